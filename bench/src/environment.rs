@@ -123,7 +123,8 @@ impl Environment {
         Ok(options.format(self.path(medium, name), len)?)
     }
 
-    /// The longer time, or the shorter one of a quick run, or none beyond the least number of rounds.
+    /// The longer time, or the shorter one of a quick run, or none beyond the least number of
+    /// rounds.
     pub fn budget(&self, full: Duration, quick: Duration) -> Budget {
         let time = if self.quick { quick } else { full };
         Budget { end: Instant::now() + if self.smoke { Duration::ZERO } else { time } }
@@ -165,8 +166,8 @@ pub fn progress(total: usize, what: &str) -> ProgressBar {
 
 const PREFIX: &str = "pmo-bench.";
 
-/// A folder of this process, locked as long as it is used. Those that killed runs left behind are removed
-/// on the way.
+/// A folder of this process, locked as long as it is used. Those that killed runs left behind are
+/// removed on the way.
 struct Scratch {
     path: PathBuf,
     _lock: File,
@@ -180,7 +181,8 @@ impl Scratch {
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
-        // Both media may be told to use one folder; and another run may take a new folder for a stale one.
+        // Both media may be told to use one folder; and another run may take a new folder for a
+        // stale one.
         for number in 0..16 {
             let path = parent.join(format!("{PREFIX}{}.{number}", std::process::id()));
             match std::fs::create_dir(&path) {

@@ -64,7 +64,8 @@ enum Command {
         /// Fewer repetitions and smaller sizes: everything in five minutes, not fit to judge speed.
         #[arg(long)]
         quick: bool,
-        /// The least of each: shows that everything runs and computes what it should, and nothing about speed.
+        /// The least of each: shows that everything runs and computes what it should, and nothing
+        /// about speed.
         #[arg(long, conflicts_with = "quick")]
         smoke: bool,
         /// The papers' sizes where they take too long for a complete run: kernels.
@@ -73,15 +74,16 @@ enum Command {
         /// Divides the rows and the operations of TPC-C, which otherwise are the paper's.
         #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["quick", "smoke"], value_parser = clap::value_parser!(u32).range(1..))]
         tpcc_divisor: u32,
-        /// Sealed objects on a modelled medium in place of this machine's: optane, dram-battery, cxl-near, cxl-far, cxl-cached, ssd-sata, ssd-nvme, ssd-optane,
-        /// network-volume, or a parameter file of one's own. For `sealing` and `models`.
+        /// Sealed objects on a modelled medium in place of this machine's: optane, dram-battery,
+        /// cxl-near, cxl-far, cxl-cached, ssd-sata, ssd-nvme, ssd-optane, network-volume, or a
+        /// parameter file of one's own. For `sealing` and `models`.
         #[arg(long, value_name = "NAME")]
         medium: Option<String>,
         /// A folder on LUKS, to be measured beside sealed objects.
         #[arg(long, value_name = "DIR")]
         dir_luks: Option<PathBuf>,
-        /// File for all figures, for `report`. A run of everything in a clone leaves them where `report`
-        /// looks: docs/benchmarks/run.json.
+        /// File for all figures, for `report`. A run of everything in a clone leaves them where
+        /// `report` looks: docs/benchmarks/run.json.
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
         /// A folder on a disk.
@@ -158,8 +160,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// File in which a run of these leaves its figures by default: those of everything, in a clone of the
-/// project.
+/// File in which a run of these leaves its figures by default: those of everything, in a clone of
+/// the project.
 fn default_figures(names: &[String]) -> Option<PathBuf> {
     let path = PathBuf::from(FIGURES);
     (names.is_empty() && path.parent().is_some_and(Path::is_dir)).then_some(path)

@@ -1,4 +1,5 @@
-//! Modelled media (S3.7): parameter files, those that come with the benchmarks and others, and media of them.
+//! Modelled media (S3.7): parameter files, those that come with the benchmarks and others, and
+//! media of them.
 
 use crate::Result;
 use indelible::{CacheModel, MediumModel};

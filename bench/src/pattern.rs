@@ -124,13 +124,15 @@ fn scattered(pages: u64, random: &mut Random) -> Vec<u64> {
     out
 }
 
-/// Stores 8 bytes, never the same twice, to one line of each page, and with explicit tracking marks them.
+/// Stores 8 bytes, never the same twice, to one line of each page, and with explicit tracking marks
+/// them.
 pub fn store(object: &mut Object, pages: &[u64], line: usize, value: u64) {
     let (base, len, marks) = (object.as_mut_ptr(), object.len(), object.needs_marks());
     for page in pages {
         let at = *page as usize * PAGE + line * 64;
         assert!(at + 8 <= len);
-        // SAFETY: within the object, which is borrowed exclusively; aligned, being a multiple of 64.
+        // SAFETY: within the object, which is borrowed exclusively; aligned, being a multiple of
+        // 64.
         unsafe { base.add(at).cast::<u64>().write_volatile(value) };
         if marks {
             object.mark_dirty(at..at + 8);

@@ -1,9 +1,10 @@
 //! The error-correcting code of words: words and their check words are damaged, and each repair is
 //! held against the code's promise.
 //!
-//! Up to 7 wrong bits of 128 are repaired, but for the halves of the codewords of 14 ones, which are refused. Up to 13 are noticed, though
-//! more than 7 may be taken for fewer in another word. The codewords are found by their check words alone. Random damage is made in the
-//! files of pools as well, for transactions to meet.
+//! Up to 7 wrong bits of 128 are repaired, but for the halves of the codewords of 14 ones, which
+//! are refused. Up to 13 are noticed, though more than 7 may be taken for fewer in another word.
+//! The codewords are found by their check words alone. Random damage is made in the files of pools
+//! as well, for transactions to meet.
 
 mod judge;
 mod pieces;
@@ -24,11 +25,12 @@ const MOST_SAMPLES: u64 = 1_000_000_000;
 
 #[derive(Args)]
 pub(crate) struct Ecc {
-    /// Each damage of up to 4 bits, each part of a codeword, a billion random damages of each of 5, 6 and 7 bits and a billion of 8 to 13, and many
-    /// damaged pools
+    /// Each damage of up to 4 bits, each part of a codeword, a billion random damages of each of 5,
+    /// 6 and 7 bits and a billion of 8 to 13, and many damaged pools
     #[arg(long)]
     long: bool,
-    /// Random damages of each of 5, 6 and 7 bits, and of 8 to 13 [default: 100000, or 1000000000 with --long]
+    /// Random damages of each of 5, 6 and 7 bits, and of 8 to 13 [default: 100000, or 1000000000
+    /// with --long]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MOST_SAMPLES))]
     samples: Option<u64>,
     /// Seed of the random choices [default: another each time]

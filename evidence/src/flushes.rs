@@ -1,5 +1,6 @@
-//! `flushes`: one psync to memory that counts as persistent, instruction by instruction. The lines of its batch are written
-//! back, or stored past the caches (non-temporal stores), and a fence follows.
+//! `flushes`: one psync to memory that counts as persistent, instruction by instruction. The lines
+//! of its batch are written back, or stored past the caches (non-temporal stores), and a fence
+//! follows.
 //!
 //! The rig (`cargo xtask power-cut`) judges the same by the state after a power cut. This checks
 //! the processor's instructions, on any x86-64 machine, in a second.

@@ -1,5 +1,5 @@
-//! Eight threads move money between the accounts of two branches, each a persistent object. Kill it at any time: the sum never changes,
-//! and every transfer that it has printed is there.
+//! Eight threads move money between the accounts of two branches, each a persistent object. Kill it
+//! at any time: the sum never changes, and every transfer that it has printed is there.
 
 use indelible::{Class, CreateOptions, Error, Plain, Pool, TxCell, TxObject, transaction};
 

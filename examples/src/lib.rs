@@ -1,4 +1,6 @@
-//! Code that several programs share: of the word indexes, however they are made, texts, commands, progress and sudden death; the tree and the store that are made of far pointers, and on plain files beside them.
+//! Code that several programs share: of the word indexes, however they are made, texts, commands,
+//! progress and sudden death; the tree and the store that are made of far pointers, and on plain
+//! files beside them.
 
 #![deny(unsafe_code)]
 

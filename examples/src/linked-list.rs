@@ -10,9 +10,9 @@
 //! detach(head);
 //! ```
 //!
-//! As printed, it compares with the node it then inserts behind; comparing with the one after it keeps
-//! the list sorted. Objects are known by address here (`indelible::raw`), as in a C program, so that
-//! following a pointer is this program's responsibility, as it is there:
+//! As printed, it compares with the node it then inserts behind; comparing with the one after it
+//! keeps the list sorted. Objects are known by address here (`indelible::raw`), as in a C program,
+//! so that following a pointer is this program's responsibility, as it is there:
 //!
 //! 1. `count` nodes lie behind the root, back to back; `next` is null or points at one of them.
 //! 2. Between attach and detach, the object is mapped, and only this thread stores to it.
@@ -101,7 +101,8 @@ fn main() -> Result<()> {
 
 fn insert(pool: &Pool, data: i64, crash_before_psync: bool) -> Result<()> {
     let list = raw::attach(pool, NAME, Permission::Write, b"")?.as_ptr().cast::<List>();
-    // SAFETY: the list is attached for writing, the pointers in it are null or lead to nodes (1, 2).
+    // SAFETY: the list is attached for writing, the pointers in it are null or lead to nodes (1,
+    // 2).
     unsafe {
         ensure!(
             (*list).magic == MAGIC || (*list).magic == [0; 8],
@@ -131,7 +132,8 @@ fn insert(pool: &Pool, data: i64, crash_before_psync: bool) -> Result<()> {
 
 fn show(pool: &Pool) -> Result<()> {
     let list = raw::attach(pool, NAME, Permission::Read, b"")?.as_ptr().cast::<List>();
-    // SAFETY: the list is attached for reading, the pointers in it are null or lead to nodes (1, 2).
+    // SAFETY: the list is attached for reading, the pointers in it are null or lead to nodes (1,
+    // 2).
     unsafe {
         let mut c = (*list).head.next;
         while !c.is_null() {

@@ -1,5 +1,5 @@
-//! A line of cities in three countries, each an object, in two pools. `links make ONE TWO` makes it, `links walk POOL...` goes along it, wherever the countries lie by
-//! then.
+//! A line of cities in three countries, each an object, in two pools. `links make ONE TWO` makes
+//! it, `links walk POOL...` goes along it, wherever the countries lie by then.
 
 use indelible::{CreateOptions, Far, Persist, Plain, Pool, Rights, Space};
 

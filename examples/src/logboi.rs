@@ -1,5 +1,6 @@
-//! A log of many clients: each line that a client sends is durable before the client goes on, and the log says which clients left, and which crashed. Kill any of them, at any time, the server as well: run it
-//! again, and it goes on.
+//! A log of many clients: each line that a client sends is durable before the client goes on, and
+//! the log says which clients left, and which crashed. Kill any of them, at any time, the server as
+//! well: run it again, and it goes on.
 //!
 //!     logboi POOL serve
 //!     logboi POOL send NAME < lines

@@ -1,4 +1,5 @@
-//! Clerks take orders from customers and pack them, each step a transaction: kill it at any time, and no item is lost, or sold twice.
+//! Clerks take orders from customers and pack them, each step a transaction: kill it at any time,
+//! and no item is lost, or sold twice.
 
 use indelible::collections::transactional::{TxHashMap, TxOrderedMap, TxQueue};
 use indelible::{Error, Persist, Plain, Pool, TxCell, TxHeap};

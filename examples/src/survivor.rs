@@ -1,4 +1,5 @@
-//! A computation that survives `kill -9`: which number below a limit takes the most steps of the Collatz sequence, and how many numbers take how many steps.
+//! A computation that survives `kill -9`: which number below a limit takes the most steps of the
+//! Collatz sequence, and how many numbers take how many steps.
 //!
 //! ```sh
 //! pmo format data.pmo --size 16M

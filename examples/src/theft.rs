@@ -1,5 +1,7 @@
-//! The theft of an object at rest, in four steps, as the paper on protecting persistent memory objects at rest describes it: an account that may read and write the pool's file finds the object, opens
-//! it, reads or changes it, and leaves no trace. It succeeds with a plain object, and fails with a sealed one.
+//! The theft of an object at rest, in four steps, as the paper on protecting persistent memory
+//! objects at rest describes it: an account that may read and write the pool's file finds the
+//! object, opens it, reads or changes it, and leaves no trace. It succeeds with a plain object, and
+//! fails with a sealed one.
 
 #![forbid(unsafe_code)]
 

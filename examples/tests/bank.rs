@@ -1,4 +1,5 @@
-//! `bank`: killed at random, again and again, its sum stays, and every transfer that it printed is there (S1.3).
+//! `bank`: killed at random, again and again, its sum stays, and every transfer that it printed is
+//! there (S1.3).
 
 mod common;
 

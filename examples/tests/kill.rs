@@ -1,14 +1,14 @@
-//! 200 rounds of SIGKILL against `word-index build`, three builders on one pool; and 68 against the same
-//! program on collections.
+//! 200 rounds of SIGKILL against `word-index build`, three builders on one pool; and 68 against the
+//! same program on collections.
 //!
 //! Checked after each round, in a fresh process per object:
 //! 1. the index is whole (`word-index verify`);
-//! 2. it is exactly as the last psync that the builder reported left it, or as the one that was under
-//!    way when it died: nothing reported is missing, nothing half done is there;
+//! 2. it is exactly as the last psync that the builder reported left it, or as the one that was
+//!    under way when it died: nothing reported is missing, nothing half done is there;
 //! 3. a kill takes nothing from the other builders.
 //!
-//! At the end of each test the builders finish in peace, the files are read again and compared with the
-//! index, and queries are compared with a count of the same files by other code.
+//! At the end of each test the builders finish in peace, the files are read again and compared with
+//! the index, and queries are compared with a count of the same files by other code.
 
 mod common;
 #[path = "common/model.rs"]

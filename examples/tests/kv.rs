@@ -214,7 +214,8 @@ fn a_full_pool_is_an_error() {
     assert_eq!(client.ask("SET small x"), ok());
 }
 
-/// Ways to count, one for each kind of value and each protocol: what a count sends, and a look at it.
+/// Ways to count, one for each kind of value and each protocol: what a count sends, and a look at
+/// it.
 const COUNTERS: [(&str, &str); 7] = [
     ("INCR text", "GET text"),
     ("HINCRBY hash field 1", "HGET hash field"),
@@ -319,7 +320,8 @@ impl Counter {
                 let counted = match &mut text {
                     Some(text) => text.receive()?[0].parse().unwrap(),
                     None => {
-                        // Only the last reply of a transaction counts, and ZADD says how many members are new.
+                        // Only the last reply of a transaction counts, and ZADD says how many
+                        // members are new.
                         (1..line.split('|').count()).try_for_each(|_| client.receive().map(drop))?;
                         count(&client.receive()?)
                     }
@@ -330,7 +332,8 @@ impl Counter {
     }
 }
 
-/// Clients count, each in its own way, some of them many requests at a time; the server dies of SIGKILL again and again.
+/// Clients count, each in its own way, some of them many requests at a time; the server dies of
+/// SIGKILL again and again.
 #[test]
 fn killed_under_load_nothing_acknowledged_is_lost() {
     for ground in [Ground::Disk, Ground::Memory] {

@@ -1,4 +1,5 @@
-//! `kv-server` and clients of many kinds: what they see is durable, and none of them is at the others' expense.
+//! `kv-server` and clients of many kinds: what they see is durable, and none of them is at the
+//! others' expense.
 
 #[path = "common/client.rs"]
 mod client;
@@ -54,7 +55,8 @@ fn a_value_that_was_read_is_there_after_a_kill() {
     }
 }
 
-/// Far more values than the pool can hold at a time, each for a millisecond, and no request that would find one of them over.
+/// Far more values than the pool can hold at a time, each for a millisecond, and no request that
+/// would find one of them over.
 #[test]
 fn keys_that_are_over_give_their_memory_back() {
     let folder = Ground::Memory.folder();
@@ -115,7 +117,8 @@ fn a_key_ends_at_its_last_end() {
     assert_eq!(client.ask("EXISTS a b c"), Reply::Integer(3));
 }
 
-/// Version 3 of the protocol, which clients ask for first: maps, doubles, and nothing as a type of its own.
+/// Version 3 of the protocol, which clients ask for first: maps, doubles, and nothing as a type of
+/// its own.
 #[test]
 fn clients_choose_the_version_of_the_protocol() {
     let folder = Ground::Memory.folder();
@@ -244,7 +247,8 @@ fn silent_clients_cost_nothing() {
     assert!(beside < 5 * alone, "{alone} ns alone, {beside} ns beside {} silent clients", silent.len());
 }
 
-/// A client that sends requests and reads no replies costs the server little memory, and gets all replies in the end.
+/// A client that sends requests and reads no replies costs the server little memory, and gets all
+/// replies in the end.
 #[test]
 fn a_slow_reader_costs_little_memory() {
     const REQUESTS: usize = 400;

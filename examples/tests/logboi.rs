@@ -1,4 +1,5 @@
-//! `logboi`: many clients, killed ones and killed servers; every line that a client printed is in the log, once, and the log says who crashed (S2.27).
+//! `logboi`: many clients, killed ones and killed servers; every line that a client printed is in
+//! the log, once, and the log says who crashed (S2.27).
 
 use indelible::Pool;
 use std::io::{BufRead, BufReader, Lines, Write};

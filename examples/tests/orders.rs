@@ -1,4 +1,5 @@
-//! `orders`: killed at random, again and again, no item is lost or sold twice, and every order that it printed is there (S1.3).
+//! `orders`: killed at random, again and again, no item is lost or sold twice, and every order that
+//! it printed is there (S1.3).
 
 mod common;
 

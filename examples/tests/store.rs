@@ -1,4 +1,5 @@
-//! The store of keys and values (S2.24), in objects and in plain files, beside a map of std's; and `kv`, the program.
+//! The store of keys and values (S2.24), in objects and in plain files, beside a map of std's; and
+//! `kv`, the program.
 
 mod common;
 

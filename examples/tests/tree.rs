@@ -1,4 +1,5 @@
-//! The red-black tree (S2.25), in volatile memory, in a mapped file, in one object and across objects of two pools, beside a map of std's.
+//! The red-black tree (S2.25), in volatile memory, in a mapped file, in one object and across
+//! objects of two pools, beside a map of std's.
 
 use indelible::{CreateOptions, Pool, Space};
 use indelible_examples::tree::{

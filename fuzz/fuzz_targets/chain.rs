@@ -1,4 +1,5 @@
-//! Stores of others to chains of extensions: see `crates/indelible/tests/retention/hostile_chains.rs`.
+//! Stores of others to chains of extensions: see
+//! `crates/indelible/tests/retention/hostile_chains.rs`.
 #![no_main]
 
 #[path = "../../crates/indelible/tests/retention/hostile_chains.rs"]

@@ -1,4 +1,5 @@
-//! The transactions of writers on demand: each a function of the seed, its writer and its own number alone, so that a machine can go on wherever the last one's power went.
+//! The transactions of writers on demand: each a function of the seed, its writer and its own
+//! number alone, so that a machine can go on wherever the last one's power went.
 
 use crate::model::fingerprint;
 use fastrand::Rng;
@@ -25,7 +26,8 @@ pub struct Store {
     pub value: u64,
 }
 
-/// The stores of transaction `number`, counted from 1. The first word of both objects is the number itself, and is not among them.
+/// The stores of transaction `number`, counted from 1. The first word of both objects is the number
+/// itself, and is not among them.
 #[must_use]
 pub fn commit(seed: u64, writer: usize, number: u64) -> Vec<Store> {
     let mut rng = Rng::with_seed(seed ^ (number << 2 | writer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -1,5 +1,5 @@
-//! The program that the writer runs: an endless sequence of atomic steps, each a function of the seed and of
-//! its own number alone, so that a machine can go on wherever recovery put it.
+//! The program that the writer runs: an endless sequence of atomic steps, each a function of the
+//! seed and of its own number alone, so that a machine can go on wherever recovery put it.
 
 use fastrand::Rng;
 use std::collections::BTreeMap;

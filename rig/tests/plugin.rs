@@ -1,4 +1,5 @@
-//! The plugin's model of caches, its power supply, and its reading of instructions, without a machine.
+//! The plugin's model of caches, its power supply, and its reading of instructions, without a
+//! machine.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Everything written to a new file that then takes the place of the old one: what programs do that have nothing
-//! better.
+//! Everything written to a new file that then takes the place of the old one: what programs do that
+//! have nothing better.
 
 use super::{ArrayBackend, Opened, Place, Touched};
 use crate::Result;

@@ -1,4 +1,5 @@
-//! Persistence backends: they keep the arrays of a kernel, and count the cost of making a step durable.
+//! Persistence backends: they keep the arrays of a kernel, and count the cost of making a step
+//! durable.
 
 mod checkpoint;
 mod dram;
@@ -26,7 +27,8 @@ pub trait ArrayBackend {
         false
     }
 
-    /// Is told that a step is about to store to a range of an array. Failures are reported by the next sync.
+    /// Is told that a step is about to store to a range of an array. Failures are reported by the
+    /// next sync.
     fn before(&mut self, _array: usize, _bytes: Range<usize>) {}
 
     /// Parts of the time of all syncs so far, and the bytes they moved, where the backend counts

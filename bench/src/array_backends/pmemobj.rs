@@ -1,5 +1,5 @@
-//! libpmemobj: arrays in the root object; everything between two syncs is one transaction, which snapshots pages
-//! before a step stores to them.
+//! libpmemobj: arrays in the root object; everything between two syncs is one transaction, which
+//! snapshots pages before a step stores to them.
 
 #![allow(unsafe_code)]
 
@@ -11,8 +11,8 @@ use std::ops::Range;
 
 const LINE: usize = 64;
 
-/// Invariants: 1. `arrays` are disjoint and lie in the pool's root object, each at a line. 2. While `in_transaction`,
-/// this thread has one under way.
+/// Invariants: 1. `arrays` are disjoint and lie in the pool's root object, each at a line. 2. While
+/// `in_transaction`, this thread has one under way.
 struct PmemObj {
     pool: Pmem,
     arrays: Vec<(*mut u8, usize)>,

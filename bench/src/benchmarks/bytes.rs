@@ -1,4 +1,5 @@
-//! Values of bytes on the obvious paths, beside one append of all bytes; keys of bytes beside keys of text.
+//! Values of bytes on the obvious paths, beside one append of all bytes; keys of bytes beside keys
+//! of text.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -28,8 +29,8 @@ struct Data<'h> {
 
 type Way = for<'a, 'h> fn(&'a [u8], HeapRef<'h>, &'a mut Data<'h>) -> Result<()>;
 
-/// Ways of storing bytes, and whether they know beforehand how many there are. The first is the floor: a block that is
-/// large enough, and one copy.
+/// Ways of storing bytes, and whether they know beforehand how many there are. The first is the
+/// floor: a block that is large enough, and one copy.
 const WAYS: [(&str, bool, Way); 6] = [
     ("with_capacity_in, try_append", true, |bytes, heap, _| {
         let mut value = PVec::with_capacity_in(bytes.len(), heap);

@@ -106,8 +106,8 @@ map!(BTreeMap<String, u64>, str, key => key.to_owned());
 const WORK: [&str; 6] =
     ["insert, random order", "look up", "look up what is absent", "walk", "insert again", "remove"];
 
-/// Nanoseconds a key for each kind of work. A function of its own: else std's map, which is made at the call, is
-/// one whose every field the compiler knows.
+/// Nanoseconds a key for each kind of work. A function of its own: else std's map, which is made at
+/// the call, is one whose every field the compiler knows.
 #[inline(never)]
 fn measure<K: ?Sized, M: Map<K>>(map: &mut M, keys: &[&K], order: &[usize], absent: &[&K]) -> [f64; 6] {
     let timed = |work: &mut dyn FnMut() -> u64| {
@@ -164,7 +164,8 @@ impl Keys {
         }
     }
 
-    /// Another order of everything: else processors learn it from turn to turn, as no program's keys are.
+    /// Another order of everything: else processors learn it from turn to turn, as no program's
+    /// keys are.
     fn shuffle(&mut self, random: &mut Random) {
         random.shuffle(&mut self.numbers);
         random.shuffle(&mut self.words);

@@ -1,5 +1,5 @@
-//! Maps that are durable after each commit: insert, look up, walk; Indelible's beside those of databases and
-//! libraries.
+//! Maps that are durable after each commit: insert, look up, walk; Indelible's beside those of
+//! databases and libraries.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};

@@ -1,4 +1,5 @@
-//! Processes that talk through objects: waking beside a bare futex, queues, and a durable log beside raw writes (S2.19 to S2.21, S2.27).
+//! Processes that talk through objects: waking beside a bare futex, queues, and a durable log
+//! beside raw writes (S2.19 to S2.21, S2.27).
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};

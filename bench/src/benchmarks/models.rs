@@ -19,7 +19,8 @@ const COLUMNS: [(&str, Unit); 6] = [
 
 /// A look at the clock costs a part of this at most.
 const TOGETHER: Duration = Duration::from_micros(20);
-/// How far a call may be from its file, and the quartiles from each other before the machine counts as too noisy.
+/// How far a call may be from its file, and the quartiles from each other before the machine counts
+/// as too noisy.
 const CLOSE: f64 = 0.05;
 const PAGE: u64 = 4096;
 const LONG: u64 = 1 << 20;
@@ -108,7 +109,8 @@ fn measure(model: MediumModel, call: &Call, batches: usize) -> (Samples, u64) {
     (samples, at_a_time)
 }
 
-/// Nanoseconds of a call that means to take none: none that means to take less, or little more, can be modelled here.
+/// Nanoseconds of a call that means to take none: none that means to take less, or little more, can
+/// be modelled here.
 fn shortest(batches: usize) -> Result<f64> {
     let mut model = Model::find("dram-battery")?.speed;
     model.barrier = Duration::from_nanos(1);

@@ -42,7 +42,8 @@ fn ring(space: &mut Space, ids: &[[u8; 16]]) -> Result<Far<Node>> {
     let places = (0..NODES)
         .map(|node| space.create(&ids[node % ids.len()], Node { next: Far::null(), value: node as u64 }));
     let places = places.collect::<indelible::Result<Vec<_>>>()?;
-    // Even and odd nodes in turn, where there are two objects, so that each pointer leads to the other.
+    // Even and odd nodes in turn, where there are two objects, so that each pointer leads to the
+    // other.
     let mut order = order();
     if ids.len() == 2 {
         let (even, odd): (Vec<usize>, Vec<usize>) = order.iter().partition(|node| *node % 2 == 0);

@@ -1,4 +1,5 @@
-//! Programs on far pointers, beside the same programs on mapped files, which turn numbers into places by themselves (S2.24, S2.25, S2.30).
+//! Programs on far pointers, beside the same programs on mapped files, which turn numbers into
+//! places by themselves (S2.24, S2.25, S2.30).
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -13,7 +14,8 @@ use std::time::Instant;
 /// Bytes of a value of the store.
 const VALUE: usize = 100;
 
-/// Times of a program: nanoseconds of each insertion, look-up and removal, and to make all insertions durable.
+/// Times of a program: nanoseconds of each insertion, look-up and removal, and to make all
+/// insertions durable.
 #[derive(Default)]
 struct Times([Samples; 4]);
 

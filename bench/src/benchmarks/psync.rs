@@ -1,7 +1,7 @@
 //! psync latency, part by part.
 //!
-//! A round stores to the pages, then psyncs; every other round takes times inside psync, so that the
-//! total comes from rounds that do not. After each round the floor is measured once.
+//! A round stores to the pages, then psyncs; every other round takes times inside psync, so that
+//! the total comes from rounds that do not. After each round the floor is measured once.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};

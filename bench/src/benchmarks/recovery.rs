@@ -1,6 +1,7 @@
 //! Recovery after a kill, by the amount in the dead writer's lane.
 //!
-//! Each sample is a crash of its own: one process fills a lane and dies of SIGKILL, another attaches.
+//! Each sample is a crash of its own: one process fills a lane and dies of SIGKILL, another
+//! attaches.
 
 use crate::Result;
 use crate::child::{OBJECT, Recovered, pages_for};

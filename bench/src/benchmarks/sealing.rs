@@ -1,4 +1,5 @@
-//! Sealed objects (S3.3, S3.4, S3.8, S3.9): the costs of decrypting pages when they are touched, the part of them that prediction hides, and psyncs.
+//! Sealed objects (S3.3, S3.4, S3.8, S3.9): the costs of decrypting pages when they are touched,
+//! the part of them that prediction hides, and psyncs.
 
 mod computation;
 mod kernels;
@@ -54,7 +55,8 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         kernels::on(environment, place, &floor, section)?;
     }
     if environment.model.is_some() {
-        // Goals are set for media of this machine: floors know nothing of the time that a model adds.
+        // Goals are set for media of this machine: floors know nothing of the time that a model
+        // adds.
         section.goals.clear();
         section
             .notes

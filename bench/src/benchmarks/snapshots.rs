@@ -1,4 +1,5 @@
-//! Snapshots: making one beside a writer, the first changes of pages that it shares, readers that follow.
+//! Snapshots: making one beside a writer, the first changes of pages that it shares, readers that
+//! follow.
 
 mod changes;
 

@@ -1,5 +1,5 @@
-//! Group commit: threads and tasks that share a heap, each waiting for each of its changes, beside one writer that collects as
-//! many changes and psyncs them.
+//! Group commit: threads and tasks that share a heap, each waiting for each of its changes, beside
+//! one writer that collects as many changes and psyncs them.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -124,7 +124,8 @@ fn on(environment: &Environment, medium: Medium, tracking: Tracking, section: &m
     Ok(())
 }
 
-/// A number that no other run stores: bytes that are there already are no change, and a psync of nothing else writes nothing.
+/// A number that no other run stores: bytes that are there already are no change, and a psync of
+/// nothing else writes nothing.
 fn salt() -> u64 {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     RUNS.fetch_add(1, Relaxed) << 32
@@ -189,7 +190,8 @@ fn by_threads(heap: &Heap, threads: usize, slice: Duration) -> Result<f64> {
     together(threads, |thread| changes(heap, values, thread, salt, || Instant::now() >= end))
 }
 
-/// Nanoseconds of the longest change by a thread that never waits for a ticket, beside `threads` that do.
+/// Nanoseconds of the longest change by a thread that never waits for a ticket, beside `threads`
+/// that do.
 fn longest_stop(heap: &Heap, threads: usize, slice: Duration) -> Result<f64> {
     let values = heap.root_ref::<Values>("values")?;
     let (stop, by_threads, own) = (AtomicBool::new(false), salt(), salt());

@@ -22,7 +22,8 @@ pub trait FileBackend: Sync {
     /// Makes a folder with all that lead to it, if it is not there.
     fn folder(&self, path: &str) -> Result<()>;
 
-    /// A new, empty file, opened; `room` bytes will be written to it first, and it will never have more than `most`.
+    /// A new, empty file, opened; `room` bytes will be written to it first, and it will never have
+    /// more than `most`.
     fn create(&self, name: &str, room: usize, most: usize) -> Result<Box<dyn File + '_>>;
 
     fn open(&self, name: &str, purpose: Purpose) -> Result<Box<dyn File + '_>>;

@@ -1,7 +1,7 @@
 //! Indelible: an object for each file, a psync for each update.
 //!
-//! As a program does that appends, an object has room to spare: how many of its bytes are the file's stands at its
-//! start, and becomes durable by the psync that makes those bytes durable.
+//! As a program does that appends, an object has room to spare: how many of its bytes are the
+//! file's stands at its start, and becomes durable by the psync that makes those bytes durable.
 
 use super::{File, FileBackend, Place, Purpose};
 use crate::Result;

@@ -1,4 +1,5 @@
-//! The least that a group commit costs: threads that change volatile values, and wait to be woken together.
+//! The least that a group commit costs: threads that change volatile values, and wait to be woken
+//! together.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -103,7 +104,8 @@ fn beside(rounds: &Rounds, threads: usize, slice: Duration, work: impl FnOnce())
     })
 }
 
-/// Nanoseconds of the longest run of `change`, by a thread that makes one now and then and leaves the processor to others meanwhile.
+/// Nanoseconds of the longest run of `change`, by a thread that makes one now and then and leaves
+/// the processor to others meanwhile.
 pub fn longest(slice: Duration, mut change: impl FnMut()) -> f64 {
     let start = Instant::now();
     let mut longest = 0.0_f64;

@@ -1,4 +1,5 @@
-//! Decrypting pages and putting them in place: on faults that userfaultfd reports, and without them.
+//! Decrypting pages and putting them in place: on faults that userfaultfd reports, and without
+//! them.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +19,8 @@ const CIPHERTEXT: usize = 4096;
 const ASSOCIATED: [u8; 48] = [3; 48];
 const KEY: [u8; 32] = [7; 32];
 
-/// Invariant 1: `base` is the first of `pages` mapped pages, which are this value's alone, and absent unless it is filling them.
+/// Invariant 1: `base` is the first of `pages` mapped pages, which are this value's alone, and
+/// absent unless it is filling them.
 pub struct UnsealFloor {
     ciphertext: Vec<([u8; PAGE], Tag)>,
     base: *mut u8,
@@ -74,7 +76,8 @@ impl UnsealFloor {
     }
 
     fn call<T>(&self, request: libc::Ioctl, argument: &mut T) -> Result<()> {
-        // SAFETY: callers pass the struct that the request names; pages are put into the own range alone (1).
+        // SAFETY: callers pass the struct that the request names; pages are put into the own range
+        // alone (1).
         match unsafe { libc::ioctl(self.faults.as_raw_fd(), request, ptr::from_mut(argument)) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error().into()),
@@ -133,7 +136,8 @@ impl UnsealFloor {
         Ok(took)
     }
 
-    /// Nanoseconds of the first touches of these pages, each another one, whose faults another thread answers.
+    /// Nanoseconds of the first touches of these pages, each another one, whose faults another
+    /// thread answers.
     pub fn touch(&self, pages: &[usize]) -> Result<Samples> {
         let count = pages.len();
         let samples = std::thread::scope(|scope| {
@@ -183,7 +187,8 @@ impl Drop for UnsealFloor {
     }
 }
 
-/// XChaCha20-Poly1305, as sealed objects have it: each page has a nonce, and by that a key, of its own.
+/// XChaCha20-Poly1305, as sealed objects have it: each page has a nonce, and by that a key, of its
+/// own.
 fn cipher(number: usize) -> (LessSafeKey, Nonce) {
     let mut first = [0; 16];
     first[..8].copy_from_slice(&(number as u64).to_le_bytes());

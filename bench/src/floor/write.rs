@@ -7,7 +7,8 @@ use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Small, so that the file system keeps the file in small folios: a small write visits every block of one.
+/// Small, so that the file system keeps the file in small folios: a small write visits every block
+/// of one.
 const PIECE: usize = 4096;
 
 /// A preallocated, prewritten file, written from the start to the end and again.

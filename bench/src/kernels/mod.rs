@@ -1,5 +1,5 @@
-//! The computations of the papers (S0.31, S3.8): arrays that are changed step by step, and may be made durable
-//! between two steps.
+//! The computations of the papers (S0.31, S3.8): arrays that are changed step by step, and may be
+//! made durable between two steps.
 //!
 //! A kernel's result does not depend on the keeper of its arrays, nor on the number of threads:
 //! rows are independent within a step, and each is computed in one order.

@@ -1,5 +1,5 @@
-//! Peers that are C libraries of the system, found when they are used: who lacks them builds and runs the
-//! rest.
+//! Peers that are C libraries of the system, found when they are used: who lacks them builds and
+//! runs the rest.
 
 #![allow(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Libraries that make changes durable: Indelible, and others.
 //!
-//! All keep the same records and get the same changes; one that answers wrongly afterwards is an error of
-//! the run.
+//! All keep the same records and get the same changes; one that answers wrongly afterwards is an
+//! error of the run.
 
 mod in_place;
 pub mod library;

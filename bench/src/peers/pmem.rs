@@ -51,8 +51,8 @@ fn start(medium: Medium) -> Option<Library> {
     load(NAMES)
 }
 
-/// Invariant 1: the pool is open until drop; an offset of it lies behind `base`; the functions live as long as
-/// the library, dropped last.
+/// Invariant 1: the pool is open until drop; an offset of it lies behind `base`; the functions live
+/// as long as the library, dropped last.
 pub struct Pmem {
     pool: *mut c_void,
     id: u64,
@@ -78,7 +78,8 @@ pub struct Pmem {
 unsafe impl Sync for Pmem {}
 
 impl Pmem {
-    /// A new pool of `len` bytes whose root object has `root` bytes, all zero; `None` without the library.
+    /// A new pool of `len` bytes whose root object has `root` bytes, all zero; `None` without the
+    /// library.
     pub fn create(path: &Path, medium: Medium, len: usize, root: usize) -> Result<Option<Pmem>> {
         let Some(library) = start(medium) else { return Ok(None) };
         let path = CString::new(path.as_os_str().as_bytes())?;
@@ -211,7 +212,8 @@ impl Pmem {
         }
     }
 
-    /// A block by the library's atomic allocation, which is durable when it returns; null if there is no room.
+    /// A block by the library's atomic allocation, which is durable when it returns; null if there
+    /// is no room.
     #[inline]
     pub fn malloc(&self, size: usize) -> *mut u8 {
         let mut oid = ObjectId { pool: 0, offset: 0 };

@@ -1,4 +1,5 @@
-//! The list of the paper in libpmemobj: circular, doubly linked by the library's pointers, changed in its transactions.
+//! The list of the paper in libpmemobj: circular, doubly linked by the library's pointers, changed
+//! in its transactions.
 
 #![allow(unsafe_code)]
 
@@ -17,8 +18,8 @@ struct Links {
     next: u64,
 }
 
-/// Invariant 1: the root is an element without payload, that links lead to and from; each link is the offset of an element that is in the list, which has
-/// `payload` words behind its links.
+/// Invariant 1: the root is an element without payload, that links lead to and from; each link is
+/// the offset of an element that is in the list, which has `payload` words behind its links.
 pub struct PmemRing {
     pmem: Pmem,
     end: u64,
@@ -26,7 +27,8 @@ pub struct PmemRing {
 }
 
 impl PmemRing {
-    /// An empty list whose elements have so many words of payload. `None`: the library is not there.
+    /// An empty list whose elements have so many words of payload. `None`: the library is not
+    /// there.
     pub fn create(path: &Path, payload: u64) -> Result<Option<Self>> {
         let Some(pmem) = Pmem::create(path, Medium::Memory, POOL, size_of::<Links>())? else {
             return Ok(None);
@@ -58,7 +60,8 @@ impl PmemRing {
         self.pmem.transaction(|transaction| {
             let new = transaction.alloc(self.size(), false)?;
             let end = self.links(self.end);
-            // SAFETY: elements (1), and a new one, which is stored to as a whole; others are added before.
+            // SAFETY: elements (1), and a new one, which is stored to as a whole; others are added
+            // before.
             unsafe {
                 let last = (*end).before;
                 self.links(new).write(Links { before: last, next: self.end });
@@ -78,7 +81,8 @@ impl PmemRing {
     pub fn pop(&self) -> Result<Option<u64>> {
         self.pmem.transaction(|transaction| {
             let end = self.links(self.end);
-            // SAFETY: elements (1), added before they are stored to; one that is freed is in the list no more.
+            // SAFETY: elements (1), added before they are stored to; one that is freed is in the
+            // list no more.
             unsafe {
                 let first = (*end).next;
                 if first == self.end {
@@ -112,7 +116,8 @@ impl PmemRing {
         })
     }
 
-    /// Adds to the first word of each element, in one transaction, which snapshots this word or the whole element.
+    /// Adds to the first word of each element, in one transaction, which snapshots this word or the
+    /// whole element.
     pub fn change(&self, more: u64, whole: bool) -> Result<()> {
         self.pmem.transaction(|transaction| {
             // SAFETY: elements (1), added before they are stored to.

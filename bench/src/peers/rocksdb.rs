@@ -22,7 +22,8 @@ type Write = unsafe extern "C" fn(Handle, Handle, Handle, *mut *mut c_char);
 type Get =
     unsafe extern "C" fn(Handle, Handle, *const c_char, usize, *mut usize, *mut *mut c_char) -> *mut c_char;
 
-/// Invariant 1: the handles are alive until drop, the functions as long as the library, dropped last.
+/// Invariant 1: the handles are alive until drop, the functions as long as the library, dropped
+/// last.
 struct RocksDb {
     database: Handle,
     durable: Handle,

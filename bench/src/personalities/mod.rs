@@ -1,4 +1,5 @@
-//! The four Filebench personalities that the papers measure (S0.32), as operations on files by name.
+//! The four Filebench personalities that the papers measure (S0.32), as operations on files by
+//! name.
 //!
 //! Written anew after the published definitions: `fileserver.f` (version 3.0), `varmail.f` (3.0),
 //! `webproxy.f` (3.0) and `webserver.f` (3.1) of Filebench, in its folder `workloads`. Taken from

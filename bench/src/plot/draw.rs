@@ -15,7 +15,8 @@ const SIZE: (u32, u32) = (710, 560);
 const LEGEND: usize = 250;
 const LETTER: usize = 8;
 const LINE: i32 = 22;
-/// Told apart by most who see few colours, too (Okabe and Ito); the last, a brown, is for plots with one curve more.
+/// Told apart by most who see few colours, too (Okabe and Ito); the last, a brown, is for plots
+/// with one curve more.
 const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -125,8 +126,8 @@ const LINES: [&[f64]; 4] = [
 /// Places on an axis that all have a line of their own.
 const FEW: usize = 7;
 
-/// An axis of logarithms: a line for each power of ten, or of 16 for bytes; more if that were too few. If
-/// values were measured at a few places only, lines are there.
+/// An axis of logarithms: a line for each power of ten, or of 16 for bytes; more if that were too
+/// few. If values were measured at a few places only, lines are there.
 struct Decades {
     range: Range<f64>,
     unit: Unit,

@@ -1,4 +1,5 @@
-//! btree of order 8: up to seven entries in a node, and eight slots for those below it. Entries move within and between nodes.
+//! btree of order 8: up to seven entries in a node, and eight slots for those below it. Entries
+//! move within and between nodes.
 
 use super::{Entry, Map, Space, node, set};
 use std::marker::PhantomData;
@@ -51,7 +52,8 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         self.0.change(at.cast(), size_of::<Node<E>>());
     }
 
-    /// Moves entries, and the slots behind them if `slots`, of a node by one place; both nodes may be one.
+    /// Moves entries, and the slots behind them if `slots`, of a node by one place; both nodes may
+    /// be one.
     unsafe fn shift(&mut self, at: *mut Node<E>, from: usize, to: usize, count: usize) {
         // SAFETY: within a node.
         unsafe {
@@ -188,7 +190,8 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Takes an entry out of the tree below a node, to another place: that of a key, or the first or last one.
+    /// Takes an entry out of the tree below a node, to another place: that of a key, or the first
+    /// or last one.
     unsafe fn take(&mut self, mut at: *mut Node<E>, wanted: Wanted, to: *mut E) -> bool {
         // SAFETY: nodes of the tree.
         unsafe {

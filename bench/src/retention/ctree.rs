@@ -1,4 +1,5 @@
-//! ctree: a crit-bit tree. A node has the bit in which the keys below it differ, and two slots, each with an entry or a node.
+//! ctree: a crit-bit tree. A node has the bit in which the keys below it differ, and two slots,
+//! each with an entry or a node.
 
 use super::{Entry, Map, Space, node, set};
 use std::marker::PhantomData;

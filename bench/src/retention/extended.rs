@@ -1,4 +1,5 @@
-//! Structs as Indelible extends them: one macro makes all versions of a struct, of its keys and its other fields.
+//! Structs as Indelible extends them: one macro makes all versions of a struct, of its keys and its
+//! other fields.
 
 use super::Space;
 use super::body::Body;
@@ -124,7 +125,8 @@ macro_rules! versions {
                 }
 
                 version!(
-                    /// P-AUTO, LAYOUT-CHANGE, as the paper has it: the first access to a key extends its struct.
+                    /// P-AUTO, LAYOUT-CHANGE, as the paper has it: the first access to a key
+                    /// extends its struct.
                     Eager(Fields<'static>): $keys, $rest,
                     |at| { at.extend().expect("the heap has room"); at.wide() },
                     |at, keys| *at.wide_mut() = keys

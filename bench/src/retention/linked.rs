@@ -11,7 +11,8 @@ pub struct Extension<const N: usize> {
     keys: [u64; N],
 }
 
-/// P-ORIGINAL of the automatic model; and P-AUTO, LAYOUT-ADD, as the name is not used, so that nothing is extended.
+/// P-ORIGINAL of the automatic model; and P-AUTO, LAYOUT-ADD, as the name is not used, so that
+/// nothing is extended.
 #[repr(C)]
 pub struct Linked<R, const N: usize> {
     keys: [u32; N],

@@ -110,7 +110,8 @@ fn original<S: Space, E: Entry<S>, M: Map<S, E>>(script: &Script, space: &mut S)
     Ok(map)
 }
 
-/// Nanoseconds an operation of the update program, each of them durable. The map is empty afterwards.
+/// Nanoseconds an operation of the update program, each of them durable. The map is empty
+/// afterwards.
 fn update<S: Space, E: Entry<S>, M: Map<S, E>>(
     environment: &Environment,
     map: M,

@@ -31,7 +31,8 @@ pub trait Space {
         0
     }
 
-    /// Bytes of all extensions of one number that the library itself has made, and of the links to them.
+    /// Bytes of all extensions of one number that the library itself has made, and of the links to
+    /// them.
     fn extended(&mut self) -> u64 {
         0
     }
@@ -104,7 +105,8 @@ impl Space for Own {
         stats.logged_bytes + stats.direct_bytes
     }
 
-    /// As if all blocks were extensions: the difference counts, between which nothing else is allocated.
+    /// As if all blocks were extensions: the difference counts, between which nothing else is
+    /// allocated.
     fn extended(&mut self) -> u64 {
         const EXTENSION: u64 = 24 + 8;
         self.heap.stats().expect("a heap").blocks * (EXTENSION + 8)
@@ -117,7 +119,8 @@ impl Drop for Own {
     }
 }
 
-/// A pool of libpmemobj. Invariant: blocks are allocated, changed and freed in steps, each of which is a transaction.
+/// A pool of libpmemobj. Invariant: blocks are allocated, changed and freed in steps, each of which
+/// is a transaction.
 pub struct PmemSpace {
     pool: Pmem,
     path: PathBuf,

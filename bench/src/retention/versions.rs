@@ -1,6 +1,8 @@
-//! Structs with keys, as versions of a program have them: before, after a conversion, and extended in place.
+//! Structs with keys, as versions of a program have them: before, after a conversion, and extended
+//! in place.
 //!
-//! LAYOUT-CHANGE: keys of 32 bits become keys of 64. LAYOUT-ADD: a name of 32 bytes, which the workloads do not use.
+//! LAYOUT-CHANGE: keys of 32 bits become keys of 64. LAYOUT-ADD: a name of 32 bytes, which the
+//! workloads do not use.
 
 use super::{Entry, Space};
 use std::marker::PhantomData;
@@ -89,8 +91,8 @@ unsafe impl<S: Space, E: Keyed<S, 1, Rest = u64>> Entry<S> for E {
     }
 }
 
-/// The versions of a struct on both sides of a change, as they are stored in a space. P-ORIGINAL of the manual model is
-/// [`Plain32`](super::Plain32) everywhere.
+/// The versions of a struct on both sides of a change, as they are stored in a space. P-ORIGINAL of
+/// the manual model is [`Plain32`](super::Plain32) everywhere.
 pub trait Versions<S: Space, const N: usize> {
     type Rest;
     /// P-MANUAL.

@@ -1,11 +1,13 @@
 //! Blocks of words, allocated and freed in transactions: blocks of a transaction that does not
 //! commit are free again.
 //!
-//! Each thread has a share of its own, with a list of free blocks for each size, so that allocations of different threads do not meet.
+//! Each thread has a share of its own, with a list of free blocks for each size, so that
+//! allocations of different threads do not meet.
 
 use super::memory::{LINE, Outcome, Stop, Words, Worker};
 
-/// Words of a share's head: the first word never used, the end, a list of free blocks for each size.
+/// Words of a share's head: the first word never used, the end, a list of free blocks for each
+/// size.
 const HEAD: u64 = 3 * LINE;
 /// Up to here there is a size for each number of words; larger ones are powers of two.
 const EXACT: u64 = 16;

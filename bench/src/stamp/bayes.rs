@@ -1,5 +1,7 @@
-//! bayes: learns the structure of a Bayesian network from records, by hill climbing: the dependency that explains most is added first, and then the next best of its
-//! variable is sought. Most time is spent outside of transactions. Records are counted by words of bits, in the place of a tree of counts.
+//! bayes: learns the structure of a Bayesian network from records, by hill climbing: the dependency
+//! that explains most is added first, and then the next best of its variable is sought. Most time
+//! is spent outside of transactions. Records are counted by words of bits, in the place of a tree
+//! of counts.
 
 use super::arena::{Arena, Heap};
 use super::list::List;
@@ -103,7 +105,8 @@ impl Kernel for Bayes {
         Ok(())
     }
 
-    /// There is no circle, each score is that of its parents, and no further parent would explain more.
+    /// There is no circle, each score is that of its parents, and no further parent would explain
+    /// more.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let variables = 0..self.0.variables();
         let (network, scores) = worker.atomically(|tx| {

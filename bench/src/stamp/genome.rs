@@ -1,5 +1,6 @@
-//! genome: puts a gene together again from overlapping segments of it. Many short transactions on hash tables: segments that came twice are dropped, ends are
-//! matched with beginnings, by the longest overlap first.
+//! genome: puts a gene together again from overlapping segments of it. Many short transactions on
+//! hash tables: segments that came twice are dropped, ends are matched with beginnings, by the
+//! longest overlap first.
 
 use super::arena::Arena;
 use super::list::List;
@@ -10,7 +11,8 @@ use std::collections::BTreeSet;
 
 /// Nucleotides of a segment, two bits each; a word has them all.
 const SEGMENT: usize = 32;
-/// The least overlap of two segments that follow each other. No stretch of this length is in a gene twice.
+/// The least overlap of two segments that follow each other. No stretch of this length is in a gene
+/// twice.
 const LEAST: usize = 20;
 
 /// Segments that are not the same as others.
@@ -69,7 +71,8 @@ impl Genome {
         Arena::new(self.result() + 1 + self.gene.len() as u64 / 32 + 1, WORDS as u64, threads)
     }
 
-    /// Matches ends of segments with the beginnings of others that are the same for so many nucleotides.
+    /// Matches ends of segments with the beginnings of others that are the same for so many
+    /// nucleotides.
     fn matched<W: Worker>(&self, worker: &mut W, part: &Part<'_>, length: usize) -> Outcome<()> {
         let heap = self.arena(part.threads).heap(part.number);
         let count = worker.atomically(|tx| tx.get(UNIQUE))?;

@@ -1,4 +1,5 @@
-//! intruder: finds known patterns in flows whose fragments come in any order. Short transactions: capture, reassembly; detection is outside of them.
+//! intruder: finds known patterns in flows whose fragments come in any order. Short transactions:
+//! capture, reassembly; detection is outside of them.
 
 use super::arena::Arena;
 use super::list::List;

@@ -1,4 +1,5 @@
-//! kmeans: gathers points in clusters. Most of the time is spent outside of transactions, which add a point to the sums of its cluster.
+//! kmeans: gathers points in clusters. Most of the time is spent outside of transactions, which add
+//! a point to the sums of its cluster.
 //!
 //! Coordinates are whole numbers, so that sums, and so the result, do not depend on the order.
 
@@ -12,12 +13,14 @@ const CLUSTERS: usize = 15;
 const CHUNK: u64 = 4;
 const MOST_ROUNDS: u64 = 50;
 
-/// Number of the next point; points that changed their cluster; rounds that are over; whether it is over.
+/// Number of the next point; points that changed their cluster; rounds that are over; whether it is
+/// over.
 const NEXT: u64 = LINE;
 const MOVED: u64 = 2 * LINE;
 const ROUNDS: u64 = 3 * LINE;
 const OVER: u64 = 4 * LINE;
-/// Coordinates of the centers; of each cluster the number of its points, and their sums; the cluster of each point, from 1.
+/// Coordinates of the centers; of each cluster the number of its points, and their sums; the
+/// cluster of each point, from 1.
 const CENTERS: u64 = 5 * LINE;
 const SUMS: u64 = CENTERS + (CLUSTERS * DIMENSIONS) as u64;
 const SUM: u64 = (1 + DIMENSIONS as u64).next_multiple_of(LINE);

@@ -1,5 +1,6 @@
-//! labyrinth: lays paths through a grid that do not touch, after Lee. Long transactions: the whole grid is read as of one moment, a way is sought in that picture
-//! outside of transactions, and laid if its cells are still free; else all begins again.
+//! labyrinth: lays paths through a grid that do not touch, after Lee. Long transactions: the whole
+//! grid is read as of one moment, a way is sought in that picture outside of transactions, and laid
+//! if its cells are still free; else all begins again.
 
 use super::memory::{LINE, Outcome, Words, Worker, ensure};
 use super::{Kernel, Part};
@@ -127,7 +128,8 @@ impl Kernel for Labyrinth {
         }
     }
 
-    /// Each path is one way from end to end, of the length that it is said to have; without a way its ends alone are there. Most have one.
+    /// Each path is one way from end to end, of the length that it is said to have; without a way
+    /// its ends alone are there. Most have one.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let grid = worker.read(GRID..GRID + self.cells() as u64)?;
         let lengths = worker.read(self.length(0)..self.length(self.paths.len()))?;

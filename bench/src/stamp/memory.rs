@@ -1,4 +1,5 @@
-//! The memories that a kernel runs on: one array of words each, read and changed in transactions, or by one thread without.
+//! The memories that a kernel runs on: one array of words each, read and changed in transactions,
+//! or by one thread without.
 
 use indelible::{Error, Pool, Tx, TxCell, TxObject};
 use indelible_stm::{Abort, Conflict, Direct, Stm, Thread, Transaction, TxWord, Volatile};
@@ -275,7 +276,8 @@ impl Reliable {
     /// Bytes of the object.
     pub const SIZE: u64 = size_of::<Cells>() as u64;
 
-    /// The object `name`, of [`SIZE`](Reliable::SIZE) bytes of zeros; each page has been touched, as memory of other kinds has.
+    /// The object `name`, of [`SIZE`](Reliable::SIZE) bytes of zeros; each page has been touched,
+    /// as memory of other kinds has.
     pub fn attach(pool: &Pool, name: &str) -> Outcome<Self> {
         let memory = Reliable(pool.attach_transactional(name)?);
         let mut worker = memory.worker();

@@ -1,16 +1,20 @@
-//! Triangles over a square, in words: every triangle's circle is empty of other points (Delaunay), and points are put in one by one (Bowyer and Watson).
+//! Triangles over a square, in words: every triangle's circle is empty of other points (Delaunay),
+//! and points are put in one by one (Bowyer and Watson).
 //!
-//! Coordinates are whole numbers and predicates are exact, so that no rounding makes a mesh that is none.
+//! Coordinates are whole numbers and predicates are exact, so that no rounding makes a mesh that is
+//! none.
 
 use super::arena::Heap;
 use super::memory::{Outcome, Words};
 
 /// Length of the square's sides.
 pub const SIDE: i64 = 1 << 22;
-/// Square of the most that a triangle's circle's radius may be, in its shortest side: no angle is below 20 degrees.
+/// Square of the most that a triangle's circle's radius may be, in its shortest side: no angle is
+/// below 20 degrees.
 const MOST: f64 = 2.1372;
 
-/// Points of a triangle, counterclockwise; over each side, opposite of a point, the next triangle, or 0 at the square's border; 1 as long as it is part of the mesh.
+/// Points of a triangle, counterclockwise; over each side, opposite of a point, the next triangle,
+/// or 0 at the square's border; 1 as long as it is part of the mesh.
 const POINTS: u64 = 0;
 const NEXT: u64 = 3;
 const ALIVE: u64 = 6;
@@ -87,7 +91,8 @@ fn encroaches(a: Place, b: Place, p: Place) -> bool {
     x * i128::from(b.0 - p.0) + y * i128::from(b.1 - p.1) < 0 || area(a, b, p) <= 0
 }
 
-/// The middle of the circle through three points; in the direction of it just beyond the square, if it is outside.
+/// The middle of the circle through three points; in the direction of it just beyond the square, if
+/// it is outside.
 fn middle([a, b, c]: [Place; 3]) -> Place {
     let (bx, by) = ((b.0 - a.0) as f64, (b.1 - a.1) as f64);
     let (cx, cy) = ((c.0 - a.0) as f64, (c.1 - a.1) as f64);
@@ -190,7 +195,8 @@ pub fn locate<T: Words>(tx: &mut T, from: u64, place: Place) -> Outcome<u64> {
 /// A side of the cavity: its points, where they are, and the triangle beyond it.
 type Edge = ([u64; 2], [Place; 2], u64);
 
-/// The triangles around `from` in whose circles a place is, and the sides around them; or one that the place encroaches.
+/// The triangles around `from` in whose circles a place is, and the sides around them; or one that
+/// the place encroaches.
 #[allow(clippy::type_complexity)]
 fn cavity<T: Words>(
     tx: &mut T,
@@ -251,7 +257,8 @@ pub fn put<T: Words>(tx: &mut T, heap: Heap, from: u64, place: Place, how: How) 
     }
     for (([a, b], ..), at) in edges.iter().zip(&new) {
         let beside = |found: &dyn Fn(&Edge) -> bool| edges.iter().position(found).map_or(0, |nth| new[nth]);
-        // Opposite of a the triangle that begins where this one's side ends; opposite of b the one that ends where it begins.
+        // Opposite of a the triangle that begins where this one's side ends; opposite of b the one
+        // that ends where it begins.
         tx.set(*at + NEXT, beside(&|edge: &Edge| edge.0[0] == *b))?;
         tx.set(*at + NEXT + 1, beside(&|edge: &Edge| edge.0[1] == *a))?;
     }

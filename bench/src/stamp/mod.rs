@@ -1,5 +1,5 @@
-//! The STAMP applications (S1.21), written anew from their description (Cao Minh, Chung, Kozyrakis, Olukotun: "STAMP: Stanford Transactional
-//! Applications for Multi-Processing", IISWC 2008).
+//! The STAMP applications (S1.21), written anew from their description (Cao Minh, Chung, Kozyrakis,
+//! Olukotun: "STAMP: Stanford Transactional Applications for Multi-Processing", IISWC 2008).
 //!
 //! The paper's store of keys and values ([`Store`]), and a list ([`ring`]), stand beside them.
 //!

@@ -1,4 +1,5 @@
-//! A network of variables that depend on each other: records made by one, and how well a variable's parents explain them.
+//! A network of variables that depend on each other: records made by one, and how well a variable's
+//! parents explain them.
 
 use crate::pattern::Random;
 
@@ -43,7 +44,8 @@ impl Records {
         self.variables.len()
     }
 
-    /// How likely a variable's records are with these parents (a bit each), less a price for each of their states. The larger the better.
+    /// How likely a variable's records are with these parents (a bit each), less a price for each
+    /// of their states. The larger the better.
     pub fn score(&self, variable: usize, parents: u64) -> f64 {
         let parents: Vec<&[u64]> = (0..self.variables())
             .filter(|parent| parents >> parent & 1 == 1)

@@ -1,4 +1,5 @@
-//! The list of the paper (S1.21): circular and doubly linked, changed in transactions that allocate and free.
+//! The list of the paper (S1.21): circular and doubly linked, changed in transactions that allocate
+//! and free.
 
 use super::arena::{Arena, Heap};
 use super::memory::{LINE, Outcome, WORDS, Words, Worker};

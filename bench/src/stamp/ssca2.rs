@@ -1,4 +1,5 @@
-//! ssca2: makes the adjacency arrays of a directed graph, the first kernel of the benchmark of that name. Very short transactions, which seldom meet.
+//! ssca2: makes the adjacency arrays of a directed graph, the first kernel of the benchmark of that
+//! name. Very short transactions, which seldom meet.
 
 use super::memory::{LINE, Outcome, Words, Worker, ensure};
 use super::{Kernel, Part};
@@ -15,7 +16,8 @@ pub struct Ssca2 {
     edges: Vec<[u64; 2]>,
 }
 
-/// The arrays of one direction: by how many edges a node leaves or is reached, where its part of the array begins, how many are there, and the array.
+/// The arrays of one direction: by how many edges a node leaves or is reached, where its part of
+/// the array begins, how many are there, and the array.
 #[derive(Clone, Copy)]
 struct Arrays {
     at: u64,

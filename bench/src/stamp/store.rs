@@ -1,8 +1,8 @@
-//! A store of keys and values, as memcached is one: get, set and delete under a Zipf distribution, in room for a part of the keys. Most transactions are short and
-//! read.
+//! A store of keys and values, as memcached is one: get, set and delete under a Zipf distribution,
+//! in room for a part of the keys. Most transactions are short and read.
 //!
-//! Keys are spread over shards, each with hash chains and a queue in the order of arrival. A full shard gives up the first of its queue that was not used since
-//! it was looked at last.
+//! Keys are spread over shards, each with hash chains and a queue in the order of arrival. A full
+//! shard gives up the first of its queue that was not used since it was looked at last.
 
 use super::arena::{Arena, Heap};
 use super::memory::{LINE, Outcome, WORDS, Words, Worker, ensure};
@@ -209,7 +209,8 @@ impl Kernel for Store {
         Ok(())
     }
 
-    /// The queues have the items that chains lead to, no more than there is room for, and values that were set.
+    /// The queues have the items that chains lead to, no more than there is room for, and values
+    /// that were set.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         worker.atomically(|tx| {
             let mut all = 0;

@@ -1,4 +1,5 @@
-//! vacation: a system for travels, in which clients reserve cars, flights and rooms. Transactions of middle length on ordered maps.
+//! vacation: a system for travels, in which clients reserve cars, flights and rooms. Transactions
+//! of middle length on ordered maps.
 
 use super::arena::{Arena, Heap};
 use super::list::List;
@@ -23,7 +24,8 @@ const RECORD: u64 = 4;
 /// Units that are added or taken out at once.
 const UNITS: u64 = 100;
 
-/// With parameters of its "low" contention: 2 queries in a task, on 90 % of the relations; 98 % of the tasks are reservations.
+/// With parameters of its "low" contention: 2 queries in a task, on 90 % of the relations; 98 % of
+/// the tasks are reservations.
 const QUERIES: u64 = 2;
 const OF_RELATIONS: u64 = 90;
 const RESERVATIONS: u64 = 98;

@@ -1,4 +1,5 @@
-//! yada: refines a mesh of triangles until no angle is too small, after Ruppert. Transactions of middle length, most of the time spent in them.
+//! yada: refines a mesh of triangles until no angle is too small, after Ruppert. Transactions of
+//! middle length, most of the time spent in them.
 
 use super::arena::Arena;
 use super::memory::{LINE, Outcome, WORDS, Words, Worker, ensure};

@@ -1,4 +1,5 @@
-//! Making a backup: the objects are held, their pages compared with those of the backup below, and written.
+//! Making a backup: the objects are held, their pages compared with those of the backup below, and
+//! written.
 
 use crate::Progress;
 use crate::encode::{Encoder, Packed, Pages};
@@ -97,7 +98,8 @@ pub(crate) fn write_all(
     header.pool_len = info.length.into();
     (header.window, header.window_len) = (superblock.window, superblock.window_len);
     header.created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).into();
-    // The newest has the highest state, also if the pool's file was replaced by an earlier one meanwhile.
+    // The newest has the highest state, also if the pool's file was replaced by an earlier one
+    // meanwhile.
     let psyncs = all().map(|(_, held)| held.attributes.psyncs).fold(0, u64::wrapping_add);
     let Before { below, state } = before;
     header.state = [info.position.0, info.position.1, psyncs].max(state).map(Into::into);

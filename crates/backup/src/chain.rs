@@ -85,16 +85,18 @@ pub(crate) fn open(path: &Path) -> Result<Decoder<BufReader<File>>> {
     Decoder::open(BufReader::with_capacity(BUFFER, file), path)
 }
 
-/// The file that `path` means: itself, or the newest backup in a folder, which has backups of one pool.
+/// The file that `path` means: itself, or the newest backup in a folder, which has backups of one
+/// pool.
 pub(crate) fn named(path: &Path) -> Result<PathBuf> {
     newest(path, None)
 }
 
-/// The file that `path` means: itself, or the newest backup in a folder. `pool` chooses by the first digits of a pool's ID.
+/// The file that `path` means: itself, or the newest backup in a folder. `pool` chooses by the
+/// first digits of a pool's ID.
 ///
 /// # Errors
-/// `NotABackup`; `SeveralPools` if the folder has backups of several pools that fit; `Damaged` if the last file of the
-/// folder cannot be read.
+/// `NotABackup`; `SeveralPools` if the folder has backups of several pools that fit; `Damaged` if
+/// the last file of the folder cannot be read.
 pub fn newest(path: &Path, pool: Option<&str>) -> Result<PathBuf> {
     let all = newest_of_each(path, pool)?;
     match &all[..] {
@@ -107,7 +109,8 @@ pub fn newest(path: &Path, pool: Option<&str>) -> Result<PathBuf> {
     }
 }
 
-/// The newest backup of each pool in a folder, or of the pool whose ID begins with `pool`. A file stands for itself.
+/// The newest backup of each pool in a folder, or of the pool whose ID begins with `pool`. A file
+/// stands for itself.
 ///
 /// # Errors
 /// As for [`newest`].
@@ -141,8 +144,8 @@ pub fn newest_of_each(path: &Path, pool: Option<&str>) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// Order of the backups of one pool: by the pool's state, then by the number in the name. The clock decides only between
-/// files of earlier releases that were renamed.
+/// Order of the backups of one pool: by the pool's state, then by the number in the name. The clock
+/// decides only between files of earlier releases that were renamed.
 pub(crate) fn rank(path: &Path, header: &Header) -> ([u64; 3], u64, u64, u32) {
     (header.state.map(U64::get), number(path), header.created.get(), header.depth.get())
 }
@@ -257,7 +260,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Pages of the object that count, of those in this link; none if it is not one of the newest backup's, or began later.
+    /// Pages of the object that count, of those in this link; none if it is not one of the newest
+    /// backup's, or began later.
     pub fn limit(&self, number: usize, id: &[u8; 16]) -> u64 {
         let Some((from, limits)) = self.spans.get(id) else { return 0 };
         number.checked_sub(*from).and_then(|at| limits.get(at)).copied().unwrap_or(0)
@@ -274,7 +278,8 @@ fn spans(links: &[Link]) -> HashMap<[u8; 16], (usize, Vec<u64>)> {
             } else if let Some((from, limits)) =
                 spans.get_mut(&object.id).filter(|(from, _)| *from == number + 1)
             {
-                // A page that went with the object's end, and came back with a later growth, is another one.
+                // A page that went with the object's end, and came back with a later growth, is
+                // another one.
                 let later = limits.first().copied().unwrap_or(0);
                 *from = number;
                 limits.insert(0, own.min(later));
@@ -299,7 +304,8 @@ impl Kept {
     }
 }
 
-/// The content of a backup, as its start says. `path` may be a folder, which stands for the newest backup in it.
+/// The content of a backup, as its start says. `path` may be a folder, which stands for the newest
+/// backup in it.
 ///
 /// # Errors
 /// It is none, or its start is damaged.
@@ -309,10 +315,12 @@ pub fn describe(path: &Path) -> Result<Kept> {
     Ok(Kept::of(&path, &decoder.header, &decoder.objects))
 }
 
-/// Reads a backup and those that it rests on, every byte. `path` may be a folder, which stands for the newest backup in it.
+/// Reads a backup and those that it rests on, every byte. `path` may be a folder, which stands for
+/// the newest backup in it.
 ///
 /// # Errors
-/// It cannot be read, or is none; or a backup that it rests on is missing. Damage is no error, but listed.
+/// It cannot be read, or is none; or a backup that it rests on is missing. Damage is no error, but
+/// listed.
 pub fn verify(path: &Path, progress: Progress<'_>) -> Result<Verified> {
     let chain = Chain::open(&named(path)?)?;
     let kept = chain.kept();

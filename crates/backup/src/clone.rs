@@ -4,7 +4,8 @@
 //! copy get the new ID. Nothing else has the ID of a pool: checksums are seeded with another
 //! number. The clone gets its name once it is durable.
 //!
-//! One at other addresses is a backup that is restored (docs/decisions/0041-rebase.md), without a file in between.
+//! One at other addresses is a backup that is restored (docs/decisions/0041-rebase.md), without a
+//! file in between.
 
 use crate::Progress;
 use crate::backup::backup_to;
@@ -33,9 +34,11 @@ pub struct Cloned {
     pub copied: u64,
 }
 
-/// Makes a copy of a pool in a file, which no process has open for writing, with an ID of its own, so that both can be open at once. All that is in the pool is in the
-/// clone: objects, keys, snapshots, psyncs of writers that died. Commits on demand that such writers left in memory are brought to the pool first. Addresses are the same: a process attaches an object of one of the two at a
-/// time.
+/// Makes a copy of a pool in a file, which no process has open for writing, with an ID of its own,
+/// so that both can be open at once. All that is in the pool is in the clone: objects, keys,
+/// snapshots, psyncs of writers that died. Commits on demand that such writers left in memory are
+/// brought to the pool first. Addresses are the same: a process attaches an object of one of the
+/// two at a time.
 ///
 /// # Errors
 /// Nothing is there: `Exists`; `Pool` if another process has the pool, or it is none; `File`.
@@ -109,7 +112,8 @@ fn id() -> Result<[u8; 16]> {
     Ok(id)
 }
 
-/// Copies a file, holes as holes; returns the bytes that were copied, 0 if the file system could share them.
+/// Copies a file, holes as holes; returns the bytes that were copied, 0 if the file system could
+/// share them.
 fn copy(mut from: &File, mut to: &File, len: u64, progress: Progress<'_>) -> io::Result<u64> {
     if rustix::fs::ioctl_ficlone(to, from).is_ok() {
         progress(len, len);
@@ -151,7 +155,8 @@ fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     Ok((start < len).then_some((start, end.min(len))))
 }
 
-/// Gives the pool in a file another ID. A slot that is damaged stays so, and so does the copy behind the pool.
+/// Gives the pool in a file another ID. A slot that is damaged stays so, and so does the copy
+/// behind the pool.
 fn rename(file: &File, len: u64, id: [u8; 16]) -> io::Result<()> {
     let mut places = SLOTS.to_vec();
     while let Some(offset) = places.pop() {

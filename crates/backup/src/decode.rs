@@ -1,4 +1,5 @@
-//! Reading a backup: nothing is handed out, or allocated, before it proved itself or its length is known to be small.
+//! Reading a backup: nothing is handed out, or allocated, before it proved itself or its length is
+//! known to be small.
 
 use crate::error::{BackupError, Result};
 use crate::format::{

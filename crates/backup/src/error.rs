@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// Result of this crate.
 pub type Result<T, E = BackupError> = std::result::Result<T, E>;
 
-/// A backup, a verification or a restore that failed. A backup that failed left nothing that could be taken for one; a restore that failed
-/// replaced nothing.
+/// A backup, a verification or a restore that failed. A backup that failed left nothing that could
+/// be taken for one; a restore that failed replaced nothing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {

@@ -1,4 +1,5 @@
-//! Backups as files: under another name until they are whole and durable, one at a time in a folder.
+//! Backups as files: under another name until they are whole and durable, one at a time in a
+//! folder.
 
 use crate::Progress;
 use crate::backup::{Before, Summary, backup};

@@ -78,8 +78,9 @@ pub struct Header {
     pub depth: U32,
     /// Objects.
     pub objects: U32,
-    /// State of the pool: generation of the table's lane, its batches in that, psyncs of the objects; not before the
-    /// state of an earlier backup in the folder. Zeros: an earlier release made the backup.
+    /// State of the pool: generation of the table's lane, its batches in that, psyncs of the
+    /// objects; not before the state of an earlier backup in the folder. Zeros: an earlier release
+    /// made the backup.
     pub state: [U64; 3],
     /// Zero.
     pub reserved: [u8; 96],

@@ -28,7 +28,8 @@ pub(crate) fn close(path: &Path, pool: &[u8; 16], full: bool) -> Result<bool> {
     let failed = |action| BackupError::file(action, path);
     let file = File::open(path).map_err(failed("open"))?;
     if file.metadata().map_err(failed("open"))?.nlink() > 1 {
-        // It has got its name as well: a process died before it removed this one. That file stays as it is.
+        // It has got its name as well: a process died before it removed this one. That file stays
+        // as it is.
         return Ok(false);
     }
     let Ok(mut decoder) = Decoder::open(BufReader::with_capacity(BUFFER, file), path) else {

@@ -1,10 +1,12 @@
 //! Backups of pools: all objects as of one moment, in a file that proves every byte of itself.
 //!
-//! - [`backup_to`], [`backup_into`]: a stream, or a folder, where a backup has what changed since the newest one there
+//! - [`backup_to`], [`backup_into`]: a stream, or a folder, where a backup has what changed since
+//!   the newest one there
 //! - [`verify`]: reads a backup, and those that it rests on, and names the damage
 //! - [`restore`], [`restore_objects`]: a new pool, or objects of an existing one; damaged ones
 //!   replace nothing
-//! - [`export_to`], [`import_from`]: objects that refer to each other, of several pools, as one stream into another pool
+//! - [`export_to`], [`import_from`]: objects that refer to each other, of several pools, as one
+//!   stream into another pool
 //! - [`clone_pool`], [`clone_rebased`]: a pool once more, under an ID of its own
 //!
 //! Modules, bottom-up: `error`, `format` (FORMAT.md, section 11), `encode` and `decode`, `chain`,

@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
-/// Bytes after which those written are made durable: so many are written again at most where the disk fails.
+/// Bytes after which those written are made durable: so many are written again at most where the
+/// disk fails.
 const EACH: u64 = 64 << 20;
 /// Bytes after which the disk begins to write them: a later call that makes them durable waits for
 /// less.

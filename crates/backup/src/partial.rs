@@ -1,7 +1,9 @@
-//! A file that is to become another one, and has a name of its own beside it until it is whole and durable: `NAME.PID.partial`.
+//! A file that is to become another one, and has a name of its own beside it until it is whole and
+//! durable: `NAME.PID.partial`.
 //!
-//! A process that is killed leaves it, and it may be large; the next one that makes the same file removes it. It is locked while it is made,
-//! so that those that others are making now can be told from leftovers.
+//! A process that is killed leaves it, and it may be large; the next one that makes the same file
+//! removes it. It is locked while it is made, so that those that others are making now can be told
+//! from leftovers.
 
 use crate::error::{BackupError, Result};
 use rustix::fs::OFlags;
@@ -65,7 +67,8 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // It may be on a full disk. Once it has its name, another process, of the same ID elsewhere, may have a file of this one.
+        // It may be on a full disk. Once it has its name, another process, of the same ID
+        // elsewhere, may have a file of this one.
         if is_at(&self.locked, &self.path) {
             let _ = fs::remove_file(&self.path);
         }

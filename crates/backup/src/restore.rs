@@ -1,4 +1,5 @@
-//! Restoring: into a new pool, which gets its name once all of it was proved and is durable, or objects into a pool that exists.
+//! Restoring: into a new pool, which gets its name once all of it was proved and is durable, or
+//! objects into a pool that exists.
 //!
 //! A restored pool has an ID of its own, and the addresses of the original: a process can have both
 //! open, and attaches an object of one of them at a time. With other addresses it has a window of
@@ -42,14 +43,17 @@ pub struct Restored {
 pub struct RestoreOptions {
     /// Bytes of the new pool; `None`: as many as the original had.
     pub len: Option<u64>,
-    /// There may be a pool, which no process uses: it is replaced once the new one is whole, which gets its owner, group and mode.
+    /// There may be a pool, which no process uses: it is replaced once the new one is whole, which
+    /// gets its owner, group and mode.
     pub force: bool,
-    /// Objects get other addresses, and the pointers in them are changed accordingly ([`Pool::copy_rebased`]). Objects that had the same ones, such as a
-    /// snapshot and its object, have the same ones again.
+    /// Objects get other addresses, and the pointers in them are changed accordingly
+    /// ([`Pool::copy_rebased`]). Objects that had the same ones, such as a snapshot and its object,
+    /// have the same ones again.
     pub rebase: bool,
 }
 
-/// Restores all objects of a backup to a new pool. `backup` may be a folder, which stands for the newest backup in it.
+/// Restores all objects of a backup to a new pool. `backup` may be a folder, which stands for the
+/// newest backup in it.
 ///
 /// # Errors
 /// Nothing was replaced: `Damaged`, `BaseMissing`, `BaseSwapped`, `Exists`; `InUse`, or `Pool` of
@@ -105,10 +109,12 @@ pub fn restore_stream(
     })
 }
 
-/// Restores objects of a backup into a pool, which has none of their names, IDs and addresses; with `rebase` they get addresses that are free there.
+/// Restores objects of a backup into a pool, which has none of their names, IDs and addresses; with
+/// `rebase` they get addresses that are free there.
 ///
 /// # Errors
-/// Those of [`restore`]: none of the objects is there. A process that dies, or a power failure, leaves all of them or none.
+/// Those of [`restore`]: none of the objects is there. A process that dies, or a power failure,
+/// leaves all of them or none.
 pub fn restore_objects(
     backup: &Path,
     pool: &Pool,
@@ -165,7 +171,8 @@ pub(crate) struct Target {
 impl Target {
     fn begin(pool: &Pool, objects: &[Attributes], (rebase, together): (bool, bool)) -> Result<Self> {
         let (mut revived, mut addresses) = (HashMap::new(), HashMap::new());
-        // Objects that own their addresses come first, then copies, of which the first owns them where its original is not there: a snapshot never does.
+        // Objects that own their addresses come first, then copies, of which the first owns them
+        // where its original is not there: a snapshot never does.
         let mut order: Vec<&Attributes> = objects.iter().collect();
         let has = |object: &Attributes, flag| object.flags & flag != 0;
         order.sort_by_key(|object| rebase.then(|| (has(object, FLAG_FOREIGN), has(object, FLAG_BASE))));
@@ -188,7 +195,8 @@ impl Target {
         })
     }
 
-    /// Of objects of any pools, each by itself: those that may have other addresses get some that are free.
+    /// Of objects of any pools, each by itself: those that may have other addresses get some that
+    /// are free.
     pub(crate) fn begin_free(pool: &Pool, objects: &[Attributes], rebase: bool) -> Result<Self> {
         let mut revived = HashMap::new();
         for object in objects {
@@ -299,7 +307,8 @@ fn unpublished(why: Unpublished) -> BackupError {
     }
 }
 
-/// Begins to bring an object back at other addresses: those that an object has already which had the same ones, if there is one.
+/// Begins to bring an object back at other addresses: those that an object has already which had
+/// the same ones, if there is one.
 fn elsewhere(
     pool: &Pool,
     object: &Attributes,
@@ -337,7 +346,8 @@ fn beside(
     kept: &Kept,
     fill: impl FnOnce(&Pool) -> Result<Restored>,
 ) -> Result<Restored> {
-    // Held until the new pool has the name: a process that opened the old one in between would lose what it psyncs.
+    // Held until the new pool has the name: a process that opened the old one in between would lose
+    // what it psyncs.
     let replaces = path.exists();
     let _alone = match replaces {
         false => None,

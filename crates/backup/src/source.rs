@@ -1,11 +1,13 @@
 //! The objects of a pool, all as of one moment, for as long as they are read.
 //!
-//! An object that no process writes is attached for reading: that keeps writers away, and costs nothing. The others are kept as snapshots, of one
-//! moment, once the first ones are held. Snapshots have names that nothing else has, so that those which a backup that was
-//! killed left are known, and removed by the next.
+//! An object that no process writes is attached for reading: that keeps writers away, and costs
+//! nothing. The others are kept as snapshots, of one moment, once the first ones are held.
+//! Snapshots have names that nothing else has, so that those which a backup that was killed left
+//! are known, and removed by the next.
 //!
-//! In a pool that is opened for reading nothing keeps writers away, and no snapshot can be made. There no process may write an object, and the table
-//! must be the same once all was read: an attach for writing changes it.
+//! In a pool that is opened for reading nothing keeps writers away, and no snapshot can be made.
+//! There no process may write an object, and the table must be the same once all was read: an
+//! attach for writing changes it.
 
 use crate::error::{BackupError, Result};
 use crate::format::{PAGE, hex};
@@ -177,7 +179,8 @@ impl Drop for Source {
         // Their readers go first.
         self.held.clear();
         for (object, snapshot) in &self.snapshots {
-            // One that cannot be removed now is removed by the next backup, and pages that cannot be merged now are merged then.
+            // One that cannot be removed now is removed by the next backup, and pages that cannot
+            // be merged now are merged then.
             let _ = self.store.destroy(snapshot, Key(&self.key));
             let _ = self.store.merge(object);
         }

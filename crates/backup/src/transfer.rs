@@ -1,7 +1,8 @@
-//! Objects that travel: one stream with objects of one pool or of several, and back into a pool that exists (docs/decisions/0054).
+//! Objects that travel: one stream with objects of one pool or of several, and back into a pool
+//! that exists (docs/decisions/0054).
 //!
-//! The stream is a full backup, so that everything that reads and verifies these reads and verifies it. Which objects belong together is found by their far pointers
-//! ([`Space::reachable`]).
+//! The stream is a full backup, so that everything that reads and verifies these reads and verifies
+//! it. Which objects belong together is found by their far pointers ([`Space::reachable`]).
 
 use crate::Progress;
 use crate::backup::{Before, Summary, write_all};
@@ -18,11 +19,13 @@ use std::collections::HashSet;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
-/// Writes objects, by their IDs, as one stream; with `closed`, all that their far pointers lead to as well, through any number of objects. Each is as its last psync left it, and those of one pool
+/// Writes objects, by their IDs, as one stream; with `closed`, all that their far pointers lead to
+/// as well, through any number of objects. Each is as its last psync left it, and those of one pool
 /// as of one moment. The pools are those of `space`.
 ///
 /// # Errors
-/// `Pool`: an object is in none of the pools, or an entry leads to none. `SameName`: two objects of different pools have one name, so that they could not come to one pool. As for
+/// `Pool`: an object is in none of the pools, or an entry leads to none. `SameName`: two objects of
+/// different pools have one name, so that they could not come to one pool. As for
 /// [`backup_to`](crate::backup_to).
 pub fn export_to(
     space: &Space,
@@ -89,11 +92,13 @@ pub fn export_file(
     Ok(Summary { path: Some(path.to_owned()), ..made })
 }
 
-/// Brings the objects of a stream into a pool that exists, once all of it was read and proved. Those that are position-independent get addresses that are free there; so do all with `rebase`, which
-/// changes the pointers in them ([`Pool::copy_rebased`]). The others keep theirs.
+/// Brings the objects of a stream into a pool that exists, once all of it was read and proved.
+/// Those that are position-independent get addresses that are free there; so do all with `rebase`,
+/// which changes the pointers in them ([`Pool::copy_rebased`]). The others keep theirs.
 ///
 /// # Errors
-/// Nothing was imported: `Damaged`, `NotABackup`, `Version`; `Object` if one of that name or ID is there, or its addresses are not free; as for [`Pool::copy_rebased`]. A process that dies, or a
+/// Nothing was imported: `Damaged`, `NotABackup`, `Version`; `Object` if one of that name or ID is
+/// there, or its addresses are not free; as for [`Pool::copy_rebased`]. A process that dies, or a
 /// power failure, leaves all of the objects or none.
 pub fn import_from(
     input: &mut dyn Read,

@@ -1,4 +1,5 @@
-//! Damaged, cut off and forged backups: an error, or the same content; never other content, a panic, or memory without bounds.
+//! Damaged, cut off and forged backups: an error, or the same content; never other content, a
+//! panic, or memory without bounds.
 
 use crate::support::{Content, all, content, expect_same, noise, put, unseen};
 use indelible::{Pool, PoolOptions};
@@ -219,7 +220,8 @@ fn a_destination_that_fails_anywhere_is_an_error_and_leaves_the_pool_as_it_was()
     assert!(now.iter().all(|(name, (_, bytes))| *bytes == wanted[name].1));
 }
 
-/// A chunk under a right record hash, whose page is not the one that its own hash speaks of: the next backup would take it for unchanged.
+/// A chunk under a right record hash, whose page is not the one that its own hash speaks of: the
+/// next backup would take it for unchanged.
 #[test]
 fn a_page_that_its_hash_does_not_speak_of_is_refused() {
     let dir = fast();

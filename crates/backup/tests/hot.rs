@@ -1,7 +1,8 @@
-//! Backups of a pool that a thread psyncs without pause: each is all objects as one psync left them, and has every psync that had returned before
-//! it began.
+//! Backups of a pool that a thread psyncs without pause: each is all objects as one psync left
+//! them, and has every psync that had returned before it began.
 //!
-//! `INDELIBLE_HOT_BACKUPS=100 TMPDIR=/mnt cargo test -p indelible-backup hot` makes so many, on the file system there.
+//! `INDELIBLE_HOT_BACKUPS=100 TMPDIR=/mnt cargo test -p indelible-backup hot` makes so many, on the
+//! file system there.
 
 use super::support::{PAGE, all, content, unseen};
 use indelible::{Object, Pool, PoolOptions, psync_all};

@@ -193,7 +193,8 @@ fn redate(path: &Path, seconds: u64) {
     fs::write(path, seal(&header, &records)).unwrap();
 }
 
-/// The clock was set back, or two backups were made in one second: the newest is that of the newest state.
+/// The clock was set back, or two backups were made in one second: the newest is that of the newest
+/// state.
 #[test]
 fn the_newest_backup_in_a_folder_is_found_without_the_clock() {
     let dir = tempfile::tempdir().unwrap();
@@ -218,7 +219,8 @@ fn the_newest_backup_in_a_folder_is_found_without_the_clock() {
     let next = made(&pool, &folder);
     assert_eq!(next.base.as_ref(), Some(&full));
     assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, next.path.unwrap());
-    // A full one beside a chain that is damaged, and files before them that are gone: numbers go on.
+    // A full one beside a chain that is damaged, and files before them that are gone: numbers go
+    // on.
     fs::remove_file(&files[0]).unwrap();
     let mut torn = fs::read(&full).unwrap();
     torn[3000] ^= 1;

@@ -125,7 +125,8 @@ fn an_incremental_backup_that_was_interrupted_goes_on() {
     }
 }
 
-/// A process died between giving a backup its name and removing the other one: the backup stays whole.
+/// A process died between giving a backup its name and removing the other one: the backup stays
+/// whole.
 #[test]
 fn a_backup_that_has_its_name_is_not_cut() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! A process that was killed left something beside the file that it made: the next one that makes that file removes it, and nothing else.
+//! A process that was killed left something beside the file that it made: the next one that makes
+//! that file removes it, and nothing else.
 
 use crate::support::{all, content, expect_same, unseen, varied};
 use indelible::PoolOptions;

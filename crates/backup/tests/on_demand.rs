@@ -1,4 +1,5 @@
-//! Backups and clones of pools whose processes died with commits on demand in memory: these have the commits.
+//! Backups and clones of pools whose processes died with commits on demand in memory: these have
+//! the commits.
 
 use indelible::{Class, CreateOptions, EpochBounds, Pool, PoolOptions, TxCell};
 use indelible_backup::{Choice, RestoreOptions, backup_to, clone_pool, restore_stream};

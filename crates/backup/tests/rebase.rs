@@ -31,7 +31,8 @@ fn has(heap: &mut Heap, count: u64) {
     assert!((0..count).all(|n| map[format!("word {n}").as_str()][0] == *format!("of {n}, in a block")));
 }
 
-/// A heap with a snapshot and a copy, one that is as large as no other, one with a key, an empty object.
+/// A heap with a snapshot and a copy, one that is as large as no other, one with a key, an empty
+/// object.
 fn described(dir: &TempDir) -> (PathBuf, Pool) {
     let path = dir.path().join("a.pmo");
     let pool = PoolOptions::new().label("mine").format(&path, 32 << 20).unwrap();
@@ -124,7 +125,8 @@ fn a_restored_pool_at_other_addresses_is_attached_beside_the_original() {
     sound(&again);
 }
 
-/// One object of which nothing says where its pointers are: nothing is restored, or cloned, and it is named.
+/// One object of which nothing says where its pointers are: nothing is restored, or cloned, and it
+/// is named.
 #[test]
 fn a_pool_with_unknown_pointers_is_not_restored_at_other_addresses() {
     let dir = tempfile::tempdir().unwrap();

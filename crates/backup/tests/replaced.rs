@@ -31,7 +31,8 @@ fn content(path: &Path) -> Vec<u8> {
     Pool::open(path).unwrap().attach_read("a").unwrap().as_slice()[..3].to_vec()
 }
 
-/// A program that opens the pool while the new one is made is refused, so that it psyncs nothing that the rename takes away.
+/// A program that opens the pool while the new one is made is refused, so that it psyncs nothing
+/// that the rename takes away.
 #[test]
 fn nothing_that_is_psynced_while_a_restore_replaces_the_pool_is_lost() {
     let dir = TempDir::new().unwrap();

@@ -40,7 +40,8 @@ pub fn put(pool: &Pool, name: &str, at: usize, bytes: &[u8]) {
     object.detach().unwrap();
 }
 
-/// A heap, an array, a sparse and an empty object, one with a long name, one with keys, a snapshot, and a copy that rests on it.
+/// A heap, an array, a sparse and an empty object, one with a long name, one with keys, a snapshot,
+/// and a copy that rests on it.
 pub fn varied(path: &Path) -> Pool {
     let pool = Pool::format(path, 32 << 20).unwrap();
     let mut heap = pool.heap("words", 1 << 20).unwrap();
@@ -97,7 +98,8 @@ pub fn expect_same(found: &Pool, wanted: &Content) {
     }
 }
 
-/// A new pool whose window has none of the addresses of another pool's objects. Windows are chosen at random, and may overlap.
+/// A new pool whose window has none of the addresses of another pool's objects. Windows are chosen
+/// at random, and may overlap.
 pub fn elsewhere(path: &Path, pool: &Pool) -> Pool {
     let taken = pool.info().unwrap().window;
     loop {

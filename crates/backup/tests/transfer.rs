@@ -28,7 +28,8 @@ fn space(pools: &[&Pool]) -> Space {
     space
 }
 
-/// A list of as many nodes as numbers are said, through three objects of two pools; ID of the first.
+/// A list of as many nodes as numbers are said, through three objects of two pools; ID of the
+/// first.
 fn graph(pools: &[&Pool; 2], count: u64) -> [u8; 16] {
     let mut space = space(pools);
     let ids: Vec<_> = ["list", "more", "most"]
@@ -99,7 +100,8 @@ fn s2_10_a_graph_of_two_pools_is_walked_with_the_same_pointers_in_a_third() {
     assert_eq!(walk(&[&third], &id).unwrap(), (0..60).collect::<Vec<_>>());
     // The originals are unchanged beside them.
     assert_eq!(walk(&[&one, &two], &id).unwrap(), (0..60).collect::<Vec<_>>());
-    // Without what it leads to, it leads nowhere there; and back where all is, it would be the same object twice.
+    // Without what it leads to, it leads nowhere there; and back where all is, it would be the same
+    // object twice.
     let fourth = pool(&dir, "4");
     import(&exported(&[&one, &two], &id, false), &fourth, false).unwrap();
     assert_eq!(walk(&[&fourth], &id).unwrap_err().kind(), ErrorKind::Dangling);
@@ -246,7 +248,9 @@ fn attributes_that_are_not_defined_do_not_come() {
     assert!(report.findings.is_empty(), "{report:?}");
 }
 
-/// A process that dies at any step of an import leaves none of its objects, and the next import makes them all. (Deaths while they get their names: the scenarios of `crates/testing/src/rules/arrivals.rs`.)
+/// A process that dies at any step of an import leaves none of its objects, and the next import
+/// makes them all. (Deaths while they get their names: the scenarios of
+/// `crates/testing/src/rules/arrivals.rs`.)
 #[test]
 fn an_import_whose_process_dies_leaves_nothing() {
     if let Some(place) = std::env::var_os("INDELIBLE_IMPORT") {
@@ -311,7 +315,8 @@ fn s2_01_an_object_by_content_is_the_same_one_elsewhere() {
     assert!(two.attach_read("data").unwrap().as_slice() == content);
 }
 
-/// An object with addresses keeps them, if they are free there; otherwise it is given others on request, or refused.
+/// An object with addresses keeps them, if they are free there; otherwise it is given others on
+/// request, or refused.
 #[test]
 fn objects_with_addresses_keep_them_or_are_refused_where_they_are_taken() {
     let dir = TempDir::new().unwrap();

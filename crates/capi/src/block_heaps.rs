@@ -1,4 +1,5 @@
-//! Heaps of transactional objects, for blocks that GCC compiles: libpmo-tm has their words, and calls these functions with them.
+//! Heaps of transactional objects, for blocks that GCC compiles: libpmo-tm has their words, and
+//! calls these functions with them.
 
 use crate::args::{borrow, text};
 use crate::described::Described;
@@ -42,7 +43,8 @@ fn step(
     body: impl FnOnce(&mut OfBlock<'_>) -> Result<indelible::Result<Step>>,
 ) -> Answer {
     guarded(answer(FAILED, 0), || {
-        // SAFETY: libpmo-tm gives the words of the block that runs on this thread, or NULL if none does.
+        // SAFETY: libpmo-tm gives the words of the block that runs on this thread, or NULL if none
+        // does.
         let words = unsafe { borrow(words, "block that runs on this thread") }?;
         match body(&mut OfBlock(words))? {
             Ok(Step::Done(address)) => Ok(answer(DONE, address)),

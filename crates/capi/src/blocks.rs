@@ -1,4 +1,5 @@
-//! Transactional objects, and those on demand, for blocks that GCC compiles: libpmo-tm runs these, and tells of their commits by the functions that it gets here.
+//! Transactional objects, and those on demand, for blocks that GCC compiles: libpmo-tm runs these,
+//! and tells of their commits by the functions that it gets here.
 
 use crate::args::{array, borrow, bytes, fill, text};
 use crate::block_heaps::{self as heaps, OfBlock};

@@ -1,4 +1,5 @@
-//! The codes of errors, with a text for each. All but `PMO_ERR_ARGUMENT` are [`indelible::ErrorKind`]'s.
+//! The codes of errors, with a text for each. All but `PMO_ERR_ARGUMENT` are
+//! [`indelible::ErrorKind`]'s.
 
 use std::ffi::CStr;
 

@@ -226,7 +226,8 @@ impl Words {
         unsafe { self.of_type(nested, depth + 1) }
     }
 
-    /// A field of a type of C of which there is only the name, such as `unsigned long[4]` or `struct place *`.
+    /// A field of a type of C of which there is only the name, such as `unsigned long[4]` or
+    /// `struct place *`.
     fn by_name(&mut self, kind: &str, size: usize, align: usize) {
         let (base, dimensions) = kind.find('[').map_or((kind, ""), |at| kind.split_at(at));
         let base = base.trim().trim_start_matches("const ").trim_start_matches("volatile ").trim();
@@ -270,7 +271,8 @@ impl Words {
     }
 }
 
-/// Whether a type's name is that of far pointers, which are aligned; the length, if it is that of an array.
+/// Whether a type's name is that of far pointers, which are aligned; the length, if it is that of
+/// an array.
 fn far_pointers(kind: &str, size: usize, align: usize) -> Option<Option<usize>> {
     let (base, dimensions) = kind.find('[').map_or((kind, ""), |at| kind.split_at(at));
     let base = base.trim().trim_start_matches("const ").trim_start_matches("volatile ").trim();
@@ -378,7 +380,8 @@ mod tests {
         ];
         let own = "list:48:8 { any@0:8 far void all@8:32 [4] far void next@40:8 far void } ";
         let words = self::words("struct list", (48, 8), &fields);
-        // The first pointer, the four of the array, which have one number, and the one with a target.
+        // The first pointer, the four of the array, which have one number, and the one with a
+        // target.
         assert!(words.starts_with(&format!("{own}-> 2 node:24:8 {{")), "{words}");
         // As a type of its own, as C++ has it.
         let far =

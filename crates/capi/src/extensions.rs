@@ -1,4 +1,5 @@
-//! Extensions of structs of C and C++, by the address of their link (docs/decisions/0037-extensions.md).
+//! Extensions of structs of C and C++, by the address of their link
+//! (docs/decisions/0037-extensions.md).
 
 use crate::args::{array, borrow, lossy, text, zero};
 use crate::described::Described;

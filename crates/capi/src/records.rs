@@ -1,12 +1,15 @@
 //! Transactions that record bytes before they change them (paper 002, S2.17): TXSTART, TXRECORD and
 //! TXEND, on an object that is psynced.
 //!
-//! The undo log, which the paper has in persistent memory, is volatile here: nothing of a transaction is durable before its psync, so that a crash needs no undoing, and an abort alone does.
+//! The undo log, which the paper has in persistent memory, is volatile here: nothing of a
+//! transaction is durable before its psync, so that a crash needs no undoing, and an abort alone
+//! does.
 //!
 //! Invariants:
 //! 1. One thread has the transaction of each object in [`RUNNING`] (its first address), in that
 //!    thread's `OWN`, until it ends.
-//! 2. All that is recorded lies in that object. It is put back only while an object of as many bytes is attached for stores at that address.
+//! 2. All that is recorded lies in that object. It is put back only while an object of as many
+//!    bytes is attached for stores at that address.
 
 #![allow(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Roots whose types change between versions of a program: converted, or reset (docs/decisions/0035-retention.md).
+//! Roots whose types change between versions of a program: converted, or reset
+//! (docs/decisions/0035-retention.md).
 
 use crate::args::{array, borrow, text};
 use crate::described::Described;
@@ -176,7 +177,8 @@ impl Opening<'_> {
         Ok(unsafe { raw::replace_root(self.object, self.name, value, size, &self.wanted.info()) }?)
     }
 
-    /// Makes the last version of the first, step by step. Old values go once the root has the new one.
+    /// Makes the last version of the first, step by step. Old values go once the root has the new
+    /// one.
     ///
     /// # Safety
     /// As the header says.
@@ -255,7 +257,8 @@ impl Opening<'_> {
         }
     }
 
-    /// Whether the block of a root's value is that of another root, too, or does not begin with the value: it stays then.
+    /// Whether the block of a root's value is that of another root, too, or does not begin with the
+    /// value: it stays then.
     ///
     /// # Safety
     /// As the header says.
@@ -279,7 +282,8 @@ impl Opening<'_> {
             unsafe { raw::blocks(self.object) }?.iter().map(|block| block.address).collect();
         let result = body();
         if result.is_err() {
-            // SAFETY: the caller's promise: no other thread uses the heap, so that these are the converters'.
+            // SAFETY: the caller's promise: no other thread uses the heap, so that these are the
+            // converters'.
             unsafe {
                 for block in raw::blocks(self.object)? {
                     if !before.contains(&block.address) {

@@ -37,7 +37,8 @@ pub struct QueueOf {
 #[allow(non_camel_case_types)]
 pub struct pmo_queue(());
 
-/// A queue, and its two sides in this process, once they are used. Each has a lock of its own: one thread may send while another waits for a message.
+/// A queue, and its two sides in this process, once they are used. Each has a lock of its own: one
+/// thread may send while another waits for a message.
 struct Sides {
     queue: Queue,
     producer: Mutex<Option<Producer>>,

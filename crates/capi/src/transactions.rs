@@ -1,4 +1,5 @@
-//! Transactional objects, and transactions, which their callers run again: the loops around them are in `include/pmo/transaction.h`.
+//! Transactional objects, and transactions, which their callers run again: the loops around them
+//! are in `include/pmo/transaction.h`.
 
 use crate::args::{array, bytes, room_for_bytes, text};
 use crate::described::Described;
@@ -12,7 +13,8 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The target of a handle: nothing. A handle is a number, so that one of a transaction that is over, or another thread's, is noticed.
+/// The target of a handle: nothing. A handle is a number, so that one of a transaction that is
+/// over, or another thread's, is noticed.
 #[allow(non_camel_case_types)]
 pub struct pmo_tx(());
 

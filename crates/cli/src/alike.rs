@@ -1,4 +1,5 @@
-//! Names that look the same and are not: text in another Unicode form, as other keyboards and systems write it.
+//! Names that look the same and are not: text in another Unicode form, as other keyboards and
+//! systems write it.
 
 use crate::failure::{Failure, object};
 use crate::terminal::note;

@@ -19,9 +19,11 @@ const TPM: &str = "tpm:";
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Seal keys")]
 pub struct AnchorArgs {
-    /// Anchor, out of the pool's way, that keeps the number of the object's newest state, so that an older one is refused: a file; `command:COMMAND` of the shell, which reads `get`, or `put` and a record,
-    /// and answers with the record, or with `stored`, within a minute; `tpm:INDEX:FILE`, a file, maybe beside the pool, with a counter of the TPM 2.0, `tpm:INDEX@DEVICE:FILE` of another device than
-    /// /dev/tpmrm0 [env: PMO_ANCHOR]
+    /// Anchor, out of the pool's way, that keeps the number of the object's newest state, so that
+    /// an older one is refused: a file; `command:COMMAND` of the shell, which reads `get`, or `put`
+    /// and a record, and answers with the record, or with `stored`, within a minute;
+    /// `tpm:INDEX:FILE`, a file, maybe beside the pool, with a counter of the TPM 2.0,
+    /// `tpm:INDEX@DEVICE:FILE` of another device than /dev/tpmrm0 [env: PMO_ANCHOR]
     #[arg(long, value_name = "ANCHOR")]
     anchor: Option<OsString>,
 }

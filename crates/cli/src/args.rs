@@ -17,8 +17,8 @@ Where PMO_POOL names a pool, POOL may be left out, or be - where that would be u
 
 /// Persistent memory objects: format, inspect, check and repair pools
 ///
-/// A pool is one formatted file or device. It holds objects: named pieces of memory that programs attach
-/// to their address space, change in place, and make durable with psync, all or nothing.
+/// A pool is one formatted file or device. It holds objects: named pieces of memory that programs
+/// attach to their address space, change in place, and make durable with psync, all or nothing.
 #[derive(Debug, Parser)]
 #[command(
     name = "pmo",

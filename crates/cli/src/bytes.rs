@@ -4,7 +4,8 @@ const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 const USAGE: &str = "a size is a number with an optional K, M, G or T, such as 64M";
 
-/// Reads a size: `4096`, `64K`, `1.5G`, `2MiB`. `MB` is a power of 1000 for some and of 1024 for others, and therefore refused.
+/// Reads a size: `4096`, `64K`, `1.5G`, `2MiB`. `MB` is a power of 1000 for some and of 1024 for
+/// others, and therefore refused.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

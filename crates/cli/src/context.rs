@@ -41,8 +41,8 @@ impl Context {
         Ok(self.options.clone().read_only(true).open(path)?)
     }
 
-    /// Opens a pool for writing the object `name`. Where that is sparse and memory, a full file system is then an error, not a
-    /// signal, if this user may have pages filled on demand.
+    /// Opens a pool for writing the object `name`. Where that is sparse and memory, a full file
+    /// system is then an error, not a signal, if this user may have pages filled on demand.
     pub fn open_to_fill(&self, path: &Path, name: &str) -> Result<Pool> {
         let pool = self.open(path)?;
         if pool.medium() != MediumKind::Memory || !pool.stat(name).is_ok_and(|stat| stat.sparse) {
@@ -55,11 +55,13 @@ impl Context {
         }
     }
 
-    /// Opens a pool to attach one of its objects for reading: writable if it can be, so that a writer
-    /// that died is recovered. It cannot where a copy-on-write file system is full: there each store needs new space.
+    /// Opens a pool to attach one of its objects for reading: writable if it can be, so that a
+    /// writer that died is recovered. It cannot where a copy-on-write file system is full: there
+    /// each store needs new space.
     pub fn open_to_read(&self, path: &Path) -> Result<Pool> {
         const NO_SPACE: Option<i32> = Some(28);
-        // The first look makes sure that the newest change of the table is durable, which is a store.
+        // The first look makes sure that the newest change of the table is durable, which is a
+        // store.
         match self.options.open(path).and_then(|pool| pool.info().map(|_| pool)) {
             Err(error)
                 if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::NoSpace)

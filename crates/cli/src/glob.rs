@@ -1,5 +1,5 @@
-//! Patterns for names: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` before a character that is meant as it is.
-//! Names are not paths, so `*` covers `/` too.
+//! Patterns for names: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` before a character that is meant as it
+//! is. Names are not paths, so `*` covers `/` too.
 
 /// A pattern, taken apart.
 #[derive(Clone, Debug)]

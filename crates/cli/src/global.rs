@@ -12,23 +12,25 @@ use std::time::Duration;
 pub struct Global {
     /// Kind of medium to take the pool for, instead of the kind that its path is
     ///
-    /// auto: the path's own kind. file: a file or block device, written by system calls. memory: a file
-    /// treated as persistent memory, such as one on tmpfs; whether anything survives a power failure is the
-    /// file system's affair. dax: a file on a DAX file system. devdax: a device-DAX character device.
+    /// auto: the path's own kind. file: a file or block device, written by system calls. memory: a
+    /// file treated as persistent memory, such as one on tmpfs; whether anything survives a power
+    /// failure is the file system's affair. dax: a file on a DAX file system. devdax: a device-DAX
+    /// character device.
     #[arg(long, global = true, value_name = "KIND", default_value = "auto", value_parser = words(&MediumKind::WORDS))]
     pub medium: MediumKind,
 
     /// How stores to attached objects are found
     ///
     /// auto: the best the kernel offers. wp-async: write protection that the kernel lifts by itself
-    /// (Linux 6.7). mprotect: page protection and SIGSEGV; everywhere. explicit: the program marks its stores.
+    /// (Linux 6.7). mprotect: page protection and SIGSEGV; everywhere. explicit: the program marks
+    /// its stores.
     #[arg(long, global = true, value_name = "HOW", default_value = "auto", value_parser = words(&Tracking::WORDS))]
     pub tracking: Tracking,
 
     /// Print JSON for programs instead of text for people
     ///
-    /// Field names and the meaning of values are stable; fields may be added. Sizes are in bytes, times
-    /// in UTC as RFC 3339 has them. A failure is an object on one line of standard error:
+    /// Field names and the meaning of values are stable; fields may be added. Sizes are in bytes,
+    /// times in UTC as RFC 3339 has them. A failure is an object on one line of standard error:
     /// {"error":"…","help":"…","exit":5,"kind":"NotFound","pool":"…","object":"…"}.
     #[arg(long, global = true)]
     pub json: bool,
@@ -51,8 +53,8 @@ pub struct Global {
 
     /// Wait so many seconds for locks of others
     ///
-    /// For an object or a device that another process has: by default not at all. For the table of a pool: by
-    /// default 20 seconds.
+    /// For an object or a device that another process has: by default not at all. For the table of
+    /// a pool: by default 20 seconds.
     #[arg(long, global = true, value_name = "SECONDS", value_parser = seconds, allow_hyphen_values = true)]
     pub wait: Option<Duration>,
 }

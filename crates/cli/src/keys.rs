@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Keys")]
 pub struct KeyArgs {
-    /// Key of the object. Other users can see it in the list of processes: prefer a file, or PMO_KEY
+    /// Key of the object. Other users can see it in the list of processes: prefer a file, or
+    /// PMO_KEY
     #[arg(long, value_name = "KEY", conflicts_with = "key_file")]
     key: Option<OsString>,
 
-    /// File that has the key; a line break at its end does not count [env: PMO_KEY has the key itself]
+    /// File that has the key; a line break at its end does not count [env: PMO_KEY has the key
+    /// itself]
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 }

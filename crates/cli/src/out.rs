@@ -7,7 +7,8 @@ use serde::Serialize;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::iter::{repeat, repeat_n};
 
-/// Buffered standard output. Call [`finish`](Out::finish): a write that fails late is a failure, too.
+/// Buffered standard output. Call [`finish`](Out::finish): a write that fails late is a failure,
+/// too.
 pub struct Out(BufWriter<StdoutLock<'static>>);
 
 impl Out {

@@ -14,7 +14,8 @@ pub struct Holder {
     /// It is stopped (SIGSTOP), and gives no lock up before it goes on.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
-    /// It belongs to another pid namespace (another container), where it has this ID: here that may be another process.
+    /// It belongs to another pid namespace (another container), where it has this ID: here that may
+    /// be another process.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub elsewhere: bool,
 }

@@ -45,7 +45,8 @@ pub struct SealArgs {
 #[group(multiple = false)]
 #[command(next_help_heading = "Seal keys")]
 struct OneKey {
-    /// Key file of a sealed object: 32 random bytes or more, all of which count [env: PMO_SEAL_KEY_FILE]
+    /// Key file of a sealed object: 32 random bytes or more, all of which count [env:
+    /// PMO_SEAL_KEY_FILE]
     #[arg(long, value_name = "FILE")]
     seal_key_file: Option<PathBuf>,
 
@@ -53,11 +54,13 @@ struct OneKey {
     #[arg(long)]
     seal_passphrase: bool,
 
-    /// File that has the passphrase of a sealed object; a line break at its end does not count [env: PMO_SEAL_PASSPHRASE_FILE]
+    /// File that has the passphrase of a sealed object; a line break at its end does not count
+    /// [env: PMO_SEAL_PASSPHRASE_FILE]
     #[arg(long, value_name = "FILE")]
     seal_passphrase_file: Option<PathBuf>,
 
-    /// Command of the shell whose standard output is the key, within a minute [env: PMO_SEAL_KEY_COMMAND]
+    /// Command of the shell whose standard output is the key, within a minute [env:
+    /// PMO_SEAL_KEY_COMMAND]
     #[arg(long, value_name = "COMMAND")]
     seal_key_command: Option<String>,
 
@@ -106,7 +109,8 @@ pub struct NewSealArgs {
     #[command(flatten)]
     key: NewKey,
 
-    /// Refuse the key from then on: after 12h, 30d, 52w. A guard rail, which other software or a wrong clock gets around: `pmo key remove` and `pmo key rotate` take a key its use
+    /// Refuse the key from then on: after 12h, 30d, 52w. A guard rail, which other software or a
+    /// wrong clock gets around: `pmo key remove` and `pmo key rotate` take a key its use
     #[arg(long, value_name = "TIME", value_parser = span, help_heading = "New seal key")]
     expires: Option<Duration>,
 
@@ -166,8 +170,9 @@ impl OneKey {
 }
 
 impl SealArgs {
-    /// The key of an object that exists; `None`: nothing was given, by an option or the environment. Each command that attaches an object for these options passes the key on:
-    /// the library refuses one of an object that is not sealed.
+    /// The key of an object that exists; `None`: nothing was given, by an option or the
+    /// environment. Each command that attaches an object for these options passes the key on: the
+    /// library refuses one of an object that is not sealed.
     ///
     /// # Errors
     /// A sign key, a verify key or an anchor is given without a seal key: nothing could satisfy it.
@@ -272,7 +277,8 @@ fn none_given() -> Failure {
 }
 
 impl Source {
-    /// The one that is given, of a key file, a passphrase file, a TPM; of a passphrase that is asked for; of a command, a credential.
+    /// The one that is given, of a key file, a passphrase file, a TPM; of a passphrase that is
+    /// asked for; of a command, a credential.
     fn first(
         [key_file, passphrase_file, tpm]: [&Option<PathBuf>; 3],
         asked: bool,
@@ -321,7 +327,8 @@ pub fn attach(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Ob
     attached.map_err(|error| alike::explain(pool, name, error))
 }
 
-/// Attaches a sealed object for reading; if a process writes it, the state of its last psync. `None`: no key is given.
+/// Attaches a sealed object for reading; if a process writes it, the state of its last psync.
+/// `None`: no key is given.
 pub fn attach_read(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Option<ReadObject>> {
     match seal.read()? {
         None => Ok(None),

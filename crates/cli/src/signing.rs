@@ -1,4 +1,5 @@
-//! Keys that sign sealed objects, and keys that verify, as the command line and the environment name them.
+//! Keys that sign sealed objects, and keys that verify, as the command line and the environment
+//! name them.
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -12,17 +13,20 @@ use std::path::{Path, PathBuf};
 #[group(multiple = false)]
 #[command(next_help_heading = "Seal keys")]
 pub struct SignArgs {
-    /// Key file that signs the object, to write one that is signed: 32 random bytes or more, another file than a seal key [env: PMO_SIGN_KEY_FILE]
+    /// Key file that signs the object, to write one that is signed: 32 random bytes or more,
+    /// another file than a seal key [env: PMO_SIGN_KEY_FILE]
     #[arg(long, value_name = "FILE")]
     sign_key_file: Option<PathBuf>,
 
-    /// File with the key that verifies a signed object, to read it: what `pmo key verifier` shows of the sign key [env: PMO_VERIFY_KEY_FILE]
+    /// File with the key that verifies a signed object, to read it: what `pmo key verifier` shows
+    /// of the sign key [env: PMO_VERIFY_KEY_FILE]
     #[arg(long, value_name = "FILE")]
     verify_key_file: Option<PathBuf>,
 }
 
 impl SignArgs {
-    /// The files of the key that signs and of the one that verifies. The environment counts where no option is given.
+    /// The files of the key that signs and of the one that verifies. The environment counts where
+    /// no option is given.
     fn files(&self) -> (Option<PathBuf>, Option<PathBuf>) {
         let named = |variable| std::env::var_os(variable).filter(|name| !name.is_empty()).map(PathBuf::from);
         match self.is_asked() {

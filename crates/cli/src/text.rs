@@ -17,8 +17,8 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// Line and paragraph separators, annotations, and Unicode's default ignorable characters: zero-width
-/// characters, those that change the direction of text, selectors of variants, tags.
+/// Line and paragraph separators, annotations, and Unicode's default ignorable characters:
+/// zero-width characters, those that change the direction of text, selectors of variants, tags.
 const INVISIBLE: [(char, char); 18] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),

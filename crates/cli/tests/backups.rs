@@ -1,4 +1,5 @@
-//! `pmo backup`, `pmo verify` and `pmo restore`: folders, files and pipes, beside writers, on a full disk, killed anywhere.
+//! `pmo backup`, `pmo verify` and `pmo restore`: folders, files and pipes, beside writers, on a
+//! full disk, killed anywhere.
 
 use super::common::{PMO, Rig, Run, pmo};
 use std::fs;
@@ -88,7 +89,8 @@ fn a_full_disk_keeps_what_fitted_and_a_folder_that_is_gone_is_an_error() {
     rig.feed("put", ["noise"], &noise).fine();
     let folder = rig.path("backups");
     fs::create_dir(&folder).unwrap();
-    // Files of 4 MiB at most, which is behind all that a backup writes to the pool, and no signal for more.
+    // Files of 4 MiB at most, which is behind all that a backup writes to the pool, and no signal
+    // for more.
     let script = format!(
         "trap '' XFSZ; ulimit -f 8192; exec {PMO} backup {} {}",
         rig.pool.display(),

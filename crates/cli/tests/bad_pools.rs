@@ -1,4 +1,5 @@
-//! Paths that are no pools, or no longer, or not to be had: each is refused in one line, with its code.
+//! Paths that are no pools, or no longer, or not to be had: each is refused in one line, with its
+//! code.
 
 use crate::common::{self, PMO, Rig, Run, is_root, skipped};
 use std::fs::{File, OpenOptions, Permissions};

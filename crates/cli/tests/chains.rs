@@ -1,4 +1,5 @@
-//! `pmo heap` and `pmo types` on chains of extensions that others stored to: findings that say where, and nothing else.
+//! `pmo heap` and `pmo types` on chains of extensions that others stored to: findings that say
+//! where, and nothing else.
 
 use crate::common::Rig;
 use indelible::collections::{PVec, RootTypes};
@@ -22,7 +23,8 @@ fn word(object: &Object, at: usize) -> usize {
     usize::from_le_bytes(object.as_slice()[at..at + 8].try_into().unwrap())
 }
 
-/// Two items with two extensions each, in the object `words`: the offsets of the two of either item.
+/// Two items with two extensions each, in the object `words`: the offsets of the two of either
+/// item.
 fn made(rig: &Rig) -> (Object, usize, [[usize; 2]; 2]) {
     let pool = Pool::open(&rig.pool).unwrap();
     let mut heap = Heap::format(pool.create_attached("words", 1 << 20).unwrap()).unwrap();

@@ -1,4 +1,5 @@
-//! `pmo clone`, and `--rebase` of `cp`, `mv`, `restore` and `clone`: objects of two pools that one process attaches at once.
+//! `pmo clone`, and `--rebase` of `cp`, `mv`, `restore` and `clone`: objects of two pools that one
+//! process attaches at once.
 
 use super::common::{PMO, Rig, Run, pmo, run_page};
 use indelible::Pool;

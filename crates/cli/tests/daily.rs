@@ -1,4 +1,5 @@
-//! The tool in daily use: the pool of the environment, patterns, order and columns, output for programs, input of unknown length.
+//! The tool in daily use: the pool of the environment, patterns, order and columns, output for
+//! programs, input of unknown length.
 
 use crate::common::{PMO, Rig, Run, skipped};
 use serde_json::{Value, json};
@@ -157,7 +158,8 @@ fn input_of_unknown_length_makes_an_object_of_its_size() {
     assert_eq!(names(&rig), ["big", "empty"]);
 }
 
-/// A failure leaves nothing; a command that is killed leaves nothing under the name, and the next one clears up.
+/// A failure leaves nothing; a command that is killed leaves nothing under the name, and the next
+/// one clears up.
 #[test]
 fn put_makes_a_whole_object_or_none() {
     let rig = Rig::new();
@@ -238,8 +240,9 @@ fn format_finds_what_others_have_on_a_device() {
     assert!(Command::new("losetup").args(["--detach", &node]).status().is_ok_and(|status| status.success()));
 }
 
-/// Fails unless the text keeps the rules of OpenMetrics that concern such text: each family in one piece, described first, no sample
-/// twice, counters that end in `_total`, labels and numbers that can be read, and an end.
+/// Fails unless the text keeps the rules of OpenMetrics that concern such text: each family in one
+/// piece, described first, no sample twice, counters that end in `_total`, labels and numbers that
+/// can be read, and an end.
 fn open_metrics(text: &str) {
     let (mut families, mut samples, mut family) = (BTreeSet::new(), BTreeSet::new(), (String::new(), ""));
     let mut lines = text.lines().peekable();
@@ -372,7 +375,8 @@ fn bash_completes_names_of_objects() {
     ] {
         assert_eq!(complete(&format!("pmo {words} ''"), last), names, "{words}");
     }
-    // The shell completes paths where nothing is said; values of options, and commands, are no names.
+    // The shell completes paths where nothing is said; values of options, and commands, are no
+    // names.
     for (words, last) in [("ls ''", 2), ("heap roots ''", 3), ("backup \"$POOL\" ''", 3)] {
         assert_eq!(complete(&format!("pmo {words}"), last).trim(), "", "{words}");
     }

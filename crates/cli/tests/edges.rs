@@ -1,5 +1,5 @@
-//! The surroundings of a pool: limits of the process, folders and files of other users, names that were
-//! made to deceive.
+//! The surroundings of a pool: limits of the process, folders and files of other users, names that
+//! were made to deceive.
 
 use crate::common::{PMO, Rig, Run, skipped};
 use indelible::Pool;

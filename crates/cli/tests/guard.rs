@@ -1,4 +1,5 @@
-//! `pmo guard` as a service, with processes that have objects on demand, and the other commands about their commits.
+//! `pmo guard` as a service, with processes that have objects on demand, and the other commands
+//! about their commits.
 
 use crate::common::{PMO, Rig, Run, pmo};
 use indelible::{Class, CreateOptions, EpochBounds, Pool, TxCell, TxObject};
@@ -142,7 +143,8 @@ fn writer() {
     }
 }
 
-/// Starts a writer, perhaps as another user, has it registered, and kills it. Returns the last value that it said.
+/// Starts a writer, perhaps as another user, has it registered, and kills it. Returns the last
+/// value that it said.
 fn killed(pool: &Path, service: &Service, user: Option<u32>) -> Option<u64> {
     killed_after(pool, service, user, || ())
 }
@@ -277,7 +279,8 @@ fn as_user(user: u32, socket: &Path, count: usize, says: &str) -> Option<Vec<Uni
     std::thread::spawn(connect).join().unwrap()
 }
 
-/// Writers and connections of other users take neither the budget of a user nor the way to the guard.
+/// Writers and connections of other users take neither the budget of a user nor the way to the
+/// guard.
 #[test]
 fn users_take_budget_and_connections_from_themselves_alone() {
     let rig = Rig::new();

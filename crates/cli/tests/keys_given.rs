@@ -1,4 +1,5 @@
-//! A seal key, sign key, verify key or anchor that is given is satisfied, or the command fails (S3.5).
+//! A seal key, sign key, verify key or anchor that is given is satisfied, or the command fails
+//! (S3.5).
 
 use crate::common::{PMO, Rig, Run};
 use indelible::{Heap, Pool};

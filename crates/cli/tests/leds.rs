@@ -339,7 +339,8 @@ fn a_check_is_left_out_behind_one_that_dominates_it() {
     let code = "struct item *top;\nvoid f(struct item **r) { top->stock = 1; *r = 0; top->stock = 2; }";
     let expected = code.replace("top->stock", "pmo_leds_item_1(top)->stock");
     assert_eq!(lowered(code), Some(expected));
-    // A fact that a loop ends is none at its beginning either, and one that a loop makes is one within it.
+    // A fact that a loop ends is none at its beginning either, and one that a loop makes is one
+    // within it.
     let code =
         "void f(struct item *p) { p->stock = 1; while (p) { p->stock = 2; p->stock = 3; p = p->next; } }";
     let expected = "void f(struct item *p) { pmo_leds_item_1(p)->stock = 1; while (p) { pmo_leds_item_1(p)->stock = 2; \
@@ -365,7 +366,8 @@ fn arrays_that_are_printed_are_read_and_those_that_are_printed_to_are_stored_to(
 #[test]
 fn uses_of_fields_in_cpp_become_calls() {
     let cases = [
-        // A constant reference reads; one that can be stored through needs the place; a temporary has the value.
+        // A constant reference reads; one that can be stored through needs the place; a temporary
+        // has the value.
         (
             "void f(item *p) { constant(p->stock); }",
             "constant(pmo_leds_item_1_passed(p, itemExtension1())->stock);",
@@ -439,7 +441,8 @@ fn refusals_name_the_place_and_the_reason() {
 #[test]
 fn extendible_structs_are_no_bytes() {
     let cases = [
-        // The shapes of an editor's rows, of a JSON library's references and hooks, and of a table that is sorted and saved.
+        // The shapes of an editor's rows, of a JSON library's references and hooks, and of a table
+        // that is sorted and saved.
         (
             "void f(struct item *rows, int at, int n) { memmove(&rows[at + 1], &rows[at], sizeof rows * (n - at)); }",
             "in.c:11:44: memmove takes an extendible struct as bytes, without its extensions (a number of bytes that is no product",

@@ -121,7 +121,8 @@ fn s3_06_the_page_of_the_cookbook_is_true_in_the_shell() {
     assert!(commands > 15, "{commands}");
 }
 
-/// Runs the tool on a terminal of its own, and enters a line whenever it shows the next of these prompts.
+/// Runs the tool on a terminal of its own, and enters a line whenever it shows the next of these
+/// prompts.
 fn on_a_terminal(rig: &Rig, arguments: &str, dialogue: &[(&str, &str)]) -> Option<(String, i32)> {
     let command = format!("{PMO} {arguments}");
     let mut script = Command::new("script");

@@ -56,7 +56,8 @@ fn s2_02_objects_are_compared_page_by_page() {
     held.release();
 }
 
-/// Roots are known by their values: one that lies beside a change, in the same page, does not differ.
+/// Roots are known by their values: one that lies beside a change, in the same page, does not
+/// differ.
 #[test]
 fn s2_02_roots_that_differ_are_named() {
     let rig = Rig::new();
@@ -280,7 +281,8 @@ fn top_counts_psyncs_and_names_holders() {
     command.args(["--json", "--interval", "0.05"]).stdout(Stdio::piped());
     let mut top = command.spawn().unwrap();
     let mut seen = BufReader::new(top.stdout.take().unwrap()).lines();
-    // Until a look saw a psync, as its interval may have none, and no psync came between the reads of a look: a line of 64 bytes each.
+    // Until a look saw a psync, as its interval may have none, and no psync came between the reads
+    // of a look: a line of 64 bytes each.
     let mut looks = 0;
     let row = loop {
         busy.as_mut_slice()[0] ^= 1;
@@ -303,7 +305,8 @@ fn top_counts_psyncs_and_names_holders() {
     rig.pmo(["top"], ["--once", "absent", "--interval", "0.01"]).fine();
 }
 
-/// Pages that were stored to since the last psync, and bytes that only the log has until a checkpoint.
+/// Pages that were stored to since the last psync, and bytes that only the log has until a
+/// checkpoint.
 #[test]
 fn top_and_metrics_show_dirty_pages_and_lag() {
     let rig = Rig::new();

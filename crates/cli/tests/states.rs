@@ -4,8 +4,8 @@ use crate::common::{Holder, PMO, Rig, Run};
 use std::io::{Read, Write};
 use std::process::Command;
 
-/// A process that has psynced "psynced" to an object, then stored "torn" over it, and has it attached.
-/// Started by other tests, with the pool in the environment.
+/// A process that has psynced "psynced" to an object, then stored "torn" over it, and has it
+/// attached. Started by other tests, with the pool in the environment.
 #[test]
 #[ignore = "a process that other tests start"]
 fn writer() {
@@ -131,7 +131,8 @@ fn a_writer_is_shown() {
     assert_eq!(rig.line("a"), "D - 4 KiB a");
 }
 
-/// Others see the last psync of an object that a process writes, not its stores; and the writer goes on.
+/// Others see the last psync of an object that a process writes, not its stores; and the writer
+/// goes on.
 #[test]
 fn cat_shows_the_last_psync_beside_the_writer() {
     let rig = rig();

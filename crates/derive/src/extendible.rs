@@ -119,8 +119,8 @@ fn methods(input: &ItemStruct, heap: &Lifetime, parts: &Parts<'_>, names: &[Iden
             /// fields. Any number of threads may call it at once.
             ///
             /// # Errors
-            /// `HeapFull`; `ReadOnly` if the heap is a reader's, `NotAttached` if the value lies in no heap yet; `Damaged`; `RootType` if an
-            /// extension is of another type.
+            /// `HeapFull`; `ReadOnly` if the heap is a reader's, `NotAttached` if the value lies in
+            /// no heap yet; `Damaged`; `RootType` if an extension is of another type.
             #vis fn #extend(&self) -> ::indelible::Result<()> {
                 #last
             }
@@ -218,8 +218,8 @@ fn view(input: &ItemStruct, heap: &Lifetime, parts: &Parts<'_>, names: &[Ident])
 
         #[automatically_derived]
         impl<#heap> #ident<#heap> {
-            /// All fields, with those of the extensions, which are made if they are not there yet. They are checked here, and not each time that a
-            /// field is used.
+            /// All fields, with those of the extensions, which are made if they are not there yet.
+            /// They are checked here, and not each time that a field is used.
             ///
             /// # Panics
             /// As [`extend`](Self::extend) fails.

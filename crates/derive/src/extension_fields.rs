@@ -52,7 +52,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) extensions: Vec<Vec<Extended<'a>>>,
 }
 
-/// A field's name or visibility in a type of the expansion's own, which lints leave alone, as the program may use none of them.
+/// A field's name or visibility in a type of the expansion's own, which lints leave alone, as the
+/// program may use none of them.
 pub(crate) fn generated(tokens: TokenStream) -> TokenStream {
     let respanned = |mut token: TokenTree| {
         let span = token.span().resolved_at(Span::call_site());

@@ -187,8 +187,8 @@ fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStr
         #[inline]
         unsafe fn check(at: *const Self, bounds: &::indelible::collections::Bounds) -> bool {
             let _ = bounds;
-            // SAFETY: the tag is readable, and any bits are an integer; then the fields of the variant it names,
-            // where the language puts them.
+            // SAFETY: the tag is readable, and any bits are an integer; then the fields of the
+            // variant it names, where the language puts them.
             unsafe {
                 let tag = at.cast::<#integer>().read();
                 #(#check)*

@@ -43,7 +43,8 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
         }
     });
     Ok(quote! {
-        // SAFETY: the layout is fixed and without padding, and every field accepts every bit pattern.
+        // SAFETY: the layout is fixed and without padding, and every field accepts every bit
+        // pattern.
         #[automatically_derived]
         unsafe impl #impl_generics ::indelible::Plain for #name #type_generics #bounds {
             const SHARED: bool = false #(|| <#types as ::indelible::Plain>::SHARED)*;

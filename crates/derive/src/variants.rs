@@ -44,7 +44,8 @@ impl<'a> Variants<'a> {
                 let ident = &variant.ident;
                 let tag = match plain {
                     true => quote!((Self::#ident as #integer)),
-                    // The language has no such cast then: the last integer that is written down, and how many behind it.
+                    // The language has no such cast then: the last integer that is written down,
+                    // and how many behind it.
                     false => {
                         quote!(const { let first: #integer = #first; (first as i128 + #after) as #integer })
                     }

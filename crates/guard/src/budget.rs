@@ -1,4 +1,5 @@
-//! The bytes that may be not durable at a time: what can be written between the failure of the power and its end (S1.6, S1.10).
+//! The bytes that may be not durable at a time: what can be written between the failure of the
+//! power and its end (S1.6, S1.10).
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -19,7 +19,8 @@ pub fn status(socket: &Path, patience: Duration) -> Result<Status, GuardError> {
     ask(socket, "status\n", patience)
 }
 
-/// Has the guard at `socket` ask all writers to publish, as if the power failed, but for killing those that do not answer.
+/// Has the guard at `socket` ask all writers to publish, as if the power failed, but for killing
+/// those that do not answer.
 ///
 /// # Errors
 /// As for [`status`].

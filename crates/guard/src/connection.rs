@@ -1,4 +1,5 @@
-//! Bytes of a client, in both directions. Nothing that it sends, or does not read, makes the guard wait, or keep more than a bounded part of it.
+//! Bytes of a client, in both directions. Nothing that it sends, or does not read, makes the guard
+//! wait, or keep more than a bounded part of it.
 
 use crate::kernel::Peer;
 use crate::process::Process;
@@ -73,7 +74,8 @@ impl Connection {
         }
     }
 
-    /// Sends now as much as goes, and the rest later. `false`: the client does not read, or is gone.
+    /// Sends now as much as goes, and the rest later. `false`: the client does not read, or is
+    /// gone.
     pub(crate) fn send(&mut self, text: &str) -> bool {
         self.to_send.extend(text.as_bytes());
         self.to_send.len() <= WAITING && self.flush()

@@ -1,4 +1,5 @@
-//! The loop of the guard: one thread, which waits for clients, deaths, detectors, and the ends of rounds and recoveries.
+//! The loop of the guard: one thread, which waits for clients, deaths, detectors, and the ends of
+//! rounds and recoveries.
 //!
 //! No client can make it wait: connections do not block, and recoveries have threads of their own.
 

@@ -1,6 +1,8 @@
-//! Calls of the kernel that no library wraps: waiting for a signal, the lines of a serial port, and the process at the other end of a socket.
+//! Calls of the kernel that no library wraps: waiting for a signal, the lines of a serial port, and
+//! the process at the other end of a socket.
 //!
-//! Invariants: each call gets memory that is as large as it says, and of which any bytes are a value.
+//! Invariants: each call gets memory that is as large as it says, and of which any bytes are a
+//! value.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +22,8 @@ fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
     }
 }
 
-/// Keeps SIGPWR and SIGTERM for threads that wait for them: they do not end the process any more. To be called before the process has other threads.
+/// Keeps SIGPWR and SIGTERM for threads that wait for them: they do not end the process any more.
+/// To be called before the process has other threads.
 pub fn hold_back_signals() {
     let set = set_of(&[libc::SIGPWR, libc::SIGTERM]);
     // SAFETY: changes the mask of this thread, which those that it starts inherit.
@@ -61,7 +64,8 @@ pub(crate) fn lines(port: impl AsFd) -> io::Result<i32> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(lines) }
 }
 
-/// The process that made a connection; ID 0: it is not to be seen from here, as in another container.
+/// The process that made a connection; ID 0: it is not to be seen from here, as in another
+/// container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) pid: i32,

@@ -1,13 +1,18 @@
-//! The guard: it has commits on demand become durable when the power fails, and when the process that made them dies.
+//! The guard: it has commits on demand become durable when the power fails, and when the process
+//! that made them dies.
 //!
-//! Objects on demand ([`indelible::Class::OnDemand`]) are committed to memory that outlives the process, and become durable now and then. A process that has some registers with
-//! the guard by itself. The guard
+//! Objects on demand ([`indelible::Class::OnDemand`]) are committed to memory that outlives the
+//! process, and become durable now and then. A process that has some registers with the guard by
+//! itself. The guard
 //!
-//! - tells it how much may be not durable at a time, so that all of it can be written in the time that the power supply gives ([`Budget`]);
-//! - asks it to publish when a [`Detector`] says that the power fails, kills it if it does not answer in time, and recovers its memory then;
+//! - tells it how much may be not durable at a time, so that all of it can be written in the time
+//!   that the power supply gives ([`Budget`]);
+//! - asks it to publish when a [`Detector`] says that the power fails, kills it if it does not
+//!   answer in time, and recovers its memory then;
 //! - recovers its memory when it dies.
 //!
-//! Nothing that the contract of objects on demand promises depends on it: a guard that is absent, dead, slow, or lies, costs time, or the commits of the last interval in a power cut.
+//! Nothing that the contract of objects on demand promises depends on it: a guard that is absent,
+//! dead, slow, or lies, costs time, or the commits of the last interval in a power cut.
 //!
 //! | module | owns |
 //! |---|---|

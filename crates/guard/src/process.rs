@@ -41,10 +41,12 @@ impl Process {
         }
     }
 
-    /// Ends the process, if the connection's user may. Never the guard's own, where it is registered with itself.
+    /// Ends the process, if the connection's user may. Never the guard's own, where it is
+    /// registered with itself.
     pub(crate) fn kill(&self) {
         if self.peer.pid.unsigned_abs() != std::process::id() && self.user_may_end() {
-            // One that is gone already is no failure; neither is another: its death, or its connection's end, tells.
+            // One that is gone already is no failure; neither is another: its death, or its
+            // connection's end, tells.
             let _ = pidfd_send_signal(&self.fd, Signal::KILL);
         }
     }

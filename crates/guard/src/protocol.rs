@@ -1,4 +1,5 @@
-//! Lines of text between writers, people and the guard. `crates/indelible/src/transaction/guarded.rs` lists those of writers; it is the other end.
+//! Lines of text between writers, people and the guard.
+//! `crates/indelible/src/transaction/guarded.rs` lists those of writers; it is the other end.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;

@@ -33,7 +33,8 @@ impl Recoveries {
         Recoveries { recover, sender, next: 0, waiting: VecDeque::new(), running: BTreeMap::new() }
     }
 
-    /// Begins one, ahead of those that wait if it is `urgent`. Returns its number; `None`: too many of its user wait.
+    /// Begins one, ahead of those that wait if it is `urgent`. Returns its number; `None`: too many
+    /// of its user wait.
     pub(crate) fn begin(&mut self, departed: Departed, urgent: bool) -> Option<u64> {
         if self.waiting.iter().filter(|(_, waits)| waits.uid == departed.uid).count() >= WAITING {
             return None;
@@ -62,7 +63,8 @@ impl Recoveries {
         waiting.chain(self.running.iter().map(|(number, departed)| (*number, departed)))
     }
 
-    /// The place of the recovery that is next: of the users that have the fewest, the one that waits longest.
+    /// The place of the recovery that is next: of the users that have the fewest, the one that
+    /// waits longest.
     fn turn(&self) -> Option<usize> {
         let running = |user| self.running.values().filter(|other| other.uid == user).count();
         let full = self.running.values().filter(|other| other.uid != 0).count() >= AT_A_TIME;

@@ -1,4 +1,5 @@
-//! The socket at which the guard listens, and the lock that makes it the only one there. A guard that was killed leaves both files, and no lock.
+//! The socket at which the guard listens, and the lock that makes it the only one there. A guard
+//! that was killed leaves both files, and no lock.
 
 use crate::error::GuardError;
 use rustix::fs::{FlockOperation, Mode, OFlags};

@@ -1,4 +1,5 @@
-//! The clients of a guard, the power as its detectors see it, and the round that is under way: everything that the loop changes when something happens.
+//! The clients of a guard, the power as its detectors see it, and the round that is under way:
+//! everything that the loop changes when something happens.
 
 use crate::budget::Budget;
 use crate::condition::Condition;
@@ -308,7 +309,8 @@ impl State {
             return;
         }
         let (latency, mut lines) = (self.latency(), Vec::new());
-        // Equal shares of users, and of the writers of each: a user's writers take from that user alone.
+        // Equal shares of users, and of the writers of each: a user's writers take from that user
+        // alone.
         let mut of_users = BTreeMap::<u32, usize>::new();
         for client in self.clients.values().filter(|client| client.writer.is_some()) {
             *of_users.entry(client.peer.uid).or_default() += 1;

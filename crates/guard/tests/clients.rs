@@ -48,7 +48,8 @@ fn hostile_clients_are_sent_away_and_others_are_served() {
     let last = step(&a, &b);
     liar.write_all(b"bye\n").unwrap();
     rig.registered(1);
-    // One that reads nothing, and asks all the time; one that says nothing; one that leaves in the middle of a word.
+    // One that reads nothing, and asks all the time; one that says nothing; one that leaves in the
+    // middle of a word.
     let asks = send(&rig, "status\n".repeat(50_000).as_bytes());
     let says_nothing = send(&rig, b"");
     drop(send(&rig, b"stat"));

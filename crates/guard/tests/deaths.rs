@@ -88,7 +88,8 @@ fn without_a_guard_a_death_loses_nothing() {
     assert!(rig.durable() >= said);
 }
 
-/// A process died before the power fails, and its memory is being recovered: until that is done, not everything is durable.
+/// A process died before the power fails, and its memory is being recovered: until that is done,
+/// not everything is durable.
 #[test]
 fn a_round_waits_for_recoveries_that_began_before_it() {
     let mut rig = Rig::without_guard();

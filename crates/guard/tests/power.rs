@@ -86,7 +86,8 @@ fn a_rehearsal_publishes_and_kills_nobody() {
     assert!(writer.child.try_wait().unwrap().is_none(), "it lives");
 }
 
-/// The time that is left, and the bandwidth, say how much may be not durable; what exceeds it is durable at once, and counted.
+/// The time that is left, and the bandwidth, say how much may be not durable; what exceeds it is
+/// durable at once, and counted.
 #[test]
 fn s1_10_a_budget_bounds_the_commits_that_are_not_durable() {
     // One second at 512 bytes a second, for one writer.

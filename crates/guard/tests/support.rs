@@ -198,7 +198,8 @@ pub fn attach(pool: &Path, socket: &Path) -> (Pool, TxObject<Cells>, TxObject<Ce
     (pool, a, b)
 }
 
-/// A process that commits until it is killed: `busy`; a few transactions, and then nothing: `idle`; the same, with a transaction that does not end: `stuck`.
+/// A process that commits until it is killed: `busy`; a few transactions, and then nothing: `idle`;
+/// the same, with a transaction that does not end: `stuck`.
 #[test]
 #[ignore = "run by the other tests as a process of its own"]
 fn writer() {

@@ -1,5 +1,5 @@
-//! Objects whose first bytes say how long they are at least: heaps, logs, views, security contexts, and the
-//! arrays of Python. A resize keeps the bytes that the type needs.
+//! Objects whose first bytes say how long they are at least: heaps, logs, views, security contexts,
+//! and the arrays of Python. A resize keeps the bytes that the type needs.
 
 use crate::entries::{CONTEXT as CONTEXTS, Entries, VIEW as VIEWS};
 use crate::error::{Cause, HeapError, Result};
@@ -31,7 +31,8 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// The contents of an object, whose words `word` reads. `None`: of no type that says its length.
+    /// The contents of an object, whose words `word` reads. `None`: of no type that says its
+    /// length.
     fn of(mut word: impl FnMut(u64) -> Result<u64, Cause>, size: u64) -> Result<Option<Contents>, Cause> {
         if size < 64 {
             return Ok(None);
@@ -200,15 +201,16 @@ impl Pool {
     /// stays as it is if it needs more than `size` bytes.
     ///
     /// # Errors
-    /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing changed.
+    /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing
+    /// changed.
     pub fn resize(&self, name: &str, size: u64, key: &[u8]) -> Result<()> {
         let inner = self.inner();
         let resized = inner.alive().and_then(|()| inner.patiently(|| inner.resize(name, size, Key(key))));
         self.about("resize", name, resized)
     }
 
-    /// Gives a detached, sealed object another size, as [`resize`](Pool::resize) does one that is not sealed. A crash leaves one of the two
-    /// sizes.
+    /// Gives a detached, sealed object another size, as [`resize`](Pool::resize) does one that is
+    /// not sealed. A crash leaves one of the two sizes.
     ///
     /// # Errors
     /// As for [`resize`](Pool::resize) and [`attach_sealed`](Pool::attach_sealed).

@@ -1,4 +1,5 @@
-//! Objects that begin with a header and have entries of one size behind it: views (FORMAT.md, section 12) and security contexts (section 14).
+//! Objects that begin with a header and have entries of one size behind it: views (FORMAT.md,
+//! section 12) and security contexts (section 14).
 
 use std::ops::Range;
 

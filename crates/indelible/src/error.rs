@@ -151,7 +151,8 @@ impl From<&Error> for Limit {
 }
 
 /// An operation that failed. It did not happen, unless the kind is [`Io`](ErrorKind::Io) or
-/// [`Poisoned`](ErrorKind::Poisoned): then it happened as a whole or not at all, and the next attach tells.
+/// [`Poisoned`](ErrorKind::Poisoned): then it happened as a whole or not at all, and the next
+/// attach tells.
 #[derive(Clone, Debug)]
 pub struct Error(Box<Inner>);
 
@@ -203,8 +204,8 @@ impl Error {
         self.0.cause.kind()
     }
 
-    /// The number of the operating system's error, if that is the cause: 28, `ENOSPC`, say. [`source`](std::error::Error::source)
-    /// has the whole [`io::Error`].
+    /// The number of the operating system's error, if that is the cause: 28, `ENOSPC`, say.
+    /// [`source`](std::error::Error::source) has the whole [`io::Error`].
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         self.0.cause.system().and_then(io::Error::raw_os_error)
@@ -406,7 +407,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// The source is the operating system's error, an [`io::Error`], if that is the cause. The text has it already.
+/// The source is the operating system's error, an [`io::Error`], if that is the cause. The text has
+/// it already.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.cause.system().map(|error| error as _)

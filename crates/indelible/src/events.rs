@@ -29,7 +29,8 @@ pub(crate) fn grown(object: &str, bytes: u64) {
     let _ = (object, bytes);
 }
 
-/// An operation on an object failed. A failure of the medium is an error here as well; all else is the caller's affair.
+/// An operation on an object failed. A failure of the medium is an error here as well; all else is
+/// the caller's affair.
 pub(crate) fn failed(error: &Error) {
     #[cfg(feature = "tracing")]
     match error.kind() {

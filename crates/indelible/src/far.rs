@@ -14,7 +14,8 @@ use std::ops::BitOr;
 
 /// A pointer to a `T` in the same object, or in another one. Zeros are null.
 ///
-/// It is a number: copying it is free, and it leads nowhere by itself. [`Space::get`](crate::Space::get) follows it, as part of the object that it was read from: the
+/// It is a number: copying it is free, and it leads nowhere by itself.
+/// [`Space::get`](crate::Space::get) follows it, as part of the object that it was read from: the
 /// same number in another object means something else.
 ///
 /// ```
@@ -45,7 +46,8 @@ impl<T> Far<T> {
         Far::new(0, offset)
     }
 
-    /// A pointer to the byte `offset`, from 1 to 2^40 - 1, of the object that entry `index` names, up to 2^24 - 1; 0 is the object that the pointer is stored to.
+    /// A pointer to the byte `offset`, from 1 to 2^40 - 1, of the object that entry `index` names,
+    /// up to 2^24 - 1; 0 is the object that the pointer is stored to.
     /// [`Heap::far_index`](crate::Heap::far_index) has the number of an entry.
     #[must_use]
     pub fn new(index: u32, offset: u64) -> Option<Self> {
@@ -87,7 +89,8 @@ impl<T> Far<T> {
         offset(self.word)
     }
 
-    /// The value `count` values behind this one, in the same object. `None`: that is beyond what pointers reach, or this one leads nowhere.
+    /// The value `count` values behind this one, in the same object. `None`: that is beyond what
+    /// pointers reach, or this one leads nowhere.
     ///
     /// ```
     /// use indelible::Far;
@@ -153,7 +156,8 @@ unsafe impl<T> Plain for Far<T> {
     const SHARED: bool = false;
 }
 
-/// Rights that pointers through an entry ask for. They are requests: the object's keys and locks decide.
+/// Rights that pointers through an entry ask for. They are requests: the object's keys and locks
+/// decide.
 ///
 /// ```
 /// use indelible::Rights;
@@ -189,7 +193,8 @@ impl Rights {
         (1..=7).contains(&bits).then_some(Rights(bits))
     }
 
-    /// Whether pages of objects can have them: none is executable, and none can be stored to and not be read.
+    /// Whether pages of objects can have them: none is executable, and none can be stored to and
+    /// not be read.
     pub(crate) fn are_of_pages(self) -> bool {
         self == Rights::READ || self == Rights::READ | Rights::WRITE
     }
@@ -236,7 +241,8 @@ pub enum FarTarget {
     Object([u8; 16]),
     /// The object that `resolver` finds for `name`, when a pointer is followed for the first time.
     Name {
-        /// Name of the resolver, 1 to 255 bytes: `name`, `latest`, or one that the program adds to its [`Space`](crate::Space).
+        /// Name of the resolver, 1 to 255 bytes: `name`, `latest`, or one that the program adds to
+        /// its [`Space`](crate::Space).
         resolver: String,
         /// A name that means something to it: with the name of the resolver at most 4,096 bytes.
         name: String,

@@ -1,8 +1,8 @@
 //! Persistent memory objects for stock Linux.
 //!
 //! A program attaches a named object to its address space, changes plain data in it through native
-//! pointers, and calls [`psync`](Object::psync). Everything since the psync before becomes durable as
-//! one atomic step; after a crash at any instant the object is exactly as some psync left it.
+//! pointers, and calls [`psync`](Object::psync). Everything since the psync before becomes durable
+//! as one atomic step; after a crash at any instant the object is exactly as some psync left it.
 //!
 //! ```
 //! # fn main() -> indelible::Result<()> {
@@ -30,14 +30,15 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Structures that grow (text, vectors, maps, in each other) are in [`collections`], and are found again by
-//! name and type.
+//! Structures that grow (text, vectors, maps, in each other) are in [`collections`], and are found
+//! again by name and type.
 //!
-//! Features, none by default: `serde` has collections serialise, and deserialises into heaps (`collections::InHeap`); `tracing` has attaches,
-//! recoveries, psyncs, growth and failures be events of the crate `tracing`.
+//! Features, none by default: `serde` has collections serialise, and deserialises into heaps
+//! (`collections::InHeap`); `tracing` has attaches, recoveries, psyncs, growth and failures be
+//! events of the crate `tracing`.
 //!
-//! How the promises are kept is in the repository's ARCHITECTURE.md; SAFETY.md argues which parts are `unsafe` and why the rest is
-//! sound.
+//! How the promises are kept is in the repository's ARCHITECTURE.md; SAFETY.md argues which parts
+//! are `unsafe` and why the rest is sound.
 
 #![deny(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Check, repair, upgrade, and a look inside: for pools that need not be fit to be opened.
 //!
-//! Each opens the medium anew, so that its locks meet those of pools this process has open as they would
-//! meet another process's.
+//! Each opens the medium anew, so that its locks meet those of pools this process has open as they
+//! would meet another process's.
 
 use crate::backing::{Identity, Origin};
 use crate::contents::Contents;
@@ -25,8 +25,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Verifies the whole pool at `path` without changing anything. Programs may have it open meanwhile;
-/// what only they can judge is left to them. `progress(done, total)` is called now and then.
+/// Verifies the whole pool at `path` without changing anything. Programs may have it open
+/// meanwhile; what only they can judge is left to them. `progress(done, total)` is called now and
+/// then.
 ///
 /// # Errors
 /// `NoPool`, `NotAPool`, `Version`: there is nothing to check. `Busy`: a process works on
@@ -93,8 +94,8 @@ fn each_object(
     Ok(())
 }
 
-/// Notes the first object whose last writer runs, but has no lock on this file: this may be a copy of a pool in use, whose parts are of
-/// different moments though nothing in it need be wrong.
+/// Notes the first object whose last writer runs, but has no lock on this file: this may be a copy
+/// of a pool in use, whose parts are of different moments though nothing in it need be wrong.
 fn note_living_writers(
     store: &Arc<Store>,
     device: &Arc<dyn Device>,
@@ -125,8 +126,8 @@ fn note_living_writers(
     })
 }
 
-/// Finds heaps, arrays, logs, views and security contexts that need more bytes than their object has. Objects that a
-/// process has, or left to be recovered, and sealed ones, are not judged.
+/// Finds heaps, arrays, logs, views and security contexts that need more bytes than their object
+/// has. Objects that a process has, or left to be recovered, and sealed ones, are not judged.
 fn judge_contents(
     store: &Arc<Store>,
     device: &Arc<dyn Device>,
@@ -165,11 +166,14 @@ pub struct Leftovers {
     pub in_use: u64,
 }
 
-/// Removes the memory that processes which died left of objects on demand, of the pool that was at `path` and was *deleted*: no process will ask for it. Its commits
-/// are lost with it; so never of a pool that was moved. If another pool is at `path` now, its own memory stays. That of a pool which is there goes by [`Pool::collect`].
+/// Removes the memory that processes which died left of objects on demand, of the pool that was at
+/// `path` and was *deleted*: no process will ask for it. Its commits are lost with it; so never of
+/// a pool that was moved. If another pool is at `path` now, its own memory stays. That of a pool
+/// which is there goes by [`Pool::collect`].
 ///
 /// # Errors
-/// Those of opening, if something is at `path` that is no pool: nothing is removed. `Io`: a folder cannot be read, or a file cannot be removed.
+/// Those of opening, if something is at `path` that is no pool: nothing is removed. `Io`: a folder
+/// cannot be read, or a file cannot be removed.
 pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
     let path = path.as_ref();
     let there = match PoolOptions::new().read_only(true).open(path) {
@@ -219,8 +223,8 @@ pub fn repair(
 /// again. `progress(done, total)` is called now and then.
 ///
 /// # Errors
-/// `Held`: a program has the pool open, even if it has nothing attached: it would go on in the old format. `Damaged`: the
-/// pool was not sound, and is as it was. Otherwise as for [`check`].
+/// `Held`: a program has the pool open, even if it has nothing attached: it would go on in the old
+/// format. `Damaged`: the pool was not sound, and is as it was. Otherwise as for [`check`].
 pub fn upgrade(
     path: impl AsRef<Path>,
     options: &PoolOptions,
@@ -255,7 +259,8 @@ impl Alone {
 /// not part of the stable interface.
 ///
 /// # Errors
-/// `Held` or `Busy`: a program has the pool open, even if it has nothing attached; the path cannot be opened for writing.
+/// `Held` or `Busy`: a program has the pool open, even if it has nothing attached; the path cannot
+/// be opened for writing.
 #[doc(hidden)]
 pub fn claimed(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
     let path = path.as_ref();
@@ -265,7 +270,8 @@ pub fn claimed(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
     })
 }
 
-/// As [`claimed`], of a pool, which has all commits then: those that processes which died left in memory are brought there.
+/// As [`claimed`], of a pool, which has all commits then: those that processes which died left in
+/// memory are brought there.
 ///
 /// # Errors
 /// As for [`claimed`]; `NoPool`; as for [`Pool::recover`].

@@ -62,26 +62,30 @@ use std::sync::atomic;
 ///    not inspected when they are attached.
 /// 2. The layout is fixed: it does not depend on the compiler's mood or the process.
 /// 3. The type needs no drop and refers to nothing by means other than raw pointers.
-/// 4. It has no padding, whose bytes would be undefined, and nothing that a shared reference could change
-///    without being atomic.
-/// 5. [`SHARED`](Plain::SHARED) is true if it contains atomics or [`TxCell`](crate::TxCell)s, [`ATOMICS`](Plain::ATOMICS) if it contains atomics;
-///    [`CELLS`](Plain::CELLS) only if each of its bytes is in a `TxCell`.
+/// 4. It has no padding, whose bytes would be undefined, and nothing that a shared reference could
+///    change without being atomic.
+/// 5. [`SHARED`](Plain::SHARED) is true if it contains atomics or [`TxCell`](crate::TxCell)s,
+///    [`ATOMICS`](Plain::ATOMICS) if it contains atomics; [`CELLS`](Plain::CELLS) only if each of
+///    its bytes is in a `TxCell`.
 ///
-/// Values are used by any thread of any process, one after the other, whether the type is `Send` or not.
+/// Values are used by any thread of any process, one after the other, whether the type is `Send` or
+/// not.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot lie in an object",
     label = "not `Plain`",
     note = "integers, floats, arrays, raw pointers, atomics and #[repr(C)] structs of these can; derive it with #[derive(indelible::Plain)]"
 )]
 pub unsafe trait Plain {
-    /// Whether a shared reference is enough to store to it: it contains atomics, or [`TxCell`](crate::TxCell)s.
+    /// Whether a shared reference is enough to store to it: it contains atomics, or
+    /// [`TxCell`](crate::TxCell)s.
     const SHARED: bool;
 
     /// Whether it contains atomics: parts to which a shared reference stores outside of
     /// transactions. Without them, it may still contain [`TxCell`](crate::TxCell)s.
     const ATOMICS: bool = Self::SHARED;
 
-    /// Whether it consists of [`TxCell`](crate::TxCell)s alone, as values in blocks of a [`TxHeap`](crate::TxHeap) do.
+    /// Whether it consists of [`TxCell`](crate::TxCell)s alone, as values in blocks of a
+    /// [`TxHeap`](crate::TxHeap) do.
     const CELLS: bool = false;
 
     /// Fails to compile if (4) does not hold; checked where a value is used in place.
@@ -134,8 +138,8 @@ macro_rules! of {
 
 of!([T; N], N; Wrapping<T>; ManuallyDrop<T>);
 
-/// Fails to compile unless shared references to a `T` anywhere in an object are for reading: references to the same
-/// bytes as another type may exist.
+/// Fails to compile unless shared references to a `T` anywhere in an object are for reading:
+/// references to the same bytes as another type may exist.
 pub(crate) const fn frozen<T: Plain>() {
     placed::<T>();
     assert!(

@@ -1,8 +1,8 @@
 //! Self-relative pointers.
 //!
-//! A native pointer is good as long as its target's object keeps its address, which it does from creation
-//! to destruction. A relative one is good wherever the bytes around it lie: in objects that are copied,
-//! or whose address space is too dear to be kept for them alone.
+//! A native pointer is good as long as its target's object keeps its address, which it does from
+//! creation to destruction. A relative one is good wherever the bytes around it lie: in objects
+//! that are copied, or whose address space is too dear to be kept for them alone.
 
 use crate::plain::Plain;
 use std::fmt;
@@ -10,8 +10,8 @@ use std::marker::PhantomData;
 
 /// A pointer kept as the distance from itself to its target; zeros are null.
 ///
-/// It means something only in place: moving the value elsewhere changes what it points to, so that it can
-/// neither be copied nor cloned, and pointer and target move together or not at all.
+/// It means something only in place: moving the value elsewhere changes what it points to, so that
+/// it can neither be copied nor cloned, and pointer and target move together or not at all.
 ///
 /// ```
 /// use indelible::Relative;

@@ -1,4 +1,5 @@
-//! Anchors of sealed objects, of every kind: a complete older state is told from the newest (S3.5). The TPM is emulated by swtpm, where that is installed.
+//! Anchors of sealed objects, of every kind: a complete older state is told from the newest (S3.5).
+//! The TPM is emulated by swtpm, where that is installed.
 
 use super::support::{Ground, World, everywhere, seal_key as key};
 use indelible::{
@@ -222,7 +223,8 @@ fn the_record_of_a_tpm_is_not_put_back_with_the_pool() {
     let with = key().anchored(anchor);
     let pool = world.format();
     anchored(&pool, &with);
-    // While a process writes it, states from the last record on are accepted. With a file they are for good, once they are put back with the record.
+    // While a process writes it, states from the last record on are accepted. With a file they are
+    // for good, once they are put back with the record.
     let mut a = pool.attach_sealed("a", b"", &with).unwrap();
     a.range_mut(0..8).fill(2);
     a.psync().unwrap();
@@ -323,7 +325,8 @@ fn a_command_that_keeps_no_record_is_no_anchor() {
     assert!(told().contains(" left"));
 }
 
-/// An anchor beside which the object's writer goes on: it psyncs, and tells its own anchor, whenever this one is asked.
+/// An anchor beside which the object's writer goes on: it psyncs, and tells its own anchor,
+/// whenever this one is asked.
 #[derive(Debug)]
 struct Busy(FileAnchor, Mutex<Option<Object>>);
 
@@ -431,7 +434,8 @@ fn an_anchor_that_never_says_the_same_is_named() {
     pool.attach_sealed("a", b"", &fickle(counter, None)).unwrap().detach().unwrap();
 }
 
-/// An anchor follows no link that is planted beside it, and replaces no FIFO, device, folder or symlink.
+/// An anchor follows no link that is planted beside it, and replaces no FIFO, device, folder or
+/// symlink.
 #[test]
 fn an_anchor_in_a_file_replaces_regular_files_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Audits of a heap: leaks, raw pointers that lead nowhere, damaged values, named by the way to them.
+//! Audits of a heap: leaks, raw pointers that lead nowhere, damaged values, named by the way to
+//! them.
 
 use indelible::collections::{PBTreeMap, PBox, PHashMap, PString, PVec};
 use indelible::heap::{AuditedRoot, HeapAudit};
@@ -141,7 +142,8 @@ fn blocks_without_a_description_are_searched_word_by_word() {
     assert_eq!((audit.leaks.len(), audit.referred), (20, 30));
 }
 
-/// A heap with one root: a block of `size` bytes that begins with these words, by a description that may be any text.
+/// A heap with one root: a block of `size` bytes that begins with these words, by a description
+/// that may be any text.
 fn described(layout: &str, size: u64, words: &[u64]) -> (tempfile::TempDir, Heap) {
     let dir = tempfile::tempdir().unwrap();
     let pool = Pool::format(dir.path().join("p"), 32 << 20).unwrap();

@@ -192,7 +192,8 @@ struct Owner<'h> {
     items: PVec<'h, PBox<'h, Item<'h>>>,
 }
 
-/// A value to which pointers lead before its block is found to have an owner, which is behind a pointer, too.
+/// A value to which pointers lead before its block is found to have an owner, which is behind a
+/// pointer, too.
 #[test]
 fn owners_behind_pointers_are_found_in_any_order() {
     let dir = tempfile::tempdir().unwrap();
@@ -255,7 +256,8 @@ fn targets_are_no_part_of_a_type() {
     assert_eq!(TypeInfo::described("List", own).fingerprint, root.fingerprint);
     assert_eq!(TypeInfo::described("List", &root.layout).fingerprint, root.fingerprint);
 
-    // As a program made it that did not describe targets: it is a list still, and its items are gone through word by word.
+    // As a program made it that did not describe targets: it is a list still, and its items are
+    // gone through word by word.
     heap.remove_root("list").unwrap();
     // SAFETY: a value of the type.
     unsafe {

@@ -281,7 +281,8 @@ fn pages_that_a_writer_has_not_touched_stay() {
     }
 }
 
-/// Bases are merged, and their space becomes others', after the writer's last psync. It goes back to that psync all the same.
+/// Bases are merged, and their space becomes others', after the writer's last psync. It goes back
+/// to that psync all the same.
 #[test]
 fn a_writer_goes_back_to_a_psync_that_others_have_moved() {
     const PAGES: usize = 100;

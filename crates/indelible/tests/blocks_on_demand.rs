@@ -1,4 +1,5 @@
-//! Commits on demand of blocks that a compiler made, told as the library does that runs these: [`raw::blocks::tell`], the stores of its lines, [`raw::blocks::stored`].
+//! Commits on demand of blocks that a compiler made, told as the library does that runs these:
+//! [`raw::blocks::tell`], the stores of its lines, [`raw::blocks::stored`].
 
 use crate::support::{Ground, World};
 use indelible::raw::{self, blocks};
@@ -27,7 +28,8 @@ impl Pair {
     }
 
     fn word(&self, object: usize, line: usize) -> &AtomicU64 {
-        // SAFETY: the first word of a line of an attached object, which blocks load and store as atomics.
+        // SAFETY: the first word of a line of an attached object, which blocks load and store as
+        // atomics.
         unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(self.0[object].view + 64 * line)) }
     }
 
@@ -97,7 +99,8 @@ fn die() -> ! {
     unreachable!()
 }
 
-/// It dies where `how` says: before the block, or when it has told and stored so many of its words less one.
+/// It dies where `how` says: before the block, or when it has told and stored so many of its words
+/// less one.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn dies_in_a_commit() {
@@ -120,7 +123,8 @@ fn s1_09_a_block_on_demand_has_committed_once_it_is_told() {
     }
 }
 
-/// An epoch fails on a medium in the process's memory; it goes on calling, leaves the medium as a file, and dies.
+/// An epoch fails on a medium in the process's memory; it goes on calling, leaves the medium as a
+/// file, and dies.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn fails_and_dies() {

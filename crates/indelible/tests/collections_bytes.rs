@@ -1,4 +1,5 @@
-//! Bytes that a psync gives to the lane for changes of a map, counted: the lines that changed, and little else.
+//! Bytes that a psync gives to the lane for changes of a map, counted: the lines that changed, and
+//! little else.
 
 use crate::support::{Ground, World};
 use indelible::collections::{PHashMap, PVec};
@@ -61,7 +62,8 @@ fn a_change_of_a_value_is_the_lines_of_the_value() {
     let mut heap = pool.heap("heap", 16 << 20).unwrap();
     heap.root_or_default::<Values>("values").unwrap();
     let mut random = Seeded::new(1);
-    // The second time, so that the pages are in memory: a marked line of one that is not is taken for changed.
+    // The second time, so that the pages are in memory: a marked line of one that is not is taken
+    // for changed.
     for number in (0..KEYS).chain(0..KEYS) {
         let value = value(&mut random);
         set(&mut heap, number, &value);
@@ -75,7 +77,8 @@ fn a_change_of_a_value_is_the_lines_of_the_value() {
         println!(
             "{changes} changed values in a psync: {lines:.0} bytes of lines, {lane:.0} of the lane each"
         );
-        // One line, the 16 bytes that say where it belongs, and of the batch its header and its section, a line each.
+        // One line, the 16 bytes that say where it belongs, and of the batch its header and its
+        // section, a line each.
         assert!(
             lines <= 64.0 && lane <= 64.0 + 16.0 + 192.0 / changes as f64,
             "{changes}: {lines} and {lane}"
@@ -88,7 +91,8 @@ fn a_change_of_a_value_is_the_lines_of_the_value() {
             number
         });
         println!("{changes} new keys in a psync: {lines:.0} bytes of lines, {lane:.0} of the lane each");
-        // The value, the key, the slot that may reach over two lines, the byte that says that it is in use; shared with others but for the first and the third.
+        // The value, the key, the slot that may reach over two lines, the byte that says that it is
+        // in use; shared with others but for the first and the third.
         assert!(
             lines <= [520.0, 260.0, 220.0][usize::from(changes > 1) + usize::from(changes > 50)],
             "{changes}: {lines}"

@@ -1,7 +1,8 @@
-//! Killed between psyncs, or its power cut, a program finds its collections as some psync left them.
+//! Killed between psyncs, or its power cut, a program finds its collections as some psync left
+//! them.
 //!
-//! The child is this test binary again. A generation makes the same changes from the same state in every
-//! run, so that what each psync left is known from its number.
+//! The child is this test binary again. A generation makes the same changes from the same state in
+//! every run, so that what each psync left is known from its number.
 
 use crate::support::{self, Ground, World};
 use indelible::collections::{PBTreeMap, PHashMap, PString, PVec};
@@ -69,7 +70,8 @@ fn verify(heap: &mut Heap) -> u64 {
             .map(|(word, count)| (word, *count))
             .eq(expected.iter().map(|(word, all)| (word, all.len())))
     );
-    // A block each for root and table, for a word's two copies and its places; and the tree's nodes.
+    // A block each for root and table, for a word's two copies and its places; and the tree's
+    // nodes.
     let words = expected.len() as u64;
     assert!(
         (2 + 3 * words..=2 + 3 * words + words / 4 + 2).contains(&blocks),

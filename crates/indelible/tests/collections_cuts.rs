@@ -1,4 +1,5 @@
-//! With explicit tracking a cut compares the lines that changed since the last one, and no others unless a reference to a value was given out.
+//! With explicit tracking a cut compares the lines that changed since the last one, and no others
+//! unless a reference to a value was given out.
 
 use crate::support::{Ground, World};
 use indelible::collections::{Entry, OrderedEntry, PBTreeMap, PHashMap, PMutex, PVec};
@@ -24,7 +25,8 @@ fn of(number: u64) -> Value {
     [number; 512]
 }
 
-/// Changes all values in a cut, and returns the pages that the next cut compares, which has one change.
+/// Changes all values in a cut, and returns the pages that the next cut compares, which has one
+/// change.
 fn compared(heap: &Heap, change: impl FnOnce(&mut All<'_>)) -> u64 {
     let all = heap.root_ref::<Shared>("all").unwrap();
     change(&mut all.lock());

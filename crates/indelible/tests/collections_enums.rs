@@ -1,4 +1,5 @@
-//! Enums with fields in an object: found again, freed, told apart, and checked before they are believed.
+//! Enums with fields in an object: found again, freed, told apart, and checked before they are
+//! believed.
 
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, POption, PString, PVec};

@@ -1,5 +1,5 @@
-//! With explicit tracking, heap and collections mark their own stores: every way of storing, byte by byte,
-//! and no more than that. Cuts find data that was lent before them.
+//! With explicit tracking, heap and collections mark their own stores: every way of storing, byte
+//! by byte, and no more than that. Cuts find data that was lent before them.
 
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{
@@ -377,7 +377,8 @@ fn durable<R>(world: &World, heap: Heap, look: impl FnOnce(&Heap) -> R) -> R {
     look(&Heap::open(world.open().attach("heap").unwrap()).unwrap())
 }
 
-/// A reference that was given out may be stored to at any time: cuts look there again. `update` gives none out.
+/// A reference that was given out may be stored to at any time: cuts look there again. `update`
+/// gives none out.
 #[test]
 fn a_cut_looks_again_at_what_was_lent_and_not_at_what_was_updated() {
     type Wides<'h> = PMutex<'h, PHashMap<'h, u64, Wide>>;

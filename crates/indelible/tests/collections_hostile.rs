@@ -173,7 +173,8 @@ fn use_it(heap: &mut Heap) -> bool {
 /// A heap that was damaged while it was trusted: not all of it is verified.
 fn trusted(object: Object) -> Heap {
     let mut heap = Heap::open(object).unwrap();
-    // SAFETY: none. SAFETY.md lists the possible effects of damage; here they are seen not to be worse.
+    // SAFETY: none. SAFETY.md lists the possible effects of damage; here they are seen not to be
+    // worse.
     unsafe { heap.trust() };
     heap
 }
@@ -234,7 +235,8 @@ fn damage_of_each_kind_is_found() {
     let heap = indelible::ReadHeap::open(read).unwrap();
     let root = heap.root_any("all").unwrap().address - base;
     drop(heap);
-    // The root's vector: pointer, capacity, length; the table behind it; the trees; the box of the lock; the ring.
+    // The root's vector: pointer, capacity, length; the table behind it; the trees; the box of the
+    // lock; the ring.
     let end = base as u64 + SIZE;
     let cases: [(usize, u64); 18] = [
         (0, end - 8),

@@ -1,5 +1,5 @@
-//! Random programs on every collection against std's, with psync and crashes, the heap's own check after
-//! each, and nothing left when all is dropped.
+//! Random programs on every collection against std's, with psync and crashes, the heap's own check
+//! after each, and nothing left when all is dropped.
 
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{

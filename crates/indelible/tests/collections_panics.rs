@@ -53,7 +53,8 @@ fn ids(range: std::ops::Range<u64>) -> Vec<u64> {
     range.collect()
 }
 
-/// Runs a test on a new heap, and then looks whether all blocks that are left are `left`, and psyncs.
+/// Runs a test on a new heap, and then looks whether all blocks that are left are `left`, and
+/// psyncs.
 fn on_heap(left: usize, test: impl FnOnce(&mut Heap)) {
     let dir = tempfile::TempDir::new_in("/dev/shm").unwrap();
     let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();

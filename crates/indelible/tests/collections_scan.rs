@@ -26,7 +26,8 @@ fn on_heap(test: impl FnOnce(&mut Heap)) {
     test(&mut pool.heap("heap", 1 << 20).unwrap());
 }
 
-/// Changes the map as a program would between two steps; whether it may have become smaller, if it `shrinks` at all.
+/// Changes the map as a program would between two steps; whether it may have become smaller, if it
+/// `shrinks` at all.
 fn change(
     map: &mut PHashMap<'_, Key, u64>,
     random: &mut Seeded,

@@ -413,7 +413,8 @@ fn a_full_heap_refuses_a_value_and_takes_owners() {
     assert_eq!(heap.audit().unwrap().findings, []);
 }
 
-/// A program in C frees a value by the list of its blocks, which cannot say that others own some of them as well.
+/// A program in C frees a value by the list of its blocks, which cannot say that others own some of
+/// them as well.
 #[test]
 fn blocks_that_others_own_are_not_listed_by_address() {
     let (world, mut heap) = pair();

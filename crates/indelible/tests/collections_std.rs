@@ -1,4 +1,5 @@
-//! Values of std whose layout is not fixed, in forms whose layout is: spans of time, addresses of networks, options.
+//! Values of std whose layout is not fixed, in forms whose layout is: spans of time, addresses of
+//! networks, options.
 
 use crate::support::{Ground, World};
 use indelible::collections::{

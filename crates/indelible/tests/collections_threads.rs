@@ -160,7 +160,8 @@ fn a_cut_by_who_has_a_lock_is_an_error() {
     heap.psync_cut().unwrap();
 }
 
-/// Threads that share a heap make values in it without a lock, and store them under one; cuts go on beside them.
+/// Threads that share a heap make values in it without a lock, and store them under one; cuts go on
+/// beside them.
 #[test]
 fn values_are_made_in_a_heap_that_is_shared() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

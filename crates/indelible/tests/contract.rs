@@ -292,7 +292,8 @@ fn a_cut_never_tears_concurrent_stores() {
         pool.create("a", 3 * 4096).unwrap();
         let mut object = pool.attach("a").unwrap();
         let stop = AtomicBool::new(false);
-        // The second counter follows the first; a cut may fall between the two stores, not elsewhere.
+        // The second counter follows the first; a cut may fall between the two stores, not
+        // elsewhere.
         #[derive(Plain)]
         #[repr(C)]
         struct Pair {
@@ -337,7 +338,8 @@ fn a_cut_never_tears_concurrent_stores() {
     }
 }
 
-/// Found by storms of kills: the shadow had the old bytes still, and the next psync brought them back.
+/// Found by storms of kills: the shadow had the old bytes still, and the next psync brought them
+/// back.
 #[test]
 fn bytes_cut_off_by_a_shrink_do_not_come_back_when_an_attached_object_grows() {
     everywhere(|world| {
@@ -367,7 +369,8 @@ fn bytes_cut_off_by_a_shrink_do_not_come_back_when_an_attached_object_grows() {
     });
 }
 
-/// The rest of the last page used to be the user's as long as the object did not grow, which zeroed it.
+/// The rest of the last page used to be the user's as long as the object did not grow, which zeroed
+/// it.
 #[test]
 fn every_byte_of_an_object_survives_growth() {
     everywhere(|world| {
@@ -430,7 +433,8 @@ fn s0_07_growing_keeps_the_address_and_unsynced_stores() {
     });
 }
 
-// S0.16, S0.24: only written pages are compared, and pages that stay hot cost no fault and no protection.
+// S0.16, S0.24: only written pages are compared, and pages that stay hot cost no fault and no
+// protection.
 #[test]
 fn s0_24_only_pages_that_were_written_are_looked_at() {
     everywhere(|world| {

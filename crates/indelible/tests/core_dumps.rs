@@ -1,7 +1,9 @@
-//! The core dump of a process that has a sealed object attached: neither plaintext nor keys are in it (S3.5, S3.6).
+//! The core dump of a process that has a sealed object attached: neither plaintext nor keys are in
+//! it (S3.5, S3.6).
 //!
-//! The dump is the kernel's own. A key is looked for as an attacker would do it, by trying every place of the dump: the first bytes of the contents are
-//! known to the test, so it knows when it has one.
+//! The dump is the kernel's own. A key is looked for as an attacker would do it, by trying every
+//! place of the dump: the first bytes of the contents are known to the test, so it knows when it
+//! has one.
 
 use crate::support::{Ground, World};
 use indelible::{CreateOptions, Pool, SealKey, SignKey, Tracking};
@@ -46,7 +48,8 @@ fn die_with_a_sealed_object() {
         object.as_mut_slice()[at] = planted(at);
     }
     object.psync().unwrap();
-    // Pages in part, so that the rest of them is decrypted; pages that are undone; an object that is read.
+    // Pages in part, so that the rest of them is decrypted; pages that are undone; an object that
+    // is read.
     for at in [5000, 9000, 70_000] {
         object.range_mut(at..at + 3).fill(7);
     }

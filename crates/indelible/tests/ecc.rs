@@ -1,4 +1,5 @@
-//! Objects whose words have check words: damage of memory and of the pool is noticed, repaired or named, and never read.
+//! Objects whose words have check words: damage of memory and of the pool is noticed, repaired or
+//! named, and never read.
 
 use crate::support::{Ground, World, everywhere};
 use crate::transactional_heap::{Node, blocks, simulated};
@@ -78,7 +79,8 @@ fn change(world: &World, at: u64, what: impl FnOnce(u128) -> u128) {
     file.write_all_at(&changed(bytes), at).unwrap();
 }
 
-/// Flips bits of word `nth` of an object, and of its check word, in the pool: those of the word are the upper half.
+/// Flips bits of word `nth` of an object, and of its check word, in the pool: those of the word are
+/// the upper half.
 pub fn damage(world: &World, pool: &Pool, name: &str, nth: usize, bits: u128) {
     change(world, pool.stat(name).unwrap().offset + 16 * nth as u64, |pair| pair ^ bits);
 }
@@ -239,7 +241,8 @@ impl Drop for Running {
     }
 }
 
-/// Bytes of a damaged word that a transaction does not change are not taken for right beside those that it changes.
+/// Bytes of a damaged word that a transaction does not change are not taken for right beside those
+/// that it changes.
 #[test]
 pub fn s1_14_a_part_of_a_damaged_word_is_stored_with_the_whole_word_repaired() {
     CLASSES.into_iter().for_each(parts_are_stored_with_the_whole);
@@ -319,7 +322,8 @@ fn values(heap: &TxHeap) -> indelible::Result<Vec<u64>> {
     })
 }
 
-/// Header, directory, spans, allocation bytes, roots: each word of the heap may be damaged, and no block is lost for it.
+/// Header, directory, spans, allocation bytes, roots: each word of the heap may be damaged, and no
+/// block is lost for it.
 #[test]
 pub fn s1_15_the_heap_s_own_words_are_protected() {
     CLASSES.into_iter().for_each(words_of_the_heap_are_protected);
@@ -594,7 +598,8 @@ pub fn a_power_cut_leaves_words_with_their_check_words() {
     assert!(report.distinct > 10, "{report:?}");
 }
 
-/// The durable write of a repair fails; further calls follow; then the process is gone. The next attach finds the word, and all that was acknowledged.
+/// The durable write of a repair fails; further calls follow; then the process is gone. The next
+/// attach finds the word, and all that was acknowledged.
 #[test]
 pub fn after_a_repair_that_failed_no_word_is_lost() {
     for (nth, fault) in (0..3).flat_map(|nth| [(nth, Fault::Io), (nth, Fault::After)]) {

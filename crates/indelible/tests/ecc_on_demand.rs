@@ -11,7 +11,8 @@ use indelible_testing::{CrashImage, Fault, Limits, OpKind, Seeded, SimMedium, fo
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Power is cut while transactions on demand repair words and change others, some of which are durable.
+/// Power is cut while transactions on demand repair words and change others, some of which are
+/// durable.
 #[test]
 pub fn a_power_cut_leaves_words_on_demand_with_their_check_words() {
     const ROUNDS: u64 = 12;
@@ -69,7 +70,8 @@ pub fn a_power_cut_leaves_words_on_demand_with_their_check_words() {
     assert!(report.distinct > 10, "{report:?}");
 }
 
-/// An epoch with repairs fails, further calls follow, and the object is attached anew: nothing that was committed is lost, and each word is as it was.
+/// An epoch with repairs fails, further calls follow, and the object is attached anew: nothing that
+/// was committed is lost, and each word is as it was.
 #[test]
 fn after_an_epoch_of_repairs_that_failed_no_word_is_lost() {
     for fault in [Fault::Io, Fault::After] {
@@ -98,7 +100,8 @@ fn after_an_epoch_of_repairs_that_failed_no_word_is_lost() {
     }
 }
 
-/// A transaction on demand that changes more lines than its log has room for at first, each of which two lines of the pool have.
+/// A transaction on demand that changes more lines than its log has room for at first, each of
+/// which two lines of the pool have.
 #[test]
 fn a_large_transaction_on_demand_has_room_for_its_check_words() {
     let world = simulated();

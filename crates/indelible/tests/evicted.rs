@@ -1,4 +1,5 @@
-//! Sealed objects whose memory is limited: pages go, and come back as the last psync left them, and no store is lost (S3.3).
+//! Sealed objects whose memory is limited: pages go, and come back as the last psync left them, and
+//! no store is lost (S3.3).
 
 use super::support::{Ground, World, everywhere, faults_in, seal_key as key};
 use indelible::{CreateOptions, ErrorKind, Plain, Pool, PoolOptions, Tracking};

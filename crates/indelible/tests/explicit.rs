@@ -1,4 +1,5 @@
-//! Explicit tracking: a psync makes durable the lines that the program marked, at the cost of these alone.
+//! Explicit tracking: a psync makes durable the lines that the program marked, at the cost of these
+//! alone.
 
 use indelible::{AttachOptions, MediumKind, Object, Pool, PoolOptions, Tracking};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Pages of objects that a block of a compiler exposes, where system calls fail: what no transaction has committed is not seen.
+//! Pages of objects that a block of a compiler exposes, where system calls fail: what no
+//! transaction has committed is not seen.
 
 use crate::support::{Ground, World};
 use indelible::raw::{self, blocks};
@@ -25,7 +26,8 @@ fn fail(calls: &[Failing]) -> bool {
     let load = |at: u32| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
     let mut steps = Vec::new();
     for Failing { call, bits: (nth, mask, value) } in calls {
-        // The number of the call comes first; arguments are behind the architecture and the address, in the order of a little-endian machine.
+        // The number of the call comes first; arguments are behind the architecture and the
+        // address, in the order of a little-endian machine.
         steps.push(load(0));
         steps.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 4, *call as u32));
         steps.push(load(16 + 8 * nth));
@@ -36,14 +38,16 @@ fn fail(calls: &[Failing]) -> bool {
     }
     steps.push(step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW));
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-    // SAFETY: a program that outlives the call; it concerns this thread of a process that ends with the test.
+    // SAFETY: a program that outlives the call; it concerns this thread of a process that ends with
+    // the test.
     unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
     }
 }
 
-/// Exit codes of the program: it went on after the abort, it saw the page, it got a SIGSEGV, there are no filters.
+/// Exit codes of the program: it went on after the abort, it saw the page, it got a SIGSEGV, there
+/// are no filters.
 const WENT_ON: i32 = 70;
 const SAW: i32 = 71;
 const FAULTED: i32 = 72;
@@ -71,7 +75,8 @@ const PAGE: usize = 4096;
 #[ignore = "run by the other test as a process of its own"]
 fn touches() {
     let (Some(path), Ok(how)) = (std::env::var_os("WORK_POOL"), std::env::var("WORK_WORLD")) else { return };
-    // SAFETY: handlers of this process, which is there for this; the library's own comes before that of SIGSEGV.
+    // SAFETY: handlers of this process, which is there for this; the library's own comes before
+    // that of SIGSEGV.
     unsafe {
         libc::signal(libc::SIGABRT, goes_on as *const () as usize);
         libc::signal(libc::SIGSEGV, faults as *const () as usize);

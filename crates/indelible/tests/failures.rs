@@ -309,9 +309,10 @@ fn a_failed_write_poisons_and_the_next_attach_recovers() {
     }
 }
 
-/// A full medium: a clear error, the state of the last psync intact, retry possible, by whichever kind of psync.
-/// Some of the pages are in the primary by then, and are not durable: a retry that compares with them, as a cut
-/// does, would find nothing to log. Data it acknowledged survives any power cut.
+/// A full medium: a clear error, the state of the last psync intact, retry possible, by whichever
+/// kind of psync. Some of the pages are in the primary by then, and are not durable: a retry that
+/// compares with them, as a cut does, would find nothing to log. Data it acknowledged survives any
+/// power cut.
 #[test]
 fn a_psync_that_is_retried_after_no_space_publishes_only_what_is_durable() {
     for cut in [false, true] {
@@ -500,8 +501,8 @@ fn pages_that_lack_space_are_an_error_before_the_store() {
     }
 }
 
-/// A sparse object has more bytes than there is room for: they are read as zeros without claiming any, and stores are refused by
-/// the psync, not by the processor.
+/// A sparse object has more bytes than there is room for: they are read as zeros without claiming
+/// any, and stores are refused by the psync, not by the processor.
 #[test]
 fn sparse_objects_on_a_full_memory_file_system_are_errors_not_signals() {
     let Some(small) = Small::mount("tmpfs") else { return };

@@ -1,4 +1,5 @@
-//! Optional features: values that serde writes and reads, events of `tracing`, containers of other libraries in a heap.
+//! Optional features: values that serde writes and reads, events of `tracing`, containers of other
+//! libraries in a heap.
 
 use indelible::collections::{
     HeapRef, InHeap, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PDuration, PHashMap, PHashSet, PIpAddr,
@@ -231,7 +232,8 @@ type Table<'h> = hashbrown::HashMap<
     HeapRef<'h>,
 >;
 
-/// An empty table has the address of a constant in the executable: a program that stores one in an object by its own means is told.
+/// An empty table has the address of a constant in the executable: a program that stores one in an
+/// object by its own means is told.
 #[test]
 fn the_address_in_an_empty_table_is_found_before_it_is_durable() {
     let (_dir, pool) = pool();
@@ -241,7 +243,8 @@ fn the_address_in_an_empty_table_is_found_before_it_is_durable() {
     fn found(heap: &mut Heap) -> Vec<Outside> {
         heap.stray_pointers().unwrap().iter().map(|stray| stray.into).collect()
     }
-    // SAFETY: a block of its own, large enough; each table is dropped before the next takes its place, and before the heap.
+    // SAFETY: a block of its own, large enough; each table is dropped before the next takes its
+    // place, and before the heap.
     unsafe {
         block.cast().write(Table::with_hasher_in(Default::default(), heap.heap_ref().unwrap()));
         assert_eq!(found(&mut heap), [Outside::Program]);

@@ -247,7 +247,8 @@ fn some_objects_cannot_be_followed() {
     assert!(!kept.refresh().unwrap());
 }
 
-/// One process has several states of an object, each as it was, beside the object that it writes; also where they rest on several bases.
+/// One process has several states of an object, each as it was, beside the object that it writes;
+/// also where they rest on several bases.
 #[test]
 fn states_are_had_side_by_side_where_pointers_do_not_matter() {
     worlds(|world, pool| {

@@ -1,5 +1,5 @@
-//! A heap that `Pool::heap` opens finds no stores as long as only collections store to it. A program with an address in it may store without a mark,
-//! and no such store is lost.
+//! A heap that `Pool::heap` opens finds no stores as long as only collections store to it. A
+//! program with an address in it may store without a mark, and no such store is lost.
 
 use crate::support::{Ground, World};
 use indelible::collections::{PBox, PHashMap, PMutex, PVec};

@@ -1,4 +1,5 @@
-//! Growth that fails: the object is as it was, or says that it is lost to this attachment; its memory never faults.
+//! Growth that fails: the object is as it was, or says that it is lost to this attachment; its
+//! memory never faults.
 
 use crate::support::{Ground, World, everywhere, name_root};
 use indelible::collections::PVec;
@@ -9,7 +10,8 @@ use std::sync::Arc;
 
 const PAGE: usize = 4096;
 
-/// An object of ten thousand bytes, psynced, and one more store; `wall` says whether something lies behind it.
+/// An object of ten thousand bytes, psynced, and one more store; `wall` says whether something lies
+/// behind it.
 fn object(pool: &Pool, wall: bool) -> Object {
     let name = if wall { "walled" } else { "free" };
     pool.create_with(name, &CreateOptions::new(10_000).reach(1 << 20)).unwrap();
@@ -84,7 +86,8 @@ enum Fault {
     Register,
 }
 
-/// Does something in a thread for which a system call fails with `ENOMEM`: a filter of the kernel sees to that.
+/// Does something in a thread for which a system call fails with `ENOMEM`: a filter of the kernel
+/// sees to that.
 fn with<T: Send>(fault: Fault, work: impl FnOnce() -> T + Send) -> T {
     let run = || {
         let (number, argument, bits) = match fault {
@@ -104,7 +107,8 @@ fn with<T: Send>(fault: Fault, work: impl FnOnce() -> T + Send) -> T {
             step(libc::BPF_RET, 0, 0, libc::SECCOMP_RET_ALLOW),
         ];
         let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-        // SAFETY: a filter of as many steps as it says; it binds this thread alone, which ends with the work.
+        // SAFETY: a filter of as many steps as it says; it binds this thread alone, which ends with
+        // the work.
         let installed = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
                 && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) == 0
@@ -277,7 +281,8 @@ fn a_heap_whose_growth_fails_goes_on_and_loses_nothing() {
     let faults = [Failure::Io, Failure::Short, Failure::After, Failure::NoSpace, Failure::KillLate];
     let (mut failed, mut went_on) = (0, 0);
     let kinds = kinds.into_iter().flat_map(|kind| faults.map(|fault| (kind, fault)));
-    // With a wall behind it, it moves. The medium of a process that died then has no pages for it any more.
+    // With a wall behind it, it moves. The medium of a process that died then has no pages for it
+    // any more.
     let ways = kinds.flat_map(|each| [(each, false), (each, true)]);
     for ((kind, fault), wall) in ways.filter(|((_, fault), wall)| !wall || *fault != Failure::KillLate) {
         for nth in 0.. {

@@ -53,7 +53,8 @@ impl Connected {
         self.hear(&format!("published {token} "))
     }
 
-    /// Returns once the process has done all that was said before: of a line that it leaves alone nothing is heard, so that one follows that it answers.
+    /// Returns once the process has done all that was said before: of a line that it leaves alone
+    /// nothing is heard, so that one follows that it answers.
     fn heard(&mut self, budget: &str) {
         self.publish(99);
         self.say(&format!("budget {budget}\n"));
@@ -213,7 +214,8 @@ fn s1_06_a_guard_that_is_slow_keeps_nobody_waiting() {
     assert_eq!(durable(&pool, 0), 77);
 }
 
-/// A guard cannot have less become durable: its bound is a bound more, and garbage of it ends the connection.
+/// A guard cannot have less become durable: its bound is a bound more, and garbage of it ends the
+/// connection.
 #[test]
 fn s1_06_a_guard_that_lies_takes_nothing_away() {
     let world = world();
@@ -303,7 +305,8 @@ fn figures_of_pending_commits_are_those_of_each_object() {
     assert_eq!((pending("a"), pending("b")), (None, None));
 }
 
-/// No epoch can be published any more, and commits stay in memory: the connection ends as with a death, so that the guard recovers them.
+/// No epoch can be published any more, and commits stay in memory: the connection ends as with a
+/// death, so that the guard recovers them.
 #[test]
 fn s1_07_no_process_says_farewell_with_commits_that_the_pool_lacks() {
     let world = world();

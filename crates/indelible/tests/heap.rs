@@ -90,7 +90,8 @@ fn sizes_and_alignments_that_cannot_be_are_refused() {
     assert!(error.contains("2097152 bytes") && error.contains("grow the object"), "{error}");
 }
 
-/// Blocks of a class come in spans of four or more, for which there may be no room where there is for one.
+/// Blocks of a class come in spans of four or more, for which there may be no room where there is
+/// for one.
 #[test]
 fn a_block_is_found_wherever_a_piece_is_large_enough() {
     const PIECE: usize = 14 * 4096;
@@ -316,7 +317,8 @@ fn freed_space_is_used_again_whole() {
     assert_eq!(after.blocks, 0);
 }
 
-/// A thread keeps a span of every class it used; it gives back the empty ones rather than find the heap full.
+/// A thread keeps a span of every class it used; it gives back the empty ones rather than find the
+/// heap full.
 #[test]
 fn a_full_heap_takes_back_what_its_thread_keeps_empty() {
     let world = world();
@@ -434,7 +436,8 @@ fn a_sparse_giant_costs_what_is_used_of_it() {
     let world = world();
     let pool = world.format();
     let _ = &pool;
-    // The pool is small; only the object's addresses are large. A block that does not fit is an error.
+    // The pool is small; only the object's addresses are large. A block that does not fit is an
+    // error.
     let size = 48 * MIB;
     pool.create_with("big", &indelible::CreateOptions::new(size as u64).sparse(true)).unwrap();
     let mut heap = Heap::format(pool.attach("big").unwrap()).unwrap();

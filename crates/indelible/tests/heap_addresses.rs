@@ -1,4 +1,5 @@
-//! Addresses that objects grow into: hidden objects have none, and pools that become longer do not end at them.
+//! Addresses that objects grow into: hidden objects have none, and pools that become longer do not
+//! end at them.
 
 use crate::support::{Ground, POOL, World, everywhere};
 use indelible::collections::PVec;
@@ -7,7 +8,8 @@ use indelible::{CreateOptions, ErrorKind, Heap, HeapOptions, Pool, Tracking};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A pool whose object "a" has the highest addresses, and behind its pages those of another object, "in the way".
+/// A pool whose object "a" has the highest addresses, and behind its pages those of another object,
+/// "in the way".
 fn hemmed_in(world: &World, size: u64) -> Pool {
     let pool = world.format();
     // The lane, and the pages of the table, have their places.

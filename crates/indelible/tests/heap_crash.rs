@@ -1,7 +1,8 @@
-//! A process killed between psyncs leaves heap and data as the last psync left them: a storm of SIGKILL.
+//! A process killed between psyncs leaves heap and data as the last psync left them: a storm of
+//! SIGKILL.
 //!
-//! The child is this test binary again. It keeps a linked list of blocks of all sizes whose contents
-//! follow from a number, and says which number each psync made durable.
+//! The child is this test binary again. It keeps a linked list of blocks of all sizes whose
+//! contents follow from a number, and says which number each psync made durable.
 
 use crate::support::{self, Ground, World, name_root};
 use indelible::{Heap, HeapOptions, Tracking, TypeInfo};

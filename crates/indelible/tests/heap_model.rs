@@ -1,4 +1,5 @@
-//! Random programs against a model of live blocks with their contents, the heap's own check after each.
+//! Random programs against a model of live blocks with their contents, the heap's own check after
+//! each.
 
 use crate::support::{Ground, World};
 use indelible::{Heap, HeapOptions, Tracking};

@@ -1,4 +1,5 @@
-//! A heap grows under an allocation although another object lies behind it: its object moves in the pool, and stays where it is in memory.
+//! A heap grows under an allocation although another object lies behind it: its object moves in the
+//! pool, and stays where it is in memory.
 
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PMutex, PVec};
@@ -11,7 +12,8 @@ fn grows() -> HeapOptions {
     HeapOptions::new().grow(true)
 }
 
-/// A heap that was attached anew, with a block of as many pages in it, and another object behind it.
+/// A heap that was attached anew, with a block of as many pages in it, and another object behind
+/// it.
 fn walled(pool: &Pool, pages: usize) -> (Heap, usize) {
     pool.create_with("heap", &CreateOptions::new(MIB as u64)).unwrap();
     pool.create("wall", 4096).unwrap();
@@ -146,7 +148,8 @@ fn threads_go_on_while_their_heap_moves() {
     });
 }
 
-/// The space that an object had stays taken as long as its memory shows it, and is free after the detach.
+/// The space that an object had stays taken as long as its memory shows it, and is free after the
+/// detach.
 #[test]
 fn the_space_that_an_object_left_is_free_once_it_is_detached() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

@@ -163,7 +163,8 @@ fn a_cut_beside_busy_threads_leaves_a_whole_heap() {
     }
 }
 
-/// A span that was emptied while it was listed became another heap's, and the first still took from it.
+/// A span that was emptied while it was listed became another heap's, and the first still took from
+/// it.
 #[test]
 fn heaps_of_one_process_share_no_span() {
     let (first, second) = (world(), world());

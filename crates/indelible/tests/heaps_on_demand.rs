@@ -50,7 +50,8 @@ fn s1_06_a_heap_on_demand_is_durable_when_somebody_asks_for_it() {
     assert_eq!(values(&heap, heap.root::<Top>("top").unwrap()), [7]);
 }
 
-/// Bytes that a heap got while it was attached become durable as others do, with check words or without.
+/// Bytes that a heap got while it was attached become durable as others do, with check words or
+/// without.
 #[test]
 fn s1_06_what_a_heap_on_demand_got_is_durable_when_somebody_asks_for_it() {
     for ecc in [false, true] {
@@ -167,7 +168,8 @@ fn s1_16_a_heap_on_demand_that_grows_is_readable_outside() {
         for (address, value) in seen {
             assert!(address >= first && address + size_of::<Large>() <= first + heap.size());
             let last = address + size_of::<Large>() - 8;
-            // SAFETY: a number in a block of the object, which is attached, and that plain loads see.
+            // SAFETY: a number in a block of the object, which is attached, and that plain loads
+            // see.
             let found = unsafe { std::ptr::with_exposed_provenance::<u64>(last).read_volatile() };
             assert_eq!(found, value);
         }
@@ -290,7 +292,8 @@ fn s1_09_killed_at_any_moment_a_heap_on_demand_loses_no_commit_and_no_block() {
     }
 }
 
-/// Killed at the beginnings and ends of system calls of a transaction for which its heap grows, it is whole or absent, and the heap goes on growing.
+/// Killed at the beginnings and ends of system calls of a transaction for which its heap grows, it
+/// is whole or absent, and the heap goes on growing.
 #[test]
 fn s1_09_a_growth_on_demand_may_die_at_any_system_call() {
     dies_as_it_grows(false);
@@ -355,7 +358,8 @@ pub fn grow_between(pool: &Pool, stop: impl Fn()) {
     std::process::exit(0);
 }
 
-/// A process whose memory outside may have no more than so many bytes in a file: its heap does not grow, it goes on, and dies.
+/// A process whose memory outside may have no more than so many bytes in a file: its heap does not
+/// grow, it goes on, and dies.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn without_memory() {

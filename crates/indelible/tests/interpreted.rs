@@ -123,8 +123,8 @@ fn collections_are_used_and_found_again() {
     assert_eq!(heap.blocks().count(), 0);
 }
 
-/// Bytes that safe code stored into the object are refused, or used without any access that should not
-/// happen.
+/// Bytes that safe code stored into the object are refused, or used without any access that should
+/// not happen.
 #[test]
 fn hostile_bytes_are_refused_or_do_no_harm() {
     let pool = pool();

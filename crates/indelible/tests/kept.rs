@@ -1,5 +1,5 @@
-//! Pages that psync keeps in memory where the medium is slow: what they spare, and that nothing is lost
-//! on their account.
+//! Pages that psync keeps in memory where the medium is slow: what they spare, and that nothing is
+//! lost on their account.
 
 use crate::support;
 use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, Tracking};
@@ -55,7 +55,8 @@ fn hot_pages_are_read_and_written_once() {
     assert!(holds(&pool.attach("a").unwrap(), 0..40, 99));
 }
 
-/// Runs of pages that are in memory whole, by lines, or not at all, on rungs that compare pages and lines.
+/// Runs of pages that are in memory whole, by lines, or not at all, on rungs that compare pages and
+/// lines.
 #[test]
 fn cached_pages_and_read_ones_are_compared_alike() {
     for tracking in [Tracking::Auto, Tracking::Explicit] {
@@ -119,8 +120,8 @@ fn a_failure_to_apply_loses_nothing() {
     }
 }
 
-/// Lines that are pending in memory when a detach fails are still in the lane; the lane, which another object
-/// keeps in use, is not taken for settled.
+/// Lines that are pending in memory when a detach fails are still in the lane; the lane, which
+/// another object keeps in use, is not taken for settled.
 #[test]
 fn a_detach_without_space_is_recovered_though_its_lane_lives_on() {
     let (medium, pool) = disk();

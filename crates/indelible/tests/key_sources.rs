@@ -1,4 +1,5 @@
-//! Sources of seal keys: files, commands, a TPM (S3.6). The TPM is emulated by swtpm, where that is installed.
+//! Sources of seal keys: files, commands, a TPM (S3.6). The TPM is emulated by swtpm, where that is
+//! installed.
 
 use super::support::{Ground, World, seal_key as file};
 use indelible::{CreateOptions, ErrorKind, Pool, SealKey, TpmAnchor, Tracking};
@@ -81,7 +82,8 @@ fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
     assert_eq!(kind(pool.attach_sealed("a", b"", &file())).0, ErrorKind::WrongKey);
 }
 
-/// The answer's code of a TPM to a command that a password authorizes (TCG's TPM 2.0 Library, part 3).
+/// The answer's code of a TPM to a command that a password authorizes (TCG's TPM 2.0 Library, part
+/// 3).
 fn answered(tpm: &mut UnixStream, command: u32, handles: &[u32], password: &[u8], parameters: &[u8]) -> u32 {
     let handles: Vec<u8> = handles.iter().flat_map(|handle| handle.to_be_bytes()).collect();
     let session =

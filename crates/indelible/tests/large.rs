@@ -1,12 +1,13 @@
-//! Large psyncs on media that are memory: they go to the lane and to the primary in pieces, straight from the
-//! shadow. In each case the lane alone brings everything back.
+//! Large psyncs on media that are memory: they go to the lane and to the primary in pieces,
+//! straight from the shadow. In each case the lane alone brings everything back.
 
 use indelible::{MediumKind, Object, Pool, PoolOptions, psync_all};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const POOL: u64 = 64 << 20;
-/// More than two threads' worth of pages, and more than the lane that a pool of this size begins with.
+/// More than two threads' worth of pages, and more than the lane that a pool of this size begins
+/// with.
 const LARGE: usize = 10 << 20;
 const SMALL: usize = 5000;
 

@@ -38,7 +38,8 @@ fn s2_03_a_deleted_object_goes_with_the_last_that_has_it() {
         assert_eq!(kind(pool.attach_read("a")), ErrorKind::NotFound);
         assert_eq!(kind(pool.delete("a", b"")), ErrorKind::NotFound);
         assert_eq!(kind(pool.snapshot("a", "b", b"")), ErrorKind::NotFound);
-        // The name is another object's; this one goes on, and keeps its addresses and space from others.
+        // The name is another object's; this one goes on, and keeps its addresses and space from
+        // others.
         let mut other = pool.create_attached("a", SIZE).unwrap();
         assert_ne!(other.as_slice().as_ptr(), address);
         let stats = [object.stat().unwrap(), other.stat().unwrap()];

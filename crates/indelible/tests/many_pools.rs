@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const POOLS: usize = 1000;
 
-/// A process has the pools of one of these tests at a time: those of both would need more addresses than chance leaves apart.
+/// A process has the pools of one of these tests at a time: those of both would need more addresses
+/// than chance leaves apart.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -95,7 +95,8 @@ fn s2_02_a_chain_of_a_thousand_snapshots_is_used_as_any() {
     sound(&world);
 }
 
-/// A base that is left deep below so many stays until there are fewer: it had been too much for one change of the table.
+/// A base that is left deep below so many stays until there are fewer: it had been too much for one
+/// change of the table.
 #[test]
 fn s2_02_a_base_below_thousands_is_merged_once_there_are_fewer() {
     const COUNT: usize = 1800;
@@ -200,7 +201,8 @@ fn s2_02_a_full_pool_refuses_snapshots_and_loses_nothing() {
     });
 }
 
-/// A base below a snapshot is merged with it, which gives the snapshot a binding number; a copy of it has none as yet, and not that one.
+/// A base below a snapshot is merged with it, which gives the snapshot a binding number; a copy of
+/// it has none as yet, and not that one.
 #[test]
 fn copies_of_merged_snapshots_have_numbers_of_their_own() {
     everywhere(|world| {

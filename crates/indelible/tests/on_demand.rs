@@ -126,7 +126,8 @@ fn s1_06_threads_that_wait_share_epochs() {
     assert_eq!(pool.stat("a").unwrap().psyncs, psyncs, "there is nothing to publish");
 }
 
-/// A thread whose action on commit has a transaction of its own waits for all of its commits afterwards, whichever came last.
+/// A thread whose action on commit has a transaction of its own waits for all of its commits
+/// afterwards, whichever came last.
 #[test]
 fn s1_06_a_thread_waits_for_what_its_actions_committed_too() {
     let (pool, a, _b) = both(&simulated());
@@ -224,7 +225,8 @@ fn s1_06_an_epoch_has_all_of_a_transaction_or_nothing() {
     });
 }
 
-/// Threads move money between two objects, a few cells at a time: whenever the pool is looked at, it has as much as in the beginning.
+/// Threads move money between two objects, a few cells at a time: whenever the pool is looked at,
+/// it has as much as in the beginning.
 #[test]
 fn s1_06_in_the_pool_no_money_is_made_or_lost() {
     // On so few lines that they are always in one epoch: the thread that looks alone publishes.
@@ -345,7 +347,8 @@ fn s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits() {
     }
 }
 
-/// An attach fails, wherever it does and however: the next one finds the object as it was, and misses no commits that there never were.
+/// An attach fails, wherever it does and however: the next one finds the object as it was, and
+/// misses no commits that there never were.
 #[test]
 fn s1_09_an_attach_that_fails_leaves_no_commits_to_be_missed() {
     let mut failed = [0; 2];
@@ -395,7 +398,8 @@ fn s1_09_an_attach_that_fails_twice_beside_another_object_loses_nothing() {
         let first = pool.attach_transactional::<Table>("a").map(drop).unwrap_err();
         sim.clear_faults();
         assert_eq!(first.kind(), ErrorKind::Io, "{first}");
-        // The entry may say that its commits are in memory, which this process has until the other object is detached.
+        // The entry may say that its commits are in memory, which this process has until the other
+        // object is detached.
         let again = pool.attach_transactional::<Table>("a").map(drop).unwrap_err();
         assert_eq!(again.kind(), ErrorKind::Held, "{again}");
         let text = again.to_string();
@@ -406,7 +410,8 @@ fn s1_09_an_attach_that_fails_twice_beside_another_object_loses_nothing() {
     }
 }
 
-/// Two objects with a commit that is not durable, and a medium without room for the page that the first one no longer shares with a snapshot.
+/// Two objects with a commit that is not durable, and a medium without room for the page that the
+/// first one no longer shares with a snapshot.
 fn without_room_for_its_epoch(world: &World) -> (Pool, TxObject<Table>, TxObject<Table>) {
     let (pool, a, b) = both(world);
     set(&a, 0, 1);
@@ -439,7 +444,8 @@ fn s1_09_what_a_detach_could_not_publish_stays_in_memory() {
     assert_eq!((get(&a, 0), get(&b, 9), durable(&pool, "a", 0)), (2, 2, 2));
 }
 
-/// The epoch that objects publish when they are dropped fails, after more transactions were refused, and the process goes away: the next one finds all that was committed.
+/// The epoch that objects publish when they are dropped fails, after more transactions were
+/// refused, and the process goes away: the next one finds all that was committed.
 #[test]
 fn s1_09_what_objects_could_not_publish_when_they_were_dropped_stays_in_memory() {
     let world = simulated();
@@ -462,7 +468,8 @@ fn s1_09_what_objects_could_not_publish_when_they_were_dropped_stays_in_memory()
     assert_eq!((get(&a, 0), get(&b, 9), durable(&pool, "a", 0)), (2, 2, 2));
 }
 
-/// The medium has no room for the epoch of objects that are dropped, and the process goes away: the next one finds the bytes of all commits.
+/// The medium has no room for the epoch of objects that are dropped, and the process goes away: the
+/// next one finds the bytes of all commits.
 #[test]
 fn s1_09_objects_dropped_without_room_for_their_epoch_lose_nothing() {
     let world = simulated();

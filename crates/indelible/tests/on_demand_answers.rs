@@ -80,7 +80,8 @@ fn after_a_power_cut<const N: usize>(sim: &SimMedium, names: [&str; N]) -> [(u8,
     })
 }
 
-/// Calls in an action before its `tx_sync`: none, a commit, a read of durable cells, an empty transaction.
+/// Calls in an action before its `tx_sync`: none, a commit, a read of durable cells, an empty
+/// transaction.
 const INNER: [fn(&Object); 4] = [
     |_| {},
     |a| set(a, 1, 8),
@@ -88,7 +89,8 @@ const INNER: [fn(&Object); 4] = [
     |a| a.transaction(|_| Ok::<_, Error>(())).unwrap(),
 ];
 
-/// Runs `transactions` with an action that calls `tx_sync`. Returns cell 0 of `a` as it was durable then, and the pending commits.
+/// Runs `transactions` with an action that calls `tx_sync`. Returns cell 0 of `a` as it was durable
+/// then, and the pending commits.
 fn synced_in_an_action(
     inner: fn(&Object),
     transactions: impl Fn(&Pool, [&Object; 2], Box<dyn Fn() -> Box<dyn FnOnce()>>),
@@ -185,7 +187,8 @@ fn s1_06_tx_sync_at_the_end_of_a_thread_waits_for_its_commits() {
     }
 }
 
-/// An object leaves while another one that it shares a commit with goes on: a power cut takes the commit from both, or from none.
+/// An object leaves while another one that it shares a commit with goes on: a power cut takes the
+/// commit from both, or from none.
 #[test]
 fn s1_09_an_object_dropped_in_a_transaction_is_published_with_those_it_shares_commits_with() {
     let (sim, pool, a, b) = both();
@@ -225,7 +228,8 @@ fn s1_09_an_object_dropped_in_a_transaction_is_attached_again_before_any_epoch()
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 2), (7, 0)]);
 }
 
-/// All of them leave within a transaction on another pool: nothing is published, and the next attach finds all of it.
+/// All of them leave within a transaction on another pool: nothing is published, and the next
+/// attach finds all of it.
 #[test]
 fn s1_09_objects_that_all_leave_in_a_transaction_are_recovered_together() {
     let (sim, pool, a, b) = both();
@@ -243,7 +247,8 @@ fn s1_09_objects_that_all_leave_in_a_transaction_are_recovered_together() {
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 0); 2]);
 }
 
-/// They are in memory that no object has any more, and the pool's next object on demand is another one: what waits for its commits waits for theirs.
+/// They are in memory that no object has any more, and the pool's next object on demand is another
+/// one: what waits for its commits waits for theirs.
 #[test]
 fn s1_06_an_object_attached_after_others_left_answers_for_their_commits() {
     for ask in [Object::tx_sync, Object::psync, |object: &Object| {
@@ -266,7 +271,8 @@ fn s1_06_an_object_attached_after_others_left_answers_for_their_commits() {
     }
 }
 
-/// A pool without room for the epoch of an object whose pages a snapshot shares; there is room once these objects are destroyed.
+/// A pool without room for the epoch of an object whose pages a snapshot shares; there is room once
+/// these objects are destroyed.
 fn fill(pool: &Pool) -> Vec<String> {
     let (mut size, mut names) = (8_u64 << 20, Vec::new());
     while size >= 4096 {
@@ -332,7 +338,8 @@ impl Hook for Held {
     }
 }
 
-/// An epoch waits for transactions, so that a thread in one must not wait for an epoch, whose turn it is.
+/// An epoch waits for transactions, so that a thread in one must not wait for an epoch, whose turn
+/// it is.
 #[test]
 fn s1_09_a_drop_in_a_transaction_does_not_wait_for_an_epoch() {
     let sim = SimMedium::new(16 << 20, SimConfig { disk: true, ..SimConfig::default() });

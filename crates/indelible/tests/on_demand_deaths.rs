@@ -1,4 +1,5 @@
-//! Objects on demand and the deaths of processes: at any instruction of a commit, and of the recovery, nothing that was committed is lost, and nothing is there in part.
+//! Objects on demand and the deaths of processes: at any instruction of a commit, and of the
+//! recovery, nothing that was committed is lost, and nothing is there in part.
 
 use crate::support::{self, Ground, World};
 use indelible::{
@@ -31,7 +32,8 @@ fn formatted_as(world: &World, class: Class, ecc: bool) -> Pool {
     pool
 }
 
-/// Adds one to the cells of a thread in both objects, and to one that all have in common, whose value it returns.
+/// Adds one to the cells of a thread in both objects, and to one that all have in common, whose
+/// value it returns.
 fn step(a: &TxObject<Cells>, b: &TxObject<Cells>, thread: usize) -> u64 {
     transaction(&[a, b], |tx| {
         tx.update(&a[thread * 8], |value| value + 1)?;
@@ -43,7 +45,8 @@ fn step(a: &TxObject<Cells>, b: &TxObject<Cells>, thread: usize) -> u64 {
     .unwrap()
 }
 
-/// Looks at the state after a death: whole transactions, whose number is returned, and no word without its check word.
+/// Looks at the state after a death: whole transactions, whose number is returned, and no word
+/// without its check word.
 pub fn judge(pool: &Pool) -> u64 {
     let (a, b) = (attach(pool, "a"), attach(pool, "b"));
     for object in [&a, &b].into_iter().filter(|object| pool.stat(object.name()).unwrap().ecc) {
@@ -206,7 +209,8 @@ fn how(kind: &str) -> libc::c_uint {
     if kind == "commit" { libc::PTRACE_SINGLESTEP } else { libc::PTRACE_SYSCALL }
 }
 
-/// Runs a process for so many steps behind its first stop, and kills it. Returns how many it made, and whether it came to its end.
+/// Runs a process for so many steps behind its first stop, and kills it. Returns how many it made,
+/// and whether it came to its end.
 pub fn killed_after(world: &World, kind: &str, mutant: Option<&str>, steps: u64) -> Option<(u64, bool)> {
     let mut traced = Traced::start(world, kind, mutant)?;
     for step in 0..steps {
@@ -264,7 +268,8 @@ fn s1_12_killed_at_any_instruction_of_a_commit_words_have_their_check_words() {
     killed_in_commits(Class::OnDemand, true, None, 160);
 }
 
-/// Commits a transaction of two objects the second of which cannot be stored to: the process dies of that in the middle of the commit.
+/// Commits a transaction of two objects the second of which cannot be stored to: the process dies
+/// of that in the middle of the commit.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn faulting() {
@@ -274,7 +279,8 @@ fn faulting() {
     let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
     step(&a, &b, 1);
     let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the pages of the second object, which may be loaded from still; and no core is written.
+    // SAFETY: the pages of the second object, which may be loaded from still; and no core is
+    // written.
     let done = unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         libc::mprotect(std::ptr::from_ref(b.root()).cast_mut().cast(), 4096, libc::PROT_READ)
@@ -299,7 +305,8 @@ fn die_between_lines(world: &World, mutant: Option<&str>) {
     assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
 }
 
-/// A process dies when the first lines of a commit are stored and the next cannot be. The commit has its log by then, so that it is there afterwards, whole.
+/// A process dies when the first lines of a commit are stored and the next cannot be. The commit
+/// has its log by then, so that it is there afterwards, whole.
 fn died_between_lines(mutant: Option<&str>) {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
     drop(formatted(&world));
@@ -321,7 +328,8 @@ fn s1_09_killed_at_any_system_call_of_a_commit_over_both_classes_it_is_whole_or_
     killed_in_commits(Class::Transactional, true, None, 40);
 }
 
-/// The process that recovers dies, before and behind system calls all over it, and so does the next one, somewhere else.
+/// The process that recovers dies, before and behind system calls all over it, and so does the next
+/// one, somewhere else.
 #[test]
 fn s1_09_a_recovery_may_die_at_any_system_call() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -370,7 +378,8 @@ fn s1_09_nothing_stays_in_memory_once_the_pool_has_it() {
     assert_eq!(support::memory_of(&pool).len(), 0);
 }
 
-/// A process that dies while it makes a log leaves nothing of that, told or not, once its memory is recovered.
+/// A process that dies while it makes a log leaves nothing of that, told or not, once its memory is
+/// recovered.
 #[test]
 fn s1_09_a_log_that_was_being_made_does_not_stay() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -412,7 +421,8 @@ fn s1_09_every_call_that_needs_the_bytes_recovers_them() {
     }
 }
 
-/// The process of the next test: an epoch fails on a medium in its memory, it goes on calling, leaves the medium as a file, and dies.
+/// The process of the next test: an epoch fails on a medium in its memory, it goes on calling,
+/// leaves the medium as a file, and dies.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn fails_and_dies() {
@@ -557,7 +567,8 @@ fn memory_of_a_deleted_pool_is_removed_by_its_path() {
     assert_eq!((kept.removed, kept.in_use), (0, 4), "a process has it");
 }
 
-/// Commits of processes that died are brought to the pool without an attach; those of living ones stay theirs.
+/// Commits of processes that died are brought to the pool without an attach; those of living ones
+/// stay theirs.
 #[test]
 fn s1_09_commits_of_the_dead_are_recovered_when_somebody_asks() {
     let world = World::new(Ground::File, Tracking::Explicit, false);

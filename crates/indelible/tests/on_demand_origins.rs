@@ -149,7 +149,8 @@ impl<D> Once<D> {
     }
 }
 
-/// Before the table is locked while memory of the pool is there: between the making of memory and the entry that tells of it.
+/// Before the table is locked while memory of the pool is there: between the making of memory and
+/// the entry that tells of it.
 struct Binding {
     once: Once<Box<dyn Fn() -> bool + Send + Sync>>,
     /// Whether nothing becomes durable any more.
@@ -314,7 +315,8 @@ mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::catch_unwind;
 
-    /// The other detector of the first is `backing::tests::a_sweep_that_judges_before_the_lock_is_noticed`.
+    /// The other detector of the first is
+    /// `backing::tests::a_sweep_that_judges_before_the_lock_is_noticed`.
     type Test = fn();
     const WATCHES: &[(Mutant, &[Test])] = &[
         (Mutant::JudgedUnlocked, &[super::collect_judges_under_the_lock]),

@@ -1,4 +1,5 @@
-//! Objects whose pages come from a source: filled by faults, ahead of them, or whole; errors name object and page.
+//! Objects whose pages come from a source: filled by faults, ahead of them, or whole; errors name
+//! object and page.
 //!
 //! Processes with fewer rights are this program again, running one hidden test.
 
@@ -144,7 +145,8 @@ fn a_budget_bounds_what_is_filled_ahead() {
     assert!((0..LEN).step_by(PAGE).all(|at| a.as_slice()[at] == byte(at)));
 }
 
-/// A medium from which a page takes two milliseconds, and one more if it is read alone, and whose durable writes take ten.
+/// A medium from which a page takes two milliseconds, and one more if it is read alone, and whose
+/// durable writes take ten.
 fn slow() -> MediumModel {
     MediumModel {
         read: Duration::from_millis(1),
@@ -186,7 +188,8 @@ fn a_modelled_medium_is_as_slow_as_it_says() {
             a.range_mut(25 * PAGE..26 * PAGE).fill(3);
             let begin = Instant::now();
             a.psync().unwrap();
-            // The page is read to be compared, through the model. A call may be a microsecond short of its time, to make up for others.
+            // The page is read to be compared, through the model. A call may be a microsecond short
+            // of its time, to make up for others.
             assert!(begin.elapsed() + page / 100 >= durable + page, "{ground:?}: {:?}", begin.elapsed());
             drop((a, pool));
             let a = world.open().attach("a").unwrap();

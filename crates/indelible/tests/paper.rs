@@ -223,7 +223,8 @@ fn s0_23_relative_pointers_survive_a_move() {
     });
 }
 
-// S0.25, S0.26: D and R need nothing; W keeps the primary; C completes the psync that was cut short.
+// S0.25, S0.26: D and R need nothing; W keeps the primary; C completes the psync that was cut
+// short.
 #[test]
 fn s0_26_each_state_is_recovered_as_the_paper_says() {
     everywhere(|world| {

@@ -1,7 +1,7 @@
 //! Several processes: permitted attaches (S0.11), the parts that die with a process (S0.12), forks.
 //!
-//! A child is this test binary again, running one hidden test that does as it is told and talks over
-//! its pipes: no sleeps.
+//! A child is this test binary again, running one hidden test that does as it is told and talks
+//! over its pipes: no sleeps.
 
 use crate::support::{self, Ground, World, everywhere};
 use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, State, Tracking, raw};
@@ -68,7 +68,8 @@ impl Other {
     }
 }
 
-/// The other process has the pool open, and an object attached, when the pool becomes longer; it dies in the new space.
+/// The other process has the pool open, and an object attached, when the pool becomes longer; it
+/// dies in the new space.
 #[test]
 fn a_process_uses_the_space_of_a_pool_that_another_one_made_longer() {
     for ground in [Ground::File, Ground::Memory] {
@@ -204,7 +205,8 @@ fn a_process_with_another_address_layout_finds_an_object_at_its_address() {
     }
 }
 
-/// Another process psyncs without pause, and is killed at last; each hold finds a whole psync, none older than the one before.
+/// Another process psyncs without pause, and is killed at last; each hold finds a whole psync, none
+/// older than the one before.
 #[test]
 fn an_object_is_held_still_beside_the_process_that_writes_it() {
     const PSYNCS: u64 = 100;
@@ -349,8 +351,8 @@ fn a_fork_has_no_heap_by_address() {
     raw::detach(a).unwrap();
 }
 
-/// Lines of committed batches wait in memory where the medium is slow (docs/decisions/0009): the child has a
-/// copy of them, which it must not bring to a primary that by then holds newer ones.
+/// Lines of committed batches wait in memory where the medium is slow (docs/decisions/0009): the
+/// child has a copy of them, which it must not bring to a primary that by then holds newer ones.
 #[test]
 fn lines_that_wait_in_memory_are_not_for_a_fork_to_write() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -405,8 +407,8 @@ fn in_fork(child: impl FnOnce() -> i32) -> std::process::ExitStatus {
 
 /// Runs `child` in a fork.
 fn fork(child: impl FnOnce() -> i32) -> libc::pid_t {
-    // SAFETY: the child calls only `child` and `_exit`. Allocating in it is safe with this libc, whose fork
-    // handlers take the allocator's locks.
+    // SAFETY: the child calls only `child` and `_exit`. Allocating in it is safe with this libc,
+    // whose fork handlers take the allocator's locks.
     match unsafe { libc::fork() } {
         0 => {
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(99);

@@ -152,7 +152,8 @@ fn several_objects_with_heaps_are_psynced_by_any_address() {
     });
 }
 
-/// Blocks that the thread had at hand, or was given, since the last psync are the heap's again, with the options it was opened with.
+/// Blocks that the thread had at hand, or was given, since the last psync are the heap's again,
+/// with the options it was opened with.
 #[test]
 fn a_heap_by_address_goes_back_to_its_last_psync() {
     everywhere(|world| {

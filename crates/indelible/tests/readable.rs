@@ -107,7 +107,8 @@ fn s1_16_loads_outside_see_what_was_committed_and_nothing_of_what_runs_or_failed
     });
 }
 
-/// Threads commit even numbers, each greater than the one before, and undo odd ones, while others load.
+/// Threads commit even numbers, each greater than the one before, and undo odd ones, while others
+/// load.
 #[test]
 fn s1_16_loads_beside_transactions_see_only_what_was_committed() {
     for kind in KINDS {
@@ -410,7 +411,8 @@ fn all_are_seen(heap: &TxHeap, blocks: &[Block]) {
     }
 }
 
-/// A readable heap that moves in the pool, as there is an object behind it, and one that grows where it stands: blocks are seen at the addresses that pointers have.
+/// A readable heap that moves in the pool, as there is an object behind it, and one that grows
+/// where it stands: blocks are seen at the addresses that pointers have.
 #[test]
 fn s1_16_a_heap_that_grows_is_seen_whole() {
     for ground in [Ground::File, Ground::Memory, Ground::Simulated] {

@@ -1,6 +1,8 @@
-//! Objects that get other addresses: each pointer leads to the same place of its own object, or nothing happens.
+//! Objects that get other addresses: each pointer leads to the same place of its own object, or
+//! nothing happens.
 //!
-//! Random programs on all collections, whose heaps get other addresses again and again, are in `collections_model.rs`.
+//! Random programs on all collections, whose heaps get other addresses again and again, are in
+//! `collections_model.rs`.
 
 use crate::support::{World, everywhere};
 use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, PMutex, POption, PString, PVec};
@@ -249,7 +251,8 @@ fn refused(pool: &Pool, kind: ErrorKind, needle: &str) {
     assert_eq!((pool.info().unwrap().free, pool.list().count()), before, "nothing is left of it");
 }
 
-/// One heap for each way in which a pointer may be unknown. With the last pointer gone, the same heap can be copied.
+/// One heap for each way in which a pointer may be unknown. With the last pointer gone, the same
+/// heap can be copied.
 #[test]
 fn a_heap_with_an_unknown_pointer_is_refused() {
     const LIST: &str = "list:16:8 { count@0:8 u64 head@8:8 *mut node } ";
@@ -404,7 +407,8 @@ fn forged_heaps_are_errors() {
     assert!(refusals > 50 && copies > 10, "{refusals} refusals, {copies} copies");
 }
 
-/// A process that copies dies in any operation, or the power fails then: the copy is not there, or it is whole. The object stays as it was.
+/// A process that copies dies in any operation, or the power fails then: the copy is not there, or
+/// it is whole. The object stays as it was.
 #[test]
 fn a_copy_at_other_addresses_is_whole_or_not_there_wherever_it_ends() {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];

@@ -1,4 +1,5 @@
-//! Going back to the last psync without detaching: everything stored since is undone, and nothing else.
+//! Going back to the last psync without detaching: everything stored since is undone, and nothing
+//! else.
 
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PHashMap, PMutex, PString, PVec, RootTypes};
@@ -76,8 +77,8 @@ fn stores_after_a_revert_are_found() {
     });
 }
 
-/// A psync that failed for want of space had written pages to the primary already. They are no part of the last psync, neither
-/// after a revert nor after the psync that follows it.
+/// A psync that failed for want of space had written pages to the primary already. They are no part
+/// of the last psync, neither after a revert nor after the psync that follows it.
 #[test]
 fn bytes_of_a_psync_that_failed_do_not_come_back() {
     let mut refused = 0;
@@ -270,7 +271,8 @@ fn a_heap_that_is_no_heap_any_more_is_not_used() {
     assert!(heap.into_object().as_slice().iter().all(|byte| *byte == 7));
 }
 
-/// Random programs of stores, psyncs and reverts; after a power cut the object is as a psync left it.
+/// Random programs of stores, psyncs and reverts; after a power cut the object is as a psync left
+/// it.
 #[test]
 fn reverts_leave_what_survives_a_power_cut_alone() {
     for seed in 0..8 {

@@ -95,8 +95,8 @@ fn a_rollback_needs_the_key_of_the_object_and_of_the_snapshot() {
     });
 }
 
-/// Where no free piece is as large as the object, it goes back into the extent that it has; one that shrank stays as it is, as its snapshot is
-/// larger.
+/// Where no free piece is as large as the object, it goes back into the extent that it has; one
+/// that shrank stays as it is, as its snapshot is larger.
 #[test]
 fn s2_02_an_object_of_a_full_pool_goes_back() {
     everywhere(|world| {

@@ -75,7 +75,8 @@ pub fn blocks_of_roots_are_not_freed() {
             assert_eq!(heap.root_mut::<PVec<u64>>("small").unwrap().len(), 100);
             assert_eq!(heap.root_mut::<PString>("text").unwrap(), "kept");
             drop(heap);
-            // The first free is that of a block beside a root's, and of a thread that has none of the spans.
+            // The first free is that of a block beside a root's, and of a thread that has none of
+            // the spans.
             let heap = Heap::open_with(pool.attach("h").unwrap(), options).unwrap();
             let address = heap.root_any("text").unwrap().address;
             let size = heap.usable_size(std::ptr::with_exposed_provenance(address)).unwrap();

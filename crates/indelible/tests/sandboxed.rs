@@ -1,4 +1,5 @@
-//! Sandboxes that forbid system calls which make things faster, or reserve space: the library does without.
+//! Sandboxes that forbid system calls which make things faster, or reserve space: the library does
+//! without.
 
 use crate::support::{Ground, everywhere};
 use indelible::{Class, CreateOptions};
@@ -16,7 +17,8 @@ fn without<T: Send>(calls: &[libc::c_long], work: impl FnOnce() -> T + Send) -> 
         steps.push(step(back, 0, libc::SECCOMP_RET_ALLOW));
         steps.push(step(back, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32));
         let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-        // SAFETY: a filter of as many steps as it says; it binds this thread alone, which ends with the work.
+        // SAFETY: a filter of as many steps as it says; it binds this thread alone, which ends with
+        // the work.
         let installed = unsafe {
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
                 && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter) == 0

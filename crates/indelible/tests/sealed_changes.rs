@@ -160,7 +160,8 @@ fn an_anchor_that_is_not_told_of_a_change_is_an_error_that_says_that_it_is_done(
     }
 }
 
-/// Another process holds an object of this one still for too long: a change is refused, and takes no other object with it.
+/// Another process holds an object of this one still for too long: a change is refused, and takes
+/// no other object with it.
 #[test]
 fn a_change_that_a_hold_refuses_leaves_other_objects_alone() {
     for (name, change) in CHANGES {

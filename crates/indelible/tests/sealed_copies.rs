@@ -1,4 +1,5 @@
-//! Copies, snapshots, readers beside writers and moves of sealed objects, on every medium with every tracking (S2.2, S3.1, S3.5).
+//! Copies, snapshots, readers beside writers and moves of sealed objects, on every medium with
+//! every tracking (S2.2, S3.1, S3.5).
 
 use super::support::{Ground, World, everywhere, seal_key};
 use indelible::{BrokenPage, CreateOptions, ErrorKind, Object, Pool, SealKey, psync_all};

@@ -1,4 +1,5 @@
-//! Sealed objects that are decrypted page by page, when a page is touched, and ahead of that (S3.3, S3.4).
+//! Sealed objects that are decrypted page by page, when a page is touched, and ahead of that (S3.3,
+//! S3.4).
 
 use super::support::{Ground, World, everywhere, faults_in, seal_key as key};
 use indelible::{CreateOptions, ErrorKind, Object, Pool, PredictionDepth, PredictionStats, Tracking};

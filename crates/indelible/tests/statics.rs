@@ -100,7 +100,8 @@ fn a_variable_of_another_type_is_refused_with_the_difference() {
     assert_eq!(hit(&statics), 1002, "it is as it was");
 }
 
-/// A power cut leaves no less of a variable than was acknowledged, and never half of it: a value without its mark would be made once more.
+/// A power cut leaves no less of a variable than was acknowledged, and never half of it: a value
+/// without its mark would be made once more.
 #[test]
 fn power_cuts_leave_variables_whole() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);

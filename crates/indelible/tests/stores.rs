@@ -1,4 +1,5 @@
-//! Stores that no page fault announces, and psyncs that fail half-way: found, or found once they are marked.
+//! Stores that no page fault announces, and psyncs that fail half-way: found, or found once they
+//! are marked.
 
 #[path = "../../../evidence/src/stores/uring.rs"]
 mod uring;
@@ -12,7 +13,8 @@ use std::os::unix::fs::FileExt;
 const PAGE: usize = 4096;
 const LEN: usize = 64 * PAGE;
 
-/// An object of which every page was stored to, psynced, and left alone until it was protected again.
+/// An object of which every page was stored to, psynced, and left alone until it was protected
+/// again.
 fn settled(world: &World) -> (indelible::Pool, Object) {
     let pool = world.format();
     pool.create("a", LEN as u64).unwrap();
@@ -126,7 +128,8 @@ fn stores_by_proc_mem_are_found_or_marked() {
     });
 }
 
-/// A cut tells tracking that its pages are clean before it is durable. If it fails for want of space they are dirty again.
+/// A cut tells tracking that its pages are clean before it is durable. If it fails for want of
+/// space they are dirty again.
 #[test]
 fn stores_of_a_cut_without_space_are_in_the_next_psync() {
     for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {
@@ -150,7 +153,8 @@ fn stores_of_a_cut_without_space_are_in_the_next_psync() {
     }
 }
 
-/// Pages that the program drops come back as psynced, also where the file lacks lines that are pending in memory.
+/// Pages that the program drops come back as psynced, also where the file lacks lines that are
+/// pending in memory.
 #[test]
 fn dropped_pages_come_back_as_psynced() {
     everywhere(|world| {

@@ -1,4 +1,5 @@
-//! Addresses in a heap, or an object, that mean nothing in the next run: found when they are asked for, and by each psync of a heap that audits.
+//! Addresses in a heap, or an object, that mean nothing in the next run: found when they are asked
+//! for, and by each psync of a heap that audits.
 
 use crate::support::{Ground, World};
 use indelible::{Audit, CreateOptions, ErrorKind, Heap, HeapOptions, Outside, Persist, Tracking, TypeInfo};

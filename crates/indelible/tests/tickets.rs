@@ -44,7 +44,8 @@ fn durable(pool: &indelible::Pool) -> Vec<u64> {
     counts
 }
 
-/// Images that a power cut leaves are taken while threads commit: each has all that was acknowledged before.
+/// Images that a power cut leaves are taken while threads commit: each has all that was
+/// acknowledged before.
 #[test]
 fn no_power_cut_loses_what_a_ticket_acknowledged() {
     for tracking in [Tracking::Auto, Tracking::Explicit] {
@@ -200,8 +201,9 @@ fn a_ticket_is_not_waited_for_with_a_lock() {
     heap.commit().wait().unwrap();
 }
 
-/// Atomics are stored to without a lock. The first of them is always the same as the last, or one ahead: in each cut, too, on whichever
-/// tracking, and also if they were not looked at before the cut began.
+/// Atomics are stored to without a lock. The first of them is always the same as the last, or one
+/// ahead: in each cut, too, on whichever tracking, and also if they were not looked at before the
+/// cut began.
 #[test]
 fn cuts_beside_atomics_are_of_one_moment() {
     const COUNT: usize = 2048;

@@ -1,8 +1,10 @@
-//! Histories of several threads on objects of both classes: what each try of each transaction read and stored is looked through for an order in which they could have run one
-//! after the other. Tries that did not commit are in it, as transactions that read (opacity).
+//! Histories of several threads on objects of both classes: what each try of each transaction read
+//! and stored is looked through for an order in which they could have run one after the other.
+//! Tries that did not commit are in it, as transactions that read (opacity).
 //!
-//! Each stored value is stored once, and a transaction that stores to a cell has read it; so the order of the values of a cell is known, and the order of the transactions has to
-//! agree with all of these at once: it has no circle.
+//! Each stored value is stored once, and a transaction that stores to a cell has read it; so the
+//! order of the values of a cell is known, and the order of the transactions has to agree with all
+//! of these at once: it has no circle.
 
 use crate::support::{Ground, World};
 use indelible::{Class, CreateOptions, Error, Pool, Tracking, TxCell, TxObject, transaction};
@@ -152,7 +154,8 @@ fn s1_03_histories_of_many_threads_are_serial_and_opaque() {
     }
 }
 
-/// The checker finds two updates of one value, values of two moments in one transaction, two transactions that each missed the other, a value that was taken back.
+/// The checker finds two updates of one value, values of two moments in one transaction, two
+/// transactions that each missed the other, a value that was taken back.
 #[test]
 fn histories_that_are_not_serial_are_found() {
     let one =

@@ -1,4 +1,5 @@
-//! Transactions and processes: deaths at any moment, forks, and stores that are none of a transaction's.
+//! Transactions and processes: deaths at any moment, forks, and stores that are none of a
+//! transaction's.
 
 use crate::support::{self, Ground, World};
 use indelible::{Class, CreateOptions, Error, ErrorKind, Pool, Tracking, TxCell, TxObject, transaction};
@@ -130,7 +131,8 @@ fn stray_signal(world: &World, kind: &str, inside: bool, mutant: Option<&str>) -
     (output.status.signal(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A process that dies of an access says at which offset of which object, if the environment asks it to.
+/// A process that dies of an access says at which offset of which object, if the environment asks
+/// it to.
 #[test]
 fn s1_16_a_stray_access_is_explained_where_that_is_asked_for() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -159,7 +161,8 @@ fn s1_16_a_stray_access_is_explained_where_that_is_asked_for() {
     }
 }
 
-/// At the object's address loads and stores are a SIGSEGV, also of other threads while a transaction runs.
+/// At the object's address loads and stores are a SIGSEGV, also of other threads while a
+/// transaction runs.
 #[test]
 fn s1_16_a_stray_pointer_into_the_object_is_a_sigsegv() {
     let world = World::new(Ground::File, Tracking::Explicit, false);

@@ -251,8 +251,8 @@ enum Did {
     Pop(Option<u64>),
 }
 
-/// Histories of two to eight threads: each transaction takes a number in it, and redone in the order of the numbers, one after the other, each
-/// returns what it returned.
+/// Histories of two to eight threads: each transaction takes a number in it, and redone in the
+/// order of the numbers, one after the other, each returns what it returned.
 #[test]
 fn s1_03_histories_of_threads_are_those_of_one() {
     for threads in [2, 4, 8] {

@@ -1,4 +1,5 @@
-//! Heaps that grow under the transactions that allocate in them: the transaction that met the end is run again, and nothing is lost, whatever fails or ends between.
+//! Heaps that grow under the transactions that allocate in them: the transaction that met the end
+//! is run again, and nothing is lost, whatever fails or ends between.
 
 use crate::support::{self, Ground, POOL, World, everywhere};
 use crate::transactional_heap::{Top, blocks, push, simulated, stop, values};
@@ -269,7 +270,8 @@ fn pushes(heap: &TxHeap, sim: &SimMedium, rounds: u64) -> (u64, Option<Error>) {
 
 /// A prefix of the transactions is left, with all that returned, and no block besides.
 fn judge(pool: &Pool, words: Words, returned: u64) -> Result<(), String> {
-    // The power took all memory: that which the process left when it failed is of a later time than the image.
+    // The power took all memory: that which the process left when it failed is of a later time than
+    // the image.
     support::memory_of(pool).iter().for_each(|path| std::fs::remove_file(path).unwrap());
     pool.give_memory_up("h", b"").map_err(|error| error.to_string())?;
     let heap = attach(pool, words).map_err(|error| error.to_string())?;
@@ -345,7 +347,8 @@ fn s1_03_after_a_growth_that_failed_a_power_cut_loses_nothing() {
                     sim.fail_at(kind, nth, fault);
                     let (_, error) = pushes(&heap, sim, 7);
                     failed += usize::from(error.is_some());
-                    // A commit that fails says why. After a growth that may have happened, or not, nothing is committed any more.
+                    // A commit that fails says why. After a growth that may have happened, or not,
+                    // nothing is committed any more.
                     let in_growth = [ErrorKind::HeapFull, ErrorKind::Poisoned];
                     refused += usize::from(error.is_some_and(|error| in_growth.contains(&error.kind())));
                     sim.clear_faults();

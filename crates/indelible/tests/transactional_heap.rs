@@ -1,4 +1,5 @@
-//! Heaps whose blocks transactions allocate and free: a block is there if, and as soon as, its transaction committed.
+//! Heaps whose blocks transactions allocate and free: a block is there if, and as soon as, its
+//! transaction committed.
 
 use crate::support::nodes::sound;
 pub use crate::support::nodes::{Node, Top, blocks, push, stop, values};
@@ -107,7 +108,8 @@ pub fn s1_03_an_aborted_transaction_allocates_and_frees_nothing() {
     assert_eq!(heap.transaction(|tx| tx.usable_size(first)).unwrap(), 16, "it is in use as before");
 }
 
-/// A block that was freed is free for the transaction that freed it, and for others once it has committed.
+/// A block that was freed is free for the transaction that freed it, and for others once it has
+/// committed.
 #[test]
 pub fn blocks_are_freed_once_and_by_their_first_byte() {
     let world = simulated();
@@ -503,7 +505,8 @@ fn damaged_pointers_are_errors_or_lead_to_words_of_the_heap() {
     heap.transaction(|tx| tx.at(pointer::<Node>(base)).map(drop)).unwrap();
 }
 
-/// A closure that was promised to be alone is run once from then on, also when the log needs more room.
+/// A closure that was promised to be alone is run once from then on, also when the log needs more
+/// room.
 #[test]
 fn code_after_alone_runs_once() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -566,7 +569,8 @@ fn calls_that_do_not_fit_are_errors_by_name() {
     data.transaction(|tx| tx.write(&data, 7)).unwrap();
     drop(data);
     assert_eq!(pool.transactional_heap("data", SIZE).unwrap_err().kind(), ErrorKind::Exists);
-    // A heap that plain code made is one for transactions, once its object has the class; and the other way round.
+    // A heap that plain code made is one for transactions, once its object has the class; and the
+    // other way round.
     let mut plain = pool.heap("made", SIZE).unwrap();
     plain.malloc(100).unwrap();
     plain.psync().unwrap();

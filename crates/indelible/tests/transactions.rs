@@ -1,5 +1,5 @@
-//! Objects of the class `transactional`, on every medium: transactions are durable when they return, as a whole and in their order, and
-//! leave nothing when they fail.
+//! Objects of the class `transactional`, on every medium: transactions are durable when they
+//! return, as a whole and in their order, and leave nothing when they fail.
 
 use crate::support::{Ground, World, everywhere, seal_key};
 use indelible::{
@@ -254,7 +254,8 @@ fn a_transaction_larger_than_the_log_gets_room_or_changes_nothing() {
     assert_eq!(large.transaction(|tx| tx.read(&large.cells[0])).unwrap(), [3; 8]);
 }
 
-/// Eight threads move amounts between the cells of two objects; others add all of them up meanwhile.
+/// Eight threads move amounts between the cells of two objects; others add all of them up
+/// meanwhile.
 #[test]
 fn threads_see_and_leave_all_of_a_transaction_or_nothing() {
     for ground in [Ground::File, Ground::Memory] {
@@ -360,7 +361,8 @@ fn s1_03_code_behind_alone_runs_once_beside_others() {
     assert_eq!([get(&a, 0), get(&b, 0)], [8 * EACH; 2]);
 }
 
-/// A durable write fails: from then on no transaction is acknowledged, and none begins, until all is attached anew.
+/// A durable write fails: from then on no transaction is acknowledged, and none begins, until all
+/// is attached anew.
 #[test]
 fn after_a_failure_nothing_is_acknowledged_until_the_objects_are_attached_anew() {
     for (kind, fault) in [(OpKind::WriteDurable, Fault::Io), (OpKind::WriteDurable, Fault::After)] {

@@ -119,7 +119,8 @@ fn objects_are_copied_to_other_pools() {
     });
 }
 
-/// A volatile object stays one; its copy outlasts the boot, as does a copy in its own pool that is not to be volatile.
+/// A volatile object stays one; its copy outlasts the boot, as does a copy in its own pool that is
+/// not to be volatile.
 #[test]
 fn s2_04_a_volatile_object_moves_as_one() {
     everywhere(|world| {

@@ -1,5 +1,5 @@
-//! The limits of trust: bytes that anything may have stored are not used by type before the heap was
-//! verified. The programs that try it have no unsafe code: all they reach is in reach of
+//! The limits of trust: bytes that anything may have stored are not used by type before the heap
+//! was verified. The programs that try it have no unsafe code: all they reach is in reach of
 //! `forbid(unsafe_code)`.
 #![forbid(unsafe_code)]
 
@@ -50,7 +50,8 @@ fn check_finds_nothing_wrong_with_typed_objects() {
     check();
 }
 
-/// A vector in whose block the header of the vector lies: storing to its elements changes its own pointer.
+/// A vector in whose block the header of the vector lies: storing to its elements changes its own
+/// pointer.
 #[test]
 fn a_container_whose_block_overlaps_itself_is_not_used() {
     let (_dir, pool) = pool();

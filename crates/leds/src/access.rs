@@ -3,7 +3,8 @@
 use crate::problem::Place;
 use crate::tree::{Kind, Node};
 
-/// The use of a field of an extension, with the expression that is read: the field, or something in it.
+/// The use of a field of an extension, with the expression that is read: the field, or something in
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Use<'n> {
     /// Its value is read.
@@ -12,7 +13,8 @@ pub(crate) enum Use<'n> {
     Passed,
     /// It is stored to, or its address is taken.
     Stored,
-    /// Its place is needed, maybe without being used: a reference is bound to it, or a type is that of it.
+    /// Its place is needed, maybe without being used: a reference is bound to it, or a type is that
+    /// of it.
     Placed,
     /// Only its type matters.
     Unevaluated,

@@ -1,4 +1,5 @@
-//! Extendible structs as bytes: a function or a pointer without their type copies, moves or frees the link alone.
+//! Extendible structs as bytes: a function or a pointer without their type copies, moves or frees
+//! the link alone.
 //!
 //! `memcpy` and `memmove` of whole structs become copies with all extensions, and `qsort` exchanges
 //! whole structs, links included. Everything else is refused.
@@ -35,8 +36,8 @@ const BYTES: [&str; 22] = [
     "send",
 ];
 
-/// Functions that need no type: they look at structs by functions of the caller, free structs without extensions,
-/// or begin structs as zeros.
+/// Functions that need no type: they look at structs by functions of the caller, free structs
+/// without extensions, or begin structs as zeros.
 const PLAIN: [&str; 6] = ["bsearch", "free", "memset", "madvise", "msync", "pthread_create"];
 
 const REMEDY: &str = "assign it (`*to = *from`), free it by pmo_free, and pass its fields";
@@ -159,7 +160,8 @@ impl Rewrite<'_> {
         to.and_then(|to| to.refers).is_some_and(|field| self.program.is_within(field.place))
     }
 
-    /// Whether an argument is a pointer to an extendible struct that was converted to another pointer.
+    /// Whether an argument is a pointer to an extendible struct that was converted to another
+    /// pointer.
     fn loses(&self, argument: &Node) -> bool {
         argument.ty.target().is_none_or(|to| !self.program.extends(to)) && self.led(argument).is_some()
     }

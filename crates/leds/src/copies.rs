@@ -17,7 +17,8 @@ impl Rewrite<'_> {
         }
     }
 
-    /// Refuses to read a value in a shallow copy whose original may have changed; returns whether it did.
+    /// Refuses to read a value in a shallow copy whose original may have changed; returns whether
+    /// it did.
     pub(crate) fn refuse_stale(&mut self, value: &Node, at: Place, read: &str) -> bool {
         let stale = variable(value).is_some_and(|it| self.temporary.contains(&it))
             && root(value).is_none_or(|name| !self.known.fresh.contains(&name.at));

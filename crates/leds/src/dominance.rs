@@ -176,7 +176,8 @@ impl<'a> Walk<'a> {
         facts.extend(self.program.shallow_copy(node).map(|to| ((to, FRESH), 1)));
     }
 
-    /// Marks copies that are read before the last operation of an expression takes effect, a call or an assignment.
+    /// Marks copies that are read before the last operation of an expression takes effect, a call
+    /// or an assignment.
     fn operands(&mut self, node: &Node, facts: &Facts) {
         let mut last = node;
         while let (Kind::Variable | Kind::Implicit | Kind::Paren | Kind::Other, [inner]) =
@@ -223,8 +224,8 @@ impl<'a> Walk<'a> {
         }
         parents.push(node);
         for (number, child) in node.children.iter().enumerate() {
-            // The right side of && and ||, and all but the condition of ?:, may not be evaluated; which operator a binary one
-            // is, only its text says.
+            // The right side of && and ||, and all but the condition of ?:, may not be evaluated;
+            // which operator a binary one is, only its text says.
             let sure = certain
                 && match node.kind {
                     Kind::Binary => number == 0 || self.is_assignment(node),

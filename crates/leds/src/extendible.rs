@@ -1,4 +1,5 @@
-//! Extendible structs as they stand in a source: their own fields, their extensions, the functions that compute initial values.
+//! Extendible structs as they stand in a source: their own fields, their extensions, the functions
+//! that compute initial values.
 
 use crate::problem::{Place, Refusal};
 use crate::token::{Kind, Token, tokens};
@@ -74,7 +75,8 @@ pub(crate) fn find(file: usize, source: &str) -> Result<Vec<Struct>, Refusal> {
     Ok(all)
 }
 
-/// The source without the words that C does not know: their bytes are blanks, so that all others stay at their places.
+/// The source without the words that C does not know: their bytes are blanks, so that all others
+/// stay at their places.
 pub(crate) fn blanked(source: &str, all: &[Struct], keywords: &[Range<usize>]) -> String {
     let mut bytes = source.as_bytes().to_vec();
     let frames = all.iter().flat_map(|of| &of.extensions).flat_map(|extension| &extension.frame);

@@ -1,5 +1,5 @@
-//! The headers that belong to a compiler (`stddef.h` and the like): libclang looks for them beside itself, where distributions do
-//! not always have them.
+//! The headers that belong to a compiler (`stddef.h` and the like): libclang looks for them beside
+//! itself, where distributions do not always have them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The links of structs are zero from the beginning on: in variables, in lists of initial values, in memory that is allocated.
+//! The links of structs are zero from the beginning on: in variables, in lists of initial values,
+//! in memory that is allocated.
 
 use crate::rewrite::Rewrite;
 use crate::tree::{Kind, Node, Shape, Type};
@@ -41,7 +42,8 @@ impl Rewrite<'_> {
         self.edits(size.begin).open(size.begin.offset, "1, ".to_owned());
     }
 
-    /// Whether a declaration goes on behind the name with an initial value, or is one of another file's variable.
+    /// Whether a declaration goes on behind the name with an initial value, or is one of another
+    /// file's variable.
     fn has_value(&self, node: &Node) -> bool {
         let text = self.text(node.at.file);
         let declared = text.get(node.begin.offset..node.at.offset).unwrap_or_default();

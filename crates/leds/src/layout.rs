@@ -1,5 +1,5 @@
-//! Descriptions of structs: for the output, as tables of C, and for the file of layouts, in the words that roots keep (FORMAT.md,
-//! section 10), which Rust has for the same fields.
+//! Descriptions of structs: for the output, as tables of C, and for the file of layouts, in the
+//! words that roots keep (FORMAT.md, section 10), which Rust has for the same fields.
 
 use crate::problem::{Place, Refusal};
 use crate::program::Program;
@@ -7,7 +7,8 @@ use crate::tree::{Field, Record, Shape, Type};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Name of the function that describes a record: an extendible struct's own, the program's if it has one, or one of the output.
+/// Name of the function that describes a record: an extendible struct's own, the program's if it
+/// has one, or one of the output.
 pub(crate) fn describer(program: &Program<'_>, place: Place) -> Option<String> {
     let record = program.unit.records.get(&place)?;
     let own = format!("pmo_type_{}", record.tag);
@@ -219,7 +220,8 @@ fn count(ty: &Type) -> Option<usize> {
     }
 }
 
-/// Records outside of extendible structs whose values have some: they are copied and freed with them.
+/// Records outside of extendible structs whose values have some: they are copied and freed with
+/// them.
 pub(crate) fn holders(program: &Program<'_>) -> BTreeSet<Place> {
     let all = program.unit.records.keys().copied();
     all.filter(|place| program.structure(*place).is_none() && program.record_extends(*place)).collect()

@@ -150,7 +150,8 @@ impl Sources<'_> {
         Source { main: &self.request.source, flags, texts, moved }
     }
 
-    /// All files without the words that C does not know, and declarations of functions that the output has.
+    /// All files without the words that C does not know, and declarations of functions that the
+    /// output has.
     fn texts(&self, structs: &[Struct], behind: &str) -> Vec<(PathBuf, String)> {
         let blank = |read: &Read| blanked(&read.text, &read.structs, &keywords(&read.text));
         let mut texts: Vec<_> = self.all.iter().map(|read| (read.path.clone(), blank(read))).collect();

@@ -128,7 +128,8 @@ fn moved(moved: &[Moved], place: Place) -> Place {
     of.map_or(place, |of| Place { file: of.to.file, offset: of.to.offset + (place.offset - of.from.start) })
 }
 
-/// Assertions about sizes are not true before a source is lowered; its own compiler looks at them afterwards.
+/// Assertions about sizes are not true before a source is lowered; its own compiler looks at them
+/// afterwards.
 fn is_of_layout(text: &str) -> bool {
     text.starts_with("static_assert failed") || text.starts_with("static assertion failed")
 }

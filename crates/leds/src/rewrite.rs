@@ -1,4 +1,5 @@
-//! Changes of expressions: accesses to extensions become calls, copies become deep, frees free chains.
+//! Changes of expressions: accesses to extensions become calls, copies become deep, frees free
+//! chains.
 
 use crate::access::{Use, usage, variable};
 use crate::dominance::{EXTENDED, Known, known};
@@ -18,7 +19,8 @@ pub(crate) const INIT: &str = "pmo_leds_init_";
 const EXTEND: &str = "PMO_EXTEND";
 /// The call that frees all extensions.
 const UNEXTEND: &str = "PMO_UNEXTEND";
-/// Changes by file, of code, and of the functions that compute initial values, which are taken out of their structs.
+/// Changes by file, of code, and of the functions that compute initial values, which are taken out
+/// of their structs.
 #[derive(Debug, Default)]
 pub(crate) struct Rewritten {
     pub(crate) code: BTreeMap<usize, Edits>,
@@ -312,7 +314,8 @@ impl<'a> Rewrite<'a> {
         format!("pmo_leds_{}", self.counter)
     }
 
-    /// Puts an expression that is read, and that is more than the field, beside a variable for initial values.
+    /// Puts an expression that is read, and that is more than the field, beside a variable for
+    /// initial values.
     fn wrap(&mut self, all: &Node, node: &Node, variable: &str) -> bool {
         let text = self.text(node.at.file);
         let range = all.begin.offset..all.end.offset;

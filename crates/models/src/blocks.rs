@@ -75,7 +75,8 @@ impl Setup {
     }
 }
 
-/// Looks for a block as a thread does that has none at hand; whether the span was found to be empty.
+/// Looks for a block as a thread does that has none at hand; whether the span was found to be
+/// empty.
 fn advance(cache: &'static Cache) -> (bool, usize) {
     let mut released = 0;
     let found = cache.advance(0, &mut |_| released += 1);
@@ -90,7 +91,8 @@ pub(crate) fn of_two_frees_one_is_refused() {
     assert!(mine != thread.join().unwrap());
 }
 
-/// Two threads free a block each, while the owner looks for one, and again when they are done: both are there then.
+/// Two threads free a block each, while the owner looks for one, and again when they are done: both
+/// are there then.
 pub(crate) fn blocks_that_others_freed_come_back() {
     let setup = Setup::new();
     let threads = [setup.free(0), setup.free(1)];
@@ -124,7 +126,8 @@ pub(crate) fn a_block_freed_while_its_owner_looks() {
     assert!(known || released == 1, "{early:?} {released}");
 }
 
-/// The owner ends and another thread takes the span, while a third frees a block: the new owner finds it.
+/// The owner ends and another thread takes the span, while a third frees a block: the new owner
+/// finds it.
 pub(crate) fn a_block_freed_as_its_owner_ends() {
     let setup = Setup::new();
     let thread = setup.free(1);

@@ -77,7 +77,8 @@ pub(crate) fn recovered(medium: &Arc<VolatileMedium>, name: &str, line: u64) -> 
     byte[0]
 }
 
-/// Two threads psync objects of one lane: both are in the lane and in place, in one write or in two.
+/// Two threads psync objects of one lane: both are in the lane and in place, in one write or in
+/// two.
 pub(crate) fn commits_of_two_threads_are_both_kept() {
     spawn(|| {
         let (medium, store) = begin();
@@ -175,8 +176,9 @@ pub(crate) fn a_lane_that_runs_full_beside_a_commit() {
     .unwrap();
 }
 
-/// A durable write fails after `WRITES` others, of one batch or of the two that came during the one before: a psync that
-/// returned is there, one that failed is not, as nothing of it was written, and no object of the lane can be psynced any more.
+/// A durable write fails after `WRITES` others, of one batch or of the two that came during the one
+/// before: a psync that returned is there, one that failed is not, as nothing of it was written,
+/// and no object of the lane can be psynced any more.
 pub(crate) fn a_failed_write_fails_each_batch_that_it_carried<const WRITES: u32>() {
     spawn(|| {
         let (medium, disk, store) = begin_on_disk();

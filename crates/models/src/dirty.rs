@@ -120,7 +120,8 @@ pub(crate) fn a_hold_sees_what_handlers_set() {
     thread.join().unwrap();
 }
 
-/// A page that a handler makes writable while its owner protects it again, and a neighbour that only the handler touches.
+/// A page that a handler makes writable while its owner protects it again, and a neighbour that
+/// only the handler touches.
 pub(crate) fn a_page_is_never_writable_without_its_bit() {
     let shared = Arc::new((Turn::default(), Pages::new(2, 1), [AtomicUsize::new(0), AtomicUsize::new(0)]));
     shared.0.publish(1000, 100);

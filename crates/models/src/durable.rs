@@ -6,8 +6,9 @@ use crate::store::{ChangedLine, Commits};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Two threads commit, each to an object of its own, under the numbers 1 and 2, and tell and wait in any order. `WRITES`: the durable
-/// writes that succeed; all of them if there are more than it takes.
+/// Two threads commit, each to an object of its own, under the numbers 1 and 2, and tell and wait
+/// in any order. `WRITES`: the durable writes that succeed; all of them if there are more than it
+/// takes.
 fn two_commits<const WRITES: u32>() {
     spawn(|| {
         let (medium, disk, store) = begin_on_disk();
@@ -39,7 +40,8 @@ fn two_commits<const WRITES: u32>() {
         assert!(failed || commits.flush().is_ok());
         assert!(WRITES > 0 || failed);
         std::mem::forget(commits);
-        // A write that fails leaves nothing here. The commits that are there are a prefix, and all that were acknowledged are among them.
+        // A write that fails leaves nothing here. The commits that are there are a prefix, and all
+        // that were acknowledged are among them.
         let found = [recovered(&medium, "a", 1) == 1, recovered(&medium, "b", 1) == 2];
         assert_eq!(found, done);
         assert!(found[0] || !found[1], "the second is there without the first");
@@ -48,7 +50,9 @@ fn two_commits<const WRITES: u32>() {
     .unwrap();
 }
 
-/// Two threads that commit twice and three times, to one object, and expect each other: no publication waits for ever, not even for one that has not noticed that its last commit is durable, and all commits are there.
+/// Two threads that commit twice and three times, to one object, and expect each other: no
+/// publication waits for ever, not even for one that has not noticed that its last commit is
+/// durable, and all commits are there.
 pub(crate) fn commits_of_those_that_are_expected_end() {
     spawn(|| {
         let (medium, _, store) = begin_on_disk();

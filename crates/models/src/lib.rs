@@ -1,8 +1,8 @@
 //! State that threads share, run in every order that the memory model allows, as far as loom goes.
 //!
-//! The sources are those of `crates/store` and `crates/indelible`, included by path; they take their atomics,
-//! mutexes and condition variables from a module `sync` each, in whose place this crate has loom's. So the
-//! models are of the code itself, and its own build knows nothing of them.
+//! The sources are those of `crates/store` and `crates/indelible`, included by path; they take
+//! their atomics, mutexes and condition variables from a module `sync` each, in whose place this
+//! crate has loom's. So the models are of the code itself, and its own build knows nothing of them.
 #![allow(dead_code, missing_docs, unused_imports)]
 
 #[path = "../../store/src/commit.rs"]
@@ -182,7 +182,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Model {
     /// The property that it shows.
     pub name: &'static str,
-    /// Times that a thread may be interrupted where it need not wait, per order; `None`: any number.
+    /// Times that a thread may be interrupted where it need not wait, per order; `None`: any
+    /// number.
     pub preemptions: Option<usize>,
     body: fn(),
 }

@@ -115,7 +115,8 @@ pub(crate) fn a_cut_beside_two_sections_ends() {
     assert_eq!(guarded.get(), 2);
 }
 
-/// A gate that opens while its cut goes on: sections come in, and the next cut waits for the end of this one.
+/// A gate that opens while its cut goes on: sections come in, and the next cut waits for the end of
+/// this one.
 pub(crate) fn a_gate_opens_beside_a_cut() {
     let guarded = Guarded::new();
     let cutting = Arc::new(UnsafeCell::new(()));

@@ -115,7 +115,8 @@ pub(crate) fn a_full_queue_has_room_again() {
     messages_come(&[(1, &[11, 12, 13])]);
 }
 
-/// A producer dies with a claimed slot, at once or before its message is published: the consumer leaves that slot out, and has the message of the other one, once.
+/// A producer dies with a claimed slot, at once or before its message is published: the consumer
+/// leaves that slot out, and has the message of the other one, once.
 pub(crate) fn a_slot_of_a_dead_producer_is_left_out() {
     let queue = Arc::new(Queue::default());
     let (dying, living) = (queue.clone(), queue.clone());

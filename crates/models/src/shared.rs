@@ -7,16 +7,20 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Memory whose durable writes are dear, so that commits are grouped; or memory as such, with two words for the lane.
+/// Memory whose durable writes are dear, so that commits are grouped; or memory as such, with two
+/// words for the lane.
 ///
-/// Threads may be interrupted at any read and write if they are `steps`, else only while a durable write waits.
+/// Threads may be interrupted at any read and write if they are `steps`, else only while a durable
+/// write waits.
 pub(crate) struct Shared {
-    /// The model has it: a process that plays dead keeps its store for ever, but not a megabyte in each order of threads.
+    /// The model has it: a process that plays dead keeps its store for ever, but not a megabyte in
+    /// each order of threads.
     memory: Weak<VolatileMedium>,
     /// The lane's apply word and its revision.
     words: Option<[AtomicU64; 2]>,
     steps: Option<AtomicU64>,
-    /// Durable writes until one fails; `NEVER`: none does. Not for loom to explore: the order of the writes decides.
+    /// Durable writes until one fails; `NEVER`: none does. Not for loom to explore: the order of
+    /// the writes decides.
     until_failure: AtomicU32,
 }
 

@@ -7,7 +7,8 @@ use loom::thread;
 
 const THREADS: usize = 3;
 
-/// Stores of each thread, and those of them that are durable. The atomics order nothing: that is for the rounds.
+/// Stores of each thread, and those of them that are durable. The atomics order nothing: that is
+/// for the rounds.
 #[derive(Default)]
 struct Heap {
     rounds: Rounds<&'static str>,

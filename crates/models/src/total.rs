@@ -6,9 +6,10 @@
 //! knows all that those before knew. So where a model needs knowledge of plain data that only
 //! `SeqCst` operations on other atomics carry, it sees less than the memory model allows.
 //!
-//! Every two operations on an atomic are tried in both orders. loom remembers one access of each, so that a
-//! thread that loads before it exchanges makes it forget another thread's load, and the order in which that
-//! comes behind the exchange. A counter beside each atomic, changed by every operation, is what it remembers.
+//! Every two operations on an atomic are tried in both orders. loom remembers one access of each,
+//! so that a thread that loads before it exchanges makes it forget another thread's load, and the
+//! order in which that comes behind the exchange. A counter beside each atomic, changed by every
+//! operation, is what it remembers.
 
 use loom::sync::atomic::{AtomicUsize as Counter, Ordering, fence};
 
@@ -25,7 +26,8 @@ macro_rules! total {
                 Self { atomic: loom::sync::atomic::$name::new(value), operations: Counter::new(0) }
             }
 
-            /// Does `operation` in its place among those on this atomic, and among all that is `SeqCst`.
+            /// Does `operation` in its place among those on this atomic, and among all that is
+            /// `SeqCst`.
             fn placed<R>(&self, order: Ordering, operation: impl FnOnce(&loom::sync::atomic::$name $(<$of>)?) -> R) -> R {
                 self.operations.fetch_add(1, Ordering::Relaxed);
                 if order == Ordering::SeqCst {

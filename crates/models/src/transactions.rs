@@ -178,7 +178,8 @@ pub(crate) fn alone_is_alone() {
     assert!(written.is_some_and(|written| written != number), "nothing is in its way");
 }
 
-/// Memory as a thread that is alone copies it has whole commits: those up to the clock's number, and no other.
+/// Memory as a thread that is alone copies it has whole commits: those up to the clock's number,
+/// and no other.
 pub(crate) fn an_epoch_has_whole_commits() {
     let stm = memory();
     let other = stm.clone();

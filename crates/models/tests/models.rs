@@ -1,4 +1,5 @@
-//! The models, one after the other: each may take seconds. `INDELIBLE_MODEL=text` runs those whose names have it.
+//! The models, one after the other: each may take seconds. `INDELIBLE_MODEL=text` runs those whose
+//! names have it.
 
 use indelible_models::MODELS;
 use std::time::Instant;

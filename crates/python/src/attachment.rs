@@ -1,16 +1,17 @@
 //! An attached object as Python has it, and the count of users of its memory.
 //!
 //! Invariants:
-//! 1. While `held` is `Some` and `views` is not 0, the object's range is mapped, at one address, at least as long as it ever
-//!    was: also after a growth that could not be finished, when the object refuses all further use. While `views` is 0, a
-//!    reader may be refreshed: it has other bytes then, or no longer any.
-//! 2. `views` counts users that may use the memory without holding a reference to `held`: exported buffers
-//!    and blocks. It grows only under the lock, while `held` is `Some`.
+//! 1. While `held` is `Some` and `views` is not 0, the object's range is mapped, at one address, at
+//!    least as long as it ever was: also after a growth that could not be finished, when the object
+//!    refuses all further use. While `views` is 0, a reader may be refreshed: it has other bytes
+//!    then, or no longer any.
+//! 2. `views` counts users that may use the memory without holding a reference to `held`: exported
+//!    buffers and blocks. It grows only under the lock, while `held` is `Some`.
 //! 3. `held` becomes `None`, or is refreshed, only under the lock, while `views` is 0, or once the
 //!    last reference to the attachment is gone: each user that `views` counts holds one.
 //!
-//! Locks: the lock is awaited without the GIL, and a thread that has it never waits for the GIL. Several are taken in
-//! the order of addresses (`psync`).
+//! Locks: the lock is awaited without the GIL, and a thread that has it never waits for the GIL.
+//! Several are taken in the order of addresses (`psync`).
 
 use crate::bystanders::{Running, Stopped};
 use crate::error::{closed, exception, forked, in_use, read_only};
@@ -123,8 +124,9 @@ impl Attachment {
         }
     }
 
-    /// As [`with`](Attachment::with), for work that is quicker than releasing the GIL: `f` runs with it, and calls nothing that
-    /// runs code of Python's. A signal handler of Python, or a finalizer, therefore finds either all that `f` does or nothing.
+    /// As [`with`](Attachment::with), for work that is quicker than releasing the GIL: `f` runs
+    /// with it, and calls nothing that runs code of Python's. A signal handler of Python, or a
+    /// finalizer, therefore finds either all that `f` does or nothing.
     pub(crate) fn quick<T>(
         &self,
         py: Python<'_>,
@@ -264,7 +266,8 @@ impl Attachment {
         }
     }
 
-    /// Makes everything stored durable; as a `cut` beside threads that store, without the GIL unless they store all the time.
+    /// Makes everything stored durable; as a `cut` beside threads that store, without the GIL
+    /// unless they store all the time.
     pub(crate) fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
         if !cut {
             return self.with(py, "psync", Held::psync);
@@ -277,7 +280,8 @@ impl Attachment {
         let mut stopped = Stopped::new(self.restless.load(Ordering::Relaxed));
         let done = self.quick(py, "psync", |held| Ok(guarded(|| held.psync_cut(&mut stopped))))?;
         self.restless.store(stopped.in_vain, Ordering::Relaxed);
-        // Nothing is done with Python before this thread has the GIL again, nor is it waited for with the lock.
+        // Nothing is done with Python before this thread has the GIL again, nor is it waited for
+        // with the lock.
         drop(stopped);
         match done {
             Ok(done) => done.map_err(|error| exception(py, &error)),

@@ -1,4 +1,5 @@
-//! Addresses in attached objects that mean nothing in the next run: `indelible.audit` says more of where they lie.
+//! Addresses in attached objects that mean nothing in the next run: `indelible.audit` says more of
+//! where they lie.
 
 use crate::attachment::Attachment;
 use crate::dict::{Dict, Place, places};

@@ -1,8 +1,8 @@
 //! Blocks of a dict's heap that hold arrays, as buffers.
 //!
 //! Invariants:
-//! 1. `Counts` has, by address, how many [`Block`]s exist. It grows under the attachment's lock, while the block is one
-//!    of the dict's.
+//! 1. `Counts` has, by address, how many [`Block`]s exist. It grows under the attachment's lock,
+//!    while the block is one of the dict's.
 //! 2. A block with a count is not freed (`dict::table` asks).
 
 #![allow(unsafe_code)]
@@ -38,12 +38,14 @@ pub(crate) struct Block {
     counts: Arc<Counts>,
     pub(crate) address: usize,
     bytes: Bytes,
-    /// The dict it is a value of: as long as an array is in use, opening the dict returns the same one.
+    /// The dict it is a value of: as long as an array is in use, opening the dict returns the same
+    /// one.
     pub(crate) owner: PyOnceLock<Py<PyAny>>,
 }
 
 impl Block {
-    /// Counts one more use of `len` bytes at `address`, all of them in the object. Its lock is held.
+    /// Counts one more use of `len` bytes at `address`, all of them in the object. Its lock is
+    /// held.
     pub(crate) fn new(
         attachment: &Arc<Attachment>,
         counts: &Arc<Counts>,

@@ -1,10 +1,11 @@
 //! Memory of objects as Python's buffers.
 //!
-//! Invariant: a view that was given out is counted in the attachment, or the handle, and the Python object it refers to keeps
-//! that; so the bytes stay mapped until the view is released (`attachment`, 3; `handle`, 2).
+//! Invariant: a view that was given out is counted in the attachment, or the handle, and the Python
+//! object it refers to keeps that; so the bytes stay mapped until the view is released
+//! (`attachment`, 3; `handle`, 2).
 //!
-//! Rust never refers to those bytes. Threads of Python that store to them at once race as they do on any
-//! array.
+//! Rust never refers to those bytes. Threads of Python that store to them at once race as they do
+//! on any array.
 
 #![allow(unsafe_code)]
 
@@ -45,7 +46,8 @@ impl Bytes {
     }
 }
 
-/// Answers `__getbuffer__` of `owner`, which keeps them, with the bytes that `lend` counts a view of; `forget` takes that back.
+/// Answers `__getbuffer__` of `owner`, which keeps them, with the bytes that `lend` counts a view
+/// of; `forget` takes that back.
 ///
 /// # Safety
 /// `view` is what Python gave to `__getbuffer__`; `__releasebuffer__` forgets the view.
@@ -63,7 +65,8 @@ pub(crate) unsafe fn give(
     unsafe { (*view).obj = std::ptr::null_mut() };
     let bytes = lend()?;
     let (len, readonly) = (bytes.len as ffi::Py_ssize_t, c_int::from(!bytes.writable));
-    // SAFETY: Python's; the bytes stay (see the module). It takes a reference to `owner`, or raises.
+    // SAFETY: Python's; the bytes stay (see the module). It takes a reference to `owner`, or
+    // raises.
     match unsafe { ffi::PyBuffer_FillInfo(view, owner.as_ptr(), bytes.as_ptr().cast(), len, readonly, flags) }
     {
         0 => Ok(()),

@@ -1,11 +1,12 @@
 //! Threads of Python beside a cut.
 //!
-//! Stores of such threads come under the GIL, or in calls that released it: `readinto`, or numpy at work. A thread that has the GIL keeps new ones
-//! from beginning, so that stores cease as soon as calls that are under way have ended. But it keeps all others waiting
-//! as well: so a cut is tried without it first.
+//! Stores of such threads come under the GIL, or in calls that released it: `readinto`, or numpy at
+//! work. A thread that has the GIL keeps new ones from beginning, so that stores cease as soon as
+//! calls that are under way have ended. But it keeps all others waiting as well: so a cut is tried
+//! without it first.
 //!
-//! Invariant: `saved` is the thread's state, as `PyEval_SaveThread` gave it, until it is restored, which the thread does before it does
-//! anything with Python.
+//! Invariant: `saved` is the thread's state, as `PyEval_SaveThread` gave it, until it is restored,
+//! which the thread does before it does anything with Python.
 
 #![allow(unsafe_code)]
 
@@ -66,7 +67,8 @@ impl Bystanders for Stopped {
     }
 
     fn go_on(&mut self) {
-        // SAFETY: this thread has the GIL, as the caller of `new` says, and restores its state in `drop`.
+        // SAFETY: this thread has the GIL, as the caller of `new` says, and restores its state in
+        // `drop`.
         self.saved = unsafe { ffi::PyEval_SaveThread() };
     }
 }

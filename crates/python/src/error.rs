@@ -4,7 +4,8 @@ use indelible::{Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Words of advice, which name functions of Rust or commands, and the words in Python. Those for errors that Python cannot have are not among them.
+/// Words of advice, which name functions of Rust or commands, and the words in Python. Those for
+/// errors that Python cannot have are not among them.
 const WORDS: [(&str, &str); 29] = [
     ("create it with `pmo format` or Pool::format", "give `indelible.open` a size, and it makes one"),
     ("`pmo ls` lists", "`Pool.list` lists"),

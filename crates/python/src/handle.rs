@@ -1,7 +1,9 @@
-//! Something of the library that Python code has open, one thread at a time, and the count of users of its memory.
+//! Something of the library that Python code has open, one thread at a time, and the count of users
+//! of its memory.
 //!
 //! Invariants:
-//! 1. `views` counts users that may use memory of it without the lock: exported buffers. It grows only under the lock, while `open` is `Some`.
+//! 1. `views` counts users that may use memory of it without the lock: exported buffers. It grows
+//!    only under the lock, while `open` is `Some`.
 //! 2. `open` becomes `None` only under the lock, while `views` is 0, or once the last reference to
 //!    the handle is gone: each user that `views` counts holds one. Calls that take memory away
 //!    otherwise go through [`unused`](Handle::unused).
@@ -126,7 +128,8 @@ impl<T: Send> Handle<T> {
         }
     }
 
-    /// Has `f`, which waits for as long as it is told, be run until it gives something, or the time is over, or a signal's handler raises.
+    /// Has `f`, which waits for as long as it is told, be run until it gives something, or the time
+    /// is over, or a signal's handler raises.
     pub(crate) fn wait<R: Send>(
         &self,
         py: Python<'_>,

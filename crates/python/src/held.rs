@@ -21,7 +21,8 @@ impl Held {
         }
     }
 
-    /// First byte, for Python code that stores to all of them as it likes: no typed code believes them from then on.
+    /// First byte, for Python code that stores to all of them as it likes: no typed code believes
+    /// them from then on.
     pub(crate) fn lend(&mut self) -> *const u8 {
         match self {
             Held::Writer(object) => object.as_mut_ptr(),
@@ -94,7 +95,8 @@ impl Held {
         }
     }
 
-    /// The state that the newest psync left, elsewhere in memory, for one that reads beside a writer and has something else.
+    /// The state that the newest psync left, elsewhere in memory, for one that reads beside a
+    /// writer and has something else.
     pub(crate) fn newer(&self) -> Result<Option<ReadObject>> {
         match self {
             Held::Reader(object) => object.newer(),

@@ -1,8 +1,8 @@
-//! The native half of the Python package `indelible`: pools, attached objects as buffers, dicts, shared objects with queues, logs, views and security
-//! contexts, far pointers; and the tool.
+//! The native half of the Python package `indelible`: pools, attached objects as buffers, dicts,
+//! shared objects with queues, logs, views and security contexts, far pointers; and the tool.
 //!
-//! The Python half on top of it is in `python/indelible`. Unsafe code is in `buffer`, `bystanders`, `block`, `object`, `shared/object` and `views/object`
-//! alone.
+//! The Python half on top of it is in `python/indelible`. Unsafe code is in `buffer`, `bystanders`,
+//! `block`, `object`, `shared/object` and `views/object` alone.
 
 #![deny(unsafe_code)]
 

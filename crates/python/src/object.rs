@@ -46,7 +46,8 @@ impl Object {
         self.attachment.recovered(py)
     }
 
-    /// Its fixed address, the same in every process and every run, unless an array is read beside its writer.
+    /// Its fixed address, the same in every process and every run, unless an array is read beside
+    /// its writer.
     #[getter]
     fn address(&self) -> usize {
         self.attachment.address()
@@ -100,24 +101,28 @@ impl Object {
 
     /// Makes everything stored since the last psync durable, as one step, without the GIL.
     ///
-    /// No thread may store to the object meanwhile, unless `cut` asks for a consistent cut: then such stores
-    /// wait, or belong to the next psync. Does nothing on an object attached for reading.
+    /// No thread may store to the object meanwhile, unless `cut` asks for a consistent cut: then
+    /// such stores wait, or belong to the next psync. Does nothing on an object attached for
+    /// reading.
     #[pyo3(signature = (*, cut = false))]
     fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
         self.attachment.psync(py, cut)
     }
 
-    /// Undoes all stores since the last psync, also those that arrays and memoryviews show: these stay valid. The size stays. No thread may
-    /// store to the object meanwhile. Does nothing on an object attached for reading.
+    /// Undoes all stores since the last psync, also those that arrays and memoryviews show: these
+    /// stay valid. The size stays. No thread may store to the object meanwhile. Does nothing on an
+    /// object attached for reading.
     fn revert(&self, py: Python<'_>) -> PyResult<()> {
         self.attachment.revert(py, false)
     }
 
-    /// Marks `length` bytes from `offset` on, to the end by default, as stored to: the next psync compares them.
+    /// Marks `length` bytes from `offset` on, to the end by default, as stored to: the next psync
+    /// compares them.
     ///
-    /// Stores through arrays and memoryviews are found without it. Needed where the page tables are bypassed: registered
-    /// buffers of io_uring, RDMA, VFIO, O_DIRECT reads that a psync overtakes (mark the range when it is pinned, and each time
-    /// such I/O has ended), and /proc/self/mem with tracking "mprotect". Ignored on an object attached for reading.
+    /// Stores through arrays and memoryviews are found without it. Needed where the page tables are
+    /// bypassed: registered buffers of io_uring, RDMA, VFIO, O_DIRECT reads that a psync overtakes
+    /// (mark the range when it is pinned, and each time such I/O has ended), and /proc/self/mem
+    /// with tracking "mprotect". Ignored on an object attached for reading.
     #[pyo3(signature = (offset = 0, length = None))]
     fn mark_dirty(&self, py: Python<'_>, offset: usize, length: Option<usize>) -> PyResult<()> {
         self.attachment.with(py, "mark", |held| {
@@ -128,7 +133,8 @@ impl Object {
         })
     }
 
-    /// Brings `length` bytes from `offset` on, to the end by default, into memory, and returns how many of them are there then.
+    /// Brings `length` bytes from `offset` on, to the end by default, into memory, and returns how
+    /// many of them are there then.
     ///
     /// Touching them reads them as well, but unreadable bytes are an error here, and a signal
     /// there. Needed before system calls on objects on device-DAX where `pmo doctor` says that
@@ -151,7 +157,8 @@ impl Object {
         self.attachment.refresh(py)
     }
 
-    /// The state that the newest psync left, as an object of its own, if this one reads beside a writer and has something else.
+    /// The state that the newest psync left, as an object of its own, if this one reads beside a
+    /// writer and has something else.
     fn _newer(&self, py: Python<'_>) -> PyResult<Option<Object>> {
         self.attachment.check_process(py, "refresh")?;
         let newer = self.attachment.with(py, "refresh", |held| held.newer())?;
@@ -160,7 +167,8 @@ impl Object {
         Ok(newer.map(made))
     }
 
-    /// Detaches; stores that were not psynced are forgotten. BufferError while arrays or memoryviews of it exist.
+    /// Detaches; stores that were not psynced are forgotten. BufferError while arrays or
+    /// memoryviews of it exist.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.attachment.close(py)
     }
@@ -169,8 +177,8 @@ impl Object {
         slf
     }
 
-    /// Psyncs and closes. On an exception nothing is psynced, and arrays that its traceback keeps are no second error:
-    /// the object is detached with the last of them.
+    /// Psyncs and closes. On an exception nothing is psynced, and arrays that its traceback keeps
+    /// are no second error: the object is detached with the last of them.
     fn __exit__(
         &self,
         py: Python<'_>,

@@ -1,4 +1,5 @@
-//! Waits of Python code: for as long as the caller says, without the GIL, in pieces between which signals are answered.
+//! Waits of Python code: for as long as the caller says, without the GIL, in pieces between which
+//! signals are answered.
 
 use crate::error::exception;
 use pyo3::exceptions::PyValueError;
@@ -14,7 +15,8 @@ pub(crate) fn timeout(seconds: Option<f64>) -> PyResult<Option<Duration>> {
     seconds.map(Duration::try_from_secs_f64).transpose().map_err(why)
 }
 
-/// Makes `attempt`, which waits for as long as it is told, until it gives something, or the time is over, or a signal's handler raises.
+/// Makes `attempt`, which waits for as long as it is told, until it gives something, or the time is
+/// over, or a signal's handler raises.
 pub(crate) fn wait<R>(
     py: Python<'_>,
     timeout: Option<Duration>,

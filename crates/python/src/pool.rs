@@ -123,9 +123,11 @@ impl Pool {
         fields(py, &self.with(py, "inspect", |pool| pool.stat(name))?)
     }
 
-    /// Creates an object of `size` bytes, all zero. A volatile one is worth nothing once the machine was started anew: after that an attach is
-    /// VolatileGone, and a new object takes its place. With a seal key, all that is in the pool of the object is encrypted and authenticated.
-    /// A position-independent one holds nothing that depends on its addresses: copy_to and move_to give it others as it is.
+    /// Creates an object of `size` bytes, all zero. A volatile one is worth nothing once the
+    /// machine was started anew: after that an attach is VolatileGone, and a new object takes its
+    /// place. With a seal key, all that is in the pool of the object is encrypted and
+    /// authenticated. A position-independent one holds nothing that depends on its addresses:
+    /// copy_to and move_to give it others as it is.
     #[pyo3(signature = (name, size, *, key = None, sparse = false, reach = 0, volatile = false, position_independent = false, seal = None, label = ""))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords")]
     fn create(
@@ -162,14 +164,16 @@ impl Pool {
         self.with(py, "delete", |pool| pool.delete(name, key.unwrap_or_default()))
     }
 
-    /// Ties an object to another one, which it then outlives: deleted or removed, it goes when the other one has gone.
+    /// Ties an object to another one, which it then outlives: deleted or removed, it goes when the
+    /// other one has gone.
     #[pyo3(signature = (name, to, *, key = None))]
     fn tie(&self, py: Python<'_>, name: &str, to: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "tie", |pool| pool.tie(name, to, key.unwrap_or_default()))
     }
 
-    /// Ties an object to this process: deleted or removed meanwhile, it goes when the process ends, however it ends, and not before. For a
-    /// pool it ends when the process's last handle of the pool is closed.
+    /// Ties an object to this process: deleted or removed meanwhile, it goes when the process ends,
+    /// however it ends, and not before. For a pool it ends when the process's last handle of the
+    /// pool is closed.
     #[pyo3(signature = (name, *, key = None))]
     fn tie_to_process(&self, py: Python<'_>, name: &str, key: Option<&[u8]>) -> PyResult<()> {
         self.with(py, "tie", |pool| pool.tie_to_process(name, key.unwrap_or_default()))
@@ -301,7 +305,8 @@ impl Pool {
         self.with(py, "remove a key of", |pool| pool.remove_key(name, key.unwrap_or_default(), seal, slot))
     }
 
-    /// Attaches an object: for reading ("r"), which keeps writers away, or for writing ("r+"); a sealed one by one of its seal keys.
+    /// Attaches an object: for reading ("r"), which keeps writers away, or for writing ("r+"); a
+    /// sealed one by one of its seal keys.
     #[pyo3(signature = (name, mode = "r+", *, key = None, seal = None))]
     fn attach(
         slf: &Bound<'_, Self>,
@@ -348,13 +353,15 @@ impl Pool {
         Pool::attached(slf, name, |pool| keys.attach_anywhere(pool, name).map(Held::Reader))
     }
 
-    /// Keeps what objects hold, as their last psyncs left them and as of one moment: pairs of names and names of snapshots.
+    /// Keeps what objects hold, as their last psyncs left them and as of one moment: pairs of names
+    /// and names of snapshots.
     fn _snapshot(&self, py: Python<'_>, of: Vec<(String, String)>, key: Option<&[u8]>) -> PyResult<()> {
         let of: Vec<_> = of.iter().map(|(name, snapshot)| (&**name, &**snapshot)).collect();
         self.with(py, "snapshot", |pool| pool.snapshot_all(&of, key.unwrap_or_default()))
     }
 
-    /// Creates an object `copy` that holds what `name`, an object or a snapshot, holds as its last psync left it.
+    /// Creates an object `copy` that holds what `name`, an object or a snapshot, holds as its last
+    /// psync left it.
     ///
     /// It takes no time, for any size, and works while `name` is attached: both share the pages
     /// that neither changes from now on. The copy has the addresses of `name`, so that a process
@@ -387,9 +394,11 @@ impl Pool {
         Ok((pages, found.older_size, found.newer_size))
     }
 
-    /// Destroys snapshots of an object that a retention policy does not keep, and returns their names: "24h:1h,7d:1d" keeps of those of
-    /// the last 24 hours one for each hour, and of the older ones of the last 7 days one for each day. Only snapshots count that are named after the
-    /// object and the time, such as "w@2026-11-24T03:00:00Z", as `pmo snapshot` names them; the newest of them is always kept.
+    /// Destroys snapshots of an object that a retention policy does not keep, and returns their
+    /// names: "24h:1h,7d:1d" keeps of those of the last 24 hours one for each hour, and of the
+    /// older ones of the last 7 days one for each day. Only snapshots count that are named after
+    /// the object and the time, such as "w@2026-11-24T03:00:00Z", as `pmo snapshot` names them; the
+    /// newest of them is always kept.
     #[pyo3(signature = (name, keep, *, key = None))]
     fn thin(&self, py: Python<'_>, name: &str, keep: &str, key: Option<&[u8]>) -> PyResult<Vec<String>> {
         let keep: Keep = keep.parse().map_err(|error: BadKeep| PyValueError::new_err(error.to_string()))?;

@@ -55,8 +55,8 @@ pub(crate) fn _adopt(pool: &Bound<'_, Pool>, object: &Bound<'_, PyAny>) {
     }
 }
 
-/// Makes the changes of all things that a pool's handle opened durable, those of objects as one step,
-/// also without references to them; returns the names of the changed things.
+/// Makes the changes of all things that a pool's handle opened durable, those of objects as one
+/// step, also without references to them; returns the names of the changed things.
 #[pyfunction]
 pub(crate) fn _psync_kept(py: Python<'_>, pool: &Bound<'_, Pool>) -> PyResult<Vec<String>> {
     pool.get().kept.psync(py)

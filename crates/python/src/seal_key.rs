@@ -8,8 +8,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A key that opens sealed objects. Its representation, errors and tracebacks have nothing of it; it cannot be pickled, and is overwritten when it
-/// goes. The str or bytes that it was made of stay in Python's memory: prefer a file.
+/// A key that opens sealed objects. Its representation, errors and tracebacks have nothing of it;
+/// it cannot be pickled, and is overwritten when it goes. The str or bytes that it was made of stay
+/// in Python's memory: prefer a file.
 #[pyclass(frozen, module = "indelible")]
 pub(crate) struct SealKey {
     pub(crate) key: indelible::SealKey,
@@ -59,8 +60,10 @@ impl SealKey {
         SealKey::made(py, indelible::SealKey::file(contents.to_vec()), "bytes")
     }
 
-    /// A passphrase. Opening an object by it takes some tenths of a second. Slots that are made with it ask for `memory` bytes and `passes` of Argon2id. A slot may be forged: one that asks
-    /// for more than 256 MiB, or for five times the usual work, is opened only by a passphrase of that cost.
+    /// A passphrase. Opening an object by it takes some tenths of a second. Slots that are made
+    /// with it ask for `memory` bytes and `passes` of Argon2id. A slot may be forged: one that asks
+    /// for more than 256 MiB, or for five times the usual work, is opened only by a passphrase of
+    /// that cost.
     #[staticmethod]
     #[pyo3(signature = (text, *, memory = 64 << 20, passes = 3))]
     fn passphrase(py: Python<'_>, text: String, memory: u64, passes: u32) -> PyResult<Self> {
@@ -73,7 +76,8 @@ impl SealKey {
         )
     }
 
-    /// The standard output of a command, which /bin/sh runs without a standard input, and which is killed after `timeout` seconds.
+    /// The standard output of a command, which /bin/sh runs without a standard input, and which is
+    /// killed after `timeout` seconds.
     #[staticmethod]
     #[pyo3(signature = (command, *, timeout = 60.0))]
     fn command(py: Python<'_>, command: &str, timeout: f64) -> PyResult<Self> {
@@ -134,7 +138,9 @@ impl SealKey {
         Ok(SealKey { key, from: self.from })
     }
 
-    /// The same key: slots that are made with it are refused from `expires` on, a `datetime` with a time zone or seconds since 1970. A guard rail, which other software or a wrong clock gets around.
+    /// The same key: slots that are made with it are refused from `expires` on, a `datetime` with a
+    /// time zone or seconds since 1970. A guard rail, which other software or a wrong clock gets
+    /// around.
     fn until(&self, expires: &Bound<'_, PyAny>) -> PyResult<Self> {
         let seconds = match expires.extract::<f64>() {
             Ok(seconds) => seconds,
@@ -186,7 +192,8 @@ pub(crate) fn verify_key(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     Ok(sign_key(py, &path)?.verify_key().to_string())
 }
 
-/// A slot of an object: number, kind, label, seconds since 1970 at which it was made and expires, whether it is damaged.
+/// A slot of an object: number, kind, label, seconds since 1970 at which it was made and expires,
+/// whether it is damaged.
 pub(crate) type Slot = (usize, String, String, u64, Option<u64>, bool);
 
 /// For Python.

@@ -51,13 +51,15 @@ impl Space {
         })
     }
 
-    /// Attaches an object for storing, whose heap is made if nothing was ever stored there; returns its ID.
+    /// Attaches an object for storing, whose heap is made if nothing was ever stored there; returns
+    /// its ID.
     fn attach(&self, pool: &Bound<'_, Pool>, name: &str) -> PyResult<String> {
         let (py, pool) = (pool.py(), pool.get().get(pool.py(), "attach")?);
         Ok(named(self.handle.with(py, "attach in", |space| space.attach(&pool, name))?))
     }
 
-    /// Attaches the object with an ID for reading, unless it is in the space: that of any of its pools. Objects that pointers lead to are attached so by themselves.
+    /// Attaches the object with an ID for reading, unless it is in the space: that of any of its
+    /// pools. Objects that pointers lead to are attached so by themselves.
     fn attach_read(&self, py: Python<'_>, home: &str) -> PyResult<()> {
         let home = id(home)?;
         self.handle.with(py, "attach in", |space| space.attach_read(&home))

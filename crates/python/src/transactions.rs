@@ -1,5 +1,5 @@
-//! Transactions by address, and the loop that runs a function as one: a signal handler of Python runs before a transaction, in its function, or after it, and
-//! never between two steps of it.
+//! Transactions by address, and the loop that runs a function as one: a signal handler of Python
+//! runs before a transaction, in its function, or after it, and never between two steps of it.
 
 use crate::error::{exception, over};
 use crate::options::choice;
@@ -77,7 +77,8 @@ pub(crate) fn _set_readable_outside(
 
 /// An object attached for transactions. Code outside of transactions must not touch its memory.
 ///
-/// Dropping it detaches the object: an exception between its attach and the first use leaves nothing attached.
+/// Dropping it detaches the object: an exception between its attach and the first use leaves
+/// nothing attached.
 #[pyclass(frozen, module = "indelible")]
 pub(crate) struct TxAttachment {
     /// 0 once it is closed.
@@ -108,7 +109,8 @@ impl TxAttachment {
         Some(self.address.load(Ordering::Acquire)).filter(|&address| address != 0)
     }
 
-    /// Detaches, the first time. `InTransaction` leaves it open; after any other error it is closed.
+    /// Detaches, the first time. `InTransaction` leaves it open; after any other error it is
+    /// closed.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         waits(py, || self.detach())
     }
@@ -145,13 +147,15 @@ impl TxAttachment {
 
 impl Drop for TxAttachment {
     fn drop(&mut self) {
-        // In a fork of the process, or within a transaction, it stays attached as long as the process lives.
+        // In a fork of the process, or within a transaction, it stays attached as long as the
+        // process lives.
         let detached = Python::try_attach(|py| py.detach(|| self.detach()));
         drop(detached);
     }
 }
 
-/// A transaction that runs. `_run_transaction` owns its end: no Python code runs between the native step and this state.
+/// A transaction that runs. `_run_transaction` owns its end: no Python code runs between the native
+/// step and this state.
 #[pyclass(frozen, subclass, module = "indelible")]
 pub(crate) struct Transaction {
     over: AtomicBool,
@@ -166,14 +170,16 @@ impl Transaction {
         Transaction { over: AtomicBool::new(true), commit: Mutex::default(), abort: Mutex::default() }
     }
 
-    /// Runs the transaction again, beside no other of its pool, unless it already runs alone: code behind this call runs once. ClassMismatch: its objects are on demand.
+    /// Runs the transaction again, beside no other of its pool, unless it already runs alone: code
+    /// behind this call runs once. ClassMismatch: its objects are on demand.
     fn alone(&self, py: Python<'_>) -> PyResult<()> {
         self._runs(py)?;
         running::alone().map_err(|error| exception(py, &error))
     }
 
-    /// Calls a function once the transaction has committed, in the order of these calls. A run that does not commit forgets it. Errors of such functions are raised together, as
-    /// `AfterCommit`, when all of them have run.
+    /// Calls a function once the transaction has committed, in the order of these calls. A run that
+    /// does not commit forgets it. Errors of such functions are raised together, as `AfterCommit`,
+    /// when all of them have run.
     fn on_commit(&self, py: Python<'_>, action: Py<PyAny>) -> PyResult<()> {
         self._runs(py)?;
         lock(&self.commit).push(action);
@@ -194,7 +200,8 @@ impl Transaction {
 }
 
 impl Transaction {
-    /// After a run that did not commit: calls the functions for that, all of them; the first error is returned.
+    /// After a run that did not commit: calls the functions for that, all of them; the first error
+    /// is returned.
     fn undone(&self, py: Python<'_>) -> PyResult<()> {
         lock(&self.commit).clear();
         let mut result = Ok(());
@@ -235,7 +242,8 @@ impl Drop for Begun<'_> {
     }
 }
 
-/// Runs `body(tx)` as a transaction on the objects at these addresses, again after each conflict; returns its result.
+/// Runs `body(tx)` as a transaction on the objects at these addresses, again after each conflict;
+/// returns its result.
 #[pyfunction]
 pub(crate) fn _run_transaction(
     py: Python<'_>,
@@ -286,7 +294,8 @@ fn until_committed(
                     return Ok(value.unbind());
                 }
             }
-            // After a conflict the exception may come from data of two moments, and is dropped. An interrupt does not.
+            // After a conflict the exception may come from data of two moments, and is dropped. An
+            // interrupt does not.
             Err(error) if !error.is_instance_of::<PyException>(py) || !running::is_conflicted() => {
                 return Err(error);
             }

@@ -45,7 +45,8 @@ pub(crate) fn warn(py: Python<'_>, what: &str, opened: &Opened) -> PyResult<()> 
     }
 }
 
-/// As [`warn`], where no exception can be raised: one that is under way stays. Without an interpreter it does nothing.
+/// As [`warn`], where no exception can be raised: one that is under way stays. Without an
+/// interpreter it does nothing.
 pub(crate) fn warn_at_drop(what: &str, opened: &Opened) {
     Python::try_attach(|py| {
         let pending = PyErr::take(py);

@@ -44,7 +44,8 @@ fn s2_26_a_reader_keeps_its_state_beside_a_writer_and_begins_anew_to_write() {
     assert_eq!(integrity(&writer), "ok");
 }
 
-/// A statement that has pointers into the object's memory keeps a second connection's commit waiting, and no longer.
+/// A statement that has pointers into the object's memory keeps a second connection's commit
+/// waiting, and no longer.
 #[test]
 fn pages_that_are_lent_keep_a_writer_waiting_and_no_state_is_mixed() {
     let (_dir, path) = place();

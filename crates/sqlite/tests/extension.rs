@@ -1,4 +1,5 @@
-//! The loadable extension in programs as they are: each command of docs/cookbook/sqlite.md prints what stands there.
+//! The loadable extension in programs as they are: each command of docs/cookbook/sqlite.md prints
+//! what stands there.
 
 use indelible_testing::not_tested;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The VFS on a simulated medium: every image of a short program opens, is sound, and is a prefix of the acknowledged transactions.
+//! The VFS on a simulated medium: every image of a short program opens, is sound, and is a prefix
+//! of the acknowledged transactions.
 
 use crate::support::{integrity, number, reopened, try_open};
 use indelible::PoolOptions;

@@ -1,19 +1,21 @@
 //! Reading and changing words in a transaction.
 //!
-//! A word is read between two looks at its stripe. It belongs to the snapshot, else the snapshot is made
-//! a later one in which all that was read before is still so; or the transaction is doomed. So no
-//! transaction ever sees two states of memory at once (opacity). A line that is changed is owned from then on, and the change waits
-//! in the write set. Where memory is changed [in place](Memory::in_place), the write set has the bytes as they were instead, and memory
-//! the changes: no other transaction takes them for anything while the line is owned.
+//! A word is read between two looks at its stripe. It belongs to the snapshot, else the snapshot is
+//! made a later one in which all that was read before is still so; or the transaction is doomed. So
+//! no transaction ever sees two states of memory at once (opacity). A line that is changed is owned
+//! from then on, and the change waits in the write set. Where memory is changed [in
+//! place](Memory::in_place), the write set has the bytes as they were instead, and memory the
+//! changes: no other transaction takes them for anything while the line is owned.
 //!
 //! A transaction stores a damaged word as it was before, so that its commit repairs it. If its
 //! former value cannot be found, the transaction is doomed.
 //!
 //! # Invariants
 //!
-//! 1. The caller of an unsafe function here promises of the bytes what [`Memory`] asks of words: they are there until the transaction
-//!    has ended, together with the rest of their words.
-//! 2. A line in the write set has only bytes that the caller stored to, and words with check words whole.
+//! 1. The caller of an unsafe function here promises of the bytes what [`Memory`] asks of words:
+//!    they are there until the transaction has ended, together with the rest of their words.
+//! 2. A line in the write set has only bytes that the caller stored to, and words with check words
+//!    whole.
 
 use super::descriptor::Descriptor;
 use super::error::Conflict;
@@ -50,7 +52,8 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// A word on a stripe that belongs to the snapshot, as it was seen. `None`: the stripe has changed since.
+    /// A word on a stripe that belongs to the snapshot, as it was seen. `None`: the stripe has
+    /// changed since.
     ///
     /// # Safety
     ///
@@ -68,7 +71,8 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         self.stm.stripes.is_still(stripe, seen).then(|| loaded.inspect(|_| self.note_read(stripe, seen)))
     }
 
-    /// Slow path of [`load_word`](Self::load_word), out of line: the stripe is owned or newer than the snapshot, or the word is damaged.
+    /// Slow path of [`load_word`](Self::load_word), out of line: the stripe is owned or newer than
+    /// the snapshot, or the word is damaged.
     ///
     /// # Safety
     ///
@@ -120,7 +124,8 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// The bytes of a word that the transaction has changed, and which these are; `newest` as for [`WriteSet::find`](super::write_set::WriteSet::find).
+    /// The bytes of a word that the transaction has changed, and which these are; `newest` as for
+    /// [`WriteSet::find`](super::write_set::WriteSet::find).
     #[inline]
     fn own(&self, address: usize, newest: u32) -> (u64, u8) {
         let line = self.writes.find(newest, address & !(LINE - 1)).map(|at| &self.writes.lines[at]);
@@ -212,8 +217,8 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         unsafe { self.stm.memory.store(address, value, bits(mask)) };
     }
 
-    /// Has the bytes that line number `line` changed in place, and that are not in `kept`, as they were before; and those in `kept`
-    /// as in `words`.
+    /// Has the bytes that line number `line` changed in place, and that are not in `kept`, as they
+    /// were before; and those in `kept` as in `words`.
     pub(crate) fn undo_in_place(&mut self, line: usize, kept: u64, words: &[u64; 8]) {
         let entry = &mut self.writes.lines[line];
         for (word, changed) in entry.changed_words() {

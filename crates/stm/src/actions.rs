@@ -53,7 +53,8 @@ fn forget(actions: &mut Vec<Action>) {
     }
 }
 
-/// Runs all of them, also if one panics; that goes on afterwards, unless the thread unwinds already.
+/// Runs all of them, also if one panics; that goes on afterwards, unless the thread unwinds
+/// already.
 #[cold]
 fn run(actions: impl Iterator<Item = Action>) {
     let mut panicked = None;

@@ -12,13 +12,15 @@ impl Clock {
         Clock(AtomicU64::new(0))
     }
 
-    /// The largest number taken. The caller sees every stripe that a commit up to it has, as owned or as newer.
+    /// The largest number taken. The caller sees every stripe that a commit up to it has, as owned
+    /// or as newer.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Takes the next number. The caller owns all stripes that it changes: this is what publishes that to [`Clock::now`].
+    /// Takes the next number. The caller owns all stripes that it changes: this is what publishes
+    /// that to [`Clock::now`].
     #[inline]
     pub(crate) fn tick(&self) -> u64 {
         self.0.fetch_add(1, Ordering::AcqRel) + 1

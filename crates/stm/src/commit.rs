@@ -21,7 +21,8 @@ use super::sync::{Ordering, fence};
 use super::write_set::bits;
 
 impl<M: Memory, S: Sink> Descriptor<M, S> {
-    /// Commits, and waits until the sink acknowledges that. After an error but `Unacknowledged` it is still to be aborted.
+    /// Commits, and waits until the sink acknowledges that. After an error but `Unacknowledged` it
+    /// is still to be aborted.
     #[inline(always)]
     pub(crate) fn commit(&mut self) -> Result<Receipt, CommitError<S::Error>> {
         if self.phase != Phase::Running {

@@ -1,10 +1,12 @@
-//! The behaviour of a thread after a conflict: it waits a random time, longer each time, and at last asks to be alone.
+//! The behaviour of a thread after a conflict: it waits a random time, longer each time, and at
+//! last asks to be alone.
 
 use super::sync::{spin_loop, yield_now};
 
 /// Conflicts of a transaction after which it runs alone.
 const ALONE_AFTER: u32 = 16;
-/// Conflicts after which it gives its processor away while it waits: the other may need that to get on.
+/// Conflicts after which it gives its processor away while it waits: the other may need that to get
+/// on.
 const YIELD_AFTER: u32 = 2;
 
 /// The conflicts of one transaction.

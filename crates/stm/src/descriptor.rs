@@ -39,7 +39,8 @@ pub(crate) struct Descriptor<M: Memory, S: Sink> {
     pub(crate) stm: Arc<Stm<M, S>>,
     pub(crate) seat: Arc<Seat>,
     pub(crate) number: u32,
-    /// Stripes whose state is below this one are free, and as of the snapshot; there are none for a transaction that is doomed or over.
+    /// Stripes whose state is below this one are free, and as of the snapshot; there are none for a
+    /// transaction that is doomed or over.
     limit: State,
     pub(crate) snapshot: u64,
     /// Stripes that were read, as they were then.
@@ -167,7 +168,8 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Err(self.doom())
     }
 
-    /// The transaction cannot commit: gives back all that it owns, and reads and stores nothing from now on.
+    /// The transaction cannot commit: gives back all that it owns, and reads and stores nothing
+    /// from now on.
     #[cold]
     pub(crate) fn doom(&mut self) -> Conflict {
         self.give_back();
@@ -200,7 +202,8 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         self.writes.lines.clear();
     }
 
-    /// Ends a transaction without effect, wherever it is; one that is committed already ends as such.
+    /// Ends a transaction without effect, wherever it is; one that is committed already ends as
+    /// such.
     pub(crate) fn abort(&mut self) {
         let phase = self.phase;
         match phase {

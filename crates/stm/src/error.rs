@@ -1,7 +1,7 @@
 //! Why transactions do not commit.
 
-/// The transaction has met another one, and nothing that it goes on to do has an effect: it is to return, and to be
-/// run again.
+/// The transaction has met another one, and nothing that it goes on to do has an effect: it is to
+/// return, and to be run again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the transaction has met another one; return this error from the closure, which is run again")]
 #[non_exhaustive]

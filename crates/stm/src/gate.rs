@@ -1,7 +1,8 @@
 //! Which transactions run, and how one thread gets to be alone.
 //!
-//! A thread announces a transaction in its seat and then looks at the gate; a thread that wants to be alone closes the
-//! gate and then looks at the seats. Both are sequentially consistent, so that one of the two sees the other.
+//! A thread announces a transaction in its seat and then looks at the gate; a thread that wants to
+//! be alone closes the gate and then looks at the seats. Both are sequentially consistent, so that
+//! one of the two sees the other.
 
 use super::sync::total::AtomicU64;
 use super::sync::{Condvar, Mutex, MutexGuard, Ordering, SPINS, spin_loop, yield_now};
@@ -18,7 +19,8 @@ const FORKED: u64 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ForkedChild;
 
-/// A thread's announcement of its transaction: 0 for none, else one more than a lower bound of its snapshot.
+/// A thread's announcement of its transaction: 0 for none, else one more than a lower bound of its
+/// snapshot.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(crate) struct Seat(AtomicU64);
@@ -106,7 +108,8 @@ impl Gate {
             seats.all.push(None);
         }
         seats.all[number] = Some(seat.clone());
-        // Before the seat says anything: who does not see the count took a number that its snapshot will have.
+        // Before the seat says anything: who does not see the count took a number that its snapshot
+        // will have.
         self.added.fetch_add(1, Ordering::SeqCst);
         (seat, u32::try_from(number).expect("fewer threads than numbers"))
     }
@@ -118,7 +121,8 @@ impl Gate {
         }
     }
 
-    /// Announces a transaction whose snapshot will be `now` or later; waits for a thread that is alone.
+    /// Announces a transaction whose snapshot will be `now` or later; waits for a thread that is
+    /// alone.
     #[inline]
     pub(crate) fn enter(&self, seat: &Seat, now: u64) -> Result<(), ForkedChild> {
         loop {
@@ -145,7 +149,8 @@ impl Gate {
         taken
     }
 
-    /// Waits until no other transaction runs; none begins until [`Gate::open`]. The caller runs none.
+    /// Waits until no other transaction runs; none begins until [`Gate::open`]. The caller runs
+    /// none.
     #[cold]
     pub(crate) fn close(&self) -> Result<(), ForkedChild> {
         if self.is_forked() {
@@ -173,7 +178,8 @@ impl Gate {
         self.wait_for_all(|said| said == 0 || said > sequence);
     }
 
-    /// As [`Gate::quiesce`], without a lock unless there are new seats. A seat that was vacated says nothing.
+    /// As [`Gate::quiesce`], without a lock unless there are new seats. A seat that was vacated
+    /// says nothing.
     pub(crate) fn quiesce_known(&self, sequence: u64, known: &mut KnownSeats) {
         let added = self.added.load(Ordering::SeqCst);
         if added != known.added {
@@ -184,8 +190,8 @@ impl Gate {
         known.seats.iter().for_each(|seat| seat.wait(|said| said == 0 || said > sequence));
     }
 
-    /// Waits until each seat has said something that is `done`. Seats are taken and vacated meanwhile, also by transactions
-    /// that are waited for.
+    /// Waits until each seat has said something that is `done`. Seats are taken and vacated
+    /// meanwhile, also by transactions that are waited for.
     fn wait_for_all(&self, done: impl Fn(u64) -> bool) {
         let seats: Vec<Arc<Seat>> = lock(&self.seats).all.iter().flatten().cloned().collect();
         seats.iter().for_each(|seat| seat.wait(&done));

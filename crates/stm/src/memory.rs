@@ -1,12 +1,14 @@
-//! The memory that the words of a transaction are in, and the one implementation that takes addresses as they are.
+//! The memory that the words of a transaction are in, and the one implementation that takes
+//! addresses as they are.
 //!
 //! # Invariants
 //!
-//! 1. An address that reaches a [`Memory`] is that of an aligned word which the caller of an unsafe function of
-//!    [`Transaction`](crate::Transaction) promised to be valid until the transaction has ended, or of a
-//!    [`TxWord`](crate::TxWord) that outlives it.
-//! 2. All accesses of such a word while transactions run are these: relaxed atomics of the whole word. So there is no data
-//!    race and no mixture of sizes; the order comes from stripes and clock.
+//! 1. An address that reaches a [`Memory`] is that of an aligned word which the caller of an unsafe
+//!    function of [`Transaction`](crate::Transaction) promised to be valid until the transaction
+//!    has ended, or of a [`TxWord`](crate::TxWord) that outlives it.
+//! 2. All accesses of such a word while transactions run are these: relaxed atomics of the whole
+//!    word. So there is no data race and no mixture of sizes; the order comes from stripes and
+//!    clock.
 //! 3. The provenance of an address was exposed where it became a number.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[error("a word in memory is not what was last stored to it")]
 pub struct Damaged;
 
-/// Gives access to words by their addresses: as they are ([`Direct`]), or at another place, such as a second mapping.
+/// Gives access to words by their addresses: as they are ([`Direct`]), or at another place, such as
+/// a second mapping.
 ///
 /// # Safety
 ///
@@ -24,8 +27,9 @@ pub struct Damaged;
 /// else shares; a word has the value of the last store to it, or a load reports that it has not.
 /// Neither panics.
 pub unsafe trait Memory: Send + Sync {
-    /// Whether a thread may be in a transaction of this memory and in one of another at once: that of a library whose transactions call another library, which has its own.
-    /// Its user sees to it then that each thread has one [`Thread`](crate::Thread) of this memory.
+    /// Whether a thread may be in a transaction of this memory and in one of another at once: that
+    /// of a library whose transactions call another library, which has its own. Its user sees to it
+    /// then that each thread has one [`Thread`](crate::Thread) of this memory.
     const BESIDE_OTHERS: bool = false;
 
     /// The word at this address, a multiple of 8.
@@ -48,17 +52,18 @@ pub unsafe trait Memory: Send + Sync {
     /// As for `load`; and the word may be stored to.
     unsafe fn store(&self, address: usize, value: u64, bits: u64);
 
-    /// Whether the word at this address has a [check word](crate::ecc), so that damage is noticed. It is stored whole alone: bytes of a
-    /// damaged word beside new ones would get a check word that says that they are right.
+    /// Whether the word at this address has a [check word](crate::ecc), so that damage is noticed.
+    /// It is stored whole alone: bytes of a damaged word beside new ones would get a check word
+    /// that says that they are right.
     #[inline]
     fn is_checked(&self, address: usize) -> bool {
         let _ = address;
         false
     }
 
-    /// Whether a transaction stores to the line at this address at once, and undoes that if it does not commit. Code that the
-    /// transaction runs and that accesses memory plainly sees its stores then. The same for all of a line, while transactions run;
-    /// such a line has no check words.
+    /// Whether a transaction stores to the line at this address at once, and undoes that if it does
+    /// not commit. Code that the transaction runs and that accesses memory plainly sees its stores
+    /// then. The same for all of a line, while transactions run; such a line has no check words.
     #[inline]
     fn in_place(&self, line: usize) -> bool {
         let _ = line;
@@ -87,7 +92,8 @@ impl Direct {
     /// As for [`Memory::load`].
     #[inline]
     unsafe fn word<'a>(address: usize) -> &'a AtomicU64 {
-        // SAFETY: the word is there and aligned (1), accessed as an atomic alone (2), and its provenance is exposed (3).
+        // SAFETY: the word is there and aligned (1), accessed as an atomic alone (2), and its
+        // provenance is exposed (3).
         unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }
     }
 }

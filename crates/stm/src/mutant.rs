@@ -1,5 +1,5 @@
-//! Rules broken on request, to prove that the tests see them. Without the feature `__mutants`, which nothing but tests uses,
-//! none is ever on and the compiler drops the places that ask.
+//! Rules broken on request, to prove that the tests see them. Without the feature `__mutants`,
+//! which nothing but tests uses, none is ever on and the compiler drops the places that ask.
 
 /// One rule, broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

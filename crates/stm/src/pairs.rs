@@ -3,7 +3,8 @@
 //!
 //! # Invariants
 //!
-//! 1. A place that a caller gives is a multiple of 16, and its word and check word are there, accessed as atomics alone.
+//! 1. A place that a caller gives is a multiple of 16, and its word and check word are there,
+//!    accessed as atomics alone.
 
 #![allow(unsafe_code)]
 
@@ -90,12 +91,14 @@ impl PairLine {
     }
 }
 
-/// Offsets of the lines of pairs that change with the bytes of `mask` in the line of words at this offset: the first has the pairs of its lower half.
+/// Offsets of the lines of pairs that change with the bytes of `mask` in the line of words at this
+/// offset: the first has the pairs of its lower half.
 pub fn halves(offset: u64, mask: u64) -> impl Iterator<Item = u64> {
     (0..2).filter(move |half| (mask >> (32 * half)) as u32 != 0).map(move |half| 2 * offset + half * LINE)
 }
 
-/// The lines of pairs that a change of a line of words is, which lies at this offset of words. `base`: the place of the first pair of all.
+/// The lines of pairs that a change of a line of words is, which lies at this offset of words.
+/// `base`: the place of the first pair of all.
 ///
 /// # Safety
 /// Invariant 1, for the pairs of that line, whose owner asks.

@@ -33,10 +33,11 @@ impl Receipt {
 
 /// Is told of each commit before others see its changes.
 ///
-/// Each sequence number from 1 on is told once: by `commit`, which `stored` follows if it agreed, or by `skipped`; or it was taken
-/// by [`Alone::sequence`](crate::Alone::sequence), whose caller knows. Several threads call at once, so that numbers do not come in order; but of
-/// two transactions that change, or read and change, the same line, the first was `stored` before the other's `commit`. A
-/// sink that waits for the next number of all has prefixes of the history.
+/// Each sequence number from 1 on is told once: by `commit`, which `stored` follows if it agreed,
+/// or by `skipped`; or it was taken by [`Alone::sequence`](crate::Alone::sequence), whose caller
+/// knows. Several threads call at once, so that numbers do not come in order; but of two
+/// transactions that change, or read and change, the same line, the first was `stored` before the
+/// other's `commit`. A sink that waits for the next number of all has prefixes of the history.
 ///
 /// If a call panics, the transaction is aborted, but for `stored`: by then it is committed.
 pub trait Sink: Send + Sync {
@@ -64,8 +65,8 @@ pub trait Sink: Send + Sync {
         let _ = (own, sequence);
     }
 
-    /// The transaction is over, and owns nothing any more: the place to wait for the medium. Read-only transactions
-    /// come here as well.
+    /// The transaction is over, and owns nothing any more: the place to wait for the medium.
+    /// Read-only transactions come here as well.
     ///
     /// # Errors
     ///

@@ -9,7 +9,8 @@ use super::stripes::Stripes;
 use super::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Stripes that there are by default, as a power of two: 2 MiB of them, lines 16 MiB apart share one.
+/// Stripes that there are by default, as a power of two: 2 MiB of them, lines 16 MiB apart share
+/// one.
 const BITS: u32 = 18;
 
 /// Transactions of several threads over the words that `M` has, told to `S`.
@@ -33,7 +34,8 @@ impl<M: Memory, S: Sink> Stm<M, S> {
         Self::with_stripes(BITS, memory, sink)
     }
 
-    /// One of 2 to the power of `bits` stripes. Fewer take less memory, and let more transactions meet that have nothing in common.
+    /// One of 2 to the power of `bits` stripes. Fewer take less memory, and let more transactions
+    /// meet that have nothing in common.
     ///
     /// # Panics
     ///
@@ -83,7 +85,8 @@ impl<M: Memory, S: Sink> Stm<M, S> {
         self.gate.quiesce(sequence);
     }
 
-    /// In the child of a fork, as the first thing: no transaction begins or commits here any more. One atomic store.
+    /// In the child of a fork, as the first thing: no transaction begins or commits here any more.
+    /// One atomic store.
     pub fn forked(&self) {
         self.gate.fork();
     }

@@ -1,5 +1,5 @@
-//! The table of stripes: for each cache line of the address space a word, shared with other lines, that has the
-//! sequence number of the last commit to it, or its owner.
+//! The table of stripes: for each cache line of the address space a word, shared with other lines,
+//! that has the sequence number of the last commit to it, or its owner.
 
 use super::sync::{AtomicU64, Ordering};
 
@@ -8,8 +8,9 @@ pub(crate) const LINE: usize = 64;
 
 /// The content of a stripe's word.
 ///
-/// Free: the sequence number of the last commit. Owned: bit 63; the owner in bits 32 to 62; in the others the newest of the
-/// owner's lines that are on the stripe. So an owned stripe is beyond every number.
+/// Free: the sequence number of the last commit. Owned: bit 63; the owner in bits 32 to 62; in the
+/// others the newest of the owner's lines that are on the stripe. So an owned stripe is beyond
+/// every number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct State(u64);
 
@@ -63,8 +64,8 @@ impl Stripes {
         Stripes { words: (0..1_usize << bits).map(|_| AtomicU64::new(0)).collect(), bits }
     }
 
-    /// The stripe of an address. Lines that follow each other have stripes that do; the upper bits are folded in, so that
-    /// the beginnings of large objects do not all share one.
+    /// The stripe of an address. Lines that follow each other have stripes that do; the upper bits
+    /// are folded in, so that the beginnings of large objects do not all share one.
     #[inline]
     pub(crate) fn of(&self, address: usize) -> usize {
         let line = address / LINE;

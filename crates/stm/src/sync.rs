@@ -1,5 +1,5 @@
-//! The atomics and locks that threads share, and no others: the models crate compiles the same sources with
-//! loom's versions.
+//! The atomics and locks that threads share, and no others: the models crate compiles the same
+//! sources with loom's versions.
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};

@@ -20,8 +20,8 @@ pub struct Thread<M: Memory = Direct, S: Sink = Volatile> {
 }
 
 impl<M: Memory, S: Sink> Stm<M, S> {
-    /// Has the calling thread take part. A thread keeps the result for all its transactions: it has the buffers, and the sink's
-    /// state of the thread.
+    /// Has the calling thread take part. A thread keeps the result for all its transactions: it has
+    /// the buffers, and the sink's state of the thread.
     pub fn thread(self: &Arc<Self>) -> Thread<M, S> {
         Thread { descriptor: Descriptor::new(self.clone()), nested: 0 }
     }
@@ -37,8 +37,9 @@ impl<M: Memory, S: Sink> Drop for Running<'_, M, S> {
 }
 
 impl<M: Memory, S: Sink> Thread<M, S> {
-    /// Runs `body` as a transaction: all of it takes effect at once, or nothing. If it meets others, it is run again,
-    /// at last alone; so it does nothing that cannot be done again. An error that it returns, and a panic, undo it.
+    /// Runs `body` as a transaction: all of it takes effect at once, or nothing. If it meets
+    /// others, it is run again, at last alone; so it does nothing that cannot be done again. An
+    /// error that it returns, and a panic, undo it.
     ///
     /// # Errors
     ///
@@ -83,8 +84,8 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         error
     }
 
-    /// Begins a transaction, for callers that restart by themselves: C, and code that a compiler made. Inside of one of this thread's it
-    /// is a part of that, which ends with it.
+    /// Begins a transaction, for callers that restart by themselves: C, and code that a compiler
+    /// made. Inside of one of this thread's it is a part of that, which ends with it.
     ///
     /// # Errors
     ///
@@ -97,7 +98,8 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         self.descriptor.begin()
     }
 
-    /// As [`Thread::begin`] outside of a transaction, but for one that meets no other, and so is never run again.
+    /// As [`Thread::begin`] outside of a transaction, but for one that meets no other, and so is
+    /// never run again.
     ///
     /// # Errors
     ///
@@ -117,8 +119,8 @@ impl<M: Memory, S: Sink> Thread<M, S> {
 
     /// The transaction that runs.
     ///
-    /// No lifetime sees to it that the memory that it stores to stays until it ends: that is the promise of its unsafe functions; of
-    /// words of safe Rust it takes static ones.
+    /// No lifetime sees to it that the memory that it stores to stays until it ends: that is the
+    /// promise of its unsafe functions; of words of safe Rust it takes static ones.
     pub fn running(&mut self) -> Option<Transaction<'_, 'static, M, S>> {
         (self.descriptor.phase != Phase::Idle).then(|| Transaction::new(&mut self.descriptor))
     }
@@ -127,8 +129,8 @@ impl<M: Memory, S: Sink> Thread<M, S> {
     ///
     /// # Errors
     ///
-    /// [`CommitError`]: the transaction is aborted, but for [`CommitError::Unacknowledged`]. After a conflict, this has waited for as
-    /// long as is good before the next try.
+    /// [`CommitError`]: the transaction is aborted, but for [`CommitError::Unacknowledged`]. After
+    /// a conflict, this has waited for as long as is good before the next try.
     ///
     /// # Panics
     ///
@@ -188,7 +190,8 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         (self.descriptor.stm.sink(), &mut self.descriptor.own)
     }
 
-    /// Lets no thread be [`alone`](Thread::alone) before [`leave`](Thread::leave): the caller changes memory as a part of a transaction of another memory, such as one that a compiler's
+    /// Lets no thread be [`alone`](Thread::alone) before [`leave`](Thread::leave): the caller
+    /// changes memory as a part of a transaction of another memory, such as one that a compiler's
     /// blocks have. Waits for one that is. The thread runs no transaction here meanwhile.
     ///
     /// # Errors

@@ -48,9 +48,10 @@ pub struct Checkpoint(Vec<(u64, [u64; 8])>);
 
 /// A running transaction of a thread.
 ///
-/// It shows memory as of one moment, with its own changes; others see these once it commits, and never
-/// otherwise. An operation that returns [`Conflict`] has doomed it: pass the error on, so that it is run again. A function that takes a transaction
-/// is a part of it (nesting is flattened). It remembers each line that it reads, by 16 bytes, and each that it changes, by 112.
+/// It shows memory as of one moment, with its own changes; others see these once it commits, and
+/// never otherwise. An operation that returns [`Conflict`] has doomed it: pass the error on, so
+/// that it is run again. A function that takes a transaction is a part of it (nesting is
+/// flattened). It remembers each line that it reads, by 16 bytes, and each that it changes, by 112.
 ///
 /// `'env` is the time for which the changed memory is borrowed: longer than it runs.
 pub struct Transaction<'t, 'env, M: Memory, S: Sink> {
@@ -71,8 +72,9 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
     ///
     /// # Safety
     ///
-    /// The memory has the aligned words of 8 bytes in which the number lies. They stay there until the transaction has ended, and meanwhile
-    /// all accesses to any byte of them are by transactions of the same [`Stm`](crate::Stm).
+    /// The memory has the aligned words of 8 bytes in which the number lies. They stay there until
+    /// the transaction has ended, and meanwhile all accesses to any byte of them are by
+    /// transactions of the same [`Stm`](crate::Stm).
     #[inline]
     pub unsafe fn load<T: Number>(&mut self, from: *const T) -> Result<T, Conflict> {
         // SAFETY: the caller's promise.
@@ -94,7 +96,8 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         unsafe { self.descriptor.store_bits(to.expose_provenance(), size_of::<T>(), value.to_bits()) }
     }
 
-    /// Reads a word of 8 bytes at a multiple of 8: [`load`](Transaction::load) without the check whether it crosses a word.
+    /// Reads a word of 8 bytes at a multiple of 8: [`load`](Transaction::load) without the check
+    /// whether it crosses a word.
     ///
     /// # Errors
     ///
@@ -168,8 +171,8 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         unsafe { self.descriptor.peek_word(from.expose_provenance()) }
     }
 
-    /// Has something done once the transaction is committed and acknowledged; in the order of these calls, outside of the
-    /// transaction. A try that does not commit drops it.
+    /// Has something done once the transaction is committed and acknowledged; in the order of these
+    /// calls, outside of the transaction. A try that does not commit drops it.
     pub fn on_commit(&mut self, action: Box<dyn FnOnce()>) {
         self.descriptor.actions.on_commit(action);
     }
@@ -270,7 +273,8 @@ impl<'env, S: Sink> Transaction<'_, 'env, Direct, S> {
     /// [`Conflict`].
     #[inline]
     pub fn set(&mut self, word: &'env TxWord, value: u64) -> Result<(), Conflict> {
-        // SAFETY: the word is borrowed for longer than the transaction runs, and only transactions access it.
+        // SAFETY: the word is borrowed for longer than the transaction runs, and only transactions
+        // access it.
         unsafe { self.descriptor.store_word(word.address(), value, u8::MAX) }
     }
 }

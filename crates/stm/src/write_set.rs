@@ -12,10 +12,12 @@ pub(crate) struct Entry {
     pub(crate) address: usize,
     /// Bit i: byte i is changed.
     pub(crate) mask: u64,
-    /// The bytes that are changed in their places, as they will be, or `in_place` as they were; others are zero.
+    /// The bytes that are changed in their places, as they will be, or `in_place` as they were;
+    /// others are zero.
     pub(crate) words: [u64; 8],
     pub(crate) stripe: usize,
-    /// The stripe as it was before this line made the transaction its owner. `None`: an earlier line did.
+    /// The stripe as it was before this line made the transaction its owner. `None`: an earlier
+    /// line did.
     pub(crate) before: Option<State>,
     /// The line before this one on the same stripe, or `NONE`.
     pub(crate) next: u32,
@@ -70,7 +72,8 @@ impl Entry {
     }
 }
 
-/// All changes of a transaction: each line once, in the order in which the lines were first stored to.
+/// All changes of a transaction: each line once, in the order in which the lines were first stored
+/// to.
 #[derive(Debug, Default)]
 pub struct WriteSet {
     pub(crate) lines: Vec<Entry>,
@@ -143,8 +146,8 @@ impl<'a> Line<'a> {
         self.0.mask
     }
 
-    /// The line's words; bytes that are not changed are zero. A line that is [changed in place](crate::Memory::in_place)
-    /// has its former bytes here.
+    /// The line's words; bytes that are not changed are zero. A line that is [changed in
+    /// place](crate::Memory::in_place) has its former bytes here.
     #[must_use]
     pub fn words(&self) -> &'a [u64; 8] {
         &self.0.words

@@ -1,4 +1,5 @@
-//! Transactions on words that have check words: a damaged word is repaired by the transaction that reads it, or named.
+//! Transactions on words that have check words: a damaged word is repaired by the transaction that
+//! reads it, or named.
 
 use indelible_stm::ecc::{check_word, is_whole, repair};
 use indelible_stm::{Abort, Conflict, Damaged, Error, Memory, Stm, Thread, Transaction, Volatile};
@@ -141,7 +142,8 @@ fn s1_14_a_lost_word_is_named() {
         Ok::<_, Abort<()>>((lost, tx.lost()))
     });
     assert_eq!((swallowed, runs), (Err(Error::Lost(33 * 8)), 1));
-    // Its other changes are undone; a store of some of its bytes meets it as well, one of all makes it whole.
+    // Its other changes are undone; a store of some of its bytes meets it as well, one of all makes
+    // it whole.
     assert_eq!(read(&mut thread, 0).unwrap().0, 0);
     let part = thread.atomically(|tx| Ok::<_, Abort<()>>(store(tx, 33 * 8, &[1])?));
     assert_eq!(part, Err(Error::Lost(33 * 8)));

@@ -1,5 +1,6 @@
-//! Promises of the memory, each kept by many threads at once, or in one order of steps that tells for certain. A detector says how
-//! the promise was broken; `mutants.rs` has each of them see a broken rule.
+//! Promises of the memory, each kept by many threads at once, or in one order of steps that tells
+//! for certain. A detector says how the promise was broken; `mutants.rs` has each of them see a
+//! broken rule.
 
 use crate::support::{Apart, Remembering, Rule, stm};
 use indelible_stm::{
@@ -259,7 +260,8 @@ fn nobody_reads_half_a_commit() {
     half_stored(None).unwrap();
 }
 
-/// A transaction that meets others every time gets to be alone; the closure is run that often at most.
+/// A transaction that meets others every time gets to be alone; the closure is run that often at
+/// most.
 #[test]
 fn a_transaction_that_always_conflicts_runs_alone_at_last() {
     let word = TxWord::new(0);

@@ -1,5 +1,6 @@
-//! Histories of 2 to 8 threads, checked whole: each transaction, those that were aborted among them, is redone at its
-//! place in the order that the sequence numbers say, on bytes that only such redone transactions change.
+//! Histories of 2 to 8 threads, checked whole: each transaction, those that were aborted among
+//! them, is redone at its place in the order that the sequence numbers say, on bytes that only such
+//! redone transactions change.
 
 use crate::support::{Arena, Remembering, Rule, stm};
 use indelible_stm::{Abort, Direct, Thread, Transaction};
@@ -113,7 +114,8 @@ fn tries(
     tries
 }
 
-/// Runs random programs; `Err` says which transaction has seen a state that there was not at its place.
+/// Runs random programs; `Err` says which transaction has seen a state that there was not at its
+/// place.
 pub fn check(seed: u64, threads: usize, count: usize, words: usize, rule: Rule) -> Result<(), String> {
     let arena = Arena::new(words);
     let stm = stm(4, Direct, Remembering::default(), rule);

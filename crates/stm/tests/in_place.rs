@@ -155,7 +155,8 @@ fn stores_that_are_undone_are_never_read() {
     doomed(None).unwrap();
 }
 
-/// Two words are always the same, also to transactions that will be aborted, beside others that take back what they stored.
+/// Two words are always the same, also to transactions that will be aborted, beside others that
+/// take back what they stored.
 #[test]
 fn no_transaction_sees_two_states_at_once_in_place() {
     const ROUNDS: u64 = if cfg!(miri) { 20 } else { 3000 };

@@ -5,18 +5,18 @@
 //! - before the durable write begins: the lane ends where it ended; nothing happened;
 //! - during it: any subset of its units is on the medium. Either all of the batch is there, and it
 //!   happened; or some byte of it is not, one of the two checksums fails, and the lane ends before
-//!   it. Bytes of an earlier lap in the holes do not help it pass: they carry another generation, and
-//!   a header of this generation and sequence is written here only once, or again after the attempt
-//!   before was reported as failed;
+//!   it. Bytes of an earlier lap in the holes do not help it pass: they carry another generation,
+//!   and a header of this generation and sequence is written here only once, or again after the
+//!   attempt before was reported as failed;
 //! - after it: the batch is found, and replayed until a checkpoint voids the generation.
 //!
-//! A large batch of a medium that is memory is written in pieces, its header last, and one barrier after
-//! all of it takes the place of the durable write: until it returned, any subset may be on the medium, as
-//! above.
+//! A large batch of a medium that is memory is written in pieces, its header last, and one barrier
+//! after all of it takes the place of the durable write: until it returned, any subset may be on
+//! the medium, as above.
 //!
-//! Before anything is written, the system is asked whether it failed to write pages back: lines of the batch that were read
-//! from such pages may be older than the last psync, and a batch whose durable write reports the failure is on the medium
-//! all the same, for recovery to redo.
+//! Before anything is written, the system is asked whether it failed to write pages back: lines of
+//! the batch that were read from such pages may be older than the last psync, and a batch whose
+//! durable write reports the failure is on the medium all the same, for recovery to redo.
 //!
 //! The batch is applied to the primary only after the durable write returned. Until then no byte of
 //! the primary changed, so that a batch that did not happen leaves nothing behind.
@@ -29,8 +29,8 @@ use crate::mutant::Mutant;
 
 /// Makes sealed batches durable, in order, at the end of the lane: with one durable write.
 ///
-/// The batches must fit. After an error `log` is unchanged, and the lane must not be used again before it was
-/// recovered.
+/// The batches must fit. After an error `log` is unchanged, and the lane must not be used again
+/// before it was recovered.
 pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut [Batch]) -> Result<()> {
     expect_readings(medium)?;
     // Rule L2 of docs/protocol.md: the caller acknowledges once this returns.
@@ -124,9 +124,9 @@ pub fn apply(medium: &dyn Medium, batch: &Batch) -> Result<()> {
     Ok(())
 }
 
-/// As [`apply`], of a batch with borrowed lines, which begin at `lines`. The lane's bytes count, not the source's,
-/// which may have changed by now: otherwise the primary would have a store that the lane lacks, and a later psync
-/// would find no difference and not log it.
+/// As [`apply`], of a batch with borrowed lines, which begin at `lines`. The lane's bytes count,
+/// not the source's, which may have changed by now: otherwise the primary would have a store that
+/// the lane lacks, and a later psync would find no difference and not log it.
 pub fn apply_borrowed(
     medium: &dyn Medium,
     batch: &Batch,

@@ -1,4 +1,5 @@
-//! Threads that a group commit waits for before it begins to write, so that one durable write serves all of them: heaps with tickets, and transactions.
+//! Threads that a group commit waits for before it begins to write, so that one durable write
+//! serves all of them: heaps with tickets, and transactions.
 //!
 //! A round that closes at its first waiter has half of the threads: the end of the round before has
 //! just woken the others. So the two halves take turns, with twice the writes. Threads that waited
@@ -116,7 +117,8 @@ impl Company {
         self.closed += 1;
     }
 
-    /// A cut ended, after such a time, if it was measured: who waits now is expected in the next round, or waits for it.
+    /// A cut ended, after such a time, if it was measured: who waits now is expected in the next
+    /// round, or waits for it.
     pub fn expect_again(&mut self, took: Option<Duration>) {
         self.expected = self.waiting;
         if let Some(took) = took {
@@ -159,7 +161,8 @@ mod tests {
         assert!(company.is_complete());
     }
 
-    /// A thread that watched for a round which is closed by now may wake late: the next round has a watch of its own, which that thread does not end.
+    /// A thread that watched for a round which is closed by now may wake late: the next round has a
+    /// watch of its own, which that thread does not end.
     #[test]
     fn nobody_relies_on_a_watch_for_an_earlier_round() {
         let mut company = after_a_cut(3, WORTH * 8);
@@ -175,7 +178,8 @@ mod tests {
         assert!(company.trustless > 0 && company.is_complete());
     }
 
-    /// If some of those that are missing came while a thread watched, the others are waited for as well.
+    /// If some of those that are missing came while a thread watched, the others are waited for as
+    /// well.
     #[test]
     fn company_that_keeps_coming_is_waited_for() {
         let mut company = after_a_cut(3, WORTH * 8);

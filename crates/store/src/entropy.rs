@@ -1,7 +1,7 @@
 //! System inputs other than the medium: random identities and the time.
 //!
-//! With the feature `__replay`, which nothing but tests uses, a thread can be given both from a seed, so
-//! that a run can be repeated to the last byte.
+//! With the feature `__replay`, which nothing but tests uses, a thread can be given both from a
+//! seed, so that a run can be repeated to the last byte.
 
 use crate::error::Result;
 use crate::medium::MediumError;

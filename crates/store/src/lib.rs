@@ -2,8 +2,8 @@
 //! space, over any [`medium::Medium`]. No mapping, no threads of its own, no unsafe code; it runs
 //! whole on a simulated medium.
 //!
-//! Inside, dependencies point one way: format ← seal ← medium ← space ← lane ← table ← commit ← recovery ←
-//! store.
+//! Inside, dependencies point one way: format ← seal ← medium ← space ← lane ← table ← commit ←
+//! recovery ← store.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "__replay")]

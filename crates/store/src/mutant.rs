@@ -1,5 +1,5 @@
-//! Protocol faults on request, to prove that the tests see them. Without the feature `__mutants`, which
-//! nothing but tests uses, none is ever on and the compiler drops the places that ask.
+//! Protocol faults on request, to prove that the tests see them. Without the feature `__mutants`,
+//! which nothing but tests uses, none is ever on and the compiler drops the places that ask.
 //!
 //! A new one takes a line here and `Mutant::Name.is_on()` where the rule is kept.
 
@@ -18,11 +18,13 @@ mutants! {
         NotDurable,
         /// A psync returns before its batch, written in pieces, is durable.
         PiecesNotDurable,
-        /// A take-over of a lane whose checkpoint failed writes the copy of the header that is durable for certain.
+        /// A take-over of a lane whose checkpoint failed writes the copy of the header that is
+        /// durable for certain.
         SureCopyRisked,
         /// A batch of a durable write of several says that those before it there are durable.
         WatermarkAhead,
-        /// An object, or a section of a batch, that only a later release knows how to use is used all the same.
+        /// An object, or a section of a batch, that only a later release knows how to use is used
+        /// all the same.
         UnknownUsed,
         /// A pool says that it is longer before its medium is.
         LengthAhead,
@@ -112,13 +114,17 @@ mutants! {
         LeakedSpace,
         /// An object that grows takes its new place before the copy is durable.
         EarlyExchange,
-        /// An object that moves while its memory is in use gives up the extent that the memory shows.
+        /// An object that moves while its memory is in use gives up the extent that the memory
+        /// shows.
         FormerFreed,
-        /// The first change of a page that is the base's logs the lines that changed, and not the whole page.
+        /// The first change of a page that is the base's logs the lines that changed, and not the
+        /// whole page.
         PageInPart,
-        /// The first change of a page that is the base's is published before the rest of the page is durable.
+        /// The first change of a page that is the base's is published before the rest of the page
+        /// is durable.
         PageUnproven,
-        /// The first change of a page that is the base's does not say that the page is the object's own.
+        /// The first change of a page that is the base's does not say that the page is the object's
+        /// own.
         PageUnclaimed,
         /// A base is removed with the first of the objects that rest on it.
         BaseFreed,
@@ -130,7 +136,8 @@ mutants! {
         DirectoryApart,
         /// Bytes are not compared with the ID that is their hash.
         ContentUnchecked,
-        /// An object that goes back to a snapshot gives the bitmap that it has up before it has another one.
+        /// An object that goes back to a snapshot gives the bitmap that it has up before it has
+        /// another one.
         BitmapGivenUp,
         /// A deleted object goes while a process has it attached.
         DeletedFreed,
@@ -184,7 +191,8 @@ mutants! {
         CountIgnored,
         /// Nonces follow from the place of a page.
         NonceReused,
-        /// A reader of a sealed object goes on to a later psync with pages that it decrypted before, whose seals are others now.
+        /// A reader of a sealed object goes on to a later psync with pages that it decrypted
+        /// before, whose seals are others now.
         PlaintextKept,
         /// A page that does not verify is damaged, although the object's base was moved.
         MovedUnseen,
@@ -200,7 +208,8 @@ mutants! {
         AbsorbedEarly,
         /// A base does not say that pages that it absorbed are its own.
         AbsorbedUnclaimed,
-        /// A base absorbs others beneath an object whose writer has died, of which psyncs wait in a lane.
+        /// A base absorbs others beneath an object whose writer has died, of which psyncs wait in a
+        /// lane.
         AbsorbedUnrecovered,
         /// A reader that follows takes psyncs over a gap in the lane.
         TailGap,
@@ -230,9 +239,11 @@ mutants! {
         RedoUnproven,
         /// Space is used as if no earlier write to it could have failed.
         SpaceUnproven,
-        /// A direct write that failed is taken back byte by byte, and leaves parts of pages as they are.
+        /// A direct write that failed is taken back byte by byte, and leaves parts of pages as they
+        /// are.
         ClearedInPart,
-        /// The first write to a block of the table, or of a lane, is left to the batch that needs it durable.
+        /// The first write to a block of the table, or of a lane, is left to the batch that needs
+        /// it durable.
         FirstWriteLeft,
         /// A psync publishes a direct write that ended without a barrier.
         OpenDirectPublished,
@@ -261,7 +272,8 @@ mutants! {
         CommitLineBefore,
         /// Plain loads and stores reach an object that is for transactions.
         AddressOpen,
-        /// The own addresses of an object that is readable outside of transactions can be stored to.
+        /// The own addresses of an object that is readable outside of transactions can be stored
+        /// to.
         OutsideWritable,
         /// A transaction that changes nothing is acknowledged before its reads are durable.
         ReadNotAwaited,
@@ -271,7 +283,8 @@ mutants! {
         FreedAtOnce,
         /// A block is freed that is free already.
         FreedTwice,
-        /// Commits do not learn that an object grew, and so not which of its lines they change there.
+        /// Commits do not learn that an object grew, and so not which of its lines they change
+        /// there.
         GrowthUntold,
     }
 
@@ -304,7 +317,8 @@ mutants! {
         UnknownTakenForNone,
         /// A transaction on objects of both classes is acknowledged as one on demand.
         StrongerClassIgnored,
-        /// An object that is detached before its commits are published leaves those that it shares them with.
+        /// An object that is detached before its commits are published leaves those that it shares
+        /// them with.
         LeftUnpublished,
         /// A detach says that the pool has all commits when it could not publish them.
         MemoryGivenUp,
@@ -350,9 +364,11 @@ mutants! {
 
     /// Mutants of far pointers, in the mapped half: `crates/indelible/tests/far` finds them.
     FAR {
-        /// An entry of the table of other objects is not marked as dirty, so that a psync makes a pointer durable without it.
+        /// An entry of the table of other objects is not marked as dirty, so that a psync makes a
+        /// pointer durable without it.
         FarEntryUnmarked,
-        /// An entry that was taken away is used again for another object while pointers through it are there.
+        /// An entry that was taken away is used again for another object while pointers through it
+        /// are there.
         FarEntryInUseFreed,
         /// A far pointer is followed to wherever its offset is, though the object ends before.
         FarBeyondFollowed,
@@ -360,11 +376,13 @@ mutants! {
         FarBesideForgotten,
         /// A value behind a pointer is not gone through if its bytes were, as another type.
         SecondTypeIgnored,
-        /// A far pointer is followed to the object that its entry named once, though the entry was changed.
+        /// A far pointer is followed to the object that its entry named once, though the entry was
+        /// changed.
         FarCacheKept,
         /// A stream of objects leaves out an object that is reached through others alone.
         FarClosureShort,
-        /// An entry that was retargeted is given to pointers that are made later for its new object.
+        /// An entry that was retargeted is given to pointers that are made later for its new
+        /// object.
         FarEntryShared,
         /// A pointer that no security context allows to follow attaches its object all the same.
         DeniedAttached,

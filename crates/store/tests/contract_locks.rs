@@ -1,5 +1,5 @@
-//! Many readers XOR one writer (S0.11), owners that die (S0.12), states (S0.25), and psyncs that do not
-//! wait for each other (S0.19).
+//! Many readers XOR one writer (S0.11), owners that die (S0.12), states (S0.25), and psyncs that do
+//! not wait for each other (S0.19).
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::PROGRESS;
@@ -176,8 +176,8 @@ fn read_only_pools_follow() {
 
 type Action = Box<dyn FnOnce() + Send>;
 
-/// Holds back durable writes to a range until it is opened, and does something as soon as the table is
-/// given up.
+/// Holds back durable writes to a range until it is opened, and does something as soon as the table
+/// is given up.
 #[derive(Default)]
 struct Gate {
     range: Mutex<Option<std::ops::Range<u64>>>,

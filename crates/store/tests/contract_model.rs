@@ -1,5 +1,6 @@
-//! Any program of creates, destroys, renames, resizes, attaches and psyncs agrees with a map of byte
-//! vectors, in one process or two, through reopenings and power cuts (S0.8–S0.10, S0.18, S0.20).
+//! Any program of creates, destroys, renames, resizes, attaches and psyncs agrees with a map of
+//! byte vectors, in one process or two, through reopenings and power cuts (S0.8–S0.10, S0.18,
+//! S0.20).
 
 use indelible_store::error::StoreError;
 use indelible_store::store::{Store, Writer};

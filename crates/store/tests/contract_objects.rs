@@ -103,7 +103,8 @@ fn names_of_every_length_and_script() {
     check_tiling(&store).unwrap();
 }
 
-/// Hidden objects all have the hash 0: found, told apart and removed all the same; no name leads to one.
+/// Hidden objects all have the hash 0: found, told apart and removed all the same; no name leads to
+/// one.
 #[test]
 fn hidden_objects_have_one_hash() {
     use indelible_store::format::root::TreeId;
@@ -311,7 +312,8 @@ fn ten_thousand_objects() {
     assert_eq!(store.info().unwrap().objects, 5000);
 }
 
-/// S0.7: growth meets no limit but the pool's, as long as there are addresses; and those last for as many objects as fit.
+/// S0.7: growth meets no limit but the pool's, as long as there are addresses; and those last for
+/// as many objects as fit.
 #[test]
 fn addresses_for_all_of_the_pool_are_kept_while_there_are_plenty() {
     let medium = SimMedium::new(8 << 20, SimConfig::default());

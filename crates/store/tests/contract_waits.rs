@@ -55,7 +55,8 @@ fn a_table_that_another_process_keeps_is_an_error() {
     store.attach_writer("a", KEY).unwrap().detach().unwrap();
 }
 
-/// The second waits as long as it was told to, and not until the first, who waits for another process, has given up.
+/// The second waits as long as it was told to, and not until the first, who waits for another
+/// process, has given up.
 #[test]
 fn threads_wait_for_each_other_no_longer_than_for_another_process() {
     let (medium, store) = pool();

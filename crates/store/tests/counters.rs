@@ -113,7 +113,8 @@ fn a_psync_that_is_not_durable_yet_is_not_counted() {
             psync_copied(&mut [(&mut writer, &[(0, &[value; 8])])]).unwrap();
         }
         *hooked.0.lock().unwrap() = None;
-        // While a psync is under way it is known of the last one before that it was done, by then or by the watermark.
+        // While a psync is under way it is known of the last one before that it was done, by then
+        // or by the watermark.
         let seen = seen.lock().unwrap();
         let psyncs = seen.chunks(2).zip(1..);
         for (looks, done) in psyncs {
@@ -124,7 +125,8 @@ fn a_psync_that_is_not_durable_yet_is_not_counted() {
     }
 }
 
-/// The writer psyncs, checkpoints and begins the next generation at any read of a process that looks.
+/// The writer psyncs, checkpoints and begins the next generation at any read of a process that
+/// looks.
 #[test]
 fn a_checkpoint_in_the_middle_of_a_look_takes_nothing_away() {
     for (disk, read_only) in [(true, true), (true, false), (false, true), (false, false)] {

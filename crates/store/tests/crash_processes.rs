@@ -1,4 +1,5 @@
-//! Two processes on one pool: one dies at any of its operations while the other goes on (S0.12, S0.26).
+//! Two processes on one pool: one dies at any of its operations while the other goes on (S0.12,
+//! S0.26).
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::Store;
@@ -136,8 +137,8 @@ fn recover_all_but(store: &Arc<Store>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A batch, or a table change, of the dead process is visible but not durable yet. A process that builds on
-/// it makes it durable first: the power may go at any instant of that.
+/// A batch, or a table change, of the dead process is visible but not durable yet. A process that
+/// builds on it makes it durable first: the power may go at any instant of that.
 #[test]
 fn visible_changes_are_made_durable_before_others_build_on_them() {
     let limits = Limits { exhaustive: 8, singles: 3, random: 3, points: 24, seed: 11 };

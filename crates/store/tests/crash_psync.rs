@@ -86,8 +86,8 @@ fn several_objects_are_one_step() {
     );
 }
 
-/// Few pages are kept in memory, so that some lines wait there for the checkpoint, some are written at
-/// once, and some when other pages take the room.
+/// Few pages are kept in memory, so that some lines wait there for the checkpoint, some are written
+/// at once, and some when other pages take the room.
 #[test]
 fn pages_kept_come_and_go() {
     let limits = Limits { points: 120, ..LIMITS };
@@ -224,7 +224,8 @@ fn direct_writes() {
     );
 }
 
-/// A direct write outlives a checkpoint of its lane, a move to another lane and a growth of its object.
+/// A direct write outlives a checkpoint of its lane, a move to another lane and a growth of its
+/// object.
 #[test]
 fn direct_writes_and_everything_else() {
     let limits = Limits { exhaustive: 16, singles: 4, random: 4, points: 80, seed: 4 };

@@ -1,4 +1,5 @@
-//! Key slots that expire, key slots beside a writer, and psyncs of sealed objects that are given up (S3.2, S3.3, S3.6).
+//! Key slots that expire, key slots beside a writer, and psyncs of sealed objects that are given up
+//! (S3.2, S3.3, S3.6).
 
 use super::seal_keys::{KEY, file, of, open, passphrase, pool, seal_error};
 use indelible_store::error::{SealError, StoreError};
@@ -83,7 +84,8 @@ fn a_slot_that_does_not_expire_stays() {
     assert!(refused.to_string().contains("the last one that does not expire"), "{refused}");
     let refused = change(&store, &file(1), |page, _| page.exchange(&file(1), &file(3).until(FUTURE), None));
     assert!(refused.unwrap_err().to_string().contains(never));
-    // An exchanged key keeps the time of its slot; a rotation keeps all of them, and refuses to keep none.
+    // An exchanged key keeps the time of its slot; a rotation keeps all of them, and refuses to
+    // keep none.
     change(&store, &file(2), |page, _| page.exchange(&file(2), &file(4), None)).unwrap();
     assert_eq!(store.key_slots("a", KEY).unwrap()[1].expires, Some(FUTURE));
     let mut writer =

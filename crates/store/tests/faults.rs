@@ -1,6 +1,6 @@
-//! Every operation of the medium fails once, at each of its occurrences: typed errors, no panic, what
-//! was psynced stays (S0.18), a failed barrier poisons and is never repeated, want of space leaves
-//! everything as it was.
+//! Every operation of the medium fails once, at each of its occurrences: typed errors, no panic,
+//! what was psynced stays (S0.18), a failed barrier poisons and is never repeated, want of space
+//! leaves everything as it was.
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{Store, Writer};
@@ -220,8 +220,8 @@ fn left_behind(config: SimConfig) -> (SimMedium, Snapshot) {
     (medium.power_cut(Choice::None).medium(), promised)
 }
 
-/// A recovery that the medium refuses, for want of space or otherwise, loses nothing and is done by the
-/// next attach; for want of space, of the same process.
+/// A recovery that the medium refuses, for want of space or otherwise, loses nothing and is done by
+/// the next attach; for want of space, of the same process.
 #[test]
 fn recovery_fails_at_every_operation() {
     for config in &media()[..2] {

@@ -1,5 +1,5 @@
-//! The two copies of a lane's header, through every short history of holders that check point, fail, die, give the lane
-//! back and take it over: whenever the power fails, a copy is whole.
+//! The two copies of a lane's header, through every short history of holders that check point,
+//! fail, die, give the lane back and take it over: whenever the power fails, a copy is whole.
 
 use indelible_store::format::PAGE;
 use indelible_store::lane::LaneLog;

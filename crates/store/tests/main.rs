@@ -1,5 +1,5 @@
-//! The store's tests on simulated media, in one program: it links in the time of one. One file of them:
-//! `cargo test -p indelible-store --test main crash_psync::`.
+//! The store's tests on simulated media, in one program: it links in the time of one. One file of
+//! them: `cargo test -p indelible-store --test main crash_psync::`.
 //!
 //! `interpreted.rs` is a program of its own, because Miri runs it whole.
 

@@ -1,7 +1,8 @@
-//! Media errors with Linux semantics: a failed write-back concerns the file and is told once, to the caller
-//! that asks next; "no space" from a durable write may come after all of it is visible. After the error the
-//! program goes on, with every kind of operation, until it dies or the power fails: nothing acknowledged is
-//! lost, and nothing that was refused for want of space is found done.
+//! Media errors with Linux semantics: a failed write-back concerns the file and is told once, to
+//! the caller that asks next; "no space" from a durable write may come after all of it is visible.
+//! After the error the program goes on, with every kind of operation, until it dies or the power
+//! fails: nothing acknowledged is lost, and nothing that was refused for want of space is found
+//! done.
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{Store, Writer};
@@ -39,7 +40,8 @@ enum Op {
 
 use Op::*;
 
-/// Every kind of operation; twice, so that what fails in the first round is followed by all of them.
+/// Every kind of operation; twice, so that what fails in the first round is followed by all of
+/// them.
 const ROUND: [Op; 24] = [
     Attach("a"),
     Attach("b"),
@@ -298,7 +300,8 @@ fn a_call_refused_for_want_of_space_changes_nothing() {
     assert!(runs > 5, "{runs} runs");
 }
 
-/// Whichever read of a detach, or of a deletion, finds pages lost and dropped: others find a sound table, and nothing else changed.
+/// Whichever read of a detach, or of a deletion, finds pages lost and dropped: others find a sound
+/// table, and nothing else changed.
 #[test]
 fn pages_are_dropped_beside_detaches_and_deletions() {
     type Call = fn(&Arc<Store>) -> Result<()>;

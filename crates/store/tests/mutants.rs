@@ -1,5 +1,6 @@
-//! Scenarios made for single rules of the protocol pass; with the feature `__mutants`, each notices the rules that it
-//! watches broken. Every mutant against every layer of evidence is `pmo-evidence mutants`.
+//! Scenarios made for single rules of the protocol pass; with the feature `__mutants`, each notices
+//! the rules that it watches broken. Every mutant against every layer of evidence is `pmo-evidence
+//! mutants`.
 
 use indelible_testing::rules::{RULE_TESTS, RuleTest};
 

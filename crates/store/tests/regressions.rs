@@ -1,5 +1,5 @@
-//! One test for each defect that was found, named for it. Those that only crash enumeration can show
-//! are kept by the crash tests and the mutants instead.
+//! One test for each defect that was found, named for it. Those that only crash enumeration can
+//! show are kept by the crash tests and the mutants instead.
 
 use indelible_store::error::StoreError;
 use indelible_store::lane::{Batch, BatchSource};
@@ -53,8 +53,8 @@ fn the_table_never_logs_progress_lines() {
     }
 }
 
-/// A process that dies while it redoes the table leaves no page in an earlier state, which others, who
-/// are past that, would take for the present.
+/// A process that dies while it redoes the table leaves no page in an earlier state, which others,
+/// who are past that, would take for the present.
 #[test]
 fn a_process_that_dies_redoing_the_table_takes_nothing_back() {
     for nth in 0..40 {
@@ -72,8 +72,8 @@ fn a_process_that_dies_redoing_the_table_takes_nothing_back() {
     }
 }
 
-/// A failed barrier speaks for every lane of the process, not only for the one that asked: the others'
-/// next checkpoint succeeds although what they applied is lost.
+/// A failed barrier speaks for every lane of the process, not only for the one that asked: the
+/// others' next checkpoint succeeds although what they applied is lost.
 #[test]
 fn a_failed_barrier_poisons_every_lane_of_the_process() {
     let (medium, store) = pool(2 << 20);
@@ -99,7 +99,8 @@ fn a_failed_barrier_poisons_every_lane_of_the_process() {
     judge_medium(&medium.power_cut(Choice::None).medium(), std::slice::from_ref(&promised)).unwrap();
 }
 
-/// Detaching fails where the primary cannot be settled; the lane must then not be given up as empty.
+/// Detaching fails where the primary cannot be settled; the lane must then not be given up as
+/// empty.
 #[test]
 fn a_detach_that_fails_keeps_the_lane() {
     for kind in [OpKind::Write, OpKind::Barrier, OpKind::WriteDurable] {
@@ -266,8 +267,8 @@ fn a_batch_of_megabytes_is_recovered() {
     assert!(medium.len() == 32 << 20);
 }
 
-/// One wrong bit in the ID of a progress line made an object look never psynced, and the zeros that undo a
-/// direct write could go where psyncs had been.
+/// One wrong bit in the ID of a progress line made an object look never psynced, and the zeros that
+/// undo a direct write could go where psyncs had been.
 #[test]
 fn a_wrong_bit_in_a_progress_line_is_not_taken_for_a_new_object() {
     let (medium, store) = pool(2 << 20);
@@ -282,7 +283,8 @@ fn a_wrong_bit_in_a_progress_line_is_not_taken_for_a_new_object() {
     assert!(matches!(error, StoreError::Damaged { part: found, .. } if found == part), "{error}");
 }
 
-/// The pool of a writer that died with three psyncs in its lane, and where the second of their batches is.
+/// The pool of a writer that died with three psyncs in its lane, and where the second of their
+/// batches is.
 fn three_batches() -> (SimMedium, u64, usize) {
     let (medium, store) = pool(2 << 20);
     store.create("a", &of(5000)).unwrap();
@@ -306,8 +308,8 @@ fn is_refused(image: SimMedium) {
     assert!(matches!(error, StoreError::LaneRefused { .. }), "{error}");
 }
 
-/// Batches before a damaged one were redone into a primary that had later ones in place: a state that no
-/// psync wrote.
+/// Batches before a damaged one were redone into a primary that had later ones in place: a state
+/// that no psync wrote.
 #[test]
 fn a_lane_with_a_damaged_batch_is_not_redone_up_to_it() {
     let (medium, second, _) = three_batches();
@@ -315,7 +317,8 @@ fn a_lane_with_a_damaged_batch_is_not_redone_up_to_it() {
     is_refused(medium.power_cut(Choice::All).medium());
 }
 
-/// A batch of which nothing is left, not even a sign that it was begun: its lane used to be redone up to it.
+/// A batch of which nothing is left, not even a sign that it was begun: its lane used to be redone
+/// up to it.
 #[test]
 fn a_lane_with_an_erased_batch_is_not_redone_up_to_it() {
     let (medium, second, len) = three_batches();
@@ -324,7 +327,8 @@ fn a_lane_with_an_erased_batch_is_not_redone_up_to_it() {
     is_refused(image);
 }
 
-/// A batch counts its lines in 32 bits: a psync of more is refused before anything is written, and the next one is made.
+/// A batch counts its lines in 32 bits: a psync of more is refused before anything is written, and
+/// the next one is made.
 #[test]
 fn a_psync_of_more_lines_than_a_batch_counts_is_refused() {
     struct Zeros;

@@ -475,7 +475,8 @@ fn key_pages_that_somebody_made_up_are_refused() {
     }
 }
 
-/// Pages that other threads read while psyncs change them are as one psync left them, and are never taken for damaged ones.
+/// Pages that other threads read while psyncs change them are as one psync left them, and are never
+/// taken for damaged ones.
 // S3.3
 #[test]
 fn pages_are_read_beside_psyncs() {

@@ -169,7 +169,8 @@ fn a_volatile_sealed_object_ends_with_the_boot() {
     assert!(sealed::writer(&store, "w").is_ok());
 }
 
-/// An object that grows goes from extent to extent, whose former ones others get. Threads read its pages meanwhile.
+/// An object that grows goes from extent to extent, whose former ones others get. Threads read its
+/// pages meanwhile.
 // S3.3
 #[test]
 fn pages_are_read_beside_growth() {
@@ -210,7 +211,8 @@ fn pages_are_read_beside_growth() {
     });
 }
 
-/// A change of size fails behind the growth of the extent, without harm to the writer, and others follow.
+/// A change of size fails behind the growth of the extent, without harm to the writer, and others
+/// follow.
 #[test]
 fn a_size_that_could_not_be_sealed_leaves_nothing_behind() {
     let mut failed = 0;

@@ -35,8 +35,8 @@ type Verdict = std::result::Result<(), String>;
 enum Cuts {
     Sampled {
         limits: Limits,
-        /// Random images of each moment at which something is about to be known durable: most is undecided then, and such
-        /// moments are few among so many writes.
+        /// Random images of each moment at which something is about to be known durable: most is
+        /// undecided then, and such moments are few among so many writes.
         before_durable: u64,
     },
     Every,
@@ -105,7 +105,8 @@ fn overwritten(writes: &[(u64, u64)], start: u64, len: u64) -> bool {
 
 // Batches in pieces, on a medium that is memory.
 
-/// Psyncs of many pieces: whole, and with gaps, so that pieces end in the middle of runs and runs in the middle of pieces.
+/// Psyncs of many pieces: whole, and with gaps, so that pieces end in the middle of runs and runs
+/// in the middle of pieces.
 fn in_pieces(run: &mut Scenario, append: u64) -> Result<()> {
     let size = (24 * append) as usize;
     let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
@@ -158,7 +159,8 @@ fn batches_in_many_small_pieces() {
 /// A medium, and the content of "a" once it is recovered.
 struct Left(SimMedium, Vec<u8>);
 
-/// State after a process died following `program`, nothing of it in place; and the expected content of "a".
+/// State after a process died following `program`, nothing of it in place; and the expected content
+/// of "a".
 fn dead(medium: &SimMedium, program: impl FnOnce(&mut Writer, &mut [u8])) -> Left {
     let device = Arc::new(medium.handle());
     let store = Store::open(device.clone(), process(2)).unwrap();
@@ -175,7 +177,8 @@ fn dead(medium: &SimMedium, program: impl FnOnce(&mut Writer, &mut [u8])) -> Lef
     std::mem::forget(a);
     drop(store);
     let left = medium.power_cut(Choice::None).medium();
-    // The batches in the table's lane are put in place, so that recovery has this lane alone to redo.
+    // The batches in the table's lane are put in place, so that recovery has this lane alone to
+    // redo.
     let store = Store::open(Arc::new(left.handle()), process(3)).unwrap();
     store.info().unwrap();
     let seed = store.superblock().seed.get();
@@ -264,8 +267,8 @@ fn long_redo_at_small_sizes() {
     recovered(&redo(SMALL), Cuts::Every).unwrap();
 }
 
-/// More short redo than the write combiner takes, then newer lines: of some that it wrote already, and of some that it
-/// still has.
+/// More short redo than the write combiner takes, then newer lines: of some that it wrote already,
+/// and of some that it still has.
 fn combine(transfers: Transfers) -> Left {
     // For each page, it keeps its 64 lines, their numbers, and a sixteenth of 128 bytes.
     let pages = transfers.combine() as u64 / (4096 + 256 + 8);
@@ -316,7 +319,8 @@ mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    /// Each of the mutants is noticed at the sizes that are shipped; the program itself goes as planned.
+    /// Each of the mutants is noticed at the sizes that are shipped; the program itself goes as
+    /// planned.
     fn caught(mutants: &[Mutant], check: impl Fn() -> Verdict) {
         for mutant in mutants {
             match with_mutant(*mutant, || catch_unwind(AssertUnwindSafe(&check))) {

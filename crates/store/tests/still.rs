@@ -182,7 +182,8 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-/// Readers beside a writer that never pauses see whole psyncs, each no older than the one before, and the writer goes on.
+/// Readers beside a writer that never pauses see whole psyncs, each no older than the one before,
+/// and the writer goes on.
 #[test]
 fn every_hold_sees_a_whole_psync() {
     const PSYNCS: u64 = 100;

@@ -78,7 +78,8 @@ fn pools_of_release_0_1_hold_what_they_held() {
     }
 }
 
-/// At each power cut the pool is one of format 1, or an upgrade goes on; either way the next upgrade ends with all of it.
+/// At each power cut the pool is one of format 1, or an upgrade goes on; either way the next
+/// upgrade ends with all of it.
 #[test]
 fn the_power_may_fail_at_any_time() {
     let (mut old, mut begun, mut done) = (0, 0, 0);
@@ -108,7 +109,8 @@ fn the_power_may_fail_at_any_time() {
     assert!(old > 100 && begun > 100 && done > 10);
 }
 
-/// A change of the medium fails, which may be seen all the same; the power fails in the upgrade that goes on.
+/// A change of the medium fails, which may be seen all the same; the power fails in the upgrade
+/// that goes on.
 #[test]
 fn the_power_may_fail_after_an_operation_that_failed() {
     let pools = old_pools();
@@ -172,7 +174,8 @@ fn every_operation_may_fail() {
     assert!(failed > 50, "{failed}");
 }
 
-/// An upgrade fails, the next fails elsewhere, each in a process of its own, and then power is lost; sometimes after the first, too.
+/// An upgrade fails, the next fails elsewhere, each in a process of its own, and then power is
+/// lost; sometimes after the first, too.
 #[test]
 fn upgrades_may_fail_one_after_the_other() {
     let pools = old_pools();
@@ -240,7 +243,8 @@ fn a_try_changes_nothing() {
     assert!(begun > 5, "{begun}");
 }
 
-/// A pool whose file has holes, on a medium without space for them: the next upgrade finds all of it.
+/// A pool whose file has holes, on a medium without space for them: the next upgrade finds all of
+/// it.
 #[test]
 fn a_full_medium_is_said_to_be_full() {
     let mut full = 0;
@@ -260,7 +264,8 @@ fn a_full_medium_is_said_to_be_full() {
     assert!(full > 20, "{full}");
 }
 
-/// Damage is an error, and the pool as it was; a single wrong bit in a batch is put right, as recovery does.
+/// Damage is an error, and the pool as it was; a single wrong bit in a batch is put right, as
+/// recovery does.
 #[test]
 fn damage_is_refused_and_a_wrong_bit_put_right() {
     let pool = &old_pool("waiting");

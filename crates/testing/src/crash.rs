@@ -101,8 +101,8 @@ pub fn for_each_crash<E: fmt::Display>(
     Ok(report)
 }
 
-/// As [`for_each_crash`], but of *all* images that a power cut may leave, one of each class that `verify`
-/// cannot tell apart (see [`classes`](crate::sim::ClassLimits)).
+/// As [`for_each_crash`], but of *all* images that a power cut may leave, one of each class that
+/// `verify` cannot tell apart (see [`classes`](crate::sim::ClassLimits)).
 ///
 /// `verify` gets the image and the medium that holds it, which notes all reads: `verify` must read
 /// everything that the verdict depends on from that one.

@@ -1,5 +1,6 @@
-//! A medium on another one, with something of a test's own at chosen calls. All other calls are passed on, and reports of
-//! failed write-backs with them: a wrapper that forgot those would hide errors.
+//! A medium on another one, with something of a test's own at chosen calls. All other calls are
+//! passed on, and reports of failed write-backs with them: a wrapper that forgot those would hide
+//! errors.
 
 use indelible_store::medium::{
     Capabilities, Device, Extended, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError,

@@ -1,11 +1,12 @@
-//! Simulated media for Indelible: what may be left after a crash, enumerated; programs against a model.
+//! Simulated media for Indelible: what may be left after a crash, enumerated; programs against a
+//! model.
 //!
 //! - [`SimMedium`] stands in for a file or a device; its fault model is in [`sim`].
 //! - [`for_each_crash`] takes samples of the images of power cuts, all images where there are few;
 //!   [`for_each_class`] covers all of them, taking together those that its judge cannot tell apart
 //!   (`sim/classes.rs` proves that nothing is lost).
-//! - [`oracle`] has programs of several processes, random ones and short ones, and the model they are held
-//!   against; [`scenario`] has the judges.
+//! - [`oracle`] has programs of several processes, random ones and short ones, and the model they
+//!   are held against; [`scenario`] has the judges.
 //!
 //! [`for_each_crash`] records the effects of a piece of code on one and shows every state a power
 //! cut could have left to a closure that checks the contract:

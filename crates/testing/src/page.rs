@@ -45,8 +45,8 @@ pub fn tables(page: &str, head: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     all
 }
 
-/// Follows a page in an empty folder. Files are blocks of one of the `languages`, named in their first line;
-/// `sh install` is left to `install`. Returns how many outputs were compared.
+/// Follows a page in an empty folder. Files are blocks of one of the `languages`, named in their
+/// first line; `sh install` is left to `install`. Returns how many outputs were compared.
 ///
 /// # Panics
 /// If a command fails, prints something else than the page says, or a block is of another kind.

@@ -76,7 +76,8 @@ impl OneTime {
         self.evaluated(message).1.wrapping_add(self.s).to_le_bytes()
     }
 
-    /// Changes the block at `free` so that the message has this tag; `false`: no value of that block has it.
+    /// Changes the block at `free` so that the message has this tag; `false`: no value of that
+    /// block has it.
     pub(crate) fn forge(&self, message: &mut [u8], free: usize, tag: &[u8; 16]) -> bool {
         message[free..free + 16].fill(0);
         let without = self.evaluated(message);

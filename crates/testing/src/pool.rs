@@ -83,8 +83,8 @@ impl Changes for Stores<'_> {
 
 type Page = [u8; PAGE as usize];
 
-/// Takes the lines of a page that changed, and keeps the page; returns where in the object they end, 0 if
-/// none changed.
+/// Takes the lines of a page that changed, and keeps the page; returns where in the object they
+/// end, 0 if none changed.
 pub(crate) fn take(
     primary: &mut Primary<'_>,
     batch: &mut Batch,
@@ -136,8 +136,8 @@ pub fn psync_many(parts: &mut [(&mut Writer, Edits<'_>)]) -> Result<()> {
     joined(parts, true)
 }
 
-/// As [`psync_many`], with all lines copied into the batch, so that one durable write alone reaches the
-/// medium.
+/// As [`psync_many`], with all lines copied into the batch, so that one durable write alone reaches
+/// the medium.
 pub fn psync_copied(parts: &mut [(&mut Writer, Edits<'_>)]) -> Result<()> {
     joined(parts, false)
 }
@@ -218,8 +218,8 @@ pub fn recover_all(store: &Arc<Store>) -> Result<()> {
     Ok(())
 }
 
-/// Each page of the pool and each address of its window has exactly one owner, names and IDs lead to the same
-/// objects, and the counters agree.
+/// Each page of the pool and each address of its window has exactly one owner, names and IDs lead
+/// to the same objects, and the counters agree.
 ///
 /// # Errors
 /// The contradiction.

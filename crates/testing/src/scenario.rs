@@ -10,8 +10,8 @@ use indelible_store::table::{CreateOptions, Key};
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-/// The media every crash test runs on: where they tear, and whether commits are grouped. Transfers are
-/// [small](SMALL): the programs are.
+/// The media every crash test runs on: where they tear, and whether commits are grouped. Transfers
+/// are [small](SMALL): the programs are.
 #[must_use]
 pub fn media() -> Vec<SimConfig> {
     let units = [TearUnit::Word, TearUnit::Line, TearUnit::Sector];
@@ -86,8 +86,8 @@ impl Scenario {
     }
 }
 
-/// Cuts the power everywhere during `program` and judges every image: it holds the state of the last
-/// completed step or of the one in flight, its space adds up, and it can be used.
+/// Cuts the power everywhere during `program` and judges every image: it holds the state of the
+/// last completed step or of the one in flight, its space adds up, and it can be used.
 ///
 /// # Errors
 /// The first image that is judged wrong.

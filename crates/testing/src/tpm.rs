@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// An emulated TPM, which has its state in a folder, and ends with this value. Each use of it is a connection of its own, which it gives to one at a time.
+/// An emulated TPM, which has its state in a folder, and ends with this value. Each use of it is a
+/// connection of its own, which it gives to one at a time.
 pub struct EmulatedTpm {
     process: Child,
     socket: PathBuf,
 }
 
 impl EmulatedTpm {
-    /// Starts the TPM whose state is in the folder `state`, a new one if that is empty. `None`: swtpm is not installed, which is said; `what` is not tested then.
+    /// Starts the TPM whose state is in the folder `state`, a new one if that is empty. `None`:
+    /// swtpm is not installed, which is said; `what` is not tested then.
     ///
     /// # Panics
     /// If it ends at once.

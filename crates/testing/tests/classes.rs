@@ -1,4 +1,5 @@
-//! The enumeration of classes: its counts are those that a hand counts, and merging loses no outcome.
+//! The enumeration of classes: its counts are those that a hand counts, and merging loses no
+//! outcome.
 
 use indelible_store::medium::Medium;
 use indelible_testing::{

@@ -41,7 +41,8 @@ fn current(pool: &Pool) -> (Image, u64) {
     (image, seed)
 }
 
-/// An image panics when more is asked of it than anything bounded needs: 168 ways to go at each of 16 levels.
+/// An image panics when more is asked of it than anything bounded needs: 168 ways to go at each of
+/// 16 levels.
 #[test]
 fn a_tree_whose_nodes_all_lead_to_one_is_walked_once() {
     for pool in pools() {
@@ -95,7 +96,8 @@ fn the_highest_numbers_there_are_overflow_nothing() {
     }
 }
 
-/// A name found by a key that is the last there can be: the search went on from the first key, for ever.
+/// A name found by a key that is the last there can be: the search went on from the first key, for
+/// ever.
 #[test]
 fn a_search_ends_at_the_last_key() {
     let pool = pools().iter().find(|pool| pool.name == "many").unwrap();

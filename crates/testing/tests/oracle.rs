@@ -6,8 +6,8 @@ use indelible_testing::oracle::{
 use indelible_testing::scenario::{allowed, formatted, judge_by, judge_state, media};
 use indelible_testing::{Choice, Fault, Limits, OpKind, SimConfig, SimMedium};
 
-/// A psync that names an object of another process concerns the caller's own alone: that the other still has it when
-/// the caller is dead is no violation.
+/// A psync that names an object of another process concerns the caller's own alone: that the other
+/// still has it when the caller is dead is no violation.
 #[test]
 fn an_object_of_another_process_stays_with_it_when_a_caller_dies() {
     let psync = Step::Psync { objects: vec![2, 3, 2] };
@@ -187,7 +187,8 @@ fn a_poisoned_object_does_not_grow() {
     assert_eq!((promise.unknown, promise.refused), (1, 1));
 }
 
-/// Runs actors at once, and judges what power cuts leave; returns a digest of the log, and the commits that joined.
+/// Runs actors at once, and judges what power cuts leave; returns a digest of the log, and the
+/// commits that joined.
 fn together(together: Together, medium: usize) -> Result<(u64, u64), String> {
     let medium = formatted(4 << 20, media()[medium]);
     medium.reseed(together.seed);
@@ -231,7 +232,8 @@ fn threads_find_what_they_were_promised_after_failures() {
     }
 }
 
-/// Transactions of several objects beside psyncs of another, with failures after which the process goes on, and deaths.
+/// Transactions of several objects beside psyncs of another, with failures after which the process
+/// goes on, and deaths.
 #[test]
 fn s1_03_programs_of_transactions_keep_what_they_were_promised() {
     let (mut commits, mut failures, mut deaths) = (0, 0, 0);
@@ -255,7 +257,8 @@ fn s1_03_programs_of_transactions_keep_what_they_were_promised() {
     );
 }
 
-/// Found by campaigns: after a checkpoint that failed, and a second failure, nothing told the generation of a lane.
+/// Found by campaigns: after a checkpoint that failed, and a second failure, nothing told the
+/// generation of a lane.
 #[test]
 fn processes_that_were_once_refused_a_lane() {
     for seed in [1, 290_305] {
@@ -264,8 +267,8 @@ fn processes_that_were_once_refused_a_lane() {
     }
 }
 
-/// Found by a campaign: the system lost a page and read it again as it had been, a psync took a line from it before it was
-/// told of the failure, and recovery redid that psync.
+/// Found by a campaign: the system lost a page and read it again as it had been, a psync took a
+/// line from it before it was told of the failure, and recovery redid that psync.
 #[test]
 fn a_line_of_a_lost_page_is_not_published() {
     let seed = 20_282 ^ 66 << 8;
@@ -345,8 +348,8 @@ fn cuts_that_hold_nobody_are_noticed() {
     assert_eq!((0..6).filter(|seed| torn(*seed)).count(), 6);
 }
 
-/// A resize that failed in the last page of the object left a block there that took no write any more, although barriers
-/// succeeded, and that was not healed as it was not all new.
+/// A resize that failed in the last page of the object left a block there that took no write any
+/// more, although barriers succeeded, and that was not healed as it was not all new.
 #[test]
 fn a_resize_that_failed_in_a_shared_page_costs_no_later_psync() {
     let mut met = 0;
@@ -374,7 +377,8 @@ fn a_resize_that_failed_in_a_shared_page_costs_no_later_psync() {
     assert!(met > 20, "{met}");
 }
 
-/// A sealed object had shrunk when its pages could not be freed, and the error said that nothing had happened. Afterwards the size is changed again, and the object used.
+/// A sealed object had shrunk when its pages could not be freed, and the error said that nothing
+/// had happened. Afterwards the size is changed again, and the object used.
 #[test]
 fn an_error_of_a_sealed_object_that_shrinks_says_that_nothing_happened() {
     let mut met = 0;
@@ -397,8 +401,9 @@ fn an_error_of_a_sealed_object_that_shrinks_says_that_nothing_happened() {
     assert!(met > 20, "{met}");
 }
 
-/// Objects changed while they were held still, because they left the lane that was held: detached, moved to another lane by a
-/// psync, recovered by a process that had its lane, or destroyed. And a refused attach poisoned another object.
+/// Objects changed while they were held still, because they left the lane that was held: detached,
+/// moved to another lane by a psync, recovered by a process that had its lane, or destroyed. And a
+/// refused attach poisoned another object.
 #[test]
 fn an_object_that_is_held_still_does_not_leave_its_lane() {
     let attach = |object| Step::Attach { object };
@@ -440,7 +445,8 @@ fn an_object_that_is_held_still_does_not_leave_its_lane() {
     }
 }
 
-/// A repair took a write that failed, or a read that failed once, for damage, and gave up changes of the table; the pool was whole.
+/// A repair took a write that failed, or a read that failed once, for damage, and gave up changes
+/// of the table; the pool was whole.
 #[test]
 fn a_repair_that_fails_gives_nothing_up() {
     let kinds =

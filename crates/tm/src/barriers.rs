@@ -95,7 +95,8 @@ barriers! {
     u64, _ITM_LU8, [_ITM_RU8 _ITM_RaRU8 _ITM_RaWU8 _ITM_RfWU8], [_ITM_WU8 _ITM_WaRU8 _ITM_WaWU8];
     f32, _ITM_LF, [_ITM_RF _ITM_RaRF _ITM_RaWF _ITM_RfWF], [_ITM_WF _ITM_WaRF _ITM_WaWF];
     f64, _ITM_LD, [_ITM_RD _ITM_RaRD _ITM_RaWD _ITM_RfWD], [_ITM_WD _ITM_WaRD _ITM_WaWD];
-    // A vector of 8 bytes, and a complex number of two floats, are in registers as one number of 8 bytes is.
+    // A vector of 8 bytes, and a complex number of two floats, are in registers as one number of 8
+    // bytes is.
     f64, _ITM_LM64, [_ITM_RM64 _ITM_RaRM64 _ITM_RaWM64 _ITM_RfWM64], [_ITM_WM64 _ITM_WaRM64 _ITM_WaWM64];
     f64, _ITM_LCF, [_ITM_RCF _ITM_RaRCF _ITM_RaWCF _ITM_RfWCF], [_ITM_WCF _ITM_WaRCF _ITM_WaWCF];
 }

@@ -80,7 +80,8 @@ pub(crate) fn fatal(why: &str) -> ! {
 fn stack_end() -> usize {
     let mut attributes = std::mem::MaybeUninit::uninit();
     let (mut low, mut len) = (std::ptr::null_mut(), 0);
-    // SAFETY: attributes that the first call fills in, if it returns 0, are read by the second and ended by the third.
+    // SAFETY: attributes that the first call fills in, if it returns 0, are read by the second and
+    // ended by the third.
     unsafe {
         if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
             return 0;
@@ -195,7 +196,8 @@ impl Thread {
         }
     }
 
-    /// The thread ends in the block: the frames that it was in are no more, and others are in their place.
+    /// The thread ends in the block: the frames that it was in are no more, and others are in their
+    /// place.
     fn leave_frames(&mut self) {
         if self.levels.is_empty() {
             return;
@@ -207,7 +209,8 @@ impl Thread {
         }
     }
 
-    /// The thread, if plain stores are logged: what compiled code logs if its block may be run again (`own`), or all if an inner block may be cancelled.
+    /// The thread, if plain stores are logged: what compiled code logs if its block may be run
+    /// again (`own`), or all if an inner block may be cancelled.
     #[inline(always)]
     pub(crate) fn logging<'t>(own: bool) -> Option<&'t mut Thread> {
         // SAFETY: as for `with`.
@@ -264,8 +267,8 @@ impl Thread {
         }
     }
 
-    /// Takes back all stores since some marks but those to frames below `stack`, which are no more; returns the actions
-    /// to be called.
+    /// Takes back all stores since some marks but those to frames below `stack`, which are no more;
+    /// returns the actions to be called.
     fn undo(&mut self, to: Marks, stack: usize) -> Called {
         // SAFETY: the bytes that compiled code logged are the thread's own, and no other thread had
         // the bytes stored in place (1).
@@ -275,7 +278,8 @@ impl Thread {
         self.actions.take_undo(to.actions)
     }
 
-    /// Ends a run without effect; actions may run blocks then. Returns the outermost level, and the actions.
+    /// Ends a run without effect; actions may run blocks then. Returns the outermost level, and the
+    /// actions.
     fn stop(&mut self, again: bool) -> (Option<Level>, Called) {
         (self.transacts, self.logs) = (false, false);
         self.irrevocable.then(|| objects::close(false));
@@ -312,7 +316,8 @@ impl Thread {
         thread.transaction.running()
     }
 
-    /// Has an object grow for its heap: at once if the block is alone, else before it is run again. `false`: it has met a limit, now or in a run of this block before.
+    /// Has an object grow for its heap: at once if the block is alone, else before it is run again.
+    /// `false`: it has met a limit, now or in a run of this block before.
     pub(crate) fn grow(address: usize, needed: usize) -> bool {
         let thread = Thread::own();
         if thread.full {

@@ -1,4 +1,5 @@
-//! Functions and their clones for blocks: tables that each program and library registers when it is loaded.
+//! Functions and their clones for blocks: tables that each program and library registers when it is
+//! loaded.
 
 use crate::blocks::{Thread, fatal};
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! The beginning of a block, to which control returns when it is run again: GCC's code calls `_ITM_beginTransaction` as one calls `setjmp`.
+//! The beginning of a block, to which control returns when it is run again: GCC's code calls
+//! `_ITM_beginTransaction` as one calls `setjmp`.
 //!
 //! # Invariants
 //!
@@ -6,12 +7,14 @@
 //!    x86-64), and the address where the block goes on. The frame of the caller is there as long as
 //!    the block runs: GCC's code leaves a block by `_ITM_commitTransaction`, which ends it, and by
 //!    nothing else.
-//! 2. [`Beginning::go_on`] abandons frames that lie below: those of GCC's code, which need nothing else, and one of an exported function of this library, which owns nothing at
-//!    that moment.
-//! 3. `pmo_tm_current` is the thread's own word; its only users are [`current`] and [`set_current`].
+//! 2. [`Beginning::go_on`] abandons frames that lie below: those of GCC's code, which need nothing
+//!    else, and one of an exported function of this library, which owns nothing at that moment.
+//! 3. `pmo_tm_current` is the thread's own word; its only users are [`current`] and
+//!    [`set_current`].
 //!
-//! Rounding modes and the like are not kept: functions that change them are no part of a block that is run again. Processes with shadow stacks do not load
-//! this library with them, as it does not say that it knows them.
+//! Rounding modes and the like are not kept: functions that change them are no part of a block that
+//! is run again. Processes with shadow stacks do not load this library with them, as it does not
+//! say that it knows them.
 
 use crate::mutant::Mutant;
 use std::arch::{asm, global_asm};
@@ -66,7 +69,8 @@ global_asm!(
 );
 
 impl Beginning {
-    /// A copy, taken word by word, as `_ITM_beginTransaction` stored it: a load of two words at once would stall until both stores have left the store buffer.
+    /// A copy, taken word by word, as `_ITM_beginTransaction` stored it: a load of two words at
+    /// once would stall until both stores have left the store buffer.
     ///
     /// # Safety
     ///
@@ -92,7 +96,8 @@ impl Beginning {
         if Mutant::RegistersNotRestored.is_on() {
             self.kept = [0; 6];
         }
-        // SAFETY: the registers are those of the caller's frame (1); nothing below it is needed any more (2).
+        // SAFETY: the registers are those of the caller's frame (1); nothing below it is needed any
+        // more (2).
         unsafe {
             asm!(
                 "mov rbx, [rdi + 8]",

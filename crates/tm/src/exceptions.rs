@@ -1,7 +1,7 @@
 //! Exceptions of C++ that a block throws and catches: those of a block that is undone are no more.
 //!
-//! The object that is thrown is the block's own, and accessed in place: the unwinder reads it, and it is freed in the middle of the block where
-//! the last handler ends.
+//! The object that is thrown is the block's own, and accessed in place: the unwinder reads it, and
+//! it is freed in the middle of the block where the last handler ends.
 
 use crate::blocks::{Thread, fatal};
 use crate::weak;
@@ -28,7 +28,8 @@ pub(crate) struct Exceptions {
     caught: Vec<*mut c_void>,
 }
 
-/// How much there was: objects, exceptions that were not thrown yet, and not caught yet, and handlers.
+/// How much there was: objects, exceptions that were not thrown yet, and not caught yet, and
+/// handlers.
 pub(crate) type Mark = [usize; 4];
 
 impl Exceptions {
@@ -55,7 +56,8 @@ impl Exceptions {
         self.objects.iter().any(|object| !object.freed && object.bytes.contains(&address))
     }
 
-    /// A handler has the object, or it may have been freed. Returns its bytes, if it is one of the block's.
+    /// A handler has the object, or it may have been freed. Returns its bytes, if it is one of the
+    /// block's.
     fn set_freed(&mut self, exception: *mut c_void, freed: bool) -> Option<Range<usize>> {
         let object = self.objects.iter_mut().rev().find(|object| object.bytes.start == exception.addr())?;
         object.freed = freed;
@@ -77,7 +79,8 @@ impl Exceptions {
         let Some(cleanup) = weak::cleanup() else { return };
         for exception in thrown {
             let header = exception.wrapping_byte_sub(HEADER);
-            // SAFETY: it was thrown in the block and reached no handler; the handlers are those that the block began.
+            // SAFETY: it was thrown in the block and reached no handler; the handlers are those
+            // that the block began.
             unsafe { cleanup(std::ptr::null_mut(), header, std::mem::take(&mut handlers)) };
         }
         if handlers > 0 {

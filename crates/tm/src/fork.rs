@@ -1,4 +1,5 @@
-//! Forks: no block is in the middle of its commit when the process is copied, and the child's blocks know nothing of threads that it does not have.
+//! Forks: no block is in the middle of its commit when the process is copied, and the child's
+//! blocks know nothing of threads that it does not have.
 
 use crate::blocks::Thread;
 use crate::{objects, words};
@@ -16,7 +17,8 @@ pub(crate) fn generation() -> u32 {
 pub(crate) fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
-        // SAFETY: functions without arguments, which are there as long as the process: the library is not unloaded.
+        // SAFETY: functions without arguments, which are there as long as the process: the library
+        // is not unloaded.
         unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
     });
 }

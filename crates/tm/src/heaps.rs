@@ -2,9 +2,11 @@
 //! their words by the functions that it gets here, as a part of the block. So a block's allocations
 //! are there if, and as soon as, it has committed; one that is undone leaves nothing.
 //!
-//! Each function has a clone by the name that GCC gives it, which compiled code calls in a block: of functions that it is told to be pure, GCC drops a block that does nothing else.
+//! Each function has a clone by the name that GCC gives it, which compiled code calls in a block:
+//! of functions that it is told to be pure, GCC drops a block that does nothing else.
 //!
-//! `_ITM_malloc` and the like, which GCC calls for malloc in a block, give memory of the process: a program says by name which object memory is to lie in.
+//! `_ITM_malloc` and the like, which GCC calls for malloc in a block, give memory of the process: a
+//! program says by name which object memory is to lie in.
 
 use crate::blocks::{Thread, fatal};
 use crate::objects;
@@ -53,7 +55,8 @@ extern "C" fn load_direct(address: usize, into: *mut u64) -> c_int {
 }
 
 extern "C" fn store_direct(address: usize, value: u64) -> c_int {
-    // SAFETY: a word of an object that is attached, as libpmo promises; its page is exposed to the thread, whose block is alone.
+    // SAFETY: a word of an object that is attached, as libpmo promises; its page is exposed to the
+    // thread, whose block is alone.
     unsafe { with_exposed_provenance_mut::<u64>(address).write(value) };
     0
 }
@@ -73,7 +76,8 @@ extern "C" fn peek_direct(address: usize) -> u64 {
 static DIRECT: Words =
     Words { load: load_direct, store: store_direct, store_byte: store_byte_direct, peek: peek_direct };
 
-/// Makes a step in the heap of the object that has an address. `None`: it failed, which libpmo says why, or there is no room. The block may be run again instead.
+/// Makes a step in the heap of the object that has an address. `None`: it failed, which libpmo says
+/// why, or there is no room. The block may be run again instead.
 fn step(address: usize, make: impl Fn(&Object, *const Words) -> Answer) -> Option<usize> {
     let functions = objects::functions()?;
     let words: *const Words = match Thread::with(|thread| thread.is_irrevocable()) {

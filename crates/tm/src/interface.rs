@@ -1,4 +1,5 @@
-//! Functions of the interface that end blocks, and tell how they run; `entry` has the one that begins them.
+//! Functions of the interface that end blocks, and tell how they run; `entry` has the one that
+//! begins them.
 
 use crate::blocks::Thread;
 use std::ffi::{c_int, c_void};

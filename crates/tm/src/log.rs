@@ -11,7 +11,8 @@ const BELOW: usize = 512;
 /// In the place of an address: there is nothing to undo any more.
 const FREED: usize = 0;
 
-/// The part of the stack that frames of a block had and that calls of this library have now: from below the stack pointer to `end`.
+/// The part of the stack that frames of a block had and that calls of this library have now: from
+/// below the stack pointer to `end`.
 #[inline(always)]
 pub(crate) fn frames(end: usize) -> Range<usize> {
     let here = entry::stack();
@@ -47,7 +48,8 @@ impl Log {
         self.bytes.extend_from_slice(now);
     }
 
-    /// Has all as it was at a mark, the last first; but for the stack up to `stack`, where frames of the block were, and those of this function are.
+    /// Has all as it was at a mark, the last first; but for the stack up to `stack`, where frames
+    /// of the block were, and those of this function are.
     ///
     /// # Safety
     /// As for `keep`.

@@ -1,5 +1,6 @@
-//! Rules broken on request, to prove that the tests see them. Without the feature `mutants`, which nothing but tests uses, none is ever on and the compiler drops
-//! the places that ask. With it the variable `INDELIBLE_TM_MUTANT` of the environment names the one that is.
+//! Rules broken on request, to prove that the tests see them. Without the feature `mutants`, which
+//! nothing but tests uses, none is ever on and the compiler drops the places that ask. With it the
+//! variable `INDELIBLE_TM_MUTANT` of the environment names the one that is.
 
 /// Lists each mutant once: its name, and the rule it breaks.
 macro_rules! mutants {
@@ -29,7 +30,8 @@ mutants! {
     UndoActionsForgotten,
     /// Registers that a function keeps for its caller are not put back when a block begins again.
     RegistersNotRestored,
-    /// Frames of the block's own are accessed by its transaction, and stored to when they are no more.
+    /// Frames of the block's own are accessed by its transaction, and stored to when they are no
+    /// more.
     DeadFramesWritten,
     /// A cancel of an inner block keeps what its transaction changed.
     CheckpointIgnored,

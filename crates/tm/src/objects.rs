@@ -5,8 +5,10 @@
 //!
 //! # Invariants
 //!
-//! 1. The table changes while the thread that changes it is alone: no block runs. A slot below the count has an object that is attached, whose mapping may be loaded and stored.
-//! 2. Functions of an object are those of the library that attached it, which is there as long as the object is.
+//! 1. The table changes while the thread that changes it is alone: no block runs. A slot below the
+//!    count has an object that is attached, whose mapping may be loaded and stored.
+//! 2. Functions of an object are those of the library that attached it, which is there as long as
+//!    the object is.
 
 use crate::blocks::{Thread, fatal};
 use crate::heaps::WORDS;
@@ -180,7 +182,8 @@ pub(crate) fn tell(writes: &WriteSet) -> Result<Told, Short> {
             demand = place.demand;
         }
         if place.checked {
-            // SAFETY: words and check words of an object that is attached (1), whose line the block owns.
+            // SAFETY: words and check words of an object that is attached (1), whose line the block
+            // owns.
             let changed = unsafe { pairs::changed(place.at, 0, (line.mask(), line.words())) };
             lines.extend(changed.map(|half| Line {
                 address: line.address() + half.offset as usize / 2,
@@ -248,7 +251,8 @@ fn wait_for_all(awaited: bool) {
     }
 }
 
-/// Has the object that has an address grow until its heap has room for so many bytes, while no other block runs. Whether it did.
+/// Has the object that has an address grow until its heap has room for so many bytes, while no
+/// other block runs. Whether it did.
 pub(crate) fn grow(address: usize, needed: usize) -> bool {
     let Some(functions) = functions() else { return false };
     let len = (functions.grow)(address, needed);
@@ -280,8 +284,8 @@ fn must(text: *const c_char) {
     if !text.is_null() {
         // SAFETY: a text of the library that has the objects (2), until the next call.
         let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
-        // A handler of the program could jump out, and the program go on with commits that are not durable.
-        // SAFETY: the default action of a signal.
+        // A handler of the program could jump out, and the program go on with commits that are not
+        // durable. SAFETY: the default action of a signal.
         unsafe { libc::signal(libc::SIGABRT, libc::SIG_DFL) };
         fatal(&format!("a block changed a persistent object, and cannot be made durable: {text}"));
     }
@@ -304,7 +308,8 @@ fn fill(objects: &[Object]) {
     SPAN.store(high - low, Ordering::Relaxed);
 }
 
-/// Changes the table: 0, or -1 if a block runs on this thread, or there are as many as there can be.
+/// Changes the table: 0, or -1 if a block runs on this thread, or there are as many as there can
+/// be.
 fn change(with: impl FnOnce(&mut Vec<Object>)) -> c_int {
     let changed = Thread::alone(|| {
         // An object stays while threads wait for its commits.

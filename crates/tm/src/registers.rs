@@ -1,10 +1,12 @@
-//! Loads and stores of compiled code whose numbers are in registers that functions of Rust do not have: vectors of 16 and 32 bytes, pairs of doubles, and numbers of the
-//! x87 of 10 bytes. They come and go by room on the stack.
+//! Loads and stores of compiled code whose numbers are in registers that functions of Rust do not
+//! have: vectors of 16 and 32 bytes, pairs of doubles, and numbers of the x87 of 10 bytes. They
+//! come and go by room on the stack.
 //!
 //! # Invariants
 //!
-//! 1. Each function has room of 40 bytes, so that the stack is aligned where it calls, and keeps no register but the result over the call. Its address and number are those of
-//!    the caller's: invariant 1 of the crate.
+//! 1. Each function has room of 40 bytes, so that the stack is aligned where it calls, and keeps no
+//!    register but the result over the call. Its address and number are those of the caller's:
+//!    invariant 1 of the crate.
 
 use crate::bytes::copy;
 use std::arch::global_asm;

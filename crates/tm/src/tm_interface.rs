@@ -1,5 +1,6 @@
-//! The interface between libpmo, which has persistent objects, and libpmo-tm, which runs the blocks of compiled code that change them. Each library has a copy of
-//! this file, as neither is linked with the other; a test compares the two. Objects are named by their own addresses.
+//! The interface between libpmo, which has persistent objects, and libpmo-tm, which runs the blocks
+//! of compiled code that change them. Each library has a copy of this file, as neither is linked
+//! with the other; a test compares the two. Objects are named by their own addresses.
 
 use std::ffi::{c_char, c_int};
 
@@ -10,7 +11,8 @@ pub const VERSION: u32 = 4;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Line {
-    /// A multiple of 64; of 32 in an object with check words, of which each half of a line of words is a line with these.
+    /// A multiple of 64; of 32 in an object with check words, of which each half of a line of words
+    /// is a line with these.
     pub address: usize,
     /// The place of that for blocks.
     pub view: usize,
@@ -30,7 +32,8 @@ pub struct Telling {
     pub reserved: u32,
 }
 
-/// Words of objects, as the block that runs on this thread sees and changes them. All but `peek` return 0, or 1 if the block has met another one.
+/// Words of objects, as the block that runs on this thread sees and changes them. All but `peek`
+/// return 0, or 1 if the block has met another one.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Words {
@@ -77,9 +80,11 @@ pub struct Object {
     pub checked: usize,
     /// In bytes, of words alone.
     pub len: usize,
-    /// 0: each commit is waited for, and durable then. Else it is on demand, and commits are told with this number, which all objects have that a block may change together.
+    /// 0: each commit is waited for, and durable then. Else it is on demand, and commits are told
+    /// with this number, which all objects have that a block may change together.
     pub demand: usize,
-    /// Has this thread, which runs a block that cannot be undone, load and store objects at their own addresses, as code that was not compiled for blocks does.
+    /// Has this thread, which runs a block that cannot be undone, load and store objects at their
+    /// own addresses, as code that was not compiled for blocks does.
     pub expose: extern "C" fn(),
     /// Ends that: what was changed is stored to these words, or forgotten if they are NULL.
     pub close: extern "C" fn(*const Words) -> *const c_char,
@@ -99,11 +104,13 @@ pub struct Object {
     pub free: extern "C" fn(*const Words, usize) -> Answer,
     /// The root of a name and a `struct pmo_type`; a new one is zeros.
     pub root: extern "C" fn(*const Words, usize, *const c_char, usize) -> Answer,
-    /// Has the object that has an address grow until its heap has room for so many bytes, while no block runs. Its bytes now, as before if it does not grow.
+    /// Has the object that has an address grow until its heap has room for so many bytes, while no
+    /// block runs. Its bytes now, as before if it does not grow.
     pub grow: extern "C" fn(usize, usize) -> usize,
 }
 
-/// `struct pmo_tm_runtime`: what libpmo-tm has. 0, or -1 if a block runs on this thread, or there are as many objects as there can be.
+/// `struct pmo_tm_runtime`: what libpmo-tm has. 0, or -1 if a block runs on this thread, or there
+/// are as many objects as there can be.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Runtime {

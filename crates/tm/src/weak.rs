@@ -17,7 +17,8 @@ macro_rules! weak {
                         out(reg) address,
                         options(nostack, readonly, preserves_flags),
                     );
-                    // SAFETY: the function of that name has that type, by the ABI of C++; `None` is 0.
+                    // SAFETY: the function of that name has that type, by the ABI of C++; `None` is
+                    // 0.
                     std::mem::transmute::<usize, Option<unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?>>(address)
                 }
             }

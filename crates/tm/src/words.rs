@@ -1,4 +1,5 @@
-//! The words of the process, of which each byte may be shared with code that runs no block: only the bytes that a block changed are stored.
+//! The words of the process, of which each byte may be shared with code that runs no block: only
+//! the bytes that a block changed are stored.
 
 use crate::mutant::Mutant;
 use crate::objects::{self, Short, Told};
@@ -45,7 +46,8 @@ impl Sink for Commits {
 
 // SAFETY: loads as `Direct`; stores by atomics of those bytes alone.
 unsafe impl Memory for Words {
-    /// Blocks call libpmo, which has transactions of its own. In a program that is linked with both static libraries, these share thread-local variables.
+    /// Blocks call libpmo, which has transactions of its own. In a program that is linked with both
+    /// static libraries, these share thread-local variables.
     const BESIDE_OTHERS: bool = true;
 
     #[inline]
@@ -66,8 +68,8 @@ unsafe impl Memory for Words {
         }
     }
 
-    /// All but objects: GCC makes plain calls of libc out of loops, which see what the block stored before, and whose stores are not
-    /// stored over by its commit.
+    /// All but objects: GCC makes plain calls of libc out of loops, which see what the block stored
+    /// before, and whose stores are not stored over by its commit.
     #[inline]
     fn in_place(&self, line: usize) -> bool {
         !objects::may_have(line) || !is_in_object(line)
@@ -86,7 +88,8 @@ unsafe impl Memory for Words {
     }
 }
 
-/// A word that may be in an object. Out of line, so that other loads are small enough to be inlined.
+/// A word that may be in an object. Out of line, so that other loads are small enough to be
+/// inlined.
 ///
 /// # Safety
 /// As for [`Memory::load`].
@@ -187,7 +190,8 @@ pub(crate) fn tm() -> Arc<Tm> {
     })
 }
 
-/// In the child of a fork: nothing begins in the parent's any more, and the next block makes another one.
+/// In the child of a fork: nothing begins in the parent's any more, and the next block makes
+/// another one.
 pub(crate) fn forget() {
     let parents = TM.swap(std::ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: of `Arc::into_raw`, with a count that is never given back.

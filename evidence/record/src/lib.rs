@@ -1,5 +1,5 @@
-//! Findings of one layer of evidence, on their way to docs/evidence.md: the one form in which every campaign
-//! leaves its figures.
+//! Findings of one layer of evidence, on their way to docs/evidence.md: the one form in which every
+//! campaign leaves its figures.
 #![forbid(unsafe_code)]
 
 use anyhow::{Context, Result};

@@ -266,7 +266,8 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         }
     }
     bar.set_message("random programs");
-    // However many images the short programs leave: crashes during recovery are looked at here alone.
+    // However many images the short programs leave: crashes during recovery are looked at here
+    // alone.
     let aim = plan.images.saturating_sub(done.judged.counts.judged()).max(plan.images / 2);
     // Counted from here: however long the short programs took, random ones get their time.
     let until = plan.random.map(|time| Instant::now() + time);
@@ -284,7 +285,8 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     done
 }
 
-/// Runs programs of objects on demand: short ones, then random ones with these numbers until there are enough images.
+/// Runs programs of objects on demand: short ones, then random ones with these numbers until there
+/// are enough images.
 fn on_demand(
     plan: &Plan,
     (from, end): (u64, u64),
@@ -399,8 +401,8 @@ mod tests {
     /// Every image of programs that leave few enough of them, and one of each class: the same
     /// verdict for every `step`th broken rule. At least `least` verdicts find the broken rule.
     fn merging_under_every(step: usize, least: u64) {
-        // The content of a discarded range is drawn by lot elsewhere: here it would leave too many images, or
-        // none more.
+        // The content of a discarded range is drawn by lot elsewhere: here it would leave too many
+        // images, or none more.
         let config = SimConfig { discard: Discard::Keep, ..media()[4] };
         let used = indelible_store::with_seed(0, || Start::Used.pool(config));
         let all = ClassLimits { per_point: 1 << 12, torn: u64::MAX, merge: false, seed: 1 };

@@ -1,8 +1,9 @@
 //! One program, and the images that power cuts leave of it.
 //!
-//! Each image is recovered, compared byte for byte with the states that the model allows, its space added
-//! up, and checked by the pool's own check. One image in [`FULL`] is judged in full: checked before
-//! recovery too, then used (objects created, written, destroyed), compared again and checked again.
+//! Each image is recovered, compared byte for byte with the states that the model allows, its space
+//! added up, and checked by the pool's own check. One image in [`FULL`] is judged in full: checked
+//! before recovery too, then used (objects created, written, destroyed), compared again and checked
+//! again.
 
 use super::contents::{Contents, Phase};
 use super::counts::Counts;
@@ -83,8 +84,8 @@ impl Case<'_> {
         self.program.run(medium).map_err(|wrong| wrong.to_string())
     }
 
-    /// Covers every image, as far as `classes` reaches; then takes samples without regard to classes, and
-    /// cuts the power again in some recoveries.
+    /// Covers every image, as far as `classes` reaches; then takes samples without regard to
+    /// classes, and cuts the power again in some recoveries.
     pub(crate) fn judge(&self, classes: &ClassLimits, limits: &Limits) -> Result<Judged, String> {
         let mut seen = Seen::new();
         let (mut judged, _) = self.exhaust(classes, &mut seen)?;
@@ -129,8 +130,8 @@ impl Case<'_> {
         })
     }
 
-    /// Judges one image at least of each class that the program may leave; also says how many images those
-    /// are, as a binary logarithm.
+    /// Judges one image at least of each class that the program may leave; also says how many
+    /// images those are, as a binary logarithm.
     pub(crate) fn exhaust(&self, limits: &ClassLimits, seen: &mut Seen) -> Result<(Judged, f64), String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();

@@ -32,7 +32,8 @@ pub(crate) struct Crashes {
     /// Begins random programs for so many seconds
     #[arg(long)]
     seconds: Option<u64>,
-    /// A campaign: 10,000,000 images, half of them of programs of transactions, a quarter of programs of objects on demand
+    /// A campaign: 10,000,000 images, half of them of programs of transactions, a quarter of
+    /// programs of objects on demand
     #[arg(long)]
     long: bool,
     /// Seed of all random choices

@@ -50,8 +50,8 @@ struct Victim {
 }
 
 impl Crew<'_> {
-    /// Runs all workloads in several processes at once and kills most of them. `limit`: kills all of them
-    /// after this time.
+    /// Runs all workloads in several processes at once and kills most of them. `limit`: kills all
+    /// of them after this time.
     pub(crate) fn storm(&self, specs: &mut [Spec], rng: &mut Rng, limit: Duration) -> Result<Storm> {
         let disk = &self.machine.disk;
         let mut from = disk.position();

@@ -107,8 +107,9 @@ impl Disk {
         };
         if faults.dead || faults.fails(faults.rates.flush) {
             let (failure, line) = faults.failure("flushes");
-            // A later flush that succeeds would vouch for the writes before this one, too. So a disk that drops
-            // them never succeeds again, or other processes could not know of their loss.
+            // A later flush that succeeds would vouch for the writes before this one, too. So a
+            // disk that drops them never succeeds again, or other processes could not know of their
+            // loss.
             if !faults.dead && faults.rng.u8(..3) == 0 {
                 faults.dead = true;
                 faults.lose(base, over, tape);
@@ -132,7 +133,8 @@ impl Disk {
         self.state().tape.len()
     }
 
-    /// Waits until something was said after event `from`, or for a moment; returns what was, and where to go on.
+    /// Waits until something was said after event `from`, or for a moment; returns what was, and
+    /// where to go on.
     pub(crate) fn listen(&self, from: usize) -> (Vec<Said>, usize) {
         let mut state = self.state();
         let news = |state: &State| -> Vec<Said> {
@@ -236,8 +238,8 @@ impl Faults {
         one_in > 0 && self.rng.u32(..one_in) == 0
     }
 
-    /// How a request fails, and a line about it. Only a write may find a thin disk full: told so by a read of metadata,
-    /// xfs takes an allocation group for full, and goes on.
+    /// How a request fails, and a line about it. Only a write may find a thin disk full: told so by
+    /// a read of metadata, xfs takes an allocation group for full, and goes on.
     fn failure(&mut self, what: &str) -> (Failure, Event) {
         let full = what == "writes" && self.rng.u8(..4) == 0;
         let (failure, word) = if full { (Failure::NoSpace, "ENOSPC") } else { (Failure::Io, "EIO") };

@@ -1,4 +1,5 @@
-//! Rounds on a disk that fails: reads, writes and flushes at random, under processes that are killed.
+//! Rounds on a disk that fails: reads, writes and flushes at random, under processes that are
+//! killed.
 //!
 //! While the disk fails, a process may end in a clear error or, where a page cannot be read into an
 //! object's memory, by SIGBUS. When it works again, everything acknowledged must be there; half of

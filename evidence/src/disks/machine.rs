@@ -1,8 +1,9 @@
-//! A file system on a recording disk: FUSE shows the disk, a loop device makes a block device of it.
+//! A file system on a recording disk: FUSE shows the disk, a loop device makes a block device of
+//! it.
 //!
-//! Threads of this process serve the disk, so none of them may wait for the file system on it: everything
-//! that touches the mounted folder is another process. All mounts are private to this process and those it
-//! starts; they end with the last of them.
+//! Threads of this process serve the disk, so none of them may wait for the file system on it:
+//! everything that touches the mounted folder is another process. All mounts are private to this
+//! process and those it starts; they end with the last of them.
 
 use super::disk::Disk;
 use super::serve::{DISK, SAID, Server};
@@ -57,8 +58,8 @@ impl Kind {
         }
     }
 
-    /// Whether a write there must not be torn: btrfs has one superblock of 4 KiB on so small a disk, or two, and
-    /// relies on the disk to write it whole.
+    /// Whether a write there must not be torn: btrfs has one superblock of 4 KiB on so small a
+    /// disk, or two, and relies on the disk to write it whole.
     pub(crate) fn whole(self) -> fn(u64) -> bool {
         match self {
             Kind::Btrfs => |at| at == 64 << 10 || at == 64 << 20,
@@ -124,8 +125,8 @@ pub(crate) fn missing() -> Option<String> {
         .map(|program| format!("{program} is missing (package mount)"))
 }
 
-/// Keeps the mounts of this process and those it starts to themselves, and removes loop devices that a killed
-/// campaign left. To be called before there are threads.
+/// Keeps the mounts of this process and those it starts to themselves, and removes loop devices
+/// that a killed campaign left. To be called before there are threads.
 pub(crate) fn prepare() -> Result<()> {
     nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).context("cannot have mounts of our own")?;
     run("mount", &["--make-rprivate", "/"])?;

@@ -1,5 +1,5 @@
-//! Real media: ext4, xfs and btrfs on a disk of our own that records every write and every flush, and on one
-//! that fails.
+//! Real media: ext4, xfs and btrfs on a disk of our own that records every write and every flush,
+//! and on one that fails.
 //!
 //! Replay: processes work on a pool and are killed, while the disk records. The recording gives the
 //! images that a power cut may leave (see [`replay`]); each is mounted, so that the file system
@@ -8,8 +8,8 @@
 //! each workload is in all of its objects as after the last acknowledged step, or as after the one
 //! that was begun, and check finds nothing.
 //!
-//! Controls must be noticed, or the campaign fails: a disk that acknowledges flushes and loses what came before
-//! them, and, where broken protocols are built in, writers that psync too early.
+//! Controls must be noticed, or the campaign fails: a disk that acknowledges flushes and loses what
+//! came before them, and, where broken protocols are built in, writers that psync too early.
 
 mod crew;
 mod disk;
@@ -215,8 +215,8 @@ fn tasks(kinds: &[Kind], failing: bool) -> Vec<Task> {
     #[cfg(feature = "mutants")]
     {
         tasks.extend(kinds.iter().map(|kind| Task::Broken(*kind, "NotDurable")));
-        // On btrfs a durable write takes everything with it that was written to the file before, so that the barrier
-        // which this writer leaves out is never missed.
+        // On btrfs a durable write takes everything with it that was written to the file before, so
+        // that the barrier which this writer leaves out is never missed.
         let separate = kinds.iter().filter(|kind| !matches!(kind, Kind::Btrfs));
         tasks.extend(separate.map(|kind| Task::Broken(*kind, "EarlyCheckpoint")));
     }
@@ -330,8 +330,9 @@ impl Campaign {
     }
 }
 
-/// Turns the signals that end a process into an orderly end, with everything unmounted; one that comes a second
-/// later or more ends it at once. To be called before there are threads, which inherit that these signals wait; children do not.
+/// Turns the signals that end a process into an orderly end, with everything unmounted; one that
+/// comes a second later or more ends it at once. To be called before there are threads, which
+/// inherit that these signals wait; children do not.
 fn end_in_order() -> Result<()> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {

@@ -20,7 +20,8 @@ impl Pages {
         }
     }
 
-    /// Writes to these pages; a page that is written in part for the first time begins as a copy from `under`.
+    /// Writes to these pages; a page that is written in part for the first time begins as a copy
+    /// from `under`.
     pub(crate) fn write(&mut self, under: &Pages, at: u64, data: &[u8]) {
         for (number, within, part) in pieces(at, data.len()) {
             let page = self.0.entry(number).or_insert_with(|| match under.0.get(&number) {

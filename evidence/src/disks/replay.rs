@@ -1,9 +1,9 @@
 //! A recording, and the images that power cuts leave of it.
 //!
-//! An image is everything up to the last flush before the cut, and of the writes after it as much as a
-//! [`Loss`] lets arrive. The file system recovers it, then the pool is recovered and judged. All that is
-//! recorded, too, and cut again: images of the second and third generation. A state that a judge has found
-//! once is promised from then on.
+//! An image is everything up to the last flush before the cut, and of the writes after it as much
+//! as a [`Loss`] lets arrive. The file system recovers it, then the pool is recovered and judged.
+//! All that is recorded, too, and cut again: images of the second and third generation. A state
+//! that a judge has found once is promised from then on.
 
 use super::WORKLOADS;
 use super::crew::{Crew, Verdict};
@@ -119,8 +119,8 @@ impl Recording {
         Ok(Recording { machine, seed, rng, tape, counts, seen: HashSet::new() })
     }
 
-    /// Cuts so often, in the order of the recording, and stops at the first violation. `progress` is asked before
-    /// each image whether to go on.
+    /// Cuts so often, in the order of the recording, and stops at the first violation. `progress`
+    /// is asked before each image whether to go on.
     pub(crate) fn replay(&mut self, times: u64, progress: &dyn Fn() -> bool) -> Result<Option<Violation>> {
         let tape = std::mem::take(&mut self.tape);
         let mut cuts: Vec<usize> = Vec::new();
@@ -154,7 +154,8 @@ impl Recording {
         Ok(None)
     }
 
-    /// Images of a disk that acknowledges flushes and loses what came before them; how many of so many are noticed.
+    /// Images of a disk that acknowledges flushes and loses what came before them; how many of so
+    /// many are noticed.
     pub(crate) fn replay_lost_flushes(&mut self, images: u64) -> Result<u64> {
         let tape = std::mem::take(&mut self.tape);
         let (mut noticed, mut done) = (0, 0);

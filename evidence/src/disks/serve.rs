@@ -10,8 +10,8 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Prefix of the name of the file that is the disk. The process follows: of a loop device that a killed
-/// campaign left, the kernel knows this name alone.
+/// Prefix of the name of the file that is the disk. The process follows: of a loop device that a
+/// killed campaign left, the kernel knows this name alone.
 pub(crate) const DISK: &str = "indelible-disks-";
 /// Every line written to this file goes to the tape, before the write returns.
 pub(crate) const SAID: &str = "said";
@@ -135,7 +135,8 @@ impl Filesystem for Server {
         }
     }
 
-    /// Closing is not flushing. Answered so, the kernel does not ask again, not even when this process ends.
+    /// Closing is not flushing. Answered so, the kernel does not ask again, not even when this
+    /// process ends.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
     }

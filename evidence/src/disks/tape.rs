@@ -16,7 +16,8 @@ pub(crate) enum Event {
     },
     /// Every write before it is durable.
     Flush,
-    /// A line of a program about a step begun, acknowledged or found, recorded before the program went on.
+    /// A line of a program about a step begun, acknowledged or found, recorded before the program
+    /// went on.
     Said(Said),
 }
 
@@ -64,8 +65,8 @@ pub(crate) fn write_all(pages: &mut Pages, under: &Pages, tape: &[Event]) {
     }
 }
 
-/// Writes of a tape that no flush follows, as far as the loss lets them arrive. `whole`: writes that this
-/// file system needs in one piece.
+/// Writes of a tape that no flush follows, as far as the loss lets them arrive. `whole`: writes
+/// that this file system needs in one piece.
 pub(crate) fn write_some(
     pages: &mut Pages,
     under: &Pages,

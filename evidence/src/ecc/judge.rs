@@ -10,7 +10,8 @@ const DISTANCE: u32 = 14;
 /// Damages that are told of in full.
 const TOLD: usize = 20;
 
-/// The source of damages. Each number of bits has one, so that its counts tell the outcomes of so many wrong bits.
+/// The source of damages. Each number of bits has one, so that its counts tell the outcomes of so
+/// many wrong bits.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
     /// Each damage of so many bits there is.
@@ -116,7 +117,8 @@ impl Judge<'_> {
         }
     }
 
-    /// The outcome, if it is one of those that are promised. Eight bits and more may be taken for other damage, but never for none.
+    /// The outcome, if it is one of those that are promised. Eight bits and more may be taken for
+    /// other damage, but never for none.
     fn outcome(&self, word: u64, bits: u128) -> Result<Outcome, String> {
         let (check, flips) = (check_word(word), bits.count_ones());
         let damaged = (word ^ (bits >> 64) as u64, check ^ bits as u64);

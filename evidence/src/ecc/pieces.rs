@@ -1,4 +1,5 @@
-//! The work of a campaign in pieces, for all processors. A piece has random numbers of its own: its damages do not depend on who does it.
+//! The work of a campaign in pieces, for all processors. A piece has random numbers of its own: its
+//! damages do not depend on who does it.
 
 use super::judge::{Codewords, Judge, Outcomes, Source};
 use anyhow::Result;
@@ -10,7 +11,8 @@ use std::thread;
 
 /// Random damages of a piece.
 const SAMPLES: u64 = 1 << 16;
-/// Numbers of bits of random damages: each of up to 7, of which nearly all are repaired, is a kind of its own.
+/// Numbers of bits of random damages: each of up to 7, of which nearly all are repaired, is a kind
+/// of its own.
 const KINDS: [RangeInclusive<u32>; 4] = [5..=5, 6..=6, 7..=7, 8..=13];
 /// Words that are damaged beside a random one: memory that was never written, and its opposite.
 const WORDS: [u64; 2] = [0, u64::MAX];
@@ -30,7 +32,8 @@ pub(super) struct Plan<'a> {
 enum Piece {
     /// Each damage whose lowest bit this is.
     Each(u32),
-    /// Parts of a codeword: 7 of its ones have two explanations, more look like the others, which are fewer.
+    /// Parts of a codeword: 7 of its ones have two explanations, more look like the others, which
+    /// are fewer.
     Parts(u128),
     /// So many random damages.
     Random(RangeInclusive<u32>, u64),

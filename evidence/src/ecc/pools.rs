@@ -1,4 +1,5 @@
-//! Damage in the files of pools: between two runs of a program words of an object with check words are damaged, and transactions of the next run read right values, or are told of a lost word.
+//! Damage in the files of pools: between two runs of a program words of an object with check words
+//! are damaged, and transactions of the next run read right values, or are told of a lost word.
 
 use anyhow::{Context, Result, anyhow, bail};
 use fastrand::Rng;
@@ -26,7 +27,8 @@ enum Fate {
     Lost,
 }
 
-/// Runs so many rounds on a disk and in memory. Outcomes that are not as they should be are violations.
+/// Runs so many rounds on a disk and in memory. Outcomes that are not as they should be are
+/// violations.
 pub(super) fn run(rounds: u64, codewords: &[u128], seed: u64, counts: &mut Counts) -> Result<()> {
     let mut random = Rng::with_seed(seed);
     for folder in [TempDir::new_in("/var/tmp").or_else(|_| TempDir::new())?, TempDir::new_in("/dev/shm")?] {
@@ -105,7 +107,8 @@ fn half(codeword: u128, random: &mut Rng) -> u128 {
     half
 }
 
-/// The fate of a word with this damage. One of 8 bits and more is promised nothing; those that are made here are known to be noticed.
+/// The fate of a word with this damage. One of 8 bits and more is promised nothing; those that are
+/// made here are known to be noticed.
 fn fate(codewords: &[u128], bits: u128) -> Result<Fate> {
     let known = |codeword: &u128| codeword & bits == bits;
     match bits.count_ones() {
@@ -125,7 +128,8 @@ fn flip(file: &File, at: u64, pair: [u8; 16], bits: u128) -> Result<()> {
     Ok(file.write_all_at(&flipped, at)?)
 }
 
-/// Transactions read all words, and change some; returns how many are not as they should be. Lost ones are stored anew.
+/// Transactions read all words, and change some; returns how many are not as they should be. Lost
+/// ones are stored anew.
 fn read(
     pool: &Pool,
     values: &mut [u64],
@@ -160,7 +164,8 @@ fn read(
     Ok(wrong)
 }
 
-/// A scrub finds each damaged word, no other, and leaves none but the lost ones, which are stored anew.
+/// A scrub finds each damaged word, no other, and leaves none but the lost ones, which are stored
+/// anew.
 fn scrub(pool: &Pool, values: &[u64], fates: &BTreeMap<usize, Fate>, counts: &mut Counts) -> Result<u64> {
     let found = pool.scrub("words", b"", &mut |_, _| {})?;
     let lost: Vec<u64> =

@@ -82,7 +82,8 @@ const fn call(number: c_long, name: &'static str, about: About, effect: Effect) 
 /// Name of a `fallocate` that does not reserve.
 const PUNCH: &str = "fallocate-punch";
 
-/// All but `munmap` and `close`: of a whole mapping and of a descriptor that is open, they do not fail.
+/// All but `munmap` and `close`: of a whole mapping and of a descriptor that is open, they do not
+/// fail.
 const CALLS: [Call; 33] = [
     call(libc::SYS_read, "read", About::Descriptor, Effect::Bytes),
     call(libc::SYS_write, "write", About::Descriptor, Effect::Bytes),
@@ -131,7 +132,8 @@ impl Call {
         CALLS.iter().find(|call| call.name == name)
     }
 
-    /// Whether it writes bytes, or makes them durable. (Where `fallocate` fails, bytes may be written instead.)
+    /// Whether it writes bytes, or makes them durable. (Where `fallocate` fails, bytes may be
+    /// written instead.)
     pub(crate) fn is_change(&self) -> bool {
         match self.effect {
             Effect::Bytes | Effect::Pieces => self.name.contains("write"),

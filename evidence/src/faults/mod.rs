@@ -1,11 +1,14 @@
-//! Failing system calls: each call that concerns a pool fails once, at each of its occurrences, in each way
-//! that the kernel knows.
+//! Failing system calls: each call that concerns a pool fails once, at each of its occurrences, in
+//! each way that the kernel knows.
 //!
-//! A process works through a script, makes transactions, or upgrades a pool of format 1, traced; the tracer makes one call fail. Then the process must go on as
-//! if nothing had happened, or the operation must fail with a clear error and be repeatable (no space, which only a
-//! reservation may say) or be found, by opening the pool anew, to have happened or not; no panic, no signal, no
-//! hang, and never a second error. (Transactions go on in the pool that had the failure, until it says that it is poisoned.) After a failed write nothing is written before the file was read anew, and after
-//! a failed barrier no barrier is asked for before the pool was opened anew (docs/decisions/0021). Afterwards a fresh process finds everything that was psynced, and a clean
+//! A process works through a script, makes transactions, or upgrades a pool of format 1, traced;
+//! the tracer makes one call fail. Then the process must go on as if nothing had happened, or the
+//! operation must fail with a clear error and be repeatable (no space, which only a reservation may
+//! say) or be found, by opening the pool anew, to have happened or not; no panic, no signal, no
+//! hang, and never a second error. (Transactions go on in the pool that had the failure, until it
+//! says that it is poisoned.) After a failed write nothing is written before the file was read
+//! anew, and after a failed barrier no barrier is asked for before the pool was opened anew
+//! (docs/decisions/0021). Afterwards a fresh process finds everything that was psynced, and a clean
 //! pool. Killing the process right before the call is one more way to fail.
 
 mod calls;
@@ -302,8 +305,9 @@ fn verdict(trace: &Trace, work: Work, aim: Aim, said: &[Said]) -> Result<&'stati
     Ok(if failed { "outcome: a clear error, and all went on" } else { "outcome: no error, all done" })
 }
 
-/// An error that gives a full medium the wrong name. A write that found no space may have taken place in part,
-/// and so may everything before a barrier; a reservation that found none changed nothing, and may be repeated.
+/// An error that gives a full medium the wrong name. A write that found no space may have taken
+/// place in part, and so may everything before a barrier; a reservation that found none changed
+/// nothing, and may be repeated.
 fn misnamed(aim: Aim, said: &[Said]) -> Option<String> {
     let (Fault::Error(libc::ENOSPC) | Fault::Late(libc::ENOSPC)) = aim.fault else { return None };
     let call = Call::named(aim.call)?;

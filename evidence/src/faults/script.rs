@@ -1,5 +1,5 @@
-//! Script of the traced process: every operation there is on a pool, in an order that leads through most of
-//! their cases, and how it goes on after a failure.
+//! Script of the traced process: every operation there is on a pool, in an order that leads through
+//! most of their cases, and how it goes on after a failure.
 
 use super::verify::{expect_sound, failed};
 use crate::workloads::program::{Action, Source, Store, Workload, mixed};

@@ -40,8 +40,8 @@ pub(crate) struct Trace {
     pub(crate) calls: BTreeMap<&'static str, u64>,
     /// Whether the aim was reached.
     pub(crate) hit: bool,
-    /// The first barrier asked for after one failed, before the pool was opened anew, or the first write after one
-    /// failed, before the file was read anew.
+    /// The first barrier asked for after one failed, before the pool was opened anew, or the first
+    /// write after one failed, before the file was read anew.
     pub(crate) retried: Option<String>,
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<Signal>,
@@ -55,8 +55,8 @@ struct Under {
     call: &'static Call,
     result: Option<i32>,
     skipped: bool,
-    /// The third argument, and the length of the first piece and where it stands: a program may rely on a
-    /// call to leave them as they are.
+    /// The third argument, and the length of the first piece and where it stands: a program may
+    /// rely on a call to leave them as they are.
     third: u64,
     /// Whether it is about the pool, and not the memory of objects that outlives processes.
     pool: bool,
@@ -73,10 +73,11 @@ struct Tracer<'a> {
     under: HashMap<Pid, Option<Under>>,
     /// Mappings of the pool and of objects.
     ranges: Vec<Range<u64>>,
-    /// Pages of files that were reserved, by inode and number: some file systems show them as holes until they are written.
+    /// Pages of files that were reserved, by inode and number: some file systems show them as holes
+    /// until they are written.
     reserved: HashSet<(u64, u64)>,
-    /// Whether a write failed, or a failed write-back was reported, and the file was not read since: what it holds is
-    /// not known, so nothing that relies on it may be written.
+    /// Whether a write failed, or a failed write-back was reported, and the file was not read
+    /// since: what it holds is not known, so nothing that relies on it may be written.
     unread: bool,
     /// Whether a barrier failed and the pool was not opened anew since.
     unopened: bool,
@@ -258,7 +259,8 @@ impl Tracer<'_> {
         call.effect == Effect::Barrier && self.unopened || call.is_change() && self.unread
     }
 
-    /// Whether each page of a `fallocate` has its block: there is no file system that lacks space for it.
+    /// Whether each page of a `fallocate` has its block: there is no file system that lacks space
+    /// for it.
     fn has_blocks(&self, under: &Under, file: std::io::Result<fs::File>) -> bool {
         let (Some((inode, mut pages)), Ok(file)) = (under.pages.clone(), file) else { return false };
         let is_data = |page: u64| {
@@ -337,7 +339,8 @@ impl Tracer<'_> {
     }
 }
 
-/// Whether the call is about memory of objects that lies outside of the pool, and that of a process that died is found in.
+/// Whether the call is about memory of objects that lies outside of the pool, and that of a process
+/// that died is found in.
 fn is_about_memory(pid: Pid, call: &Call, args: &[u64; 6]) -> bool {
     let shared = |fd| Path::new(&descriptor(pid, fd)).starts_with("/dev/shm");
     match call.about {

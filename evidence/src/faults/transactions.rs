@@ -54,7 +54,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// Takes note of an error: one failure may be one error, and then one of a pool that is poisoned. Returns whether to open the pool anew.
+    /// Takes note of an error: one failure may be one error, and then one of a pool that is
+    /// poisoned. Returns whether to open the pool anew.
     fn note(&mut self, error: Error) -> Result<bool, Trouble> {
         failed(&error);
         let poisoned = error.kind() == ErrorKind::Poisoned;

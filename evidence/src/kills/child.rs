@@ -91,7 +91,8 @@ impl Child {
 
     fn work(&self) -> Result<(), Trouble> {
         let pool = self.open()?;
-        // Only threads that run are short of memory: one that starts would panic outside of this program.
+        // Only threads that run are short of memory: one that starts would panic outside of this
+        // program.
         let begun = Barrier::new(self.workload.len() + 1);
         thread::scope(|scope| {
             for spec in &self.workload {
@@ -199,7 +200,8 @@ impl Child {
         }
     }
 
-    /// Every object after one and the same possible step of its workload, and nothing else in the pool.
+    /// Every object after one and the same possible step of its workload, and nothing else in the
+    /// pool.
     fn judge(&self) -> Result<(), Trouble> {
         check_pool(&self.pool, false)?;
         let pool = self.open()?;
@@ -235,8 +237,8 @@ impl Child {
     }
 }
 
-/// The pool is clean: no byte lost or doubly owned, every structure whole. Before recovery there may
-/// be something to recover, never an error.
+/// The pool is clean: no byte lost or doubly owned, every structure whole. Before recovery there
+/// may be something to recover, never an error.
 pub(crate) fn check_pool(pool: &Path, recovered: bool) -> Result<(), Trouble> {
     let report = check(pool, &PoolOptions::new(), &mut |_, _| {})?;
     let allowed = if recovered { Severity::Note } else { Severity::Warning };

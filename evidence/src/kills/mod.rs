@@ -10,10 +10,10 @@
 //! sealed, with snapshots and copies. In some, several threads of a process move money between
 //! objects in transactions: [`transfers`].
 //!
-//! Checked: each workload is in all of its objects as after the last step that was reported done, or as after
-//! the one under way; a cut is consistent and not older than promised; nothing else is in the pool; check
-//! finds no error before recovery and nothing at all after it; every failure is a clear error and happens
-//! only where the scenario is adverse.
+//! Checked: each workload is in all of its objects as after the last step that was reported done,
+//! or as after the one under way; a cut is consistent and not older than promised; nothing else is
+//! in the pool; check finds no error before recovery and nothing at all after it; every failure is
+//! a clear error and happens only where the scenario is adverse.
 
 mod beside;
 mod child;

@@ -79,8 +79,8 @@ impl Scenario {
         add(&mut self.counts, what, count);
     }
 
-    /// Several victims at once, each killed at a moment of its own, some with a successor that recovers
-    /// beside the others.
+    /// Several victims at once, each killed at a moment of its own, some with a successor that
+    /// recovers beside the others.
     fn storm(&mut self) -> Result<()> {
         let mut specs = self.specs.clone();
         self.rng.shuffle(&mut specs);
@@ -139,7 +139,8 @@ impl Scenario {
         Ok(())
     }
 
-    /// The pool has the length of the last growth that was reported, or of the one that was under way.
+    /// The pool has the length of the last growth that was reported, or of the one that was under
+    /// way.
     fn lengthened(&mut self, seen: &Seen) -> Result<()> {
         let steps =
             seen.said.iter().filter(|said| matches!(said, Said::Count { what, .. } if what == GROWTHS));

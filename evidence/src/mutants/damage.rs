@@ -33,7 +33,8 @@ pub(super) fn run(_: &Pools) -> Verdict {
     Ok(())
 }
 
-/// No write that the protocol makes puts a batch where another one belongs; one that is misdirected does.
+/// No write that the protocol makes puts a batch where another one belongs; one that is misdirected
+/// does.
 fn misdirected() -> Verdict {
     let medium = formatted(1 << 20, CONFIG);
     let (store, mut writers) = two_writers(&medium)?;

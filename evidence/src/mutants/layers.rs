@@ -32,8 +32,8 @@ impl Layer {
     }
 }
 
-/// All of them, in the order of the table's columns: those that take little time first, as the short form ends once a
-/// mutant was noticed twice.
+/// All of them, in the order of the table's columns: those that take little time first, as the
+/// short form ends once a mutant was noticed twice.
 pub(super) const LAYERS: &[Layer] = &[
     Layer { name: "barriers", what: "each barrier and each durable write fails once", run: barriers },
     Layer { name: "format", what: "power cuts while a pool is formatted", run: format },
@@ -167,8 +167,8 @@ fn check(pools: &Pools) -> Verdict {
     })
 }
 
-/// Psyncs and checkpoints, one of whose barriers or durable writes fails. Those that succeeded are promised;
-/// the failed one may have happened or not.
+/// Psyncs and checkpoints, one of whose barriers or durable writes fails. Those that succeeded are
+/// promised; the failed one may have happened or not.
 fn barriers(_: &Pools) -> Verdict {
     for kind in [OpKind::Barrier, OpKind::WriteDurable] {
         for nth in 0..12 {

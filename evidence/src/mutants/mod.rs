@@ -28,8 +28,8 @@ pub(crate) struct Mutants {
     /// Says what each layer noticed
     #[arg(long)]
     why: bool,
-    /// Every layer against every mutant, however many have noticed it, kills and failing system calls as well: ten seconds
-    /// each
+    /// Every layer against every mutant, however many have noticed it, kills and failing system
+    /// calls as well: ten seconds each
     #[arg(long)]
     long: bool,
     /// Threads

@@ -1,4 +1,5 @@
-//! Layers that are campaigns of their own: a sample of each, in processes all of which live with the mutant.
+//! Layers that are campaigns of their own: a sample of each, in processes all of which live with
+//! the mutant.
 
 use super::common::{SEED, Verdict};
 use anyhow::{Context, Result};

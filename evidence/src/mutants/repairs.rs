@@ -49,7 +49,8 @@ fn used() -> Result<SimMedium, String> {
     Ok(medium)
 }
 
-/// A node, an entry, or a free slot of the table is damaged, and the power is cut while that is repaired.
+/// A node, an entry, or a free slot of the table is damaged, and the power is cut while that is
+/// repaired.
 fn damaged_nodes() -> Verdict {
     let pool = used()?.power_cut(Choice::All);
     let all = structures(&Image::new(pool.medium().to_bytes().into()));

@@ -59,7 +59,8 @@ impl Line {
         }
     }
 
-    /// Whether the detectors that are missing are those of another campaign, which has not left a record.
+    /// Whether the detectors that are missing are those of another campaign, which has not left a
+    /// record.
     fn is_left_to_others(&self) -> bool {
         let beneath = BENEATH.iter().any(|mutant| format!("{mutant:?}") == self.mutant);
         beneath && self.by() < LEAST && !self.verdicts.contains_key("rig")
@@ -74,7 +75,8 @@ fn columns() -> impl Iterator<Item = (&'static str, &'static str)> {
     [(TESTS, "scenarios made for the rule")].into_iter().chain(layers).chain(programs).chain(recorded)
 }
 
-/// With the rule broken, or as it is. A panic is a verdict too: nothing panics on the protocol as it is.
+/// With the rule broken, or as it is. A panic is a verdict too: nothing panics on the protocol as
+/// it is.
 fn verdict(mutant: Option<Mutant>, run: impl Fn() -> Verdict) -> Verdict {
     let run = || catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("panicked".into()));
     match mutant {
@@ -83,8 +85,8 @@ fn verdict(mutant: Option<Mutant>, run: impl Fn() -> Verdict) -> Verdict {
     }
 }
 
-/// Runs detectors against a mutant, in the short form until enough of them noticed it; or all of them against the protocol
-/// as it is.
+/// Runs detectors against a mutant, in the short form until enough of them noticed it; or all of
+/// them against the protocol as it is.
 fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) -> Result<Line> {
     let name = mutant.map_or_else(|| "the protocol as it is".to_owned(), |mutant| format!("{mutant:?}"));
     let rule = mutant.map_or("", Mutant::rule);
@@ -108,7 +110,8 @@ fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) ->
     Ok(line)
 }
 
-/// The lines of the chosen mutants. The protocol as it is comes first: it makes the pools that all start from.
+/// The lines of the chosen mutants. The protocol as it is comes first: it makes the pools that all
+/// start from.
 ///
 /// # Errors
 /// A detector finds fault with the protocol as it is: then it tells nothing of mutants.

@@ -64,7 +64,8 @@ impl Child {
         Ok(heap.into_object().detach()?)
     }
 
-    /// The heap as it was left, and the data that it should have: after the last step that was reported done, or the one after it.
+    /// The heap as it was left, and the data that it should have: after the last step that was
+    /// reported done, or the one after it.
     fn open(&self) -> Result<(Heap, Data)> {
         let mut heap = Heap::open(self.pool()?.attach(NAME)?)?;
         let step = compare::step(&mut heap)?;
@@ -84,7 +85,8 @@ impl Child {
         Ok(())
     }
 
-    /// Makes steps until a program of another version would, and waits for its end then, or ends by itself.
+    /// Makes steps until a program of another version would, and waits for its end then, or ends by
+    /// itself.
     fn work(&self) -> Result<()> {
         let (mut heap, mut data) = self.open()?;
         loop {

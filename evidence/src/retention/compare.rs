@@ -1,4 +1,5 @@
-//! A heap beside the model: each root is of the type that the model says, with its values; no other program takes it for its own.
+//! A heap beside the model: each root is of the type that the model says, with its values; no other
+//! program takes it for its own.
 
 use super::perform::{CACHE, CONFIG, ITEMS, RUNNERS, STEP};
 use super::program::{CROWD, Cache, Config, Data, Item, More, Moving, Sale, Server, Stage};
@@ -17,7 +18,8 @@ pub(super) fn step(heap: &mut Heap) -> Result<u64> {
     Ok(*heap.root_mut::<u64>(STEP)?)
 }
 
-/// Fails unless the heap is whole, nothing is leaked, and all roots verify by the types that the model says.
+/// Fails unless the heap is whole, nothing is leaked, and all roots verify by the types that the
+/// model says.
 pub(super) fn sound(heap: &mut Heap, data: &Data) -> Result<()> {
     let damage = heap.check();
     ensure!(damage.is_empty(), "the heap is damaged: {damage:?}");

@@ -24,9 +24,9 @@ mod broken {
     /// Kills within which a broken rule must be noticed, on each medium with each tracking rung.
     const KILLS: u64 = 60;
 
-    /// Rules that this campaign seldom or never comes to: no program of it has another extension of the same number, an initial
-    /// value that panics, or a heap without room for a new root; and few cuts fall between an allocation and its link. Tests of the
-    /// mapped half notice them.
+    /// Rules that this campaign seldom or never comes to: no program of it has another extension of
+    /// the same number, an initial value that panics, or a heap without room for a new root; and
+    /// few cuts fall between an allocation and its link. Tests of the mapped half notice them.
     const ELSEWHERE: [Mutant; 4] = [
         Mutant::ExtensionTypeIgnored,
         Mutant::ExtensionLinkedFirst,

@@ -1,12 +1,16 @@
-//! Data that survive a change of their types, under kills: programs of three versions of the same types take turns on a heap.
+//! Data that survive a change of their types, under kills: programs of three versions of the same
+//! types take turns on a heap.
 //!
-//! They convert a root by a chain of converters, migrate containers in steps, extend values in place, reset a root that is of another
-//! version; converters fail, threads race to extend beside cuts, and data of a later version are refused. Each is killed at a
-//! random instant, and so are those that recover after it. A judge then holds the heap against a model: after the last step that
-//! was reported done, or the one under way, in all values; nothing is damaged, nothing leaked, no later field lost.
+//! They convert a root by a chain of converters, migrate containers in steps, extend values in
+//! place, reset a root that is of another version; converters fail, threads race to extend beside
+//! cuts, and data of a later version are refused. Each is killed at a random instant, and so are
+//! those that recover after it. A judge then holds the heap against a model: after the last step
+//! that was reported done, or the one under way, in all values; nothing is damaged, nothing leaked,
+//! no later field lost.
 //!
-//! The objects of the campaign of kills are compared by their bytes, which an allocator does not leave to a model: so this is a
-//! campaign of its own, with the same messages and watched in the same way.
+//! The objects of the campaign of kills are compared by their bytes, which an allocator does not
+//! leave to a model: so this is a campaign of its own, with the same messages and watched in the
+//! same way.
 
 mod child;
 mod compare;

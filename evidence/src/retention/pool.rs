@@ -31,8 +31,9 @@ impl fmt::Display for Cell {
 }
 
 impl Cell {
-    /// Programs that follow each other until so many were killed, with a rule of retention broken, if one is given. Returns what was
-    /// counted; a violation is an error, and its pool is left behind.
+    /// Programs that follow each other until so many were killed, with a rule of retention broken,
+    /// if one is given. Returns what was counted; a violation is an error, and its pool is left
+    /// behind.
     pub(super) fn run(self, seed: u64, kills: u64, broken: Option<&str>) -> Result<Counts> {
         let below = if self.medium == MediumKind::Memory { "/dev/shm" } else { "/var/tmp" };
         let folder = tempfile::Builder::new().prefix("indelible-retention-").tempdir_in(below)?;

@@ -1,7 +1,8 @@
-//! Program of the data: a function of the seed and the step, so that they can be worked out without having been seen.
+//! Program of the data: a function of the seed and the step, so that they can be worked out without
+//! having been seen.
 //!
-//! Steps are made by programs of three versions in turn. A step is a call on the heap and the psync behind it; killed in a step,
-//! the data are as before it or as after it.
+//! Steps are made by programs of three versions in turn. A step is a call on the heap and the psync
+//! behind it; killed in a step, the data are as before it or as after it.
 
 use super::types::SECONDS;
 use crate::workloads::program::mixed;
@@ -158,8 +159,8 @@ pub(super) enum Action {
     },
     /// Threads extend all items at once, beside cuts.
     Race,
-    /// Many are made, and threads extend them at once, beside cuts: as the step says already in the first of them, since nothing but
-    /// the values that are computed of these is added.
+    /// Many are made, and threads extend them at once, beside cuts: as the step says already in the
+    /// first of them, since nothing but the values that are computed of these is added.
     Crowd,
     /// A container is on its way to the new version, or there: the old program is refused.
     MovingRefused(Which),

@@ -72,7 +72,8 @@ pub(super) mod v2 {
     pub(crate) type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// Servers have numbers and wider weights, items a count that is wider, and computed from the old one.
+/// Servers have numbers and wider weights, items a count that is wider, and computed from the old
+/// one.
 pub(super) mod v3 {
     use super::*;
 
@@ -115,8 +116,8 @@ pub(super) mod v3 {
     pub(crate) type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// One of many that threads extend at once. Its extension takes a while to be filled: there is much time between its allocation and
-/// its link.
+/// One of many that threads extend at once. Its extension takes a while to be filled: there is much
+/// time between its allocation and its link.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]

@@ -42,7 +42,8 @@ impl Pages {
         Pages { count, size: SIZE }
     }
 
-    /// First byte of a page: they are spread over the whole object, and lie behind the one that counts.
+    /// First byte of a page: they are spread over the whole object, and lie behind the one that
+    /// counts.
     fn at(self, page: u64) -> u64 {
         let apart = self.size / PAGE / (self.count + 1);
         (page + 1) * apart * PAGE
@@ -56,7 +57,8 @@ impl Pages {
         }
     }
 
-    /// The word of a page after so many changes: the last of them that was to this page, 0 if none was.
+    /// The word of a page after so many changes: the last of them that was to this page, 0 if none
+    /// was.
     fn word(self, side: Side, page: u64, changes: u64) -> u64 {
         let of = match side {
             Side::Object => page,

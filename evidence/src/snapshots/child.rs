@@ -20,7 +20,8 @@ pub(super) const OBJECT: &str = "object";
 const SNAPSHOTS: usize = 4;
 const COPIES: usize = 2;
 
-/// Kinds of the keeper's events: outcome, kind, number, changes acknowledged before, changes that may have been made afterwards.
+/// Kinds of the keeper's events: outcome, kind, number, changes acknowledged before, changes that
+/// may have been made afterwards.
 const SNAPSHOT: u64 = 1;
 const COPY: u64 = 2;
 const END: u64 = 3;
@@ -142,7 +143,8 @@ impl Work<'_> {
         Ok(object.detach()?)
     }
 
-    /// Fails unless the bytes are those after the changes that were acknowledged, or one more, and acknowledges those. Returns how many.
+    /// Fails unless the bytes are those after the changes that were acknowledged, or one more, and
+    /// acknowledges those. Returns how many.
     fn settle(
         &self,
         name: &str,
@@ -297,7 +299,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Looks again and again; each look shows the changes that were acknowledged before it at least, and all bytes of one psync.
+    /// Looks again and again; each look shows the changes that were acknowledged before it at
+    /// least, and all bytes of one psync.
     fn follow(&self) -> Result<(), Trouble> {
         let begin = Instant::now();
         let (pace, time) =

@@ -27,7 +27,8 @@ fn has(bytes: &[u8], round: u64) -> Result<()> {
     Ok(())
 }
 
-/// Makes so many, compares some, destroys half of them, merges, compares, and leaves the pool as it was.
+/// Makes so many, compares some, destroys half of them, merges, compares, and leaves the pool as it
+/// was.
 pub(super) fn many(
     pool: &Pool,
     count: u64,

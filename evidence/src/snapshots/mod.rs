@@ -1,4 +1,5 @@
-//! A large object beside its writer: snapshots, writable copies and readers of a sparse object of 64 GiB, in memory and in a file.
+//! A large object beside its writer: snapshots, writable copies and readers of a sparse object of
+//! 64 GiB, in memory and in a file.
 //!
 //! First under kills: a process changes the object as fast as it can; another makes snapshots and
 //! copies of it and changes the copies; a third follows. Each is killed at a random moment, as is
@@ -9,7 +10,8 @@
 //! beside one, whose log is then made durable in place first, and how many psyncs the writer makes
 //! with and without a reader that looks at every tenth, by turns.
 //!
-//! Tracking is explicit: a scan of page tables that are spread over 64 GiB would take longer than all the rest of a psync.
+//! Tracking is explicit: a scan of page tables that are spread over 64 GiB would take longer than
+//! all the rest of a psync.
 
 mod changes;
 mod child;
@@ -39,7 +41,8 @@ use times::{Times, timed};
 
 #[derive(Args)]
 pub(crate) struct Snapshots {
-    /// A campaign: 20 rounds of kills on each medium, 10,000 changes on both sides and 10,000 snapshots, a reader for a minute
+    /// A campaign: 20 rounds of kills on each medium, 10,000 changes on both sides and 10,000
+    /// snapshots, a reader for a minute
     #[arg(long)]
     long: bool,
     /// Only on this medium, memory or file
@@ -249,7 +252,8 @@ impl Scene<'_> {
         self.judge(&["--end".to_owned()])
     }
 
-    /// Has `work` done beside a writer that acknowledges nothing; afterwards the object is compared.
+    /// Has `work` done beside a writer that acknowledges nothing; afterwards the object is
+    /// compared.
     fn beside_a_writer<T>(&mut self, work: impl FnOnce(&mut Self, &Pool) -> Result<T>) -> Result<T> {
         let pool = PoolOptions::new().medium(self.medium).open(self.pool())?;
         let child = start(self.command(Role::Writer, &["--pace".into(), "0".into()]))?;
@@ -361,7 +365,8 @@ impl Scene<'_> {
     }
 }
 
-/// Times of snapshots, each of which is destroyed before the next, with pauses of up to 10 ms between them.
+/// Times of snapshots, each of which is destroyed before the next, with pauses of up to 10 ms
+/// between them.
 fn snapshots(pool: &Pool, count: u64, rng: &mut fastrand::Rng) -> Result<Times> {
     let mut times = Times::default();
     for _ in 0..count {

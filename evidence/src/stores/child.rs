@@ -100,7 +100,8 @@ impl Child {
         bail!("{}", self.explain(&object.as_slice()[..LEN]))
     }
 
-    /// How the object differs from the state after the last round that was reported done, and from the one after it.
+    /// How the object differs from the state after the last round that was reported done, and from
+    /// the one after it.
     fn explain(&self, found: &[u8]) -> String {
         let differs = |rounds: u64| -> Vec<usize> {
             let model = self.model(rounds);
@@ -199,7 +200,8 @@ impl Victim<'_> {
         self.object.as_mut_ptr().wrapping_add(place)
     }
 
-    /// Puts bytes by the means; where the kernel refuses to write to protected pages, after a store to each.
+    /// Puts bytes by the means; where the kernel refuses to write to protected pages, after a store
+    /// to each.
     fn put(&mut self, place: usize, bytes: &[u8]) -> Result<bool> {
         let at = self.at(place);
         // SAFETY: within the object.
@@ -230,7 +232,8 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// Whether a psync finds the means without a mark, on a page that was left alone: as it is documented.
+    /// Whether a psync finds the means without a mark, on a page that was left alone: as it is
+    /// documented.
     fn probe(&mut self) -> Result<()> {
         for _ in 0..40 {
             self.object.psync()?;

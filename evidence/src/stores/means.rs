@@ -1,6 +1,7 @@
 //! The ways in which bytes get into a program's memory.
 //!
-//! Each puts bytes at an address in an attached object, as a program might that knows nothing of psync.
+//! Each puts bytes at an address in an attached object, as a program might that knows nothing of
+//! psync.
 
 #![allow(unsafe_code)]
 

@@ -1,8 +1,10 @@
-//! Stores of every kind: each way in which bytes get into memory, on each tracking rung and medium, under kills.
+//! Stores of every kind: each way in which bytes get into memory, on each tracking rung and medium,
+//! under kills.
 //!
-//! A cell is one of each. A victim first probes whether psync finds such a store by itself, as SAFETY.md says; then it
-//! stores, marks where it must, and psyncs round after round until SIGKILL. A judge attaches, recovers and holds the object
-//! against a model: every byte as after the last round that was reported done, or as after the one under way.
+//! A cell is one of each. A victim first probes whether psync finds such a store by itself, as
+//! SAFETY.md says; then it stores, marks where it must, and psyncs round after round until SIGKILL.
+//! A judge attaches, recovers and holds the object against a model: every byte as after the last
+//! round that was reported done, or as after the one under way.
 
 mod child;
 mod means;

@@ -1,7 +1,7 @@
 //! An io_uring with one registered buffer: a device, as far as page tables are concerned.
 //!
-//! The kernel pins the buffer's pages when it is registered. Reads into it go to those pages, not through the
-//! process's page tables, so that no protection is looked at and no fault happens.
+//! The kernel pins the buffer's pages when it is registered. Reads into it go to those pages, not
+//! through the process's page tables, so that no protection is looked at and no fault happens.
 
 #![allow(unsafe_code)]
 
@@ -54,7 +54,8 @@ struct Submission {
 
 const _: () = assert!(size_of::<Params>() == 120 && size_of::<Submission>() == 64);
 
-/// The kernel's numbers: `IORING_REGISTER_BUFFERS`, `IORING_OP_READ_FIXED`, `IORING_ENTER_GETEVENTS`.
+/// The kernel's numbers: `IORING_REGISTER_BUFFERS`, `IORING_OP_READ_FIXED`,
+/// `IORING_ENTER_GETEVENTS`.
 const REGISTER_BUFFERS: libc::c_uint = 0;
 const READ_FIXED: u8 = 4;
 const WAIT: libc::c_uint = 1;
@@ -114,7 +115,8 @@ impl Ring {
         unsafe { &*self.queues[queue].add(at as usize).cast() }
     }
 
-    /// Reads `len` bytes of a file from `offset` on to `target`, which lies in the buffer, and waits for the end.
+    /// Reads `len` bytes of a file from `offset` on to `target`, which lies in the buffer, and
+    /// waits for the end.
     ///
     /// # Errors
     /// The kernel's.

@@ -1,9 +1,9 @@
-//! Program of a workload: a function of seed, workload and step, so that its objects after any step can be worked
-//! out without having seen them.
+//! Program of a workload: a function of seed, workload and step, so that its objects after any step
+//! can be worked out without having seen them.
 //!
-//! A workload is one thread of a victim, with objects of its own. A step is one operation on the pool and the
-//! stores before it; killed in a step, the workload is as before it or as after it, in all of its objects. Its
-//! successor begins with the step that follows.
+//! A workload is one thread of a victim, with objects of its own. A step is one operation on the
+//! pool and the stores before it; killed in a step, the workload is as before it or as after it, in
+//! all of its objects. Its successor begins with the step that follows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,8 @@ const LOAD: u64 = 300 * 4096;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
     pub(crate) seed: u64,
-    /// Whether objects may be sparse: not on a full memory file system, where touching such a one is
-    /// answered by SIGBUS (SAFETY.md).
+    /// Whether objects may be sparse: not on a full memory file system, where touching such a one
+    /// is answered by SIGBUS (SAFETY.md).
     pub(crate) sparse: bool,
     /// Whether objects are kept as snapshots, copied, and go back.
     pub(crate) keeps: bool,
@@ -187,7 +187,8 @@ impl Workload {
         self.kept.get(name).map_or(name, |kept| &kept.first)
     }
 
-    /// Whether others have the object's addresses, which go to another object with it: a process could not attach that beside a copy.
+    /// Whether others have the object's addresses, which go to another object with it: a process
+    /// could not attach that beside a copy.
     fn lends(&self, name: &str) -> bool {
         self.kept.values().any(|kept| kept.first == name)
     }

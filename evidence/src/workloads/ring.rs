@@ -1,7 +1,7 @@
 //! An object that a thread stores to while it is psynced.
 //!
-//! The thread stores 1, 2, 3, … to words that lie apart, around and around. A consistent cut holds all
-//! numbers up to some number, and none after it.
+//! The thread stores 1, 2, 3, … to words that lie apart, around and around. A consistent cut holds
+//! all numbers up to some number, and none after it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

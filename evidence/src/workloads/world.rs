@@ -66,8 +66,8 @@ pub(crate) fn attach_read(pool: &Pool, name: &str) -> indelible::Result<ReadObje
     }
 }
 
-/// Finds out after which of the possible steps the workload's objects are, which must be all of them after
-/// the same.
+/// Finds out after which of the possible steps the workload's objects are, which must be all of
+/// them after the same.
 pub(crate) fn settle(pool: &Pool, source: Source, spec: &Spec) -> Result<Workload, Trouble> {
     let mut workload = Workload::at(source, spec.workload, spec.done);
     let before = match differs(pool, &workload)? {
@@ -97,7 +97,8 @@ pub(crate) fn differs(pool: &Pool, workload: &Workload) -> Result<Option<String>
     for stat in pool.list() {
         let stat = stat?;
         if stat.name.starts_with(&prefix) {
-            // The entry of a sealed object whose growth was interrupted has the new size until a writer comes; the object itself has one of the two.
+            // The entry of a sealed object whose growth was interrupted has the new size until a
+            // writer comes; the object itself has one of the two.
             let size = match stat.sealed {
                 true => patient(|| attach_read(pool, &stat.name))?.len() as u64,
                 false => stat.size,
@@ -148,8 +149,8 @@ pub(crate) struct Worker {
     ring: Option<Object>,
     /// Next number for the ring.
     pub(crate) next: u64,
-    /// Whether to start no threads: in a process that is short of memory, one that begins would panic in
-    /// the standard library.
+    /// Whether to start no threads: in a process that is short of memory, one that begins would
+    /// panic in the standard library.
     pub(crate) alone: bool,
 }
 

@@ -2,8 +2,9 @@
 //   json POOL put NAME VALUE   parses VALUE as JSON and puts it under NAME
 //   json POOL show             prints the document
 //
-// The library makes its allocators itself, so that they have to be default constructible: pmo::current says where they allocate.
-// It changes nothing else, and keeps no address of the program.
+// The library makes its allocators itself, so that they have to be default constructible:
+// pmo::current says where they allocate. It changes nothing else, and keeps no address of the
+// program.
 #include <pmo.hpp>
 
 #include <nlohmann/json.hpp>

@@ -1,10 +1,11 @@
-// Maps of tsl in an object: hopscotch_map, and ordered_map, which keeps the order in which its elements came.
-//   tsl POOL count NUMBER   counts the numbers from 0 on up to NUMBER, in both maps
-//   tsl POOL show           prints how many there are
+// Maps of tsl in an object: hopscotch_map, and ordered_map, which keeps the order in which its
+// elements came. tsl POOL count NUMBER   counts the numbers from 0 on up to NUMBER, in both maps
+// tsl POOL show           prints how many there are
 //
-// ordered_map makes allocators itself when it gets more buckets, so that they have to be default constructible: pmo::current says where they
-// allocate. A map without a bucket points to a constant of the program, which is elsewhere in the next run: each gets a bucket before the first
-// psync, and keeps it, as clear() gives none up.
+// ordered_map makes allocators itself when it gets more buckets, so that they have to be default
+// constructible: pmo::current says where they allocate. A map without a bucket points to a constant
+// of the program, which is elsewhere in the next run: each gets a bucket before the first psync,
+// and keeps it, as clear() gives none up.
 #include <pmo.hpp>
 
 #include <tsl/hopscotch_map.h>
@@ -12,7 +13,8 @@
 
 #include <iostream>
 
-// A hash that is the same in every run: std::hash of a number is the number in libstdc++, but nothing says so.
+// A hash that is the same in every run: std::hash of a number is the number in libstdc++, but
+// nothing says so.
 struct mixed {
     std::size_t operator()(long number) const
     {

@@ -1,7 +1,7 @@
 //! `word-index build`.
 //!
-//! Several threads read files and count their words; one enters them in the index and psyncs. A psync
-//! falls between two files, so that what is durable is always a set of whole files.
+//! Several threads read files and count their words; one enters them in the index and psyncs. A
+//! psync falls between two files, so that what is durable is always a set of whole files.
 
 use crate::corpus::{Corpus, default_folders};
 use crate::index::{Fuse, Index, Reader, kill_self};

@@ -15,8 +15,8 @@ use std::process::ExitCode;
 
 /// Index the words of text files in a persistent memory object, and ask it.
 ///
-/// Exit codes: 0 done; 1 not done, the message says why; 2 wrong usage; 3 the index is damaged or does
-/// not say what the files say.
+/// Exit codes: 0 done; 1 not done, the message says why; 2 wrong usage; 3 the index is damaged or
+/// does not say what the files say.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Cli {

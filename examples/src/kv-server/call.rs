@@ -35,8 +35,8 @@ impl<'h> Call<'_, 'h> {
         self.keys.get(self.words[1], self.now).map(|item| &item.value)
     }
 
-    /// Changes the value of the key that is the first argument, if it is there. `change` also says whether the value is empty now; then
-    /// the key is removed.
+    /// Changes the value of the key that is the first argument, if it is there. `change` also says
+    /// whether the value is empty now; then the key is removed.
     ///
     /// # Errors
     /// Those of `change`.
@@ -109,7 +109,8 @@ impl fmt::Display for Refusal {
 
 pub(crate) type Done = Result<(), Refusal>;
 
-/// A command: its name, how many words a request of it has, whether it changes anything, and its code.
+/// A command: its name, how many words a request of it has, whether it changes anything, and its
+/// code.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
     pub(crate) words: RangeInclusive<usize>,

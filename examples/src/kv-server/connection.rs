@@ -1,4 +1,5 @@
-//! One client: bytes that came, requests carried out, replies that leave once everything that they show is durable.
+//! One client: bytes that came, requests carried out, replies that leave once everything that they
+//! show is durable.
 
 use crate::protocol::{Protocol, Step};
 use crate::reply::Reply;
@@ -9,8 +10,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes read at a time.
 const PIECE: usize = 64 << 10;
-/// Bytes of replies after which no further request is carried out before they have left: a client that sends and does not read costs no
-/// more memory than this and one reply.
+/// Bytes of replies after which no further request is carried out before they have left: a client
+/// that sends and does not read costs no more memory than this and one reply.
 const FULL: usize = 1 << 20;
 /// Bytes of one request.
 const REQUEST: usize = 1 << 30;
@@ -30,7 +31,8 @@ pub(crate) struct Connection {
     ends: bool,
     /// The client takes no more bytes at present.
     is_blocked: bool,
-    /// The input may have whole requests that were not carried out, because there were enough replies.
+    /// The input may have whole requests that were not carried out, because there were enough
+    /// replies.
     has_more: bool,
 }
 
@@ -101,7 +103,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers the requests that were just carried out with the error that kept their changes from being durable.
+    /// Answers the requests that were just carried out with the error that kept their changes from
+    /// being durable.
     pub(crate) fn refuse(&mut self, error: &str) {
         if self.answered > 0 {
             self.reply.clear();

@@ -132,7 +132,8 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         over == Some(false)
     }
 
-    /// Changes the value of a key that is not over. Unlike a mutable reference, a closure makes no later cut look at the value again.
+    /// Changes the value of a key that is not over. Unlike a mutable reference, a closure makes no
+    /// later cut look at the value again.
     pub(crate) fn update<R>(&mut self, key: &[u8], now: u64, change: impl FnOnce(&mut V) -> R) -> Option<R> {
         if self.is_there(key, now) { self.items.update(key, |item| change(&mut item.value)) } else { None }
     }
@@ -231,7 +232,8 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
     }
 }
 
-/// Gives a text new bytes, in place if it has room for them: no reference to its bytes is given out.
+/// Gives a text new bytes, in place if it has room for them: no reference to its bytes is given
+/// out.
 ///
 /// # Errors
 /// The heap is full: the text is as it was.

@@ -1,5 +1,6 @@
-//! A server that speaks the protocols of Redis and memcached, and answers once all that an answer shows is durable. Its whole state
-//! lives in one object: texts, hashes, lists and sorted sets are collections in a heap, and clients share durable writes by tickets.
+//! A server that speaks the protocols of Redis and memcached, and answers once all that an answer
+//! shows is durable. Its whole state lives in one object: texts, hashes, lists and sorted sets are
+//! collections in a heap, and clients share durable writes by tickets.
 //!
 //! ```sh
 //! cargo run --release -p indelible-examples --bin kv-server -- kv.pmo --memcached 127.0.0.1:11212
@@ -41,7 +42,8 @@ use std::path::PathBuf;
 /// Files that the server itself needs.
 const OWN_FILES: u64 = 64;
 
-/// Serves texts, hashes, lists and sorted sets that survive a crash, in the protocols of Redis and memcached.
+/// Serves texts, hashes, lists and sorted sets that survive a crash, in the protocols of Redis and
+/// memcached.
 #[derive(Parser)]
 struct Arguments {
     /// The pool; made if there is none.
@@ -68,8 +70,9 @@ fn tracking(word: &str) -> Result<Tracking, String> {
     found.map(|(_, tracking)| tracking).ok_or_else(|| format!("there is no tracking {word:?}"))
 }
 
-/// Clients and kernel need the other half of the cores. A thread that waits for one of them answers fewer requests with each
-/// durable write: on two cores, one thread makes 1.2 to 1.5 times as many changes of 50 clients durable as four do.
+/// Clients and kernel need the other half of the cores. A thread that waits for one of them answers
+/// fewer requests with each durable write: on two cores, one thread makes 1.2 to 1.5 times as many
+/// changes of 50 clients durable as four do.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
 }
@@ -103,7 +106,8 @@ fn listen(address: &str, speaks: Speaks) -> Result<Listener> {
     Ok(Listener { socket, speaks })
 }
 
-/// Clients that the system's limit of open files leaves room for; the limit is raised as far as the server may raise it.
+/// Clients that the system's limit of open files leaves room for; the limit is raised as far as the
+/// server may raise it.
 fn clients() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

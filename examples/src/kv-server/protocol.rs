@@ -19,7 +19,8 @@ pub(crate) enum Step {
 
 /// One connection's side of a protocol.
 pub(crate) trait Protocol {
-    /// Carries out the first request of an input, and appends its reply. After `Incomplete`, the next input begins with the same bytes.
+    /// Carries out the first request of an input, and appends its reply. After `Incomplete`, the
+    /// next input begins with the same bytes.
     fn step(&mut self, service: &Service<'_>, input: &[u8], reply: &mut Reply) -> Step;
 
     /// Appends the reply to a request whose changes could not be made durable.

@@ -87,7 +87,8 @@ impl Redis {
         self.queue = Some(queue);
     }
 
-    /// Carries out a transaction with the database locked throughout, so that one durable write has all of its changes.
+    /// Carries out a transaction with the database locked throughout, so that one durable write has
+    /// all of its changes.
     fn execute(&mut self, service: &Service<'_>, queue: &Queue, reply: &mut Reply) {
         reply.array(queue.requests.len());
         let changes = queue.requests.iter().any(|(command, _)| command.changes);

@@ -11,7 +11,8 @@ const LINE: usize = 64 << 10;
 /// The words of a request, and its length.
 type Request<'i> = (Vec<&'i [u8]>, usize);
 
-/// Reads one request at a time, and remembers how far it is: a request that arrives in many pieces is read once.
+/// Reads one request at a time, and remembers how far it is: a request that arrives in many pieces
+/// is read once.
 #[derive(Default)]
 pub(crate) struct Parser {
     /// Words still to come, once the first line was read.
@@ -22,8 +23,9 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// The words of the request at the beginning of `input`, and its length; nothing while it is not whole. Then the next `input` begins
-    /// with the same bytes. The words are none if the line is empty or the array has no elements.
+    /// The words of the request at the beginning of `input`, and its length; nothing while it is
+    /// not whole. Then the next `input` begins with the same bytes. The words are none if the line
+    /// is empty or the array has no elements.
     ///
     /// # Errors
     /// The input is no request, and the connection cannot go on.

@@ -1,5 +1,5 @@
-//! Threads, each with one event loop and some of the clients: a turn carries out what has arrived from them, waits for one ticket, and
-//! answers. The threads share durable writes.
+//! Threads, each with one event loop and some of the clients: a turn carries out what has arrived
+//! from them, waits for one ticket, and answers. The threads share durable writes.
 
 use crate::connection::Connection;
 use crate::memcached::Memcached;
@@ -61,7 +61,8 @@ struct EventLoop<'s, 'h> {
     /// Clients by the numbers that epoll reports. The listeners have the numbers below.
     clients: HashMap<u64, Connection>,
     next: u64,
-    /// Clients with requests in memory that were not carried out yet: their sockets need not report anything.
+    /// Clients with requests in memory that were not carried out yet: their sockets need not report
+    /// anything.
     waiting: Vec<u64>,
     /// When the listeners are looked at again, if the system could not accept a client.
     resumes: Option<Instant>,

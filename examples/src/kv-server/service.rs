@@ -1,4 +1,5 @@
-//! The state that all threads of the server share: the heap, the database, and how much of it is durable.
+//! The state that all threads of the server share: the heap, the database, and how much of it is
+//! durable.
 
 use crate::data::{Database, ROOT};
 use indelible::collections::{HeapRef, PMutex};
@@ -71,8 +72,8 @@ impl<'h> Service<'h> {
         work(&mut Access { database: &mut database, heap: self.place, now: now() })
     }
 
-    /// Makes everything durable that the caller, or another thread, has seen in the database. Replies leave after this, replies to
-    /// requests that only looked as well.
+    /// Makes everything durable that the caller, or another thread, has seen in the database.
+    /// Replies leave after this, replies to requests that only looked as well.
     ///
     /// # Errors
     /// The durable write failed, so that the replies must not leave.
@@ -85,8 +86,8 @@ impl<'h> Service<'h> {
         Ok(())
     }
 
-    /// Removes some of the keys that are over; the milliseconds until there is more to remove. A removal needs no durable write of its
-    /// own: after a crash, the key is over as well.
+    /// Removes some of the keys that are over; the milliseconds until there is more to remove. A
+    /// removal needs no durable write of its own: after a crash, the key is over as well.
     pub(crate) fn purge(&self) -> Option<u64> {
         let mut database = self.database.lock();
         let (mut next, now) = (database.next_end(), now());
@@ -98,7 +99,8 @@ impl<'h> Service<'h> {
         next.map(|next| next.saturating_sub(now))
     }
 
-    /// Bytes of the heap, free ones included: to count the others would take a walk over all blocks.
+    /// Bytes of the heap, free ones included: to count the others would take a walk over all
+    /// blocks.
     pub(crate) fn size(&self) -> usize {
         self.heap.size()
     }

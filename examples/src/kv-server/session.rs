@@ -136,7 +136,8 @@ fn rename(call: &mut Call<'_, '_>, name: &[u8]) -> Done {
     Ok(())
 }
 
-/// `CLIENT ID | GETNAME | INFO | SETNAME name | SETINFO attribute value | NO-EVICT on | NO-TOUCH on`
+/// `CLIENT ID | GETNAME | INFO | SETNAME name | SETINFO attribute value | NO-EVICT on | NO-TOUCH
+/// on`
 fn client(call: &mut Call<'_, '_>) -> Done {
     match call.words {
         [_, word] if is(word, "ID") => call.reply.integer(call.client.id.cast_signed()),

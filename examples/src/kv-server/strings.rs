@@ -92,7 +92,8 @@ fn many(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Gives the key that is the argument at `at` the value behind it, and an end, if there is to be another.
+/// Gives the key that is the argument at `at` the value behind it, and an end, if there is to be
+/// another.
 fn store(call: &mut Call<'_, '_>, at: usize, expires: Option<u64>) -> Done {
     let (key, value) = (call.words[at], call.words[at + 1]);
     let heap = call.heap;
@@ -145,7 +146,8 @@ fn ending(call: &Call<'_, '_>, option: &[u8], number: &[u8], name: &'static str)
     moment(from, number, unit, name)
 }
 
-/// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds | KEEPTTL]`
+/// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds
+/// | KEEPTTL]`
 fn set(call: &mut Call<'_, '_>) -> Done {
     let key = call.words[1];
     let (mut ends, mut keeps, mut only_if, mut shows) = (None, false, None, false);
@@ -222,7 +224,8 @@ fn get_ending(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Changes the text of a key, or inserts one that `change` fills, which learns whether there was one; an empty text is not inserted.
+/// Changes the text of a key, or inserts one that `change` fills, which learns whether there was
+/// one; an empty text is not inserted.
 fn edit<R>(
     call: &mut Call<'_, '_>,
     change: impl FnOnce(&mut Bytes<'_>, bool) -> Result<R, Refusal>,

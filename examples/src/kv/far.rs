@@ -1,4 +1,5 @@
-//! The store in objects: what leads from the index to the data is a far pointer, so that data may lie in any object of any pool, each with rights of its own.
+//! The store in objects: what leads from the index to the data is a far pointer, so that data may
+//! lie in any object of any pool, each with rights of its own.
 
 use super::orders::{Merged, Order, Record, Secondary};
 use super::table::{self, EMPTY, Found, REMOVED};
@@ -32,7 +33,9 @@ struct Slot {
 
 const NO_SLOT: Slot = Slot { hash: EMPTY, record: Record { at: Far::null(), key_len: 0, value_len: 0 } };
 
-/// A store whose index is an object, and whose keys and values are in objects of data, each in the one that its [`insert`](FarStore::insert) names. Secondary indexes of data lie in the pool of the data.
+/// A store whose index is an object, and whose keys and values are in objects of data, each in the
+/// one that its [`insert`](FarStore::insert) names. Secondary indexes of data lie in the pool of
+/// the data.
 pub struct FarStore {
     space: Space,
     pool: Pool,
@@ -201,7 +204,8 @@ impl FarStore {
         Ok(value)
     }
 
-    /// Keys and values in an order, from the first whose key, or whose value, is not less than `from`.
+    /// Keys and values in an order, from the first whose key, or whose value, is not less than
+    /// `from`.
     ///
     /// # Errors
     /// The store has no such index. As for [`get`](FarStore::get).
@@ -216,11 +220,13 @@ impl FarStore {
         Ok(Merged::new(order, scans))
     }
 
-    /// Has a key have a value, both of which are copied to the object `data`; returns whether it is new.
+    /// Has a key have a value, both of which are copied to the object `data`; returns whether it is
+    /// new.
     ///
     /// # Errors
-    /// The object is not there for data. As for [`remove`](FarStore::remove) of the former value. There is no room: a part of the change may be in memory then, and nothing
-    /// of it is durable before a psync.
+    /// The object is not there for data. As for [`remove`](FarStore::remove) of the former value.
+    /// There is no room: a part of the change may be in memory then, and nothing of it is durable
+    /// before a psync.
     pub fn insert(&mut self, data: &[u8; 16], key: &[u8], value: &[u8]) -> Result<bool> {
         self.pool_of(data).context("the object is not there for data of the store")?;
         let bytes = self.space.create_parts(data, &[key, value])?;
@@ -275,7 +281,8 @@ impl FarStore {
     /// Takes a key out; returns whether it was there.
     ///
     /// # Errors
-    /// The data of the key may not be stored to: nothing has changed. As for [`get`](FarStore::get).
+    /// The data of the key may not be stored to: nothing has changed. As for
+    /// [`get`](FarStore::get).
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let (Found { at: Some(slot), .. }, _) = self.find(key)? else { return Ok(false) };
         let (_, slots, home) = self.table()?;
@@ -305,7 +312,8 @@ impl FarStore {
         Ok(true)
     }
 
-    /// Makes all changes durable: those of the index's pool as one step, after those to data in other pools, which the index leads to.
+    /// Makes all changes durable: those of the index's pool as one step, after those to data in
+    /// other pools, which the index leads to.
     ///
     /// # Errors
     /// As for [`Space::psync_all`].

@@ -1,4 +1,5 @@
-//! The same store on plain files: an index file, and files of data that it names by their paths. Pointers are numbers of a file and an offset, which are turned into places, and back, by hand.
+//! The same store on plain files: an index file, and files of data that it names by their paths.
+//! Pointers are numbers of a file and an offset, which are turned into places, and back, by hand.
 
 use super::table::{self, EMPTY, Found, REMOVED};
 use crate::files::MappedFile;
@@ -51,7 +52,8 @@ const CLASSES: usize = 40;
 const OFFSET_BITS: u32 = 40;
 const DAMAGED: &str = "the store is damaged";
 
-/// A store on plain files. A crash may leave some of the changes since the last [`sync`](FileStore::sync), and no store.
+/// A store on plain files. A crash may leave some of the changes since the last
+/// [`sync`](FileStore::sync), and no store.
 #[derive(Debug)]
 pub struct FileStore {
     index: MappedFile,
@@ -188,7 +190,8 @@ impl FileStore {
         Ok(value)
     }
 
-    /// Has a key have a value, both of which are copied to the file `data`; returns whether it is new.
+    /// Has a key have a value, both of which are copied to the file `data`; returns whether it is
+    /// new.
     ///
     /// # Errors
     /// There is no such file for data; there is no room.

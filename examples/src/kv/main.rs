@@ -1,4 +1,5 @@
-//! `kv`: keys and values of any size in objects, found by key, in order of keys, and by value. Data that only some may read lies in a pool of its own; the index is for all.
+//! `kv`: keys and values of any size in objects, found by key, in order of keys, and by value. Data
+//! that only some may read lies in a pool of its own; the index is for all.
 
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};

@@ -31,7 +31,8 @@ impl Record {
         bytes.split_at_checked(self.key_len as usize).context("the store is damaged: a key has no end")
     }
 
-    /// The same for another object, whose pointers lead through entries of its own. `data` has the bytes, at this offset.
+    /// The same for another object, whose pointers lead through entries of its own. `data` has the
+    /// bytes, at this offset.
     pub(super) fn of(space: &mut Space, home: &[u8; 16], data: &[u8; 16], own: Record) -> Result<Record> {
         let at = space.far(home, data, own.at, Rights::READ | Rights::WRITE)?;
         Ok(Record { at, ..own })

@@ -38,7 +38,8 @@ pub(super) struct Found {
     pub(super) free: Option<usize>,
 }
 
-/// Looks for a key in slots whose hashes `hash_of` tells; `is_key` looks at the key of a slot with the right hash.
+/// Looks for a key in slots whose hashes `hash_of` tells; `is_key` looks at the key of a slot with
+/// the right hash.
 #[inline]
 pub(super) fn find(
     hash: u64,

@@ -1,4 +1,5 @@
-//! Nodes in objects, one or several, of one pool or several: what leads from one to the next is a far pointer, within an object and across.
+//! Nodes in objects, one or several, of one pool or several: what leads from one to the next is a
+//! far pointer, within an object and across.
 
 use super::{Descent, Links, Nodes, Side, Steps, Walk};
 use anyhow::{Context, Result};
@@ -6,7 +7,8 @@ use indelible::{At, Far, Persist, Plain, Rights, Space};
 use std::borrow::{Borrow, BorrowMut};
 use std::cmp::Ordering;
 
-/// A key of nodes in objects. It may have far pointers, which are those of the object that has the node.
+/// A key of nodes in objects. It may have far pointers, which are those of the object that has the
+/// node.
 pub trait FarKey: Plain + Copy {
     /// That by which a key is found.
     type Sought: ?Sized;
@@ -92,7 +94,8 @@ where
     K: FarKey + Sync + for<'h> Persist<'h>,
     V: Plain + Copy + Sync + for<'h> Persist<'h>,
 {
-    /// The tree of objects that are in the space for writing; it is made if there is none. Far pointers lead from each to the others.
+    /// The tree of objects that are in the space for writing; it is made if there is none. Far
+    /// pointers lead from each to the others.
     ///
     /// # Errors
     /// As for [`Space::root_or_insert`].

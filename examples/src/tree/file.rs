@@ -1,4 +1,5 @@
-//! Nodes in a mapped file, as a program has them without objects: pointers are numbers that it turns into places by itself.
+//! Nodes in a mapped file, as a program has them without objects: pointers are numbers that it
+//! turns into places by itself.
 
 use super::{Descent, Links, Nodes, Side, Steps, Walk};
 use crate::files::MappedFile;

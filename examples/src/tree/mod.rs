@@ -1,4 +1,5 @@
-//! A red-black tree, written once for all places where its nodes may lie (S2.25): volatile memory, a mapped file, and objects.
+//! A red-black tree, written once for all places where its nodes may lie (S2.25): volatile memory,
+//! a mapped file, and objects.
 //!
 //! Modules: `rules` (the algorithm), `volatile`, `file` and `far` (places for nodes).
 
@@ -140,7 +141,8 @@ pub enum Descent<P> {
     Vacant(Option<(P, Side)>),
 }
 
-/// Steps from the top to the bottom, at most: twice the binary logarithm of more nodes than there can be.
+/// Steps from the top to the bottom, at most: twice the binary logarithm of more nodes than there
+/// can be.
 const MOST_STEPS: usize = 128;
 
 /// Counts steps down, so that no damaged tree is walked for ever.

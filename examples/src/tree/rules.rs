@@ -63,7 +63,8 @@ fn paint<N: Nodes>(nodes: &mut N, at: N::Place, red: bool) -> Result<()> {
     nodes.change(at, |of| of.red = red)
 }
 
-/// Moves a node down to a side, and its child of the other side up, which gets its colour, if it gets another one.
+/// Moves a node down to a side, and its child of the other side up, which gets its colour, if it
+/// gets another one.
 fn rotate<N: Nodes>(nodes: &mut N, at: N::Place, side: Side, red: Option<bool>) -> Result<()> {
     let of = nodes.links(at)?;
     let up = of.child(side.other()).context(DAMAGED)?;

@@ -3,7 +3,8 @@
 //! The heap checks its blocks, collections their pointers. This module checks that they agree:
 //! 1. every path leads to the file that has it, and every file has a path;
 //! 2. every number of a word is one word's;
-//! 3. every posting is of a file that has the word, and every word of a file has a posting of that file;
+//! 3. every posting is of a file that has the word, and every word of a file has a posting of that
+//!    file;
 //! 4. all counts and totals are the sums they should be.
 
 use crate::reader::Reader;

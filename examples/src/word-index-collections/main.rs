@@ -1,4 +1,5 @@
-//! The word index of `word-index`, on collections: maps, vectors and strings that live in the heap of an object.
+//! The word index of `word-index`, on collections: maps, vectors and strings that live in the heap
+//! of an object.
 
 #![deny(unsafe_code)]
 

@@ -112,8 +112,9 @@ impl Index for Collected {
 }
 
 impl Collected {
-    /// Makes room for the most that a file of so many words needs at once: the vector of all words may be
-    /// copied to one of twice the size. Nothing refers to the object here, so that it may be moved.
+    /// Makes room for the most that a file of so many words needs at once: the vector of all words
+    /// may be copied to one of twice the size. Nothing refers to the object here, so that it may be
+    /// moved.
     fn make_room(&mut self, words: usize) -> Result<()> {
         let all = self.heap.root_ref::<Words>(ROOT)?.words.len() + words;
         Ok(self.heap.reserve(3 * all * size_of::<Word<'_>>() + words * 256 + (1 << 16))?)

@@ -6,13 +6,14 @@
 //! error and not a crash.
 //!
 //! Invariants:
-//! 1. A range that [`locate`] returns lies within the object and starts at an address aligned for `T`.
-//! 2. A [`Record`] has a value for every bit pattern (`Plain`) and nothing that changes behind a shared
-//!    reference (`Copy`: cells and atomics are not).
+//! 1. A range that [`locate`] returns lies within the object and starts at an address aligned for
+//!    `T`.
+//! 2. A [`Record`] has a value for every bit pattern (`Plain`) and nothing that changes behind a
+//!    shared reference (`Copy`: cells and atomics are not).
 //! 3. A [`Record`] has no padding, so that bytes stay bytes
 //!    whatever is stored.
-//! 4. References live as long as the borrow of the slice they are made of, and are shared or exclusive
-//!    as it is.
+//! 4. References live as long as the borrow of the slice they are made of, and are shared or
+//!    exclusive as it is.
 
 #![allow(unsafe_code)]
 
@@ -78,8 +79,8 @@ impl<'a> View<'a> {
     pub(crate) fn slice<T: Record>(self, at: *const T, count: u64) -> Result<&'a [T], Damage> {
         let range = locate(self.base(), self.len(), at, count)?;
         let bytes = &self.0[range];
-        // SAFETY: as many bytes as `count` values have, aligned (1); values they are (2); borrowed as
-        // the bytes are (4).
+        // SAFETY: as many bytes as `count` values have, aligned (1); values they are (2); borrowed
+        // as the bytes are (4).
         Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) })
     }
 

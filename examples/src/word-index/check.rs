@@ -3,7 +3,8 @@
 //! Walks every structure and holds it against every other:
 //! 1. every pointer leads to a structure within the bytes in use, no two of which overlap;
 //! 2. they and the known garbage are all the bytes in use: nothing is lost;
-//! 3. every word and file is in the bucket of its hash, once; every word is on the list of its initials;
+//! 3. every word and file is in the bucket of its hash, once; every word is on the list of its
+//!    initials;
 //! 4. every posting is on the list of its word and among those of its file, and nowhere else;
 //! 5. all counts and totals are the sums they should be.
 

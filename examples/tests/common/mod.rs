@@ -48,7 +48,8 @@ const TEXT: [&str; 8] = [
     include_str!("../kill.rs"),
 ];
 
-/// A folder of text files: pieces of this project's own text, some packed, one empty, one that is no text.
+/// A folder of text files: pieces of this project's own text, some packed, one empty, one that is
+/// no text.
 pub fn corpus(folder: &Path, files: usize) -> PathBuf {
     let lines: Vec<&str> = TEXT.iter().flat_map(|text| text.lines()).collect();
     let corpus = folder.join("corpus");

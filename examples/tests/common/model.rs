@@ -1,4 +1,5 @@
-//! The index as it should be: words of files counted in memory, another way than the program does it.
+//! The index as it should be: words of files counted in memory, another way than the program does
+//! it.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,5 @@
-//! Going on from a saved machine is a boot: random numbers, the boot ID among them, are none that another machine has.
+//! Going on from a saved machine is a boot: random numbers, the boot ID among them, are none that
+//! another machine has.
 
 #![allow(unsafe_code)]
 

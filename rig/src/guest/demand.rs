@@ -1,4 +1,5 @@
-//! Processes that commit on demand, and the guard that a line of the serial port tells that the power fails.
+//! Processes that commit on demand, and the guard that a line of the serial port tells that the
+//! power fails.
 
 use crate::board::{Shown, board};
 use crate::commit::{self, PATIENCE, SOCKET, open};

@@ -1,4 +1,5 @@
-//! The guard's detector of modem-control lines at a serial port whose lines change: the rig's power supply puts them on and off, outside of the machine.
+//! The guard's detector of modem-control lines at a serial port whose lines change: the rig's power
+//! supply puts them on and off, outside of the machine.
 
 use crate::port::{say, set_lines};
 use anyhow::{Context, Result, bail, ensure};

@@ -1,5 +1,5 @@
-//! How the guest talks past its kernel: each word has left the machine when the call returns, so that the
-//! power cannot go between a promise and its being known.
+//! How the guest talks past its kernel: each word has left the machine when the call returns, so
+//! that the power cannot go between a promise and its being known.
 //!
 //! Invariant: the ports are open to this thread (`ioperm`) before a byte goes out.
 

@@ -167,8 +167,8 @@ impl Campaign<'_> {
         tasks
     }
 
-    /// Does each with some worker, and returns what came of it in the order of the tasks; a task's seed depends on
-    /// its place only.
+    /// Does each with some worker, and returns what came of it in the order of the tasks; a task's
+    /// seed depends on its place only.
     fn spread<T: Sync, R: Send>(
         &self,
         tasks: &[T],

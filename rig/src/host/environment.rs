@@ -83,7 +83,8 @@ impl Environment {
         self.folder.join("violations")
     }
 
-    /// A folder for the memories of machines: in memory if it has the room, as they are written all the time.
+    /// A folder for the memories of machines: in memory if it has the room, as they are written all
+    /// the time.
     pub(crate) fn scratch(&self, bytes: u64) -> Result<PathBuf> {
         let memory = Path::new("/dev/shm");
         let folder = if room(memory) > 2 * bytes { memory } else { &self.folder };

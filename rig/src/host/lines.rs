@@ -1,4 +1,5 @@
-//! Modem-control lines of a serial port, which the power supply puts on and off while the guard's detector watches them.
+//! Modem-control lines of a serial port, which the power supply puts on and off while the guard's
+//! detector watches them.
 
 use crate::chain::Violation;
 use crate::environment::Environment;

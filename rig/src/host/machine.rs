@@ -16,10 +16,11 @@ const ORDER: usize = 1000;
 pub(crate) const SIZE: u64 = 64 << 20;
 /// Physical address at which the machine has it: behind the gap below 4 GiB, as its RAM ends there.
 const BASE: u64 = 4 << 30;
-/// Virtual address at which a kernel without address randomisation maps physical memory (4-level page
-/// tables).
+/// Virtual address at which a kernel without address randomisation maps physical memory (4-level
+/// page tables).
 const WINDOW: u64 = 0xffff_8880_0000_0000;
-/// A machine that takes longer hangs. Its power is cut by then in a few seconds, if others let it run.
+/// A machine that takes longer hangs. Its power is cut by then in a few seconds, if others let it
+/// run.
 const PATIENCE: Duration = Duration::from_secs(1800);
 /// Exit status with which the plugin ends the emulator at a cut.
 const CUT: i32 = 77;
@@ -27,8 +28,8 @@ const CUT: i32 = 77;
 /// When the power goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// Counted from `watch` (before the medium is looked at), `go` (before the first step) or `promised` (the guard has said that everything is
-    /// durable), which is the first event itself.
+    /// Counted from `watch` (before the medium is looked at), `go` (before the first step) or
+    /// `promised` (the guard has said that everything is durable), which is the first event itself.
     pub(crate) after: &'static str,
     /// Stores to another line, write-backs, fences; 0: when the machine is done.
     pub(crate) event: u64,
@@ -108,8 +109,8 @@ impl Slot {
     }
 }
 
-/// Boots a kernel up to where it waits for its order, and saves the machine there: without the medium, which
-/// nothing has touched. Returns where.
+/// Boots a kernel up to where it waits for its order, and saves the machine there: without the
+/// medium, which nothing has touched. Returns where.
 pub(crate) fn save(environment: &Environment, folder: &Path, kernel: Kernel) -> Result<PathBuf> {
     let slot = Slot::new(folder, kernel.word());
     fs::File::create(&slot.live)?.set_len(SIZE)?;

@@ -31,7 +31,8 @@ use std::time::Instant;
 #[derive(Parser)]
 #[command(name = "power-cut", bin_name = "cargo xtask power-cut", version)]
 pub(crate) struct Arguments {
-    /// Cuts of each kernel on each medium [default: 250; with --guard: 40 each, busy, idle, and without a guard]
+    /// Cuts of each kernel on each medium [default: 250; with --guard: 40 each, busy, idle, and
+    /// without a guard]
     #[arg(long, value_name = "N")]
     cycles: Option<u64>,
     /// Kernel to boot [default: all]
@@ -43,7 +44,8 @@ pub(crate) struct Arguments {
     /// Seed of the random choices [default: a random one, which is printed]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Transactions on demand instead, and a guard that a line of a serial port tells that the power fails
+    /// Transactions on demand instead, and a guard that a line of a serial port tells that the
+    /// power fails
     #[arg(long)]
     guard: bool,
     /// 12 cuts of each kind; with --guard 1 of each form

@@ -1,7 +1,8 @@
 //! No circles between modules of one folder: each can be read once those that it imports are known.
 //!
-//! A module is a file, or a folder with all that is in it. It imports another by a path that begins with `crate` or
-//! `super`; a name that the folder's own file imports leads to the module that it was imported from.
+//! A module is a file, or a folder with all that is in it. It imports another by a path that begins
+//! with `crate` or `super`; a name that the folder's own file imports leads to the module that it
+//! was imported from.
 
 use crate::sources::{root, shipped, sources};
 use std::collections::{BTreeMap, BTreeSet};

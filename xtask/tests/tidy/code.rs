@@ -15,7 +15,8 @@ fn the_store_forbids_unsafe_and_knows_no_mmap() {
     }
 }
 
-/// Neither library is linked with the other, so that nothing else compares the layouts of the structs that they share.
+/// Neither library is linked with the other, so that nothing else compares the layouts of the
+/// structs that they share.
 #[test]
 fn libpmo_and_libpmo_tm_have_one_interface() {
     let text = |package: &str| {
@@ -39,7 +40,8 @@ fn nothing_but_the_benchmarks_seals_without_integrity() {
     for folder in ["bench", "evidence", "examples", "fuzz", "rig", "xtask"] {
         manifests.extend(files(folder, &["Cargo.toml"]));
     }
-    // Two have the feature; the models have its name, as they compile the store's sources; tests run with all features.
+    // Two have the feature; the models have its name, as they compile the store's sources; tests
+    // run with all features.
     let known = [
         "bench/Cargo.toml",
         "crates/indelible/Cargo.toml",
@@ -209,8 +211,8 @@ fn shipped(text: &str) -> &str {
     text.split("#[cfg(test)]").next().unwrap_or_default()
 }
 
-/// Lines that choose a value by a feature or an interpreter that only tests use: what is tested is not what is shipped
-/// then.
+/// Lines that choose a value by a feature or an interpreter that only tests use: what is tested is
+/// not what is shipped then.
 fn chosen_for_tests(text: &str) -> Vec<&str> {
     let (mut wrong, mut conditional) = (Vec::new(), false);
     for line in shipped(text).lines().filter(|line| !line.trim_start().starts_with("//")) {

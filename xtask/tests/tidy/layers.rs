@@ -87,7 +87,8 @@ const MAPPED: &[&[&str]] = &[
     &["retention", "space", "view", "log"],
 ];
 
-/// The transactional memory, whose modules name each other by `super`, so that the models can have them.
+/// The transactional memory, whose modules name each other by `super`, so that the models can have
+/// them.
 const STM: &[&[&str]] = &[
     &["sync", "mutant", "error", "word"],
     &["clock", "stripes", "memory", "gate", "contention", "actions", "ecc"],

@@ -1,4 +1,5 @@
-//! Documentation of packages that are published: their readers have neither the project's checklist nor its decisions.
+//! Documentation of packages that are published: their readers have neither the project's checklist
+//! nor its decisions.
 
 use crate::sources::{root, sources};
 use std::collections::BTreeMap;
@@ -28,7 +29,8 @@ fn has_number(line: &str) -> bool {
     })
 }
 
-/// Lines of documentation that send a reader to the checklist, to decisions or to the design. The head of a module counts if the module is public.
+/// Lines of documentation that send a reader to the checklist, to decisions or to the design. The
+/// head of a module counts if the module is public.
 fn sent_elsewhere(text: &str, is_public: bool) -> Vec<&str> {
     let shown = |line: &&str| {
         let line = line.trim_start();
@@ -39,7 +41,8 @@ fn sent_elsewhere(text: &str, is_public: bool) -> Vec<&str> {
     text.lines().filter(shown).filter(|line| has_number(line) || names(line)).collect()
 }
 
-/// Whether users see the head of a file: it is the package's, or each module above it names the next one by `pub mod`.
+/// Whether users see the head of a file: it is the package's, or each module above it names the
+/// next one by `pub mod`.
 fn is_public(file: &str, files: &BTreeMap<String, String>) -> bool {
     let (folder, inner) = file.split_once("/src/").expect("a source");
     let path = inner.trim_end_matches(".rs").trim_end_matches("/mod");
@@ -102,7 +105,8 @@ fn a_module_is_public_if_all_above_it_are() {
     }
 }
 
-/// Features that a source asks for and its package's manifest does not have: the code behind one is never compiled.
+/// Features that a source asks for and its package's manifest does not have: the code behind one is
+/// never compiled.
 fn unknown_features<'a>(text: &'a str, manifest: &str) -> Vec<&'a str> {
     let features = manifest.split("[features]").nth(1).unwrap_or_default();
     let features = features.split("\n[").next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Cost of an extension: its first access, later ones, other fields; and of roots whose types have not changed.
+//! Cost of an extension: its first access, later ones, other fields; and of roots whose types have
+//! not changed.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard};
@@ -174,7 +175,8 @@ fn accesses(environment: &Environment, pool: &Pool, section: &mut Section) -> Re
     Ok(())
 }
 
-/// Opening roots by type in a heap that was just attached: each is compared with the program's type.
+/// Opening roots by type in a heap that was just attached: each is compared with the program's
+/// type.
 fn roots(environment: &Environment, pool: &Pool) -> Result<[Samples; 2]> {
     let rounds = if environment.quick { 3 } else { 15 };
     let names: Vec<String> = (0..ROOTS).map(|number| format!("record {number}")).collect();

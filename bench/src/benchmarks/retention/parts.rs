@@ -28,7 +28,8 @@ impl Found {
         self.deep.push(steps.deep);
     }
 
-    /// Nanoseconds of an operation: all, and for allocation, checks, everything else, and copies if they were deep.
+    /// Nanoseconds of an operation: all, and for allocation, checks, everything else, and copies if
+    /// they were deep.
     fn parts(&self) -> [f64; 5] {
         let [manual, auto, extended, unchecked, deep] =
             [&self.manual, &self.auto, &self.extended, &self.unchecked, &self.deep].map(Samples::median);

@@ -1,5 +1,5 @@
-//! Overheads of the models against the size of the data, and against the share of it that is used (sections 6.3 and 6.4 of the
-//! paper).
+//! Overheads of the models against the size of the data, and against the share of it that is used
+//! (sections 6.3 and 6.4 of the paper).
 
 use super::contestants::{Contestants, Found, Layout, NAMES};
 use crate::Result;

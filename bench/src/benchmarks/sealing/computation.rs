@@ -22,7 +22,8 @@ const HARDWARE: u32 = 100;
 pub enum Way {
     /// Objects that are not sealed.
     Plain,
-    /// The same, sealed by hardware that does not exist: each attach and each psync takes a hundredth longer.
+    /// The same, sealed by hardware that does not exist: each attach and each psync takes a
+    /// hundredth longer.
     Hardware,
     /// Sealed objects, at a depth of prediction.
     Sealed(PredictionDepth),
@@ -55,8 +56,8 @@ pub struct Computation<'a> {
     pub path: &'a Path,
     pub options: PoolOptions,
     pub way: Way,
-    /// The medium of the shadow, if that is no DRAM of this machine: a step takes as long at least as this medium needs to
-    /// move the bytes that the step changes, there and back.
+    /// The medium of the shadow, if that is no DRAM of this machine: a step takes as long at least
+    /// as this medium needs to move the bytes that the step changes, there and back.
     pub shadow: Option<MediumModel>,
     pub kernel: &'a dyn Kernel,
     pub crew: &'a Crew,

@@ -1,4 +1,5 @@
-//! The papers' computations on objects that are cold, plain and sealed, at each depth of prediction (S3.8).
+//! The papers' computations on objects that are cold, plain and sealed, at each depth of prediction
+//! (S3.8).
 
 use super::computation::{Computation, Outcome, Way};
 use super::place::Place;

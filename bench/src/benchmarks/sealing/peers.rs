@@ -1,4 +1,5 @@
-//! Others that keep data encrypted, at the same work: pages made durable one by one at random, and a scan of all of them when they are cold.
+//! Others that keep data encrypted, at the same work: pages made durable one by one at random, and
+//! a scan of all of them when they are cold.
 
 use crate::Result;
 use crate::environment::{Environment, Medium};

@@ -1,4 +1,5 @@
-//! The place of the objects of this benchmark: on a medium of this machine, or on a modelled one on top of it.
+//! The place of the objects of this benchmark: on a medium of this machine, or on a modelled one on
+//! top of it.
 
 use crate::environment::{Environment, Medium};
 use crate::modelled::{Beneath, Model};
@@ -37,7 +38,8 @@ impl<'a> Place<'a> {
         self.model.map_or(self.medium.short(), |model| &model.short)
     }
 
-    /// A path of a pool there. Modelled media are on top of memory: a disk beneath would be slower than they are.
+    /// A path of a pool there. Modelled media are on top of memory: a disk beneath would be slower
+    /// than they are.
     pub fn path(&self, environment: &Environment, name: &str) -> PathBuf {
         environment.path(if self.model.is_some() { Medium::Memory } else { self.medium }, name)
     }

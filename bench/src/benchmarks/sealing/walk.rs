@@ -1,4 +1,5 @@
-//! Going through a cold sealed object: a scan, a walk with work on each page, and touches at random.
+//! Going through a cold sealed object: a scan, a walk with work on each page, and touches at
+//! random.
 
 use super::place::Place;
 use super::{DEPTHS, key, word};

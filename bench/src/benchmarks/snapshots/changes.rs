@@ -19,7 +19,8 @@ fn spread(samples: &Samples) -> Cell {
     samples.spread().map_or(Cell::Empty, Cell::from)
 }
 
-/// First changes since the attach, with the store: of pages that are the object's own, and of shared ones. Returns the ratio of the medians.
+/// First changes since the attach, with the store: of pages that are the object's own, and of
+/// shared ones. Returns the ratio of the medians.
 pub(super) fn since_attach(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
     const COLUMNS: [(&str, Unit); 6] = [
         ("of an own page", Unit::Nanoseconds),

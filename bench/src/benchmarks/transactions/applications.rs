@@ -1,4 +1,5 @@
-//! The applications of the paper (S1.20, S1.21, S1.24): STAMP, and a store of keys and values, in modes NoTx, Tx and RTx.
+//! The applications of the paper (S1.20, S1.21, S1.24): STAMP, and a store of keys and values, in
+//! modes NoTx, Tx and RTx.
 
 use super::objects::Object;
 use crate::Result;

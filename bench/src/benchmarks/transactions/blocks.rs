@@ -1,4 +1,5 @@
-//! Blocks that GCC compiles on objects: on demand, and durable, beside the same on plain memory, all by libpmo-tm.
+//! Blocks that GCC compiles on objects: on demand, and durable, beside the same on plain memory,
+//! all by libpmo-tm.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};

@@ -1,4 +1,5 @@
-//! Durable transactions of one word: in memory beside libpmemobj, on a disk beside one durable write (S1.24).
+//! Durable transactions of one word: in memory beside libpmemobj, on a disk beside one durable
+//! write (S1.24).
 
 use super::loads::next;
 use super::objects::Object;
@@ -17,7 +18,8 @@ const LINES: u64 = 4096;
 const THREADS: [usize; 2] = [1, 8];
 /// Bytes of the durable write that commits are compared with: as many as a disk writes at least.
 const SECTOR: usize = 512;
-/// The most that a transaction may take beside libpmemobj, and beside a durable write; commits of 8 threads for each of these, at least.
+/// The most that a transaction may take beside libpmemobj, and beside a durable write; commits of 8
+/// threads for each of these, at least.
 const TO_PMEMOBJ: f64 = 0.5;
 const TO_WRITE: f64 = 1.2;
 const COMMITS: f64 = 4.0;
@@ -62,7 +64,8 @@ fn pmem(pmem: &Pmem, rounds: usize) -> Result<f64> {
     for _ in 0..rounds {
         let word = next(&mut random) % LINES * LINE;
         pmem.transaction(|transaction| {
-            // SAFETY: a word of the root object, which has so many lines, added before it is stored to.
+            // SAFETY: a word of the root object, which has so many lines, added before it is stored
+            // to.
             unsafe {
                 let at = pmem.root().cast::<u64>().add(word as usize);
                 transaction.add(at.cast(), 8)?;

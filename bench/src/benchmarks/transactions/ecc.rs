@@ -1,4 +1,5 @@
-//! Transactions on objects whose words have check words, beside the same on plain ones: the price of reliable transactions (S1.24).
+//! Transactions on objects whose words have check words, beside the same on plain ones: the price
+//! of reliable transactions (S1.24).
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};

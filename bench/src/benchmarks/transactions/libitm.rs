@@ -14,7 +14,8 @@ pub const MISSING: &str = "There is no GCC with -fgnu-tm, or no libitm: on Debia
 pub struct Libitm(PathBuf);
 
 impl Libitm {
-    /// Compiles the program in a folder. `None`: the machine has no compiler, or no library, for it.
+    /// Compiles the program in a folder. `None`: the machine has no compiler, or no library, for
+    /// it.
     pub fn compile(folder: &Path) -> Result<Option<Libitm>> {
         Libitm::linked(folder, "libitm", None)
     }

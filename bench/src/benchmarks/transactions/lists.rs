@@ -1,5 +1,6 @@
-//! The list of the paper (S1.21, S1.24): elements pushed and popped with payloads of different sizes, lists of different lengths read and changed in one
-//! transaction; without transactions, in volatile ones, in those of objects, and in libpmemobj's.
+//! The list of the paper (S1.21, S1.24): elements pushed and popped with payloads of different
+//! sizes, lists of different lengths read and changed in one transaction; without transactions, in
+//! volatile ones, in those of objects, and in libpmemobj's.
 
 use super::objects::Object;
 use crate::Result;

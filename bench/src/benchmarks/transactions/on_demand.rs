@@ -1,4 +1,5 @@
-//! Transactions on demand beside volatile ones: the price of outliving the process, epochs included.
+//! Transactions on demand beside volatile ones: the price of outliving the process, epochs
+//! included.
 
 use super::loads::{self, Load};
 use crate::Result;

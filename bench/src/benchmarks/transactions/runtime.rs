@@ -1,4 +1,5 @@
-//! libpmo-tm beside libitm: one program of C, compiled by GCC with `__transaction_atomic`, on both libraries.
+//! libpmo-tm beside libitm: one program of C, compiled by GCC with `__transaction_atomic`, on both
+//! libraries.
 
 use super::libitm::Libitm;
 use super::{LOADS, THREADS, judged};

@@ -8,7 +8,8 @@ use indelible_stm::ecc::{check_word, is_whole, repair};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Words that are looked at one after the other: with their check words, half of a first-level cache.
+/// Words that are looked at one after the other: with their check words, half of a first-level
+/// cache.
 const WORDS: usize = 1024;
 /// The most that a look, and the mean repair of so many flips, may take.
 const LOOK: f64 = 5.0;

@@ -46,7 +46,8 @@ pub trait Map {
     /// Gives new keys their values, and returns when all of that is durable.
     fn insert(&mut self, pairs: &[Pair]) -> Result<()>;
 
-    /// The sum of the values of keys that are there, `every` of them in a transaction if reading takes one.
+    /// The sum of the values of keys that are there, `every` of them in a transaction if reading
+    /// takes one.
     fn look(&mut self, keys: &[u64], every: usize) -> Result<u64>;
 
     /// All keys and values in one word, and how many keys there are; in one transaction.
@@ -145,8 +146,8 @@ pub const ALL: &[Contestant] = &[
     Contestant { name: "redb", own: false, what: |_| "B tree", open: |_, place| redb::open(place) },
 ];
 
-/// A map on libpmemobj, which is loaded as if its file were memory: on a disk that takes seconds for each
-/// thousand keys.
+/// A map on libpmemobj, which is loaded as if its file were memory: on a disk that takes seconds
+/// for each thousand keys.
 fn on_pmem<M: NativeMap + 'static>(
     place: &Place<'_>,
     root: usize,

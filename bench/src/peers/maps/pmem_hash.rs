@@ -1,5 +1,6 @@
-//! A hash map on libpmemobj's transactions: buckets of chained entries, an entry a block, twice as many buckets
-//! when there are as many entries. Links are offsets of 8 bytes, which are cheaper to follow than its own.
+//! A hash map on libpmemobj's transactions: buckets of chained entries, an entry a block, twice as
+//! many buckets when there are as many entries. Links are offsets of 8 bytes, which are cheaper to
+//! follow than its own.
 
 #![allow(unsafe_code)]
 
@@ -10,8 +11,8 @@ use indelible::collections::KeyHash;
 
 const FIRST: u64 = 1024;
 
-/// Invariant 1: `buckets` is the offset of a block of `count` offsets, each 0 or that of the first entry of a
-/// chain; a power of two.
+/// Invariant 1: `buckets` is the offset of a block of `count` offsets, each 0 or that of the first
+/// entry of a chain; a power of two.
 #[repr(C)]
 struct Root {
     buckets: u64,

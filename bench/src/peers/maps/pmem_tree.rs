@@ -1,5 +1,5 @@
-//! An ordered map on libpmemobj's transactions: a B-tree of nodes with up to fifteen keys, which are snapshotted
-//! as a whole before they change. Full nodes are split on the way down.
+//! An ordered map on libpmemobj's transactions: a B-tree of nodes with up to fifteen keys, which
+//! are snapshotted as a whole before they change. Full nodes are split on the way down.
 
 #![allow(unsafe_code)]
 
@@ -18,8 +18,8 @@ struct Root {
     height: u64,
 }
 
-/// Invariant 2: `len` is at most [`KEYS`]. The first so many keys ascend and have their values, and in an inner
-/// node there is a child more, each of the level below.
+/// Invariant 2: `len` is at most [`KEYS`]. The first so many keys ascend and have their values, and
+/// in an inner node there is a child more, each of the level below.
 #[repr(C)]
 struct Leaf {
     len: u64,

@@ -74,7 +74,8 @@ impl Drop for Mounted {
     }
 }
 
-/// Runs a command, which may leave a process behind that has its output: so that is no pipe, whose end would never come.
+/// Runs a command, which may leave a process behind that has its output: so that is no pipe, whose
+/// end would never come.
 fn run(command: &mut Command, said: &Path) -> std::result::Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |error| format!("{name}: {error}");

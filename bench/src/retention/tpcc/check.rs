@@ -1,5 +1,5 @@
-//! The consistency conditions of clause 3.3.2, but for the 8th, which follows from the 1st and the 9th, and the 11th, which is of the
-//! first contents only.
+//! The consistency conditions of clause 3.3.2, but for the 8th, which follows from the 1st and the
+//! 9th, and the 11th, which is of the first contents only.
 
 use super::rows::{Customer, District, Order, OrderLine, Warehouse};
 use super::scale::{DISTRICTS, Scale};

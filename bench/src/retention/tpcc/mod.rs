@@ -1,6 +1,7 @@
-//! TPC-C in memory, as a workload of data retention: rows in blocks, and B+-trees that lead to them, whose nodes change between two
-//! versions of the program. Every operation is one durable step. Transactions, rows and first contents follow TPC-C 5.11; there are no terminals, and
-//! no waiting.
+//! TPC-C in memory, as a workload of data retention: rows in blocks, and B+-trees that lead to
+//! them, whose nodes change between two versions of the program. Every operation is one durable
+//! step. Transactions, rows and first contents follow TPC-C 5.11; there are no terminals, and no
+//! waiting.
 
 mod check;
 mod load;

@@ -1,4 +1,5 @@
-//! The programs of the models on TPC-C. Each has a space of its own, and leaves a database that is checked.
+//! The programs of the models on TPC-C. Each has a space of its own, and leaves a database that is
+//! checked.
 
 use super::check::check;
 use super::load::load;

@@ -1,4 +1,5 @@
-//! The rows of TPC-C's tables (clause 1.3), money in cents, shares in ten-thousandths. Fields that transactions change lie together.
+//! The rows of TPC-C's tables (clause 1.3), money in cents, shares in ten-thousandths. Fields that
+//! transactions change lie together.
 //!
 //! Zeros are a value of every row.
 

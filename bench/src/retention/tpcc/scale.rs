@@ -7,7 +7,8 @@ pub const NAMES: u32 = 1_000;
 /// Lines that an order has at least, and at most.
 pub const LINES: [u32; 2] = [5, 15];
 
-/// Bits of a key for the number of an order in its district; and in another tree, after its customer.
+/// Bits of a key for the number of an order in its district; and in another tree, after its
+/// customer.
 const ORDER_BITS: u32 = 16;
 const CUSTOMER_ORDER_BITS: u32 = 13;
 /// Bits of a key for a line.

@@ -213,8 +213,8 @@ fn a_payment_by_name_is_of_the_customer_in_the_middle() {
     check(database, &mut space).expect("a consistent database");
 }
 
-/// P-RETAIN and P-MANUAL at the sizes of a record: the rows fit into the space, the keys into 32 bits, and a conversion into one
-/// durable step.
+/// P-RETAIN and P-MANUAL at the sizes of a record: the rows fit into the space, the keys into 32
+/// bits, and a conversion into one durable step.
 fn converts_the_papers_sizes<S: Space>(space: &mut S)
 where
     Change<TreeNode>: Versions<S, ORDER, Rest = Body>,

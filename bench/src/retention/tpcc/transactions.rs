@@ -82,7 +82,8 @@ impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
             let mut items: [*mut Item; 15] = [std::ptr::null_mut(); 15];
             for (item, line) in items.iter_mut().zip(lines) {
                 let Some(found) = self.database.tree(Table::Items).get(line.item.into(), self.space) else {
-                    // The user's mistake is noticed before anything is stored, which is the transaction undone.
+                    // The user's mistake is noticed before anything is stored, which is the
+                    // transaction undone.
                     return self.seen.add(-1);
                 };
                 *item = row(found);

@@ -1,5 +1,6 @@
-//! B+-tree of order 8: up to eight keys in a node, each with a row, or with the node of the keys from it on. It maps keys of 32
-//! bits, or 64, to addresses; its nodes are the structs whose layout changes.
+//! B+-tree of order 8: up to eight keys in a node, each with a row, or with the node of the keys
+//! from it on. It maps keys of 32 bits, or 64, to addresses; its nodes are the structs whose layout
+//! changes.
 //!
 //! Invariants: every leaf has the same distance from the root; keys ascend, the first one of an
 //! inner node is a lower bound, or is never read; no node but a root without keys is empty.
@@ -11,7 +12,8 @@ use std::marker::PhantomData;
 pub trait Node<S: Space>: Keyed<S, ORDER, Rest = Body> {}
 impl<S: Space, N: Keyed<S, ORDER, Rest = Body>> Node<S> for N {}
 
-/// A tree, by the place that has the address of its root; a copy is the same tree. All functions are called with trees of the space.
+/// A tree, by the place that has the address of its root; a copy is the same tree. All functions
+/// are called with trees of the space.
 pub struct Tree<N>(*mut u64, PhantomData<N>);
 
 impl<N> Clone for Tree<N> {

@@ -18,8 +18,8 @@
 namespace pmo {
 namespace detail {
 
-// Allocates in the object with this base. All of its state is that address, which is the object's in every
-// run: containers that keep an allocator may lie in the object themselves.
+// Allocates in the object with this base. All of its state is that address, which is the object's
+// in every run: containers that keep an allocator may lie in the object themselves.
 template <class T> class object_allocator {
 public:
     using value_type = T;
@@ -50,7 +50,8 @@ public:
         return static_cast<T *>(check_block(block));
     }
 
-    // A block that cannot be freed is none, or is free already: the program is wrong, as with std::free.
+    // A block that cannot be freed is none, or is free already: the program is wrong, as with
+    // std::free.
     void deallocate(T *block, std::size_t) noexcept
     {
         if (pmo_free(block) != 0) {
@@ -131,8 +132,9 @@ inline void *&current_base() noexcept
 
 } // namespace detail
 
-// Gives what it constructs itself as the allocator, where that takes one: strings in vectors in maps are in the
-// object, too. Allocations throw pmo::bad_alloc, which is a std::bad_alloc, if there is no room.
+// Gives what it constructs itself as the allocator, where that takes one: strings in vectors in
+// maps are in the object, too. Allocations throw pmo::bad_alloc, which is a std::bad_alloc, if
+// there is no room.
 template <class T> class allocator : public detail::object_allocator<T> {
 public:
     template <class U> struct rebind {
@@ -195,8 +197,8 @@ public:
     template <class U> void destroy(U *where) { where->~U(); }
 };
 
-// As plain_allocator, with a default constructor: it allocates in the thread's current object (pmo::current), for containers
-// that make their allocators themselves.
+// As plain_allocator, with a default constructor: it allocates in the thread's current object
+// (pmo::current), for containers that make their allocators themselves.
 template <class T> class current_allocator : public plain_allocator<T> {
 public:
     template <class U> struct rebind {

@@ -11,8 +11,8 @@
 
 namespace pmo {
 
-// The error of a function of pmo.h: code() is a PMO_ERR_*, what() the message. All that is thrown is a std::exception as well:
-// a failure, or a bad_alloc.
+// The error of a function of pmo.h: code() is a PMO_ERR_*, what() the message. All that is thrown
+// is a std::exception as well: a failure, or a bad_alloc.
 class error {
 public:
     virtual ~error() = default;

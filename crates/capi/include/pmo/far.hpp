@@ -11,8 +11,9 @@
 
 namespace pmo {
 
-// A pointer to a T in the same object, or in another one in whatever pool (pmo_ptr): 64 bits that mean the same wherever the objects lie. They belong to
-// the object that the pointer lies in; a value that is copied to another object needs pointers of its own, by set() or to().
+// A pointer to a T in the same object, or in another one in whatever pool (pmo_ptr): 64 bits that
+// mean the same wherever the objects lie. They belong to the object that the pointer lies in; a
+// value that is copied to another object needs pointers of its own, by set() or to().
 template <class T> class far {
 public:
     using element_type = T;
@@ -25,8 +26,9 @@ public:
         made.word_ = word;
         return made;
     }
-    // For an object that has the address home: to a target in the same object, or in another one that is attached (pmo_store). The entry asks for
-    // these rights; those of a const target are for reading alone.
+    // For an object that has the address home: to a target in the same object, or in another one
+    // that is attached (pmo_store). The entry asks for these rights; those of a const target are
+    // for reading alone.
     static far to(const void *home, T *target, unsigned rights = asked)
     {
         if (target == nullptr)
@@ -36,14 +38,16 @@ public:
         return from_word(word);
     }
 
-    // The bits, the number of the entry (0: the object that has the pointer), and the bytes from the start of the target's object.
+    // The bits, the number of the entry (0: the object that has the pointer), and the bytes from
+    // the start of the target's object.
     constexpr pmo_ptr word() const noexcept { return word_; }
     constexpr std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(word_ >> 40); }
     constexpr std::uint64_t offset() const noexcept { return word_ & ((std::uint64_t{1} << 40) - 1); }
     constexpr explicit operator bool() const noexcept { return word_ != 0; }
 
-    // The target of a pointer that lies in an object, and nullptr of one that is null. An object that is reached for the first time is attached for
-    // reading, and stays so until pmo_detach (pmo_lea). A pointer that leads nowhere is a failure with PMO_ERR_DANGLING.
+    // The target of a pointer that lies in an object, and nullptr of one that is null. An object
+    // that is reached for the first time is attached for reading, and stays so until pmo_detach
+    // (pmo_lea). A pointer that leads nowhere is a failure with PMO_ERR_DANGLING.
     T *get() const { return get_from(this); }
     // The same of a copy of a pointer: home is an address in the object that it is from.
     T *get_from(const void *home) const { return word_ == 0 ? nullptr : follow(home); }
@@ -54,7 +58,8 @@ public:
     // Has a pointer that lies in an object lead to target, or nowhere: to() with its own place.
     void set(T *target, unsigned rights = asked) { *this = to(this, target, rights); }
 
-    // Whether two that lie in the same object have the same bits. A target with two entries, which ask for other rights, has two.
+    // Whether two that lie in the same object have the same bits. A target with two entries, which
+    // ask for other rights, has two.
     friend constexpr bool operator==(far one, far other) noexcept { return one.word_ == other.word_; }
     friend constexpr bool operator!=(far one, far other) noexcept { return one.word_ != other.word_; }
 
@@ -76,7 +81,8 @@ private:
 
 namespace detail {
 
-// The target of a far pointer, if it is described; asked when all of a program's types are declared.
+// The target of a far pointer, if it is described; asked when all of a program's types are
+// declared.
 template <class T> std::vector<pmo_field> far_target()
 {
     if constexpr (std::is_class_v<T> || std::is_arithmetic_v<T>) {

@@ -1,4 +1,5 @@
-// Refusals, when they are compiled, of types that mean nothing in the next run of a program. Part of pmo.hpp.
+// Refusals, when they are compiled, of types that mean nothing in the next run of a program. Part
+// of pmo.hpp.
 #ifndef PMO_PERSISTS_HPP
 #define PMO_PERSISTS_HPP
 

@@ -94,7 +94,8 @@ private:
 
 } // namespace detail
 
-// A step of heap::root_from: a New is made of an Old by a function of (const Old &, pmo::heap &), which leaves the old value as it is.
+// A step of heap::root_from: a New is made of an Old by a function of (const Old &, pmo::heap &),
+// which leaves the old value as it is.
 template <class Old, class New, class F> detail::conversion<Old, New, std::decay_t<F>> convert(F &&function)
 {
     static_assert(std::is_invocable_r_v<New, std::decay_t<F> &, const Old &, heap &>,
@@ -102,8 +103,8 @@ template <class Old, class New, class F> detail::conversion<Old, New, std::decay
     return detail::conversion<Old, New, std::decay_t<F>>(std::decay_t<F>(std::forward<F>(function)));
 }
 
-// A step of heap::root_from: a root of a type that no converter leads away from is made anew, and its blocks are freed; the function
-// is told, with a const pmo_reset &.
+// A step of heap::root_from: a root of a type that no converter leads away from is made anew, and
+// its blocks are freed; the function is told, with a const pmo_reset &.
 template <class F> detail::reset_step<std::decay_t<F>> or_reset(F &&told)
 {
     return detail::reset_step<std::decay_t<F>>(std::decay_t<F>(std::forward<F>(told)));

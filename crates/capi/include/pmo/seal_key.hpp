@@ -46,7 +46,8 @@ public:
     {
         return seal_key(pmo_seal_key_verified_by(handle_, digits.c_str()));
     }
-    // The same for an object that was sealed under this name, such as a copy or a snapshot (pmo_seal_key_sealed_as).
+    // The same for an object that was sealed under this name, such as a copy or a snapshot
+    // (pmo_seal_key_sealed_as).
     seal_key sealed_as(const std::string &name) const { return seal_key(pmo_seal_key_sealed_as(handle_, name.c_str())); }
     // The key that verifies what the key file at path signs.
     static std::string verify_key(const std::string &path)

@@ -1,4 +1,5 @@
-// A vector, a list and a map in the heap of a transactional object, for blocks that GCC compiles with -fgnu-tm: link with libpmo-tm and libpmo. Include it beside pmo/blocks.h.
+// A vector, a list and a map in the heap of a transactional object, for blocks that GCC compiles
+// with -fgnu-tm: link with libpmo-tm and libpmo. Include it beside pmo/blocks.h.
 //
 //     struct shelf { pmo::tm::map<long, long> prices; pmo::tm::list<long> queue; };
 //     __transaction_atomic {
@@ -6,14 +7,16 @@
 //         shelf->queue.push_back(7);
 //     } // durable
 //
-// A container is empty when it is all zeros, as a root is that pmo_tm_root has made. It lies in an attached object, in whose heap it allocates as a part of the block: what the block did is there as
-// a whole, or not at all. A function that adds returns false if the heap is full and cannot grow; nothing was added then. They are not for code outside of blocks, and have no destructors: clear() gives
-// memory back. Values are numbers, pointers into objects, and structs of such.
+// A container is empty when it is all zeros, as a root is that pmo_tm_root has made. It lies in an
+// attached object, in whose heap it allocates as a part of the block: what the block did is there
+// as a whole, or not at all. A function that adds returns false if the heap is full and cannot
+// grow; nothing was added then. They are not for code outside of blocks, and have no destructors:
+// clear() gives memory back. Values are numbers, pointers into objects, and structs of such.
 //
 // Containers of the standard library are for blocks that cannot be undone, which run alone:
 //
-//     std::vector<long, pmo::tm::allocator<long>> *numbers; // in an object, made in place with pmo::tm::allocator<long>(object)
-//     __transaction_relaxed { numbers->push_back(7); } // durable
+//     std::vector<long, pmo::tm::allocator<long>> *numbers; // in an object, made in place with
+//     pmo::tm::allocator<long>(object) __transaction_relaxed { numbers->push_back(7); } // durable
 #ifndef PMO_TM_HPP
 #define PMO_TM_HPP
 
@@ -29,8 +32,9 @@
 namespace pmo {
 namespace tm {
 
-// Memory of the heap of an object, for containers that lie in it, in __transaction_relaxed blocks. A full heap that cannot grow is a std::bad_alloc: what the block did before stays, as nothing of it
-// can be undone.
+// Memory of the heap of an object, for containers that lie in it, in __transaction_relaxed blocks.
+// A full heap that cannot grow is a std::bad_alloc: what the block did before stays, as nothing of
+// it can be undone.
 template <class T> class allocator {
     static_assert(alignof(T) <= 16, "blocks of a heap are at multiples of 16");
 
@@ -186,7 +190,9 @@ private:
     std::size_t size_;
 };
 
-// Values by keys, in the order of the keys: a treap (Aragon, Seidel, 1989), whose priorities are hashes of the addresses of nodes. It counts nothing, so that blocks that change different keys seldom meet.
+// Values by keys, in the order of the keys: a treap (Aragon, Seidel, 1989), whose priorities are
+// hashes of the addresses of nodes. It counts nothing, so that blocks that change different keys
+// seldom meet.
 template <class K, class V> class map {
     static_assert(std::is_arithmetic<K>::value || std::is_enum<K>::value || std::is_pointer<K>::value, "a key is a number or a pointer");
     static_assert(std::is_trivially_copyable<V>::value && alignof(V) <= 16, "a value in an object is a number, a pointer, or a struct of such");

@@ -34,7 +34,8 @@ template <class F> auto run(F &body, void *const *objects, std::size_t count) ->
 
 } // namespace detail
 
-// The transaction that runs, in the function that was given to pmo::transaction. It belongs to that function's thread.
+// The transaction that runs, in the function that was given to pmo::transaction. It belongs to that
+// function's thread.
 class tx {
 public:
     tx(const tx &) = delete;
@@ -56,8 +57,10 @@ public:
     }
     void read(const void *from, void *into, std::size_t size) { step(pmo_tx_read(running_, from, into, size)); }
     void write(void *to, const void *from, std::size_t size) { step(pmo_tx_write(running_, to, from, size)); }
-    // Bytes for count values of T in the heap of an object of the transaction, given by any address in it, if the transaction commits; they may be anything. A full heap grows, and the
-    // function is run again; pmo::bad_alloc if it cannot grow. An object has a heap if a root made one, and none if it was attached as a T: PMO_ERR_NOT_A_HEAP.
+    // Bytes for count values of T in the heap of an object of the transaction, given by any address
+    // in it, if the transaction commits; they may be anything. A full heap grows, and the function
+    // is run again; pmo::bad_alloc if it cannot grow. An object has a heap if a root made one, and
+    // none if it was attached as a T: PMO_ERR_NOT_A_HEAP.
     template <class T> T *alloc(const void *object, std::size_t count = 1)
     {
         static_assert(std::is_trivially_copyable<T>::value, "a value in an object is a number, a pointer, or a struct of such");
@@ -68,16 +71,19 @@ public:
     }
     // Frees a block of alloc, if the transaction commits.
     void free(void *block) { step(pmo_tx_free(running_, block)); }
-    // The root of this name and type in the heap of an object of the transaction; a new one is all zeros, and makes a heap of a blank object.
+    // The root of this name and type in the heap of an object of the transaction; a new one is all
+    // zeros, and makes a heap of a blank object.
     void *root(const void *object, const char *name, const pmo_type *type)
     {
         return got(pmo_tx_root(running_, object, name, type));
     }
     // Runs it beside no other transaction of its pool, from its beginning on.
     void alone() { step(pmo_tx_alone(running_)); }
-    // Has a function called once it is durable, in the order of these calls; the function does not throw.
+    // Has a function called once it is durable, in the order of these calls; the function does not
+    // throw.
     void on_commit(std::function<void()> action) { commit_.push_back(std::move(action)); }
-    // Has a function called if this run of it does not commit, the last call first; the function does not throw.
+    // Has a function called if this run of it does not commit, the last call first; the function
+    // does not throw.
     void on_abort(std::function<void()> action) { abort_.push_back(std::move(action)); }
 
 private:
@@ -147,7 +153,8 @@ private:
     std::vector<std::function<void()>> commit_, abort_;
 };
 
-// A value that transactions alone read and change. It is where its object is, and has no value of its own otherwise.
+// A value that transactions alone read and change. It is where its object is, and has no value of
+// its own otherwise.
 template <class T> class tx_cell {
     static_assert(std::is_trivially_copyable<T>::value, "a value in an object is a number, a pointer, or a struct of such");
 
@@ -184,8 +191,9 @@ template <class F> auto run(F &body, void *const *objects, std::size_t count) ->
 
 } // namespace detail
 
-// An attached transactional object, or one on demand, which begins with a T. A plain load or store of it is a SIGSEGV: tx_cell, tx::load and tx::store take addresses in it. The
-// destructor detaches it.
+// An attached transactional object, or one on demand, which begins with a T. A plain load or store
+// of it is a SIGSEGV: tx_cell, tx::load and tx::store take addresses in it. The destructor detaches
+// it.
 template <class T> class transactional {
     static_assert(std::is_trivially_copyable<T>::value, "an object has numbers, pointers, tx_cells, and structs of such");
 
@@ -209,7 +217,8 @@ public:
 
     // Runs a transaction on this object alone: see pmo::transaction.
     template <class F> auto transaction(F &&body) const { return detail::run(body, &base_, 1); }
-    // Returns when all transactions of this thread on objects on demand of the pool are durable (pmo_tx_sync).
+    // Returns when all transactions of this thread on objects on demand of the pool are durable
+    // (pmo_tx_sync).
     void tx_sync() const { detail::check(pmo_tx_sync(base_)); }
     // Commits on demand that a power cut would take (pmo_tx_pending).
     pmo_pending pending() const
@@ -223,7 +232,8 @@ private:
     void *base_;
 };
 
-// A transactional object, or one on demand, that is used as a heap: nothing but blocks and roots is in it.
+// A transactional object, or one on demand, that is used as a heap: nothing but blocks and roots is
+// in it.
 class transactional_heap : public transactional<std::byte> {
 public:
     using transactional<std::byte>::transactional;
@@ -237,8 +247,10 @@ public:
     template <class T> T *alloc(tx &in, std::size_t count = 1) const { return in.alloc<T>(data(), count); }
 };
 
-// Runs body(tx) as a transaction on these objects of one pool, and returns what it returned, once all that it changed is durable, or, on demand, outlives the process. It is run again if it
-// meets another one, so that it does nothing that cannot be done again. An exception undoes it, and is rethrown.
+// Runs body(tx) as a transaction on these objects of one pool, and returns what it returned, once
+// all that it changed is durable, or, on demand, outlives the process. It is run again if it meets
+// another one, so that it does nothing that cannot be done again. An exception undoes it, and is
+// rethrown.
 template <class F, class... T> auto transaction(F &&body, const transactional<T> &...objects)
 {
     static_assert(sizeof...(T) > 0, "a transaction needs an object at least");

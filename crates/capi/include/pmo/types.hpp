@@ -86,7 +86,8 @@ template <class T> pmo_field part(const char *name, std::size_t offset)
 template <class T, class = void> inline constexpr bool is_described = true;
 template <class T> inline constexpr bool is_described<T, std::void_t<typename type_of<T>::undescribed>> = false;
 
-// The target of a pointer, if that is a described class; asked when all of a program's types are declared.
+// The target of a pointer, if that is a described class; asked when all of a program's types are
+// declared.
 template <class T> std::vector<pmo_field> target()
 {
     if constexpr (std::is_class_v<T>) {
@@ -113,9 +114,9 @@ template <class T, class E> struct described_by<type_of<T, E>> {
 // types Parts, and take every word in its bytes that could be an address for one. The name is the
 // constant text of the specialisation, and should include the version of the layout:
 //
-//     template <class T, class A> struct pmo::type_of<boost::container::vector<T, A>> : pmo::opaque<boost::container::vector<T, A>, T> {
-//         static constexpr const char *text = "boost 1.74 vector";
-//     };
+//     template <class T, class A> struct pmo::type_of<boost::container::vector<T, A>> :
+//     pmo::opaque<boost::container::vector<T, A>, T> { static constexpr const char *text = "boost
+//     1.74 vector"; };
 template <class Self, class... Parts> struct opaque {
     static std::string name()
     {
@@ -202,8 +203,9 @@ template <class T, std::size_t N> struct type_of<std::array<T, N>> : type_of<T[N
 
 } // namespace pmo
 
-// Describes a struct, outside of any namespace: PMO_DESCRIBE(place, PMO_MEMBER(name), PMO_MEMBER(where)). A class that has private
-// members to be described says PMO_FRIEND in its body. PMO_DESCRIBE_WAS(v1::place, "place", …) describes an earlier version of place, for
+// Describes a struct, outside of any namespace: PMO_DESCRIBE(place, PMO_MEMBER(name),
+// PMO_MEMBER(where)). A class that has private members to be described says PMO_FRIEND in its body.
+// PMO_DESCRIBE_WAS(v1::place, "place", …) describes an earlier version of place, for
 // heap::root_from.
 #define PMO_DESCRIBE(struct_name, ...) PMO_DESCRIBE_WAS(struct_name, #struct_name, __VA_ARGS__)
 #define PMO_DESCRIBE_WAS(struct_name, its_name, ...)                                                                   \
@@ -223,9 +225,11 @@ template <class T, std::size_t N> struct type_of<std::array<T, N>> : type_of<T[N
 #define PMO_MEMBER(member) pmo::detail::part<decltype(pmo_self::member)>(#member, offsetof(pmo_self, member))
 #define PMO_FRIEND template <class, class> friend struct ::pmo::type_of
 
-// Describes a template of classes: its parameters, its name, its arguments, of which there are 4 at most, and its members:
+// Describes a template of classes: its parameters, its name, its arguments, of which there are 4 at
+// most, and its members:
 //
-//     PMO_DESCRIBE_TEMPLATE((class T, std::size_t N), ring, (T, N), PMO_MEMBER(next), PMO_MEMBER(items))
+//     PMO_DESCRIBE_TEMPLATE((class T, std::size_t N), ring, (T, N), PMO_MEMBER(next),
+//     PMO_MEMBER(items))
 #define PMO_DESCRIBE_TEMPLATE(parameters, template_name, arguments, ...)                                               \
     _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Winvalid-offsetof\"")                            \
     template <PMO_INNER parameters> struct pmo::type_of<template_name<PMO_INNER arguments>> {                          \

@@ -56,7 +56,8 @@ impl Process {
     }
 }
 
-/// The follower looks up a map anew after each refresh; the writer's heap grows, and the writer is killed.
+/// The follower looks up a map anew after each refresh; the writer's heap grows, and the writer is
+/// killed.
 fn maps_are_followed(folder: &tempfile::TempDir) {
     if !have("c++") {
         return;

@@ -106,7 +106,8 @@ fn s1_06_blocks_that_gcc_compiles_are_durable_on_demand() {
     blocks_do_what_they_say(true);
 }
 
-/// Both libraries in one program have one set of the functions and thread-local variables that are in both.
+/// Both libraries in one program have one set of the functions and thread-local variables that are
+/// in both.
 #[test]
 fn s1_03_blocks_of_programs_that_are_linked_statically_do_the_same() {
     let folder = folder();
@@ -127,7 +128,8 @@ fn s1_03_blocks_of_programs_that_are_linked_statically_do_the_same() {
     }
 }
 
-/// Flips bits of words of an object and of their check words, in the pool: those that `bits` says of each.
+/// Flips bits of words of an object and of their check words, in the pool: those that `bits` says
+/// of each.
 fn damage(pool: &Path, name: &str, bits: impl Fn(usize) -> u128) {
     let at = Pool::open(pool).unwrap().stat(name).unwrap().offset;
     let file = std::fs::File::options().read(true).write(true).open(pool).unwrap();
@@ -139,7 +141,8 @@ fn damage(pool: &Path, name: &str, bits: impl Fn(usize) -> u128) {
     file.write_all_at(&bytes, at).unwrap();
 }
 
-/// A block that loads damaged words repairs them, whether it can be undone or not; a word beyond repair ends the program.
+/// A block that loads damaged words repairs them, whether it can be undone or not; a word beyond
+/// repair ends the program.
 #[test]
 fn s1_13_blocks_that_gcc_compiles_repair_damaged_words() {
     let folder = folder();
@@ -252,7 +255,8 @@ fn s1_06_containers_on_demand_in_blocks_of_cpp_survive_sigkill() {
     killed_containers_are_whole(true);
 }
 
-/// A step without room keeps what it did until then, or handles the error and goes on. More steps follow, with room and without, until a death.
+/// A step without room keeps what it did until then, or handles the error and goes on. More steps
+/// follow, with room and without, until a death.
 #[test]
 fn s1_03_containers_whose_heap_is_full_are_whole_after_more_blocks_and_a_death() {
     let folder = folder();
@@ -277,7 +281,8 @@ fn s1_03_containers_whose_heap_is_full_are_whole_after_more_blocks_and_a_death()
     }
 }
 
-/// Scattered pages are mappings of their own while a block has them, and not after that. A block at the limit of mappings still touches all pages.
+/// Scattered pages are mappings of their own while a block has them, and not after that. A block at
+/// the limit of mappings still touches all pages.
 #[test]
 fn blocks_that_cannot_be_undone_touch_more_pages_than_there_can_be_mappings() {
     let folder = folder();

@@ -71,8 +71,9 @@ pub fn killed_transfers_are_whole(run: impl Fn() -> Command) {
     kill_repeatedly(run, &mut rng, (15, 40), 1, 0);
 }
 
-/// Kills a program, which says each step, `rounds` times after fewer than `most` steps. It has done all steps that it said, and those that were under way, as many as it has `threads`. `before`: how many it
-/// had done.
+/// Kills a program, which says each step, `rounds` times after fewer than `most` steps. It has done
+/// all steps that it said, and those that were under way, as many as it has `threads`. `before`:
+/// how many it had done.
 pub fn kill_repeatedly(
     run: impl Fn() -> Command,
     rng: &mut Seeded,
@@ -145,7 +146,8 @@ fn s1_03_blocks_of_memory_in_transactions_of_c_are_whole_and_their_heap_grows() 
     assert_eq!(succeed(run(&binary, &folder.path().join("kept.pmo")).arg("on-demand")), "done\n");
 }
 
-/// Variables of programs: threads of a process, and processes, that race give them their initial value once.
+/// Variables of programs: threads of a process, and processes, that race give them their initial
+/// value once.
 #[test]
 fn s1_02_statics_of_c_are_found_again_and_made_once() {
     let folder = folder();
@@ -354,9 +356,9 @@ fn descriptions_that_are_not_true_do_not_compile() {
     }
 }
 
-/// The library is not compiled for it; the program's own stores and the mapping at a fixed address are
-/// what it looks at. Its allocator takes a sixteenth of where pools have their windows: one whose window
-/// lies there cannot be attached, and another is made.
+/// The library is not compiled for it; the program's own stores and the mapping at a fixed address
+/// are what it looks at. Its allocator takes a sixteenth of where pools have their windows: one
+/// whose window lies there cannot be attached, and another is made.
 #[test]
 fn programs_run_under_address_sanitizer() {
     const SANITIZED: Compiler = Compiler { command: "cc", flags: &["-fsanitize=address", "-pthread"] };

@@ -41,7 +41,8 @@ impl Items {
         succeed(&mut self.command(version, mode))
     }
 
-    /// Output of version 3 when it cannot open the item. The one of version 1 is as it was, in this run and the next.
+    /// Output of version 3 when it cannot open the item. The one of version 1 is as it was, in this
+    /// run and the next.
     fn refused(&self, mode: &str) -> String {
         let said = self.run("3", mode);
         assert_eq!(self.run("1", "look"), "-5 first, 2 blocks\n", "{mode}: {said}");
@@ -170,7 +171,8 @@ fn s4_04_in_cpp_steps_are_functions_and_exceptions_leave_the_old_value() {
     assert_eq!(items.run("3", "reset"), "reset item, a other: 1 blocks\n0 0\n");
 }
 
-/// The heap that a program left, by the descriptions of its roots alone, as `pmo heap` sees it; and its one root.
+/// The heap that a program left, by the descriptions of its roots alone, as `pmo heap` sees it; and
+/// its one root.
 fn audited(items: &Items) -> (HeapAudit, Root) {
     let pool = Pool::open(items.folder.path().join("pool.pmo")).unwrap();
     let heap = ReadHeap::open(pool.attach_read("object").unwrap()).unwrap();

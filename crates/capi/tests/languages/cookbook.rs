@@ -27,7 +27,8 @@ fn the_page_for_cpp_is_true() {
     follow_page("cpp.md");
 }
 
-/// Follows the parts of a page that are for C and C++: others follow the rest. Returns how many outputs were compared; `None`: there is no compiler.
+/// Follows the parts of a page that are for C and C++: others follow the rest. Returns how many
+/// outputs were compared; `None`: there is no compiler.
 fn follow_parts(page: &str) -> Option<usize> {
     if !have("pkg-config") || !have("c++") {
         return None;

@@ -30,8 +30,8 @@ impl List {
         succeed(Command::new(&self.binary).args(pools.iter().map(AsRef::as_ref)).arg(step))
     }
 
-    /// Rust finds by descriptions alone: as many pointers as expected in the object with the root, and none that leads nowhere. Then all of it in one pool, at other
-    /// addresses.
+    /// Rust finds by descriptions alone: as many pointers as expected in the object with the root,
+    /// and none that leads nowhere. Then all of it in one pool, at other addresses.
     fn seen_by_rust(&self, root: &str, pointers: usize) {
         let opened = self.pools.each_ref().map(|path| Pool::open(path).unwrap());
         let mut space = Space::new();

@@ -1,4 +1,5 @@
-//! The environment of test programs: the installation they are compiled against, and how they are run.
+//! The environment of test programs: the installation they are compiled against, and how they are
+//! run.
 
 use indelible_testing::not_tested;
 use std::os::unix::process::ExitStatusExt;
@@ -6,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// The package's folder: what cargo says when a test runs, as another user may run it with a copy of the project.
+/// The package's folder: what cargo says when a test runs, as another user may run it with a copy
+/// of the project.
 pub fn source() -> &'static Path {
     static SOURCE: OnceLock<PathBuf> = OnceLock::new();
     SOURCE.get_or_init(|| {
@@ -18,7 +20,8 @@ pub fn project() -> PathBuf {
     source().join("../..").canonicalize().expect("the workspace")
 }
 
-/// The prefix that `cargo xtask install` filled; one that is filled already if `INDELIBLE_PREFIX` names it.
+/// The prefix that `cargo xtask install` filled; one that is filled already if `INDELIBLE_PREFIX`
+/// names it.
 pub fn installed() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
-/// Runs a program and kills it after so many lines and turns of an idle loop; what it said, and whether
-/// it was killed before its end.
+/// Runs a program and kills it after so many lines and turns of an idle loop; what it said, and
+/// whether it was killed before its end.
 pub fn kill(command: &mut Command, lines: usize, spins: u32) -> (Vec<String>, bool) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
     let mut said = Vec::new();

@@ -1,4 +1,5 @@
-//! Programs with extendible structs, lowered by `pmo leds`: versions of one program on the same data.
+//! Programs with extendible structs, lowered by `pmo leds`: versions of one program on the same
+//! data.
 
 use super::ground::{C, CPP, Compiler, dies, disk, folder, have, installed, program, project, succeed, text};
 use super::kill::kill;
@@ -346,7 +347,8 @@ fn headers_are_lowered_with_their_sources_by_cmake() {
     let project = "cmake_minimum_required(VERSION 3.10)\nproject(uses C)\nfind_package(pmo 0.1 REQUIRED)\n\
                    add_executable(uses)\ntarget_link_libraries(uses PRIVATE pmo::pmo)\n\
                    target_compile_definitions(uses PRIVATE LEVEL=4)\npmo_leds(uses uses.c LOCK layouts.lock)\n";
-    // The second build is of a header that changed, and the third of a layout that was released otherwise.
+    // The second build is of a header that changed, and the third of a layout that was released
+    // otherwise.
     let script = "pmo leds uses.c -o /dev/null --lock layouts.lock --update-lock -- -I$PREFIX/include -DLEVEL=1\n\
                   cmake -G 'Unix Makefiles' -DCMAKE_PREFIX_PATH=$PREFIX -S . -B build >log 2>&1 || { cat log; exit 1; }\n\
                   cmake --build build >log 2>&1 || { cat log; exit 1; }\nbuild/uses\n\

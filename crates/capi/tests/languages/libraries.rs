@@ -1,5 +1,5 @@
-//! Containers of other libraries in an object: the programs of `examples/cpp/libraries`, each run several times, so that the
-//! program and its libraries are elsewhere each time.
+//! Containers of other libraries in an object: the programs of `examples/cpp/libraries`, each run
+//! several times, so that the program and its libraries are elsewhere each time.
 
 use super::ground::{CPP, folder, have, installed, project, succeed};
 use super::kill::{kill, last};
@@ -7,7 +7,8 @@ use indelible_testing::{Seeded, not_tested};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program, if its library's headers are there; what it needs when it is linked is by pkg-config's name, if by any.
+/// A program, if its library's headers are there; what it needs when it is linked is by
+/// pkg-config's name, if by any.
 struct Example {
     folder: tempfile::TempDir,
     binary: PathBuf,

@@ -1,4 +1,5 @@
-//! Objects of C and C++ that get other addresses: where pointers are described, they are changed; containers of C++ are refused.
+//! Objects of C and C++ that get other addresses: where pointers are described, they are changed;
+//! containers of C++ are refused.
 
 use super::ground::{C, CPP, folder, have, program, succeed};
 use indelible::{ErrorKind, Pool};

@@ -74,9 +74,11 @@ fn continued(expected: &[&str], mut run: impl FnMut() -> (Vec<String>, bool)) ->
         for (index, line) in said.iter().enumerate() {
             let at = expected.iter().position(|expected| expected == line);
             let at = at.unwrap_or_else(|| panic!("{line:?} is never said by a run at once"));
-            // A yield that was psynced is not repeated; one that was being psynced may not be either.
+            // A yield that was psynced is not repeated; one that was being psynced may not be
+            // either.
             let unsaid = if index == 0 { 1 + silent } else { 0 };
-            // The end is no yield: a run killed behind it leaves it to the next, which says it again.
+            // The end is no yield: a run killed behind it leaves it to the next, which says it
+            // again.
             let again = index == 0 && done == expected.len() && at + 1 == done;
             assert!(
                 again || (done..=done + unsaid).contains(&at),

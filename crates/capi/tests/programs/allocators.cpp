@@ -1,4 +1,5 @@
-// Allocators: what is thrown when there is no room, the current object, containers that construct elements themselves: allocators POOL.
+// Allocators: what is thrown when there is no room, the current object, containers that construct
+// elements themselves: allocators POOL.
 #include "check.hpp"
 
 #include <cstring>

@@ -1,5 +1,6 @@
-// A map that one process changes and others follow: beside POOL write, which adds a step with each psync until it is killed; beside POOL follow,
-// which refreshes for each line that it reads, and looks at everything; beside POOL once, the same of the object as it is.
+// A map that one process changes and others follow: beside POOL write, which adds a step with each
+// psync until it is killed; beside POOL follow, which refreshes for each line that it reads, and
+// looks at everything; beside POOL once, the same of the object as it is.
 #include "check.hpp"
 
 struct steps {

@@ -1,5 +1,6 @@
-// A list through an object of each of two pools: far POOL OTHER make. Along it, in another run: far POOL OTHER walk. All that is refused: far POOL OTHER wrong. Along
-// it where both objects came to one pool: far POOL walk.
+// A list through an object of each of two pools: far POOL OTHER make. Along it, in another run: far
+// POOL OTHER walk. All that is refused: far POOL OTHER wrong. Along it where both objects came to
+// one pool: far POOL walk.
 #include "check.hpp"
 
 #include <array>

@@ -1,4 +1,5 @@
-// Containers in heaps that grow although another object lies behind them, and copies of pools, in C++: growth POOL.
+// Containers in heaps that grow although another object lies behind them, and copies of pools, in
+// C++: growth POOL.
 #include "check.hpp"
 
 #include <cstring>

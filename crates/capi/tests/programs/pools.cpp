@@ -1,4 +1,5 @@
-// Keys, sizes, names, lists, tracking, media, cuts, snapshots, copies and reverts in C++: pools POOL.
+// Keys, sizes, names, lists, tracking, media, cuts, snapshots, copies and reverts in C++: pools
+// POOL.
 #include "check.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Persistent variables in C++: statics.cpp POOL. Says what they hold. Blocks that transactions allocate, too.
+// Persistent variables in C++: statics.cpp POOL. Says what they hold. Blocks that transactions
+// allocate, too.
 #include "check.hpp"
 #include <pmo/static.hpp>
 

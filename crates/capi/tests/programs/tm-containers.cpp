@@ -1,4 +1,5 @@
-// The containers of pmo/tm.hpp in blocks that GCC compiles: tm-containers.cpp POOL; tm-containers.cpp POOL die, which is killed; tm-containers.cpp POOL look. With ON_DEMAND in the
+// The containers of pmo/tm.hpp in blocks that GCC compiles: tm-containers.cpp POOL;
+// tm-containers.cpp POOL die, which is killed; tm-containers.cpp POOL look. With ON_DEMAND in the
 // environment their objects are on demand.
 #include "check.h"
 #include <pmo/tm.hpp>
@@ -148,7 +149,8 @@ struct model {
     std::map<long, long> map;
 };
 
-// One step on a thread's own containers and on those that all have. A step that is cancelled changes nothing.
+// One step on a thread's own containers and on those that all have. A step that is cancelled
+// changes nothing.
 bool step(shelves *in, all *own, int kind, long key, long value, bool cancel, long *got, bool *had)
 {
     bool done = false;

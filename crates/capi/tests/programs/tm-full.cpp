@@ -1,4 +1,5 @@
-// Containers of the standard library in blocks, in a heap that finds no room: tm-full.cpp POOL; tm-full.cpp POOL die, which is killed; tm-full.cpp POOL look. With ON_DEMAND in the environment
+// Containers of the standard library in blocks, in a heap that finds no room: tm-full.cpp POOL;
+// tm-full.cpp POOL die, which is killed; tm-full.cpp POOL look. With ON_DEMAND in the environment
 // their object is on demand, and with WALL its address range ends early; else the pool is full.
 #include "check.h"
 #include <pmo/tm.hpp>
@@ -39,7 +40,8 @@ kept *root()
     return found;
 }
 
-// Adds a value. An error leaves the block, and what was done before it stays. False: there is no room.
+// Adds a value. An error leaves the block, and what was done before it stays. False: there is no
+// room.
 bool leaves(kept *in, long n)
 {
     try {
@@ -78,7 +80,8 @@ bool stays(kept *in, long n)
     return done;
 }
 
-// Makes room: all, or a little, so that there is none soon again. Several blocks, as one fits into the log.
+// Makes room: all, or a little, so that there is none soon again. Several blocks, as one fits into
+// the log.
 void drops(kept *in, bool all)
 {
     for (bool more = true; more;) {
@@ -154,7 +157,8 @@ int main(int argc, char **argv)
         if (!done) {
             CHECK(die || pmo_errno() == PMO_ERR_HEAP_FULL);
             full[leaving ? 0 : 1]++;
-            // Once there is no room, steps that find none follow each other, and then there is room.
+            // Once there is no room, steps that find none follow each other, and then there is
+            // room.
             if ((full[0] + full[1]) % 4 == 0) {
                 is_whole(in);
                 drops(in, n % 3 == 0);

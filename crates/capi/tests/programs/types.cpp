@@ -1,5 +1,5 @@
-// Types of the standard library, templates and private members in a root: types POOL make, then types POOL check.
-// types POOL layout shows what is described.
+// Types of the standard library, templates and private members in a root: types POOL make, then
+// types POOL check. types POOL layout shows what is described.
 #include <pmo.hpp>
 
 #include <iostream>

@@ -20,9 +20,10 @@ use std::path::{Path, PathBuf};
 /// rests on, are read and verified first, and if they are not intact, the new one is full. A file,
 /// or `-` for standard output, gets a full backup.
 ///
-/// An object that no process writes is held while it is copied: a process that wants to write it waits as long as its
-/// `--wait` says. Objects that processes are writing are kept as snapshots, and the processes go on. The pool needs a free piece as
-/// large as each of these objects, which stays in use until `pmo gc` runs while no process writes the object.
+/// An object that no process writes is held while it is copied: a process that wants to write it
+/// waits as long as its `--wait` says. Objects that processes are writing are kept as snapshots,
+/// and the processes go on. The pool needs a free piece as large as each of these objects, which
+/// stays in use until `pmo gc` runs while no process writes the object.
 ///
 /// A backup has its name once it is whole and durable. One into a folder that was interrupted, or
 /// failed, as on a full disk, is no backup; its written part stays in the folder, and the next one

@@ -135,7 +135,8 @@ fn range(args: &Cat, size: u64) -> Result<(usize, usize)> {
     Ok((args.offset as usize, args.length.unwrap_or(left).min(left) as usize))
 }
 
-/// The bytes that the newest psync left of an object that a process writes, which waits meanwhile. `None`: there is no such process.
+/// The bytes that the newest psync left of an object that a process writes, which waits meanwhile.
+/// `None`: there is no such process.
 fn copied(pool: &Pool, args: &Cat, key: &[u8]) -> Result<Option<Vec<u8>>> {
     let still = pool.recovering(|store| store.hold_still(&args.name, Key(key)))?;
     let still = still.map_err(|error| unreadable(args, &error))?;

@@ -20,9 +20,11 @@ use std::path::PathBuf;
 /// Verify a whole pool; nothing in it is changed
 ///
 /// Reads every structure of the pool and reports damage: the structure, its offset, the object
-/// concerned, and advice. Works on pools that cannot be opened, truncated ones too, and beside programs that use the pool. Contents of
-/// objects have no checksums, so they are not judged; those of sealed objects are, with `--seals` and their seal key, and those of objects whose ID is the hash of
-/// their content (`pmo put --by-content`), unless reading them needs another key than the one that is given.
+/// concerned, and advice. Works on pools that cannot be opened, truncated ones too, and beside
+/// programs that use the pool. Contents of objects have no checksums, so they are not judged; those
+/// of sealed objects are, with `--seals` and their seal key, and those of objects whose ID is the
+/// hash of their content (`pmo put --by-content`), unless reading them needs another key than the
+/// one that is given.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,11 +50,13 @@ pub struct Check {
     #[arg(value_parser = pool())]
     pool: PathBuf,
 
-    /// Verify every page of the sealed objects that the seal key opens, also of attached ones; giving a seal key has the same effect
+    /// Verify every page of the sealed objects that the seal key opens, also of attached ones;
+    /// giving a seal key has the same effect
     #[arg(long)]
     seals: bool,
 
-    /// Find far pointers that lead to no object, or beyond one, too; objects that processes write are left out
+    /// Find far pointers that lead to no object, or beyond one, too; objects that processes write
+    /// are left out
     #[arg(long)]
     references: bool,
 

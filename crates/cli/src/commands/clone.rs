@@ -22,12 +22,14 @@ use std::path::PathBuf;
 /// refuse to open both, and while a process writes the pool, a copy has parts of different
 /// moments.)
 ///
-/// Both can be open at once. The objects of the clone have the addresses of the original, so that pointers in them are right: a process attaches an object of
-/// one of the two pools at a time.
+/// Both can be open at once. The objects of the clone have the addresses of the original, so that
+/// pointers in them are right: a process attaches an object of one of the two pools at a time.
 ///
-/// With --rebase the clone has addresses of its own, and all pointers in its objects are changed: a process can attach objects of both. That needs objects whose
-/// pointers are known, heaps whose roots are described with all that they lead to, and arrays of the package for Python; if one is not, there is no clone.
-/// Such a clone has no volatile objects and no ties, each snapshot in it takes all of its pages, and processes may go on using the original meanwhile.
+/// With --rebase the clone has addresses of its own, and all pointers in its objects are changed: a
+/// process can attach objects of both. That needs objects whose pointers are known, heaps whose
+/// roots are described with all that they lead to, and arrays of the package for Python; if one is
+/// not, there is no clone. Such a clone has no volatile objects and no ties, each snapshot in it
+/// takes all of its pages, and processes may go on using the original meanwhile.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -20,9 +20,10 @@ use std::path::{Path, PathBuf};
 /// To another pool, the state of the last psync is copied, or a snapshot; pages of zeros take no
 /// space there. A process that writes the object goes on.
 ///
-/// The copy has an identity of its own, and the addresses of the object, so that pointers in it are right: a process attaches one of the two at
-/// a time. With --rebase it gets addresses of its own, and all pointers in it are changed: that needs a heap whose roots are described with all that they
-/// lead to, and is refused otherwise.
+/// The copy has an identity of its own, and the addresses of the object, so that pointers in it are
+/// right: a process attaches one of the two at a time. With --rebase it gets addresses of its own,
+/// and all pointers in it are changed: that needs a heap whose roots are described with all that
+/// they lead to, and is refused otherwise.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -18,8 +18,8 @@ use std::path::PathBuf;
 
 /// Make an object, full of zeros
 ///
-/// Its space is claimed now, and stays claimed until the object is destroyed. Its address is fixed for
-/// life. A name is 1 to 511 bytes of UTF-8; it is not a path, so `/` in it means nothing.
+/// Its space is claimed now, and stays claimed until the object is destroyed. Its address is fixed
+/// for life. A name is 1 to 511 bytes of UTF-8; it is not a path, so `/` in it means nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -63,11 +63,13 @@ pub struct Create {
     #[arg(long, value_name = "CLASS", value_parser = class(), default_value = "psync", default_value_if("ecc", "true", "transactional"))]
     class: Class,
 
-    /// Give each word a check word, by which transactions and pmo scrub notice and repair damage: twice the space; transactional, or on-demand
+    /// Give each word a check word, by which transactions and pmo scrub notice and repair damage:
+    /// twice the space; transactional, or on-demand
     #[arg(long)]
     ecc: bool,
 
-    /// Let plain loads outside of transactions see what these committed; class transactional or on-demand
+    /// Let plain loads outside of transactions see what these committed; class transactional or
+    /// on-demand
     #[arg(long)]
     readable_outside: bool,
 
@@ -76,7 +78,8 @@ pub struct Create {
     #[arg(long)]
     volatile: bool,
 
-    /// It will hold no pointers, and nothing else that depends on its addresses: it can get others (pmo cp --rebase)
+    /// It will hold no pointers, and nothing else that depends on its addresses: it can get others
+    /// (pmo cp --rebase)
     #[arg(long)]
     position_independent: bool,
 

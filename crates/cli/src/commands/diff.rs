@@ -28,8 +28,9 @@ const PAGE: u64 = 4096;
 /// values, as far as the types of the roots are described. Values that only raw pointers lead to
 /// belong to no root.
 ///
-/// A sealed object is compared with its snapshots and copies without its seal key, by which pages were sealed anew in between: one whose bytes changed and changed back is
-/// among them, and roots are not looked at.
+/// A sealed object is compared with its snapshots and copies without its seal key, by which pages
+/// were sealed anew in between: one whose bytes changed and changed back is among them, and roots
+/// are not looked at.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

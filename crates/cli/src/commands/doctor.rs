@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// Show this machine's features, and advice on missing ones
 ///
-/// With PATH, also the kind of medium there, and whether this software can use the pool on it: PATH may be a folder, or
-/// the name of a file yet to be made. Needs no rights, and changes nothing.
+/// With PATH, also the kind of medium there, and whether this software can use the pool on it: PATH
+/// may be a folder, or the name of a file yet to be made. Needs no rights, and changes nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 
 /// Write objects, with all that their far pointers lead to, as one stream
 ///
-/// Follows the entries of the objects' tables of other objects, by ID and by name, through any number of objects; each of them is written as its last
-/// psync left it. The stream is a full backup of them: `pmo verify` verifies it.
+/// Follows the entries of the objects' tables of other objects, by ID and by name, through any
+/// number of objects; each of them is written as its last psync left it. The stream is a full
+/// backup of them: `pmo verify` verifies it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -17,8 +17,8 @@ const DEFAULT: u64 = 1 << 30;
 
 /// Make a pool of a new file, or of a device
 ///
-/// A new file takes up no space before objects need it. A device is used whole; one that has data on it
-/// is refused without --force.
+/// A new file takes up no space before objects need it. A device is used whole; one that has data
+/// on it is refused without --force.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +31,8 @@ pub struct Format {
     /// File to be made, or device
     path: PathBuf,
 
-    /// Size of the pool: a number with K, M, G or T [default: 1G for a file; a device is used whole]
+    /// Size of the pool: a number with K, M, G or T [default: 1G for a file; a device is used
+    /// whole]
     #[arg(short, long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     size: Option<u64>,
 
@@ -39,7 +40,8 @@ pub struct Format {
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     label: String,
 
-    /// Address range for the objects: first address, length [default: far from the other pools of this host]
+    /// Address range for the objects: first address, length [default: far from the other pools of
+    /// this host]
     ///
     /// Both are multiples of 2 MiB, between 0x400000000000 and 0x7a0000000000. Pools whose objects
     /// have the same addresses cannot be attached in one process.

@@ -34,7 +34,8 @@ pub struct Gc {
     #[arg(value_parser = pool())]
     pool: PathBuf,
 
-    /// The pool that was at this path was deleted, not moved: remove the memory that processes which died left of its objects on demand
+    /// The pool that was at this path was deleted, not moved: remove the memory that processes
+    /// which died left of its objects on demand
     #[arg(long)]
     deleted: bool,
 }

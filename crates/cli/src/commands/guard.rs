@@ -1,4 +1,5 @@
-//! `pmo guard`: a service that has commits on demand become durable when the power fails, or their process dies.
+//! `pmo guard`: a service that has commits on demand become durable when the power fails, or their
+//! process dies.
 
 use crate::bytes::human;
 use crate::context::Context;
@@ -71,7 +72,8 @@ enum Action {
 
 #[derive(Debug, Args)]
 struct Ask {
-    /// Socket of the guard [default: /run/pmo/guard.sock of root, $XDG_RUNTIME_DIR/pmo/guard.sock of others]
+    /// Socket of the guard [default: /run/pmo/guard.sock of root, $XDG_RUNTIME_DIR/pmo/guard.sock
+    /// of others]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
@@ -82,7 +84,8 @@ struct Ask {
 
 #[derive(Debug, Args)]
 struct Run {
-    /// Socket to listen at [default: /run/pmo/guard.sock of root, $XDG_RUNTIME_DIR/pmo/guard.sock of others]
+    /// Socket to listen at [default: /run/pmo/guard.sock of root, $XDG_RUNTIME_DIR/pmo/guard.sock
+    /// of others]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
@@ -98,11 +101,13 @@ struct Run {
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     nut_interval: Duration,
 
-    /// A modem-control line of a serial port, cd, cts, dsr or ri, that is on while the power is there, or off with a ! before its name
+    /// A modem-control line of a serial port, cd, cts, dsr or ri, that is on while the power is
+    /// there, or off with a ! before its name
     #[arg(long, value_name = "PORT:LINE")]
     line: Vec<String>,
 
-    /// A file that has the word failing while the power fails, or a pipe to which it is written, and fine later
+    /// A file that has the word failing while the power fails, or a pipe to which it is written,
+    /// and fine later
     #[arg(long, value_name = "PATH")]
     file: Vec<PathBuf>,
 
@@ -114,7 +119,8 @@ struct Run {
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     safety: Duration,
 
-    /// Seconds that a recovery may take; one that takes longer is killed, and the next attach recovers
+    /// Seconds that a recovery may take; one that takes longer is killed, and the next attach
+    /// recovers
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     recovery: Duration,
 

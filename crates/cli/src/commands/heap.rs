@@ -50,8 +50,8 @@ enum Action {
     },
     /// Verify the heap and the values in it; exit code 3 if something is wrong
     Check(Of),
-    /// Blocks that nothing in the heap refers to; exit code 3 if there are any, or if the heap is damaged, so that they are not to be
-    /// relied on
+    /// Blocks that nothing in the heap refers to; exit code 3 if there are any, or if the heap is
+    /// damaged, so that they are not to be relied on
     Leaks(Of),
     /// Damage, leaks, and pointers that lead to no block in use; exit code 3 if there are any
     Audit(Of),
@@ -96,8 +96,9 @@ struct Report {
     undescribed: Vec<String>,
     /// The reason for each of them.
     reasons: Vec<String>,
-    /// Number of findings, also where they were not asked for. With any, leaks are not to be relied on: a damaged value may own
-    /// blocks that it does not lead to any more, and lead to some that it does not own.
+    /// Number of findings, also where they were not asked for. With any, leaks are not to be relied
+    /// on: a damaged value may own blocks that it does not lead to any more, and lead to some that
+    /// it does not own.
     damaged: u64,
     findings: Option<Vec<Finding>>,
     leaks: Option<Vec<Leak>>,

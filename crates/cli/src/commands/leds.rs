@@ -8,15 +8,19 @@ use indelible_leds::{Compiler, Lock, Lowered, Problem, Request, lower};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Lower extendible structs of C or C++ to plain ones, whose later fields lie in blocks of their own
+/// Lower extendible structs of C or C++ to plain ones, whose later fields lie in blocks of their
+/// own
 ///
-/// A source may have `extendible struct item { int id; EXTENSION(1) { int stock; INIT(struct item *it) { it->stock = it->id; } } };`.
-/// The output is plain C or C++ with #line directives, in which `p->stock` is looked for in a block that the struct links to. The first
-/// store to a field of an extension makes it; a read of one that was not stored to gives what INIT computes. Data of programs
-/// without the extension, or with further ones, stay as they are, and are used by all of them. Included files with such structs
-/// become part of the output. The source includes <pmo.h> before its first extendible struct.
+/// A source may have `extendible struct item { int id; EXTENSION(1) { int stock; INIT(struct item
+/// *it) { it->stock = it->id; } } };`. The output is plain C or C++ with #line directives, in which
+/// `p->stock` is looked for in a block that the struct links to. The first store to a field of an
+/// extension makes it; a read of one that was not stored to gives what INIT computes. Data of
+/// programs without the extension, or with further ones, stay as they are, and are used by all of
+/// them. Included files with such structs become part of the output. The source includes <pmo.h>
+/// before its first extendible struct.
 ///
-/// Sources are understood by libclang, with the flags of the compiler behind --. Nothing is written if something is wrong.
+/// Sources are understood by libclang, with the flags of the compiler behind --. Nothing is written
+/// if something is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

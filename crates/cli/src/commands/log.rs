@@ -18,7 +18,8 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Write the records of a log, as its last psync left them, and those that follow
 ///
-/// A process that appends to the log goes on meanwhile. Each record is a line; bytes that are no text are shown as they can be, and JSON has them as hexadecimal digits.
+/// A process that appends to the log goes on meanwhile. Each record is a line; bytes that are no
+/// text are shown as they can be, and JSON has them as hexadecimal digits.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

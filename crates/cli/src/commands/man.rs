@@ -77,7 +77,8 @@ NO_COLOR       if it is set and not empty: no color, unless --color says otherwi
 /// Characters of a line that may stay as it is.
 const WIDTH: usize = 100;
 
-/// A section whose lines stay as they are, but for those too long for a terminal: sentences, which are filled.
+/// A section whose lines stay as they are, but for those too long for a terminal: sentences, which
+/// are filled.
 fn literal(title: &str, body: &str) -> String {
     let mut text = format!(".SH \"{title}\"\n.nf\n");
     for line in body.lines() {

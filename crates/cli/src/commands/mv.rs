@@ -17,7 +17,8 @@ use indelible::{ErrorKind, Pool};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Give an object or a directory another name, or move an object to another pool; everything else about it stays
+/// Give an object or a directory another name, or move an object to another pool; everything else
+/// about it stays
 ///
 /// The object must not be attached, and the name must be free: nothing is replaced. The name of a
 /// sealed object is sealed with it: another one takes its seal key, and its sign

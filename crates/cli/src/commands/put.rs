@@ -30,10 +30,10 @@ const UNFINISHED: &str = "~unfinished put";
 
 /// Write bytes into an object, and psync: all of them become durable, or none
 ///
-/// Reads FILE, or standard input. Bytes of the object before and behind the new ones stay as they are.
-/// The new bytes are held in memory until the psync. With --create, an object that is not there yet is made under another name,
-/// psynced in pieces, and renamed when it is whole; a command that is killed leaves NAME~unfinished put, which the next one
-/// destroys.
+/// Reads FILE, or standard input. Bytes of the object before and behind the new ones stay as they
+/// are. The new bytes are held in memory until the psync. With --create, an object that is not
+/// there yet is made under another name, psynced in pieces, and renamed when it is whole; a command
+/// that is killed leaves NAME~unfinished put, which the next one destroys.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -70,7 +70,8 @@ pub struct Put {
     #[arg(long)]
     create: bool,
 
-    /// Make a read-only object whose ID is the hash of the bytes, unless the pool has it already; all of them are held in memory
+    /// Make a read-only object whose ID is the hash of the bytes, unless the pool has it already;
+    /// all of them are held in memory
     #[arg(long, conflicts_with_all = ["offset", "zero_rest", "create", "key", "key_file"])]
     by_content: bool,
 

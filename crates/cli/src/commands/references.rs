@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 /// See the module.
 #[derive(Serialize)]
 pub struct References {
-    /// Objects that were not looked at, by name: processes write them, or they are sealed or have a key.
+    /// Objects that were not looked at, by name: processes write them, or they are sealed or have a
+    /// key.
     left_out: Vec<String>,
     pub dangling: Vec<Reference>,
 }

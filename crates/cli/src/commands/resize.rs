@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 /// Give an object another size; its address and contents stay
 ///
-/// The object must not be attached. Growing is done in place if there is room behind the object, else by
-/// copying it. Shrinking cuts off its end for good, and therefore needs --shrink.
+/// The object must not be attached. Growing is done in place if there is room behind the object,
+/// else by copying it. Shrinking cuts off its end for good, and therefore needs --shrink.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 
 /// Make a pool from a backup
 ///
-/// The pool is made beside its path and gets its name once every byte was verified and is durable: a backup that is damaged
-/// replaces nothing. Objects have their names, IDs, addresses, sizes and keys again, so that pointers in them are right. Copies
-/// and snapshots are objects without a base: each takes all of its pages.
+/// The pool is made beside its path and gets its name once every byte was verified and is durable:
+/// a backup that is damaged replaces nothing. Objects have their names, IDs, addresses, sizes and
+/// keys again, so that pointers in them are right. Copies and snapshots are objects without a base:
+/// each takes all of its pages.
 ///
-/// The new pool has an ID of its own, and the addresses of the original: a process can open both, and attaches an object of
-/// one of them at a time, unless they get others by --rebase.
+/// The new pool has an ID of its own, and the addresses of the original: a process can open both,
+/// and attaches an object of one of them at a time, unless they get others by --rebase.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -60,7 +61,8 @@ pub struct Restore {
     #[arg(long, value_name = "ID")]
     pool_id: Option<String>,
 
-    /// Only this object, into a pool that exists and has its address free; may be given several times
+    /// Only this object, into a pool that exists and has its address free; may be given several
+    /// times
     #[arg(long = "object", short, value_name = "NAME", conflicts_with_all = ["size", "force"])]
     objects: Vec<String>,
 }

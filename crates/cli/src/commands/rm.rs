@@ -61,7 +61,8 @@ pub struct Rm {
     #[arg(short, long)]
     force: bool,
 
-    /// Take the name from objects that processes have attached, now; each goes when the last of them detaches or ends
+    /// Take the name from objects that processes have attached, now; each goes when the last of
+    /// them detaches or ends
     #[arg(short, long)]
     later: bool,
 

@@ -17,7 +17,8 @@ use std::path::PathBuf;
 /// snapshot stays, and so do all others. Later psyncs of the object are gone, unless another
 /// snapshot has them: make one before, if in doubt. The object must be detached.
 ///
-/// A snapshot of a copy of the object (`pmo snapshot --writable`) will do, too: so changes are taken over that were tried out in the copy.
+/// A snapshot of a copy of the object (`pmo snapshot --writable`) will do, too: so changes are
+/// taken over that were tried out in the copy.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

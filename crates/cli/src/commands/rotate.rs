@@ -1,4 +1,5 @@
-//! `pmo key rotate` and `pmo key anchor`: another key of the object itself, and the state that counts as the newest.
+//! `pmo key rotate` and `pmo key anchor`: another key of the object itself, and the state that
+//! counts as the newest.
 
 use crate::context::Context;
 use crate::ends::Ends;
@@ -40,8 +41,9 @@ pub struct Rotate {
 
 /// Take the object's present state for the newest
 ///
-/// For a state that was put back on purpose, an anchor that was lost, or another anchor. Look first how the object came to be in another state than its anchor was told. With
-/// --none it has no anchor from then on.
+/// For a state that was put back on purpose, an anchor that was lost, or another anchor. Look first
+/// how the object came to be in another state than its anchor was told. With --none it has no
+/// anchor from then on.
 #[derive(Debug, Args)]
 pub struct Anchor {
     #[command(flatten)]

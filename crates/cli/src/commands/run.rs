@@ -24,7 +24,8 @@ use std::time::Duration;
 /// status is none, and neither is an end by a signal to `pmo run`: SIGINT, SIGTERM, SIGHUP and
 /// SIGQUIT are passed on, as are SIGUSR1 and SIGUSR2.
 ///
-/// Restarts come after a pause, which doubles each time, up to 10 seconds, and begins anew when the program has run for a minute.
+/// Restarts come after a pause, which doubles each time, up to 10 seconds, and begins anew when the
+/// program has run for a minute.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -67,7 +67,8 @@ pub struct Set {
     #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true)]
     reach: Option<u64>,
 
-    /// Go on without commits that a dead process left in memory, if that is gone or damaged: as it was last durable
+    /// Go on without commits that a dead process left in memory, if that is gone or damaged: as it
+    /// was last durable
     #[arg(long)]
     give_memory_up: bool,
 

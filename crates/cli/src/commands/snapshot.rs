@@ -26,12 +26,15 @@ use std::time::SystemTime;
 /// those of several objects are of one moment. A process that writes one of them waits for the
 /// snapshot at its next psync, for some milliseconds at most.
 ///
-/// A snapshot has the addresses of its object, so that pointers in it are right. A process attaches one of the two at a time.
+/// A snapshot has the addresses of its object, so that pointers in it are right. A process attaches
+/// one of the two at a time.
 ///
-/// With `--keep`, older snapshots of the objects go afterwards: of those that have the name of the object, `@`, and a time, as this
-/// command names them, as many stay as the policy says. It is a list of ages, each with a period: of the snapshots of the last 24 hours the
-/// newest of each hour, of the older ones of the last 7 days the newest of each day, for example. Units are s, m, h, d and w; hours and days begin as
-/// in UTC. The newest snapshot of all stays, and so does any that a process has attached.
+/// With `--keep`, older snapshots of the objects go afterwards: of those that have the name of the
+/// object, `@`, and a time, as this command names them, as many stay as the policy says. It is a
+/// list of ages, each with a period: of the snapshots of the last 24 hours the newest of each hour,
+/// of the older ones of the last 7 days the newest of each day, for example. Units are s, m, h, d
+/// and w; hours and days begin as in UTC. The newest snapshot of all stays, and so does any that a
+/// process has attached.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -63,11 +66,13 @@ pub struct Snapshot {
     #[arg(long, short)]
     writable: bool,
 
-    /// Destroy older snapshots that this command made, but for those that this policy keeps: ages, each with a period
+    /// Destroy older snapshots that this command made, but for those that this policy keeps: ages,
+    /// each with a period
     #[arg(long, value_name = "AGE:PERIOD,…", conflicts_with_all = ["new", "writable"])]
     keep: Option<Keep>,
 
-    /// Make and destroy nothing, and say which snapshots --keep would destroy if there were no new one
+    /// Make and destroy nothing, and say which snapshots --keep would destroy if there were no new
+    /// one
     #[arg(long, requires = "keep")]
     dry_run: bool,
 

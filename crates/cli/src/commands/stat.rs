@@ -104,7 +104,8 @@ pub struct ObjectReport {
     pub read_key: bool,
     pub write_key: bool,
     pub created: String,
-    /// Commits on demand that are not durable, if a process has some; those of a list are not looked up.
+    /// Commits on demand that are not durable, if a process has some; those of a list are not
+    /// looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
     /// Objects that it outlives, by name; those of a list are not looked up.
@@ -231,7 +232,8 @@ impl ObjectReport {
         }
     }
 
-    /// The same with its pending commits and its ties, unless these cannot be read: `pmo check` tells then.
+    /// The same with its pending commits and its ties, unless these cannot be read: `pmo check`
+    /// tells then.
     pub fn with_ties(pool: &Pool, stat: &ObjectStat) -> Self {
         let ties = pool.ties(&stat.name).unwrap_or_default();
         let ties = ties.into_iter().map(|tie| tie.name + if tie.deleted { " (deleted)" } else { "" });

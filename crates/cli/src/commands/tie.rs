@@ -15,7 +15,8 @@ use std::path::PathBuf;
 
 /// Have an object outlive another one
 ///
-/// An object that is tied and removed loses its name, but stays as long as one that it is tied to is there. Then it goes, too.
+/// An object that is tied and removed loses its name, but stays as long as one that it is tied to
+/// is there. Then it goes, too.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 
 /// Verify a backup, and those that it rests on
 ///
-/// Every byte is read and compared with its hash. No pool is needed, and nothing is written. Damage is named, with
-/// the object and the offset in it. If a folder has backups of several pools, the newest of each is verified.
+/// Every byte is read and compared with its hash. No pool is needed, and nothing is written. Damage
+/// is named, with the object and the offset in it. If a folder has backups of several pools, the
+/// newest of each is verified.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +30,8 @@ pub struct Verify {
     /// The backup: a file, a folder for the newest one in it, or - for standard input
     backup: PathBuf,
 
-    /// ID of the pool, or its first digits, if the folder has backups of several [default: all of them]
+    /// ID of the pool, or its first digits, if the folder has backups of several [default: all of
+    /// them]
     #[arg(long, value_name = "ID")]
     pool_id: Option<String>,
 }

@@ -13,7 +13,8 @@ const EVERY: Duration = Duration::from_millis(50);
 /// Bytes of a file that matter.
 const SHORT: u64 = 64;
 
-/// See the module. A file is looked at 20 times a second; one that is absent or empty says that the power is there. A pipe is read line by line.
+/// See the module. A file is looked at 20 times a second; one that is absent or empty says that the
+/// power is there. A pipe is read line by line.
 #[derive(Clone, Debug)]
 pub struct FileDetector(PathBuf);
 

@@ -1,4 +1,5 @@
-//! Detectors of power failures. Each has a thread of its own, and tells the guard whenever its condition changes.
+//! Detectors of power failures. Each has a thread of its own, and tells the guard whenever its
+//! condition changes.
 
 mod file;
 mod line;

@@ -1,4 +1,5 @@
-//! A UPS that Network UPS Tools watch: their `upsd` is asked again and again, by its protocol of lines over TCP.
+//! A UPS that Network UPS Tools watch: their `upsd` is asked again and again, by its protocol of
+//! lines over TCP.
 
 use super::{Detector, Watch, poll};
 use crate::condition::Condition;
@@ -11,7 +12,8 @@ const PORT: u16 = 3493;
 /// Bytes of an answer, at most.
 const LONGEST: u64 = 512;
 
-/// See the module. The power fails once the UPS is on its battery (`OB`), has little left in it (`LB`), or is about to be shut down (`FSD`).
+/// See the module. The power fails once the UPS is on its battery (`OB`), has little left in it
+/// (`LB`), or is about to be shut down (`FSD`).
 #[derive(Debug)]
 pub struct NutDetector {
     ups: String,

@@ -11,7 +11,8 @@ use std::time::Duration;
 /// Files whose first letter gives the signal's meaning: O, the power is back.
 const STATUS: [&str; 2] = ["/run/powerstatus", "/etc/powerstatus"];
 
-/// See the module. The process keeps the signal back by [`hold_back_signals`](crate::hold_back_signals), or it dies of it.
+/// See the module. The process keeps the signal back by
+/// [`hold_back_signals`](crate::hold_back_signals), or it dies of it.
 #[derive(Clone, Debug)]
 pub struct SignalDetector {
     status: Vec<PathBuf>,

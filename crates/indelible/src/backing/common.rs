@@ -48,7 +48,8 @@ impl Common {
         make_locked(folders.memory, identity, (len, folders.origin), LockMode::Shared).map(Common)
     }
 
-    /// Maps `len` bytes of it from `from` on, whole pages, at a fixed address or where the kernel likes.
+    /// Maps `len` bytes of it from `from` on, whole pages, at a fixed address or where the kernel
+    /// likes.
     pub(crate) fn map(&self, addr: Option<usize>, from: usize, len: usize) -> Result<Mapping, BackingError> {
         let offset = (PAGE + from) as u64;
         Ok(Mapping::shared(addr, (len, 0), self.0.fd.as_fd(), offset, Protection::ReadWrite)?)
@@ -65,8 +66,8 @@ impl Common {
         Ok(stat.st_size as u64 >= (PAGE + self.0.len) as u64)
     }
 
-    /// Takes claim number `claim`, unless another process has it. A claim ends with the process, however that ends. Claims of one process do not exclude each other: the caller sees to
-    /// that.
+    /// Takes claim number `claim`, unless another process has it. A claim ends with the process,
+    /// however that ends. Claims of one process do not exclude each other: the caller sees to that.
     pub(crate) fn claim(&self, claim: u64) -> Result<bool, BackingError> {
         file::try_lock(&self.0.fd, self.path(), (CLAIMS + claim, LockMode::Exclusive))
     }
@@ -81,7 +82,8 @@ impl Common {
         file::is_locked(&self.0.fd, self.path(), CLAIMS + claim)
     }
 
-    /// Removes the file of this identity, which is asked for no more, unless a process has it or it is another pool's.
+    /// Removes the file of this identity, which is asked for no more, unless a process has it or it
+    /// is another pool's.
     pub(crate) fn remove(folders: Folders<'_>, identity: &Identity) -> Result<(), BackingError> {
         super::sweep::remove(&identity.path_in(folders.memory), |stated| {
             stated().is_some_and(|stated| stated.is_file_of(folders.origin))

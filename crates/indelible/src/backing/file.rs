@@ -1,4 +1,5 @@
-//! Files that others could have put in place: opened without following or waiting, and judged before use.
+//! Files that others could have put in place: opened without following or waiting, and judged
+//! before use.
 
 use std::fs::File;
 use std::io;

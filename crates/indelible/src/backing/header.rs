@@ -14,7 +14,8 @@ const MAGIC: [u8; 16] = *b"indelible shadow";
 pub(super) const VERSION: u64 = 4;
 /// First byte of the field that says how many bytes there are.
 pub(super) const LENGTH: usize = 6 * 16;
-/// First byte of the origin: device, inode, the length of the path, a checksum of these and of the path, and the path.
+/// First byte of the origin: device, inode, the length of the path, a checksum of these and of the
+/// path, and the path.
 const ORIGIN: usize = 7 * 16;
 /// First byte of the path.
 const ORIGIN_PATH: usize = ORIGIN + 32;

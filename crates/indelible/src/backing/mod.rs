@@ -1,13 +1,16 @@
-//! Shared backing: an object's memory as a file that outlives the process, to be found by the next one after a death, and
-//! that can be mapped at more than one address.
+//! Shared backing: an object's memory as a file that outlives the process, to be found by the next
+//! one after a death, and that can be mapped at more than one address.
 //!
-//! The file lies in tmpfs, or where that is too small or missing beside the pool. It is never trusted after a reboot.
+//! The file lies in tmpfs, or where that is too small or missing beside the pool. It is never
+//! trusted after a reboot.
 //!
 //! Invariants:
-//! 1. A file is complete before it has a name: its blocks are reserved, its header is written, its lock is held. So a store
-//!    to a mapping never fails for want of space, and a file that is not complete is damaged.
+//! 1. A file is complete before it has a name: its blocks are reserved, its header is written, its
+//!    lock is held. So a store to a mapping never fails for want of space, and a file that is not
+//!    complete is damaged.
 //! 2. The process that has the file's lock owns it. Only the owner of a file removes its name.
-//! 3. Nothing in a file is looked at before its type, owner, permissions, lock, size and header were found right.
+//! 3. Nothing in a file is looked at before its type, owner, permissions, lock, size and header
+//!    were found right.
 //!
 //! Duties of the layer above: it has the object's lock, so that no other process makes or asks for
 //! this file, and has asked with [`Backing::find`] before it makes one. It drops mappings before
@@ -56,11 +59,13 @@ pub(crate) struct Folders<'a> {
     pub(crate) memory: &'a Path,
     /// The pool's.
     pub(crate) beside: &'a Path,
-    /// The pool itself: a file of memory states it, and is no other pool's, though that has the same ID.
+    /// The pool itself: a file of memory states it, and is no other pool's, though that has the
+    /// same ID.
     pub(crate) origin: &'a Origin,
 }
 
-/// The memory of one attachment, owned by this process. Dropping it leaves the file to the next process, as a death does.
+/// The memory of one attachment, owned by this process. Dropping it leaves the file to the next
+/// process, as a death does.
 #[derive(Debug)]
 pub(crate) struct Backing {
     fd: ForkFd,
@@ -78,7 +83,8 @@ impl Backing {
         find_anywhere(folders, identity, Length::Exactly(len))
     }
 
-    /// As [`find`](Backing::find), of one that may have been [made longer](Backing::lengthen): `len` bytes of it, or as many as it has beyond.
+    /// As [`find`](Backing::find), of one that may have been [made longer](Backing::lengthen):
+    /// `len` bytes of it, or as many as it has beyond.
     pub(crate) fn find_longer(
         folders: Folders<'_>,
         identity: &Identity,
@@ -112,7 +118,8 @@ impl Backing {
         })
     }
 
-    /// Puts a new one to use. If that fails it is removed: the next one of this identity would find the name taken.
+    /// Puts a new one to use. If that fails it is removed: the next one of this identity would find
+    /// the name taken.
     pub(crate) fn used_by<T>(
         self,
         put: impl FnOnce(&Backing) -> Result<T, BackingError>,
@@ -126,13 +133,15 @@ impl Backing {
         }
     }
 
-    /// Maps all of it at a fixed address, or where the kernel likes. All mappings show the same bytes.
+    /// Maps all of it at a fixed address, or where the kernel likes. All mappings show the same
+    /// bytes.
     pub(crate) fn map(&self, addr: Option<usize>) -> Result<Mapping, BackingError> {
         Ok(Mapping::shared(addr, (self.len, 0), self.fd.as_fd(), PAGE as u64, Protection::ReadWrite)?)
     }
 
-    /// Maps `len` bytes of it from `from` on, whole pages, which it has: at a fixed address with this protection, or where the kernel likes, with addresses for `room`
-    /// bytes if so many can be had.
+    /// Maps `len` bytes of it from `from` on, whole pages, which it has: at a fixed address with
+    /// this protection, or where the kernel likes, with addresses for `room` bytes if so many can
+    /// be had.
     pub(crate) fn map_part(
         &self,
         addr: Option<usize>,
@@ -195,7 +204,8 @@ impl Backing {
         }
     }
 
-    /// Removes it: nothing is left that the next process would need. A copy of this value in a fork removes nothing.
+    /// Removes it: nothing is left that the next process would need. A copy of this value in a fork
+    /// removes nothing.
     pub(crate) fn remove(self) -> Result<(), BackingError> {
         if self.fd.is_stale() {
             return Ok(());
@@ -220,8 +230,10 @@ enum Length {
     AtLeast(usize),
 }
 
-/// Loads words of a backing that another process may have, from the byte `at` of its memory on. `false`: there is no such file, or this user may not read it, or
-/// another release made it, or it is the original's of which this pool is a copy. The words may change at any time, and the file may have been made longer than `len` bytes.
+/// Loads words of a backing that another process may have, from the byte `at` of its memory on.
+/// `false`: there is no such file, or this user may not read it, or another release made it, or it
+/// is the original's of which this pool is a copy. The words may change at any time, and the file
+/// may have been made longer than `len` bytes.
 pub(crate) fn peek(
     folders: Folders<'_>,
     identity: &Identity,
@@ -245,7 +257,8 @@ pub(crate) fn peek(
     true
 }
 
-/// Opens, judges and locks the file of this identity in the first folder that has it, for this process alone.
+/// Opens, judges and locks the file of this identity in the first folder that has it, for this
+/// process alone.
 fn find_anywhere(
     folders: Folders<'_>,
     identity: &Identity,
@@ -276,7 +289,8 @@ fn find_locked(
     let own = rustix::process::geteuid().as_raw();
     let Some((file, stat)) = file::open(&path, |user| user == own)? else { return Ok(None) };
     file::check_private(&path, &stat)?;
-    // A file states its origin before it has a name, and ever after. A copy does not wait for the original's processes.
+    // A file states its origin before it has a name, and ever after. A copy does not wait for the
+    // original's processes.
     if let Some(stated) = stated_origin(&file)
         && !stated.may_be_of(pool)
     {
@@ -308,7 +322,8 @@ fn make(folder: &Path, identity: &Identity, len: usize, origin: &Origin) -> Resu
     make_locked(folder, identity, (len, origin), LockMode::Exclusive)
 }
 
-/// Makes the file of this identity in a folder, of so many bytes for the pool of that origin. Until it has its name, a death leaves nothing.
+/// Makes the file of this identity in a folder, of so many bytes for the pool of that origin. Until
+/// it has its name, a death leaves nothing.
 fn make_locked(
     folder: &Path,
     identity: &Identity,

@@ -1,4 +1,5 @@
-//! The pool that memory belongs to: the file, beside the pool's ID, which a copy of that file has as well.
+//! The pool that memory belongs to: the file, beside the pool's ID, which a copy of that file has
+//! as well.
 
 use indelible_store::Mutant;
 use std::path::PathBuf;
@@ -6,22 +7,24 @@ use std::path::PathBuf;
 /// The file of a pool, or its device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// Device and inode of the file, or [`u64::MAX`] and the number of the device; `None`: the pool has neither.
+    /// Device and inode of the file, or [`u64::MAX`] and the number of the device; `None`: the pool
+    /// has neither.
     pub(crate) file: Option<(u64, u64)>,
     /// Its path on this machine when the memory was made.
     pub(crate) path: PathBuf,
 }
 
 impl Origin {
-    /// Whether memory that states `self` is that of the file of `pool`, wherever that was moved. A copy of the file is
-    /// another one. Without a file only the pool's ID tells pools apart.
+    /// Whether memory that states `self` is that of the file of `pool`, wherever that was moved. A
+    /// copy of the file is another one. Without a file only the pool's ID tells pools apart.
     pub(crate) fn is_file_of(&self, pool: &Origin) -> bool {
         // Rule D13 of docs/protocol.md.
         Mutant::OriginIgnored.is_on() || self.file.zip(pool.file).is_none_or(|(stated, own)| stated == own)
     }
 
-    /// Whether `pool` may use memory that states `self`: it is that file, or it lies at that path, where a file system was
-    /// mounted again under another number, or another file took the pool's place.
+    /// Whether `pool` may use memory that states `self`: it is that file, or it lies at that path,
+    /// where a file system was mounted again under another number, or another file took the pool's
+    /// place.
     pub(super) fn may_be_of(&self, pool: &Origin) -> bool {
         self.is_file_of(pool) || !self.path.as_os_str().is_empty() && self.path == pool.path
     }

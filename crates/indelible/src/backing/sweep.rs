@@ -1,7 +1,9 @@
-//! Finding and removing files that no process will ask for: of earlier boots, and of dead processes whose objects have gone on.
+//! Finding and removing files that no process will ask for: of earlier boots, and of dead processes
+//! whose objects have gone on.
 //!
-//! A file goes by a judgement made while this process has its lock. Its owner has that lock from before the file has a name until it removes the
-//! file or dies, so that the judgement holds: the owner is gone, and nothing that it did is still to come.
+//! A file goes by a judgement made while this process has its lock. Its owner has that lock from
+//! before the file has a name until it removes the file or dies, so that the judgement holds: the
+//! owner is gone, and nothing that it did is still to come.
 
 use std::path::{Path, PathBuf};
 
@@ -29,8 +31,9 @@ pub(crate) struct Swept {
     pub(crate) kept: Vec<(PathBuf, Kept)>,
 }
 
-/// Removes the files of a folder that are of another boot than `boot`, and those of it that no process has and that are
-/// not `wanted`, given the origin that they state if that is intact. They may have commits that are nowhere else.
+/// Removes the files of a folder that are of another boot than `boot`, and those of it that no
+/// process has and that are not `wanted`, given the origin that they state if that is intact. They
+/// may have commits that are nowhere else.
 pub(crate) fn sweep(
     folder: &Path,
     boot: [u8; 16],
@@ -42,7 +45,8 @@ pub(crate) fn sweep(
     })
 }
 
-/// Removes the files of a folder that state the pool at `path` and are not `wanted`, unless a process has them.
+/// Removes the files of a folder that state the pool at `path` and are not `wanted`, unless a
+/// process has them.
 pub(crate) fn sweep_path(
     folder: &Path,
     path: &Path,
@@ -66,8 +70,8 @@ enum Verdict {
 /// The origin that a file states.
 type Stated<'a> = &'a dyn Fn() -> Option<Origin>;
 
-/// Judges each file before it has its lock, so that most files are not even locked for a moment, and those that are to go once more
-/// when it has: no process can begin to need them then.
+/// Judges each file before it has its lock, so that most files are not even locked for a moment,
+/// and those that are to go once more when it has: no process can begin to need them then.
 fn sweep_by(folder: &Path, judge: impl Fn(&Identity, Stated<'_>) -> Verdict) -> Result<Swept, BackingError> {
     let mut swept = Swept::default();
     let failed = || file::failed("read the folder", folder);

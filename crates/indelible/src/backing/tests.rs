@@ -501,7 +501,8 @@ fn sweeping_takes_what_nobody_will_ask_for() {
     assert!(rig.find(&identity(3)).unwrap().is_some());
 }
 
-/// A process dies, and its memory becomes wanted, after a sweep has judged and before it has the lock.
+/// A process dies, and its memory becomes wanted, after a sweep has judged and before it has the
+/// lock.
 fn judged_before_the_lock() {
     let rig = Rig::new();
     let owner = RefCell::new(Some(rig.create(&identity(1))));
@@ -524,7 +525,8 @@ fn a_sweep_that_judges_before_the_lock_is_noticed() {
     assert!(with_mutant(Mutant::JudgedUnlocked, judged).is_err());
 }
 
-/// Memory is that of one file, wherever it lies; a copy of the pool has the ID and not the memory, but in the pool's place.
+/// Memory is that of one file, wherever it lies; a copy of the pool has the ID and not the memory,
+/// but in the pool's place.
 #[test]
 fn a_copy_of_a_pool_has_no_memory_of_the_original() {
     let rig = Rig::new();

@@ -1,7 +1,7 @@
 //! A priority queue: a [`PVec`] in which no element is greater than the one at half its place.
 //!
-//! The order is the user's, and is not checked when an object is opened: bytes in another order are elements that come out in
-//! another order.
+//! The order is the user's, and is not checked when an object is opened: bytes in another order are
+//! elements that come out in another order.
 
 #![allow(unsafe_code)]
 
@@ -96,11 +96,13 @@ impl<'h, T: Persist<'h>> PBinaryHeap<'h, T> {
         self.elements.reserve(more);
     }
 
-    /// Swaps two elements. A panic of the user's order between two swaps leaves every element in its one place.
+    /// Swaps two elements. A panic of the user's order between two swaps leaves every element in
+    /// its one place.
     fn swap(&mut self, one: usize, two: usize) {
         assert!(one < self.len() && two < self.len());
         let start = self.elements.start();
-        // SAFETY: both lie in the block, which is borrowed exclusively; bytes are moved, and not looked at.
+        // SAFETY: both lie in the block, which is borrowed exclusively; bytes are moved, and not
+        // looked at.
         unsafe {
             let (one, two) = (start.add(one), start.add(two));
             one.swap(two);

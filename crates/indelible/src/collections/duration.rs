@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
-/// A span of time: std's `Duration`, but for its layout. Any container that has it takes a `Duration`, and is looked up by one; `Duration::from` is the
-/// way back.
+/// A span of time: std's `Duration`, but for its layout. Any container that has it takes a
+/// `Duration`, and is looked up by one; `Duration::from` is the way back.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -8,7 +8,8 @@ use crate::heap::{HeapError, nested};
 use crate::types::fingerprints_are_broken;
 use std::sync::OnceLock;
 
-/// One extension of a struct. It owns nothing, so that a program that does not know its type can copy and free it.
+/// One extension of a struct. It owns nothing, so that a program that does not know its type can
+/// copy and free it.
 pub trait Extension: Copy + Persist<'static> {
     /// Name of the struct.
     const OF: &'static str;

@@ -1,8 +1,9 @@
-//! Blocks by which later versions of a program extended a value (docs/decisions/0037-extensions.md).
+//! Blocks by which later versions of a program extended a value
+//! (docs/decisions/0037-extensions.md).
 //!
 //! Invariants of [`Extensions`]:
-//! 1. Its link keeps the invariants of [`chain`](crate::heap); a header lies there within the object, if it is not 0 (checked when a
-//!    reference to the value is made).
+//! 1. Its link keeps the invariants of [`chain`](crate::heap); a header lies there within the
+//!    object, if it is not 0 (checked when a reference to the value is made).
 //! 2. At each access, the bytes of an extension are checked to be a value.
 
 #![allow(unsafe_code)]
@@ -24,7 +25,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// The link from a value to its extensions, which [`extendible`](crate::retention::extendible) puts behind the other fields.
+/// The link from a value to its extensions, which [`extendible`](crate::retention::extendible) puts
+/// behind the other fields.
 #[repr(transparent)]
 pub struct Extensions<'h, C> {
     link: AtomicU64,
@@ -79,10 +81,12 @@ impl Surroundings for Borrowed {
     }
 }
 
-/// The heap that a value of this module, which is borrowed, or a block of it lies in; not to be kept longer.
+/// The heap that a value of this module, which is borrowed, or a block of it lies in; not to be
+/// kept longer.
 #[inline]
 fn heap_at(address: usize) -> HeapRef<'static> {
-    // SAFETY: of a value that is borrowed while the result is used, as the functions above return nothing that borrows.
+    // SAFETY: of a value that is borrowed while the result is used, as the functions above return
+    // nothing that borrows.
     unsafe { HeapRef::of(address) }
 }
 
@@ -237,7 +241,8 @@ impl<'h, C> Extensions<'h, C> {
             link_extension::<Borrowed>(slot, heap, shape::<E>(), write)
         };
         if Mutant::ExtensionLinkedFirst.is_on() {
-            // SAFETY: extensions of tests are values if their bytes are zero; the block is this value's.
+            // SAFETY: extensions of tests are values if their bytes are zero; the block is this
+            // value's.
             unsafe {
                 link(std::mem::zeroed::<E>())?;
                 let at = self.find::<E>()?.ok_or_else(|| self.missing())?;
@@ -248,7 +253,8 @@ impl<'h, C> Extensions<'h, C> {
         link(make())
     }
 
-    /// A copy of all extensions, also those of versions of the struct that this program does not know.
+    /// A copy of all extensions, also those of versions of the struct that this program does not
+    /// know.
     fn copied(&self) -> Result<Self> {
         let (home, link) = (chain_home(&self.link), self.link.load(Acquire));
         let copy = match link {
@@ -283,8 +289,8 @@ impl<'a> Parts<'a> {
             Err(error) => Err(error),
         };
         match found {
-            // SAFETY: a value (2) of a chain that is borrowed exclusively; each block is given out once, as no two extensions of
-            // a struct have the same type, which is compared.
+            // SAFETY: a value (2) of a chain that is borrowed exclusively; each block is given out
+            // once, as no two extensions of a struct have the same type, which is compared.
             Ok(value) => unsafe {
                 lent(value, 1);
                 Ok(&mut *value)
@@ -327,7 +333,8 @@ impl<C> fmt::Debug for Extensions<'_, C> {
     }
 }
 
-// SAFETY: the link is checked (1), as an atomic, since other threads may extend a value that is shared.
+// SAFETY: the link is checked (1), as an atomic, since other threads may extend a value that is
+// shared.
 unsafe impl<'h, C: ExtensionList + 'h> Persist<'h> for Extensions<'h, C> {
     const ANY: bool = false;
 

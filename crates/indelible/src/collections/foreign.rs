@@ -7,17 +7,20 @@ use allocator_api2::alloc::{AllocError, Allocator};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-/// Blocks of the heap for containers of other libraries, such as `hashbrown::HashMap` and `allocator_api2::vec::Vec`, with the feature
-/// `allocator-api2`.
+/// Blocks of the heap for containers of other libraries, such as `hashbrown::HashMap` and
+/// `allocator_api2::vec::Vec`, with the feature `allocator-api2`.
 ///
-/// Such a container is no [`Persist`](super::Persist) value: it lives no longer than the borrow of the heap, so that safe code uses it for work in
-/// progress beside the object's own data, and no psync comes meanwhile. To keep one in an object is the program's own risk: by
-/// `unsafe` code, of one build only (another one may lay it out differently), with addresses of the heap alone.
+/// Such a container is no [`Persist`](super::Persist) value: it lives no longer than the borrow of
+/// the heap, so that safe code uses it for work in progress beside the object's own data, and no
+/// psync comes meanwhile. To keep one in an object is the program's own risk: by `unsafe` code, of
+/// one build only (another one may lay it out differently), with addresses of the heap alone.
 ///
-/// **Empty tables.** `hashbrown`, and others like it, give an empty table the address of a constant in the *executable*, which is somewhere else in
-/// the next run. So has a table that was made without capacity, taken by `std::mem::take`, or shrunk while it was empty. A table that goes to an
-/// object is made `with_capacity_in` and not shrunk. [`Heap::stray_pointers`](crate::Heap::stray_pointers) finds such an address, and a heap
-/// that [audits](crate::HeapOptions::audit) refuses to psync it.
+/// **Empty tables.** `hashbrown`, and others like it, give an empty table the address of a constant
+/// in the *executable*, which is somewhere else in the next run. So has a table that was made
+/// without capacity, taken by `std::mem::take`, or shrunk while it was empty. A table that goes to
+/// an object is made `with_capacity_in` and not shrunk.
+/// [`Heap::stray_pointers`](crate::Heap::stray_pointers) finds such an address, and a heap that
+/// [audits](crate::HeapOptions::audit) refuses to psync it.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -32,10 +35,11 @@ use std::ptr::NonNull;
 /// # Ok(()) }
 /// ```
 ///
-/// Blocks that are not freed when the process dies are free after it, unless a consistent cut came meanwhile: then they leak.
-/// Addresses are handed out: as after [`Heap::malloc`](crate::Heap::malloc), all stores are found from then on.
-// SAFETY: a block stays where it is until it is freed, as the heap is borrowed for 'h, and its object keeps its address when it grows; a copy
-// of a `HeapRef` is the same heap.
+/// Blocks that are not freed when the process dies are free after it, unless a consistent cut came
+/// meanwhile: then they leak. Addresses are handed out: as after
+/// [`Heap::malloc`](crate::Heap::malloc), all stores are found from then on.
+// SAFETY: a block stays where it is until it is freed, as the heap is borrowed for 'h, and its
+// object keeps its address when it grows; a copy of a `HeapRef` is the same heap.
 unsafe impl Allocator for HeapRef<'_> {
     fn allocate(&self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
         if layout.size() == 0 {

@@ -1,6 +1,7 @@
 //! Entries of a hash map.
 //!
-//! Invariant of [`OccupiedEntry`]: its slot is one of the table's that is in use, and its key was checked.
+//! Invariant of [`OccupiedEntry`]: its slot is one of the table's that is in use, and its key was
+//! checked.
 
 #![allow(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Iterators of hash maps.
 //!
-//! Invariant: the slots left are in use, in a table that is borrowed as the iterator is; each key and value
-//! is checked when it is its turn.
+//! Invariant: the slots left are in use, in a table that is borrowed as the iterator is; each key
+//! and value is checked when it is its turn.
 
 #![allow(unsafe_code)]
 

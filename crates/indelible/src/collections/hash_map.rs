@@ -17,8 +17,8 @@ use std::ops::Index;
 
 /// A hash map, as std's `HashMap`.
 ///
-/// Keys are [`StableHash`] and `Eq`. Methods take any type that becomes a key or value: for a `PHashMap<PString, u64>`
-/// they take `&str`, and copy it only if it becomes a new key.
+/// Keys are [`StableHash`] and `Eq`. Methods take any type that becomes a key or value: for a
+/// `PHashMap<PString, u64>` they take `&str`, and copy it only if it becomes a new key.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

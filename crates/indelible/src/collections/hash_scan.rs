@@ -1,14 +1,16 @@
 //! Walks over a hash table in steps, between which it changes.
 //!
-//! A key's home is the group at which the search for it begins: the lowest bits of its hash above those that number the slots of a
-//! group, as many as the table's size takes. Homes are visited in the order of these bits reversed, and the cursor is a number of 64
-//! reversed bits: *every key in the table whose reversed bits are below the cursor was given out, if it has been there since the walk
-//! began.* A home is all numbers that begin with its bits. A table that has grown has homes that begin in the middle of an old one, one that
-//! has shrunk has homes that begin before the cursor: such a home is given out again as a whole. Hashes stay the same as long as there is a
+//! A key's home is the group at which the search for it begins: the lowest bits of its hash above
+//! those that number the slots of a group, as many as the table's size takes. Homes are visited in
+//! the order of these bits reversed, and the cursor is a number of 64 reversed bits: *every key in
+//! the table whose reversed bits are below the cursor was given out, if it has been there since the
+//! walk began.* A home is all numbers that begin with its bits. A table that has grown has homes
+//! that begin in the middle of an old one, one that has shrunk has homes that begin before the
+//! cursor: such a home is given out again as a whole. Hashes stay the same as long as there is a
 //! key, because the seed does.
 //!
-//! The keys of a home lie in the groups at which a search of it looks, up to the first one with a slot never used: removals keep that
-//! (`Table::release`).
+//! The keys of a home lie in the groups at which a search of it looks, up to the first one with a
+//! slot never used: removals keep that (`Table::release`).
 
 #![allow(unsafe_code)]
 
@@ -31,8 +33,8 @@ const fn home(cursor: u64, groups: u64) -> (u64, u64) {
 }
 
 impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> Table<'h, K, V> {
-    /// Gives out the slots of the keys whose home is the one that the cursor lies in, and returns the cursor behind it; 0: that was
-    /// the last one.
+    /// Gives out the slots of the keys whose home is the one that the cursor lies in, and returns
+    /// the cursor behind it; 0: that was the last one.
     fn scan_home(&self, cursor: u64, mut each: impl FnMut(*mut Slot<K, V>)) -> u64 {
         let (home, next) = home(cursor, self.slots() / GROUP as u64);
         let (begin, bounds) = (home * GROUP as u64, bounds_at(self.control().addr()));
@@ -57,8 +59,9 @@ impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> Table<'h, K, V> {
 }
 
 impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> PHashMap<'h, K, V> {
-    /// A part of a walk over a map that changes between the parts, and may be closed meanwhile: `each` gets about `count` keys with
-    /// their values, and the result is the cursor with which the walk goes on. It begins with 0, and is at its end when 0 is returned.
+    /// A part of a walk over a map that changes between the parts, and may be closed meanwhile:
+    /// `each` gets about `count` keys with their values, and the result is the cursor with which
+    /// the walk goes on. It begins with 0, and is at its end when 0 is returned.
     ///
     /// A key that is in the map all the time is met at least once, with any inserts and removals
     /// between the calls; more than once only if the map became smaller
@@ -123,7 +126,8 @@ impl<'h, T: Persist<'h> + StableHash> PHashSet<'h, T> {
 mod tests {
     use super::*;
 
-    /// Homes in the order of cursors are all homes, each once, and have the hashes whose reversed bits the cursors enclose.
+    /// Homes in the order of cursors are all homes, each once, and have the hashes whose reversed
+    /// bits the cursors enclose.
     #[test]
     fn cursors_enclose_the_hashes_of_their_home() {
         let mut random = indelible_testing::Seeded::new(1);

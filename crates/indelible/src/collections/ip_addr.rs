@@ -8,8 +8,9 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address of version 4 or 6: std's `IpAddr`, but for its layout. Any container that has it takes an `IpAddr`, `Ipv4Addr` or `Ipv6Addr`, and is looked up by
-/// one; `IpAddr::from` is the way back. Addresses of one version alone are `[u8; 4]` and `[u8; 16]`, their `octets()`.
+/// An address of version 4 or 6: std's `IpAddr`, but for its layout. Any container that has it
+/// takes an `IpAddr`, `Ipv4Addr` or `Ipv6Addr`, and is looked up by one; `IpAddr::from` is the way
+/// back. Addresses of one version alone are `[u8; 4]` and `[u8; 16]`, their `octets()`.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

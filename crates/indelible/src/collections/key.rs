@@ -1,7 +1,7 @@
 //! Keys: hashes that stay the same in every build, and lookup by types other than the key's own.
 //!
-//! std's `Hash` may feed a hasher other bytes in the next version of the language, and a map in an object
-//! outlives this one. FORMAT.md has the function.
+//! std's `Hash` may feed a hasher other bytes in the next version of the language, and a map in an
+//! object outlives this one. FORMAT.md has the function.
 
 use super::boxed::PBox;
 use super::persist::Persist;
@@ -47,8 +47,8 @@ impl KeyHash {
     }
 }
 
-/// A type that can be the key of a hash map: its hash never changes. Derive it for structs, and for enums
-/// with an integer as `repr`.
+/// A type that can be the key of a hash map: its hash never changes. Derive it for structs, and for
+/// enums with an integer as `repr`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no hash that stays the same in every build",
     label = "not `StableHash`",
@@ -212,8 +212,9 @@ macro_rules! tuples {
 
 tuples!((A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3) (A 0, B 1, C 2, D 3, E 4) (A 0, B 1, C 2, D 3, E 4, F 5));
 
-/// A type by which a `K` can be looked up in a hash map: `K` itself, `&str` for a [`PString`], slices, arrays and
-/// vectors for a [`PVec`], a slice for an array, a tuple for a struct that derives [`Composite`](derive@crate::Composite).
+/// A type by which a `K` can be looked up in a hash map: `K` itself, `&str` for a [`PString`],
+/// slices, arrays and vectors for a [`PVec`], a slice for an array, a tuple for a struct that
+/// derives [`Composite`](derive@crate::Composite).
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -241,8 +242,9 @@ impl<K: StableHash + Eq> Lookup<K> for K {
     }
 }
 
-/// A type by which a `K` can be looked up in an ordered map: `K` itself, `&str` for a [`PString`], slices, arrays and
-/// vectors for a [`PVec`], a slice for an array, a tuple for a struct that derives [`Composite`](derive@crate::Composite).
+/// A type by which a `K` can be looked up in an ordered map: `K` itself, `&str` for a [`PString`],
+/// slices, arrays and vectors for a [`PVec`], a slice for an array, a tuple for a struct that
+/// derives [`Composite`](derive@crate::Composite).
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -1,8 +1,9 @@
-//! Description of a type as it lies in an object: everything that matters, in words that a fingerprint is of, and that
-//! are read by [`types`](crate::types).
+//! Description of a type as it lies in an object: everything that matters, in words that a
+//! fingerprint is of, and that are read by [`types`](crate::types).
 //!
-//! Types are walked depth first; each struct or enum gets a number when it is met first and is named by
-//! it from then on, so that recursive types come to an end, and types of the same name are told apart.
+//! Types are walked depth first; each struct or enum gets a number when it is met first and is
+//! named by it from then on, so that recursive types come to an end, and types of the same name are
+//! told apart.
 
 use super::points_to::PointsTo;
 use crate::types::fingerprint;
@@ -34,7 +35,8 @@ impl Layout {
         self.stream.push(' ');
     }
 
-    /// Gives the type that is described next another name, which people see: that of `T`, which has its layout.
+    /// Gives the type that is described next another name, which people see: that of `T`, which has
+    /// its layout.
     pub(super) fn alias<'h, T: super::Persist<'h>>(&mut self) {
         let mut name = String::new();
         T::type_name(&mut name);

@@ -15,8 +15,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! In the fields of a struct and in signatures the lifetime is named, once for all containers of one another;
-//! an alias spares it:
+//! In the fields of a struct and in signatures the lifetime is named, once for all containers of
+//! one another; an alias spares it:
 //!
 //! ```
 //! # use indelible::collections::{PHashMap, PString};
@@ -62,13 +62,14 @@
 //!
 //! # When the heap is full
 //!
-//! Methods that allocate panic when the heap is full, as std's end the process; those that begin with
-//! `try_` return the error. Either way the container is as it was.
+//! Methods that allocate panic when the heap is full, as std's end the process; those that begin
+//! with `try_` return the error. Either way the container is as it was.
 //! # Explicit tracking
 //!
-//! With [`Tracking::Explicit`](crate::Tracking::Explicit) a psync only looks at lines that were marked. Collections mark their own stores,
-//! and the targets of the `&mut` references that they hand out, so that programs need no change. A walk by `iter_mut` over a vector
-//! marks all of it. The program marks only stores through raw pointers.
+//! With [`Tracking::Explicit`](crate::Tracking::Explicit) a psync only looks at lines that were
+//! marked. Collections mark their own stores, and the targets of the `&mut` references that they
+//! hand out, so that programs need no change. A walk by `iter_mut` over a vector marks all of it.
+//! The program marks only stores through raw pointers.
 //!
 //! # Damaged objects
 //!
@@ -79,9 +80,10 @@
 //!
 //! # Values of another heap
 //!
-//! Two heaps that are borrowed at once may have the same lifetime, so that the compiler lets a value of one
-//! be stored in the other. Methods that store refuse it with a panic. Assigning or swapping through `&mut`
-//! cannot be noticed; the next access by way of a root calls the object damaged.
+//! Two heaps that are borrowed at once may have the same lifetime, so that the compiler lets a
+//! value of one be stored in the other. Methods that store refuse it with a panic. Assigning or
+//! swapping through `&mut` cannot be noticed; the next access by way of a root calls the object
+//! damaged.
 
 mod binary_heap;
 mod boxed;

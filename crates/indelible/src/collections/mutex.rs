@@ -26,7 +26,8 @@ macro_rules! lock {
         pub struct $name<'h, T: Persist<'h>> {
             word: AtomicU64,
             value: PBox<'h, T>,
-            /// Threads that share the lock may store a value, so `T` is invariant, lifetimes included.
+            /// Threads that share the lock may store a value, so `T` is invariant, lifetimes
+            /// included.
             of: PhantomData<fn(&'h T) -> &'h T>,
         }
 
@@ -120,10 +121,10 @@ macro_rules! lock {
 lock! {
     /// A lock for threads that share an object, as std's `Mutex`.
     ///
-    /// Its state does not survive the attachment: a lock that was held when the process died, or the
-    /// object was detached, is free. There is no poisoning: after a panic the next thread gets the value
-    /// as it is. [`Heap::psync_cut`](crate::Heap::psync_cut) waits until no thread has a lock of the object, so
-    /// that all stores of a critical section are durable, or none.
+    /// Its state does not survive the attachment: a lock that was held when the process died, or
+    /// the object was detached, is free. There is no poisoning: after a panic the next thread gets
+    /// the value as it is. [`Heap::psync_cut`](crate::Heap::psync_cut) waits until no thread has a
+    /// lock of the object, so that all stores of a critical section are durable, or none.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -150,8 +151,8 @@ lock! {
 }
 
 lock! {
-    /// A lock that many threads share for reading or one has for storing, as std's `RwLock`. The rules of
-    /// [`PMutex`] hold for it. Readers do not wait for waiting writers.
+    /// A lock that many threads share for reading or one has for storing, as std's `RwLock`. The
+    /// rules of [`PMutex`] hold for it. Readers do not wait for waiting writers.
     PRwLock, "PRwLock", Sync
 }
 

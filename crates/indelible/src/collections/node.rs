@@ -1,9 +1,10 @@
-//! Nodes of an ordered map: up to fifteen keys with their values, and in inner nodes sixteen children.
+//! Nodes of an ordered map: up to fifteen keys with their values, and in inner nodes sixteen
+//! children.
 //!
 //! Invariants of [`Node`], which `open` verifies and the methods keep:
 //! 1. It points at a node of its level in the object, with room for all keys, values and children.
-//! 2. Its number of keys is at most [`KEYS`]; the first so many places hold keys and values. Whether these
-//!    are values of their types is checked at each access.
+//! 2. Its number of keys is at most [`KEYS`]; the first so many places hold keys and values.
+//!    Whether these are values of their types is checked at each access.
 
 #![allow(unsafe_code)]
 
@@ -94,8 +95,9 @@ impl<K, V> Node<K, V> {
         (len >= 1 && usize::from(len) <= KEYS && usize::from(found) == level).then_some(node)
     }
 
-    /// As [`open`](Node::open), of a node that is about to be searched. Inner nodes are few and mostly cached; of a leaf all
-    /// lines are fetched at once, so that head, keys and value are not waited for one after the other.
+    /// As [`open`](Node::open), of a node that is about to be searched. Inner nodes are few and
+    /// mostly cached; of a leaf all lines are fetched at once, so that head, keys and value are not
+    /// waited for one after the other.
     #[inline]
     pub(super) fn open_to_search(address: u64, level: usize, bounds: &Bounds) -> Node<K, V> {
         if level == 0 {
@@ -116,7 +118,8 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// A new node without keys. Its head is marked: a heap that has no room for the next one gets it back as it is.
+    /// A new node without keys. Its head is marked: a heap that has no room for the next one gets
+    /// it back as it is.
     pub(super) fn new(level: usize, heap: HeapRef<'_>) -> Result<Node<K, V>> {
         let node = heap.bytes(Self::size(level), Self::ALIGN)?.cast::<Leaf<K, V>>().as_ptr();
         // SAFETY: a new block, large enough.
@@ -129,8 +132,8 @@ impl<K, V> Node<K, V> {
         Ok(Node(node))
     }
 
-    /// Marks the head of the node, these keys, their values, and in an inner node the children behind them, with explicit
-    /// tracking.
+    /// Marks the head of the node, these keys, their values, and in an inner node the children
+    /// behind them, with explicit tracking.
     #[inline]
     fn stored(self, places: Range<usize>) {
         if any_explicit() {
@@ -213,7 +216,8 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// Moves, without marking them, `count` keys, values, and children behind the keys, within the node or to another of its level.
+    /// Moves, without marking them, `count` keys, values, and children behind the keys, within the
+    /// node or to another of its level.
     fn shift(self, from: usize, to: Node<K, V>, at: usize, count: usize) {
         if count == 0 {
             return;
@@ -290,7 +294,8 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// Moves all keys behind the key `middle` to an empty node of the same level, and takes that key out.
+    /// Moves all keys behind the key `middle` to an empty node of the same level, and takes that
+    /// key out.
     pub(super) fn split<'h>(self, middle: usize, right: Node<K, V>) -> (K, V)
     where
         K: Persist<'h>,
@@ -397,8 +402,8 @@ impl<K, V> Node<K, V> {
         (len, false)
     }
 
-    /// As `search`, for keys that are numbers: if the outcome cannot be predicted, a branch for each costs more
-    /// than comparing. There are `len` keys.
+    /// As `search`, for keys that are numbers: if the outcome cannot be predicted, a branch for
+    /// each costs more than comparing. There are `len` keys.
     #[inline]
     fn bisect<'h, Q: Compare<K> + ?Sized>(self, key: &Q, len: usize) -> (usize, bool)
     where

@@ -1,6 +1,7 @@
 //! A value or none, in a layout that is fixed, which std's is not.
 //!
-//! Invariant of [`POption`]: `some` is 0 or 1 (checked when a reference is made); if 1, `value` is one.
+//! Invariant of [`POption`]: `some` is 0 or 1 (checked when a reference is made); if 1, `value` is
+//! one.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +16,8 @@ use crate::error::Result;
 use std::fmt;
 use std::mem::{MaybeUninit, offset_of};
 
-/// A value or none: std's `Option`, but for its layout. Any container that has it takes an `Option`; convert with `from` and [`take`](POption::take).
+/// A value or none: std's `Option`, but for its layout. Any container that has it takes an
+/// `Option`; convert with `from` and [`take`](POption::take).
 #[repr(C)]
 pub struct POption<T> {
     some: u8,

@@ -19,8 +19,8 @@ use std::ops::Index;
 
 /// An ordered map, as std's `BTreeMap`.
 ///
-/// Methods take any type that becomes a key or value: for a `PBTreeMap<PString, u64>` they take `&str`, and copy it
-/// only if it becomes a new key.
+/// Methods take any type that becomes a key or value: for a `PBTreeMap<PString, u64>` they take
+/// `&str`, and copy it only if it becomes a new key.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -8,8 +8,8 @@ use super::place::change;
 use super::tree_iter::{Edge, checked};
 
 impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
-    /// Drops the keys and values that `keep` does not want, in the order of keys. If it panics, or dropping one does, those not
-    /// looked at yet stay.
+    /// Drops the keys and values that `keep` does not want, in the order of keys. If it panics, or
+    /// dropping one does, those not looked at yet stay.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
         let bounds = self.tree.bounds();
         // Each key is looked at once; with an inconsistent order, as many keys as there are.

@@ -149,7 +149,8 @@ impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
         self.map.range(range).into_keys()
     }
 
-    /// Drops the values that `keep` does not want, in order. If it panics, those not looked at yet stay.
+    /// Drops the values that `keep` does not want, in order. If it panics, those not looked at yet
+    /// stay.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.map.retain(|value, ()| keep(value));
     }

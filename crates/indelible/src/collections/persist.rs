@@ -1,8 +1,8 @@
 //! Types that may live in the heap of an object.
 //!
 //! Invariants that the implementations keep:
-//! 1. `check` is true only for bytes that are a value of the type, and whose pointers, as far as the type
-//!    follows them itself, lie with all they point at within the bounds.
+//! 1. `check` is true only for bytes that are a value of the type, and whose pointers, as far as
+//!    the type follows them itself, lie with all they point at within the bounds.
 //! 2. `ANY` is true only if every bit pattern is a value and owns nothing.
 
 #![allow(unsafe_code)]
@@ -25,9 +25,10 @@ use std::sync::atomic;
 
 /// Types whose values may live in the heap of an object.
 ///
-/// Integers, those that are never zero (`NonZeroU64` and so on), floats, `bool`, `char`, arrays, raw pointers, atomics and the containers of
-/// [`collections`](crate::collections) do. Derive it for your own `#[repr(C)]` structs, and for enums that say
-/// which integer tells their variants apart:
+/// Integers, those that are never zero (`NonZeroU64` and so on), floats, `bool`, `char`, arrays,
+/// raw pointers, atomics and the containers of [`collections`](crate::collections) do. Derive it
+/// for your own `#[repr(C)]` structs, and for enums that say which integer tells their variants
+/// apart:
 ///
 /// ```
 /// use indelible::Persist;
@@ -51,8 +52,9 @@ use std::sync::atomic;
 /// }
 /// ```
 ///
-/// `'h` is the borrow of the heap. The derive computes the fingerprint that a root is checked with: names, types,
-/// offsets and sizes of all fields, names and integers of all variants, through nested types.
+/// `'h` is the borrow of the heap. The derive computes the fingerprint that a root is checked with:
+/// names, types, offsets and sizes of all fields, names and integers of all variants, through
+/// nested types.
 ///
 /// Bytes between the fields of a value are no part of it, and a move copies any bytes of the
 /// process there. Collections zero them when they store a value; a store through a reference that
@@ -128,9 +130,9 @@ use std::sync::atomic;
 /// leaves no field out, and gives the place and the type of each: the blocks that a value owns are
 /// found by these.
 ///
-/// Safe code can store any value of the fields' types: another program's type of the same name and layout is
-/// the same type to a heap. If an implementer's own unsafe code relies on more than that, `check` has to
-/// verify it.
+/// Safe code can store any value of the fields' types: another program's type of the same name and
+/// layout is the same type to a heap. If an implementer's own unsafe code relies on more than that,
+/// `check` has to verify it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in an object",
     label = "not `Persist`",
@@ -142,7 +144,8 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     #[doc(hidden)]
     const ANY: bool;
 
-    /// Whether shared references are enough to store to it, other than through what it points at: by atomics.
+    /// Whether shared references are enough to store to it, other than through what it points at:
+    /// by atomics.
     #[doc(hidden)]
     const SHARED: bool = false;
 
@@ -400,7 +403,8 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for Wrapping<T> {
     }
 }
 
-// SAFETY: the same bytes. No reference to them is had but by transactions, which takes its value to be any bits.
+// SAFETY: the same bytes. No reference to them is had but by transactions, which takes its value to
+// be any bits.
 unsafe impl<'h, T: Plain + Copy + Persist<'h>> Persist<'h> for TxCell<T> {
     const ANY: bool = T::ANY;
     const SHARED: bool = true;

@@ -1,15 +1,18 @@
-//! Addresses of values: the heap that an address belongs to, its blocks, and references that were checked.
+//! Addresses of values: the heap that an address belongs to, its blocks, and references that were
+//! checked.
 //!
-//! With explicit tracking (docs/decisions/0019), code that hands out a `&mut` into the object marks its
-//! target as dirty beforehand, with [`lend`] or [`lent`]. A container marks its stores to its blocks itself,
-//! after the store, with [`stored`]; its own fields, which it has a `&mut` to, are marked already.
+//! With explicit tracking (docs/decisions/0019), code that hands out a `&mut` into the object marks
+//! its target as dirty beforehand, with [`lend`] or [`lent`]. A container marks its stores to its
+//! blocks itself, after the store, with [`stored`]; its own fields, which it has a `&mut` to, are
+//! marked already.
 //!
 //! Invariants:
-//! 1. The address of a heap in [`Access`] is that of a `Heap` that is borrowed for `'h`, as long as any
-//!    value with that lifetime exists: all such values come from `Heap::root_mut` and its like, which register
-//!    the heap and keep it borrowed, so that it is neither moved nor dropped.
+//! 1. The address of a heap in [`Access`] is that of a `Heap` that is borrowed for `'h`, as long as
+//!    any value with that lifetime exists: all such values come from `Heap::root_mut` and its like,
+//!    which register the heap and keep it borrowed, so that it is neither moved nor dropped.
 //! 2. A container to which there is a reference, or that lies on the stack, passed `check` when the
-//!    reference was made or the value was made or taken out; from then on only its own methods changed it.
+//!    reference was made or the value was made or taken out; from then on only its own methods
+//!    changed it.
 
 #![allow(unsafe_code)]
 
@@ -56,8 +59,8 @@ impl<'h> HeapRef<'h> {
         HeapRef { address, heap: PhantomData }
     }
 
-    /// The heap of a container: the one in which `at` (its block, or the heap it was made in) lies; without
-    /// one, the heap in which the container itself lies.
+    /// The heap of a container: the one in which `at` (its block, or the heap it was made in) lies;
+    /// without one, the heap in which the container itself lies.
     ///
     /// # Safety
     /// As for [`of`](HeapRef::of), for both.
@@ -302,7 +305,8 @@ pub(super) unsafe fn change<'h, T: Persist<'h>, R>(at: *mut T, change: impl FnOn
     }
 }
 
-/// Panics unless the bytes at `at` are a value of `T`. Marks it as borrowed if a shared reference is enough to store to it.
+/// Panics unless the bytes at `at` are a value of `T`. Marks it as borrowed if a shared reference
+/// is enough to store to it.
 ///
 /// # Safety
 /// `at` is aligned and in an object, of a heap that is borrowed for `'h`.

@@ -5,7 +5,8 @@ use crate::relative::Relative;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicPtr;
 
-/// A raw pointer, or an array, a vector or an option of such: a field that `#[derive(Persist)]` lets be described with its target.
+/// A raw pointer, or an array, a vector or an option of such: a field that `#[derive(Persist)]`
+/// lets be described with its target.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

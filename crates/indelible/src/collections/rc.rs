@@ -1,9 +1,11 @@
 //! One value with several owners.
 //!
 //! Invariants of [`PRc`]:
-//! 1. Its address is that of a block of the object with a count and a value (checked to lie in the object when a reference is made).
-//! 2. The count is the number of owners or, as leaks and cycles keep it from falling, more, as far as the object is not damaged.
-//!    Only the thread that has the heap borrowed exclusively has owners in the object: they are neither `Send` nor `Sync`.
+//! 1. Its address is that of a block of the object with a count and a value (checked to lie in the
+//!    object when a reference is made).
+//! 2. The count is the number of owners or, as leaks and cycles keep it from falling, more, as far
+//!    as the object is not damaged. Only the thread that has the heap borrowed exclusively has
+//!    owners in the object: they are neither `Send` nor `Sync`.
 //! 3. References to the value are shared, unless there is one owner, which is borrowed exclusively.
 //!    There are no references to the count.
 
@@ -32,11 +34,13 @@ pub(super) struct Shared<T> {
 /// Owners of one value, more than which are a mistake.
 const MOST: u64 = i64::MAX as u64;
 
-/// A value that has several owners in one heap, as std's `Rc`: the last one that is dropped drops it.
+/// A value that has several owners in one heap, as std's `Rc`: the last one that is dropped drops
+/// it.
 ///
-/// The owners may lie anywhere in the heap, under several roots, too. Their count lies beside the value: it changes by plain stores, which
-/// become durable in one step with the owners themselves, so that it is right after any crash. A look through the value
-/// costs what one through a [`PBox`](super::PBox) does.
+/// The owners may lie anywhere in the heap, under several roots, too. Their count lies beside the
+/// value: it changes by plain stores, which become durable in one step with the owners themselves,
+/// so that it is right after any crash. A look through the value costs what one through a
+/// [`PBox`](super::PBox) does.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -63,7 +67,8 @@ const MOST: u64 = i64::MAX as u64;
 /// # Ok(()) }
 /// ```
 ///
-/// An owner stays in its thread, as one thread counts at a time; where threads share an object, they share values by keys or indices:
+/// An owner stays in its thread, as one thread counts at a time; where threads share an object,
+/// they share values by keys or indices:
 ///
 /// ```compile_fail,E0277
 /// # use indelible::collections::{PMutex, PRc};
@@ -72,9 +77,10 @@ const MOST: u64 = i64::MAX as u64;
 /// # Ok(()) }
 /// ```
 ///
-/// **Cycles leak.** Values that own each other, which takes a lock within them, are never dropped, and stay in the heap after the
-/// last psync as before it. So does a value of which an owner was forgotten (`std::mem::forget`). [`Heap::audit`] names blocks
-/// that count more owners than it found, and blocks that nothing leads to. Links back are better raw pointers, or keys.
+/// **Cycles leak.** Values that own each other, which takes a lock within them, are never dropped,
+/// and stay in the heap after the last psync as before it. So does a value of which an owner was
+/// forgotten (`std::mem::forget`). [`Heap::audit`] names blocks that count more owners than it
+/// found, and blocks that nothing leads to. Links back are better raw pointers, or keys.
 #[repr(transparent)]
 pub struct PRc<'h, T: Persist<'h>> {
     at: NonNull<Shared<T>>,
@@ -131,7 +137,8 @@ impl<'h, T: Persist<'h>> PRc<'h, T> {
         (PRc::owners(this) == 1).then(|| unsafe { lend(this.value()) })
     }
 
-    /// The value, for storing. If it has other owners, it is cloned first, and this one owns the clone.
+    /// The value, for storing. If it has other owners, it is cloned first, and this one owns the
+    /// clone.
     ///
     /// # Panics
     /// If the heap is full.
@@ -243,7 +250,8 @@ impl<'h, T: Persist<'h>> Drop for PRc<'h, T> {
 /// `owners` fewer owners of the value in a block, to which others are left.
 ///
 /// # Safety
-/// A block in use with a count and a value, of a heap that is borrowed exclusively; as many owners are gone.
+/// A block in use with a count and a value, of a heap that is borrowed exclusively; as many owners
+/// are gone.
 pub(super) unsafe fn disown(block: u64, owners: u64) {
     let count = super::place::pointer::<u64>(block);
     // SAFETY: the caller's promise.

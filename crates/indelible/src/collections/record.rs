@@ -1,6 +1,8 @@
-//! Records: roots by the descriptions of their types alone, for programs that do not have these types, such as interpreters.
+//! Records: roots by the descriptions of their types alone, for programs that do not have these
+//! types, such as interpreters.
 //!
-//! A record's type consists of numbers, arrays, structs and far pointers: its value owns nothing, and has no addresses in it.
+//! A record's type consists of numbers, arrays, structs and far pointers: its value owns nothing,
+//! and has no addresses in it.
 
 use super::place::HeapRef;
 use super::root_value::OldValue;
@@ -63,8 +65,9 @@ impl Heap {
         self.refused(HeapError::Untrusted { name: name.to_owned() })
     }
 
-    /// The root `name`, of a type that a program has by its description only: numbers, arrays and structs. If there is none, it is made,
-    /// with `first` as its bytes. A Rust program with a type of this description uses it by type.
+    /// The root `name`, of a type that a program has by its description only: numbers, arrays and
+    /// structs. If there is none, it is made, with `first` as its bytes. A Rust program with a type
+    /// of this description uses it by type.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -85,8 +88,8 @@ impl Heap {
     /// ```
     ///
     /// # Errors
-    /// `RootType` if it is of another type, with the first difference, or if no record can be of this type; `Untrusted`, see
-    /// [`verify`](Heap::verify); `Damaged`, `BadName`, `HeapFull`.
+    /// `RootType` if it is of another type, with the first difference, or if no record can be of
+    /// this type; `Untrusted`, see [`verify`](Heap::verify); `Damaged`, `BadName`, `HeapFull`.
     pub fn record(&mut self, name: &str, ty: &TypeInfo<'_>, first: &[u8]) -> Result<Root> {
         match self.find_record(name, ty) {
             Err(error) if error.kind() == ErrorKind::RootMissing => {}
@@ -137,7 +140,8 @@ impl Heap {
     /// these bytes. Returns how many blocks were freed, and their bytes.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType` if it cannot be known which blocks are its own; `Untrusted`, `Damaged`, `HeapFull`: it is as it was.
+    /// `RootMissing`; `RootType` if it cannot be known which blocks are its own; `Untrusted`,
+    /// `Damaged`, `HeapFull`: it is as it was.
     pub fn reset_to_record(&mut self, name: &str, ty: &TypeInfo<'_>, first: &[u8]) -> Result<(u64, u64)> {
         if !self.is_trusted() {
             return Err(self.untrusted(name));
@@ -145,7 +149,8 @@ impl Heap {
         self.exchange_for_record(name, ty, first)
     }
 
-    /// Puts a record in the place of a root's value, whose blocks are freed then. If it fails, the old value is as it was.
+    /// Puts a record in the place of a root's value, whose blocks are freed then. If it fails, the
+    /// old value is as it was.
     fn exchange_for_record(&mut self, name: &str, ty: &TypeInfo<'_>, bytes: &[u8]) -> Result<(u64, u64)> {
         let found = self.reclaimed(name).map_err(|error| self.refused(error))?;
         self.put_record(name, ty, bytes, Heap::replace_root)?;

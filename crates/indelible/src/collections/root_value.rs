@@ -1,7 +1,9 @@
-//! The value of a root, and how one of another type takes its place (docs/decisions/0035-retention.md).
+//! The value of a root, and how one of another type takes its place
+//! (docs/decisions/0035-retention.md).
 //!
-//! All of it is stores to the object, like any others: the heap is borrowed exclusively meanwhile, so that no psync finds it
-//! half done. The root's record changes only once nothing can fail any more.
+//! All of it is stores to the object, like any others: the heap is borrowed exclusively meanwhile,
+//! so that no psync finds it half done. The root's record changes only once nothing can fail any
+//! more.
 //!
 //! Invariants of [`RootValue`]:
 //! 1. A value of the type lies at the address, in a block of its own, to which the root refers.
@@ -91,8 +93,8 @@ impl Drop for Unfinished {
 }
 
 impl Heap {
-    /// The value of the root `name`, which is a `T`. The caller has the heap borrowed exclusively for `'h`, and uses one root
-    /// at a time.
+    /// The value of the root `name`, which is a `T`. The caller has the heap borrowed exclusively
+    /// for `'h`, and uses one root at a time.
     pub(crate) fn root_value<'h, T: Persist<'h>>(
         &self,
         heap: HeapRef<'h>,
@@ -104,8 +106,8 @@ impl Heap {
         Ok(RootValue { at, heap })
     }
 
-    /// Puts `value` in the place of a root's, which is dropped then. If it fails, or panics, the old value is as it was; but for a
-    /// panic of its `drop`, when the new one is in its place.
+    /// Puts `value` in the place of a root's, which is dropped then. If it fails, or panics, the
+    /// old value is as it was; but for a panic of its `drop`, when the new one is in its place.
     pub(crate) fn exchange<'h, T: Persist<'h>>(
         &self,
         heap: HeapRef<'h>,
@@ -133,7 +135,8 @@ impl Heap {
         }
     }
 
-    /// Moves a root's value into one that takes its place. If it fails, the old value is as it was; `wrap` must not panic.
+    /// Moves a root's value into one that takes its place. If it fails, the old value is as it was;
+    /// `wrap` must not panic.
     pub(crate) fn rewrap<'h, Old: Persist<'h>, New: Persist<'h>>(
         &self,
         name: &str,
@@ -142,7 +145,8 @@ impl Heap {
     ) -> Result<&'h mut New> {
         let at = self.block_of_root::<New>(old.heap, name)?;
         let unfinished = Unfinished;
-        // SAFETY: a value (1), which no root refers to any more, moves into a new block, which is large enough; its own is freed.
+        // SAFETY: a value (1), which no root refers to any more, moves into a new block, which is
+        // large enough; its own is freed.
         let new = unsafe {
             put(at, wrap(old.at.read()));
             free(old.at.addr() as u64);
@@ -173,7 +177,8 @@ impl Heap {
         referred
     }
 
-    /// A block for a `T`, to which the root refers from now on; the caller puts a value there at once.
+    /// A block for a `T`, to which the root refers from now on; the caller puts a value there at
+    /// once.
     fn block_of_root<'h, T: Persist<'h>>(&self, heap: HeapRef<'h>, name: &str) -> Result<*mut T> {
         let at = heap.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>().as_ptr();
         let described = Describing::of::<T>().describe();

@@ -77,7 +77,8 @@ impl Described {
     }
 }
 
-/// Place of a root of this type; the first time, the type is described and the root found with `root`.
+/// Place of a root of this type; the first time, the type is described and the root found with
+/// `root`.
 fn known_place<'h, T: Persist<'h>>(
     cache: &RootCache,
     name: &str,
@@ -169,8 +170,8 @@ impl Heap {
         Ok(self.root_and_heap_of(name)?.0)
     }
 
-    /// The heap, to make values in, where it is borrowed as a whole: for those that are stored under a lock, say, by
-    /// threads that share the heap.
+    /// The heap, to make values in, where it is borrowed as a whole: for those that are stored
+    /// under a lock, say, by threads that share the heap.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -188,7 +189,8 @@ impl Heap {
     /// ```
     ///
     /// # Errors
-    /// `Untrusted`: blocks of a heap with foreign bytes might overlap; see [`verify`](Heap::verify).
+    /// `Untrusted`: blocks of a heap with foreign bytes might overlap; see
+    /// [`verify`](Heap::verify).
     pub fn heap_ref(&self) -> Result<HeapRef<'_>> {
         match self.trusted.allows_new() {
             true => Ok(HeapRef::new(self)),
@@ -223,7 +225,8 @@ impl Heap {
         Ok((self.root_or_insert(heap, name, |_| T::default())?, heap))
     }
 
-    /// The values of two roots at once; each is made with its type's default if there is no such root.
+    /// The values of two roots at once; each is made with its type's default if there is no such
+    /// root.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -345,13 +348,15 @@ impl ReadHeap {
     /// make wrong values at worst.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else; `Damaged`; `ReadOnly` if atomics
-    /// are anywhere in a `T`: a reader's pages cannot be stored to.
+    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else;
+    /// `Damaged`; `ReadOnly` if atomics are anywhere in a `T`: a reader's pages cannot be stored
+    /// to.
     pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
         self.value_of(name)
     }
 
-    /// As [`root_ref`](ReadHeap::root_ref), of a type that threads cannot share, such as one with [`PRc`](super::PRc) in it.
+    /// As [`root_ref`](ReadHeap::root_ref), of a type that threads cannot share, such as one with
+    /// [`PRc`](super::PRc) in it.
     ///
     /// # Errors
     /// As for [`root_ref`](ReadHeap::root_ref).

@@ -1,6 +1,8 @@
-//! Collections and serde, with the feature `serde`: they serialise as std's do, and are deserialised into a heap.
+//! Collections and serde, with the feature `serde`: they serialise as std's do, and are
+//! deserialised into a heap.
 //!
-//! A value that allocates needs a heap while it is read, so that it is no `Deserialize` but has a seed, [`InHeap`].
+//! A value that allocates needs a heap while it is read, so that it is no `Deserialize` but has a
+//! seed, [`InHeap`].
 
 use super::boxed::PBox;
 use super::duration::PDuration;
@@ -18,7 +20,8 @@ use serde::ser::{Serialize, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A value that can be deserialised into a heap. Structs implement it by a serialised form of their own, or field by field.
+/// A value that can be deserialised into a heap. Structs implement it by a serialised form of their
+/// own, or field by field.
 pub trait DeserializeIn<'h>: Sized {
     /// The value, with its blocks allocated in `heap`.
     ///

@@ -1,5 +1,5 @@
-//! Text: a [`PVec`] of bytes. That they are UTF-8 is checked whenever they are used as `str`; comparing and
-//! hashing look at bytes.
+//! Text: a [`PVec`] of bytes. That they are UTF-8 is checked whenever they are used as `str`;
+//! comparing and hashing look at bytes.
 
 use super::into_persist::IntoPersist;
 use super::layout::Layout;

@@ -1,14 +1,16 @@
-//! A hash table in one block: control bytes, then slots. Open addressing by groups of sixteen, as in
-//! `SwissTable`s; a group is searched as a whole, the next one if none of its slots is empty.
+//! A hash table in one block: control bytes, then slots. Open addressing by groups of sixteen, as
+//! in `SwissTable`s; a group is searched as a whole, the next one if none of its slots is empty.
 //!
 //! Invariants of [`Table`], checked when a reference to one is made, and kept by its methods:
-//! 1. If `slots` is 0, so are `len` and `left`, and `at` is 0 or the first address of the heap to allocate in.
-//! 2. Otherwise `slots` is a power of two of at least 16, and `at` the address of a block in the object with
-//!    room for so many, which the table owns as far as the object is not damaged.
-//! 3. `len + left` is at most 7/8 of `slots`: a search comes to an empty slot, or was in each group once.
+//! 1. If `slots` is 0, so are `len` and `left`, and `at` is 0 or the first address of the heap to
+//!    allocate in.
+//! 2. Otherwise `slots` is a power of two of at least 16, and `at` the address of a block in the
+//!    object with room for so many, which the table owns as far as the object is not damaged.
+//! 3. `len + left` is at most 7/8 of `slots`: a search comes to an empty slot, or was in each group
+//!    once.
 //!
-//! Control bytes and slots are untrusted: an index is below `slots`, and a key or value is checked before it
-//! is referred to.
+//! Control bytes and slots are untrusted: an index is below `slots`, and a key or value is checked
+//! before it is referred to.
 
 #![allow(unsafe_code)]
 
@@ -121,7 +123,8 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         let probe = Probe::new(hash, self.slots);
         match self.find_in(&probe, tag(hash), key, &bounds) {
             ControlFlow::Break(found) => found,
-            // Integers are compared inline; the search goes on inline too, so that all registers stay free for it.
+            // Integers are compared inline; the search goes on inline too, so that all registers
+            // stay free for it.
             ControlFlow::Continue(()) if K::ANY => self.find_further(probe, tag(hash), key, &bounds),
             ControlFlow::Continue(()) => self.find_far(probe, tag(hash), key, &bounds),
         }
@@ -242,8 +245,8 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         new.seed = if self.at == 0 || self.slots == 0 { random() } else { self.seed };
         let mut moved = 0;
         for slot in self.iter() {
-            // SAFETY: a slot in use of the old block, and an empty one of the new. Its contents are moved: the old
-            // block is given back without looking at them.
+            // SAFETY: a slot in use of the old block, and an empty one of the new. Its contents are
+            // moved: the old block is given back without looking at them.
             unsafe {
                 verify(&raw const (*slot).key);
                 let hash = new.hash(&(*slot).key);

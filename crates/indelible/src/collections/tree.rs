@@ -1,8 +1,9 @@
 //! A B-tree: keys in order, in nodes that are at least half full.
 //!
 //! Invariants of [`Tree`], checked when a reference to one is made, and kept by its methods:
-//! 1. If `height` is 0, so is `len`, and `root` is 0 or the first address of the heap to allocate in.
-//! 2. Otherwise `root` is the address of a node of level `height - 1`, and all leaves are of level 0. Nodes
+//! 1. If `height` is 0, so is `len`, and `root` is 0 or the first address of the heap to allocate
+//!    in.
+//! 2. Otherwise `root` is the address of a node of level `height - 1`, and leaves have level 0. Nodes
 //!    are verified on first visit: a damaged tree has no rings, as levels go down.
 //!
 //! An operation allocates all it needs before it changes anything.
@@ -267,8 +268,8 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
     }
 }
 
-/// Splits a full node and inserts a key, with the child behind it; returns the key between both nodes, the
-/// new one, and where the value is, if it is not that key's.
+/// Splits a full node and inserts a key, with the child behind it; returns the key between both
+/// nodes, the new one, and where the value is, if it is not that key's.
 #[allow(clippy::type_complexity)]
 fn put<'h, K: Persist<'h>, V: Persist<'h>>(
     node: Node<K, V>,

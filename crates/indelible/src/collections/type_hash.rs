@@ -1,7 +1,7 @@
 //! Types told apart at run time, also those that borrow a heap.
 //!
-//! The address of a function of a type would not do: the linker gives functions of the same code one address, and may keep
-//! one function twice.
+//! The address of a function of a type would not do: the linker gives functions of the same code
+//! one address, and may keep one function twice.
 
 #![allow(unsafe_code)]
 
@@ -27,7 +27,8 @@ impl<T> Typed for PhantomData<T> {
 /// The compiler's hash of a type, the same for all lifetimes of the heap.
 pub(super) fn type_hash<'h, T: 'h>() -> TypeId {
     let stand_in: &(dyn Typed + 'h) = &PhantomData::<T>;
-    // SAFETY: the stand-in has no bytes, and the hash does not depend on lifetimes: nothing is used beyond `'h`.
+    // SAFETY: the stand-in has no bytes, and the hash does not depend on lifetimes: nothing is used
+    // beyond `'h`.
     let stand_in: &(dyn Typed + 'static) = unsafe { std::mem::transmute(stand_in) };
     stand_in.hash()
 }

@@ -1,8 +1,9 @@
 //! Offsets of the fields of an enum's variants, and the bytes between fields, for
 //! `#[derive(Persist)]`.
 //!
-//! The language promises it for an enum with an integer as `repr`: the tag and the fields of a variant are a
-//! `repr(C)` struct. With `repr(C, …)` the tag is followed by a union of structs that are the variants' fields.
+//! The language promises it for an enum with an integer as `repr`: the tag and the fields of a
+//! variant are a `repr(C)` struct. With `repr(C, …)` the tag is followed by a union of structs that
+//! are the variants' fields.
 
 pub use super::persist::clear_gaps;
 use std::alloc::Layout;

@@ -2,9 +2,10 @@
 //!
 //! Invariants of [`PVec`], checked when a reference to one is made, and kept by its methods:
 //! 1. If `cap` is 0, `len` is 0, and `at` is 0 or the first address of the heap to allocate in.
-//! 2. Otherwise `at` is the address of a block in the object with room for `cap` elements, which the vector
-//!    owns as far as the object is not damaged.
-//! 3. `len` is at most `cap`. Whether the first `len` elements are values is checked at each access.
+//! 2. Otherwise `at` is the address of a block in the object with room for `cap` elements, which
+//!    the vector owns as far as the object is not damaged.
+//! 3. `len` is at most `cap`. Whether the first `len` elements are values is checked at each
+//!    access.
 
 #![allow(unsafe_code)]
 
@@ -61,8 +62,8 @@ pub struct PVec<'h, T: Persist<'h>> {
 impl<'h, T: Persist<'h>> PVec<'h, T> {
     pub(super) const FIELDS: &'static [Field] = fields!(PVec<'h, T> { at: u64, cap: u64, len: u64 });
 
-    /// An empty vector, without memory. It allocates in the heap of the object it is stored in; on the stack
-    /// it cannot: see [`new_in`](PVec::new_in).
+    /// An empty vector, without memory. It allocates in the heap of the object it is stored in; on
+    /// the stack it cannot: see [`new_in`](PVec::new_in).
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(size_of::<T>() > 0, "elements without bytes have nothing to persist") };
@@ -150,7 +151,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     }
 
     /// All elements. If not every bit pattern is a value of `T`, each element is checked first:
-    /// [`get`](PVec::get), [`iter`](PVec::iter) and indexing by number check only those that they return.
+    /// [`get`](PVec::get), [`iter`](PVec::iter) and indexing by number check only those that they
+    /// return.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[T] {
@@ -249,15 +251,16 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         needed.max(self.capacity().saturating_mul(2)).max(least)
     }
 
-    /// Moves to another block with room for `cap` elements, at least as many as there are: `parts` of the old one lie there one behind
-    /// the other.
+    /// Moves to another block with room for `cap` elements, at least as many as there are: `parts`
+    /// of the old one lie there one behind the other.
     ///
     /// # Safety
     /// The parts lie within the room, apart from each other, and are as many elements as there are.
     pub(super) unsafe fn resize_block(&mut self, cap: usize, parts: [Range<usize>; 2]) -> Result<()> {
         let new = self.heap().block::<T>(cap)?.as_ptr();
         let (mut target, start) = (new, self.start());
-        // SAFETY: the parts lie in the old block, and the new one has room for them; the old one is free after.
+        // SAFETY: the parts lie in the old block, and the new one has room for them; the old one is
+        // free after.
         unsafe {
             for part in parts {
                 target.copy_from_nonoverlapping(start.add(part.start), part.len());

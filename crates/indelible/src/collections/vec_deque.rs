@@ -2,8 +2,9 @@
 //!
 //! Invariants of [`PVecDeque`], checked when a reference to one is made, and kept by its methods:
 //! 1. `first` is less than the vector's room, or both are 0.
-//! 2. The elements are the vector's `len` slots from `first` on, those behind the end of the block at its beginning. Where `first` is 0,
-//!    they are the vector's own; otherwise nothing but the block and the numbers of the vector is used.
+//! 2. The elements are the vector's `len` slots from `first` on, those behind the end of the block
+//!    at its beginning. Where `first` is 0, they are the vector's own; otherwise nothing but the
+//!    block and the numbers of the vector is used.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +20,8 @@ use crate::error::Result;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// A queue with two ends, as std's `VecDeque`: elements come in and go out at its front and at its back, at the cost of one element.
+/// A queue with two ends, as std's `VecDeque`: elements come in and go out at its front and at its
+/// back, at the cost of one element.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -94,7 +96,8 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         self.elements.capacity()
     }
 
-    /// The slot of the element `index`, which is less than the room, or of the one that would be behind the last.
+    /// The slot of the element `index`, which is less than the room, or of the one that would be
+    /// behind the last.
     #[inline]
     pub(super) fn slot(&self, index: usize) -> usize {
         let (slot, room) = (self.first as usize + index, self.capacity());
@@ -218,7 +221,8 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// beginning of the block.
     pub fn make_contiguous(&mut self) -> &mut PVec<'h, T> {
         if self.first > 0 {
-            // SAFETY: the slots of the block, with or without an element, which are moved as bytes and not looked at.
+            // SAFETY: the slots of the block, with or without an element, which are moved as bytes
+            // and not looked at.
             let slots = unsafe {
                 std::slice::from_raw_parts_mut(
                     self.elements.start().cast::<MaybeUninit<T>>(),

@@ -81,8 +81,8 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// the gap.
     pub fn remove(&mut self, index: usize) -> Option<T> {
         let left = self.len().checked_sub(1).filter(|left| index <= *left)?;
-        // SAFETY: an element, checked; moved out once, as another takes its place, or none. Each slot is moved away from before
-        // it is moved to.
+        // SAFETY: an element, checked; moved out once, as another takes its place, or none. Each
+        // slot is moved away from before it is moved to.
         unsafe {
             let at = self.at(index);
             verify(at);
@@ -117,7 +117,8 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         self.truncate(0);
     }
 
-    /// Drops the elements that `keep` does not want. If it panics, or dropping one does, those not looked at yet stay.
+    /// Drops the elements that `keep` does not want. If it panics, or dropping one does, those not
+    /// looked at yet stay.
     pub fn retain(&mut self, keep: impl FnMut(&mut T) -> bool) {
         self.make_contiguous().retain(keep);
     }

@@ -1,7 +1,7 @@
 //! Taking elements out of a [`PVec`].
 //!
-//! Invariant of the iterators: `left` elements from `next` on lie in the vector's block and are theirs
-//! alone; each is checked when it is its turn.
+//! Invariant of the iterators: `left` elements from `next` on lie in the vector's block and are
+//! theirs alone; each is checked when it is its turn.
 
 #![allow(unsafe_code)]
 
@@ -44,8 +44,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         })
     }
 
-    /// Takes the element `index` out. `close` fills the gap with elements behind it; it gets the gap's address
-    /// and their number.
+    /// Takes the element `index` out. `close` fills the gap with elements behind it; it gets the
+    /// gap's address and their number.
     fn take(&mut self, index: usize, close: impl FnOnce(*mut T, usize)) -> T {
         let len = self.len();
         assert!(index < len, "removal of {index} of {len} elements");
@@ -75,7 +75,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         self.truncate(0);
     }
 
-    /// Takes the elements of a range out, one by one; those not taken are dropped with the iterator, and those behind them move up.
+    /// Takes the elements of a range out, one by one; those not taken are dropped with the
+    /// iterator, and those behind them move up.
     ///
     /// # Panics
     /// If the range does not lie within the vector, as slicing does.

@@ -1,5 +1,5 @@
-//! Filling a [`PVec`] with many values: room is made, and stores are marked, for all of them at once, so that values that
-//! are copied by their bytes are copied as one piece.
+//! Filling a [`PVec`] with many values: room is made, and stores are marked, for all of them at
+//! once, so that values that are copied by their bytes are copied as one piece.
 //!
 //! Invariant of [`Filling`]: the first `len` elements of the vector's block are values, `len` is at
 //! most the room, and not less than the vector's own length, which is updated only when the filling
@@ -58,7 +58,8 @@ impl<'h, T: Persist<'h>> Drop for Filling<'_, 'h, T> {
 }
 
 impl<'h, T: Persist<'h>> PVec<'h, T> {
-    /// Adds what `values` become. They are as many as they say: those of std's slices, arrays and vectors.
+    /// Adds what `values` become. They are as many as they say: those of std's slices, arrays and
+    /// vectors.
     fn fill_counted<V: IntoPersist<'h, T>>(
         &mut self,
         values: impl ExactSizeIterator<Item = V>,
@@ -185,7 +186,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         let mut rest = Self::new_in(self.heap());
         if at < len {
             rest.try_reserve(len - at)?;
-            // SAFETY: as many elements as there is room for; they are the other vector's from here on.
+            // SAFETY: as many elements as there is room for; they are the other vector's from here
+            // on.
             unsafe {
                 rest.start().copy_from_nonoverlapping(self.start().add(at), len - at);
                 stored(rest.start(), len - at);
@@ -262,7 +264,8 @@ impl<'h, T: Persist<'h>, V: IntoPersist<'h, T>> Extend<V> for PVec<'h, T> {
     }
 }
 
-/// Clones into the vector's own heap. An empty copy of a vector that has no heap yet has none either.
+/// Clones into the vector's own heap. An empty copy of a vector that has no heap yet has none
+/// either.
 impl<'h, T: Persist<'h> + Clone> Clone for PVec<'h, T> {
     fn clone(&self) -> Self {
         if self.is_empty() {

@@ -1,7 +1,7 @@
 //! Iterators of [`PVec`], and the traits that make it feel like a slice.
 //!
-//! Invariant of the iterators: the elements of `rest` lie in the vector's block and are theirs (alone, where they are for
-//! storing); each is checked when it is its turn.
+//! Invariant of the iterators: the elements of `rest` lie in the vector's block and are theirs
+//! (alone, where they are for storing); each is checked when it is its turn.
 
 #![allow(unsafe_code)]
 
@@ -57,7 +57,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
 
     /// The elements, for storing.
     pub fn iter_mut(&mut self) -> PIterMut<'_, T> {
-        // SAFETY: our elements, which are marked at once: to do it one by one would cost loops more than their work does.
+        // SAFETY: our elements, which are marked at once: to do it one by one would cost loops more
+        // than their work does.
         unsafe { lent(self.start(), self.len()) };
         PIterMut { rest: self.range(), of: PhantomData }
     }

@@ -8,13 +8,16 @@ use super::vec::PVec;
 use std::ptr;
 
 impl<'h, T: Persist<'h>> PVec<'h, T> {
-    /// Drops the elements that `keep` does not want. If it panics, or dropping one does, those not looked at yet stay.
+    /// Drops the elements that `keep` does not want. If it panics, or dropping one does, those not
+    /// looked at yet stay.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
-        // If the gap is leaked, or not closed for any other reason, no element is in the vector twice.
+        // If the gap is leaked, or not closed for any other reason, no element is in the vector
+        // twice.
         gap.vec.set_len(0);
         while gap.next < gap.len {
-            // SAFETY: each element is looked at once; it is the gap's, or was moved to a place that was looked at before.
+            // SAFETY: each element is looked at once; it is the gap's, or was moved to a place that
+            // was looked at before.
             unsafe {
                 let at = gap.vec.start().add(gap.next);
                 let stays = change(at, &mut keep);
@@ -28,8 +31,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         }
     }
 
-    /// Drops each element that is the `same` as the one before it that stays; the one in question comes first. If it panics, or
-    /// dropping one does, those not looked at yet stay.
+    /// Drops each element that is the `same` as the one before it that stays; the one in question
+    /// comes first. If it panics, or dropping one does, those not looked at yet stay.
     pub fn dedup_by(&mut self, mut same: impl FnMut(&mut T, &mut T) -> bool) {
         let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
         // As for `retain`.
@@ -64,7 +67,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     }
 }
 
-/// A vector some of whose elements were dropped: `kept` at its beginning stay, and those from `next` to `len`.
+/// A vector some of whose elements were dropped: `kept` at its beginning stay, and those from
+/// `next` to `len`.
 struct Gap<'a, 'h, T: Persist<'h>> {
     vec: &'a mut PVec<'h, T>,
     kept: usize,

@@ -1,4 +1,5 @@
-//! Verification of a heap with foreign bytes: every root is a value of its type, and no two values have a block in common (docs/decisions/0024-trust.md).
+//! Verification of a heap with foreign bytes: every root is a value of its type, and no two values
+//! have a block in common (docs/decisions/0024-trust.md).
 
 use super::persist::Persist;
 use super::roots::{Described, Describing};
@@ -107,8 +108,9 @@ impl<'n> RootTypes<'n> {
 }
 
 impl Heap {
-    /// As [`check`](Heap::check), and all findings in the data of these roots: bytes that are no value of their type, owned
-    /// addresses that are no block in use, blocks with two owners. Looks at every block that they own.
+    /// As [`check`](Heap::check), and all findings in the data of these roots: bytes that are no
+    /// value of their type, owned addresses that are no block in use, blocks with two owners. Looks
+    /// at every block that they own.
     pub fn check_roots(&mut self, types: &RootTypes<'_>) -> Vec<HeapFinding> {
         let mut findings = self.check();
         // The walk of the data relies on blocks that do not overlap.
@@ -122,18 +124,20 @@ impl Heap {
         findings
     }
 
-    /// Whether only typed code stored to the object, or it was verified, so that data may be used by type.
+    /// Whether only typed code stored to the object, or it was verified, so that data may be used
+    /// by type.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
         self.trusted.allows_new()
     }
 
     /// Lets data be found by type in an object with foreign bytes: safe code had access to them
-    /// ([`Object::range_mut`](crate::Object::range_mut) and its like), a C program stored to it, or its pool
-    /// was opened [`untrusted`](crate::PoolOptions::untrusted). Looks at the whole heap, and at every block that these roots own.
+    /// ([`Object::range_mut`](crate::Object::range_mut) and its like), a C program stored to it, or
+    /// its pool was opened [`untrusted`](crate::PoolOptions::untrusted). Looks at the whole heap,
+    /// and at every block that these roots own.
     ///
-    /// If these are all roots of the heap, the next psync records durably that it was verified; otherwise
-    /// these roots may be used by type until it is closed.
+    /// If these are all roots of the heap, the next psync records durably that it was verified;
+    /// otherwise these roots may be used by type until it is closed.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

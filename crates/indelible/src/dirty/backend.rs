@@ -11,7 +11,8 @@ use std::time::Duration;
 /// mentions it; a `settle` may leave it to be reported again, even without a store. No stores come
 /// between the two.
 pub(super) trait Backend: Send + Sync {
-    /// Appends the pages that may have been stored to since they were last settled, in ascending order.
+    /// Appends the pages that may have been stored to since they were last settled, in ascending
+    /// order.
     fn collect(&mut self, out: &mut Vec<PageRange>) -> io::Result<()>;
 
     /// Everything that `collect` reported equals the primary; pages in `changed` did not before.

@@ -113,7 +113,8 @@ impl Tree {
         for (n, level) in self.levels.iter().enumerate() {
             let mask = 1 << (bit % 64);
             let rest = level[bit / 64].fetch_and(!mask, Ordering::SeqCst) & !mask;
-            // A handler may have set a bit below after the summary was found empty, whatever else is set here.
+            // A handler may have set a bit below after the summary was found empty, whatever else
+            // is set here.
             if n > 0 && self.levels[n - 1][bit].load(Ordering::SeqCst) != 0 {
                 level[bit / 64].fetch_or(mask, Ordering::SeqCst);
                 return;

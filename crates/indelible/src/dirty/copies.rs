@@ -1,8 +1,10 @@
 //! Copies of pages that others may store to at any time.
 //!
 //! Invariants:
-//! 1. `order` has each page that was copied once, in ascending order, with the place of its copy in `copies`.
-//! 2. Pages are read by assembly, never through references: a page that is stored to meanwhile is copied torn, no more.
+//! 1. `order` has each page that was copied once, in ascending order, with the place of its copy in
+//!    `copies`.
+//! 2. Pages are read by assembly, never through references: a page that is stored to meanwhile is
+//!    copied torn, no more.
 
 #![allow(unsafe_code)]
 

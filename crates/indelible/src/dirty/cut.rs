@@ -1,12 +1,15 @@
 //! How a cut keeps the stores of other threads out of its content.
 
-/// Threads that may store to an object while a cut of it is taken: see [`Object::psync_cut_beside`](crate::Object::psync_cut_beside).
+/// Threads that may store to an object while a cut of it is taken: see
+/// [`Object::psync_cut_beside`](crate::Object::psync_cut_beside).
 pub trait Bystanders {
-    /// Called before dirty pages are copied, of which there will be copies of `bytes` in all: in round 0 for the first time, then each
-    /// time that threads stored meanwhile. It may first keep such threads away, or wait for a while.
+    /// Called before dirty pages are copied, of which there will be copies of `bytes` in all: in
+    /// round 0 for the first time, then each time that threads stored meanwhile. It may first keep
+    /// such threads away, or wait for a while.
     fn before_copy(&mut self, round: u32, bytes: usize) -> Beside;
 
-    /// The content is fixed: threads that were kept away may go on. Not called if the cut fails before.
+    /// The content is fixed: threads that were kept away may go on. Not called if the cut fails
+    /// before.
     fn go_on(&mut self) {}
 }
 
@@ -39,7 +42,8 @@ pub(crate) enum Cut<'a> {
     Closed,
     /// Stores to dirty pages wait; those to others belong to the next psync.
     Frozen,
-    /// No store waits: dirty pages are copied until a look finds that none was stored to meanwhile, so that the copies show
-    /// one moment. The others decide what is done if they do not let that happen.
+    /// No store waits: dirty pages are copied until a look finds that none was stored to meanwhile,
+    /// so that the copies show one moment. The others decide what is done if they do not let that
+    /// happen.
     Copied(&'a mut dyn Bystanders),
 }

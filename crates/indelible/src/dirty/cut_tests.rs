@@ -145,8 +145,8 @@ fn a_cut_shows_one_moment_and_loses_nothing() {
     }
 }
 
-/// A store after the moment of a cut, and before its end, is the next psync's: also in a part of the object that becomes known as a
-/// whole meanwhile.
+/// A store after the moment of a cut, and before its end, is the next psync's: also in a part of
+/// the object that becomes known as a whole meanwhile.
 #[test]
 fn a_store_after_the_moment_is_the_next_psyncs() {
     if !possible() {
@@ -207,7 +207,8 @@ impl Waiting {
     }
 }
 
-/// While dirty pages are frozen, stores to others go on, and are the next psync's; a store to a dirty page waits.
+/// While dirty pages are frozen, stores to others go on, and are the next psync's; a store to a
+/// dirty page waits.
 #[test]
 fn only_stores_to_dirty_pages_wait() {
     if !possible() {
@@ -262,7 +263,8 @@ impl Bystanders for Locking<'_> {
     }
 }
 
-/// A thread has the kernel store into the object all the time: no such call fails beside a cut by copies.
+/// A thread has the kernel store into the object all the time: no such call fails beside a cut by
+/// copies.
 #[test]
 fn system_calls_go_on_beside_a_cut_by_copies() {
     use std::io::Read;
@@ -279,7 +281,8 @@ fn system_calls_go_on_beside_a_cut_by_copies() {
             while !stop.load(Ordering::Relaxed) {
                 let _locked = lock.lock().unwrap();
                 let at = std::ptr::with_exposed_provenance_mut(base + RUN * PAGE);
-                // SAFETY: bytes of the mapping that only this thread uses by reference, which outlives this scope.
+                // SAFETY: bytes of the mapping that only this thread uses by reference, which
+                // outlives this scope.
                 let bytes: &mut [u8] = unsafe { std::slice::from_raw_parts_mut(at, RUN * PAGE) };
                 let read = source.read(bytes);
                 calls.fetch_add(1, Ordering::SeqCst);

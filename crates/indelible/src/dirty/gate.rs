@@ -6,7 +6,8 @@ use super::range::PageRange;
 use super::watch::Watched;
 use crate::sys::PAGE;
 
-/// A range that the handler learns of with the first hold, so that an object never held pays nothing.
+/// A range that the handler learns of with the first hold, so that an object never held pays
+/// nothing.
 pub(super) struct Gate {
     base: usize,
     len: usize,

@@ -1,9 +1,10 @@
 //! The SIGSEGV handler's part for a store to a watched range: it lets the store pass, or wait.
 //!
-//! Invariants: as in [`registry`](super::registry), and a handler touches a range's pages and protection only within
-//! [`Turn::pass`](super::turn::Turn::pass).
+//! Invariants: as in [`registry`](super::registry), and a handler touches a range's pages and
+//! protection only within [`Turn::pass`](super::turn::Turn::pass).
 //!
-//! Allocates nothing and takes no lock; while it waits it sleeps in a futex, with all signals blocked.
+//! Allocates nothing and takes no lock; while it waits it sleeps in a futex, with all signals
+//! blocked.
 
 #![allow(unsafe_code)]
 

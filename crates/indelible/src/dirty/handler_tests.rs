@@ -1,5 +1,6 @@
-//! The SIGSEGV handler among other threads, other handlers, and faults that are not its business. Tests that
-//! end or change a process run in one of their own: this program, run again for one test.
+//! The SIGSEGV handler among other threads, other handlers, and faults that are not its business.
+//! Tests that end or change a process run in one of their own: this program, run again for one
+//! test.
 
 #![allow(unsafe_code)]
 
@@ -28,7 +29,8 @@ fn alone(test: &str, body: impl FnOnce()) -> ExitStatus {
     command.output().unwrap().status
 }
 
-/// A thread that stores during psyncs breaks the rule; it may lose its own stores, never later ones that keep the rule.
+/// A thread that stores during psyncs breaks the rule; it may lose its own stores, never later ones
+/// that keep the rule.
 #[test]
 fn lawful_stores_after_racing_ones_are_found() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {
@@ -117,7 +119,8 @@ fn another_handler_may_store_while_ours_runs() {
     assert!(status.success(), "{status}");
 }
 
-/// An object's pages cannot be executed. Making one writable would not help, and the jump would fault for ever.
+/// An object's pages cannot be executed. Making one writable would not help, and the jump would
+/// fault for ever.
 #[test]
 fn a_jump_into_an_object_dies_as_without_us() {
     let status = alone("a_jump_into_an_object_dies_as_without_us", || {
@@ -132,7 +135,8 @@ fn a_jump_into_an_object_dies_as_without_us() {
     assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
 }
 
-/// Other faults go to the earlier handler, with the signals blocked that it asked for and no others.
+/// Other faults go to the earlier handler, with the signals blocked that it asked for and no
+/// others.
 #[test]
 fn an_earlier_handler_gets_the_mask_it_asked_for() {
     extern "C" fn earlier(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {

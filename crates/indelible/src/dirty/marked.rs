@@ -43,8 +43,8 @@ impl Marked {
         self.taken.is_empty() && self.lines.is_empty()
     }
 
-    /// Appends the pages with marks to those beyond the first `kept` of `out`, in order. `held`: other threads go on after
-    /// it, so that borrowed lines stay marked.
+    /// Appends the pages with marks to those beyond the first `kept` of `out`, in order. `held`:
+    /// other threads go on after it, so that borrowed lines stay marked.
     #[inline]
     pub(super) fn collect(&mut self, held: bool, out: &mut Vec<PageRange>, kept: usize) {
         self.lines.take(!held, |page, lines| self.taken.join(page, lines));

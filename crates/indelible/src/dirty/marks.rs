@@ -1,8 +1,9 @@
-//! The dirty-line set: lines that the program, the heap and the collections mark as stored to, or as borrowed: they may be
-//! stored to until they come back.
+//! The dirty-line set: lines that the program, the heap and the collections mark as stored to, or
+//! as borrowed: they may be stored to until they come back.
 //!
-//! Any thread marks at any time; the tracker takes the marks when it collects. Marks are made after the store where cuts may
-//! be taken: a mark made before could be taken while the store is still to come.
+//! Any thread marks at any time; the tracker takes the marks when it collects. Marks are made after
+//! the store where cuts may be taken: a mark made before could be taken while the store is still to
+//! come.
 
 use super::range::PageRange;
 use crate::sys::PAGE;
@@ -112,7 +113,8 @@ struct Sets {
 #[derive(Debug, Default)]
 pub(crate) struct DirtyLines {
     sets: Mutex<Sets>,
-    /// Whether anything may be marked. Set under the lock of `sets`, so that a psync without marks takes no lock.
+    /// Whether anything may be marked. Set under the lock of `sets`, so that a psync without marks
+    /// takes no lock.
     any: AtomicBool,
     /// Whether the program ever announced stores that bypass the page tables.
     pinned: AtomicBool,
@@ -145,16 +147,18 @@ impl DirtyLines {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Marks bytes that a device, or another agent that bypasses the page tables, stored to. From now on the object's
-    /// pages are never replaced: the device may know them by other means than their addresses.
+    /// Marks bytes that a device, or another agent that bypasses the page tables, stored to. From
+    /// now on the object's pages are never replaced: the device may know them by other means than
+    /// their addresses.
     pub(crate) fn mark_pinned(&self, bytes: Range<usize>) {
         self.pinned.store(true, Ordering::Release);
         self.unlock();
         self.mark([bytes]);
     }
 
-    /// From now on threads may store without a lock of a heap. A cut that relies on the contrary ends first: so the first
-    /// store that is marked is not followed by another one before that, and the first through an atomic is not made.
+    /// From now on threads may store without a lock of a heap. A cut that relies on the contrary
+    /// ends first: so the first store that is marked is not followed by another one before that,
+    /// and the first through an atomic is not made.
     fn unlock(&self) {
         if self.unlocked.load(Ordering::Acquire) == UNLOCKED {
             return;
@@ -185,7 +189,8 @@ impl DirtyLines {
         self.unlocked.load(Ordering::Acquire) == RELIED_ON
     }
 
-    /// Marks bytes that any thread may store to from now on, without a lock, until a psync that is no cut.
+    /// Marks bytes that any thread may store to from now on, without a lock, until a psync that is
+    /// no cut.
     pub(crate) fn mark_shared(&self, bytes: Range<usize>) {
         self.unlock();
         self.mark_borrowed(bytes);
@@ -207,8 +212,8 @@ impl DirtyLines {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Calls `each` with all pages that have marked lines, and these, maybe twice. Borrowed lines stay marked unless they are
-    /// `back`: a cut does not know which are still borrowed.
+    /// Calls `each` with all pages that have marked lines, and these, maybe twice. Borrowed lines
+    /// stay marked unless they are `back`: a cut does not know which are still borrowed.
     #[inline]
     pub(super) fn take(&self, back: bool, each: impl FnMut(usize, u64)) {
         if self.any.load(Ordering::Acquire) {

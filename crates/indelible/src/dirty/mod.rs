@@ -1,6 +1,6 @@
 //! Dirty tracking: the pages of a writable shadow that may differ from the primary. There are three
-//! rungs, chosen at run time, with the same interface ([`backend`]) and the same guarantees. Decisions that cost time, and
-//! nothing else, are apart from them ([`policy`]).
+//! rungs, chosen at run time, with the same interface ([`backend`]) and the same guarantees.
+//! Decisions that cost time, and nothing else, are apart from them ([`policy`]).
 //!
 //! A page is *dirty* when it may have been stored to since it was last settled.
 //! [`Tracker::collect`] reports every dirty page; [`Tracker::settle`] tells the tracker which of
@@ -171,8 +171,8 @@ impl Tracker {
         Ok(())
     }
 
-    /// Tells how long comparing so many pages took: the dearer it is, the sooner a page that does not
-    /// change is protected again. To be told before the `settle`, if at all.
+    /// Tells how long comparing so many pages took: the dearer it is, the sooner a page that does
+    /// not change is protected again. To be told before the `settle`, if at all.
     #[inline]
     pub(crate) fn compared(&mut self, pages: u64, took: Duration) {
         self.backend.compared(pages, took);
@@ -185,7 +185,8 @@ impl Tracker {
 
     /// Takes the place of `former` on the same range, whose marks count as before.
     ///
-    /// A thread that met a hold of the former one may come late to the handler, for which the range stays known.
+    /// A thread that met a hold of the former one may come late to the handler, for which the range
+    /// stays known.
     pub(crate) fn replace(&mut self, former: Tracker) {
         (self.marked, self.late) = (former.marked, Some(former.backend));
     }
@@ -255,8 +256,8 @@ impl Tracker {
         Ok(())
     }
 
-    /// Whether it pays to renew the mapping (see [`renewed`](Self::renewed)) because scanning it has
-    /// become dear. To be asked after a `settle`, outside a hold.
+    /// Whether it pays to renew the mapping (see [`renewed`](Self::renewed)) because scanning it
+    /// has become dear. To be asked after a `settle`, outside a hold.
     #[inline]
     pub(crate) fn renewal_due(&mut self) -> Result<bool, DirtyError> {
         // A device may have pinned the pages, and would go on storing to dropped ones.

@@ -4,15 +4,17 @@
 //! `/proc/self/mem` and debuggers ignore the protection, so that their stores need marks.
 //!
 //! Invariants:
-//! 1. A page that differs from the primary has its bit in its part's [`Pages`], or lines of it were marked.
+//! 1. A page that differs from the primary has its bit in its part's [`Pages`], or lines of it were
+//!    marked.
 //! 2. A page without the bit is read-only ([`Pages`] keeps that, also while threads store).
 //! 3. Parts are adjacent, in order, and cover the range; one is added when the last has no room.
 //!
-//! None of them depends on the policy's advice: to leave a page writable with its bit, and to protect any page that is
-//! settled, is right at any time.
+//! None of them depends on the policy's advice: to leave a page writable with its bit, and to
+//! protect any page that is settled, is right at any time.
 //!
-//! No store may happen between `collect` and the end of `settle`: the psync's rule, or a hold. A store that breaks
-//! the rule is in this psync, or is found once its page is stored to again: later stores fault like any others (2).
+//! No store may happen between `collect` and the end of `settle`: the psync's rule, or a hold. A
+//! store that breaks the rule is in this psync, or is found once its page is stored to again: later
+//! stores fault like any others (2).
 
 use std::io;
 

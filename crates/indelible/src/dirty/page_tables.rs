@@ -42,7 +42,8 @@ impl PageTables {
         self.uffd.protect(self.addr(pages.start), pages.count as usize * PAGE)
     }
 
-    /// Calls `each` with the runs of pages that `seek` finds among `pages`, in ascending order, and whether they are dirty.
+    /// Calls `each` with the runs of pages that `seek` finds among `pages`, in ascending order, and
+    /// whether they are dirty.
     #[inline]
     pub(super) fn scan(
         &mut self,

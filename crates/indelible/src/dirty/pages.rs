@@ -1,14 +1,15 @@
-//! The writable pages of a watched range: one type, so that protection and bits change in one order.
+//! The writable pages of a watched range: one type, so that protection and bits change in one
+//! order.
 //!
 //! Invariants:
-//! 1. A page is writable only if its bit is set. (A page with its bit may be read-only: after a hold, or after a call
-//!    that protected everything.)
-//! 2. Bits and protection change only by a handler that has its [`Claim`], which sets the bits first, or under a [`Hold`]
-//!    of the range's turn, which clears the bits last. The two exclude each other, so that no page of one is changed by
-//!    the other in between.
+//! 1. A page is writable only if its bit is set. (A page with its bit may be read-only: after a
+//!    hold, or after a call that protected everything.)
+//! 2. Bits and protection change only by a handler that has its [`Claim`], which sets the bits
+//!    first, or under a [`Hold`] of the range's turn, which clears the bits last. The two exclude
+//!    each other, so that no page of one is changed by the other in between.
 //!
-//! Allocates nothing and takes no lock: half of it runs in a signal handler. The models crate compiles it with loom's
-//! atomics.
+//! Allocates nothing and takes no lock: half of it runs in a signal handler. The models crate
+//! compiles it with loom's atomics.
 
 use std::ops::Range;
 
@@ -57,8 +58,8 @@ impl Pages {
         room
     }
 
-    /// A handler lets stores to `page` pass. `allow` makes pages writable, or says that it cannot: the process's mappings
-    /// can run out, and then larger clusters are tried.
+    /// A handler lets stores to `page` pass. `allow` makes pages writable, or says that it cannot:
+    /// the process's mappings can run out, and then larger clusters are tried.
     pub(super) fn open(&self, _: &Claim, page: usize, allow: impl Fn(Range<usize>) -> bool) -> bool {
         let splits = self.splits.fetch_add(1, Ordering::Relaxed);
         let count = self.count();

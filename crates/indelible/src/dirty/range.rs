@@ -25,7 +25,8 @@ impl PageRange {
     }
 }
 
-/// Appends `[start, end)`, joining it to the last run of `out` beyond the first `kept` if they meet.
+/// Appends `[start, end)`, joining it to the last run of `out` beyond the first `kept` if they
+/// meet.
 #[inline]
 pub(super) fn push(out: &mut Vec<PageRange>, kept: usize, start: usize, end: usize) {
     if start >= end {
@@ -59,7 +60,8 @@ pub(super) fn normalise(out: &mut Vec<PageRange>, kept: usize) {
     }
 }
 
-/// Whether each of the runs lies within one of `all`. Both are in order and do not overlap themselves.
+/// Whether each of the runs lies within one of `all`. Both are in order and do not overlap
+/// themselves.
 #[inline]
 pub(super) fn cover(all: &[PageRange], runs: &[PageRange]) -> bool {
     let mut next = runs.first().map_or(0, |run| all.partition_point(|one| one.end() <= run.start));

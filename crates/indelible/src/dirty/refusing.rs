@@ -12,8 +12,8 @@ pub(crate) enum Refused {
     Release,
 }
 
-/// Does what another backend does, but the next of such calls fails: a settle before it does anything, a release after it
-/// has let stores pass.
+/// Does what another backend does, but the next of such calls fails: a settle before it does
+/// anything, a release after it has let stores pass.
 pub(super) struct Refusing {
     pub(super) backend: Box<dyn Backend>,
     pub(super) next: Option<Refused>,

@@ -1,8 +1,9 @@
 //! The ranges that the SIGSEGV handler knows.
 //!
 //! Invariants:
-//! 1. A slot whose turn has a range describes a live [`Watched`](super::watch::Watched) of process generation `generation`;
-//!    `pages` is then null or points to [`Pages`] that live until the turn was drained after the range had been withdrawn.
+//! 1. A slot whose turn has a range describes a live [`Watched`](super::watch::Watched) of process
+//!    generation `generation`; `pages` is then null or points to [`Pages`] that live until the turn
+//!    was drained after the range had been withdrawn.
 //! 2. Chunks of slots are leaked and never move.
 //!
 //! [`find`] runs in the handler: it allocates nothing and takes no lock.

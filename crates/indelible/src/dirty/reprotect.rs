@@ -1,4 +1,5 @@
-//! The plan of a settle: the pages to protect, as the policy advises and chunks allow, and with how many calls.
+//! The plan of a settle: the pages to protect, as the policy advises and chunks allow, and with how
+//! many calls.
 
 use super::chunks::Chunks;
 use super::policy::Policy;
@@ -49,8 +50,8 @@ impl Reprotection {
         &self.protect
     }
 
-    /// The same, in groups that one call each can protect: the pages between are protected already, and
-    /// few.
+    /// The same, in groups that one call each can protect: the pages between are protected already,
+    /// and few.
     pub(super) fn calls<'a>(&'a self, chunks: &'a Chunks) -> impl Iterator<Item = &'a [PageRange]> + 'a {
         let known = |run: &PageRange| {
             let (first, last) = (run.start as usize, run.end() as usize - 1);

@@ -321,8 +321,8 @@ fn a_cut_never_tears() {
     }
 }
 
-/// Stores to fresh pages make scans protect what they find: each page is reported once, again if the
-/// psync failed, and stays unprotected only if it changes again soon.
+/// Stores to fresh pages make scans protect what they find: each page is reported once, again if
+/// the psync failed, and stays unprotected only if it changes again soon.
 #[test]
 fn a_scan_that_protects_reports_once_and_forgets_nothing() {
     if !Rung::WpAsync.available() {
@@ -363,7 +363,8 @@ fn a_scan_that_protects_reports_once_and_forgets_nothing() {
     assert_eq!(rig.collect(), hot, "left unprotected");
 }
 
-/// A store that breaks the rules, between collect and settle, to a page between two that one call protects.
+/// A store that breaks the rules, between collect and settle, to a page between two that one call
+/// protects.
 #[test]
 fn a_store_before_the_settle_is_late_and_not_lost() {
     if !Rung::WpAsync.available() {
@@ -385,8 +386,8 @@ fn a_store_before_the_settle_is_late_and_not_lost() {
     assert_eq!(rig.collect(), BTreeSet::new());
 }
 
-/// A thread stores to pages all over the range while cuts are taken, few enough times that hardly a page is
-/// met again: what a cut did not report is as the cut before it left it.
+/// A thread stores to pages all over the range while cuts are taken, few enough times that hardly a
+/// page is met again: what a cut did not report is as the cut before it left it.
 #[test]
 fn a_cut_by_scans_that_protect_misses_no_racing_store() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {
@@ -498,8 +499,8 @@ fn a_system_call_that_writes_into_the_range_dirties_it() {
     assert_eq!(rig.collect(), BTreeSet::from([5, 6, 900]));
 }
 
-/// Few pages of many chunks: the chunks stay new, and become known when a page is to stay unprotected
-/// or many exist.
+/// Few pages of many chunks: the chunks stay new, and become known when a page is to stay
+/// unprotected or many exist.
 #[test]
 fn chunks_of_few_pages_are_tracked_page_by_page() {
     if !Rung::WpAsync.available() {

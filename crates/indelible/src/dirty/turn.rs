@@ -4,10 +4,10 @@
 //! 1. `active` counts handlers between their claim and their last touch of the range owner's
 //!    memory. A handler that finds the range gone, or `held` not 0, after its claim, touches
 //!    nothing.
-//! 2. [`hold`](Turn::hold) and [`withdraw`](Turn::withdraw) return once no handler is active that came
-//!    before them. Both sides store first and load second, with a fence between.
-//! 3. A handler sleeps only on a value of `held` with `WAITERS`, and the thread that replaces such a value
-//!    wakes it.
+//! 2. [`hold`](Turn::hold) and [`withdraw`](Turn::withdraw) return once no handler is active that
+//!    came before them. Both sides store first and load second, with a fence between.
+//! 3. A handler sleeps only on a value of `held` with `WAITERS`, and the thread that replaces such
+//!    a value wakes it.
 //!
 //! Allocates nothing and takes no lock: it runs in a signal handler.
 

@@ -61,8 +61,8 @@ impl Watched {
         room
     }
 
-    /// Protects pages again: those of each run, or for one call, with `all`, everything; so, too, if the process's mappings
-    /// run out, as a range that is protected as a whole is one mapping.
+    /// Protects pages again: those of each run, or for one call, with `all`, everything; so, too,
+    /// if the process's mappings run out, as a range that is protected as a whole is one mapping.
     pub(super) fn close(
         &self,
         runs: impl Iterator<Item = Range<usize>> + Clone,
@@ -71,7 +71,8 @@ impl Watched {
         let Some(pages) = self.pages() else { return Ok(()) };
         let forbid = |pages: Range<usize>| {
             let (at, len) = (self.start + pages.start * PAGE, (pages.end - pages.start) * PAGE);
-            // SAFETY: the owner's own range; a store that meets the protection waits in the handler.
+            // SAFETY: the owner's own range; a store that meets the protection waits in the
+            // handler.
             unsafe { mmap::protect(at, len, Protection::Read) }
         };
         let hold = self.slot.turn.hold(me(), std::thread::yield_now);

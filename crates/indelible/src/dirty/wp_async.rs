@@ -11,17 +11,19 @@
 //! 1. In a known chunk, a page that differs from the primary is unprotected or in `pending`.
 //! 2. In a new chunk, a page that differs from the primary exists and is unprotected, or is in
 //!    `pending`. None is left unprotected by `settle`.
-//! 3. `pending` has the pages that were protected since the last settle without having been settled.
+//! 3. `pending` has the pages that were protected since the last settle without having been
+//!    settled.
 //! 4. If `steady`, the last settle protected nothing.
 //! 5. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
 //!    without being asked. While it stands still, no page can have come to exist or lost its
 //!    protection.
 //!
-//! Protecting costs a system call and a flush a page if done page by page. If the policy advises it, the scan that finds
-//! dirty pages protects them as well, in one step: no store is lost between the two, from whatever thread.
+//! Protecting costs a system call and a flush a page if done page by page. If the policy advises
+//! it, the scan that finds dirty pages protects them as well, in one step: no store is lost between
+//! the two, from whatever thread.
 //!
-//! None of these invariants depends on the policy's advice: to leave an unprotected page of a known chunk as it is, and to
-//! protect any page that is settled, is right at any time.
+//! None of these invariants depends on the policy's advice: to leave an unprotected page of a known
+//! chunk as it is, and to protect any page that is settled, is right at any time.
 //!
 //! Invariant 5 does not see pages that another process (a debugger, `process_vm_writev`) stores to.
 //! It is relied on only where asking has become dear; such a page is then reported by the first
@@ -228,7 +230,8 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(())
     }
 
-    /// Protects the pages in `protect`; chunks that are among them become known. Returns whether any did.
+    /// Protects the pages in `protect`; chunks that are among them become known. Returns whether
+    /// any did.
     fn reveal(&mut self, kept: usize, out: &mut Vec<PageRange>) -> io::Result<bool> {
         let runs = std::mem::take(&mut self.protect);
         for run in &runs {
@@ -302,8 +305,9 @@ impl NewChunk {
     }
 }
 
-/// Protects the pages of the runs, unless they are `pending` and protected already. Other unprotected pages between them
-/// were stored to against the rules: they are reported `late` rather than lost.
+/// Protects the pages of the runs, unless they are `pending` and protected already. Other
+/// unprotected pages between them were stored to against the rules: they are reported `late` rather
+/// than lost.
 fn protect(
     tables: &mut PageTables,
     runs: &[PageRange],

@@ -107,8 +107,8 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    /// Whether growth by less may succeed. After a failure of another kind the object may be lost to this attachment, and
-    /// one more try would say only that.
+    /// Whether growth by less may succeed. After a failure of another kind the object may be lost
+    /// to this attachment, and one more try would say only that.
     pub(crate) fn is_of_size(&self) -> bool {
         !matches!(self, Limit::Poisoned(_) | Limit::Other(_))
     }

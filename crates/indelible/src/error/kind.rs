@@ -19,7 +19,8 @@ pub enum ErrorKind {
     Damaged = 6,
     /// There is a pool already.
     PoolExists = 7,
-    /// The path, medium or file system cannot hold a pool, or it, or an object, cannot be used as asked.
+    /// The path, medium or file system cannot hold a pool, or it, or an object, cannot be used as
+    /// asked.
     Unsuitable = 8,
     /// The pool, its file or its file system is read-only.
     ReadOnly = 9,
@@ -95,7 +96,8 @@ pub enum ErrorKind {
     PoolBehind = 44,
     /// A sealed object was changed without its anchor, or the anchor is an older one.
     AnchorBehind = 45,
-    /// The object is of another durability class than the call is for, or cannot be of the one that was asked for.
+    /// The object is of another durability class than the call is for, or cannot be of the one that
+    /// was asked for.
     ClassMismatch = 46,
     /// The call cannot be made in a transaction.
     InTransaction = 47,

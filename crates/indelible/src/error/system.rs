@@ -27,7 +27,8 @@ impl Cause {
         }
     }
 
-    /// Whether the system's error, if it is the cause, is one of a device, of which the kernel's log says more.
+    /// Whether the system's error, if it is the cause, is one of a device, of which the kernel's
+    /// log says more.
     pub(super) fn is_of_device(&self) -> bool {
         let error = self.system().and_then(Errno::from_io_error);
         error.is_some_and(|error| {

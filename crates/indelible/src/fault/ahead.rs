@@ -40,7 +40,8 @@ impl Ahead {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the threads, if they were not, to `fill` pages of a range by way of a buffer. Without any, nothing is filled ahead.
+    /// Starts the threads, if they were not, to `fill` pages of a range by way of a buffer. Without
+    /// any, nothing is filled ahead.
     pub(super) fn start(
         &'static self,
         fill: impl Fn(&Range, ops::Range<usize>, &mut [u8]) + Copy + Send + 'static,

@@ -1,4 +1,5 @@
-//! The pages of a served range that are in memory, in the order in which they were filled: those that go first if there are too many.
+//! The pages of a served range that are in memory, in the order in which they were filled: those
+//! that go first if there are too many.
 //!
 //! A page goes only if it equals its source's. In a range without stores, that is each page at any
 //! time; for another one its owner decides when, and which pages (`Shadow::evict`).
@@ -95,7 +96,8 @@ impl Resident {
         });
     }
 
-    /// Hands out runs of pages to be dropped, of those that `may` go: if there are more than the limit, so many that some room is left.
+    /// Hands out runs of pages to be dropped, of those that `may` go: if there are more than the
+    /// limit, so many that some room is left.
     fn choose(&self, mut may: impl FnMut(usize) -> bool, drop: impl FnMut(ops::Range<usize>)) {
         // Locked while they are dropped: no drop is under way when `keep` returns.
         let mut pages = self.pages();

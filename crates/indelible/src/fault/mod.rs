@@ -1,11 +1,12 @@
 //! Pages that appear when they are touched: for shadows that no file can back.
 //!
-//! One userfaultfd and one thread per process answer the faults of all objects. A page is read from its object's
-//! [`PageSource`], put in place whole, and never seen half-filled. The same way in serves faults and pages that are filled
-//! ahead ([`Served::prefault`]).
+//! One userfaultfd and one thread per process answer the faults of all objects. A page is read from
+//! its object's [`PageSource`], put in place whole, and never seen half-filled. The same way in
+//! serves faults and pages that are filled ahead ([`Served::prefault`]).
 //!
-//! If the user may have no more, the descriptor sees faults of user code only ([`Reach::UserMode`]): system calls that
-//! meet an absent page fail with `EFAULT`, unless the page was filled ahead.
+//! If the user may have no more, the descriptor sees faults of user code only
+//! ([`Reach::UserMode`]): system calls that meet an absent page fail with `EFAULT`, unless the page
+//! was filled ahead.
 //!
 //! Invariants:
 //! 1. Every range registered with the service's userfaultfd has an entry in `ranges` from before
@@ -13,10 +14,11 @@
 //!    entry is of a range whose user has broken the rules, and may wait for the range to vanish.
 //! 2. A source never touches a served range, and never waits for a thread that might: the
 //!    service's thread would wait for itself.
-//! 3. The service's thread waits for no other: faults of pages that are being filled are answered by the
-//!    thread that fills them.
+//! 3. The service's thread waits for no other: faults of pages that are being filled are answered
+//!    by the thread that fills them.
 //!
-//! Pages that a program is likely to touch next are filled by other threads (`ahead`), as `predict` says.
+//! Pages that a program is likely to touch next are filled by other threads (`ahead`), as `predict`
+//! says.
 //!
 //! Lock order: `ranges`, then a range's `claims`. Neither is held while a system call of another
 //! thread could fault on a served range, nor while a page is read.
@@ -77,7 +79,8 @@ pub(crate) struct ServeParams {
 /// The faults that can be served here, errors reported by SIGBUS. `None`: no faults at all, so that
 /// pages must be filled before they are handed out.
 pub(crate) fn reach() -> Option<Reach> {
-    // To try takes descriptors, and as long as an attach. A process that has none left may have some later.
+    // To try takes descriptors, and as long as an attach. A process that has none left may have
+    // some later.
     static FOUND: ForkLocal<Reach> = ForkLocal::new();
     FOUND.get_or_try(|| service::open().map(|uffd| uffd.reach())).ok().copied()
 }
@@ -170,8 +173,9 @@ impl Served {
         Some(self.range.prediction.as_ref()?.stats())
     }
 
-    /// Fills the pages of the range that are absent; returns how many are present then, from the first on: fewer if the
-    /// budget is used up. An error leaves its page absent, and those before it filled.
+    /// Fills the pages of the range that are absent; returns how many are present then, from the
+    /// first on: fewer if the budget is used up. An error leaves its page absent, and those before
+    /// it filled.
     pub(crate) fn prefault(&self, pages: ops::Range<usize>) -> Result<usize, PageError> {
         let count = pages.end.min(self.len / PAGE).saturating_sub(pages.start);
         if count == 0 {

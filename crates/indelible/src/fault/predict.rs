@@ -1,9 +1,11 @@
-//! Which pages a program touches next, told from the pages whose first touches were faults: stream buffers.
+//! Which pages a program touches next, told from the pages whose first touches were faults: stream
+//! buffers.
 //!
-//! A stream is a sequence of pages with one distance between each two, up or down. It is believed after two misses if the distance is one
-//! page, after three if it is another one. Each stream has a *window* of pages to be filled ahead, and in the middle of it a *trigger*, a page that is
-//! not filled: pages that are filled raise no fault, and the trigger's fault tells that the program follows the stream, and has the next window filled
-//! while half of this one is left.
+//! A stream is a sequence of pages with one distance between each two, up or down. It is believed
+//! after two misses if the distance is one page, after three if it is another one. Each stream has
+//! a *window* of pages to be filled ahead, and in the middle of it a *trigger*, a page that is not
+//! filled: pages that are filled raise no fault, and the trigger's fault tells that the program
+//! follows the stream, and has the next window filled while half of this one is left.
 
 /// How many pages are filled ahead of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,14 +43,16 @@ const SHALLOWEST: usize = 2;
 const STREAMS: usize = 16;
 /// Misses of no stream that are remembered.
 const RECENT: usize = 16;
-/// Those of them that may have led to a stream of another distance than one page: of many, some three lie at equal distances by chance.
+/// Those of them that may have led to a stream of another distance than one page: of many, some
+/// three lie at equal distances by chance.
 const NEWEST: usize = 8;
 /// Pages behind a window that a program may pass over, and still follow its stream.
 const PASSED: isize = 2;
 /// Longest distance of a stream's pages.
 const FARTHEST: isize = 128;
 
-/// Pages to be filled, in this order: `count` of them but for the trigger, from `first` on, `stride` apart. All of them are the object's.
+/// Pages to be filled, in this order: `count` of them but for the trigger, from `first` on,
+/// `stride` apart. All of them are the object's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) first: usize,
@@ -73,7 +77,8 @@ fn step(page: usize, stride: isize, count: usize) -> usize {
 
 struct Stream {
     stride: isize,
-    /// The window whose trigger comes next: its first page, its pages, and which of them is the trigger.
+    /// The window whose trigger comes next: its first page, its pages, and which of them is the
+    /// trigger.
     start: usize,
     count: usize,
     trigger: usize,
@@ -88,8 +93,8 @@ struct Stream {
 }
 
 impl Stream {
-    /// How many strides from the window's start `page` is, if it belongs to the stream: it lies in the window, shortly behind it, as
-    /// programs pass over pages, or shortly before it.
+    /// How many strides from the window's start `page` is, if it belongs to the stream: it lies in
+    /// the window, shortly behind it, as programs pass over pages, or shortly before it.
     fn place_of(&self, page: usize) -> Option<isize> {
         let distance = page as isize - self.start as isize;
         let place = distance / self.stride;
@@ -114,7 +119,8 @@ impl Predictor {
         Predictor { depth, streams: Vec::new(), recent: Vec::new(), time: 0 }
     }
 
-    /// Learns that a page of an object of `pages` pages was absent when it was touched; returns the pages to be filled next.
+    /// Learns that a page of an object of `pages` pages was absent when it was touched; returns the
+    /// pages to be filled next.
     pub(super) fn missed(&mut self, page: usize, pages: usize) -> Option<Window> {
         if self.depth == PredictionDepth::Pages(0) {
             return None;

@@ -1,7 +1,8 @@
 //! One served range, and the threads that have pages of it claimed, to fill them.
 //!
-//! Invariant: a page is read from the source and put in place by the one thread that has it claimed. So no page is installed
-//! that was read before another thread had the same page installed, stored to it, psynced it and dropped it.
+//! Invariant: a page is read from the source and put in place by the one thread that has it
+//! claimed. So no page is installed that was read before another thread had the same page
+//! installed, stored to it, psynced it and dropped it.
 
 use std::ops;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -142,7 +143,8 @@ impl Range {
         Some(claims.take(page..end.max(page + 1)))
     }
 
-    /// Claims as many pages as are free from the first of `pages` on, which it waits for. `None`: the range is no longer served.
+    /// Claims as many pages as are free from the first of `pages` on, which it waits for. `None`:
+    /// the range is no longer served.
     pub(super) fn claim(&self, pages: ops::Range<usize>) -> Option<ops::Range<usize>> {
         let mut claims = self.claims();
         while claims.of(pages.start).is_some() {
@@ -151,7 +153,8 @@ impl Range {
         (!claims.closed).then(|| claims.take(pages))
     }
 
-    /// Claims the first of `pages` that are free, without waiting. `None`: there are none, or the range is no longer served.
+    /// Claims the first of `pages` that are free, without waiting. `None`: there are none, or the
+    /// range is no longer served.
     pub(super) fn claim_free(&self, pages: ops::Range<usize>) -> Option<ops::Range<usize>> {
         let mut claims = self.claims();
         let first = pages.clone().find(|page| claims.of(*page).is_none())?;
@@ -176,7 +179,8 @@ impl Range {
         while !claims.taken.is_empty() {
             claims = self.wait(claims);
         }
-        // A thread that found the range in a queue may know it for longer, and the source has the pool's file open.
+        // A thread that found the range in a queue may know it for longer, and the source has the
+        // pool's file open.
         *self.source.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
@@ -192,8 +196,8 @@ impl Range {
         self.budget.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// Reads the first of the claimed pages and, as far as the budget allows, those behind it; returns how many in a row it has got, and
-    /// how many of them the budget paid for.
+    /// Reads the first of the claimed pages and, as far as the budget allows, those behind it;
+    /// returns how many in a row it has got, and how many of them the budget paid for.
     pub(super) fn read_from(
         &self,
         claimed: &ops::Range<usize>,

@@ -1,15 +1,16 @@
 //! Pages that the program drops itself (`MADV_DONTNEED`, as allocators do that give memory back).
 //!
-//! A dropped page of a private mapping comes back as the file has it. On media that keep a page cache of the primary, the
-//! file lacks the lines that are pending there, so that the page would come back older than the last psync. So the kernel
-//! announces each such call before it drops anything: the caller waits until the announcement was read, and it is
-//! read after all pending lines were written to the file. This costs a psync nothing.
+//! A dropped page of a private mapping comes back as the file has it. On media that keep a page
+//! cache of the primary, the file lacks the lines that are pending there, so that the page would
+//! come back older than the last psync. So the kernel announces each such call before it drops
+//! anything: the caller waits until the announcement was read, and it is read after all pending
+//! lines were written to the file. This costs a psync nothing.
 //!
-//! Invariant: the function given to [`before`] never waits for a thread that may be dropping pages, nor
-//! touches an object's memory.
+//! Invariant: the function given to [`before`] never waits for a thread that may be dropping pages,
+//! nor touches an object's memory.
 //!
-//! If the kernel lacks userfaultfd or its announcements, a dropped page may come back older: SAFETY.md says
-//! so.
+//! If the kernel lacks userfaultfd or its announcements, a dropped page may come back older:
+//! SAFETY.md says so.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -55,7 +56,8 @@ impl Service {
     }
 }
 
-/// A descriptor for asynchronous write protection that also announces dropped pages, if the kernel has it.
+/// A descriptor for asynchronous write protection that also announces dropped pages, if the kernel
+/// has it.
 pub(crate) fn watcher() -> io::Result<&'static Uffd> {
     Ok(&service()?.uffd)
 }
@@ -66,7 +68,8 @@ pub(crate) struct Announced {
     generation: u32,
 }
 
-/// Has `write_out` called before any page of a range that [`watcher`] watches is dropped. `None`: the kernel cannot.
+/// Has `write_out` called before any page of a range that [`watcher`] watches is dropped. `None`:
+/// the kernel cannot.
 pub(crate) fn before(write_out: impl Fn() + Send + Sync + 'static) -> Option<Announced> {
     let mut objects = service().ok()?.objects.lock().unwrap_or_else(PoisonError::into_inner);
     objects.0 += 1;

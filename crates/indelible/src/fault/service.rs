@@ -108,7 +108,8 @@ impl Service {
         }
     }
 
-    /// Fills the first of the claimed pages, for which a thread waits, and those ahead of it. Answers the faults that came meanwhile.
+    /// Fills the first of the claimed pages, for which a thread waits, and those ahead of it.
+    /// Answers the faults that came meanwhile.
     fn resolve(&self, range: &Range, claimed: ops::Range<usize>, buffer: &mut [u8]) {
         self.answer_one(range, &claimed, buffer);
         self.finish(range, &claimed, buffer);
@@ -118,7 +119,8 @@ impl Service {
     fn finish(&self, range: &Range, claimed: &ops::Range<usize>, buffer: &mut [u8]) {
         let mut waiting = range.end(claimed);
         while let Some(addr) = waiting.pop() {
-            // Putting it in place has woken its thread, unless that came later, or the page was dropped again.
+            // Putting it in place has woken its thread, unless that came later, or the page was
+            // dropped again.
             if mmap::resident(addr, 1).is_ok_and(|present| present == [true]) {
                 let _ = self.uffd.wake(addr, PAGE);
                 continue;
@@ -184,8 +186,9 @@ impl Service {
         }
     }
 
-    /// Fills those of `count` pages from `first` on that are absent; returns how many are present then, from the first on:
-    /// fewer if no more may be filled ahead. A page that its source does not have stays absent.
+    /// Fills those of `count` pages from `first` on that are absent; returns how many are present
+    /// then, from the first on: fewer if no more may be filled ahead. A page that its source does
+    /// not have stays absent.
     pub(super) fn prefault(&self, range: &Range, first: usize, count: usize) -> Result<usize, PageError> {
         let mut buffer = buffer(BATCH).map_err(|error| refused(first, error))?;
         let mut done = 0;
@@ -203,7 +206,8 @@ impl Service {
         Ok(done)
     }
 
-    /// As [`prefault`](Self::prefault), of claimed pages that fit into `buffer`; also returns how many it has put in place.
+    /// As [`prefault`](Self::prefault), of claimed pages that fit into `buffer`; also returns how
+    /// many it has put in place.
     fn fill_absent(
         &self,
         range: &Range,
@@ -260,7 +264,8 @@ impl Service {
                         let _ = self.uffd.wake(addr + done, PAGE);
                         done += PAGE;
                     }
-                    // Page protection has cut the range into several mappings, and a copy fills one.
+                    // Page protection has cut the range into several mappings, and a copy fills
+                    // one.
                     Some(libc::ENOENT) if piece > PAGE => piece = PAGE,
                     // An unmapped range needs nothing.
                     Some(libc::ENOENT) => return Ok(installed),
@@ -290,7 +295,8 @@ impl Service {
         loop {
             match self.uffd.poison(addr).map_err(|error| error.raw_os_error()) {
                 Err(Some(libc::EAGAIN)) => {}
-                // The mark of a protected absent page is in the way, or the page is there by now: then it is compared once more.
+                // The mark of a protected absent page is in the way, or the page is there by now:
+                // then it is compared once more.
                 Err(Some(libc::EEXIST)) if !tried => {
                     tried = true;
                     let _ = self.uffd.unprotect(addr, PAGE);

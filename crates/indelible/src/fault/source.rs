@@ -31,11 +31,12 @@ pub(crate) struct PageError {
 /// touches a served range, and never waits for a thread that might: the service's thread would wait
 /// for itself.
 pub(crate) trait PageSource: Send + Sync {
-    /// Fills `bytes`, whole pages, with the object's pages from `first` on. After an error those before the page that it
-    /// names are filled.
+    /// Fills `bytes`, whole pages, with the object's pages from `first` on. After an error those
+    /// before the page that it names are filled.
     fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError>;
 
-    /// Whether reading takes so long that it pays to start a thread for it, lest other objects wait.
+    /// Whether reading takes so long that it pays to start a thread for it, lest other objects
+    /// wait.
     fn is_slow(&self) -> bool {
         false
     }
@@ -55,7 +56,8 @@ impl PageSource for Primary {
     }
 }
 
-/// Reads all pages at once. If one of them cannot be read, which, and whether any at all, is seen one by one.
+/// Reads all pages at once. If one of them cannot be read, which, and whether any at all, is seen
+/// one by one.
 fn each_if_not_all<E: Into<Cause>>(
     first: usize,
     bytes: &mut [u8],

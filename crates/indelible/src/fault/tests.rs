@@ -129,7 +129,8 @@ impl Area {
         assert_eq!(done, 0);
     }
 
-    /// Once the last fault is wholly answered: its thread goes on when its own page is there, before those ahead of it are.
+    /// Once the last fault is wholly answered: its thread goes on when its own page is there,
+    /// before those ahead of it are.
     fn present(&self) -> Vec<usize> {
         let mut at = 0;
         while at < PAGES {

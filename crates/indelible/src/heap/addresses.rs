@@ -1,4 +1,5 @@
-//! The functions of a heap that hand out addresses in its object: of blocks, of roots, of the object itself.
+//! The functions of a heap that hand out addresses in its object: of blocks, of roots, of the
+//! object itself.
 //!
 //! A heap that [`Pool::heap`](crate::Pool::heap) opened finds no stores, as long as only
 //! collections store to it: they mark theirs. An address is enough to store by it without a mark.
@@ -18,9 +19,10 @@ use crate::types::Description;
 use std::ptr::NonNull;
 
 impl Heap {
-    /// How stores to the object are noticed: "wp-async", "mprotect" or "explicit". A heap that [`Pool::heap`](crate::Pool::heap) opened begins
-    /// with "explicit", if the pool's options leave it open and the object is mapped from the pool's file, and goes over to finding stores
-    /// when it hands out the first address.
+    /// How stores to the object are noticed: "wp-async", "mprotect" or "explicit". A heap that
+    /// [`Pool::heap`](crate::Pool::heap) opened begins with "explicit", if the pool's options leave
+    /// it open and the object is mapped from the pool's file, and goes over to finding stores when
+    /// it hands out the first address.
     #[must_use]
     pub fn rung(&self) -> String {
         self.object.rung()
@@ -34,7 +36,8 @@ impl Heap {
     /// Code that has values of this type may follow pointers, and store where they lead.
     ///
     /// # Errors
-    /// `Unsuitable`: the object is position-independent, and values of this type have addresses in them.
+    /// `Unsuitable`: the object is position-independent, and values of this type have addresses in
+    /// them.
     pub(crate) fn expect_pointers(&self, ty: &TypeInfo<'_>) -> Result<()> {
         if self.object.is_position_independent()
             && let Some(part) = Description::parse(ty.layout).ok().and_then(|of| of.with_addresses())
@@ -122,8 +125,8 @@ impl Heap {
         result.map_err(|error| self.failed("reallocate a block of", error))
     }
 
-    /// The live blocks, in the order of addresses. Those that other threads allocate or free meanwhile may
-    /// or may not be among them.
+    /// The live blocks, in the order of addresses. Those that other threads allocate or free
+    /// meanwhile may or may not be among them.
     pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> {
         self.give_addresses();
         self.all_blocks()
@@ -179,8 +182,8 @@ impl Heap {
         self.done("list the roots of", result)
     }
 
-    /// The object, its bytes included. Not beside containers and locks of the heap, whose contents change
-    /// while it is borrowed as they do.
+    /// The object, its bytes included. Not beside containers and locks of the heap, whose contents
+    /// change while it is borrowed as they do.
     #[must_use]
     pub fn object(&mut self) -> &Object {
         self.give_addresses();

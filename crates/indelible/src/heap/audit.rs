@@ -1,4 +1,5 @@
-//! Reachability of a heap's blocks, by the descriptions that its roots have: leaks, and addresses that lead nowhere.
+//! Reachability of a heap's blocks, by the descriptions that its roots have: leaks, and addresses
+//! that lead nowhere.
 //!
 //! Values of described types are gone through by type, those behind raw pointers as well if their
 //! type is described. Undescribed blocks, of roots without a description and behind other raw
@@ -36,8 +37,9 @@ pub struct HeapAudit {
     pub leaks: Vec<Block>,
     /// Raw pointers of described values that lead to no block in use.
     pub pointers: Vec<AuditedPointer>,
-    /// Bytes that are no values of the described types, and blocks with two owners: the first 10,000, then how many more. If there are
-    /// none, and all values were gone through by their types: blocks that count more owners than they have ([`PRc`](crate::collections::PRc)).
+    /// Bytes that are no values of the described types, and blocks with two owners: the first
+    /// 10,000, then how many more. If there are none, and all values were gone through by their
+    /// types: blocks that count more owners than they have ([`PRc`](crate::collections::PRc)).
     pub findings: Vec<HeapFinding>,
 }
 
@@ -97,8 +99,9 @@ impl Index {
         Some(self.all[index].size as u64)
     }
 
-    /// Bytes (from, to) of blocks in use that no described value has: around values that only pointers led to, and behind roots. There may be more values there, as in
-    /// an array, or in a program in C.
+    /// Bytes (from, to) of blocks in use that no described value has: around values that only
+    /// pointers led to, and behind roots. There may be more values there, as in an array, or in a
+    /// program in C.
     pub(super) fn rest(
         &self,
         owned: &HashMap<u64, u64>,
@@ -150,7 +153,8 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Whether all values were gone through by their types, so that there are no other owners of a block.
+    /// Whether all values were gone through by their types, so that there are no other owners of a
+    /// block.
     fn is_complete(&self) -> bool {
         self.findings.is_empty() && self.referred.is_empty() && self.opaque.is_empty()
     }
@@ -226,7 +230,8 @@ impl Words<'_> {
         }
     }
 
-    /// Goes through the bytes around values that only pointers lead to: there may be more of them in a block, or something else.
+    /// Goes through the bytes around values that only pointers lead to: there may be more of them
+    /// in a block, or something else.
     fn around(&mut self, values: &Ranges) {
         for start in values.starts() {
             let Some(index) = self.index.around(start) else { continue };
@@ -264,12 +269,14 @@ pub(super) fn sound(findings: &[HeapFinding]) -> Result<(), HeapError> {
 const AUDIT: &str = "audit the heap of";
 
 impl Heap {
-    /// Everything in the heap by the descriptions that its roots have: blocks that nothing refers to, raw pointers that lead to no
-    /// block in use, and damaged values. Raw pointers are followed where their targets are described, with `#[persist(target)]` on the
-    /// field. Values of types without a description are gone through word by word, so that a number
-    /// that looks like the address of a block keeps it from being called leaked.
+    /// Everything in the heap by the descriptions that its roots have: blocks that nothing refers
+    /// to, raw pointers that lead to no block in use, and damaged values. Raw pointers are followed
+    /// where their targets are described, with `#[persist(target)]` on the field. Values of types
+    /// without a description are gone through word by word, so that a number that looks like the
+    /// address of a block keeps it from being called leaked.
     ///
-    /// Time and memory grow with the number of blocks, and time with their bytes, plain values excepted.
+    /// Time and memory grow with the number of blocks, and time with their bytes, plain values
+    /// excepted.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -310,8 +317,8 @@ impl ReadHeap {
     }
 }
 
-/// Audits a heap whose own check found nothing: `blocks` in use, in the order of addresses. Takes time and memory in proportion to
-/// the blocks, and time to the bytes that are not plain.
+/// Audits a heap whose own check found nothing: `blocks` in use, in the order of addresses. Takes
+/// time and memory in proportion to the blocks, and time to the bytes that are not plain.
 fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit {
     let index = Index { all: blocks };
     let described: Vec<Result<Description, String>> = roots.iter().map(Root::read_description).collect();

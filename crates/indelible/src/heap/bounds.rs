@@ -11,7 +11,8 @@ impl Bounds {
     /// No bytes.
     pub(crate) const NONE: Bounds = Bounds { base: 0, len: 0 };
 
-    /// Whether `count` times `size` bytes at `address`, at least one, lie in the object, aligned to `align`.
+    /// Whether `count` times `size` bytes at `address`, at least one, lie in the object, aligned to
+    /// `align`.
     #[inline]
     pub(crate) fn holds(&self, address: u64, count: u64, size: usize, align: usize) -> bool {
         // None before the object, too: the difference is beyond every length.

@@ -1,10 +1,11 @@
-//! A thread's part of a heap: the spans it owns, and the fast paths. Nothing here says which blocks are
-//! in use: its loss costs no data.
+//! A thread's part of a heap: the spans it owns, and the fast paths. Nothing here says which blocks
+//! are in use: its loss costs no data.
 //!
 //! Invariants of [`Cache`]:
 //! 1. One thread at a time uses it, except for `inbox`, which takes spans from any.
-//! 2. While `left` of a class is not zero, its bits stand for blocks claimed of its current span, which the
-//!    thread owns and whose window is mapped; `allocations` points at the allocation byte of the block of bit 0.
+//! 2. While `left` of a class is not zero, its bits stand for blocks claimed of its current span,
+//!    which the thread owns and whose window is mapped; `allocations` points at the allocation byte
+//!    of the block of bit 0.
 //! 3. `base` is the address of that block, and `size` the size of a block.
 
 #![allow(unsafe_code)]
@@ -18,9 +19,9 @@ use crate::sys::total::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 use std::array::from_fn;
 use std::ptr::{self, NonNull};
 
-/// The span from which a thread allocates blocks of a class. The thread gives away some blocks that it
-/// claimed before it looks at those it freed meanwhile: the address of a block then does not wait for the
-/// block before to be found and freed.
+/// The span from which a thread allocates blocks of a class. The thread gives away some blocks that
+/// it claimed before it looks at those it freed meanwhile: the address of a block then does not
+/// wait for the block before to be found and freed.
 #[repr(align(32))]
 struct Current {
     left: AtomicU64,
@@ -43,7 +44,8 @@ impl Current {
 pub(super) struct Cache {
     current: [Current; CLASSES],
     spans: [Slot<Span>; CLASSES],
-    /// Lists of spans with free blocks; first those that have had some for longest, as they have most.
+    /// Lists of spans with free blocks; first those that have had some for longest, as they have
+    /// most.
     partial: [Slot<Span>; CLASSES],
     last: [Slot<Span>; CLASSES],
     inbox: Slot<Span>,
@@ -87,8 +89,8 @@ impl Cache {
         if self.next_blocks(class, self.spans[class].get()?) { self.take(class) } else { None }
     }
 
-    /// Goes on to free blocks, in the current span or another of the thread's. Spans that turn out to be
-    /// empty are given to `release`.
+    /// Goes on to free blocks, in the current span or another of the thread's. Spans that turn out
+    /// to be empty are given to `release`.
     pub(super) fn advance(&'static self, class: usize, release: &mut dyn FnMut(&'static Span)) -> bool {
         self.open_inbox(release);
         loop {
@@ -123,7 +125,8 @@ impl Cache {
         span.put(place::CURRENT);
     }
 
-    /// Gives up the empty ones of the spans that the thread allocates from. Returns whether there were any.
+    /// Gives up the empty ones of the spans that the thread allocates from. Returns whether there
+    /// were any.
     pub(super) fn shed(&'static self, release: &mut dyn FnMut(&'static Span)) -> bool {
         let mut any = false;
         let mut release = |span| {
@@ -175,8 +178,8 @@ impl Cache {
         self.spans[class].get()
     }
 
-    /// Updates the lists for a span of this thread in which a block became free; returns whether it is
-    /// empty and without an owner.
+    /// Updates the lists for a span of this thread in which a block became free; returns whether it
+    /// is empty and without an owner.
     pub(super) fn look(&self, span: &'static Span) -> bool {
         match span.place.load(Relaxed) {
             place::FULL if span.is_empty() => true,
@@ -209,7 +212,8 @@ impl Cache {
         }
     }
 
-    /// Takes in blocks that others freed, and passes on blocks of spans that another thread owns by now.
+    /// Takes in blocks that others freed, and passes on blocks of spans that another thread owns by
+    /// now.
     pub(super) fn open_inbox(&'static self, release: &mut dyn FnMut(&'static Span)) {
         let mut next = if self.inbox.is_empty() { None } else { self.inbox.take() };
         while let Some(span) = next {
@@ -246,7 +250,8 @@ impl Cache {
 mod tests {
     use super::*;
 
-    /// A thread ended while another one, which still took it for the owner of a span, freed a block of it.
+    /// A thread ended while another one, which still took it for the owner of a span, freed a block
+    /// of it.
     #[test]
     fn blocks_sent_to_a_former_owner_are_passed_on() {
         let [old, new] = [(); 2].map(|()| &*Box::leak(Box::new(Cache::blank())));

@@ -37,7 +37,8 @@ impl Directory<'_> {
         Ok(())
     }
 
-    /// The same where no page is free: the directory lies in the first chunk that the present one has no entry for, and has that entry itself.
+    /// The same where no page is free: the directory lies in the first chunk that the present one
+    /// has no entry for, and has that entry itself.
     fn reserve_behind(&self, pages: u64) -> Result<()> {
         let number = self.frontier();
         if number < self.header.capacity.load(Relaxed) || self.len_of(number) <= pages {

@@ -1,10 +1,13 @@
-//! Chains of blocks by which later versions of a program extended a value (docs/decisions/0037-extensions.md): of a typed value
-//! of Rust, or of a struct of C by its address.
+//! Chains of blocks by which later versions of a program extended a value
+//! (docs/decisions/0037-extensions.md): of a typed value of Rust, or of a struct of C by its
+//! address.
 //!
 //! Invariants of a link, which lies in the value or in a block of the chain:
-//! 1. It is 0, or the object's first address, or the address of a block that the value owns, as far as the object is not damaged.
-//! 2. A block is whole before anything links to it. While the value is shared, nothing of a chain changes but the last link, once,
-//!    from none to a block, by compare-and-swap; links are only accessed as atomics.
+//! 1. It is 0, or the object's first address, or the address of a block that the value owns, as far
+//!    as the object is not damaged.
+//! 2. A block is whole before anything links to it. While the value is shared, nothing of a chain
+//!    changes but the last link, once, from none to a block, by compare-and-swap; links are only
+//!    accessed as atomics.
 //! 3. Extensions own nothing, so that a chain can be copied as bytes, and freed block by block.
 //! 4. Each access checks a link's target again: header and bytes lie in the object.
 
@@ -102,8 +105,8 @@ pub(crate) struct Cursor<'a, S> {
     within: PhantomData<S>,
 }
 
-/// An address in the heap of the value that has this link: that of its first block, or the heap it was made in; without one, the
-/// value's own.
+/// An address in the heap of the value that has this link: that of its first block, or the heap it
+/// was made in; without one, the value's own.
 #[inline]
 pub(crate) fn home(slot: &AtomicU64) -> usize {
     match slot.load(Acquire) {
@@ -147,7 +150,8 @@ impl<'a, S: Surroundings> Cursor<'a, S> {
             return wrong("a link to no extension");
         }
         let at = header(link);
-        // SAFETY: in the object, aligned; any bits are a header, of which only the link changes while it is shared (2).
+        // SAFETY: in the object, aligned; any bits are a header, of which only the link changes
+        // while it is shared (2).
         let header: &'a Header = unsafe { &*at };
         if header.size < size_of::<Header>() as u64 || !here(header.size) {
             return wrong("an extension of another size than it can have");
@@ -180,7 +184,8 @@ impl<'a, S: Surroundings> Cursor<'a, S> {
         self.damage(std::ptr::from_ref(self.slot).addr(), "an extension is missing")
     }
 
-    /// The fields of the extension that was passed last; `differs` makes the error for one of another size or type.
+    /// The fields of the extension that was passed last; `differs` makes the error for one of
+    /// another size or type.
     #[inline]
     pub(crate) fn fields(
         &self,
@@ -202,7 +207,8 @@ impl<'a, S: Surroundings> Cursor<'a, S> {
     }
 }
 
-/// Links a new extension to the last one, unless another thread was faster. `write` writes its fields.
+/// Links a new extension to the last one, unless another thread was faster. `write` writes its
+/// fields.
 #[inline]
 pub(crate) fn link<S: Surroundings>(
     slot: &AtomicU64,
@@ -234,8 +240,9 @@ pub(crate) fn link<S: Surroundings>(
     Ok(())
 }
 
-/// Copies all extensions behind `from`, also those of versions that this program does not know, to the heap that has the address
-/// `into`, and links them to `to`, which has none. After an error, `to` has some of them.
+/// Copies all extensions behind `from`, also those of versions that this program does not know, to
+/// the heap that has the address `into`, and links them to `to`, which has none. After an error,
+/// `to` has some of them.
 pub(crate) fn copy<S: Surroundings>(from: &AtomicU64, into: usize, to: &AtomicU64) -> Result<()> {
     let wrong = |error| S::error(home(from), error);
     let mut cursor = Cursor::<S>::new(from);
@@ -248,7 +255,8 @@ pub(crate) fn copy<S: Surroundings>(from: &AtomicU64, into: usize, to: &AtomicU6
         }
         let block = S::allocate(into, size, align_of::<Header>())?;
         let fixed = size_of::<AtomicU64>();
-        // SAFETY: a new block, as large as the old one, whose bytes do not change but for the link (2), and own nothing (3).
+        // SAFETY: a new block, as large as the old one, whose bytes do not change but for the link
+        // (2), and own nothing (3).
         unsafe {
             block.cast::<AtomicU64>().write(AtomicU64::new(0));
             std::ptr::copy_nonoverlapping(
@@ -268,7 +276,8 @@ pub(crate) fn copy<S: Surroundings>(from: &AtomicU64, into: usize, to: &AtomicU6
     Ok(())
 }
 
-/// Frees all extensions behind a link, which stays. A chain that is damaged stays: its blocks may be another value's.
+/// Frees all extensions behind a link, which stays. A chain that is damaged stays: its blocks may
+/// be another value's.
 ///
 /// # Safety
 /// The value is the caller's, and its extensions are not used any more.

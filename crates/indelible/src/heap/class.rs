@@ -1,5 +1,5 @@
-//! Size classes: multiples of 16 up to 128, then eight per doubling up to 32 KiB, so that at most an
-//! eighth of a block (or 15 bytes) is more than was asked for. Larger blocks are whole pages.
+//! Size classes: multiples of 16 up to 128, then eight per doubling up to 32 KiB, so that at most
+//! an eighth of a block (or 15 bytes) is more than was asked for. Larger blocks are whole pages.
 
 use super::layout::{CLASSES, PAGE, SPAN_BLOCKS, SpanHeader};
 
@@ -54,14 +54,15 @@ pub struct Geometry {
     pub size: usize,
     /// Blocks.
     pub count: usize,
-    /// Offset of block 0, a multiple of a line and of the largest power of two in `size`, at most of a page.
-    /// It leaves room for the allocation bytes at several places, if there are many pages.
+    /// Offset of block 0, a multiple of a line and of the largest power of two in `size`, at most
+    /// of a page. It leaves room for the allocation bytes at several places, if there are many
+    /// pages.
     pub data: usize,
 }
 
 impl Geometry {
-    /// Offset of the allocation bytes in the span that begins at `page`. It varies, as lines at the same offset of many
-    /// pages evict each other from the processor's caches.
+    /// Offset of the allocation bytes in the span that begins at `page`. It varies, as lines at the
+    /// same offset of many pages evict each other from the processor's caches.
     pub fn allocation(&self, page: u64) -> usize {
         let places = (self.data - size_of::<SpanHeader>() - self.count) / 64 + 1;
         let scattered = page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -91,8 +92,9 @@ impl Geometry {
     }
 }
 
-/// Pages for the next span of `class` where there are `have`: small at first, then up to 64 KiB or eight
-/// blocks, so that small heaps have room for many classes and large ones seldom need another span.
+/// Pages for the next span of `class` where there are `have`: small at first, then up to 64 KiB or
+/// eight blocks, so that small heaps have room for many classes and large ones seldom need another
+/// span.
 pub fn span_pages(class: usize, have: usize) -> u64 {
     let (least, most) = (u64::from(LEAST[class].0), u64::from(LEAST[class].1));
     (least << have.min(6)).min(most)

@@ -1,4 +1,5 @@
-//! Copies of some pages of a heap, on which a change of its own data is made before it becomes the words of a transaction.
+//! Copies of some pages of a heap, on which a change of its own data is made before it becomes the
+//! words of a transaction.
 //!
 //! A page without a copy cannot be accessed: that fails, and is noted, so that the maker of the
 //! change gets the page and makes it again (`words/prepare.rs`). So the rules of pages, directory

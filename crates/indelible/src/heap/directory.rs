@@ -45,7 +45,8 @@ impl<'a> Directory<'a> {
         Ok(directory)
     }
 
-    /// Makes a heap of all pages of a blank object, with the entries for chunks that the header has room for.
+    /// Makes a heap of all pages of a blank object, with the entries for chunks that the header has
+    /// room for.
     pub(super) fn format(window: &'a Window) -> Result<Directory<'a>> {
         let pages = window.pages();
         if !(MIN_PAGES..=MAX_PAGES).contains(&pages) {

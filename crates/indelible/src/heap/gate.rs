@@ -2,10 +2,11 @@
 //! cut waits until no thread is inside. So a cut holds whole critical sections, or nothing of them.
 //!
 //! 1. A thread that is inside goes on inside, also while a cut waits: it may need several locks.
-//! 2. A cut waits for a bounded time. A guard that was forgotten (`mem::forget`) never leaves: the cut fails, the gate
-//!    opens again, and nothing was made durable.
-//! 3. The gate opens as soon as the cut's content is fixed, while its durable write goes on. The next cut waits for the end of
-//!    that with the gate open, so that no thread waits at the gate for the medium.
+//! 2. A cut waits for a bounded time. A guard that was forgotten (`mem::forget`) never leaves: the
+//!    cut fails, the gate opens again, and nothing was made durable.
+//! 3. The gate opens as soon as the cut's content is fixed, while its durable write goes on. The
+//!    next cut waits for the end of that with the gate open, so that no thread waits at the gate
+//!    for the medium.
 
 use crate::sys::sync::{Condvar, Mutex, MutexGuard, thread_local};
 use crate::sys::total::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -142,8 +143,8 @@ impl Gate {
     }
 }
 
-/// A cut that is under way. Dropped, also by a panic, it ends, and the gate is open. Not to be dropped, or opened, with
-/// `cutting` held.
+/// A cut that is under way. Dropped, also by a panic, it ends, and the gate is open. Not to be
+/// dropped, or opened, with `cutting` held.
 #[derive(Debug)]
 pub(super) struct Closed<'a> {
     gate: &'a Gate,

@@ -1,4 +1,5 @@
-//! The one way in which a heap gets more space, whether its object is attached by type or by address.
+//! The one way in which a heap gets more space, whether its object is attached by type or by
+//! address.
 
 #![allow(unsafe_code)]
 
@@ -22,7 +23,8 @@ pub(crate) trait Growable {
     fn stored(&self, _addresses: Range<usize>) {}
 }
 
-/// Has the object grow by a quarter, or by as much as a block of a size and an alignment needs, to `reach` bytes at most. If it cannot, the limit that was met.
+/// Has the object grow by a quarter, or by as much as a block of a size and an alignment needs, to
+/// `reach` bytes at most. If it cannot, the limit that was met.
 pub(crate) fn grow_object(
     object: &impl Growable,
     (size, align): (usize, usize),
@@ -79,7 +81,8 @@ impl RawHeap {
         }
     }
 
-    /// Gives a block another size; if the heap is full and may grow, elsewhere. After an error it is as it was.
+    /// Gives a block another size; if the heap is full and may grow, elsewhere. After an error it
+    /// is as it was.
     ///
     /// # Safety
     /// As for [`free`](RawHeap::free): if the block moved, the old one is free.
@@ -104,8 +107,8 @@ impl RawHeap {
         Ok(new)
     }
 
-    /// Grows the object if that is allowed, by a quarter or as much as is needed, and tries once more. If it does not grow, the
-    /// error says which limit was met.
+    /// Grows the object if that is allowed, by a quarter or as much as is needed, and tries once
+    /// more. If it does not grow, the error says which limit was met.
     #[cold]
     #[inline(never)]
     fn grow_for(

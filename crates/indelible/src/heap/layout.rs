@@ -1,7 +1,7 @@
 //! The heap's bytes. FORMAT.md describes them; `tests/heap_format.rs` compares.
 //!
-//! Every field that changes is an atomic: threads, and programs that scribble over their objects, may
-//! change it at any time, so that nothing here is ever borrowed as plain memory.
+//! Every field that changes is an atomic: threads, and programs that scribble over their objects,
+//! may change it at any time, so that nothing here is ever borrowed as plain memory.
 
 pub use super::allocation;
 use crate::plain::Plain;
@@ -147,7 +147,8 @@ pub struct Chunk {
     pub entries: [AtomicU32; CHUNK_PAGES as usize],
 }
 
-/// Start of a span; behind it is a byte for every block, which says whether it is in [use](allocation).
+/// Start of a span; behind it is a byte for every block, which says whether it is in
+/// [use](allocation).
 #[repr(C)]
 pub struct SpanHeader {
     pub magic: AtomicU32,
@@ -212,7 +213,8 @@ const _: () = assert!(size_of::<FarTable>() == PAGE as usize && size_of::<FarMid
 const _: () = assert!(size_of::<FarLeaf>() == PAGE as usize && size_of::<FarSlot>() == 32);
 const _: () = assert!((FAR_MIDDLES * FAR_LEAVES * FAR_ENTRIES) as u32 - 1 == crate::types::far::MOST_INDEX);
 
-/// Types that may be referred to in place while others change them: atomics, and structs of nothing else.
+/// Types that may be referred to in place while others change them: atomics, and structs of nothing
+/// else.
 #[allow(unsafe_code)]
 mod shared {
     use super::*;
@@ -223,8 +225,8 @@ mod shared {
     macro_rules! shared {
         ($($ty:ty),*) => {
             $(
-                // SAFETY: `repr(C)`, of atomics only, without padding (asserted above and by the test
-                // of the format): every bit pattern is a value.
+                // SAFETY: `repr(C)`, of atomics only, without padding (asserted above and by the
+                // test of the format): every bit pattern is a value.
                 unsafe impl Plain for $ty {
                     const SHARED: bool = true;
                 }
@@ -311,8 +313,8 @@ pub enum Use {
 }
 
 impl Use {
-    /// The directory's entry: kind in 8 bits, header (or whether it is the heap's own) in 16, a number of
-    /// pages in 40.
+    /// The directory's entry: kind in 8 bits, header (or whether it is the heap's own) in 16, a
+    /// number of pages in 40.
     #[must_use]
     pub fn pack(self) -> u64 {
         match self {

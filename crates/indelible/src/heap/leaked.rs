@@ -1,5 +1,5 @@
-//! Values that are never freed, but reused: references to them stay valid, so that lists of threads, and
-//! threads that are late, need no reference counts.
+//! Values that are never freed, but reused: references to them stay valid, so that lists of
+//! threads, and threads that are late, need no reference counts.
 //!
 //! Invariant of [`Slot`]: (1) its pointer is null or came from a `&'static T`.
 
@@ -32,8 +32,8 @@ impl<T> Slot<T> {
         Self::reference(self.0.load(Ordering::Acquire))
     }
 
-    /// As [`get`](Slot::get), ordered behind this thread's earlier `SeqCst` stores: of two threads that each
-    /// store and then read the other's slot, one sees the other's store.
+    /// As [`get`](Slot::get), ordered behind this thread's earlier `SeqCst` stores: of two threads
+    /// that each store and then read the other's slot, one sees the other's store.
     pub(super) fn latest(&self) -> Option<&'static T> {
         Self::reference(self.0.load(Ordering::SeqCst))
     }

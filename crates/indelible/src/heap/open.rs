@@ -37,14 +37,17 @@ impl Heap {
 }
 
 impl Pool {
-    /// The heap of the object `name`, attached for writing. If there is no such object, it is created with `size` bytes; it
-    /// grows when the heap is full, as far as the pool reaches ([`HeapOptions::grow`]).
+    /// The heap of the object `name`, attached for writing. If there is no such object, it is
+    /// created with `size` bytes; it grows when the heap is full, as far as the pool reaches
+    /// ([`HeapOptions::grow`]).
     ///
-    /// Collections mark their stores, so that a psync has nothing to look for: [`Tracking::Explicit`](crate::Tracking::Explicit), unless the pool's
-    /// options say otherwise. The first call that hands out an address ([`malloc`](Heap::malloc), [`root`](Heap::root), [`base`](Heap::base) and so
-    /// on, [`PBox::as_ptr`](crate::collections::PBox::as_ptr), a root whose type has raw pointers) has stores found from then on, as by
-    /// [`Tracking::Auto`](crate::Tracking::Auto), so that none is lost. A program that keeps addresses as plain numbers in its
-    /// values, and stores by them, chooses a tracking itself.
+    /// Collections mark their stores, so that a psync has nothing to look for:
+    /// [`Tracking::Explicit`](crate::Tracking::Explicit), unless the pool's options say otherwise.
+    /// The first call that hands out an address ([`malloc`](Heap::malloc), [`root`](Heap::root),
+    /// [`base`](Heap::base) and so on, [`PBox::as_ptr`](crate::collections::PBox::as_ptr), a root
+    /// whose type has raw pointers) has stores found from then on, as by
+    /// [`Tracking::Auto`](crate::Tracking::Auto), so that none is lost. A program that keeps
+    /// addresses as plain numbers in its values, and stores by them, chooses a tracking itself.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

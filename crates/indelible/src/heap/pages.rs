@@ -1,5 +1,6 @@
-//! Runs of whole pages: first fit by address among the chunks, neighbours merging by themselves as free
-//! pages are bits. Blocks longer than a chunk begin at a chunk and end in one whose rest is divided.
+//! Runs of whole pages: first fit by address among the chunks, neighbours merging by themselves as
+//! free pages are bits. Blocks longer than a chunk begin at a chunk and end in one whose rest is
+//! divided.
 //!
 //! Invariants:
 //! 1. `used` of a chunk has a bit for every page that an entry, or the chunk before, accounts for.
@@ -37,7 +38,8 @@ pub(super) struct Pages<'a, 'h> {
 }
 
 impl Pages<'_, '_> {
-    /// A run of `count` pages whose address is a multiple of `align` pages; `None` if there is none.
+    /// A run of `count` pages whose address is a multiple of `align` pages; `None` if there is
+    /// none.
     pub(super) fn allocate(&mut self, count: u64, align: u64, kind: Kind, class: u8) -> Result<Option<Run>> {
         let entry = Entry { kind, class, pages: count };
         let skew = self.directory.window.base() as u64 / PAGE % align;

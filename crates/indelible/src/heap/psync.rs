@@ -1,5 +1,5 @@
-//! Making a heap durable: alone, beside threads that go on, together with other objects; and, with explicit tracking, the
-//! marks that this needs.
+//! Making a heap durable: alone, beside threads that go on, together with other objects; and, with
+//! explicit tracking, the marks that this needs.
 
 use super::writer::Heap;
 use crate::error::Result;
@@ -23,7 +23,8 @@ impl Heap {
         }
     }
 
-    /// Marks addresses in the object as borrowed: others may store to them until the next psync that is no cut.
+    /// Marks addresses in the object as borrowed: others may store to them until the next psync
+    /// that is no cut.
     pub(crate) fn lent(&self, range: &Range<usize>) {
         if let Some(marks) = self.object.explicit_marks() {
             marks.mark_borrowed(self.offsets(range));
@@ -65,19 +66,20 @@ impl Heap {
         self.object.is_unsynced()
     }
 
-    /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Each operation on
-    /// the heap is in the cut as a whole, or not at all. A block that another thread got and did not link
-    /// to anything yet may be in it.
+    /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Each
+    /// operation on the heap is in the cut as a whole, or not at all. A block that another thread
+    /// got and did not link to anything yet may be in it.
     ///
-    /// Waits until no thread has a lock of the [`collections`](crate::collections), and keeps them waiting: a
-    /// critical section is in the cut as a whole, or not at all. Waits no longer than
-    /// [`PoolOptions::wait`](crate::PoolOptions::wait) says, 20 s by default. They go on as soon as the content of the cut is
-    /// fixed, beside the durable write. Threads that call this at a time share durable writes: it is a
-    /// [`commit`](Heap::commit) that is waited for.
+    /// Waits until no thread has a lock of the [`collections`](crate::collections), and keeps them
+    /// waiting: a critical section is in the cut as a whole, or not at all. Waits no longer than
+    /// [`PoolOptions::wait`](crate::PoolOptions::wait) says, 20 s by default. They go on as soon as
+    /// the content of the cut is fixed, beside the durable write. Threads that call this at a time
+    /// share durable writes: it is a [`commit`](Heap::commit) that is waited for.
     ///
     /// # Errors
-    /// As for [`Object::psync`]; `Busy` if the calling thread itself has such a lock, or another thread had one, or forgot
-    /// (`mem::forget`) the guard of one, all the time. Nothing was made durable then.
+    /// As for [`Object::psync`]; `Busy` if the calling thread itself has such a lock, or another
+    /// thread had one, or forgot (`mem::forget`) the guard of one, all the time. Nothing was made
+    /// durable then.
     pub fn psync_cut(&self) -> Result<()> {
         self.commit().wait()
     }

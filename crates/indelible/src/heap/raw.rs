@@ -36,9 +36,9 @@ impl HeapOptions {
         HeapOptions::default()
     }
 
-    /// Puts guard bytes behind every block and fills freed blocks; looks at them when a block is freed
-    /// or given away again, and in `check`. Costs 16 bytes a block, and time. Concerns blocks of this
-    /// attachment.
+    /// Puts guard bytes behind every block and fills freed blocks; looks at them when a block is
+    /// freed or given away again, and in `check`. Costs 16 bytes a block, and time. Concerns blocks
+    /// of this attachment.
     #[must_use]
     pub fn debug(mut self, debug: bool) -> Self {
         self.debug = debug;
@@ -55,8 +55,9 @@ impl HeapOptions {
         self
     }
 
-    /// Grows the object when the heap is full: by a quarter, or as much as is needed. It stays where it is in memory; in the pool it moves if
-    /// there is no room behind it, and then the space that it had may stay taken until it is detached.
+    /// Grows the object when the heap is full: by a quarter, or as much as is needed. It stays
+    /// where it is in memory; in the pool it moves if there is no room behind it, and then the
+    /// space that it had may stay taken until it is detached.
     #[must_use]
     pub fn grow(mut self, grow: bool) -> Self {
         self.grow = grow;
@@ -152,7 +153,8 @@ impl RawHeap {
         &self.allocator.shared.window
     }
 
-    /// A small block, if the calling thread has one at hand and the block need not be recorded as guarded.
+    /// A small block, if the calling thread has one at hand and the block need not be recorded as
+    /// guarded.
     #[inline]
     pub(super) fn malloc_at_hand(&self, size: usize) -> Option<NonNull<u8>> {
         self.allocator.malloc_at_hand(size)
@@ -229,8 +231,8 @@ impl RawHeap {
         self.gate.leave();
     }
 
-    /// Begins a consistent cut: keeps all changes of several words, and threads that would enter, out until it is opened.
-    /// Waits for those that are inside, for `patience` at most.
+    /// Begins a consistent cut: keeps all changes of several words, and threads that would enter,
+    /// out until it is opened. Waits for those that are inside, for `patience` at most.
     pub(crate) fn quiet(&self, patience: Duration) -> Result<Quiet<'_>> {
         let closed = self.gate.close(patience).map_err(|refused| match refused {
             Refused::Inside => HeapError::Inside,

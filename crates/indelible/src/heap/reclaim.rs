@@ -1,4 +1,5 @@
-//! The blocks of a root's value, found by the description that the heap has of its type, where no program has the type any more.
+//! The blocks of a root's value, found by the description that the heap has of its type, where no
+//! program has the type any more.
 //!
 //! They are exactly those that the value owns, or an error says why that cannot be known.
 
@@ -22,7 +23,8 @@ impl Reclaimed {
         self.blocks.len() as u64
     }
 
-    /// Addresses of the blocks that are the value's alone, and of those that have other owners, with the number of the value's.
+    /// Addresses of the blocks that are the value's alone, and of those that have other owners,
+    /// with the number of the value's.
     pub(crate) fn into_blocks(self) -> (Vec<u64>, Vec<(u64, u64)>) {
         (self.blocks, self.shared)
     }

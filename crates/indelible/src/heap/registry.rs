@@ -1,7 +1,9 @@
-//! The registry of attached heaps, by address: a container that lies in an object finds its heap here.
+//! The registry of attached heaps, by address: a container that lies in an object finds its heap
+//! here.
 //!
-//! A heap is registered when data are asked for by type, and again at each such time, as it may have been moved in
-//! between; while such data are borrowed it cannot move. Its entry is removed when it is dropped.
+//! A heap is registered when data are asked for by type, and again at each such time, as it may
+//! have been moved in between; while such data are borrowed it cannot move. Its entry is removed
+//! when it is dropped.
 
 use std::cell::Cell;
 use std::sync::RwLock;
@@ -23,8 +25,9 @@ pub(crate) struct Entry {
     explicit: bool,
 }
 
-/// How a heap is attached. It has no other fields than words: an entry is copied at each access, and a copy made of pieces
-/// of a word cannot be read as a word before they have left the processor's store buffer.
+/// How a heap is attached. It has no other fields than words: an entry is copied at each access,
+/// and a copy made of pieces of a word cannot be read as a word before they have left the
+/// processor's store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Reading,

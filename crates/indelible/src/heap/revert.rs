@@ -9,8 +9,9 @@ use super::writer::{Heap, extent};
 use crate::error::Result;
 
 impl Heap {
-    /// Takes heap and data back to the last psync: all stores since are undone, blocks allocated since are free, roots made since
-    /// are gone. A heap that was never psynced is empty, as [`format`](Heap::format) made it. See [`Object::revert`](crate::Object::revert).
+    /// Takes heap and data back to the last psync: all stores since are undone, blocks allocated
+    /// since are free, roots made since are gone. A heap that was never psynced is empty, as
+    /// [`format`](Heap::format) made it. See [`Object::revert`](crate::Object::revert).
     ///
     /// The compiler ensures that references into the heap end before it:
     ///
@@ -39,8 +40,9 @@ impl Heap {
     /// ```
     ///
     /// # Errors
-    /// As for [`Object::revert`](crate::Object::revert): nothing was undone. If the last psync of the object was no heap, as for
-    /// [`open`](Heap::open); then nothing can be used by type any more.
+    /// As for [`Object::revert`](crate::Object::revert): nothing was undone. If the last psync of
+    /// the object was no heap, as for [`open`](Heap::open); then nothing can be used by type any
+    /// more.
     pub fn revert(&mut self) -> Result<()> {
         self.object.revert()?;
         self.root_cache.forget(|| ());
@@ -61,7 +63,8 @@ impl Heap {
 
     fn reopened(&self) -> Result<RawHeap, HeapError> {
         let (extent, options) = (extent(&self.object), self.raw.options());
-        // SAFETY: as for `open_with`: no other thread has `self`, and the one before is not used again.
+        // SAFETY: as for `open_with`: no other thread has `self`, and the one before is not used
+        // again.
         match unsafe { RawHeap::open(&extent, options) } {
             // SAFETY: as above.
             Err(HeapError::NotAHeap) => unsafe { RawHeap::format(&extent, options) },

@@ -10,8 +10,9 @@ pub struct TypeInfo<'a> {
     pub name: &'a str,
     /// 128 bits that differ if names, types, offsets or sizes of its fields do.
     pub fingerprint: u128,
-    /// The description of its layout (FORMAT.md, section 10), by which tools and programs without the type find their way
-    /// through its values; or a text for people, which errors show. Up to 1 MiB.
+    /// The description of its layout (FORMAT.md, section 10), by which tools and programs without
+    /// the type find their way through its values; or a text for people, which errors show. Up to 1
+    /// MiB.
     pub layout: &'a str,
 }
 

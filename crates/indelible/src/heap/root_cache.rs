@@ -1,4 +1,5 @@
-//! Roots that were found and compared with a type, known by its hash: looking one up again costs comparing its name.
+//! Roots that were found and compared with a type, known by its hash: looking one up again costs
+//! comparing its name.
 //!
 //! Invariant: each is a root of the heap, as required by the type's description. Adding a root
 //! here, and removing one from the heap (which forgets all), happen under the lock.

@@ -1,8 +1,9 @@
-//! The blocks that roots lie in, which are not freed, nor given another size, while a root leads to them.
+//! The blocks that roots lie in, which are not freed, nor given another size, while a root leads to
+//! them.
 //!
-//! In memory alone. Where roots lie is read when a block is freed for the first time; from then on it follows each
-//! change of a root. Spans keep bits of it, so that a thread frees blocks of its own spans without a look at anything
-//! here, except in spans that have a root.
+//! In memory alone. Where roots lie is read when a block is freed for the first time; from then on
+//! it follows each change of a root. Spans keep bits of it, so that a thread frees blocks of its
+//! own spans without a look at anything here, except in spans that have a root.
 
 use super::allocator::Allocator;
 use super::directory::Directory;

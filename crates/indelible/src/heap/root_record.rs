@@ -1,4 +1,5 @@
-//! The pages of a root: a record, then its texts, under one checksum. Most fit into one page; a long description takes more.
+//! The pages of a root: a record, then its texts, under one checksum. Most fit into one page; a
+//! long description takes more.
 
 use super::error::{Result, damaged};
 use super::layout::{NAME_MAX, PAGE, ROOT_MAGIC, RootRecord};

@@ -1,7 +1,7 @@
 //! Named roots: where a program finds its data again, and of which type they are.
 //!
-//! A root has a page of its own, which a checksum covers; slots in the header, and in pages chained to
-//! it, say where they are. All of it is under the heap's lock.
+//! A root has a page of its own, which a checksum covers; slots in the header, and in pages chained
+//! to it, say where they are. All of it is under the heap's lock.
 
 use super::directory::Directory;
 use super::error::{HeapError, Result, damaged};
@@ -17,8 +17,8 @@ pub(super) fn hash(name: &str) -> u64 {
     checksum(0, &[name.as_bytes()])
 }
 
-/// Calls `look` with the slots in the header, then with those of each page behind it, and the offset of the first of them, until it
-/// has found something.
+/// Calls `look` with the slots in the header, then with those of each page behind it, and the
+/// offset of the first of them, until it has found something.
 fn search<'a, R>(
     directory: &Directory<'a>,
     mut look: impl FnMut(u64, &'a [RootSlot]) -> Result<Option<R>>,

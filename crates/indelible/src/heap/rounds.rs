@@ -1,6 +1,8 @@
-//! Rounds of a group commit: the tickets that are taken while one durable write is under way share the next.
+//! Rounds of a group commit: the tickets that are taken while one durable write is under way share
+//! the next.
 //!
-//! 1. A round is closed before its cut begins: a store made before a ticket was taken is in the cut of the ticket's round.
+//! 1. A round is closed before its cut begins: a store made before a ticket was taken is in the cut
+//!    of the ticket's round.
 //! 2. One thread leads at a time, whichever waits first. So cuts end in the order of their rounds,
 //!    and one that succeeds has all stores of the rounds before it, even if those failed.
 //! 3. A ticket waits only while a thread leads, and the end of a lead wakes it, also if the leader
@@ -116,7 +118,8 @@ impl<E: Clone> Rounds<E> {
         }
     }
 
-    /// Waits for those that are expected in the round that tickets join. One thread looks at the clock for all.
+    /// Waits for those that are expected in the round that tickets join. One thread looks at the
+    /// clock for all.
     fn gather<'r>(&'r self, mut state: MutexGuard<'r, State<E>>, round: u64) -> MutexGuard<'r, State<E>> {
         let Some(watch) = state.company.watch() else {
             return self.ended(round).wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -126,8 +129,8 @@ impl<E: Clone> Rounds<E> {
         state
     }
 
-    /// As [`wait`](Rounds::wait), of a task. A task that would lead lets all that are ready pass once before it, so that their
-    /// tickets are in its round, also if one thread runs them all.
+    /// As [`wait`](Rounds::wait), of a task. A task that would lead lets all that are ready pass
+    /// once before it, so that their tickets are in its round, also if one thread runs them all.
     pub(super) fn poll(
         &self,
         round: u64,
@@ -282,7 +285,8 @@ mod tests {
         rounds.wait(c, never).unwrap();
     }
 
-    /// The threads that wait are woken by the end of a lead, however it ends: one of them leads then.
+    /// The threads that wait are woken by the end of a lead, however it ends: one of them leads
+    /// then.
     #[test]
     fn a_leader_that_panics_leaves_nobody_waiting() {
         let rounds = Tested::default();

@@ -1,22 +1,22 @@
-//! This process's view of a span: where its blocks and allocation bytes are, and which thread allocates from it. Only
-//! the allocation bytes in the object say which blocks are in use; `unused` is a copy that is quick to search, and is
-//! made anew whenever a span gets an owner.
+//! This process's view of a span: where its blocks and allocation bytes are, and which thread
+//! allocates from it. Only the allocation bytes in the object say which blocks are in use; `unused`
+//! is a copy that is quick to search, and is made anew whenever a span gets an owner.
 //!
 //! Invariants of [`Span`], as long as it is live:
-//! 1. `allocations` points at `count` bytes, no more than `SPAN_BLOCKS`, in a window that is mapped; its header and
-//!    allocation bytes were verified when it was adopted.
+//! 1. `allocations` points at `count` bytes, no more than `SPAN_BLOCKS`, in a window that is
+//!    mapped; its header and allocation bytes were verified when it was adopted.
 //! 2. Only the owner, or with the heap's lock the thread that finds no owner, changes `unused`,
 //!    `place`, `unheeded` and the links `next` and `prev`, and changes allocation bytes; except
 //!    that any thread may free a block that is in use.
-//! 3. A bit of `unused` is set if its block is marked as free and the owner has not claimed it. Blocks that
-//!    others freed are not among them until the owner noticed.
+//! 3. A bit of `unused` is set if its block is marked as free and the owner has not claimed it.
+//!    Blocks that others freed are not among them until the owner noticed.
 //! 4. While an owner has a span that is not current, `unheeded` is at least 1, and no more than the
 //!    blocks that it must free before the span is empty, or gets its first free block.
-//! 5. A span whose `pending` is not zero waits in an inbox. Bit *i* is set for a block freed by others
-//!    among those of word *i* of `unused`; it is set after the allocation byte, and cleared
+//! 5. A span whose `pending` is not zero waits in an inbox. Bit *i* is set for a block freed by
+//!    others among those of word *i* of `unused`; it is set after the allocation byte, and cleared
 //!    before allocation bytes are looked at.
-//! 6. `at_hand` is the owner if it is known that no block has a root, else nothing. It, `rooted` and `roots`
-//!    change with the heap's lock.
+//! 6. `at_hand` is the owner if it is known that no block has a root, else nothing. It, `rooted`
+//!    and `roots` change with the heap's lock.
 
 #![allow(unsafe_code)]
 
@@ -53,8 +53,8 @@ const WORDS: usize = SPAN_BLOCKS / 64;
 /// Bytes of blocks that a thread claims at once: few pages become dirty that need not.
 const AHEAD: usize = 16 << 10;
 
-/// Fields that freeing a block reads come first, and fill a line; fields that other threads store to are in a
-/// line of their own.
+/// Fields that freeing a block reads come first, and fill a line; fields that other threads store
+/// to are in a line of their own.
 #[repr(C, align(64))]
 pub(super) struct Span {
     data: AtomicUsize,
@@ -216,7 +216,8 @@ impl Span {
     #[inline]
     pub(super) fn allocation(&self, block: usize) -> &AtomicU8 {
         debug_assert!(block < self.count());
-        // SAFETY: one of the allocation bytes (1): callers have the number from `block`, `claim` or `count`.
+        // SAFETY: one of the allocation bytes (1): callers have the number from `block`, `claim` or
+        // `count`.
         unsafe { &*self.allocations.load(Relaxed).add(block) }
     }
 
@@ -308,7 +309,8 @@ impl Span {
         }
     }
 
-    /// Blocks of one word for the owner to give away: which word, and bits of `unused` that no longer are.
+    /// Blocks of one word for the owner to give away: which word, and bits of `unused` that no
+    /// longer are.
     pub(super) fn claim(&self) -> Option<(usize, u64)> {
         let found = |free: &AtomicU64| free.load(Relaxed) != 0;
         let word = self.unused.iter().position(found)?;
@@ -398,13 +400,13 @@ impl Span {
     }
 }
 
-/// The number of the block that begins `delta` bytes behind the first of `count`, by the reciprocal of
-/// their size.
+/// The number of the block that begins `delta` bytes behind the first of `count`, by the reciprocal
+/// of their size.
 #[inline]
 fn divide(delta: u64, reciprocal: u64, count: u64) -> Option<usize> {
-    // 2^64 times the quotient. The reciprocal is too large by less than 1, so that a fraction of no more
-    // than delta, which is below 2^20, is none; one of a byte is the reciprocal. The quotient grows with
-    // delta and is `count` behind the last block: no other delta passes.
+    // 2^64 times the quotient. The reciprocal is too large by less than 1, so that a fraction of no
+    // more than delta, which is below 2^20, is none; one of a byte is the reciprocal. The quotient
+    // grows with delta and is `count` behind the last block: no other delta passes.
     let product = u128::from(delta) * u128::from(reciprocal);
     let (block, fraction) = ((product >> 64) as u64, product as u64);
     (block < count && fraction < reciprocal).then_some(block as usize)

@@ -1,5 +1,5 @@
-//! State that the threads of one attachment share: spans known so far, pages, and owners. All of it is in
-//! memory alone; an attach starts with nothing and gets to know spans as they are met.
+//! State that the threads of one attachment share: spans known so far, pages, and owners. All of it
+//! is in memory alone; an attach starts with nothing and gets to know spans as they are met.
 //!
 //! Lock order: `inner`, then the guard's; the object's own lock is never taken below them.
 
@@ -34,8 +34,8 @@ pub(super) struct Shared {
 
 pub(super) struct Inner {
     pub(super) hints: Hints,
-    /// Spans without an owner that had free blocks; some may have been taken since, or emptied, and be
-    /// another heap's by now: the table tells whose they are.
+    /// Spans without an owner that had free blocks; some may have been taken since, or emptied, and
+    /// be another heap's by now: the table tells whose they are.
     unowned: [Vec<&'static Span>; CLASSES],
     /// Emptied spans that still are in an inbox, where the next heap could not put them.
     queued: Vec<&'static Span>,

@@ -1,4 +1,5 @@
-//! Addresses in an object that mean nothing in the next run: of the program, its libraries, its memory, and of other objects.
+//! Addresses in an object that mean nothing in the next run: of the program, its libraries, its
+//! memory, and of other objects.
 //!
 //! The words of all blocks in use are looked at, or of the whole object if it has no heap, of any
 //! type: a number that looks like such an address counts as one, and so do leftovers that an
@@ -27,8 +28,8 @@ pub struct StrayPointer {
     pub offset: u64,
     /// The address.
     pub target: u64,
-    /// The way to the word by the types of its root, with the name of its type, where these are described: `list.next (*mut
-    /// node)`; else the block that it lies in.
+    /// The way to the word by the types of its root, with the name of its type, where these are
+    /// described: `list.next (*mut node)`; else the block that it lies in.
     pub place: String,
     /// The kind of memory that the address lies in.
     pub into: Outside,
@@ -69,7 +70,8 @@ pub(crate) fn refused(all: &[StrayPointer]) -> Result<(), Cause> {
     }
 }
 
-/// Those in an attached object, in the order in which they lie in it; all of its bytes are searched if it has no heap.
+/// Those in an attached object, in the order in which they lie in it; all of its bytes are searched
+/// if it has no heap.
 ///
 /// # Safety
 /// The object is mapped there until this returns.
@@ -90,8 +92,8 @@ pub(crate) unsafe fn search(
         for at in (address..address + size / 8 * 8).step_by(8) {
             debug_assert!(at >= base.addr() && at + 8 <= base.addr() + len);
             let word = base.wrapping_add(at - base.addr()).cast_mut().cast::<u64>();
-            // SAFETY: blocks lie in the object, as the heap checked, and begin at multiples of 16; the caller's promise. Another thread may be
-            // storing the word.
+            // SAFETY: blocks lie in the object, as the heap checked, and begin at multiples of 16;
+            // the caller's promise. Another thread may be storing the word.
             let target = unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Relaxed);
             let Some((into, name)) = surroundings.find(target) else { continue };
             let place = place(at, &roots).unwrap_or_else(|| format!("{what} of {size} bytes"));
@@ -112,9 +114,10 @@ fn place(address: usize, roots: &[Root]) -> Option<String> {
 }
 
 impl Object {
-    /// The addresses in the object that mean nothing in the next run, in the order in which they lie in it: of the program, its libraries and
-    /// memory, and of other objects. Those in the blocks of its heap, or in all of its bytes if it has none. A number that looks like such an address
-    /// counts as one.
+    /// The addresses in the object that mean nothing in the next run, in the order in which they
+    /// lie in it: of the program, its libraries and memory, and of other objects. Those in the
+    /// blocks of its heap, or in all of its bytes if it has none. A number that looks like such an
+    /// address counts as one.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -145,8 +148,8 @@ impl Object {
 }
 
 impl Heap {
-    /// The addresses in the heap's blocks that mean nothing in the next run: see [`Object::stray_pointers`]. With
-    /// [`HeapOptions::audit`] each psync looks for them.
+    /// The addresses in the heap's blocks that mean nothing in the next run: see
+    /// [`Object::stray_pointers`]. With [`HeapOptions::audit`] each psync looks for them.
     ///
     /// # Errors
     /// `Damaged`; `Unsupported` without `/proc/self/maps`.

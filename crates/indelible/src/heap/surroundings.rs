@@ -92,7 +92,8 @@ fn regions(mapped: &[Mapped], program: &str, segments: &[Range<usize>]) -> Vec<R
         let (into, name) = match name.as_str() {
             "[stack]" => (Outside::Stack, ""),
             "[heap]" => (Outside::Memory, ""),
-            // Static variables that begin with zeros lie behind the file's own, up to the end of their segment: the kernel maps other memory right behind that.
+            // Static variables that begin with zeros lie behind the file's own, up to the end of
+            // their segment: the kernel maps other memory right behind that.
             "" => match all.last() {
                 Some(Region { range: before, into: into @ (Outside::Program | Outside::Library), name })
                     if before.end == range.start =>
@@ -152,7 +153,8 @@ mod tests {
             map(0xd000, "r", "[stack]"),
             map(0xe000, "rx", "[vdso]"),
         ];
-        // The zeros of the program end in a page, behind which its memory begins; a library has none, though memory lies behind it.
+        // The zeros of the program end in a page, behind which its memory begins; a library has
+        // none, though memory lies behind it.
         let all = Surroundings(regions(&mapped, "/bin/program", &[0x2000..0x3010, 0x8000..0x8100]));
         let expected = [
             (0x0fff, None),

@@ -12,7 +12,8 @@ use crate::sys::mmap::Protection;
 use std::ops::Deref;
 use std::ptr::{NonNull, slice_from_raw_parts_mut};
 
-/// Bytes from which on a table has pages of its own: an allocator clears memory that was used before.
+/// Bytes from which on a table has pages of its own: an allocator clears memory that was used
+/// before.
 const OWN_PAGES: usize = 512 << 10;
 
 /// See the module.
@@ -50,7 +51,8 @@ impl Deref for Table {
 
     #[inline]
     fn deref(&self) -> &[Slot<Span>] {
-        // SAFETY: (1); a slot is an atomic pointer, of the size and alignment of a usize, and zeros are null.
+        // SAFETY: (1); a slot is an atomic pointer, of the size and alignment of a usize, and zeros
+        // are null.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len) }
     }
 }

@@ -10,7 +10,8 @@ use crate::object::Bystanders;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A promise to come: see [`Heap::commit`]. Dropped, it loses nothing; the stores are in the next psync all the same.
+/// A promise to come: see [`Heap::commit`]. Dropped, it loses nothing; the stores are in the next
+/// psync all the same.
 #[derive(Debug)]
 #[must_use = "nothing is durable before the ticket was waited for"]
 pub struct Ticket<'h> {
@@ -20,11 +21,13 @@ pub struct Ticket<'h> {
 }
 
 impl Heap {
-    /// A ticket for all stores to the heap that were made before this call, by this thread, or by others that it has heard of. They
-    /// are durable once the ticket was [waited for](Ticket::wait), or awaited.
+    /// A ticket for all stores to the heap that were made before this call, by this thread, or by
+    /// others that it has heard of. They are durable once the ticket was [waited
+    /// for](Ticket::wait), or awaited.
     ///
-    /// Threads that wait share durable writes: while one is under way, the others go on storing under their locks and take
-    /// tickets, and the next write makes all of that durable as one step. Each is a [consistent cut](Heap::psync_cut).
+    /// Threads that wait share durable writes: while one is under way, the others go on storing
+    /// under their locks and take tickets, and the next write makes all of that durable as one
+    /// step. Each is a [consistent cut](Heap::psync_cut).
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -59,17 +62,20 @@ impl Heap {
         self.object.psync_cut_gated(others, || quiet.open())
     }
 
-    /// As [`psync_cut`](Heap::psync_cut), by a caller that knows more about threads that store without a lock: see
-    /// [`Object::psync_cut_beside`](crate::Object::psync_cut_beside). It shares no durable write.
+    /// As [`psync_cut`](Heap::psync_cut), by a caller that knows more about threads that store
+    /// without a lock: see [`Object::psync_cut_beside`](crate::Object::psync_cut_beside). It shares
+    /// no durable write.
     ///
     /// # Errors
-    /// As for [`psync_cut`](Heap::psync_cut) and [`Object::psync_cut_beside`](crate::Object::psync_cut_beside).
+    /// As for [`psync_cut`](Heap::psync_cut) and
+    /// [`Object::psync_cut_beside`](crate::Object::psync_cut_beside).
     pub fn psync_cut_beside(&self, others: &mut dyn Bystanders) -> Result<()> {
         self.may_wait()?;
         self.cut(others)
     }
 
-    /// A thread that waits with a lock of the heap would wait for itself, and a fork for the threads of its parent.
+    /// A thread that waits with a lock of the heap would wait for itself, and a fork for the
+    /// threads of its parent.
     fn may_wait(&self) -> Result<()> {
         if self.raw.is_inside() {
             return Err(self.error("psync", HeapError::Inside));
@@ -79,26 +85,30 @@ impl Heap {
 }
 
 impl Ticket<'_> {
-    /// Returns when everything stored before the [`commit`](Heap::commit) is durable. The first thread that waits makes it so, for
-    /// all; the others wait for that one, and at most for the write that was under way before.
+    /// Returns when everything stored before the [`commit`](Heap::commit) is durable. The first
+    /// thread that waits makes it so, for all; the others wait for that one, and at most for the
+    /// write that was under way before.
     ///
     /// # Errors
-    /// As for [`Heap::psync_cut`]. A durable write that fails is the error of each ticket that it was for.
+    /// As for [`Heap::psync_cut`]. A durable write that fails is the error of each ticket that it
+    /// was for.
     pub fn wait(self) -> Result<()> {
         self.heap.may_wait()?;
         self.heap.rounds.wait(self.round, || self.heap.cut(&mut Unknown))
     }
 
-    /// Whether everything stored before the [`commit`](Heap::commit) is known to be durable, without waiting.
+    /// Whether everything stored before the [`commit`](Heap::commit) is known to be durable,
+    /// without waiting.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         matches!(self.heap.rounds.outcome(self.round), Some(Ok(())))
     }
 }
 
-/// As [`wait`](Ticket::wait). No runtime is needed, and none is known: the task that leads makes the durable write within its `poll`,
-/// as a call of `std::fs` would, and all others are woken at its end. Before it leads, a task lets those that are ready run once, so
-/// that their tickets share the write.
+/// As [`wait`](Ticket::wait). No runtime is needed, and none is known: the task that leads makes
+/// the durable write within its `poll`, as a call of `std::fs` would, and all others are woken at
+/// its end. Before it leads, a task lets those that are ready run once, so that their tickets share
+/// the write.
 impl Future for Ticket<'_> {
     type Output = Result<()>;
 
@@ -124,8 +134,8 @@ mod tests {
         *heap.root_ref::<Number>("number").unwrap().lock()
     }
 
-    /// A thread stores under a lock while the cut is being written: it does not wait, its store is not in the cut, and not lost to
-    /// the next one.
+    /// A thread stores under a lock while the cut is being written: it does not wait, its store is
+    /// not in the cut, and not lost to the next one.
     #[test]
     fn threads_store_beside_the_durable_write() {
         for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {

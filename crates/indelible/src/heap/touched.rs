@@ -1,6 +1,7 @@
 //! Roots with values in changed bytes, for tools that compare an object with an earlier state.
 //!
-//! A root has the blocks that its values own, by the description of its type; behind raw pointers nothing is looked at.
+//! A root has the blocks that its values own, by the description of its type; behind raw pointers
+//! nothing is looked at.
 
 use super::read::ReadHeap;
 use super::root::Root;
@@ -17,7 +18,8 @@ pub enum Touched {
     Yes,
     /// None are.
     No,
-    /// Those of the root itself are not, and its type is not described, or one of its values is damaged.
+    /// Those of the root itself are not, and its type is not described, or one of its values is
+    /// damaged.
     Unknown,
 }
 

@@ -1,8 +1,9 @@
 //! Checked access to the bytes of the object that holds the heap.
 //!
 //! Invariants of [`Window`]:
-//! 1. `base` begins on a page; `[base, base + len)` is mapped and readable as long as the window lives,
-//!    writable if `writable`. A window of copies has these in place of the mapping, and accesses nothing at `base`.
+//! 1. `base` begins on a page; `[base, base + len)` is mapped and readable as long as the window
+//!    lives, writable if `writable`. A window of copies has these in place of the mapping, and
+//!    accesses nothing at `base`.
 //! 2. Nothing in it that the heap refers to in place is anything but an atomic: other threads, and
 //!    stores of the user that went astray, make wrong values, never invalid ones.
 
@@ -109,7 +110,8 @@ impl Window {
             return damaged(offset, "this address is misaligned");
         }
         let at = self.within(offset, size_of::<T>().saturating_mul(count))?;
-        // SAFETY: mapped or copied (1), aligned as the base is, of atomics only (2), borrowed as `self` is.
+        // SAFETY: mapped or copied (1), aligned as the base is, of atomics only (2), borrowed as
+        // `self` is.
         Ok(unsafe { std::slice::from_raw_parts(at.cast(), count) })
     }
 

@@ -136,10 +136,12 @@ impl Heap {
         result.map_err(|error| self.error(operation, error))
     }
 
-    /// Frees a block. That of a root is freed once the root is removed: [`remove_root`](Heap::remove_root).
+    /// Frees a block. That of a root is freed once the root is removed:
+    /// [`remove_root`](Heap::remove_root).
     ///
     /// # Errors
-    /// `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for the block of a root: nothing was changed.
+    /// `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for the block of a
+    /// root: nothing was changed.
     ///
     /// # Safety
     /// The block is the caller's, and not used any more.
@@ -179,9 +181,9 @@ impl Heap {
     /// `RootExists`, `BadName`, `NotABlock` if they are not in the object, `HeapFull`.
     ///
     /// # Safety
-    /// Code that finds the root by its type uses the bytes as such. If that is a type of this crate, or one
-    /// that is [`Persist`](crate::Persist): the bytes are a block of this heap, which holds a value of the
-    /// type, both the root's alone from now on.
+    /// Code that finds the root by its type uses the bytes as such. If that is a type of this
+    /// crate, or one that is [`Persist`](crate::Persist): the bytes are a block of this heap, which
+    /// holds a value of the type, both the root's alone from now on.
     pub unsafe fn create_root(
         &self,
         name: &str,
@@ -207,7 +209,8 @@ impl Heap {
         Ok(())
     }
 
-    /// As [`name_root`](Heap::name_root), in the place of a root of the same name, whose block stays.
+    /// As [`name_root`](Heap::name_root), in the place of a root of the same name, whose block
+    /// stays.
     pub(crate) fn replace_root(
         &self,
         name: &str,
@@ -222,11 +225,12 @@ impl Heap {
         Ok(())
     }
 
-    /// Takes what lies in the heap for the work of typed code: see [`verify`](Heap::verify), which finds out.
+    /// Takes what lies in the heap for the work of typed code: see [`verify`](Heap::verify), which
+    /// finds out.
     ///
     /// # Safety
-    /// Each root of a type of this crate, or of one that is [`Persist`](crate::Persist), is a value of its type, whose blocks are
-    /// its own: no two values have a block in common.
+    /// Each root of a type of this crate, or of one that is [`Persist`](crate::Persist), is a value
+    /// of its type, whose blocks are its own: no two values have a block in common.
     pub unsafe fn trust(&mut self) {
         self.object.adopt();
         self.trusted.all();
@@ -253,7 +257,8 @@ impl Heap {
         // SAFETY: the range that is mapped now.
         let taken = unsafe { self.raw.take_in(self.object.len()) };
         if !self.done("extend the heap of", taken)? {
-            // SAFETY: as for `open_with`; the one before is dropped, and no other thread has `self`.
+            // SAFETY: as for `open_with`; the one before is dropped, and no other thread has
+            // `self`.
             let raw = unsafe { RawHeap::open(&extent(&self.object), self.raw.options()) };
             self.raw = self.done("open the heap of", raw)?;
         }

@@ -6,7 +6,8 @@ use crate::error::{Cause, Error, ErrorKind, LogError, Result};
 use crate::object::ReadObject;
 use crate::pool::Pool;
 
-/// A log in an object, as a psync left it: [`read`](LogReader::read) reads on, [`refresh`](LogReader::refresh) goes to the newest psync.
+/// A log in an object, as a psync left it: [`read`](LogReader::read) reads on,
+/// [`refresh`](LogReader::refresh) goes to the newest psync.
 pub struct LogReader {
     pool: Pool,
     name: String,
@@ -31,7 +32,8 @@ enum Source {
 pub struct LogRecord {
     /// Its number, from 0 on.
     pub number: u64,
-    /// The queue that its message came from, and the message's number there; `None`: it was [appended](super::Log::append) otherwise.
+    /// The queue that its message came from, and the message's number there; `None`: it was
+    /// [appended](super::Log::append) otherwise.
     pub message: Option<(u64, u64)>,
     /// Its bytes.
     pub bytes: Vec<u8>,

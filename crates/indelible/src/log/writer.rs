@@ -13,7 +13,8 @@ const FIRST: u64 = 64 << 10;
 /// Bytes that a log grows by at most, beside those that it needs at once.
 const MOST: usize = 64 << 20;
 
-/// A log in an object, attached for appending. Records are durable once [`psync`](Log::psync) returns; a power cut or a death before that leaves the records of some psync.
+/// A log in an object, attached for appending. Records are durable once [`psync`](Log::psync)
+/// returns; a power cut or a death before that leaves the records of some psync.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -34,10 +35,12 @@ pub struct Log {
 }
 
 impl Pool {
-    /// Attaches the log `name` for appending; it is created if there is no such object, with the key if one is given. It grows as it needs.
+    /// Attaches the log `name` for appending; it is created if there is no such object, with the
+    /// key if one is given. It grows as it needs.
     ///
     /// # Errors
-    /// `RootType`: the object holds something else. `Damaged`; those of [`attach`](Pool::attach) and [`create`](Pool::create).
+    /// `RootType`: the object holds something else. `Damaged`; those of [`attach`](Pool::attach)
+    /// and [`create`](Pool::create).
     pub fn open_log(&self, name: &str, key: &[u8]) -> Result<Log> {
         let options = crate::pool::CreateOptions::new(FIRST).key(key);
         let object = match self.attach_with_key(name, key) {
@@ -137,7 +140,8 @@ impl Log {
         self.collect_each(consumer, most, timeout, |_| {})
     }
 
-    /// As [`collect`](Self::collect); `each` is shown each message as it is appended, before it is durable.
+    /// As [`collect`](Self::collect); `each` is shown each message as it is appended, before it is
+    /// durable.
     ///
     /// # Errors
     /// As for [`collect`](Self::collect).
@@ -160,7 +164,8 @@ impl Log {
             Ok(count)
         });
         if collected.is_err() {
-            // They are looked at again; those that are in the log by then are known by their numbers.
+            // They are looked at again; those that are in the log by then are known by their
+            // numbers.
             consumer.rewind();
         }
         collected

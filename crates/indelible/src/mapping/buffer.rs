@@ -6,7 +6,8 @@ use super::{Mapping, MappingError};
 use crate::sys::PAGE;
 use crate::sys::mmap::Protection;
 
-/// Pages of this process's own memory that core dumps leave out, and that are overwritten when it is dropped. Page-aligned; zeros at first.
+/// Pages of this process's own memory that core dumps leave out, and that are overwritten when it
+/// is dropped. Page-aligned; zeros at first.
 #[derive(Debug)]
 pub(crate) struct SecretBuffer(Mapping);
 

@@ -1,11 +1,13 @@
-//! A mapping at an address that stays: the memory of an object's shadow. It is private, or a view of a file that is shared.
+//! A mapping at an address that stays: the memory of an object's shadow. It is private, or a view
+//! of a file that is shared.
 //!
 //! Invariants:
-//! 1. `[addr, addr + len + kept)` is mapped by this value alone until drop, in the process of `generation`
-//!    only: forked children do not inherit it (and a late drop in a child unmaps nothing), unless it is `inherited`: then
-//!    each child has a mapping of its own there, which its copy of this value unmaps. The `kept` bytes at its end are
-//!    inaccessible.
-//! 2. `addr`, `len` and `kept` are multiples of the page size, `len` > 0, and the end is a user address.
+//! 1. `[addr, addr + len + kept)` is mapped by this value alone until drop, in the process of
+//!    `generation` only: forked children do not inherit it (and a late drop in a child unmaps
+//!    nothing), unless it is `inherited`: then each child has a mapping of its own there, which its
+//!    copy of this value unmaps. The `kept` bytes at its end are inaccessible.
+//! 2. `addr`, `len` and `kept` are multiples of the page size, `len` > 0, and the end is a user
+//!    address.
 
 #![allow(unsafe_code)]
 
@@ -69,7 +71,8 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `len` bytes of `file` from `offset` at `addr`, or where the kernel likes. The descriptor is duplicated.
+    /// Maps `len` bytes of `file` from `offset` at `addr`, or where the kernel likes. The
+    /// descriptor is duplicated.
     pub(crate) fn file(
         addr: impl Into<Option<usize>>,
         len: usize,
@@ -90,8 +93,8 @@ impl Mapping {
         Mapping::new(at, (len, 0), Kind::File(own, offset), protection)
     }
 
-    /// As [`file`](Self::file), where the kernel likes, with addresses for `room` bytes if so many can be had: those that it does not use are its own as long as it
-    /// lives, to grow into.
+    /// As [`file`](Self::file), where the kernel likes, with addresses for `room` bytes if so many
+    /// can be had: those that it does not use are its own as long as it lives, to grow into.
     pub(crate) fn file_with_room(
         (len, room): (usize, usize),
         file: BorrowedFd<'_>,
@@ -102,7 +105,8 @@ impl Mapping {
         Mapping::new(None, (len, room), Kind::File(own, offset), protection)
     }
 
-    /// As [`anonymous`](Self::anonymous), where the kernel likes, with room as [`file_with_room`](Self::file_with_room) has it.
+    /// As [`anonymous`](Self::anonymous), where the kernel likes, with room as
+    /// [`file_with_room`](Self::file_with_room) has it.
     pub(crate) fn anonymous_with_room(
         (len, room): (usize, usize),
         protection: Protection,
@@ -110,8 +114,9 @@ impl Mapping {
         Mapping::new(None, (len, room), Kind::Anonymous, protection)
     }
 
-    /// Maps `len` bytes of `file` from `offset`, a multiple of the page size, shared: at `addr`, or where the kernel likes, with room as
-    /// [`file_with_room`](Self::file_with_room) has it. The descriptor is duplicated.
+    /// Maps `len` bytes of `file` from `offset`, a multiple of the page size, shared: at `addr`, or
+    /// where the kernel likes, with room as [`file_with_room`](Self::file_with_room) has it. The
+    /// descriptor is duplicated.
     pub(crate) fn shared(
         addr: Option<usize>,
         (len, room): (usize, usize),
@@ -124,8 +129,8 @@ impl Mapping {
         Mapping::new(addr, (len, room), kind, protection)
     }
 
-    /// Maps the range anew, `len` bytes of it: the same file from `offset`, or zeros again. Stores to it are
-    /// gone. On failure nothing that is mapped is unmapped.
+    /// Maps the range anew, `len` bytes of it: the same file from `offset`, or zeros again. Stores
+    /// to it are gone. On failure nothing that is mapped is unmapped.
     ///
     /// # Safety
     /// No thread uses the range meanwhile.
@@ -235,7 +240,8 @@ impl Mapping {
         matches!(self.kind, Kind::File(..))
     }
 
-    /// Keeps the addresses behind, up to `new_len` bytes, for this mapping to grow into. On failure nothing is kept.
+    /// Keeps the addresses behind, up to `new_len` bytes, for this mapping to grow into. On failure
+    /// nothing is kept.
     pub(crate) fn keep(&mut self, new_len: usize) -> Result<(), MappingError> {
         if self.roomy {
             let why = "it is longer than what was kept";
@@ -269,8 +275,9 @@ impl Mapping {
         }
     }
 
-    /// Extends the mapping in place to `new_len` bytes, into kept addresses first: if it is one of a file, by bytes of a
-    /// range that begins at `offset` there, or, without one, by zeros. On failure it is as before.
+    /// Extends the mapping in place to `new_len` bytes, into kept addresses first: if it is one of
+    /// a file, by bytes of a range that begins at `offset` there, or, without one, by zeros. On
+    /// failure it is as before.
     pub(crate) fn grow(&mut self, new_len: usize, offset: Option<u64>) -> Result<(), MappingError> {
         if new_len <= self.len {
             return Ok(());
@@ -303,8 +310,8 @@ impl Mapping {
         self.secret
     }
 
-    /// Keeps what it holds, anonymous memory, out of core dumps, and has it overwritten before it is unmapped. It stays out of swap if this
-    /// process may lock so much memory.
+    /// Keeps what it holds, anonymous memory, out of core dumps, and has it overwritten before it
+    /// is unmapped. It stays out of swap if this process may lock so much memory.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -374,8 +381,8 @@ impl Mapping {
         self.len = len;
     }
 
-    /// Replaces the mapping by a fresh one, of its file from `offset` on: private copies and page tables are given back, and the
-    /// next access finds the file's content.
+    /// Replaces the mapping by a fresh one, of its file from `offset` on: private copies and page
+    /// tables are given back, and the next access finds the file's content.
     ///
     /// # Safety
     /// No thread stores to the range meanwhile, and nothing in it differs from the file.
@@ -397,7 +404,8 @@ impl Drop for Mapping {
         if self.secret {
             self.wipe();
         }
-        // SAFETY: our own mapping (1); the layer that handed out pointers into it keeps this value alive.
+        // SAFETY: our own mapping (1); the layer that handed out pointers into it keeps this value
+        // alive.
         if unsafe { mmap::unmap(self.addr, self.len + self.kept) }.is_err() {
             // Out of mapping slots for a split: at least make the range inaccessible.
             // SAFETY: as above.

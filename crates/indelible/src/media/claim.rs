@@ -7,9 +7,9 @@
 //!
 //! 1. A block device is *claimed* (`O_EXCL`): the kernel then refuses every other claim, by any
 //!    node, and mounts. The claim dies with the process.
-//! 2. A process that writes to a file holds [`FILE`] of it locked shared; one that writes to a loop device
-//!    holds [`DEVICE`] of the file under it; each looks for the other's. Both locks are shared, so that they
-//!    never exclude their own kind.
+//! 2. A process that writes to a file holds [`FILE`] of it locked shared; one that writes to a loop
+//!    device holds [`DEVICE`] of the file under it; each looks for the other's. Both locks are
+//!    shared, so that they never exclude their own kind.
 //! 3. A character device cannot be claimed: its node must be the kernel's own, of which there is
 //!    one.
 //!
@@ -30,22 +30,24 @@ use super::{Media, MediaError};
 use crate::sys::fork::ForkFd;
 use crate::sys::{loops, ofd, process};
 
-/// Locked, shared, by processes that write to a file; beside the bytes of [`LockKey`](indelible_store::medium::LockKey).
+/// Locked, shared, by processes that write to a file; beside the bytes of
+/// [`LockKey`](indelible_store::medium::LockKey).
 const FILE: u64 = (1 << 62) + (1 << 33) - 2;
 /// Locked, shared, by processes that write to a loop device over it.
 const DEVICE: u64 = (1 << 62) + (1 << 33) - 1;
 /// Loop devices on loop devices that are followed.
 const DEPTH: u32 = 8;
-/// A refused claim is asked for again after these pauses, in milliseconds: a child that another thread of the last holder
-/// is starting has copies of the holder's files until it executes its program. They double, as each refusal
-/// looks through all processes for the holder's name.
+/// A refused claim is asked for again after these pauses, in milliseconds: a child that another
+/// thread of the last holder is starting has copies of the holder's files until it executes its
+/// program. They double, as each refusal looks through all processes for the holder's name.
 const PAUSES: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 /// Why a device is not used by several.
 const ALONE: &str = "; a block device, and what it stands on, is written by one process at a time";
 
 impl Media {
-    /// Makes this process the only writer of the file or device under the pool, as far as locks on bytes cannot.
+    /// Makes this process the only writer of the file or device under the pool, as far as locks on
+    /// bytes cannot.
     pub(crate) fn claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
         for pause in PAUSES {
             match self.try_claim(path, allow_remote) {
@@ -173,7 +175,8 @@ fn device(
         Err(MediaError::Unreachable { .. }) if allow_remote => {}
         result => result?,
     }
-    // The kernel caches the device apart from the file: pages read before a write to the file are stale.
+    // The kernel caches the device apart from the file: pages read before a write to the file are
+    // stale.
     rustix::fs::fadvise(fd, 0, None, Advice::DontNeed).map_err(|e| failed("read anew", path, e))
 }
 

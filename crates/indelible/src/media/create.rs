@@ -78,8 +78,8 @@ fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
     if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
         return Ok(());
     }
-    // A user of the pool holds its table, if only shared. The lock goes with the description or, when all is
-    // well, here: the format that follows takes it again.
+    // A user of the pool holds its table, if only shared. The lock goes with the description or,
+    // when all is well, here: the format that follows takes it again.
     match ofd::try_lock(fd.as_fd(), LockKey::Table.byte(), LockMode::Exclusive) {
         Ok(true) => {}
         Ok(false) => {
@@ -107,8 +107,8 @@ fn sync_parent(path: &Path) -> Result<(), MediaError> {
     barrier(ACTION, path, rustix::fs::fsync(directory))
 }
 
-/// Passes on the result of a barrier, with an error that never says "no space": that is for calls that
-/// changed nothing.
+/// Passes on the result of a barrier, with an error that never says "no space": that is for calls
+/// that changed nothing.
 fn barrier(action: &'static str, path: &Path, done: rustix::io::Result<()>) -> Result<(), MediaError> {
     done.map_err(|error| MediaError::Barrier { action, path: path.into(), source: error.into() })
 }

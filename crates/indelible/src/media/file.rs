@@ -22,9 +22,10 @@ use crate::sys::{extents, lock_table, ofd, process, writeback};
 /// was written by the MiB costs 30 µs, by 64 KiB 3 µs.
 const PIECE: usize = 64 << 10;
 
-/// How reports of failed write-backs are kept apart. The kernel tells each open file description once, and
-/// whichever of two calls that overlap comes first takes the report: the other would succeed although its bytes are
-/// lost. Durable writes take turns in the store; a barrier may be long, and must not keep them waiting.
+/// How reports of failed write-backs are kept apart. The kernel tells each open file description
+/// once, and whichever of two calls that overlap comes first takes the report: the other would
+/// succeed although its bytes are lost. Durable writes take turns in the store; a barrier may be
+/// long, and must not keep them waiting.
 enum Barriers {
     /// They have a description of their own.
     Own(ForkFd),
@@ -99,8 +100,8 @@ pub(super) fn live(fd: &ForkFd) -> Result<BorrowedFd<'_>, MediumError> {
     Ok(fd.as_fd())
 }
 
-/// Confirms that the file is still there, whole, and returns its length, or that of a device as it was. Renaming another file over it
-/// unlinks it, too.
+/// Confirms that the file is still there, whole, and returns its length, or that of a device as it
+/// was. Renaming another file over it unlinks it, too.
 pub(super) fn verify(fd: BorrowedFd<'_>, len: u64) -> Result<u64, MediumError> {
     let stat = fstat(fd).map_err(io::Error::from)?;
     judge(stat.st_mode, stat.st_nlink == 0, u64::try_from(stat.st_size).unwrap_or(0), len)

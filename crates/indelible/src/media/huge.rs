@@ -1,5 +1,5 @@
-//! Huge pages under holes of a file in memory (tmpfs): 32 MiB come to be, and are mapped, in 2.3 ms; page by
-//! page it takes 20.
+//! Huge pages under holes of a file in memory (tmpfs): 32 MiB come to be, and are mapped, in 2.3
+//! ms; page by page it takes 20.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use super::space;
 use crate::sys::PAGE;
 use crate::sys::mmap::{self, HUGE};
 
-/// Time to fault in the pages of a huge page one by one. If memory is fragmented, the kernel may spend much
-/// longer on making a huge one.
+/// Time to fault in the pages of a huge page one by one. If memory is fragmented, the kernel may
+/// spend much longer on making a huge one.
 const ONE_BY_ONE: Duration = Duration::from_millis(1);
 
-/// Fills the hole that `offset..offset + len` of the file begins with, as far as it is made of whole huge
-/// pages; the file is mapped at `base`. Pages that cannot be had are left as they were.
+/// Fills the hole that `offset..offset + len` of the file begins with, as far as it is made of
+/// whole huge pages; the file is mapped at `base`. Pages that cannot be had are left as they were.
 ///
 /// # Errors
 /// There is no room.

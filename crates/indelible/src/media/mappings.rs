@@ -1,10 +1,11 @@
-//! The mappings of a pool that is memory. The newest one has all of the pool; those of before it became longer stay for callers that
-//! have addresses in them.
+//! The mappings of a pool that is memory. The newest one has all of the pool; those of before it
+//! became longer stay for callers that have addresses in them.
 //!
 //! Invariants:
-//! 1. Each mapping but the first is at least twice as long as the one before, so that there are few.
-//! 2. A page whose bit is set in the newest mapping has its blocks. Clearing bits and making another mapping, which copies them, exclude
-//!    each other.
+//! 1. Each mapping but the first is at least twice as long as the one before, so that there are
+//!    few.
+//! 2. A page whose bit is set in the newest mapping has its blocks. Clearing bits and making
+//!    another mapping, which copies them, exclude each other.
 
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -12,7 +13,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::sys::PAGE;
 use crate::sys::sync::{AtomicU64, Ordering, zeroed};
 
-/// A shared mapping of the pool's file from its first byte on. It may reach beyond the end of the file.
+/// A shared mapping of the pool's file from its first byte on. It may reach beyond the end of the
+/// file.
 pub(super) struct Mapping {
     pub(super) base: NonNull<u8>,
     /// Bytes that are mapped.

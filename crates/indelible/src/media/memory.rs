@@ -1,16 +1,17 @@
 //! A pool that is memory: tmpfs or any file treated as persistent memory, a DAX file, device-DAX.
 //!
 //! Invariants:
-//! 1. Each of `mappings` is a shared mapping of the file until drop, and the newest one has the `len` bytes of the pool at least; only in
-//!    the process of generation `fd.generation` (mappings are left out of forked children).
-//! 2. A page that `mappings` knows to have blocks had its blocks reserved through this handle after its last discard
-//!    through this handle; a store to it cannot raise SIGBUS for want of space. A process that takes over a
-//!    range after another process discarded it calls `reserve` before it writes ("reserve before write"): an
-//!    explicit `reserve` always asks the kernel.
+//! 1. Each of `mappings` is a shared mapping of the file until drop, and the newest one has the
+//!    `len` bytes of the pool at least; only in the process of generation `fd.generation` (mappings
+//!    are left out of forked children).
+//! 2. A page that `mappings` knows to have blocks had its blocks reserved through this handle after
+//!    its last discard through this handle; a store to it cannot raise SIGBUS for want of space. A
+//!    process that takes over a range after another process discarded it calls `reserve` before it
+//!    writes ("reserve before write"): an explicit `reserve` always asks the kernel.
 //! 3. A range is written by one process at a time: the one whose lock covers it. Its bytes are
 //!    copied by assembly, never through references, as other processes may read them meanwhile.
-//! 4. Every `write` starts the write-back of its lines itself, so that a fence is a barrier; whichever
-//!    thread's, as it hands them over.
+//! 4. Every `write` starts the write-back of its lines itself, so that a fence is a barrier;
+//!    whichever thread's, as it hands them over.
 //!
 //! A file that is truncated while it is mapped raises SIGBUS on access; `verify` tells beforehand,
 //! nothing can tell during.
@@ -67,8 +68,8 @@ pub(crate) struct MemoryMedium {
 // SAFETY: the mapping belongs to the value and is touched under invariant 3; everything else is
 // Send and Sync by itself.
 unsafe impl Send for MemoryMedium {}
-// SAFETY: as above; threads of this process coordinate through the store's locks, and unsynchronised
-// access is by assembly.
+// SAFETY: as above; threads of this process coordinate through the store's locks, and
+// unsynchronised access is by assembly.
 unsafe impl Sync for MemoryMedium {}
 
 /// Length of a mapping of so many bytes.
@@ -108,7 +109,8 @@ impl MemoryMedium {
         })
     }
 
-    /// Address of the first byte, from which on all of the pool as it is now lies. See [`super::Media::memory_base`].
+    /// Address of the first byte, from which on all of the pool as it is now lies. See
+    /// [`super::Media::memory_base`].
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.mappings.newest().base
     }
@@ -130,8 +132,8 @@ impl MemoryMedium {
         Ok(unsafe { self.base().as_ptr().add(offset as usize) })
     }
 
-    /// The destination of a store: in bounds, writable, with blocks under it. They were reserved before, if
-    /// not through this handle.
+    /// The destination of a store: in bounds, writable, with blocks under it. They were reserved
+    /// before, if not through this handle.
     #[inline]
     fn target(&self, offset: u64, len: u64) -> Result<*mut u8, Fatal> {
         if self.read_only {
@@ -190,7 +192,8 @@ impl Medium for MemoryMedium {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         let at = self.at(offset, buf.len() as u64)?;
         if !self.mappings.newest().is_known(offset, buf.len() as u64) {
-            // There may be no blocks: a load would claim one, and raise SIGBUS where there is no room.
+            // There may be no blocks: a load would claim one, and raise SIGBUS where there is no
+            // room.
             return space::read_all(live(&self.fd)?, offset, buf);
         }
         // SAFETY: the range was checked; the copy is assembly (3).
@@ -338,7 +341,8 @@ impl Medium for MemoryMedium {
         }
         flush::fence();
         if self.backing == Backing::Dax {
-            // The bytes may have been written by system calls, whose metadata a fence does not reach.
+            // The bytes may have been written by system calls, whose metadata a fence does not
+            // reach.
             rustix::fs::fdatasync(live(&self.fd)?).map_err(space::failed)?;
         }
         Ok(())
@@ -356,7 +360,8 @@ impl Medium for MemoryMedium {
     }
 
     fn shared_word(&self, offset: u64) -> Option<&AtomicU64> {
-        // Asked twice for each psync. That page is no hole: it begins with the root, and no discard takes the table's pages.
+        // Asked twice for each psync. That page is no hole: it begins with the root, and no discard
+        // takes the table's pages.
         if self.read_only || !offset.is_multiple_of(8) || !(TABLE_ROOT..TABLE_LANE).contains(&offset) {
             return None;
         }

@@ -114,7 +114,8 @@ impl Media {
         Media { kind: MediaKind::Other, device, file: None, memory: None, identity, claimed: Arc::default() }
     }
 
-    /// The same medium, as slow as the model says. It is no memory any more that could be reached around the model.
+    /// The same medium, as slow as the model says. It is no memory any more that could be reached
+    /// around the model.
     pub(crate) fn modelled(self, model: MediumModel) -> Media {
         let device = Arc::new(modelled::ModelledMedium::new(self.device, model));
         Media { device, memory: None, ..self }
@@ -143,7 +144,8 @@ impl Media {
         }
     }
 
-    /// Whether reading the range through a mapping may raise SIGBUS: on tmpfs, a hole claims a page when it is touched, and there may be none left.
+    /// Whether reading the range through a mapping may raise SIGBUS: on tmpfs, a hole claims a page
+    /// when it is touched, and there may be none left.
     pub(crate) fn may_lack_pages(&self, offset: u64, len: u64) -> bool {
         let (MediaKind::Memory, Some(file)) = (self.kind, &self.file) else { return false };
         let room = rustix::fs::fstatvfs(file);
@@ -153,15 +155,16 @@ impl Media {
         lacks && !space::is_written(file.as_fd(), offset, len)
     }
 
-    /// Address at which the medium's first byte is mapped, for media that are memory, with all of the medium as it is now. Valid while
-    /// this value or a clone of it lives; memory that the writer of a range may change at any time: never make a
-    /// reference to it.
+    /// Address at which the medium's first byte is mapped, for media that are memory, with all of
+    /// the medium as it is now. Valid while this value or a clone of it lives; memory that the
+    /// writer of a range may change at any time: never make a reference to it.
     pub(crate) fn memory_base(&self) -> Option<NonNull<u8>> {
         self.memory.as_ref().map(|memory| memory.base())
     }
 
-    /// A descriptor of its own on the pool's file, with a shared lock that forked children keep, as they inherit it: the lock
-    /// lasts until the last of them has closed it. `None` without a file that this process may open again.
+    /// A descriptor of its own on the pool's file, with a shared lock that forked children keep, as
+    /// they inherit it: the lock lasts until the last of them has closed it. `None` without a file
+    /// that this process may open again.
     pub(crate) fn inheritable_lock(&self, key: LockKey) -> Option<OwnedFd> {
         let path = format!("/proc/self/fd/{}", self.file.as_ref()?.as_fd().as_raw_fd());
         let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;

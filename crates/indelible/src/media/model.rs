@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Speed of a medium that this machine may not have. For measurements; not part of the stable interface.
+/// Speed of a medium that this machine may not have. For measurements; not part of the stable
+/// interface.
 ///
 /// Every call takes at least as long as the model states; a medium beneath that is slower stays as
 /// slow as it is. Durability does not change.
@@ -11,7 +12,8 @@ use std::time::{Duration, Instant};
 pub struct MediumModel {
     /// Latency of a read of any length: a miss.
     pub read: Duration,
-    /// Bytes a second that it reads, at least 1; all threads and processes' handles of one pool share them.
+    /// Bytes a second that it reads, at least 1; all threads and processes' handles of one pool
+    /// share them.
     pub read_rate: u64,
     /// Latency of a write that need not be durable: a store with its flush, or the system's time to
     /// accept it.
@@ -30,7 +32,8 @@ pub struct MediumModel {
     pub cache: Option<CacheModel>,
 }
 
-/// Memory in front of a medium that keeps the pages of 4 KiB that were used last, each in one place. Writes pass through it. Part of [`MediumModel`].
+/// Memory in front of a medium that keeps the pages of 4 KiB that were used last, each in one
+/// place. Writes pass through it. Part of [`MediumModel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheModel {
     /// Its size in bytes.
@@ -61,8 +64,8 @@ fn moving(bytes: u64, rate: u64) -> Duration {
     Duration::from_nanos((u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1))) as u64)
 }
 
-/// The medium of a model as its users share it: when it is free again, the contents of its cache. Each call is told when it began, and returns once it has taken
-/// the time that the model says.
+/// The medium of a model as its users share it: when it is free again, the contents of its cache.
+/// Each call is told when it began, and returns once it has taken the time that the model says.
 pub struct Traffic {
     model: MediumModel,
     epoch: Instant,
@@ -70,7 +73,8 @@ pub struct Traffic {
     free: AtomicU64,
     /// Pages in the cache, and one more than each: 0 is none.
     cached: Box<[AtomicU64]>,
-    /// Nanoseconds by which calls took too long, to be taken off the next ones: a look at the clock takes as long as reading memory does.
+    /// Nanoseconds by which calls took too long, to be taken off the next ones: a look at the clock
+    /// takes as long as reading memory does.
     late: AtomicI64,
     /// Time of a call that its own looks at the clock do not see.
     price: Duration,
@@ -121,7 +125,8 @@ impl Traffic {
         self.epoch + Duration::from_nanos(was.max(now) + long)
     }
 
-    /// Bytes of the range that are and that are not in the cache, which has all of them from then on.
+    /// Bytes of the range that are and that are not in the cache, which has all of them from then
+    /// on.
     fn look(&self, offset: u64, len: u64) -> (u64, u64) {
         let all = self.model.moved(offset, len);
         if self.cached.is_empty() || len == 0 {
@@ -173,7 +178,8 @@ impl Traffic {
 
     /// Returns at `end` of a call that began at `begin`.
     fn pass(&self, begin: Instant, end: Instant) {
-        /// Longest lateness that is made up for, in nanoseconds: one that is longer is the system's, and no habit.
+        /// Longest lateness that is made up for, in nanoseconds: one that is longer is the
+        /// system's, and no habit.
         const HABIT: i64 = 1000;
         let long = end.saturating_duration_since(begin);
         if long.is_zero() {
@@ -189,7 +195,8 @@ impl Traffic {
     }
 }
 
-/// Returns at `end`, and when it returned. The kernel wakes a sleeper late, so that the last of it is spun away.
+/// Returns at `end`, and when it returned. The kernel wakes a sleeper late, so that the last of it
+/// is spun away.
 fn wait_until(end: Instant) -> Instant {
     const LATE: Duration = Duration::from_micros(100);
     let mut now = Instant::now();
@@ -284,7 +291,8 @@ mod tests {
         assert_eq!(traffic.look(2 * PAGE, PAGE), (PAGE, 0));
     }
 
-    /// The clock of a machine that others use says how long a call took, and no test can say how long it may; but lateness adds up to no more than one call's.
+    /// The clock of a machine that others use says how long a call took, and no test can say how
+    /// long it may; but lateness adds up to no more than one call's.
     #[test]
     fn lateness_is_made_up_for() {
         let traffic = Traffic::new(model());

@@ -1,6 +1,7 @@
 //! A medium that is as slow as a model says, on top of another one.
 //!
-//! Everything is done by the medium beneath, and then time passes. Nothing of it is reached around this: it has no memory that is mapped.
+//! Everything is done by the medium beneath, and then time passes. Nothing of it is reached around
+//! this: it has no memory that is mapped.
 
 use std::ops::Range;
 use std::sync::Arc;

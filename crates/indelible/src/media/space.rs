@@ -44,7 +44,8 @@ fn retried(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-/// Whether the error says that the operation does not exist here (block devices say `ENODEV`), or that a sandbox forbids it (`EPERM`).
+/// Whether the error says that the operation does not exist here (block devices say `ENODEV`), or
+/// that a sandbox forbids it (`EPERM`).
 fn unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL | Errno::PERM)
 }
@@ -62,16 +63,16 @@ pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), E
     }
 }
 
-/// Whether the file system says where a file has holes. File systems in user space may have the kernel answer that
-/// there are none.
+/// Whether the file system says where a file has holes. File systems in user space may have the
+/// kernel answer that there are none.
 pub(super) fn shows_holes(fd: BorrowedFd<'_>) -> bool {
     const FUSE: i64 = 0x6573_5546;
     fstatfs(fd).is_ok_and(|found| found.f_type != FUSE)
 }
 
-/// Whether the file system may go on to leave a block unwritten, silently, once its first write has failed. ext4 does: the
-/// cached page counts as mapped after the failed write-back, so that later ones write the block and never mark it as
-/// written. Others look the block up at each write-back.
+/// Whether the file system may go on to leave a block unwritten, silently, once its first write has
+/// failed. ext4 does: the cached page counts as mapped after the failed write-back, so that later
+/// ones write the block and never mark it as written. Others look the block up at each write-back.
 pub(super) fn forgets_blocks(fd: BorrowedFd<'_>) -> bool {
     const EXT4: i64 = 0xef53;
     fstatfs(fd).is_ok_and(|found| found.f_type == EXT4)
@@ -113,8 +114,8 @@ fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Makes the range read as zeros. Its blocks are gone where holes are possible: who needs them reserves
-/// anew.
+/// Makes the range read as zeros. Its blocks are gone where holes are possible: who needs them
+/// reserves anew.
 pub(super) fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
     if len == 0 {
         return Ok(());

@@ -260,8 +260,8 @@ fn a_forked_child_keeps_no_lock_and_gets_a_clear_error() {
 fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
     each(|first, path| {
         let (ready, end) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
-        // SAFETY: the child opens a file (glibc keeps its allocator usable after a fork), forks once
-        // more and exits; it takes no lock that another thread of the test may have held.
+        // SAFETY: the child opens a file (glibc keeps its allocator usable after a fork), forks
+        // once more and exits; it takes no lock that another thread of the test may have held.
         let holder = unsafe { libc::fork() };
         if holder == 0 {
             let held = open(&path, &OpenOptions::default()).unwrap();
@@ -291,7 +291,8 @@ fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
     });
 }
 
-/// A process that needs a file alone is refused while another, even one that holds nothing, has it open for writing.
+/// A process that needs a file alone is refused while another, even one that holds nothing, has it
+/// open for writing.
 #[test]
 fn a_file_is_not_alone_beside_another_writer() {
     each(|_, path| {

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a word.
 pub(super) const WORD: usize = 8;
-/// Bytes before the object's: a word that says that these are all there, and one that counts lines that are marked.
+/// Bytes before the object's: a word that says that these are all there, and one that counts lines
+/// that are marked.
 pub(super) const HEAD: usize = PAGE;
 /// The first of these words, once they are all there.
 const FILLED: u64 = u64::from_le_bytes(*b"filled!\0");
@@ -29,7 +30,8 @@ impl Words {
         Ok(Words(backing.map(None)?))
     }
 
-    /// Zeros, for the process alone, which take memory once they are stored to. `len`: bytes, whole pages.
+    /// Zeros, for the process alone, which take memory once they are stored to. `len`: bytes, whole
+    /// pages.
     pub(crate) fn zeros(len: usize) -> Result<Words, MappingError> {
         Ok(Words(Mapping::anonymous(None, len, Protection::ReadWrite)?))
     }
@@ -42,7 +44,8 @@ impl Words {
     #[inline]
     pub(crate) fn all(&self) -> &[AtomicU64] {
         let words = self.0.base().cast::<AtomicU64>();
-        // SAFETY: mapped, for storing, as long as `self` is; page-aligned, whole words, and accessed as atomics alone (1).
+        // SAFETY: mapped, for storing, as long as `self` is; page-aligned, whole words, and
+        // accessed as atomics alone (1).
         unsafe { std::slice::from_raw_parts(words.as_ptr(), self.0.len() / WORD) }
     }
 
@@ -63,7 +66,8 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// Makes the memory of an object of `len` bytes, whole pages, with addresses for `room` bytes if so many can be had: zeros.
+    /// Makes the memory of an object of `len` bytes, whole pages, with addresses for `room` bytes
+    /// if so many can be had: zeros.
     pub(super) fn create(
         place: &Place,
         identity: &Identity,
@@ -74,7 +78,8 @@ impl Area {
         Ok(Area { words, head, backing, len })
     }
 
-    /// That which a dead process left, if there is one. It may be longer: the object was about to grow.
+    /// That which a dead process left, if there is one. It may be longer: the object was about to
+    /// grow.
     pub(super) fn find(place: &Place, identity: &Identity, len: usize) -> Result<Option<Area>, BackingError> {
         let found = Backing::find_longer(place.folders(), identity, HEAD + len)?;
         found.map(|backing| Area::of(backing, len, len)).transpose()
@@ -104,12 +109,14 @@ impl Area {
         self.words.0.room()
     }
 
-    /// Gets memory for an object of `len` bytes, whole pages, which it is about to have. Until it has them, and if it never does, the memory is found for as many as it has.
+    /// Gets memory for an object of `len` bytes, whole pages, which it is about to have. Until it
+    /// has them, and if it never does, the memory is found for as many as it has.
     pub(crate) fn reserve(&mut self, len: usize) -> Result<(), BackingError> {
         self.backing.lengthen(HEAD + len)
     }
 
-    /// Maps `len` bytes, for which it has memory: for transactions, and at the object's own address, where `shown` is, if it is mapped there as well.
+    /// Maps `len` bytes, for which it has memory: for transactions, and at the object's own
+    /// address, where `shown` is, if it is mapped there as well.
     pub(crate) fn grow(&mut self, shown: Option<&mut Mapping>, len: usize) -> Result<(), BackingError> {
         let offset = Some(Backing::offset(HEAD));
         if let Some(shown) = shown {

@@ -1,4 +1,5 @@
-//! Figures of commits that are not durable, in the memory that they are in: other processes look at them while the process runs, or once it is dead.
+//! Figures of commits that are not durable, in the memory that they are in: other processes look at
+//! them while the process runs, or once it is dead.
 //!
 //! They are words that one process stores and others load, and mean nothing to a recovery.
 
@@ -7,7 +8,8 @@ use crate::sys::PAGE;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Bytes of the head of a group: a word for how many logs there are, and one for the length of each; in its last page figures.
+/// Bytes of the head of a group: a word for how many logs there are, and one for the length of
+/// each; in its last page figures.
 pub(super) const HEAD: usize = 16 * PAGE;
 /// Place of the figures, in words.
 pub(super) const FIGURES: usize = (HEAD - PAGE) / WORD;

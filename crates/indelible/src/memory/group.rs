@@ -52,7 +52,8 @@ impl Group {
         self.number
     }
 
-    /// Makes the memory of an object of `len` bytes, whole pages, with addresses for `room` bytes if so many can be had.
+    /// Makes the memory of an object of `len` bytes, whole pages, with addresses for `room` bytes
+    /// if so many can be had.
     pub(crate) fn memory_of(
         &self,
         object: [u8; 16],

@@ -1,8 +1,10 @@
 //! The log of a thread: the lines of the commit that it is bringing to memory.
 //!
-//! A word that is the commit's number, or zero: not valid; the number of lines; the number of the last commit, a figure; then each line: offset of the object's entry, place in the object, mask of the bytes that change, and the
-//! line with these bytes. A process is dead between two of its instructions, so that the order of stores in the program is that in memory; fences are for the compiler, and for threads of other processors
-//! that go on for a moment.
+//! A word that is the commit's number, or zero: not valid; the number of lines; the number of the
+//! last commit, a figure; then each line: offset of the object's entry, place in the object, mask
+//! of the bytes that change, and the line with these bytes. A process is dead between two of its
+//! instructions, so that the order of stores in the program is that in memory; fences are for the
+//! compiler, and for threads of other processors that go on for a moment.
 
 use super::area::{WORD, Words};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -55,7 +57,8 @@ impl Log {
 
     /// Stores a line of an entry that is not valid; `false`: there is no room.
     ///
-    /// The words are borrowed, and copied one by one: a wider load of a word that was just stored would stall until that store has left the store buffer.
+    /// The words are borrowed, and copied one by one: a wider load of a word that was just stored
+    /// would stall until that store has left the store buffer.
     #[inline]
     pub(crate) fn put(&self, nth: usize, line: &Logged<&[u64; 8]>) -> bool {
         let at = HEAD + nth * LINE;

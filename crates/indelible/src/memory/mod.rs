@@ -2,16 +2,20 @@
 //! objects on demand, the logs of their transactions, and how the next process brings a dead one's
 //! commits to the pool.
 //!
-//! The memory of a process and pool is a [`Group`] of shared backings with one number: a head, one for each object, one log for each thread. The entries of the objects
-//! have the number as long as the pool lacks commits ([`indelible_store::store::Store::attach_on_demand_writer`]), so that all objects of the group are recovered together.
+//! The memory of a process and pool is a [`Group`] of shared backings with one number: a head, one
+//! for each object, one log for each thread. The entries of the objects have the number as long as
+//! the pool lacks commits ([`indelible_store::store::Store::attach_on_demand_writer`]), so that all
+//! objects of the group are recovered together.
 //!
 //! Called by `transaction`, which commits, and by `pool`, which recovers.
 //!
 //! Invariants:
-//! 1. The words of a mapping are accessed as atomics alone, here and by transactions, and by the process that has the backing's lock.
+//! 1. The words of a mapping are accessed as atomics alone, here and by transactions, and by the
+//!    process that has the backing's lock.
 //! 2. A backing is there before an entry in the pool, or the head, names it, and until that no
 //!    longer names it.
-//! 3. A valid log has all lines of a commit that may be in memory in part; two valid logs have no line in common.
+//! 3. A valid log has all lines of a commit that may be in memory in part; two valid logs have no
+//!    line in common.
 
 mod area;
 mod figures;

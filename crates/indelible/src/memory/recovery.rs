@@ -1,6 +1,8 @@
-//! Recovery of memory that a dead process left: its unfinished commits are brought to the memory of their objects, and all that the pool lacks of these to the pool, as one step.
+//! Recovery of memory that a dead process left: its unfinished commits are brought to the memory of
+//! their objects, and all that the pool lacks of these to the pool, as one step.
 //!
-//! Each step can be repeated: the logs stay until the pool has everything, and entries of the pool are told last.
+//! Each step can be repeated: the logs stay until the pool has everything, and entries of the pool
+//! are told last.
 
 use super::area::Area;
 use super::figures::{HEAD, LOGS};
@@ -32,7 +34,8 @@ struct Member {
 /// happens if they are there already.
 ///
 /// # Errors
-/// `Lost`, `Damaged`; `InUse`: the process is there, or another one recovers; those of attaching, and of publishing: nothing is lost, and the call can be repeated.
+/// `Lost`, `Damaged`; `InUse`: the process is there, or another one recovers; those of attaching,
+/// and of publishing: nothing is lost, and the call can be repeated.
 pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<(), MemoryError> {
     let lost = |what: &str| {
         let memory = place.folders().memory.to_owned();
@@ -71,15 +74,17 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
         // An entry that cannot be read, and that a repair may bring back, needs the logs.
         return Ok(());
     }
-    // The process may have died between making one more log and counting it in the head. Such a log has no commit, so failing to find it loses nothing: `remove_leftovers` takes it then.
+    // The process may have died between making one more log and counting it in the head. Such a log
+    // has no commit, so failing to find it loses nothing: `remove_leftovers` takes it then.
     let untold = Backing::find_longer(place.folders(), &place.part(number, logs.len() as u64 + 1), 0);
     let logs = logs.into_iter().map(|(_, backing)| backing).chain(untold.ok().flatten());
     logs.into_iter().try_for_each(Backing::remove)?;
     Ok(head.remove()?)
 }
 
-/// Removes files of memory that no process will ask for: of earlier boots, and of groups of this pool that no entry tells of any more. Memory of a copy of the pool's file is the
-/// copy's. Returns how many.
+/// Removes files of memory that no process will ask for: of earlier boots, and of groups of this
+/// pool that no entry tells of any more. Memory of a copy of the pool's file is the copy's. Returns
+/// how many.
 ///
 /// # Errors
 /// A folder cannot be read; a file cannot be removed.
@@ -119,8 +124,9 @@ fn is_shared(store: &Store, identity: &Identity) -> bool {
     }
 }
 
-/// Removes files of memory that state the pool at `path`, which was deleted: all but those that are `wanted` by a pool that is there, and those that a process has. Returns how many
-/// were removed, and how many a process has.
+/// Removes files of memory that state the pool at `path`, which was deleted: all but those that are
+/// `wanted` by a pool that is there, and those that a process has. Returns how many were removed,
+/// and how many a process has.
 ///
 /// # Errors
 /// A folder cannot be read; a file cannot be removed.
@@ -171,7 +177,8 @@ fn logs_of(
     (1..).zip(lengths).map(find).collect()
 }
 
-/// Brings the commits that are in the logs to memory. Those of objects that the pool has whole are there already.
+/// Brings the commits that are in the logs to memory. Those of objects that the pool has whole are
+/// there already.
 fn redo(members: &[Member], logs: &[(Log, Backing)], number: u64) -> Result<(), MemoryError> {
     let damaged = |why| MemoryError::Damaged { number, why };
     let mut commits = Vec::new();

@@ -1,4 +1,5 @@
-//! The anchor of an attached sealed object: asked before a byte of the object is used, told of the newest state now and then.
+//! The anchor of an attached sealed object: asked before a byte of the object is used, told of the
+//! newest state now and then.
 //!
 //! Invariants:
 //! 1. The anchor is told of durable states only: those that the seals of this attachment are in.
@@ -38,7 +39,8 @@ pub(super) struct Anchored {
 }
 
 impl Anchored {
-    /// Asks the anchor, and tells it that the object is written from now on. `None`: the object has none.
+    /// Asks the anchor, and tells it that the object is written from now on. `None`: the object has
+    /// none.
     pub(super) fn begin(
         writer: &mut Writer,
         anchor: Option<&Arc<dyn Anchor>>,
@@ -118,7 +120,8 @@ impl Anchored {
     }
 }
 
-/// Times that an anchor's record is read again because it changed. A writer tells it of a state once in an interval.
+/// Times that an anchor's record is read again because it changed. A writer tells it of a state
+/// once in an interval.
 const LOOKS: usize = 16;
 
 /// The answer of an anchor, at a moment.
@@ -162,7 +165,8 @@ fn proved(told: Option<&Told>, pages: &SealedPages) -> Result<Option<AnchorRecor
     Ok(Some(*record))
 }
 
-/// Refuses a state that is not the one that the anchor was told, or a later one. `recorded`: the anchor has to have a record.
+/// Refuses a state that is not the one that the anchor was told, or a later one. `recorded`: the
+/// anchor has to have a record.
 fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>, recorded: bool) -> Result<(), Cause> {
     let Some(anchor) = anchor else {
         let needed = || Cause::Store(SealError::AnchorNeeded.into());
@@ -172,7 +176,8 @@ fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>, recorded: bool) 
     Ok(AnchorRecord::judge(&pages.state(), recorded, record.as_ref())?)
 }
 
-/// As [`check`], for a reader: an anchor without a record proves nothing. A snapshot is older by intention, and may be asked for without the anchor.
+/// As [`check`], for a reader: an anchor without a record proves nothing. A snapshot is older by
+/// intention, and may be asked for without the anchor.
 pub(super) fn check_reader(
     object: &Located,
     pages: &SealedPages,
@@ -181,7 +186,8 @@ pub(super) fn check_reader(
     if anchor.is_none() && object.entry.has(FLAG_BASE) { Ok(()) } else { check(pages, anchor, true) }
 }
 
-/// As [`check_reader`], of a state that was had beside a writer, who may have gone on and told the anchor of it since. `before` is what the anchor said before: the state is not older than that.
+/// As [`check_reader`], of a state that was had beside a writer, who may have gone on and told the
+/// anchor of it since. `before` is what the anchor said before: the state is not older than that.
 pub(super) fn check_beside(
     object: &Located,
     pages: &SealedPages,

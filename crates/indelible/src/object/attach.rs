@@ -41,7 +41,8 @@ impl Pool {
         self.about("attach", name, result)
     }
 
-    /// Creates an object of `size` bytes and attaches it, as one step: cheaper than one after the other.
+    /// Creates an object of `size` bytes and attaches it, as one step: cheaper than one after the
+    /// other.
     ///
     /// # Errors
     /// As for [`create`](Pool::create) and [`attach`](Pool::attach); there is no object then.
@@ -103,8 +104,9 @@ impl Pool {
     /// that one goes on, and so does any later writer. [`ReadObject::refresh`] goes to the newest
     /// psync. Attaches a snapshot as it is.
     ///
-    /// It takes a moment of the writer's time and, of the pool, a free piece as large as the object. It has the object's addresses, so
-    /// that a process which has the object attached itself cannot have both.
+    /// It takes a moment of the writer's time and, of the pool, a free piece as large as the
+    /// object. It has the object's addresses, so that a process which has the object attached
+    /// itself cannot have both.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -122,8 +124,9 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`, `AddressTaken`, `NoRoom`; `Busy`: the writer is in the middle of something for longer than
-    /// [`set_wait`](Pool::set_wait) says. `ReadOnly`: the pool was opened for reading.
+    /// `NotFound`, `WrongKey`, `AddressTaken`, `NoRoom`; `Busy`: the writer is in the middle of
+    /// something for longer than [`set_wait`](Pool::set_wait) says. `ReadOnly`: the pool was opened
+    /// for reading.
     pub fn attach_snapshot(&self, name: &str) -> Result<ReadObject> {
         self.attach_snapshot_with_key(name, b"")
     }
@@ -136,9 +139,10 @@ impl Pool {
         self.attach_beside(name, Follows::new(key, Addresses::Own, None))
     }
 
-    /// As [`attach_snapshot`](Pool::attach_snapshot), at addresses that the kernel chooses: for objects without pointers, since those that are in it lead
-    /// elsewhere. So a process can have several states of an object at once, and the object itself. [`ReadObject::newer`] attaches the newest one
-    /// beside this.
+    /// As [`attach_snapshot`](Pool::attach_snapshot), at addresses that the kernel chooses: for
+    /// objects without pointers, since those that are in it lead elsewhere. So a process can have
+    /// several states of an object at once, and the object itself. [`ReadObject::newer`] attaches
+    /// the newest one beside this.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

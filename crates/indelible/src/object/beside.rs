@@ -1,4 +1,5 @@
-//! How a reader reads beside a writer: where it has the object, and the pages over which it has laid what came after its base.
+//! How a reader reads beside a writer: where it has the object, and the pages over which it has
+//! laid what came after its base.
 
 #![allow(unsafe_code)]
 
@@ -65,7 +66,8 @@ impl Follows {
         Ok(self.anchor().map(|anchor| anchored::ask(&**anchor)).transpose()?.flatten())
     }
 
-    /// Asks the anchor about what a reader of `object` shows; `before` is what it said before the reader had that.
+    /// Asks the anchor about what a reader of `object` shows; `before` is what it said before the
+    /// reader had that.
     pub(super) fn judge(
         &self,
         object: &Located,
@@ -104,7 +106,8 @@ impl Follows {
         Ok(())
     }
 
-    /// Lays lines over the shadow. `false`: they would be too many, or a page of them cannot be had.
+    /// Lays lines over the shadow. `false`: they would be too many, or a page of them cannot be
+    /// had.
     ///
     /// # Safety
     /// No thread reads the object meanwhile or has a reference into it.
@@ -124,8 +127,9 @@ impl Follows {
                 return false;
             }
         }
-        // SAFETY: the caller's promise; the bytes lie in these pages, which the object has. Where no more pages may be filled ahead, this
-        // thread's stores bring them, as any access of the program would.
+        // SAFETY: the caller's promise; the bytes lie in these pages, which the object has. Where
+        // no more pages may be filled ahead, this thread's stores bring them, as any access of the
+        // program would.
         self.laid.len() <= PAGES.max(all / 4) && unsafe { shadow.lay_over(pages, lines.iter()) }.is_ok()
     }
 }

@@ -14,11 +14,13 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 pub(super) const LINE: usize = 64;
-/// Pages that are worth a thread of their own: comparing them takes longer than starting the thread, even if
-/// all of them are in the cache, and than the extra cost of protecting pages in a process with threads on two
-/// cores. At 400, psync of 1,000 pages took 228 µs for 125 if they were in the cache, 1,090 for 850 if not.
+/// Pages that are worth a thread of their own: comparing them takes longer than starting the
+/// thread, even if all of them are in the cache, and than the extra cost of protecting pages in a
+/// process with threads on two cores. At 400, psync of 1,000 pages took 228 µs for 125 if they were
+/// in the cache, 1,090 for 850 if not.
 const SHARE: u64 = 1024;
-/// Pages from which on all are compared before the first line is logged, so that the amount is known.
+/// Pages from which on all are compared before the first line is logged, so that the amount is
+/// known.
 const MASKS_FROM: u64 = 64;
 /// Lines that are borrowed rather than copied: no fewer bytes than the nearest caches hold.
 const BORROW_FROM: u64 = 4096;
@@ -121,7 +123,8 @@ impl Pages<'_> {
             if let Some((lines, bytes)) = next {
                 next = known(pages.peek());
                 let ahead = (*pages.peek().unwrap_or(&page), next.map_or(bytes, |(_, bytes)| bytes));
-                // SAFETY: a page, aligned as its type says; none is looked at of which no line is known.
+                // SAFETY: a page, aligned as its type says; none is looked at of which no line is
+                // known.
                 let mask = unsafe { self.changed(page, lines, bytes, ahead) };
                 // Marked lines without a copy of the primary in memory are assumed changed.
                 each(page, mask | self.shadow.lines(page) & !lines);
@@ -172,11 +175,12 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// The lines in which the shadow's page differs from `primary`, of those that may and are `known`. `ahead`: the
-    /// page to be compared next, as a hint.
+    /// The lines in which the shadow's page differs from `primary`, of those that may and are
+    /// `known`. `ahead`: the page to be compared next, as a hint.
     ///
     /// # Safety
-    /// `page` is one of the shadow's; `primary` is aligned to 8 and valid for reads of the known lines: of all lines, or few are marked.
+    /// `page` is one of the shadow's; `primary` is aligned to 8 and valid for reads of the known
+    /// lines: of all lines, or few are marked.
     #[inline(always)]
     unsafe fn changed(&self, page: u64, known: u64, primary: *const u8, ahead: (u64, *const u8)) -> u64 {
         let (shadow, marked) = (self.shadow.page_bytes(page), self.shadow.lines(page));
@@ -275,7 +279,8 @@ pub(super) fn extend(runs: &mut Vec<PageRange>, page: u64) {
 }
 
 impl Comparison<'_> {
-    /// Hands the changed lines of a page to the batch, or has it borrow them; returns where the last of them ends.
+    /// Hands the changed lines of a page to the batch, or has it borrow them; returns where the
+    /// last of them ends.
     #[inline]
     fn take(&mut self, primary: u64, page: u64, mask: u64, borrows: bool, batch: &mut Batch) -> u64 {
         if mask == 0 {

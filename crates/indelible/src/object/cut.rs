@@ -7,12 +7,14 @@ use crate::error::Result;
 use crate::events;
 
 impl Object {
-    /// As [`psync`](Object::psync), while other threads may be storing to the object through pointers or
-    /// atomics: a consistent cut. Their stores wait while it is taken, or belong to the next psync.
+    /// As [`psync`](Object::psync), while other threads may be storing to the object through
+    /// pointers or atomics: a consistent cut. Their stores wait while it is taken, or belong to the
+    /// next psync.
     ///
-    /// Costs as much as a psync, another scan for dirty pages, and a copy of each. If threads store all the time while that is
-    /// tried, their stores to dirty pages are held up by protection: a system call that writes there at that moment fails with
-    /// `EFAULT`. See [`psync_cut_beside`](Object::psync_cut_beside).
+    /// Costs as much as a psync, another scan for dirty pages, and a copy of each. If threads store
+    /// all the time while that is tried, their stores to dirty pages are held up by protection: a
+    /// system call that writes there at that moment fails with `EFAULT`. See
+    /// [`psync_cut_beside`](Object::psync_cut_beside).
     ///
     /// # Errors
     /// As for [`psync`](Object::psync).
@@ -25,13 +27,15 @@ impl Object {
     /// Tracking by `mprotect` or `explicit` holds them up in any case, without asking `others`.
     ///
     /// # Errors
-    /// As for [`psync`](Object::psync); `Busy` if the answer is [`Beside::GiveUp`](crate::Beside::GiveUp).
+    /// As for [`psync`](Object::psync); `Busy` if the answer is
+    /// [`Beside::GiveUp`](crate::Beside::GiveUp).
     pub fn psync_cut_beside(&self, others: &mut dyn Bystanders) -> Result<()> {
         self.cut(false, others, || {})
     }
 
-    /// As [`psync_cut`](Object::psync_cut), with a gate closed that keeps all out who store under locks of the object's heap. Calls `fixed`
-    /// when the content is fixed, before the durable write.
+    /// As [`psync_cut`](Object::psync_cut), with a gate closed that keeps all out who store under
+    /// locks of the object's heap. Calls `fixed` when the content is fixed, before the durable
+    /// write.
     pub(crate) fn psync_cut_gated(&self, others: &mut dyn Bystanders, fixed: impl FnOnce()) -> Result<()> {
         self.cut(true, others, fixed)
     }

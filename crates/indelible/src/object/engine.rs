@@ -1,7 +1,8 @@
-//! A writable attachment: the store's writer of an object beside its shadow. psync finds the changed lines, commits them,
-//! and settles the pages afterwards.
+//! A writable attachment: the store's writer of an object beside its shadow. psync finds the
+//! changed lines, commits them, and settles the pages afterwards.
 //!
-//! Invariant of [`Core`]: `writer` has the object locked as long as it is mapped; `tracked` is unmapped first.
+//! Invariant of [`Core`]: `writer` has the object locked as long as it is mapped; `tracked` is
+//! unmapped first.
 
 mod differences;
 mod growth;
@@ -110,7 +111,8 @@ impl Core {
         self.tracked.pool.store.patience()
     }
 
-    /// Marks bytes that are stored to through the page tables, if the rung does not find such stores by itself.
+    /// Marks bytes that are stored to through the page tables, if the rung does not find such
+    /// stores by itself.
     pub(crate) fn stored(&self, range: Range<usize>) {
         let Ok(shadow) = self.shadow() else { return };
         shadow.stored(range);
@@ -122,8 +124,8 @@ impl Core {
         Anchored::leave(self.anchored.take(), writer)
     }
 
-    /// As [`detach`](Core::detach), of the memory alone. The caller ends the attachment in the pool if a
-    /// writer is returned; an object with an anchor is detached as a whole.
+    /// As [`detach`](Core::detach), of the memory alone. The caller ends the attachment in the pool
+    /// if a writer is returned; an object with an anchor is detached as a whole.
     pub(crate) fn detach_memory(&mut self) -> Option<Writer> {
         if self.anchored.is_some() {
             let _ = self.detach();

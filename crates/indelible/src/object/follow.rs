@@ -1,4 +1,5 @@
-//! Readers that follow a writer: each refresh lays the psyncs since the last one over what the reader shows, or shows a newer base.
+//! Readers that follow a writer: each refresh lays the psyncs since the last one over what the
+//! reader shows, or shows a newer base.
 
 #![allow(unsafe_code)]
 
@@ -10,8 +11,9 @@ use indelible_store::store::{Followed, Lines, Reader};
 use indelible_store::table::Key;
 
 impl ReadCore {
-    /// Shows what the newest psync left, once `changing` has heard that bytes are about to change; returns whether there was one. After an error in
-    /// which the object could not be mapped, it has no bytes. The address stays, unless it is any.
+    /// Shows what the newest psync left, once `changing` has heard that bytes are about to change;
+    /// returns whether there was one. After an error in which the object could not be mapped, it
+    /// has no bytes. The address stays, unless it is any.
     ///
     /// # Safety
     /// No thread reads the object meanwhile or has a reference into it.
@@ -79,7 +81,8 @@ impl ReadCore {
         }
     }
 
-    /// Lays what came since over a base that was just mapped. `false`: it cannot be; then the object has no bytes.
+    /// Lays what came since over a base that was just mapped. `false`: it cannot be; then the
+    /// object has no bytes.
     pub(super) fn lay_first(&mut self, lines: &Lines) -> bool {
         let (Some(follows), Some(shadow)) = (&mut self.follows, &mut self.shadow) else { return false };
         // SAFETY: no thread has read them yet.
@@ -130,7 +133,8 @@ impl ReadCore {
         Ok(())
     }
 
-    /// Maps what the newest psync left, if there was one, elsewhere: with the same base, as far as the writer's log goes back to that.
+    /// Maps what the newest psync left, if there was one, elsewhere: with the same base, as far as
+    /// the writer's log goes back to that.
     pub(super) fn newer(&self) -> Result<Option<ReadCore>, Cause> {
         self.pool.alive()?;
         let (Some(follows), Some(reader)) = (&self.follows, &self.reader) else { return Ok(None) };

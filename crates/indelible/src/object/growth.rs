@@ -6,14 +6,15 @@ use crate::events;
 use std::sync::atomic::Ordering;
 
 impl Object {
-    /// Grows the object to `size` bytes, in place if the pages behind it are free, else by moving it to
-    /// a larger extent. The address stays, and so do stores that were not psynced; pointers into
-    /// the object stay valid. The growth itself is durable on return.
+    /// Grows the object to `size` bytes, in place if the pages behind it are free, else by moving
+    /// it to a larger extent. The address stays, and so do stores that were not psynced; pointers
+    /// into the object stay valid. The growth itself is durable on return.
     ///
     /// # Errors
-    /// `NoRoom`, `NoSpace`, `NoAddresses`, and `AddressTaken` if this process uses the addresses behind the object: nothing
-    /// changed. `BadSize` for a smaller size. If the object moved and the kernel cannot map it from where it is now,
-    /// the kernel's error; the object is `Poisoned` from then on, and its memory unusable: attach it again.
+    /// `NoRoom`, `NoSpace`, `NoAddresses`, and `AddressTaken` if this process uses the addresses
+    /// behind the object: nothing changed. `BadSize` for a smaller size. If the object moved and
+    /// the kernel cannot map it from where it is now, the kernel's error; the object is `Poisoned`
+    /// from then on, and its memory unusable: attach it again.
     pub fn grow(&mut self, size: u64) -> Result<()> {
         let result = self.pool.alive().and_then(|()| {
             let core = self.core_mut();
@@ -25,7 +26,8 @@ impl Object {
         Ok(())
     }
 
-    /// As [`grow`](Object::grow), while other threads use the object, which stays mapped from where it is.
+    /// As [`grow`](Object::grow), while other threads use the object, which stays mapped from where
+    /// it is.
     pub(crate) fn grow_beside(&self, size: u64) -> Result<()> {
         let mut core = self.core();
         let result = self.pool.alive().and_then(|()| core.grow_beside(size));

@@ -12,15 +12,17 @@ use std::ops::Range;
 const PIECE: usize = 1 << 20;
 
 impl Object {
-    /// Brings the pages of a range of bytes, counted from the object's first, into memory, and returns how many bytes of it
-    /// are there then, from its start on. Bytes beyond the object are ignored.
+    /// Brings the pages of a range of bytes, counted from the object's first, into memory, and
+    /// returns how many bytes of it are there then, from its start on. Bytes beyond the object are
+    /// ignored.
     ///
     /// Touching a page brings it in as well, but an unreadable page is an error here, and a signal
     /// there. And where [`doctor`](crate::doctor()) says that userfaultfd sees faults of user code
     /// only, system calls on pages of objects that are filled on demand fail with `EFAULT` unless
     /// the pages were touched, or prefaulted.
     ///
-    /// Fewer bytes than asked for if [`ahead_limit`](crate::PoolOptions::ahead_limit) or [`memory_limit`](crate::PoolOptions::memory_limit) allows no more. Other threads may use the
+    /// Fewer bytes than asked for if [`ahead_limit`](crate::PoolOptions::ahead_limit) or
+    /// [`memory_limit`](crate::PoolOptions::memory_limit) allows no more. Other threads may use the
     /// object meanwhile.
     ///
     /// # Errors
@@ -73,7 +75,8 @@ impl Core {
     }
 }
 
-/// Has `piece` fill the pages of a range of bytes of an object of `len` bytes; returns how many bytes are there.
+/// Has `piece` fill the pages of a range of bytes of an object of `len` bytes; returns how many
+/// bytes are there.
 pub(crate) fn prefault(
     range: Range<usize>,
     len: usize,

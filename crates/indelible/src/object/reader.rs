@@ -60,8 +60,8 @@ impl Inherited {
 }
 
 impl ReadCore {
-    /// Maps the object, or copies it if nothing keeps writers away. `None`: a writer changed it meanwhile, and
-    /// nothing is mapped.
+    /// Maps the object, or copies it if nothing keeps writers away. `None`: a writer changed it
+    /// meanwhile, and nothing is mapped.
     pub(crate) fn attach(pool: Arc<PoolInner>, mut reader: Reader) -> Result<Option<ReadCore>, Cause> {
         let mapped = Self::map(&pool, &mut reader, Addresses::Own);
         // Asked last: the copy is one psync's state if no writer has come by now.
@@ -254,7 +254,8 @@ impl ReadObject {
         self.core.len()
     }
 
-    /// Whether forked children keep the object's bytes: see [`PoolOptions::inherit_reads`](crate::PoolOptions::inherit_reads).
+    /// Whether forked children keep the object's bytes: see
+    /// [`PoolOptions::inherit_reads`](crate::PoolOptions::inherit_reads).
     #[must_use]
     pub fn is_inherited(&self) -> bool {
         !matches!(self.core.inherited, Inherited::No)
@@ -275,12 +276,14 @@ impl ReadObject {
     /// The object's bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: mapped, readable and unmapped only by drop; no process writes the object while this
-        // one reads it (the lock), or it is a copy (in a read-only pool). SAFETY.md lists the effects of processes outside the protocol.
+        // SAFETY: mapped, readable and unmapped only by drop; no process writes the object while
+        // this one reads it (the lock), or it is a copy (in a read-only pool). SAFETY.md lists the
+        // effects of processes outside the protocol.
         unsafe { std::slice::from_raw_parts(self.core.base(), self.core.len()) }
     }
 
-    /// The value at the start of the object. A type with atomics does not compile: a reader's pages cannot be stored to.
+    /// The value at the start of the object. A type with atomics does not compile: a reader's pages
+    /// cannot be stored to.
     ///
     /// ```compile_fail,E0080
     /// # use std::sync::atomic::{AtomicU64, Ordering};
@@ -302,8 +305,8 @@ impl ReadObject {
         Ok(unsafe { &*self.core.base().cast::<T>() })
     }
 
-    /// State, size, holder and so on, of this object, even if it was deleted or renamed meanwhile; beside a writer those of the object of that
-    /// name.
+    /// State, size, holder and so on, of this object, even if it was deleted or renamed meanwhile;
+    /// beside a writer those of the object of that name.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -316,8 +319,9 @@ impl ReadObject {
         }
     }
 
-    /// Attaches the bytes that the newest psync of the object left, beside these, at addresses that the kernel chooses; `None` if this one has
-    /// it. This one stays as it is. Only of an object that [`attach_snapshot`](crate::Pool::attach_snapshot) or
+    /// Attaches the bytes that the newest psync of the object left, beside these, at addresses that
+    /// the kernel chooses; `None` if this one has it. This one stays as it is. Only of an object
+    /// that [`attach_snapshot`](crate::Pool::attach_snapshot) or
     /// [`attach_snapshot_anywhere`](crate::Pool::attach_snapshot_anywhere) attached.
     ///
     /// # Errors
@@ -330,13 +334,15 @@ impl ReadObject {
     /// Goes to the state of the object's newest psync; returns whether there was a newer one. Only
     /// of an object that [`attach_snapshot`](crate::Pool::attach_snapshot) attached.
     ///
-    /// Costs the bytes of the psyncs since the last call, which are taken from the writer's log without the writer noticing. If the writer has
-    /// begun its log anew since, which it does every 8 MiB, or the object was moved, resized or kept as a snapshot, it costs a snapshot, for which
-    /// the writer waits a moment.
+    /// Costs the bytes of the psyncs since the last call, which are taken from the writer's log
+    /// without the writer noticing. If the writer has begun its log anew since, which it does every
+    /// 8 MiB, or the object was moved, resized or kept as a snapshot, it costs a snapshot, for
+    /// which the writer waits a moment.
     ///
     /// # Errors
-    /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is as it was, or has no bytes until a later call
-    /// succeeds. `NotFound`, too, if another object, at other addresses, has its name now.
+    /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is as it was, or has no
+    /// bytes until a later call succeeds. `NotFound`, too, if another object, at other addresses,
+    /// has its name now.
     pub fn refresh(&mut self) -> Result<bool> {
         let Some(core) = Arc::get_mut(&mut self.core) else { return Ok(false) };
         // SAFETY: references into the object borrow this value, which is borrowed here for changes.

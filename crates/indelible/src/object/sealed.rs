@@ -14,13 +14,18 @@ use indelible_store::store::{Unlocked, Writer};
 use indelible_store::table::Key;
 
 impl Pool {
-    /// Attaches a sealed object for writing. `key` is that of the object, as for any other ([`attach_with_key`](Pool::attach_with_key)), `seal`
-    /// one of the keys that it was [sealed](crate::CreateOptions::sealed) with, or that were added since.
+    /// Attaches a sealed object for writing. `key` is that of the object, as for any other
+    /// ([`attach_with_key`](Pool::attach_with_key)), `seal` one of the keys that it was
+    /// [sealed](crate::CreateOptions::sealed) with, or that were added since.
     ///
-    /// Its pages are verified and decrypted into this process's memory when they are touched, or before
-    /// ([`PoolOptions::prediction`](crate::PoolOptions::prediction)); all of them now if they are few, or if this process has no userfaultfd. A page that does not verify
-    /// raises SIGBUS where it is touched, and is an error of [`prefault`](Object::prefault), which also brings pages that system calls are to use where only faults of user code are seen. Core dumps do not have
-    /// that memory, and the detach overwrites it. It is locked if the object is within `ulimit -l`. Other pages that the system swaps out are on the swap device as they are: encrypt that, or have none.
+    /// Its pages are verified and decrypted into this process's memory when they are touched, or
+    /// before ([`PoolOptions::prediction`](crate::PoolOptions::prediction)); all of them now if
+    /// they are few, or if this process has no userfaultfd. A page that does not verify raises
+    /// SIGBUS where it is touched, and is an error of [`prefault`](Object::prefault), which also
+    /// brings pages that system calls are to use where only faults of user code are seen. Core
+    /// dumps do not have that memory, and the detach overwrites it. It is locked if the object is
+    /// within `ulimit -l`. Other pages that the system swaps out are on the swap device as they
+    /// are: encrypt that, or have none.
     ///
     /// ```
     /// use indelible::{CreateOptions, Pool, SealKey};
@@ -40,8 +45,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// As for [`attach`](Pool::attach). `WrongKey`: nothing was read. `Damaged`: a page that was read is not what was sealed, which the error names.
-    /// `Sealed`: the object is not sealed.
+    /// As for [`attach`](Pool::attach). `WrongKey`: nothing was read. `Damaged`: a page that was
+    /// read is not what was sealed, which the error names. `Sealed`: the object is not sealed.
     pub fn attach_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Object> {
         let inner = self.inner();
         let result = self.unlock(name, key, seal).and_then(|unlocked| {
@@ -63,10 +68,12 @@ impl Pool {
         self.about("attach", name, result)
     }
 
-    /// As [`attach_snapshot`](Pool::attach_snapshot), of a sealed object. A refresh verifies and decrypts what changed.
+    /// As [`attach_snapshot`](Pool::attach_snapshot), of a sealed object. A refresh verifies and
+    /// decrypts what changed.
     ///
     /// # Errors
-    /// As for [`attach_snapshot`](Pool::attach_snapshot) and [`attach_sealed`](Pool::attach_sealed).
+    /// As for [`attach_snapshot`](Pool::attach_snapshot) and
+    /// [`attach_sealed`](Pool::attach_sealed).
     pub fn attach_snapshot_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<ReadObject> {
         self.attach_beside(name, Follows::new(key, Addresses::Own, Some(Opener::from(seal))))
     }
@@ -95,7 +102,8 @@ impl Pool {
     /// The key slots in use of a sealed object, attached or not. No seal key is needed.
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`; `Sealed`: it is not sealed; `Held`: a process changes them, and does not end.
+    /// `NotFound`, `WrongKey`; `Sealed`: it is not sealed; `Held`: a process changes them, and does
+    /// not end.
     pub fn key_slots(&self, name: &str, key: &[u8]) -> Result<Vec<SlotInfo>> {
         let inner = self.inner();
         let found = || inner.patiently(|| Ok(inner.store.key_slots(name, Key(key))?));
@@ -107,7 +115,8 @@ impl Pool {
     /// `label` is for people.
     ///
     /// # Errors
-    /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: all slots are in use, or the label is too long. Nothing has changed then, unless the error's text says that the change is
+    /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: all slots are in use, or the label
+    /// is too long. Nothing has changed then, unless the error's text says that the change is
     /// durable, and its anchor was not told of it.
     pub fn add_key(
         &self,
@@ -163,7 +172,8 @@ impl Pool {
     /// former key or the new one, and the whole object.
     ///
     /// # Errors
-    /// As for [`attach_sealed`](Pool::attach_sealed); `WrongKey`: one of `seals` opens no slot. `Sealed`: there are none. `NoRoom`, `NoSpace`: nothing changed.
+    /// As for [`attach_sealed`](Pool::attach_sealed); `WrongKey`: one of `seals` opens no slot.
+    /// `Sealed`: there are none. `NoRoom`, `NoSpace`: nothing changed.
     pub fn reencrypt(
         &self,
         name: &str,
@@ -204,7 +214,8 @@ impl Pool {
     /// state of the whole pool is signed by the former key.
     ///
     /// # Errors
-    /// As for [`attach_sealed`](Pool::attach_sealed). `Damaged`: the object is not signed. `Sealed`: the sign key is missing.
+    /// As for [`attach_sealed`](Pool::attach_sealed). `Damaged`: the object is not signed.
+    /// `Sealed`: the sign key is missing.
     pub fn change_signer(&self, name: &str, key: &[u8], seal: &SealKey, new: &SignKey) -> Result<()> {
         let changed = self.change_keys(name, key, seal, |writer, _| Ok(writer.change_signer(&new.0)?));
         self.about("change the sign key of", name, changed)
@@ -235,11 +246,14 @@ impl Pool {
         self.about("bind the name of", name, bound)
     }
 
-    /// Takes the state that the object has in the pool for the newest, whatever its anchor, which `seal` [has](SealKey::anchored), was told. For a state that was put back on purpose,
-    /// an anchor that was lost, or another anchor. If `seal` has no anchor, the object has none from then on.
+    /// Takes the state that the object has in the pool for the newest, whatever its anchor, which
+    /// `seal` [has](SealKey::anchored), was told. For a state that was put back on purpose, an
+    /// anchor that was lost, or another anchor. If `seal` has no anchor, the object has none from
+    /// then on.
     ///
     /// # Errors
-    /// As for [`attach_sealed`](Pool::attach_sealed), but for those of the anchor's record. `Io`: the anchor cannot be written.
+    /// As for [`attach_sealed`](Pool::attach_sealed), but for those of the anchor's record. `Io`:
+    /// the anchor cannot be written.
     pub fn set_anchor(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<()> {
         let inner = self.inner();
         let result = self.unlock(name, key, seal).and_then(|opened| {
@@ -253,7 +267,8 @@ impl Pool {
         self.about("set the anchor of", name, result)
     }
 
-    /// An error says that nothing happened, but for one of the anchor that [says](AnchorError::after_a_change) that it was not told.
+    /// An error says that nothing happened, but for one of the anchor that
+    /// [says](AnchorError::after_a_change) that it was not told.
     pub(crate) fn change_keys<R>(
         &self,
         name: &str,

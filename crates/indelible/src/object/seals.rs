@@ -26,7 +26,8 @@ impl Pool {
     /// an attach; without its anchor, an object that has one is verified in its present state.
     ///
     /// # Errors
-    /// As for [`attach_snapshot_sealed`](Pool::attach_snapshot_sealed); failures of the medium. In a pool that is opened for reading, `Held` if a process writes the object.
+    /// As for [`attach_snapshot_sealed`](Pool::attach_snapshot_sealed); failures of the medium. In
+    /// a pool that is opened for reading, `Held` if a process writes the object.
     pub fn verify_sealed(
         &self,
         name: &str,

@@ -1,7 +1,8 @@
-//! A value with atomics at the start of an object, for threads that store to it while it is psynced.
+//! A value with atomics at the start of an object, for threads that store to it while it is
+//! psynced.
 //!
-//! Invariant: the object is borrowed exclusively as long as a [`Shared`] of it lives, so that all references to the
-//! object's bytes are to this one `T`, by this handle.
+//! Invariant: the object is borrowed exclusively as long as a [`Shared`] of it lives, so that all
+//! references to the object's bytes are to this one `T`, by this handle.
 
 #![allow(unsafe_code)]
 
@@ -78,7 +79,8 @@ impl<T: Plain> Deref for Shared<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: large enough and aligned, as `share` made sure; every bit pattern is a T; the invariant.
+        // SAFETY: large enough and aligned, as `share` made sure; every bit pattern is a T; the
+        // invariant.
         unsafe { &*self.object.as_ptr().cast::<T>() }
     }
 }

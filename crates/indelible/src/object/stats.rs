@@ -10,8 +10,8 @@ pub struct PsyncStats {
     pub pages_compared: u64,
     /// Pages read from the medium for that; the others were in memory.
     pub pages_read: u64,
-    /// Pages kept in memory now, so that comparing them reads nothing: at most 64 MiB, and none where the
-    /// medium is memory.
+    /// Pages kept in memory now, so that comparing them reads nothing: at most 64 MiB, and none
+    /// where the medium is memory.
     pub pages_kept: u64,
     /// Pages in which a line had changed.
     pub pages_changed: u64,

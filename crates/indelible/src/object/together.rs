@@ -17,9 +17,10 @@ pub(crate) fn psync_cores(cores: &mut [&mut Core]) -> Result<(), Cause> {
     psync_halves(cores, |mut writers, tracked| psync_alone(&mut writers, tracked))
 }
 
-/// As [`psync_cores`], beside threads that store (`others`): their stores wait until this one's content is fixed, or belong to the next
-/// psync. `fixed` is called when it is, before the durable write. `gated`: until then a gate keeps out all who store under locks of a
-/// heap, or change it, and each of the objects is a heap's.
+/// As [`psync_cores`], beside threads that store (`others`): their stores wait until this one's
+/// content is fixed, or belong to the next psync. `fixed` is called when it is, before the durable
+/// write. `gated`: until then a gate keeps out all who store under locks of a heap, or change it,
+/// and each of the objects is a heap's.
 pub(crate) fn cut_cores(
     cores: &mut [&mut Core],
     gated: bool,
@@ -66,8 +67,8 @@ fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Res
     Ok(result?)
 }
 
-/// Other threads may store meanwhile: as soon as the content is fixed, so that all of it is copied. No page goes straight
-/// to the primary, either.
+/// Other threads may store meanwhile: as soon as the content is fixed, so that all of it is copied.
+/// No page goes straight to the primary, either.
 fn psync_cut(
     writers: Vec<&mut Writer>,
     tracked: &mut [&mut Tracked],
@@ -89,7 +90,8 @@ fn psync_cut(
         Ok(commit(staged, tracked)?)
     });
     if result.is_err() {
-        // Trackers may have been told that the pages that changed are durable: with the stores held up, before the commit.
+        // Trackers may have been told that the pages that changed are durable: with the stores held
+        // up, before the commit.
         tracked.iter().for_each(|tracked| tracked.mark_changed());
     }
     result
@@ -114,7 +116,8 @@ fn stage_held<'w>(
         let staged = stage_all(psync, tracked, None)?;
         tracked.iter_mut().try_for_each(|tracked| tracked.settle())?;
         if !Mutant::EvictedOutsideGate.is_on() {
-            // SAFETY: collected and compared above, with all stores held up, as they still are, if anything is to be dropped.
+            // SAFETY: collected and compared above, with all stores held up, as they still are, if
+            // anything is to be dropped.
             tracked.iter().for_each(|tracked| unsafe { tracked.evict_clean() });
         }
         Ok(staged)

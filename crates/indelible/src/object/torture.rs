@@ -1,5 +1,6 @@
-//! Objects tracked on random advice, against a model: whatever is left writable, protected, scanned, or dropped from
-//! memory, and when, each psync makes every byte durable that was stored, and each revert undoes it. On each rung and medium.
+//! Objects tracked on random advice, against a model: whatever is left writable, protected,
+//! scanned, or dropped from memory, and when, each psync makes every byte durable that was stored,
+//! and each revert undoes it. On each rung and medium.
 
 use super::Object;
 use crate::dirty::Advice;

@@ -3,10 +3,10 @@
 //! it, so that a psync that is staged can have the writer while the shadow goes on.
 //!
 //! Invariants of [`Tracked`]:
-//! 1. A page that the tracker does not report equals the primary in every byte, and so does a line that it does not
-//!    count among those of a page.
-//! 2. `primary`, where it is not null, points at the object's first byte in the medium's own mapping,
-//!    which lives as long as `pool`.
+//! 1. A page that the tracker does not report equals the primary in every byte, and so does a line
+//!    that it does not count among those of a page.
+//! 2. `primary`, where it is not null, points at the object's first byte in the medium's own
+//!    mapping, which lives as long as `pool`.
 
 #![allow(unsafe_code)]
 
@@ -32,14 +32,14 @@ use std::time::Duration;
 /// A writable shadow, and the lists of its psyncs.
 pub(super) struct Tracked {
     shadow: Option<Shadow>,
-    /// In the place of `shadow`, after a growth that could not be finished: a placeholder mapping, so that stale
-    /// references do not fault.
+    /// In the place of `shadow`, after a growth that could not be finished: a placeholder mapping,
+    /// so that stale references do not fault.
     lost: Option<Shadow>,
     primary: *const u8,
     /// Offset of the object's extent in the pool, as it was last seen.
     extent: u64,
-    /// Whether the shadow is mapped from an extent that became a base since, or that the object left when it grew, so that its pages have to
-    /// stay in memory.
+    /// Whether the shadow is mapped from an extent that became a base since, or that the object
+    /// left when it grew, so that its pages have to stay in memory.
     apart: bool,
     stores: Stores,
     /// The tracking that the attachment asked for; `None`: that of the pool.
@@ -140,13 +140,15 @@ impl Tracked {
         !self.apart && self.shadow.as_ref().is_some_and(Shadow::is_file)
     }
 
-    /// Maps the bytes by which the object grew, all of them zeros. The other ones stay mapped from where they are.
+    /// Maps the bytes by which the object grew, all of them zeros. The other ones stay mapped from
+    /// where they are.
     pub(super) fn grow(&mut self, writer: &Writer) -> Result<(), Cause> {
         self.follow(writer);
         let entry = &writer.object().entry;
         // The new bytes may lie behind what the pool was when its memory was mapped first.
         self.find_primary(entry);
-        // An extent may become a base, and that be merged into another one, while the shadow still shows pages of it.
+        // An extent may become a base, and that be merged into another one, while the shadow still
+        // shows pages of it.
         let extent = (!self.apart).then(|| entry.primary_offset());
         Ok(self.shadow_mut()?.grow(entry.content_len() as usize, extent)?)
     }
@@ -162,7 +164,8 @@ impl Tracked {
         self.apart = self.shadow.as_ref().is_some_and(Shadow::is_file);
     }
 
-    /// Maps the object from where its primary is now. After an error the object is lost: a placeholder has its range.
+    /// Maps the object from where its primary is now. After an error the object is lost: a
+    /// placeholder has its range.
     ///
     /// # Safety
     /// No other thread uses the object until this returns.
@@ -187,7 +190,8 @@ impl Tracked {
         Ok(())
     }
 
-    /// Finds the pages that may differ from the primary. Pages that are found here and not settled are found again.
+    /// Finds the pages that may differ from the primary. Pages that are found here and not settled
+    /// are found again.
     pub(super) fn collect(&mut self) -> Result<(), Cause> {
         self.be_ready()?;
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
@@ -242,13 +246,16 @@ impl Tracked {
         Ok(())
     }
 
-    /// Drops pages that no store has changed since the last psync, if the object's memory is limited.
+    /// Drops pages that no store has changed since the last psync, if the object's memory is
+    /// limited.
     ///
     /// # Safety
-    /// The pages that the tracker collected were compared just now, and all stores are held up since before that, until this returns.
+    /// The pages that the tracker collected were compared just now, and all stores are held up
+    /// since before that, until this returns.
     pub(super) unsafe fn evict_clean(&self) {
         if let Some(shadow) = &self.shadow {
-            // SAFETY: the caller's promise: a page that was not collected, or did not differ, is as the last psync left it.
+            // SAFETY: the caller's promise: a page that was not collected, or did not differ, is as
+            // the last psync left it.
             unsafe { shadow.evict(&self.changed) };
         }
     }
@@ -271,20 +278,23 @@ impl Tracked {
             return Ok(());
         }
         self.settle()?;
-        // SAFETY: everything was settled, so that all pages are as the last psync left them, and the caller's exclusive borrow (in C: the
-        // caller's promise) keeps stores away until this returns.
+        // SAFETY: everything was settled, so that all pages are as the last psync left them, and
+        // the caller's exclusive borrow (in C: the caller's promise) keeps stores away until this
+        // returns.
         unsafe { self.shadow_mut()?.evict(&[]) };
-        // Pages that are dropped come back as the extent has them that is mapped: the former one, until all are mapped from the present one.
+        // Pages that are dropped come back as the extent has them that is mapped: the former one,
+        // until all are mapped from the present one.
         let home = !writer.has_base() && !self.pool.avoids_holes(&writer.object().entry);
         if (!self.apart || home) && self.shadow_mut()?.renewal_due()? {
             match writer.apply() {
-                // The psync is done. The renewal only spares time, and is due again after the next one.
+                // The psync is done. The renewal only spares time, and is due again after the next
+                // one.
                 Err(StoreError::HeldStill { .. }) => return Ok(()),
                 applied => applied?,
             }
             let extent = self.extent;
-            // SAFETY: everything was settled and applied, and the caller's exclusive borrow (in C: the
-            // caller's promise) keeps stores away until this returns.
+            // SAFETY: everything was settled and applied, and the caller's exclusive borrow (in C:
+            // the caller's promise) keeps stores away until this returns.
             unsafe { self.shadow_mut()?.renew(extent) }?;
             self.apart = false;
             writer.give_former_up();

@@ -1,10 +1,11 @@
-//! Whether the bytes of an attached object are the work of typed code alone (docs/decisions/0024-trust.md).
+//! Whether the bytes of an attached object are the work of typed code alone
+//! (docs/decisions/0024-trust.md).
 //!
 //! Invariants:
 //! 1. `Trust::Own` is true of every byte of the shadow: it was blank, or marked in the table, when
 //!    it was attached, and its bytes were not given out since.
-//! 2. Foreign bytes are not made durable before the mark in the table is gone; the mark does not come back before bytes that were
-//!    verified are durable.
+//! 2. Foreign bytes are not made durable before the mark in the table is gone; the mark does not
+//!    come back before bytes that were verified are durable.
 
 use super::engine::Core;
 use super::origin::Trust;
@@ -71,7 +72,8 @@ impl Object {
         }
     }
 
-    /// A heap was made in a blank object: from now on only typed code stores to it, unless bytes are lent.
+    /// A heap was made in a blank object: from now on only typed code stores to it, unless bytes
+    /// are lent.
     pub(crate) fn adopt_blank(&mut self) -> Result<()> {
         if self.foreign {
             return Ok(());

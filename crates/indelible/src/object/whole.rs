@@ -13,7 +13,8 @@ use indelible_store::table::Key;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Reads an object without a key whole; `None`: it has more than `most` bytes. Nothing stays attached.
+/// Reads an object without a key whole; `None`: it has more than `most` bytes. Nothing stays
+/// attached.
 pub(crate) fn read_whole(pool: &Arc<PoolInner>, name: &str, most: usize) -> Result<Option<Vec<u8>>, Cause> {
     pool.alive()?;
     let begin = Instant::now();

@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// An object attached for writing, by this process alone.
 ///
 /// Stores are ordinary stores. [`psync`](Object::psync) makes all of them since the psync before
-/// durable as one step; stores that were not psynced when the object is dropped, or when the process
-/// dies, are gone, and the object is as the last psync left it.
+/// durable as one step; stores that were not psynced when the object is dropped, or when the
+/// process dies, are gone, and the object is as the last psync left it.
 ///
 /// Storing during psync does not compile:
 ///
@@ -39,7 +39,8 @@ pub struct Object {
     marks: Arc<DirtyLines>,
     /// Whether every store needs a mark, with explicit tracking.
     explicit: bool,
-    /// Whether only code that marks its stores has addresses in the object. Changes under the lock of `core`.
+    /// Whether only code that marks its stores has addresses in the object. Changes under the lock
+    /// of `core`.
     pub(super) typed: AtomicBool,
     pub(super) pool: Arc<PoolInner>,
     pub(super) name: String,
@@ -49,8 +50,9 @@ pub struct Object {
 
 // SAFETY: `base` is owned mapped memory; access to it follows Rust's borrowing of `Object`.
 unsafe impl Send for Object {}
-// SAFETY: shared references only read bytes, of types without atomics (`frozen`), and `psync_cut` synchronises by `core`.
-// The one way to store through a shared reference is `Shared`, which is `Sync` only if its value is.
+// SAFETY: shared references only read bytes, of types without atomics (`frozen`), and `psync_cut`
+// synchronises by `core`. The one way to store through a shared reference is `Shared`, which is
+// `Sync` only if its value is.
 unsafe impl Sync for Object {}
 
 impl Object {
@@ -140,8 +142,8 @@ impl Object {
         &mut all[range]
     }
 
-    /// The value at the start of the object; zeros at first. A type with atomics does not compile, as the same bytes may be
-    /// referred to as plain ones: see [`share`](Object::share).
+    /// The value at the start of the object; zeros at first. A type with atomics does not compile,
+    /// as the same bytes may be referred to as plain ones: see [`share`](Object::share).
     ///
     /// ```compile_fail,E0080
     /// # use std::sync::atomic::{AtomicU64, Ordering};
@@ -189,7 +191,8 @@ impl Object {
         Err(self.error("use the root of", Cause::RootTooLarge { needed: size_of::<T>(), size: self.len() }))
     }
 
-    /// Whether nothing in it may depend on its addresses ([`CreateOptions::position_independent`](crate::CreateOptions::position_independent)).
+    /// Whether nothing in it may depend on its addresses
+    /// ([`CreateOptions::position_independent`](crate::CreateOptions::position_independent)).
     pub(crate) fn is_position_independent(&self) -> bool {
         self.core().writer().is_ok_and(|writer| writer.object().entry.has(FLAG_POSITION_INDEPENDENT))
     }
@@ -208,20 +211,25 @@ impl Object {
         id.map_err(|cause| self.error("inspect", cause))
     }
 
-    /// Marks bytes, counted from the object's first, as stored to: the next psync compares them, whatever tracking found.
-    /// Bytes beyond the object are ignored. Any thread may call it at any time; costs no system call.
+    /// Marks bytes, counted from the object's first, as stored to: the next psync compares them,
+    /// whatever tracking found. Bytes beyond the object are ignored. Any thread may call it at any
+    /// time; costs no system call.
     ///
-    /// Tracking finds every store that goes through the page tables by itself. Call this where a store does not:
+    /// Tracking finds every store that goes through the page tables by itself. Call this where a
+    /// store does not:
     ///
-    /// - **Devices that write to pinned pages**: registered buffers of io_uring, RDMA, VFIO, and `O_DIRECT` reads that were begun
-    ///   before a psync and end after it. The kernel looked at the page's protection when it pinned the page, not when the
-    ///   device writes. Mark the range once when it is pinned, and each time such I/O has ended, before the psync that is to
-    ///   have its bytes. The first mark also keeps the object's pages where they are until detach; a [`grow`](Object::grow)
-    ///   that moves the object ends what is pinned, so pin again after it.
-    /// - **Tracking `mprotect`**, where `/proc/self/mem` or a debugger stored to the object: they ignore protection.
-    /// - **Explicit tracking**, which finds nothing by itself: after every store through a pointer. Heap and collections mark
-    ///   theirs. There a psync costs no page fault and no scan, and makes the lines of 64 bytes durable that were marked.
-    ///   Stores without a mark may become durable, or not.
+    /// - **Devices that write to pinned pages**: registered buffers of io_uring, RDMA, VFIO, and
+    ///   `O_DIRECT` reads that were begun before a psync and end after it. The kernel looked at the
+    ///   page's protection when it pinned the page, not when the device writes. Mark the range once
+    ///   when it is pinned, and each time such I/O has ended, before the psync that is to have its
+    ///   bytes. The first mark also keeps the object's pages where they are until detach; a
+    ///   [`grow`](Object::grow) that moves the object ends what is pinned, so pin again after it.
+    /// - **Tracking `mprotect`**, where `/proc/self/mem` or a debugger stored to the object: they
+    ///   ignore protection.
+    /// - **Explicit tracking**, which finds nothing by itself: after every store through a pointer.
+    ///   Heap and collections mark theirs. There a psync costs no page fault and no scan, and makes
+    ///   the lines of 64 bytes durable that were marked. Stores without a mark may become durable,
+    ///   or not.
     pub fn mark_dirty(&self, range: Range<usize>) {
         self.marks.mark_pinned(range);
     }
@@ -233,7 +241,8 @@ impl Object {
         self.explicit
     }
 
-    /// Marks bytes that are stored to through the page tables, if the rung does not find such stores by itself.
+    /// Marks bytes that are stored to through the page tables, if the rung does not find such
+    /// stores by itself.
     pub(crate) fn stored(&self, range: Range<usize>) {
         if self.explicit {
             self.marks.mark([range]);
@@ -243,15 +252,16 @@ impl Object {
     /// Makes all stores since the last psync durable, as one step: when this returns `Ok`, all
     /// of it survives any crash; when the process dies before, all of it or nothing does.
     ///
-    /// Costs one scan for dirty pages, a comparison per dirty page, and one durable write of the lines
-    /// that changed. Never waits for the psync of another object, except to share a durable
+    /// Costs one scan for dirty pages, a comparison per dirty page, and one durable write of the
+    /// lines that changed. Never waits for the psync of another object, except to share a durable
     /// write with it on a medium where that is cheaper for both.
     ///
     /// # Errors
-    /// `NoSpace`, `NoRoom`: the state of the last psync is intact, the stores are kept, and the call
-    /// may be made again. `Gone`: the pool's file was truncated or deleted. `Io`, `Poisoned`:
-    /// a write failed. This psync took effect as a whole or not at all; detach all objects of the pool in this process,
-    /// and attach again: the attach finds out, and recovers every acknowledged psync.
+    /// `NoSpace`, `NoRoom`: the state of the last psync is intact, the stores are kept, and the
+    /// call may be made again. `Gone`: the pool's file was truncated or deleted. `Io`, `Poisoned`:
+    /// a write failed. This psync took effect as a whole or not at all; detach all objects of the
+    /// pool in this process, and attach again: the attach finds out, and recovers every
+    /// acknowledged psync.
     pub fn psync(&mut self) -> Result<()> {
         let done = self.pool.alive().and_then(|()| self.core_mut().psync());
         done.map_err(|cause| self.error("psync", cause))?;
@@ -259,8 +269,9 @@ impl Object {
         Ok(())
     }
 
-    /// Whether the object differs from its last psync: whether a detach now would lose stores. Costs a look at the pages that
-    /// were stored to, up to the first that differs. With explicit tracking, only marked stores count.
+    /// Whether the object differs from its last psync: whether a detach now would lose stores.
+    /// Costs a look at the pages that were stored to, up to the first that differs. With explicit
+    /// tracking, only marked stores count.
     ///
     /// # Errors
     /// Dirty pages cannot be found, or the last psync cannot be read.
@@ -269,9 +280,10 @@ impl Object {
         result.map_err(|cause| self.error("inspect", cause))
     }
 
-    /// Takes the object back to its last psync, where it is: all stores since are undone, and it stays attached. An object that
-    /// was never psynced is zeros again. Its size stays: growth is durable by itself. Nothing is written to the medium. With
-    /// explicit tracking, only marked stores are undone.
+    /// Takes the object back to its last psync, where it is: all stores since are undone, and it
+    /// stays attached. An object that was never psynced is zeros again. Its size stays: growth is
+    /// durable by itself. Nothing is written to the medium. With explicit tracking, only marked
+    /// stores are undone.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -289,8 +301,8 @@ impl Object {
     /// Costs a look at each page that was stored to, and memory for those that differ.
     ///
     /// # Errors
-    /// Dirty pages cannot be found, or the last psync cannot be read: nothing was undone. `Poisoned` after a psync that may have
-    /// taken effect: detach, and attach again.
+    /// Dirty pages cannot be found, or the last psync cannot be read: nothing was undone.
+    /// `Poisoned` after a psync that may have taken effect: detach, and attach again.
     pub fn revert(&mut self) -> Result<()> {
         let result = self.pool.alive().and_then(|()| self.core_mut().revert());
         self.foreign = self.core_mut().trust == Trust::Foreign;
@@ -392,8 +404,8 @@ impl Object {
     }
 }
 
-/// psync of several objects of one pool as one atomic step: after a crash, all of them are as this call
-/// left them, or none is.
+/// psync of several objects of one pool as one atomic step: after a crash, all of them are as this
+/// call left them, or none is.
 ///
 /// # Errors
 /// As for [`Object::psync`]; objects of different pools are refused.

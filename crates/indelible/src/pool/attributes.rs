@@ -35,8 +35,8 @@ impl Pool {
     /// # Errors
     /// `NotFound`: no name begins with `from`; `BadName`: `to` begins with `from`, or a new name
     /// cannot be used; `Exists`, `Held`, `WrongKey`, with the object concerned; `Sealed`: its name
-    /// is sealed with it, and [`rename_sealed`](Pool::rename_sealed) renames it; `NoRoom`: there are
-    /// too many. Nothing happened.
+    /// is sealed with it, and [`rename_sealed`](Pool::rename_sealed) renames it; `NoRoom`: there
+    /// are too many. Nothing happened.
     pub fn rename_directory(&self, from: &str, to: &str, key: &[u8]) -> Result<u64> {
         let (inner, mut object) = (&self.inner, None);
         let rename = || {
@@ -53,8 +53,11 @@ impl Pool {
         }
     }
 
-    /// Keeps so many bytes of addresses for an object to grow into, as [`CreateOptions::reach`](crate::CreateOptions::reach) does for a new one: addresses that are free behind those that it has. A heap
-    /// that is attached has them from its next attach on, or after [`Heap::grow`](crate::Heap::grow). Growing an object by a call takes addresses as it needs them.
+    /// Keeps so many bytes of addresses for an object to grow into, as
+    /// [`CreateOptions::reach`](crate::CreateOptions::reach) does for a new one: addresses that are
+    /// free behind those that it has. A heap that is attached has them from its next attach on, or
+    /// after [`Heap::grow`](crate::Heap::grow). Growing an object by a call takes addresses as it
+    /// needs them.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -69,7 +72,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NoAddresses`: those behind it are another object's, or it is a snapshot, which has those of its object. `BadSize`: it has more. `NotFound`, `WrongKey`.
+    /// `NoAddresses`: those behind it are another object's, or it is a snapshot, which has those of
+    /// its object. `BadSize`: it has more. `NotFound`, `WrongKey`.
     pub fn set_reach(&self, name: &str, key: &[u8], bytes: u64) -> Result<()> {
         let inner = &self.inner;
         let set = || {

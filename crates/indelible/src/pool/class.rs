@@ -26,8 +26,9 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `ClassMismatch`: an object that is sealed or sparse has no other class, and one that is not volatile is not shared. `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a
-    /// snapshot. Nothing happened.
+    /// `ClassMismatch`: an object that is sealed or sparse has no other class, and one that is not
+    /// volatile is not shared. `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a snapshot.
+    /// Nothing happened.
     pub fn set_class(&self, name: &str, key: &[u8], class: Class) -> Result<()> {
         let inner = &self.inner;
         let set = || {
@@ -45,7 +46,8 @@ impl Pool {
     /// one. An object that gets a class without transactions loses that.
     ///
     /// # Errors
-    /// `ClassMismatch`: the object is neither transactional nor on demand, or it has check words. `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a snapshot. Nothing happened.
+    /// `ClassMismatch`: the object is neither transactional nor on demand, or it has check words.
+    /// `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a snapshot. Nothing happened.
     pub fn set_readable_outside(&self, name: &str, key: &[u8], readable: bool) -> Result<()> {
         let inner = &self.inner;
         let set = || Ok(inner.store.set_readable_outside(name, Key(key), readable)?);

@@ -1,4 +1,5 @@
-//! Commands of the shell, which have a time limit and standard output that is small, and may be a secret.
+//! Commands of the shell, which have a time limit and standard output that is small, and may be a
+//! secret.
 
 use crate::error::CommandError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -61,7 +62,8 @@ fn stdin(input: &str) -> io::Result<Stdio> {
     if input.is_empty() {
         return Ok(Stdio::null());
     }
-    // A pipe takes it at once, and its reader is still here, so that no signal comes of a command that does not read.
+    // A pipe takes it at once, and its reader is still here, so that no signal comes of a command
+    // that does not read.
     let (reader, mut writer) = io::pipe()?;
     writer.write_all(input.as_bytes())?;
     Ok(reader.into())

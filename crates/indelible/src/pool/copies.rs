@@ -15,9 +15,10 @@ impl Pool {
     /// piece as large as the object, or two if `name` is no snapshot, of which only changed pages
     /// take space of the file system.
     ///
-    /// Both have the same addresses, so that pointers in them are right; a process attaches one of the two at a time. Size and
-    /// reach are those of `name`; keys, and whether the copy is read-only, are as in `options`, the keys those of this call if
-    /// `name` has any and `options` says none.
+    /// Both have the same addresses, so that pointers in them are right; a process attaches one of
+    /// the two at a time. Size and reach are those of `name`; keys, and whether the copy is
+    /// read-only, are as in `options`, the keys those of this call if `name` has any and `options`
+    /// says none.
     ///
     /// ```
     /// use indelible::{CreateOptions, Pool};
@@ -75,21 +76,24 @@ impl Pool {
     /// # }
     /// ```
     ///
-    /// Pages of snapshots that were destroyed since the last one that is still there go over to the new one, which may take the time to copy
-    /// a few times the pages that changed. Those below a snapshot that is still there stay until [`collect`](Pool::collect) can merge them.
+    /// Pages of snapshots that were destroyed since the last one that is still there go over to the
+    /// new one, which may take the time to copy a few times the pages that changed. Those below a
+    /// snapshot that is still there stay until [`collect`](Pool::collect) can merge them.
     ///
     /// # Errors
-    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened. `Busy`: a process that has the object goes on storing to it, or
-    /// holding it still, for longer than [`set_wait`](Pool::set_wait) says.
+    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened. `Busy`: a process that
+    /// has the object goes on storing to it, or holding it still, for longer than
+    /// [`set_wait`](Pool::set_wait) says.
     pub fn snapshot(&self, name: &str, snapshot: &str, key: &[u8]) -> Result<()> {
         self.snapshot_all(&[(name, snapshot)], key)
     }
 
-    /// As [`snapshot`](Pool::snapshot), of several objects (name, name of the snapshot) as of one moment: either all snapshots are made
-    /// or none.
+    /// As [`snapshot`](Pool::snapshot), of several objects (name, name of the snapshot) as of one
+    /// moment: either all snapshots are made or none.
     ///
     /// # Errors
-    /// As for [`snapshot`](Pool::snapshot). `NoRoom`, too, if there are more than one change of the table can have, some 50.
+    /// As for [`snapshot`](Pool::snapshot). `NoRoom`, too, if there are more than one change of the
+    /// table can have, some 50.
     pub fn snapshot_all(&self, of: &[(&str, &str)], key: &[u8]) -> Result<()> {
         let inner = &self.inner;
         let of: Vec<_> = of.iter().map(|(object, name)| SnapshotOf { object, key: Key(key), name }).collect();
@@ -144,8 +148,9 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound`: there is no such object, or `snapshot` is no snapshot with the object's addresses. `Held`, `WrongKey`, `ObjectReadOnly`, `NoRoom`,
-    /// `NoAddresses`. The object is as it was.
+    /// `NotFound`: there is no such object, or `snapshot` is no snapshot with the object's
+    /// addresses. `Held`, `WrongKey`, `ObjectReadOnly`, `NoRoom`, `NoAddresses`. The object is as
+    /// it was.
     pub fn rollback(&self, name: &str, snapshot: &str, key: &[u8]) -> Result<()> {
         let inner = &self.inner;
         let done = || Ok(inner.store.rollback(name, snapshot, Key(key))?);
@@ -173,8 +178,9 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`; as for [`attach_snapshot`](Pool::attach_snapshot) if one of the two is no snapshot, but for `ReadOnly`: in a pool
-    /// that is opened for reading, `Held` if a process writes one of them.
+    /// `NotFound`, `WrongKey`; as for [`attach_snapshot`](Pool::attach_snapshot) if one of the two
+    /// is no snapshot, but for `ReadOnly`: in a pool that is opened for reading, `Held` if a
+    /// process writes one of them.
     pub fn diff(&self, older: &str, newer: &str, key: &[u8]) -> Result<Difference> {
         let inner = &self.inner;
         let with_check_words = |name: &str| {
@@ -198,7 +204,8 @@ impl Pool {
     /// in one piece, as far as no other object has a part of it, and takes no more space than one
     /// that was never copied. Others may use the pool meanwhile.
     ///
-    /// Costs the pages that are copied. `progress` is told how many objects of how many were looked at.
+    /// Costs the pages that are copied. `progress` is told how many objects of how many were looked
+    /// at.
     ///
     /// # Errors
     /// `NoSpace`, failures of the medium: earlier merges and removals stay.

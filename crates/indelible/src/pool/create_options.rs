@@ -58,7 +58,8 @@ impl CreateOptions {
         self
     }
 
-    /// Claims space when it is first psynced instead of now. A psync may then fail for want of space.
+    /// Claims space when it is first psynced instead of now. A psync may then fail for want of
+    /// space.
     #[must_use]
     pub fn sparse(mut self, sparse: bool) -> Self {
         self.sparse = sparse;
@@ -67,19 +68,22 @@ impl CreateOptions {
 
     /// Durability class: how its stores become durable. The default is psync, for plain stores.
     ///
-    /// An object that is [sealed](Self::sealed) or [sparse](Self::sparse) is not transactional, nor on demand. One that is shared is [volatile](Self::volatile). A copy of an object has the class of that
-    /// one.
+    /// An object that is [sealed](Self::sealed) or [sparse](Self::sparse) is not transactional, nor
+    /// on demand. One that is shared is [volatile](Self::volatile). A copy of an object has the
+    /// class of that one.
     #[must_use]
     pub fn class(mut self, class: Class) -> Self {
         self.class = class;
         self
     }
 
-    /// Gives each word of 8 bytes of an object a check word of 8 bytes. The object is transactional then, unless it is on demand. The size becomes whole pages, and the object takes
-    /// twice as much of the pool. A
-    /// transaction notices damage of up to 13 of these 128 bits, in memory and in the pool alike, whenever it loads the word. It repairs up to 6 wrong bits, and
-    /// nearly all damages of 7; of any other it has an error ([`Damaged`](crate::ErrorKind::Damaged)), and never a wrong value, unless 8 bits and more happen to look like fewer
-    /// wrong ones of another word. [`Pool::scrub`](crate::Pool::scrub) goes through all words.
+    /// Gives each word of 8 bytes of an object a check word of 8 bytes. The object is transactional
+    /// then, unless it is on demand. The size becomes whole pages, and the object takes twice as
+    /// much of the pool. A transaction notices damage of up to 13 of these 128 bits, in memory and
+    /// in the pool alike, whenever it loads the word. It repairs up to 6 wrong bits, and nearly all
+    /// damages of 7; of any other it has an error ([`Damaged`](crate::ErrorKind::Damaged)), and
+    /// never a wrong value, unless 8 bits and more happen to look like fewer wrong ones of another
+    /// word. [`Pool::scrub`](crate::Pool::scrub) goes through all words.
     #[must_use]
     pub fn ecc(mut self, ecc: bool) -> Self {
         self.ecc = ecc;
@@ -89,14 +93,18 @@ impl CreateOptions {
         self
     }
 
-    /// Lets plain loads see a transactional object, or one on demand, at [its own address](crate::TxObject::outside) while no transaction of theirs runs; by default they are a SIGSEGV, as stores
-    /// there always are.
+    /// Lets plain loads see a transactional object, or one on demand, at [its own
+    /// address](crate::TxObject::outside) while no transaction of theirs runs; by default they are
+    /// a SIGSEGV, as stores there always are.
     ///
-    /// A load sees what transactions committed, and never a byte of one that runs, or that failed. It looks at one moment of each word of 8 bytes, and not at one moment of
-    /// several: of a transaction that is just being committed it may see some words and others not yet. It may see a commit that is not durable yet, which a power cut
-    /// takes, and on demand a process death does not. For more than that, use a transaction.
+    /// A load sees what transactions committed, and never a byte of one that runs, or that failed.
+    /// It looks at one moment of each word of 8 bytes, and not at one moment of several: of a
+    /// transaction that is just being committed it may see some words and others not yet. It may
+    /// see a commit that is not durable yet, which a power cut takes, and on demand a process death
+    /// does not. For more than that, use a transaction.
     ///
-    /// Attaching such an object copies it to memory. One with [check words](Self::ecc) cannot be read so.
+    /// Attaching such an object copies it to memory. One with [check words](Self::ecc) cannot be
+    /// read so.
     #[must_use]
     pub fn readable_outside(mut self, readable: bool) -> Self {
         self.readable_outside = readable;
@@ -128,9 +136,11 @@ impl CreateOptions {
     /// it, or changing it unnoticed, takes a seal key. May be called more than once: each key opens
     /// it. `label` is for people, at most 56 bytes.
     ///
-    /// [`attach_sealed`](crate::Pool::attach_sealed) attaches it. Its name, size, times, and
-    /// which pages change stay visible. Its snapshots, copies and backups are sealed by the same key, and made without it. An older state of the whole
-    /// pool is told from the newest by an [anchor](SealKey::anchored) alone. If one of the keys has a [sign key](SealKey::signed_by), the object is signed.
+    /// [`attach_sealed`](crate::Pool::attach_sealed) attaches it. Its name, size, times, and which
+    /// pages change stay visible. Its snapshots, copies and backups are sealed by the same key, and
+    /// made without it. An older state of the whole pool is told from the newest by an
+    /// [anchor](SealKey::anchored) alone. If one of the keys has a [sign key](SealKey::signed_by),
+    /// the object is signed.
     #[must_use]
     pub fn sealed(mut self, key: &SealKey, label: &str) -> Self {
         self.seals.push((key.clone(), label.to_owned()));
@@ -156,7 +166,8 @@ impl CreateOptions {
         signing.or(self.seals.first()).map(|(key, _)| key)
     }
 
-    /// Bytes in the pool and of addresses for so many that programs see. Too large a number stays too large.
+    /// Bytes in the pool and of addresses for so many that programs see. Too large a number stays
+    /// too large.
     fn occupied(&self, bytes: u64) -> u64 {
         if self.ecc { with_check_words(bytes).unwrap_or(u64::MAX) } else { bytes }
     }

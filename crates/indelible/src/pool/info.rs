@@ -85,12 +85,13 @@ pub struct Stat {
     pub other_readers: Vec<u32>,
     /// How many other processes have it for reading that cannot be seen from here, at least.
     pub unseen_readers: usize,
-    /// The holder's ID in its own pid namespace, where that is not this one, as in another container: here it may be that
-    /// of another process.
+    /// The holder's ID in its own pid namespace, where that is not this one, as in another
+    /// container: here it may be that of another process.
     pub holder_elsewhere: Option<u32>,
     /// Its last writer died; the next attach recovers it.
     pub needs_recovery: bool,
-    /// That writer, if it runs after all, and does not have this file: then this may be a copy of a pool in use, whose parts are of different moments.
+    /// That writer, if it runs after all, and does not have this file: then this may be a copy of a
+    /// pool in use, whose parts are of different moments.
     pub living_writer: Option<u32>,
     /// Its durability class; `None`: one that only a later release knows.
     pub class: Option<Class>,
@@ -102,9 +103,11 @@ pub struct Stat {
     pub deleted: bool,
     /// Whether it is encrypted in the pool.
     pub sealed: bool,
-    /// Whether its words have check words ([`CreateOptions::ecc`](crate::CreateOptions::ecc)), which are in `extent` and not in `size`.
+    /// Whether its words have check words ([`CreateOptions::ecc`](crate::CreateOptions::ecc)),
+    /// which are in `extent` and not in `size`.
     pub ecc: bool,
-    /// Whether plain loads outside of transactions see what these committed ([`CreateOptions::readable_outside`](crate::CreateOptions::readable_outside)).
+    /// Whether plain loads outside of transactions see what these committed
+    /// ([`CreateOptions::readable_outside`](crate::CreateOptions::readable_outside)).
     pub readable_outside: bool,
     /// Whether its contents hold only until the machine is started anew.
     pub volatile: bool,
@@ -115,7 +118,8 @@ pub struct Stat {
     /// Whether it is declared that nothing in it depends on its addresses
     /// ([`CreateOptions::position_independent`](crate::CreateOptions::position_independent)).
     pub position_independent: bool,
-    /// Whether its ID is the hash of its bytes ([`Pool::create_by_content`](crate::Pool::create_by_content)).
+    /// Whether its ID is the hash of its bytes
+    /// ([`Pool::create_by_content`](crate::Pool::create_by_content)).
     pub by_content: bool,
     /// Whether pages that it did not change are those of a base, which it shares with others.
     pub shares: bool,
@@ -132,7 +136,8 @@ pub struct Stat {
     /// Psyncs over its life that are durable now, by all its writers. After a writer's death: with
     /// those that recovery brings in place.
     pub psyncs: u64,
-    /// Those of them that wait in the log of its writer: what recovery would bring in place if that died now.
+    /// Those of them that wait in the log of its writer: what recovery would bring in place if that
+    /// died now.
     pub logged: Logged,
     /// When it was created.
     pub created: SystemTime,

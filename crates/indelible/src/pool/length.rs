@@ -10,8 +10,9 @@ impl Pool {
     /// as it is, so that this follows once it has been made longer. Durable on return: a crash
     /// leaves the old length, or the new one.
     ///
-    /// Objects that were created before keep their address space ([`Stat::reach`](crate::Stat::reach)), which is several times the length that the pool had then, while addresses
-    /// are plenty; [`set_reach`](Pool::set_reach) keeps more.
+    /// Objects that were created before keep their address space
+    /// ([`Stat::reach`](crate::Stat::reach)), which is several times the length that the pool had
+    /// then, while addresses are plenty; [`set_reach`](Pool::set_reach) keeps more.
     ///
     /// ```
     /// use indelible::{ErrorKind, Pool};
@@ -28,8 +29,9 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `BadSize`: the pool is longer already, or its addresses, its device or the format allow no such length. `NoSpace`: the file system
-    /// has no files of that length. Nothing happened then. `ReadOnly`. `Io`: the pool has one of both lengths.
+    /// `BadSize`: the pool is longer already, or its addresses, its device or the format allow no
+    /// such length. `NoSpace`: the file system has no files of that length. Nothing happened then.
+    /// `ReadOnly`. `Io`: the pool has one of both lengths.
     pub fn grow(&self, len: u64) -> Result<u64> {
         let inner = &self.inner;
         let result = inner.alive().and_then(|()| Ok(inner.store.lengthen(len)?));

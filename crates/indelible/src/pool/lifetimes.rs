@@ -12,7 +12,8 @@ impl Pool {
     /// psyncs are not recovered: the space comes back with the next snapshot, copy or resize, with
     /// [`collect`](Pool::collect), or when a new object finds no room.
     ///
-    /// A snapshot or object that others share pages with keeps its space until the last of those has gone.
+    /// A snapshot or object that others share pages with keeps its space until the last of those
+    /// has gone.
     ///
     /// ```
     /// use indelible::{ErrorKind, Pool};
@@ -61,8 +62,9 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound`: of either. `WrongKey`: `key` is not the write key of `name`. `TieCycle`: `to` is tied to `name`, directly or
-    /// through others. `ObjectReadOnly`: `to` is a snapshot. `TooManyTies`. `NoRoom`.
+    /// `NotFound`: of either. `WrongKey`: `key` is not the write key of `name`. `TieCycle`: `to` is
+    /// tied to `name`, directly or through others. `ObjectReadOnly`: `to` is a snapshot.
+    /// `TooManyTies`. `NoRoom`.
     pub fn tie(&self, name: &str, to: &str, key: &[u8]) -> Result<()> {
         let inner = &self.inner;
         self.about("tie objects to", to, inner.alive().and_then(|()| Ok(inner.store.find(to)?)))?;
@@ -70,7 +72,8 @@ impl Pool {
         self.about("tie", name, result)
     }
 
-    /// Takes the tie of an object to another one back. That one is named as [`ties`](Pool::ties) names it, deleted or not. Returns whether there was one.
+    /// Takes the tie of an object to another one back. That one is named as [`ties`](Pool::ties)
+    /// names it, deleted or not. Returns whether there was one.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`.

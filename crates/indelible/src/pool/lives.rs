@@ -16,7 +16,8 @@ enum Holder {
     Thread(ThreadId),
 }
 
-/// The lives of this process in one pool. Each begins with the first tie to it; those of the pool's end with the pool's last handle.
+/// The lives of this process in one pool. Each begins with the first tie to it; those of the pool's
+/// end with the pool's last handle.
 #[derive(Default)]
 pub(super) struct Lives(Mutex<HashMap<Holder, Life>>);
 
@@ -77,8 +78,10 @@ impl Drop for Ends {
 }
 
 impl Pool {
-    /// [Ties](Pool::tie) an object to this process: deleted or destroyed meanwhile, by whomever, it goes when the process ends, however it ends, and not before. It
-    /// ends for a pool when the pool's last handle in this process is dropped. `untie` calls it by the name that [`ties`](Pool::ties) tell.
+    /// [Ties](Pool::tie) an object to this process: deleted or destroyed meanwhile, by whomever, it
+    /// goes when the process ends, however it ends, and not before. It ends for a pool when the
+    /// pool's last handle in this process is dropped. `untie` calls it by the name that
+    /// [`ties`](Pool::ties) tell.
     ///
     /// ```
     /// use indelible::Pool;
@@ -103,7 +106,8 @@ impl Pool {
         self.about("tie", name, tied)
     }
 
-    /// As [`tie_to_process`](Pool::tie_to_process), to the thread that calls this: the object goes when the thread ends, or the process does.
+    /// As [`tie_to_process`](Pool::tie_to_process), to the thread that calls this: the object goes
+    /// when the thread ends, or the process does.
     ///
     /// # Errors
     /// As for [`tie_to_process`](Pool::tie_to_process). `Unsupported`: the thread is about to end.

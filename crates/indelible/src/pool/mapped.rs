@@ -60,11 +60,12 @@ impl Inner {
         Ok(Shadow::attach(Params { addr: None, ..self.mapping_of(entry, place, false) })?)
     }
 
-    /// Whether pages of the object's primary are not to be touched: those of a sparse object on tmpfs claim space even when they
-    /// are read, and are a SIGBUS where there is none.
+    /// Whether pages of the object's primary are not to be touched: those of a sparse object on
+    /// tmpfs claim space even when they are read, and are a SIGBUS where there is none.
     pub(crate) fn avoids_holes(&self, entry: &Entry) -> bool {
         let sparse = self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0;
-        // Its pages are not where its extent is, or not as they are there: none is touched through a mapping of it.
+        // Its pages are not where its extent is, or not as they are there: none is touched through
+        // a mapping of it.
         if entry.flags & (FLAG_OVERLAY | FLAG_SEALED) != 0 {
             return true;
         }
@@ -73,8 +74,8 @@ impl Inner {
         sparse && (self.settings.fault_in || fault::reach() == Some(Reach::Full))
     }
 
-    /// The offset at which the lowest base of an object begins, and the pages that are elsewhere, if copying those is no great cost, and touching the
-    /// others claims no space.
+    /// The offset at which the lowest base of an object begins, and the pages that are elsewhere,
+    /// if copying those is no great cost, and touching the others claims no space.
     fn over_lowest(&self, layers: &SharedLayers, entry: &Entry) -> Option<(u64, Vec<Range<usize>>)> {
         let pages = entry.extent_len() / PAGE as u64;
         let lowest = layers.lock().unwrap_or_else(PoisonError::into_inner).over_lowest(pages)?;
@@ -141,7 +142,8 @@ impl Inner {
             rung: self.settings.rung,
             advice: self.settings.advice,
             fault_in: if whole { Some(false) } else { self.settings.fault_in.then_some(true) },
-            // Reading a page of a sealed object takes longer than a fault: only those are read ahead that are likely to be used.
+            // Reading a page of a sealed object takes longer than a fault: only those are read
+            // ahead that are likely to be used.
             ahead: if secret { 0 } else { 8 },
             limit: self.settings.memory_limit.filter(|_| secret),
             prediction: secret.then_some(self.settings.prediction),

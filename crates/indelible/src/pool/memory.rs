@@ -17,9 +17,11 @@ use std::time::Duration;
 /// When commits of objects on demand become durable without a request: see [`Pool::set_epochs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochBounds {
-    /// Time after which they do; at first a second. `Duration::MAX`: never. A shorter time than [`LEAST`](EpochBounds::LEAST) is taken for that.
+    /// Time after which they do; at first a second. `Duration::MAX`: never. A shorter time than
+    /// [`LEAST`](EpochBounds::LEAST) is taken for that.
     pub every: Duration,
-    /// Bytes, in lines of 64, that change at most before they do; at first 4 MiB. Never more than the log of the pool has room for.
+    /// Bytes, in lines of 64, that change at most before they do; at first 4 MiB. Never more than
+    /// the log of the pool has room for.
     pub bytes: u64,
 }
 
@@ -101,7 +103,8 @@ impl Pool {
     /// commits, or has them now, as the memory was there.
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`, `Held`; those of an attach, if the memory is there and cannot be brought to the pool: nothing is given up.
+    /// `NotFound`, `WrongKey`, `Held`; those of an attach, if the memory is there and cannot be
+    /// brought to the pool: nothing is given up.
     pub fn give_memory_up(&self, name: &str, key: &[u8]) -> Result<bool> {
         let inner = &self.inner;
         let give_up = || {
@@ -172,7 +175,8 @@ impl Inner {
         if place.boot == [0; 16] { Ok(0) } else { Ok(memory::remove_leftovers(&self.store, &place)?) }
     }
 
-    /// Removes the memory that processes shared of an object which is shared no more; if that fails, [`Pool::collect`] does.
+    /// Removes the memory that processes shared of an object which is shared no more; if that
+    /// fails, [`Pool::collect`] does.
     pub(super) fn remove_shared_memory(&self, before: &Located) {
         let now = self.store.find_id(&before.entry.id);
         // Its name may have been another object's by the time that this one was destroyed.
@@ -184,7 +188,8 @@ impl Inner {
         }
     }
 
-    /// Whether memory that states the path of this pool, and this origin, may be the pool's, and not that of one which was there before.
+    /// Whether memory that states the path of this pool, and this origin, may be the pool's, and
+    /// not that of one which was there before.
     pub(crate) fn may_need(&self, identity: &Identity, stated: &Origin) -> bool {
         let place = self.memory_place();
         identity.pool == place.pool

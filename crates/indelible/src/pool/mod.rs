@@ -225,8 +225,8 @@ impl Pool {
     }
 
     /// The objects of the pool, in no particular order. Read in pieces as the iterator advances; an
-    /// object created or destroyed meanwhile may or may not be among them. One that is damaged is an
-    /// error, and the iterator goes on behind it.
+    /// object created or destroyed meanwhile may or may not be among them. One that is damaged is
+    /// an error, and the iterator goes on behind it.
     #[must_use]
     pub fn list(&self) -> List {
         List::of(self.clone())
@@ -269,7 +269,8 @@ impl Inner {
         self.stat_by(name, || self.store.stat(name))
     }
 
-    /// That of an object which is attached, and may have been deleted or renamed since it was called `name`.
+    /// That of an object which is attached, and may have been deleted or renamed since it was
+    /// called `name`.
     pub(crate) fn stat_attached(&self, name: &str, object: &Located) -> Result<Stat> {
         self.stat_by(name, || self.store.stat_id(&object.entry.id))
     }
@@ -359,7 +360,8 @@ impl PoolOptions {
     fn format_cause(&self, path: &Path, len: u64) -> Result<Pool, Cause> {
         let settings = self.settings()?;
         let zeroed = path.metadata().map_or(true, |metadata| metadata.is_file());
-        // A device's length is its own. With `force`, a file that there is has lost its content when the store says no.
+        // A device's length is its own. With `force`, a file that there is has lost its content
+        // when the store says no.
         if zeroed && !(MIN_POOL..=MAX_POOL).contains(&len) {
             return Err(StoreError::BadLength { len, min: MIN_POOL, max: MAX_POOL }.into());
         }
@@ -409,7 +411,8 @@ impl PoolOptions {
         self.on_file(device, (Path::new("(device)"), None), format)
     }
 
-    /// As [`on_device`](PoolOptions::on_device), on one that stands for a file: with its path, its device and inode. For tests; not part of the stable interface.
+    /// As [`on_device`](PoolOptions::on_device), on one that stands for a file: with its path, its
+    /// device and inode. For tests; not part of the stable interface.
     ///
     /// # Errors
     /// As for [`on_device`](PoolOptions::on_device).

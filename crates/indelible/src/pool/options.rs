@@ -24,8 +24,8 @@ pub enum MediumKind {
     Auto,
     /// A file on a block device: system calls, fdatasync.
     File,
-    /// A file treated as persistent memory: stores and fences. Whether anything of it survives a power
-    /// failure is the file system's affair.
+    /// A file treated as persistent memory: stores and fences. Whether anything of it survives a
+    /// power failure is the file system's affair.
     Memory,
     /// A file on a DAX file system (`MAP_SYNC`).
     Dax,
@@ -81,7 +81,8 @@ pub enum Tracking {
     /// The best rung the kernel offers.
     #[default]
     Auto,
-    /// userfaultfd write protection that the kernel lifts by itself, and `PAGEMAP_SCAN` (Linux 6.7).
+    /// userfaultfd write protection that the kernel lifts by itself, and `PAGEMAP_SCAN` (Linux
+    /// 6.7).
     WpAsync,
     /// Memory protection and SIGSEGV; everywhere.
     Mprotect,
@@ -206,9 +207,10 @@ impl PoolOptions {
     /// later change. The copy is the object as some psync left it; an object that a writer has is
     /// [`Held`](crate::ErrorKind::Held).
     ///
-    /// Nothing is written, so that this works without permission to write and, where every store needs new space, on a full copy-on-write
-    /// file system: a pool that is opened for writing makes durable what it sees first. A read-only pool may show something newer than
-    /// is durable, if the process that wrote it died just then.
+    /// Nothing is written, so that this works without permission to write and, where every store
+    /// needs new space, on a full copy-on-write file system: a pool that is opened for writing
+    /// makes durable what it sees first. A read-only pool may show something newer than is durable,
+    /// if the process that wrote it died just then.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
@@ -222,9 +224,12 @@ impl PoolOptions {
         self
     }
 
-    /// Fills objects' pages on demand by a thread even where the file could be mapped; by default sparse objects on tmpfs alone, if [`doctor`](crate::doctor()) says that userfaultfd sees
-    /// faults of the kernel, too. A store to such an object on a full file system is an error of psync, instead of a SIGBUS at the store; psyncs of it cost several times as much. With
-    /// userfaultfd for user code only, system calls on pages that were not touched fail with `EFAULT`: [`prefault`](crate::Object::prefault) them.
+    /// Fills objects' pages on demand by a thread even where the file could be mapped; by default
+    /// sparse objects on tmpfs alone, if [`doctor`](crate::doctor()) says that userfaultfd sees
+    /// faults of the kernel, too. A store to such an object on a full file system is an error of
+    /// psync, instead of a SIGBUS at the store; psyncs of it cost several times as much. With
+    /// userfaultfd for user code only, system calls on pages that were not touched fail with
+    /// `EFAULT`: [`prefault`](crate::Object::prefault) them.
     #[must_use]
     pub fn fault_in(mut self, fault_in: bool) -> Self {
         self.fault_in = fault_in;
@@ -250,18 +255,23 @@ impl PoolOptions {
         self
     }
 
-    /// How much memory the pages of a sealed object may take, each time it is attached: at least 1 MiB. So an object may be larger than memory. Beyond it, pages that were decrypted first are
-    /// dropped, and decrypted again when they are touched: of a reader at any time, of a writer by each psync, and none that was stored to since. A program that only reads an object
-    /// that it has for writing psyncs it now and then. Not of objects with marked pages ([`Object::mark_dirty`](crate::Object::mark_dirty)), which devices may have pinned,
-    /// and not in a pool that is opened for reading only. System calls on dropped pages are those on pages that were never touched: [`prefault`](crate::Object::prefault).
+    /// How much memory the pages of a sealed object may take, each time it is attached: at least 1
+    /// MiB. So an object may be larger than memory. Beyond it, pages that were decrypted first are
+    /// dropped, and decrypted again when they are touched: of a reader at any time, of a writer by
+    /// each psync, and none that was stored to since. A program that only reads an object that it
+    /// has for writing psyncs it now and then. Not of objects with marked pages
+    /// ([`Object::mark_dirty`](crate::Object::mark_dirty)), which devices may have pinned, and not
+    /// in a pool that is opened for reading only. System calls on dropped pages are those on pages
+    /// that were never touched: [`prefault`](crate::Object::prefault).
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
         self
     }
 
-    /// Measures the prediction ([`Object::prediction`](crate::Object::prediction)): pages that are predicted are decrypted, and thrown away. For
-    /// choosing a depth, as everything becomes slower by it.
+    /// Measures the prediction ([`Object::prediction`](crate::Object::prediction)): pages that are
+    /// predicted are decrypted, and thrown away. For choosing a depth, as everything becomes slower
+    /// by it.
     #[must_use]
     pub fn measure_prediction(mut self, measure: bool) -> Self {
         self.measure_prediction = measure;
@@ -294,10 +304,12 @@ impl PoolOptions {
         self
     }
 
-    /// Leaves objects that are attached for reading to forked children: their bytes stay readable there. No writer can have such an
-    /// object before the last child has dropped its handle, or is gone. All other calls of a child fail with
-    /// [`Forked`](crate::ErrorKind::Forked). [`ReadObject::is_inherited`](crate::ReadObject::is_inherited) says whether it
-    /// worked: not where pages are filled on demand, and not for a mapped file that cannot be opened again by way of /proc.
+    /// Leaves objects that are attached for reading to forked children: their bytes stay readable
+    /// there. No writer can have such an object before the last child has dropped its handle, or is
+    /// gone. All other calls of a child fail with [`Forked`](crate::ErrorKind::Forked).
+    /// [`ReadObject::is_inherited`](crate::ReadObject::is_inherited) says whether it worked: not
+    /// where pages are filled on demand, and not for a mapped file that cannot be opened again by
+    /// way of /proc.
     #[must_use]
     pub fn inherit_reads(mut self, inherit: bool) -> Self {
         self.inherit_reads = inherit;
@@ -328,8 +340,8 @@ impl PoolOptions {
         self
     }
 
-    /// Addresses for the objects of a new pool: `len` bytes from `start`, both multiples of 2 MiB. By default a place
-    /// is chosen that is far from those of the other pools of this host.
+    /// Addresses for the objects of a new pool: `len` bytes from `start`, both multiples of 2 MiB.
+    /// By default a place is chosen that is far from those of the other pools of this host.
     #[must_use]
     pub fn window(mut self, start: u64, len: u64) -> Self {
         self.window = Some(Window { start, len });

@@ -11,17 +11,20 @@ use indelible_store::store::Store;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Commits on demand of the process that has an object, or that died with it, which are not durable: see [`Pool::pending`].
+/// Commits on demand of the process that has an object, or that died with it, which are not
+/// durable: see [`Pool::pending`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingCommits {
-    /// Transactions, at most, of all objects on demand that the process has in the pool: those that changed nothing of this one count as well.
+    /// Transactions, at most, of all objects on demand that the process has in the pool: those that
+    /// changed nothing of this one count as well.
     pub transactions: u64,
     /// Bytes of this object, in lines of 64, that the next epoch has.
     pub bytes: u64,
     /// Time since the first of them was committed, by the clock of the machine.
     pub age: Duration,
-    /// Transactions of the process that were durable when they returned, because the [guard](Pool::set_guard) could not have saved them in time.
+    /// Transactions of the process that were durable when they returned, because the
+    /// [guard](Pool::set_guard) could not have saved them in time.
     pub at_once: u64,
 }
 
@@ -75,7 +78,8 @@ impl Pool {
         recover().map_err(|cause| self.not_recovered(cause))
     }
 
-    /// As [`recover`](Pool::recover), of the memory of one process, by its number: `Held` if a process has it. For the guard.
+    /// As [`recover`](Pool::recover), of the memory of one process, by its number: `Held` if a
+    /// process has it. For the guard.
     ///
     /// # Errors
     /// As for [`recover`](Pool::recover).
@@ -87,7 +91,8 @@ impl Pool {
             .map_err(|cause| self.not_recovered(cause))
     }
 
-    /// Works on the store under the pool. If the work needs commits that a process which died left in memory, these are brought to the pool, and it begins anew. For tools; not part of the
+    /// Works on the store under the pool. If the work needs commits that a process which died left
+    /// in memory, these are brought to the pool, and it begins anew. For tools; not part of the
     /// stable interface.
     ///
     /// # Errors

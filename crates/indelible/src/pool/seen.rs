@@ -4,7 +4,8 @@ use super::Pool;
 use crate::error::Cause;
 use indelible_store::error::StoreError;
 
-/// State of an object, as far as its entry in the table tells: two that differ are those of two writers, or one is being written.
+/// State of an object, as far as its entry in the table tells: two that differ are those of two
+/// writers, or one is being written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// `None`: it is not there.

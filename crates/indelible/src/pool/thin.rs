@@ -1,7 +1,7 @@
 //! Retention of snapshots: which of those that were made again and again are kept, and which go.
 //!
-//! Such a snapshot is named after its object and the time: `ledger@2026-11-24T03:00:00Z`, with `-2` and so on behind it if there are several of one second.
-//! No other one is touched.
+//! Such a snapshot is named after its object and the time: `ledger@2026-11-24T03:00:00Z`, with `-2`
+//! and so on behind it if there are several of one second. No other one is touched.
 
 use super::Pool;
 use crate::error::{Cause, Result};
@@ -184,8 +184,8 @@ impl Pool {
         Ok(found)
     }
 
-    /// Destroys the snapshots of an object that a retention policy does not keep (see [`surplus`](Pool::surplus)), and merges what can be merged then;
-    /// returns their names.
+    /// Destroys the snapshots of an object that a retention policy does not keep (see
+    /// [`surplus`](Pool::surplus)), and merges what can be merged then; returns their names.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -319,7 +319,8 @@ mod tests {
         assert_eq!(left("1d:1h", []), Vec::<u64>::new());
     }
 
-    /// A snapshot an hour for 30 days, thinned each time: each day of the last 7 has one then, and each of the last 24 hours.
+    /// A snapshot an hour for 30 days, thinned each time: each day of the last 7 has one then, and
+    /// each of the last 24 hours.
     #[test]
     fn snapshots_thinned_again_and_again_stay_evenly_spread() {
         let mut all: Vec<(Moment, String)> = Vec::new();

@@ -1,4 +1,5 @@
-//! The transactions of a pool, and whether one runs on this thread: calls that wait for a medium, or that a second run of its closure would repeat, are refused meanwhile.
+//! The transactions of a pool, and whether one runs on this thread: calls that wait for a medium,
+//! or that a second run of its closure would repeat, are refused meanwhile.
 
 use super::{Class, Inner};
 use std::any::Any;

@@ -28,11 +28,12 @@ impl Pool {
     /// write an unattached object waits until it is copied. Within a pool,
     /// [`create_from`](Pool::create_from) takes no time.
     ///
-    /// Pages that hold nothing but zeros take no space. `progress` is told how many bytes of how many are copied.
+    /// Pages that hold nothing but zeros take no space. `progress` is told how many bytes of how
+    /// many are copied.
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`, `Exists`; `NoRoom` and `NoSpace` of the other pool, or of this one if
-    /// a process writes the object. Nothing happened.
+    /// `NotFound`, `WrongKey`, `Exists`; `NoRoom` and `NoSpace` of the other pool, or of this one
+    /// if a process writes the object. Nothing happened.
     pub fn copy_to(
         &self,
         name: &str,
@@ -44,7 +45,8 @@ impl Pool {
         self.copy_with(name, key, other, copy, progress, None)
     }
 
-    /// As [`copy_to`](Pool::copy_to), with other addresses if `rebase` changes the pointers accordingly.
+    /// As [`copy_to`](Pool::copy_to), with other addresses if `rebase` changes the pointers
+    /// accordingly.
     pub(crate) fn copy_with(
         &self,
         name: &str,
@@ -109,8 +111,8 @@ impl Pool {
     /// two must be destroyed.
     ///
     /// # Errors
-    /// As for [`copy_to`](Pool::copy_to); `Held`, `ObjectReadOnly` of a snapshot. The object is here as it was, but if it could not be removed
-    /// here at the end: then it is in both pools.
+    /// As for [`copy_to`](Pool::copy_to); `Held`, `ObjectReadOnly` of a snapshot. The object is
+    /// here as it was, but if it could not be removed here at the end: then it is in both pools.
     pub fn move_to(
         &self,
         name: &str,
@@ -121,7 +123,8 @@ impl Pool {
         self.move_with(name, key, other, progress, None)
     }
 
-    /// As [`move_to`](Pool::move_to), with other addresses if `rebase` changes the pointers accordingly.
+    /// As [`move_to`](Pool::move_to), with other addresses if `rebase` changes the pointers
+    /// accordingly.
     pub(crate) fn move_with(
         &self,
         name: &str,

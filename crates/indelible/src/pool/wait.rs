@@ -37,8 +37,9 @@ impl Inner {
         self.wait.0.store(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Makes `attempt`, again and again while another process has the object, until the wait is over.
-    /// Commits of an object that a process which is gone left in memory are brought to the pool first.
+    /// Makes `attempt`, again and again while another process has the object, until the wait is
+    /// over. Commits of an object that a process which is gone left in memory are brought to the
+    /// pool first.
     pub(crate) fn patiently<T>(&self, mut attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
         let wait = Duration::from_nanos(self.wait.0.load(Ordering::Relaxed));
         patiently(wait, || {
@@ -52,7 +53,8 @@ impl Inner {
     }
 }
 
-/// Makes `attempt`, again and again for as long as `wait` while a lock of others prevents it. The error of the last attempt alone names the holder of the lock.
+/// Makes `attempt`, again and again for as long as `wait` while a lock of others prevents it. The
+/// error of the last attempt alone names the holder of the lock.
 pub(crate) fn patiently<T>(
     wait: Duration,
     mut attempt: impl FnMut() -> Result<T, Cause>,
@@ -85,7 +87,8 @@ pub(crate) fn patiently<T>(
     }
 }
 
-/// Whether another process has the object or device; one that has its memory recovers it, or is dying.
+/// Whether another process has the object or device; one that has its memory recovers it, or is
+/// dying.
 fn is_others(error: &Cause) -> bool {
     matches!(
         error,

@@ -1,8 +1,10 @@
-//! Which addresses the pools of this host are likely to use, so that a new pool keeps away from them.
+//! Which addresses the pools of this host are likely to use, so that a new pool keeps away from
+//! them.
 //!
-//! Two sources: the pools open in this process, and a file in the user's state folder to which each format adds a
-//! line. The file is advice. Nothing depends on it: if it is missing, unwritable or damaged, windows are chosen
-//! at random, and collide as rarely as chance has it (`indelible_store::store::Window`).
+//! Two sources: the pools open in this process, and a file in the user's state folder to which each
+//! format adds a line. The file is advice. Nothing depends on it: if it is missing, unwritable or
+//! damaged, windows are chosen at random, and collide as rarely as chance has it
+//! (`indelible_store::store::Window`).
 
 use super::registry;
 use indelible_store::store::{Window, likely_use};

@@ -26,7 +26,8 @@ pub(crate) enum ProtectionError {
     /// The kernel refused.
     #[error("cannot change the protection of {len} bytes at {addr:#x}: {source}")]
     Io { addr: usize, len: usize, source: io::Error },
-    /// The kernel gave no key for another reason than that none is left, or forks cannot be noticed.
+    /// The kernel gave no key for another reason than that none is left, or forks cannot be
+    /// noticed.
     #[error("cannot make a domain of protected pages: {0}")]
     Refused(io::Error),
 }

@@ -2,7 +2,8 @@
 //! in any order of drops.
 //!
 //! Invariants:
-//! 1. A count is of one thread, one domain and one generation of forks. No handler of a signal leaves it changed.
+//! 1. A count is of one thread, one domain and one generation of forks. No handler of a signal
+//!    leaves it changed.
 //! 2. After [`forget`], an `Open` from before counts for nothing.
 
 use super::rights::MOST;

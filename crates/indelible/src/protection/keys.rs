@@ -1,8 +1,10 @@
 //! Domains by protection keys: a thread's rights are a register, changed without a system call.
 //!
 //! Invariants:
-//! 1. A [`Kept`] exists only where [`pkey::lack`] found nothing, which does not change while a process lives.
-//! 2. `OURS` has the bits of the keys of live [`Kept`]s, and of no other: the program's own keys are left alone.
+//! 1. A [`Kept`] exists only where [`pkey::lack`] found nothing, which does not change while a
+//!    process lives.
+//! 2. `OURS` has the bits of the keys of live [`Kept`]s, and of no other: the program's own keys
+//!    are left alone.
 //! 3. A key that a page may still have is never given back.
 
 #![allow(unsafe_code)]
@@ -45,7 +47,8 @@ impl Kept {
         // SAFETY: there are keys (1).
         let word = unsafe { pkey::read() };
         let before = rights::of(word, self.key.index());
-        // SAFETY: as above; references to pages of a domain live only while it is open, as `Domain::add` demands.
+        // SAFETY: as above; references to pages of a domain live only while it is open, as
+        // `Domain::add` demands.
         unsafe { pkey::write(rights::with(word, self.key.index(), right)) };
         before
     }

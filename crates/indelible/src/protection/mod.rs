@@ -1,14 +1,17 @@
-//! Pages that are closed to every access until a thread opens them: domains, of which a process has 15 at most.
+//! Pages that are closed to every access until a thread opens them: domains, of which a process has
+//! 15 at most.
 //!
-//! A domain is a class of pages that open and close together. Two means do it behind one interface: protection keys,
-//! with which a thread opens a domain for itself, without a system call; and `mprotect`, with which it is
-//! open to the whole process as long as any thread has it open. Rules that hold with both:
+//! A domain is a class of pages that open and close together. Two means do it behind one interface:
+//! protection keys, with which a thread opens a domain for itself, without a system call; and
+//! `mprotect`, with which it is open to the whole process as long as any thread has it open. Rules
+//! that hold with both:
 //!
-//! - Every thread opens a domain for itself and closes it by dropping its [`Open`]s, in any order: it has the most that
-//!   those which are left give. With keys, a thread that is started
-//!   while its parent has a domain open inherits that, and keeps it: [`close_all`] is its first step.
-//! - A signal handler begins with all domains closed where there are keys, and opens those that it needs: [`Domain::open`]
-//!   is async-signal-safe. The rights that it interrupted are there again when it returns.
+//! - Every thread opens a domain for itself and closes it by dropping its [`Open`]s, in any order:
+//!   it has the most that those which are left give. With keys, a thread that is started while its
+//!   parent has a domain open inherits that, and keeps it: [`close_all`] is its first step.
+//! - A signal handler begins with all domains closed where there are keys, and opens those that it
+//!   needs: [`Domain::open`] is async-signal-safe. The rights that it interrupted are there again
+//!   when it returns.
 //! - A jump over frames (`longjmp`) leaves their [`Open`]s undropped, and one out of a handler ends
 //!   with the handler's rights: the code that catches it closes the domains it finds open.
 //! - Memory that is mapped anew has no key: [`Range::reapply`] follows every such mapping.
@@ -16,8 +19,10 @@
 //!
 //! Invariants:
 //! 1. A [`Range`]'s pages belong to its domain until it is dropped, and the domain lives as long.
-//! 2. A domain's number, key or slot, goes to another domain only after all its ranges were dropped.
-//! 3. A fork has the domains of its parent no more than the parent's pages: every call on one fails there.
+//! 2. A domain's number, key or slot, goes to another domain only after all its ranges were
+//!    dropped.
+//! 3. A fork has the domains of its parent no more than the parent's pages: every call on one fails
+//!    there.
 
 #![allow(unsafe_code)]
 
@@ -83,11 +88,12 @@ impl Domain {
         Ok(Arc::new(Domain { number, generation: fork::generation() }))
     }
 
-    /// Puts pages into the domain: they are closed. `most` is the access that they allow while it is open.
+    /// Puts pages into the domain: they are closed. `most` is the access that they allow while it
+    /// is open.
     ///
     /// # Safety
-    /// The range is the caller's mapping, in no other domain. It is unmapped only after the [`Range`] was dropped. No
-    /// reference to its bytes is used while the domain is closed.
+    /// The range is the caller's mapping, in no other domain. It is unmapped only after the
+    /// [`Range`] was dropped. No reference to its bytes is used while the domain is closed.
     pub(crate) unsafe fn add(
         self: &Arc<Self>,
         addr: usize,
@@ -113,8 +119,8 @@ impl Domain {
         done.map_err(|source| ProtectionError::Io { addr, len, source })
     }
 
-    /// Gives this thread this access to the domain's pages, unless it has more already, until the result is dropped.
-    /// Async-signal-safe, as long as another reference to the domain lives.
+    /// Gives this thread this access to the domain's pages, unless it has more already, until the
+    /// result is dropped. Async-signal-safe, as long as another reference to the domain lives.
     #[inline]
     pub(crate) fn open(self: &Arc<Self>, access: Protection) -> Result<Open, ProtectionError> {
         self.check()?;
@@ -228,8 +234,9 @@ pub(crate) struct Open {
     access: Protection,
     /// The right that the thread had before.
     before: Protection,
-    /// The epoch of the thread's guards that this one is counted with. `None` where the thread's right was not the one of
-    /// its guards: in a handler that began with closed domains, in a thread that inherited rights.
+    /// The epoch of the thread's guards that this one is counted with. `None` where the thread's
+    /// right was not the one of its guards: in a handler that began with closed domains, in a
+    /// thread that inherited rights.
     counted: Option<u32>,
     /// Rights are a thread's.
     _thread: PhantomData<*const ()>,

@@ -1,11 +1,11 @@
-//! Domains by `mprotect`, where there are no keys. The word of rights is kept by each thread, but pages are open
-//! for the whole process as long as any thread has them open, its handlers included.
+//! Domains by `mprotect`, where there are no keys. The word of rights is kept by each thread, but
+//! pages are open for the whole process as long as any thread has them open, its handlers included.
 //!
 //! Invariants:
 //! 1. A slot's `readers` and `writers` are the threads whose word has that right to it.
 //! 2. A page has the protection in `applied`, which is never less than these threads need.
-//! 3. The lock is taken with all signals blocked, so that a handler which opens a domain finds it free or held by
-//!    another thread. Nothing else is locked meanwhile.
+//! 3. The lock is taken with all signals blocked, so that a handler which opens a domain finds it
+//!    free or held by another thread. Nothing else is locked meanwhile.
 //! 4. A slot that a thread has open is not given to another domain.
 
 #![allow(unsafe_code)]
@@ -33,7 +33,8 @@ impl Pages {
     fn apply(&mut self, right: Protection) -> io::Result<()> {
         let wanted = right.min(self.most);
         if self.applied != wanted {
-            // SAFETY: pages of a domain, to which references live only while it is open (`Domain::add`).
+            // SAFETY: pages of a domain, to which references live only while it is open
+            // (`Domain::add`).
             unsafe { mmap::protect(self.addr, self.len, wanted) }?;
             self.applied = wanted;
         }
@@ -90,7 +91,8 @@ pub(super) struct Table {
 static TABLE: ForkLocal<Table> = ForkLocal::new();
 
 thread_local! {
-    /// This thread's rights, and the generation of forks that they are of. Without a destructor: for handlers.
+    /// This thread's rights, and the generation of forks that they are of. Without a destructor:
+    /// for handlers.
     static RIGHTS: Cell<(u32, u32)> = const { Cell::new((CLOSED, 0)) };
 }
 
@@ -165,8 +167,8 @@ impl Table {
         });
     }
 
-    /// Gives this thread `right`. If pages cannot be opened nothing changes; pages that cannot be closed are at the next
-    /// change.
+    /// Gives this thread `right`. If pages cannot be opened nothing changes; pages that cannot be
+    /// closed are at the next change.
     pub(super) fn set(&self, index: usize, right: Protection) -> io::Result<()> {
         self.change(|slots| {
             let slot = &mut slots[index];

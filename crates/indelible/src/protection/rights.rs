@@ -1,4 +1,5 @@
-//! A thread's rights to all classes of pages, as one word: two bits for each, as the register `PKRU` has them.
+//! A thread's rights to all classes of pages, as one word: two bits for each, as the register
+//! `PKRU` has them.
 
 use crate::sys::mmap::Protection;
 

@@ -91,7 +91,8 @@ impl Drop for Memory {
 fn access(addr: usize) -> Protection {
     let at = std::ptr::with_exposed_provenance_mut::<libc::c_void>(addr);
     let mut pipe = [0; 2];
-    // SAFETY: calls of the kernel, which checks the address and copies one byte, to the pipe and back.
+    // SAFETY: calls of the kernel, which checks the address and copies one byte, to the pipe and
+    // back.
     unsafe {
         assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
         let read = libc::write(pipe[1], at, 1) == 1;
@@ -113,7 +114,8 @@ fn access(addr: usize) -> Protection {
     }
 }
 
-/// Leaves a thread as a jump over the end of the guard does, but for the domain, which the guard would keep.
+/// Leaves a thread as a jump over the end of the guard does, but for the domain, which the guard
+/// would keep.
 fn skip(open: Open) {
     let domain = Arc::as_ptr(&open.domain);
     std::mem::forget(open);

@@ -3,10 +3,12 @@
 use super::{registry, transactions};
 use crate::error::{ErrorKind, Result, TransactionError};
 
-/// Begins a transaction of this thread on these objects of one pool, given by any address in each: see [`transactions`].
+/// Begins a transaction of this thread on these objects of one pool, given by any address in each:
+/// see [`transactions`].
 ///
 /// # Errors
-/// `NotAttached`; `ClassMismatch`: one is attached for plain stores and psync; those of [`transaction`](crate::transaction()).
+/// `NotAttached`; `ClassMismatch`: one is attached for plain stores and psync; those of
+/// [`transaction`](crate::transaction()).
 pub fn begin_transaction(objects: &[*const u8]) -> Result<()> {
     const OPERATION: &str = "begin a transaction on";
     transactions::begin(objects).map_err(|error| {

@@ -1,4 +1,5 @@
-//! Transactional objects for blocks that a compiler made: the library that runs these names lines by the objects' own addresses.
+//! Transactional objects for blocks that a compiler made: the library that runs these names lines
+//! by the objects' own addresses.
 
 use super::transactions::{enter, find};
 use crate::error::{Cause, Error, HeapError, Result, TransactionError};
@@ -19,11 +20,13 @@ pub struct ForBlocks {
     pub address: usize,
     /// The place at which blocks find it.
     pub view: usize,
-    /// Whether a check word follows each word there. Lines are told by halves then: each by the address of its first word.
+    /// Whether a check word follows each word there. Lines are told by halves then: each by the
+    /// address of its first word.
     pub checked: bool,
     /// In bytes.
     pub len: usize,
-    /// 0: each commit is [waited](wait) for, and durable then. Else it is on demand, and its commits are told with this number, which all objects have that a block may change together.
+    /// 0: each commit is [waited](wait) for, and durable then. Else it is on demand, and its
+    /// commits are told with this number, which all objects have that a block may change together.
     pub demand: usize,
 }
 
@@ -56,7 +59,8 @@ fn at(address: usize) -> Result<Arc<Home>> {
     find(address).filter(|home| home.attached().is_for(Users::Blocks)).ok_or_else(missing)
 }
 
-/// Bytes that the log is short of for a commit that changes lines at these addresses, or, on demand, lines: 0 if it has room.
+/// Bytes that the log is short of for a commit that changes lines at these addresses, or, on
+/// demand, lines: 0 if it has room.
 ///
 /// # Errors
 /// `NotAttached`.
@@ -68,7 +72,8 @@ pub fn shortage(addresses: &[usize]) -> Result<u64> {
     Ok(shortage_of(&lines))
 }
 
-/// Gives the log room for a commit that is short of so much, on the object that has this address. On demand all that was committed until now is durable afterwards.
+/// Gives the log room for a commit that is short of so much, on the object that has this address.
+/// On demand all that was committed until now is durable afterwards.
 ///
 /// # Errors
 /// `NotAttached`, `NoRoom`, `Busy`; `Poisoned` and so on.
@@ -126,7 +131,8 @@ fn tell_durable(lines: &[Line]) -> Result<()> {
     tell_of(&told.collect::<Vec<_>>())
 }
 
-/// Returns when all commits are durable that were told of the pool that has an object at this address.
+/// Returns when all commits are durable that were told of the pool that has an object at this
+/// address.
 ///
 /// # Errors
 /// `NotAttached`; `Poisoned` and so on: told commits may be lost.
@@ -134,7 +140,8 @@ pub fn wait(address: usize) -> Result<()> {
     at(address)?.attached().wait()
 }
 
-/// Words of objects, by address, as the block that runs sees and changes them. `None`: it has met another one.
+/// Words of objects, by address, as the block that runs sees and changes them. `None`: it has met
+/// another one.
 pub trait BlockWords {
     /// The word at an address, a multiple of 8 in an object.
     fn load(&mut self, address: usize) -> Option<u64>;
@@ -149,7 +156,8 @@ pub trait BlockWords {
     fn peek(&self, address: usize) -> u64;
 }
 
-/// Has this thread, which runs a block that cannot be undone, and no other, load and store objects at their own addresses, whose pages are copied there when it touches them. Until [`close`].
+/// Has this thread, which runs a block that cannot be undone, and no other, load and store objects
+/// at their own addresses, whose pages are copied there when it touches them. Until [`close`].
 pub fn expose() {
     expose_pages();
 }
@@ -172,7 +180,8 @@ pub fn close<W: BlockWords>(words: Option<&mut W>) -> Result<()> {
 pub enum Step {
     /// It is done: an address.
     Done(usize),
-    /// There is no room for so many bytes: the heap is to [`grow`] while no block runs, and the block to be run again.
+    /// There is no room for so many bytes: the heap is to [`grow`] while no block runs, and the
+    /// block to be run again.
     Full(usize),
 }
 
@@ -231,10 +240,12 @@ fn step<W: BlockWords>(
     }
 }
 
-/// Allocates `size` bytes at a multiple of `align` in the heap of the object that has the address `beside`, as a part of the block whose words these are.
+/// Allocates `size` bytes at a multiple of `align` in the heap of the object that has the address
+/// `beside`, as a part of the block whose words these are.
 ///
 /// # Errors
-/// `Conflict`: the block has met another one. `NotAttached`; `NotAHeap`: no root has made a heap of the object; `BadAlignment`, `Damaged`.
+/// `Conflict`: the block has met another one. `NotAttached`; `NotAHeap`: no root has made a heap of
+/// the object; `BadAlignment`, `Damaged`.
 pub fn alloc(words: &mut impl BlockWords, beside: usize, size: usize, align: usize) -> Result<Step> {
     step(words, beside, "allocate in", |home, words| home.alloc(words, size, align))
 }
@@ -247,11 +258,12 @@ pub fn free(words: &mut impl BlockWords, block: usize) -> Result<Step> {
     step(words, block, "free a block of", |home, words| home.free(words, block).map(|()| 0))
 }
 
-/// The root of this name and type in the heap of the object that has the address `beside`; a new one has this size and alignment, is all zeros, and makes a heap of a blank
-/// object.
+/// The root of this name and type in the heap of the object that has the address `beside`; a new
+/// one has this size and alignment, is all zeros, and makes a heap of a blank object.
 ///
 /// # Errors
-/// As for [`alloc`]; `Exists`: the object has something else in it; `RootType`: there is one of another type.
+/// As for [`alloc`]; `Exists`: the object has something else in it; `RootType`: there is one of
+/// another type.
 pub fn root(
     words: &mut impl BlockWords,
     beside: usize,
@@ -262,7 +274,8 @@ pub fn root(
     step(words, beside, "find a root in", |home, words| home.root(words, name, size_and_align, ty))
 }
 
-/// Has the object that has an address grow until its heap has room for `needed` bytes. No block runs. Returns its bytes.
+/// Has the object that has an address grow until its heap has room for `needed` bytes. No block
+/// runs. Returns its bytes.
 ///
 /// # Errors
 /// `HeapFull`: it does not grow, and why.

@@ -1,7 +1,9 @@
-//! Pages of an attachment that are closed to threads, but for those that are let in (docs/decisions/0068-contexts-of-threads.md).
+//! Pages of an attachment that are closed to threads, but for those that are let in
+//! (docs/decisions/0068-contexts-of-threads.md).
 //!
 //! Invariants:
-//! 1. The pages are those of one attachment, which is unmapped only after they were taken out of their domain ([`Closed::clear`]).
+//! 1. The pages are those of one attachment, which is unmapped only after they were taken out of
+//!    their domain ([`Closed::clear`]).
 //! 2. [`Closed::again`] follows each call that maps pages of an attachment anew.
 
 #![allow(unsafe_code)]
@@ -28,7 +30,8 @@ impl Closed {
     /// to all threads.
     ///
     /// # Safety
-    /// They are those of the attachment, and references to its bytes are used only by threads that have the domain open.
+    /// They are those of the attachment, and references to its bytes are used only by threads that
+    /// have the domain open.
     pub(super) unsafe fn set(
         &self,
         domain: &Arc<Domain>,

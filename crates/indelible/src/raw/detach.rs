@@ -9,7 +9,8 @@ use std::sync::PoisonError;
 /// Ends an attachment. The bytes become inaccessible; stores that were not psynced are forgotten.
 ///
 /// # Errors
-/// `NotAttached` if no attached object begins at `address`. `Unsuitable`: a view has it attached ([`AttachedView`](crate::AttachedView)).
+/// `NotAttached` if no attached object begins at `address`. `Unsuitable`: a view has it attached
+/// ([`AttachedView`](crate::AttachedView)).
 pub fn detach(address: *const u8) -> Result<()> {
     detach_as(address, false)
 }
@@ -34,8 +35,8 @@ pub(super) fn detach_as(address: *const u8, by_view: bool) -> Result<()> {
     }
 }
 
-/// Ends attachments of a view, whose objects begin at these addresses: those of one lane by one change of
-/// the table. The next attach of an object recovers it if the table could not be changed.
+/// Ends attachments of a view, whose objects begin at these addresses: those of one lane by one
+/// change of the table. The next attach of an object recovers it if the table could not be changed.
 pub(super) fn detach_of_view(addresses: impl IntoIterator<Item = usize>) {
     let mut writers = Vec::new();
     for address in addresses {

@@ -44,12 +44,14 @@ struct Inside {
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        // SAFETY: the object stays attached while its extensions are used, as callers of this module promise.
+        // SAFETY: the object stays attached while its extensions are used, as callers of this
+        // module promise.
         unsafe { &*self.heap }.leave();
     }
 }
 
-/// The heap at an address of a value that is used, which no thread detaches meanwhile, as callers of this module promise.
+/// The heap at an address of a value that is used, which no thread detaches meanwhile, as callers
+/// of this module promise.
 #[inline]
 fn place(address: usize) -> Result<Place<'static>> {
     // SAFETY: as above; what borrows from it is not kept longer than the call of this module.
@@ -124,13 +126,15 @@ impl ExtensionOf<'_> {
     }
 }
 
-/// The fields of an extension, if there is one. `lines` describe the program's own, for the error if it is of another type.
+/// The fields of an extension, if there is one. `lines` describe the program's own, for the error
+/// if it is of another type.
 ///
 /// # Errors
 /// `Damaged`, `RootType`.
 ///
 /// # Safety
-/// `link` is that of a value: zero, or as this module made it. No thread detaches the object meanwhile.
+/// `link` is that of a value: zero, or as this module made it. No thread detaches the object
+/// meanwhile.
 pub unsafe fn extension(
     link: *const u64,
     of: &ExtensionOf<'_>,
@@ -166,7 +170,8 @@ fn found(
 /// Those before it are there. Any number of threads may call it at once: one of them makes it.
 ///
 /// # Errors
-/// `HeapFull`; `ReadOnly`; `NotAttached` if the value lies in no object; `Damaged`, `RootType`; that of `initial`.
+/// `HeapFull`; `ReadOnly`; `NotAttached` if the value lies in no object; `Damaged`, `RootType`;
+/// that of `initial`.
 ///
 /// # Safety
 /// As for [`extension`].
@@ -201,7 +206,8 @@ pub unsafe fn extend<E: From<Error>>(
     }
 }
 
-/// Computes initial values, which may need others; `None` if they are computed from each other, without an end.
+/// Computes initial values, which may need others; `None` if they are computed from each other,
+/// without an end.
 pub fn initial_values<T>(compute: impl FnOnce() -> T) -> Option<T> {
     nested(compute).ok()
 }
@@ -213,8 +219,8 @@ unsafe fn links<'a>(value: *const u8, links: &[usize]) -> impl Iterator<Item = &
     links.iter().map(move |link| unsafe { &*value.add(*link).cast::<AtomicU64>() })
 }
 
-/// Copies a value of `size` bytes whose links lie at the offsets `at`, with all extensions, also those that this program does not know.
-/// Extensions that `to` had are freed.
+/// Copies a value of `size` bytes whose links lie at the offsets `at`, with all extensions, also
+/// those that this program does not know. Extensions that `to` had are freed.
 ///
 /// # Errors
 /// As for [`extend`]: `to` is as it was.
@@ -253,11 +259,13 @@ pub unsafe fn copy_extended(to: *mut u8, from: *const u8, size: usize, at: &[usi
     Ok(())
 }
 
-/// Frees a block of `count` values of `size` bytes, whose links lie at the offsets `at`, with all their extensions.
+/// Frees a block of `count` values of `size` bytes, whose links lie at the offsets `at`, with all
+/// their extensions.
 ///
 /// # Errors
-/// `NotAttached`, `NotABlock`, `DoubleFree`, `RootExists` for the block of a root; `BadSize` if the block is smaller: nothing was changed. `Damaged`: some extensions
-/// were freed, and the block was not.
+/// `NotAttached`, `NotABlock`, `DoubleFree`, `RootExists` for the block of a root; `BadSize` if the
+/// block is smaller: nothing was changed. `Damaged`: some extensions were freed, and the block was
+/// not.
 ///
 /// # Safety
 /// As for [`extension`], for all links; the values are the caller's, and not used any more.

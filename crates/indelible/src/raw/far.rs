@@ -1,7 +1,8 @@
 //! Far pointers by address: a C program's [`Space`](crate::Space).
 //!
-//! Objects that pointers lead to are attached for reading, unless the process has them, and stay so until they are detached by their address.
-//! An attachment remembers where its entries lead until something is detached.
+//! Objects that pointers lead to are attached for reading, unless the process has them, and stay so
+//! until they are detached by their address. An attachment remembers where its entries lead until
+//! something is detached.
 
 #![allow(unsafe_code)]
 
@@ -23,7 +24,8 @@ static POOLS: RwLock<Vec<Pool>> = RwLock::new(Vec::new());
 const FOLLOW: &str = "follow a far pointer from";
 const STORE: &str = "store a far pointer in";
 
-/// Has objects that far pointers lead to be looked for in a pool, behind those that were added before, until it is [removed](remove_pool).
+/// Has objects that far pointers lead to be looked for in a pool, behind those that were added
+/// before, until it is [removed](remove_pool).
 pub fn add_pool(pool: &Pool) {
     POOLS.write().unwrap_or_else(PoisonError::into_inner).push(pool.clone());
 }
@@ -33,11 +35,13 @@ pub fn remove_pool(pool: &Pool) {
     POOLS.write().unwrap_or_else(PoisonError::into_inner).retain(|known| known.id() != pool.id());
 }
 
-/// The address that a far pointer leads to which lies in the object that has the address `home`; `len` bytes from there on are in the target's object.
+/// The address that a far pointer leads to which lies in the object that has the address `home`;
+/// `len` bytes from there on are in the target's object.
 ///
 /// # Errors
-/// `NotAttached`: `home` is in no object. `Dangling`: the pointer is null, its entry is not there, the object that it names is in no pool that was added, or ends before. Those of
-/// [`attach`] for reading.
+/// `NotAttached`: `home` is in no object. `Dangling`: the pointer is null, its entry is not there,
+/// the object that it names is in no pool that was added, or ends before. Those of [`attach`] for
+/// reading.
 ///
 /// # Safety
 /// As for [`malloc`](super::malloc).
@@ -99,11 +103,13 @@ fn reach(home: &Attachment, entry: &FarEntry) -> Result<NonNull<u8>> {
     Err(missing())
 }
 
-/// A far pointer, for the object that has the address `home`, to the address `target` in the same object or another one that is attached: through an entry that is found or added.
-/// The next psync of `home`'s object makes the entry durable together with the pointer.
+/// A far pointer, for the object that has the address `home`, to the address `target` in the same
+/// object or another one that is attached: through an entry that is found or added. The next psync
+/// of `home`'s object makes the entry durable together with the pointer.
 ///
 /// # Errors
-/// `NotAttached`: one of them is in no object. `NotAHeap`, `HeapFull`, `ReadOnly`, `Damaged`: of `home`'s. `Dangling`: nothing can be pointed at that is the first byte of an object.
+/// `NotAttached`: one of them is in no object. `NotAHeap`, `HeapFull`, `ReadOnly`, `Damaged`: of
+/// `home`'s. `Dangling`: nothing can be pointed at that is the first byte of an object.
 ///
 /// # Safety
 /// As for [`malloc`](super::malloc).

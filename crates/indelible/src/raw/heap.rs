@@ -14,7 +14,8 @@ use std::ptr::NonNull;
 /// `NotAttached`; those of [`Heap::format`](crate::Heap::format).
 ///
 /// # Safety
-/// No other thread uses the object's heap meanwhile; from now on, stores to the object go to live blocks.
+/// No other thread uses the object's heap meanwhile; from now on, stores to the object go to live
+/// blocks.
 pub unsafe fn format_heap(address: *const u8, options: HeapOptions) -> Result<()> {
     let found = find("use a heap", address.addr())?;
     found.open(options, How::Format, |_| false).map(drop)
@@ -50,7 +51,8 @@ pub unsafe fn open_or_format_heap(address: *const u8, options: HeapOptions) -> R
 /// `NotAttached`, `NotAHeap`, `HeapFull`, `BadSize`; `ReadOnly` for an object attached for reading.
 ///
 /// # Safety
-/// No thread detaches the object meanwhile. Stores go to live blocks of the heap and nowhere else in it.
+/// No thread detaches the object meanwhile. Stores go to live blocks of the heap and nowhere else
+/// in it.
 #[inline]
 pub unsafe fn malloc(address: *const u8, size: usize) -> Result<NonNull<u8>> {
     // SAFETY: the caller's promise.
@@ -89,8 +91,8 @@ pub unsafe fn aligned(address: *const u8, align: usize, size: usize) -> Result<N
 /// Frees a block of any heap.
 ///
 /// # Errors
-/// `NotAttached`, `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for the block of a root: nothing
-/// was changed.
+/// `NotAttached`, `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for the
+/// block of a root: nothing was changed.
 ///
 /// # Safety
 /// As for [`malloc`]; the block is the caller's, and not used any more.
@@ -102,7 +104,8 @@ pub unsafe fn free(block: *mut u8) -> Result<()> {
     unsafe { place.heap.free(block.addr()) }.map_err(|error| place.failed("free a block of", error))
 }
 
-/// Fails where [`free`] would, and frees nothing: for callers that destroy a value before they free its block.
+/// Fails where [`free`] would, and frees nothing: for callers that destroy a value before they free
+/// its block.
 ///
 /// # Errors
 /// As for [`free`].
@@ -205,7 +208,8 @@ pub unsafe fn create_root(
 /// The root `name`, which is a `ty`.
 ///
 /// # Errors
-/// `NotAttached`, `RootMissing`; `RootType`, with both layouts in the text, if it is something else.
+/// `NotAttached`, `RootMissing`; `RootType`, with both layouts in the text, if it is something
+/// else.
 ///
 /// # Safety
 /// As for [`malloc`].

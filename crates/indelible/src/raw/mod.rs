@@ -1,4 +1,5 @@
-//! Objects by address: the operations of the paper's Table I and the heap, as a C program sees them.
+//! Objects by address: the operations of the paper's Table I and the heap, as a C program sees
+//! them.
 //!
 //! An attached object is known by its first byte, to every thread of the process. The caller keeps
 //! the rules that the compiler enforces for [`Object`](crate::Object) and [`Heap`](crate::Heap).

@@ -76,7 +76,8 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // A fork has nothing of it, and another thread of its parent may have the registry locked in it.
+        // A fork has nothing of it, and another thread of its parent may have the registry locked
+        // in it.
         if fork::is_stale(self.generation) {
             return;
         }
@@ -84,7 +85,8 @@ impl Drop for Pinned {
     }
 }
 
-/// Detaches objects as dropping them one by one does, by one change of the table for those on one lane.
+/// Detaches objects as dropping them one by one does, by one change of the table for those on one
+/// lane.
 pub(crate) fn unpin_all(all: Vec<Pinned>) {
     let bases = all.iter().filter(|pinned| !fork::is_stale(pinned.generation)).map(|pinned| pinned.base);
     let bases: Vec<usize> = bases.collect();

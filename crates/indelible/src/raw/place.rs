@@ -1,12 +1,12 @@
 //! Lookup of a heap: by an address in its object; each thread remembers the last one.
 //!
-//! A heap is opened when it is first asked for, and closed by the detach. Each thread remembers the one it
-//! used last, so that an allocation costs no lock.
+//! A heap is opened when it is first asked for, and closed by the detach. Each thread remembers the
+//! one it used last, so that an allocation costs no lock.
 //!
 //! Invariants of [`Last`]:
-//! 1. `heap` and `attachment` were in the registry, at `base`, in `epoch` and `generation`; while those
-//!    are the present ones they still are, unless another thread is just detaching the object, which the
-//!    callers of the unsafe functions exclude.
+//! 1. `heap` and `attachment` were in the registry, at `base`, in `epoch` and `generation`; while
+//!    those are the present ones they still are, unless another thread is just detaching the
+//!    object, which the callers of the unsafe functions exclude.
 
 #![allow(unsafe_code)]
 
@@ -122,8 +122,8 @@ impl Attachment {
             close(&mut slot);
         }
         let extent = self.extent();
-        // SAFETY: mapped until the detach, which drops the heap first; only the registry opens a heap in
-        // it, once; stores of others go to live blocks, as callers of `malloc` promise.
+        // SAFETY: mapped until the detach, which drops the heap first; only the registry opens a
+        // heap in it, once; stores of others go to live blocks, as callers of `malloc` promise.
         let open = || unsafe { RawHeap::open(&extent, options) };
         // SAFETY: as above.
         let format = || unsafe { RawHeap::format(&extent, options) };

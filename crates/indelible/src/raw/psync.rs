@@ -12,8 +12,9 @@ use crate::sys::mmap::Protection;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-/// Marks `len` bytes from `address` on as stored to: see [`Object::mark_dirty`](crate::Object::mark_dirty). Bytes beyond the
-/// object are ignored, and so is the call for an object attached for reading.
+/// Marks `len` bytes from `address` on as stored to: see
+/// [`Object::mark_dirty`](crate::Object::mark_dirty). Bytes beyond the object are ignored, and so
+/// is the call for an object attached for reading.
 ///
 /// # Errors
 /// `NotAttached`: `address` lies in no attached object.
@@ -26,8 +27,8 @@ pub fn mark_dirty(address: *const u8, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Brings the pages of `len` bytes from `address` on into memory; returns how many of the bytes are there then, from
-/// `address` on: see [`Object::prefault`](crate::Object::prefault).
+/// Brings the pages of `len` bytes from `address` on into memory; returns how many of the bytes are
+/// there then, from `address` on: see [`Object::prefault`](crate::Object::prefault).
 ///
 /// # Errors
 /// `NotAttached`, and those of [`Object::prefault`](crate::Object::prefault).
@@ -85,14 +86,16 @@ pub fn psync_all_cut(addresses: &[*const u8]) -> Result<()> {
     each("psync together", addresses, true)
 }
 
-/// Takes the object that has `address`, and its heap, back to the last psync: see [`Object::revert`](crate::Object::revert)
-/// and [`Heap::revert`](crate::Heap::revert). Ignored for an object attached for reading.
+/// Takes the object that has `address`, and its heap, back to the last psync: see
+/// [`Object::revert`](crate::Object::revert) and [`Heap::revert`](crate::Heap::revert). Ignored for
+/// an object attached for reading.
 ///
 /// # Errors
 /// `NotAttached`, and those of [`Object::revert`](crate::Object::revert).
 ///
 /// # Safety
-/// No other thread uses the object until this returns; addresses of blocks allocated since are not used any more.
+/// No other thread uses the object until this returns; addresses of blocks allocated since are not
+/// used any more.
 pub unsafe fn revert(address: *const u8) -> Result<()> {
     let found = find("revert", address.addr())?;
     let heap = found.heap.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|heap| heap.options());

@@ -1,13 +1,15 @@
 //! Which objects are attached where.
 //!
 //! Invariants:
-//! 1. A slot of `ATTACHED` lies at the first byte of its attachment's range; no two ranges overlap, but for
-//!    those that a parent of this process had.
-//! 2. The heap of an [`Attachment`] refers to its range; it is dropped before the range is unmapped.
-//! 3. `EPOCH` grows before a heap is dropped: addresses of it that threads keep in `place` are not used again.
+//! 1. A slot of `ATTACHED` lies at the first byte of its attachment's range; no two ranges overlap,
+//!    but for those that a parent of this process had.
+//! 2. The heap of an [`Attachment`] refers to its range; it is dropped before the range is
+//!    unmapped.
+//! 3. `EPOCH` grows before a heap is dropped: addresses of it that threads keep in `place` are not
+//!    used again.
 //!
-//! Lock order: `ATTACHED` (never held below another), an attachment's `heap`, the heap's own lock, the
-//! attachment's core; of several attachments in the order of their addresses.
+//! Lock order: `ATTACHED` (never held below another), an attachment's `heap`, the heap's own lock,
+//! the attachment's core; of several attachments in the order of their addresses.
 
 #![allow(unsafe_code)]
 
@@ -322,11 +324,12 @@ fn enter(
 /// [`ReadObject::refresh`](crate::ReadObject::refresh). `None`: it was attached otherwise.
 ///
 /// # Errors
-/// `NotAttached`, and those of [`ReadObject::refresh`](crate::ReadObject::refresh). An object that could not be mapped has no bytes until this
-/// succeeds, or it is detached.
+/// `NotAttached`, and those of [`ReadObject::refresh`](crate::ReadObject::refresh). An object that
+/// could not be mapped has no bytes until this succeeds, or it is detached.
 ///
 /// # Safety
-/// No other thread uses the object until this returns, and references into it are not used any more.
+/// No other thread uses the object until this returns, and references into it are not used any
+/// more.
 pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
     let found = match ATTACHED.read().unwrap_or_else(PoisonError::into_inner).get(&address.addr()) {
         // Also one without bytes.
@@ -348,8 +351,8 @@ pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
     result.map(Some).map_err(|cause| found.error("refresh", cause))
 }
 
-/// Takes one attachment of the object at `key` away, a view's or another one, and returns it to be ended if
-/// it was the last. `None`: there is none.
+/// Takes one attachment of the object at `key` away, a view's or another one, and returns it to be
+/// ended if it was the last. `None`: there is none.
 pub(super) fn remove(key: usize, by_view: bool) -> Option<Result<Option<Arc<Attachment>>>> {
     let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
     let slot = all.get_mut(&key)?;
@@ -397,7 +400,8 @@ pub(super) fn find(operation: &'static str, address: usize) -> Result<Arc<Attach
     }
 }
 
-/// Grows the object that has `address`, and its heap if one is open: see [`Object::grow`](crate::Object::grow).
+/// Grows the object that has `address`, and its heap if one is open: see
+/// [`Object::grow`](crate::Object::grow).
 ///
 /// # Errors
 /// `NotAttached`, and those of [`Object::grow`](crate::Object::grow).

@@ -1,5 +1,5 @@
-//! Roots whose types change (docs/decisions/0035-retention.md), by address: a new value in the place of the old one, and the
-//! blocks that the old one leaves behind.
+//! Roots whose types change (docs/decisions/0035-retention.md), by address: a new value in the
+//! place of the old one, and the blocks that the old one leaves behind.
 
 #![allow(unsafe_code)]
 
@@ -12,7 +12,8 @@ use std::slice;
 /// old block stays. It is a store like others: the next psync makes it durable with all of them.
 ///
 /// # Errors
-/// `NotAttached`, `RootMissing`, `NotABlock` if the bytes are not in the object, `HeapFull`: the root is as it was.
+/// `NotAttached`, `RootMissing`, `NotABlock` if the bytes are not in the object, `HeapFull`: the
+/// root is as it was.
 ///
 /// # Safety
 /// As for [`malloc`](super::malloc); no other thread uses the root meanwhile.
@@ -28,11 +29,12 @@ pub unsafe fn replace_root(
     place.done("replace a root of", place.heap.replace_root(name, block.addr(), size, ty))
 }
 
-/// The blocks of a root's value, found by the description that the heap has of its type. Its own block is one of them. With all of
-/// them free, the value is gone, and nothing else.
+/// The blocks of a root's value, found by the description that the heap has of its type. Its own
+/// block is one of them. With all of them free, the value is gone, and nothing else.
 ///
 /// # Errors
-/// `NotAttached`, `RootMissing`; `RootType` if it cannot be known which blocks are the value's alone; `Damaged` if the value is.
+/// `NotAttached`, `RootMissing`; `RootType` if it cannot be known which blocks are the value's
+/// alone; `Damaged` if the value is.
 ///
 /// # Safety
 /// As for [`malloc`](super::malloc); no other thread uses the object meanwhile.

@@ -7,7 +7,8 @@ use crate::error::{Cause, ErrorKind, Result};
 use crate::heap::stray::{Audit, StrayPointer, refused, search};
 use std::sync::PoisonError;
 
-/// The addresses in the object at `address` that mean nothing in the next run, in the order in which they lie in it.
+/// The addresses in the object at `address` that mean nothing in the next run, in the order in
+/// which they lie in it.
 ///
 /// # Errors
 /// `NotAttached`; those of opening its heap, if it has one.
@@ -18,8 +19,9 @@ pub unsafe fn stray_pointers(address: *const u8) -> Result<Vec<StrayPointer>> {
     find("audit", address.addr())?.stray("audit", Audit::Everything)
 }
 
-/// Has every psync of the object at `address` fail with [`StrayPointer`](ErrorKind::StrayPointer), before anything of it is durable, while
-/// there are such addresses in it. For finding mistakes: each psync then costs as much as [`stray_pointers`].
+/// Has every psync of the object at `address` fail with [`StrayPointer`](ErrorKind::StrayPointer),
+/// before anything of it is durable, while there are such addresses in it. For finding mistakes:
+/// each psync then costs as much as [`stray_pointers`].
 ///
 /// # Errors
 /// `NotAttached`; `ReadOnly` for an object attached for reading.

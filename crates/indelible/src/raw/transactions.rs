@@ -19,7 +19,8 @@ thread_local! {
     static RUNNING: RefCell<Option<OpenTx>> = const { RefCell::new(None) };
 }
 
-/// Attaches an object of the class `transactional` or `on-demand`, and returns its own address, at which transactions alone read and change it.
+/// Attaches an object of the class `transactional` or `on-demand`, and returns its own address, at
+/// which transactions alone read and change it.
 ///
 /// # Errors
 /// As for [`Pool::attach_transactional`].
@@ -69,12 +70,14 @@ pub(super) fn detach(address: usize) -> Option<Result<()>> {
     Some(ended.unwrap_or(Ok(())))
 }
 
-/// Waits for all transactions of the object's pool, if they have it: see [`TxObject::psync`](crate::TxObject::psync). `None`: they do not.
+/// Waits for all transactions of the object's pool, if they have it: see
+/// [`TxObject::psync`](crate::TxObject::psync). `None`: they do not.
 pub(super) fn psync(address: usize) -> Option<Result<()>> {
     find(address).map(|home| home.attached().psync())
 }
 
-/// The program uses the object at an address, which transactions or blocks have, as a value of `size` bytes at its first one: until it is detached it becomes no heap.
+/// The program uses the object at an address, which transactions or blocks have, as a value of
+/// `size` bytes at its first one: until it is detached it becomes no heap.
 ///
 /// # Errors
 /// `NotAttached`; `BadSize`: it is smaller.
@@ -84,7 +87,8 @@ pub fn begin_with(address: *const u8, size: usize) -> Result<()> {
     home.begin_with(size).map_err(|cause| home.attached().error("use the root of", cause))
 }
 
-/// Returns when all that this thread committed in the pool of the object at an address is durable: see [`TxObject::tx_sync`](crate::TxObject::tx_sync).
+/// Returns when all that this thread committed in the pool of the object at an address is durable:
+/// see [`TxObject::tx_sync`](crate::TxObject::tx_sync).
 ///
 /// # Errors
 /// `NotAttached`; those of [`TxObject::tx_sync`](crate::TxObject::tx_sync).
@@ -92,7 +96,8 @@ pub fn tx_sync(address: *const u8) -> Result<()> {
     sync(expect(address)?.attached())
 }
 
-/// Returns when all that this process committed in the pool of the object at an address is durable: see [`TxObject::psync`](crate::TxObject::psync).
+/// Returns when all that this process committed in the pool of the object at an address is durable:
+/// see [`TxObject::psync`](crate::TxObject::psync).
 ///
 /// # Errors
 /// `NotAttached`; those of [`TxObject::psync`](crate::TxObject::psync).
@@ -100,7 +105,8 @@ pub fn publish(address: *const u8) -> Result<()> {
     expect(address)?.attached().psync()
 }
 
-/// Commits that a power cut would take, of the pool of the object at an address: see [`TxObject::pending`](crate::TxObject::pending).
+/// Commits that a power cut would take, of the pool of the object at an address: see
+/// [`TxObject::pending`](crate::TxObject::pending).
 ///
 /// # Errors
 /// `NotAttached`.
@@ -141,7 +147,8 @@ pub(super) fn begin(objects: &[*const u8]) -> Result<()> {
     Ok(())
 }
 
-/// Looks at the thread's transaction. `None`: the thread ends, in destructors that are called once it has no place for one, as those of pthread keys are.
+/// Looks at the thread's transaction. `None`: the thread ends, in destructors that are called once
+/// it has no place for one, as those of pthread keys are.
 fn of_thread<R>(look: impl FnOnce(&mut Option<OpenTx>) -> R) -> Option<R> {
     RUNNING.try_with(|running| look(&mut running.borrow_mut())).ok()
 }
@@ -187,7 +194,8 @@ pub fn write(to: *mut u8, bytes: &[u8]) -> Result<()> {
     running(|open| open.write(to.addr(), bytes))
 }
 
-/// Allocates `size` bytes at a multiple of `align` in the heap of the object of the transaction that has the address `beside`, if the transaction commits. The block's bytes may be anything.
+/// Allocates `size` bytes at a multiple of `align` in the heap of the object of the transaction
+/// that has the address `beside`, if the transaction commits. The block's bytes may be anything.
 ///
 /// # Errors
 /// `Conflict`: the transaction must be run [`again`]; also if the heap has no room, and grows then.
@@ -206,10 +214,12 @@ pub fn free(block: *const u8) -> Result<()> {
     running(|open| open.free(block.addr()))
 }
 
-/// The root of this name and type in the heap of the object that has the address `beside`; a new one has this size and alignment, is all zeros, and makes a heap of a blank object.
+/// The root of this name and type in the heap of the object that has the address `beside`; a new
+/// one has this size and alignment, is all zeros, and makes a heap of a blank object.
 ///
 /// # Errors
-/// As for [`alloc`]; `Exists`: the object has something else in it. `NotAHeap`: it [begins with a value](begin_with). `RootType`: there is one of another type.
+/// As for [`alloc`]; `Exists`: the object has something else in it. `NotAHeap`: it [begins with a
+/// value](begin_with). `RootType`: there is one of another type.
 pub fn root(
     beside: *const u8,
     name: &str,

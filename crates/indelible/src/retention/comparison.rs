@@ -9,8 +9,8 @@ use crate::types::{Description, Relation, own};
 pub enum Comparison {
     /// The program can use the root as it is.
     Same,
-    /// The program's type only has more: fields behind the last ones of structs, variants behind the last ones of enums. This is
-    /// the first of them. "here" is the heap, "there" the program.
+    /// The program's type only has more: fields behind the last ones of structs, variants behind
+    /// the last ones of enums. This is the first of them. "here" is the heap, "there" the program.
     Appended(String),
     /// The types differ; this is the first difference that is more than that.
     Differs(String),

@@ -4,8 +4,9 @@ use crate::collections::RootTypes;
 use std::fmt::Write;
 
 impl RootTypes<'_> {
-    /// The roots and the descriptions of their types as JSON, for `pmo migrate --plan`, which compares them with those in an
-    /// object: a program writes it to a file, say in a test or behind an option of its own.
+    /// The roots and the descriptions of their types as JSON, for `pmo migrate --plan`, which
+    /// compares them with those in an object: a program writes it to a file, say in a test or
+    /// behind an option of its own.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

@@ -46,8 +46,8 @@ pub struct VariantDefinition {
 }
 
 impl Root {
-    /// The structs and enums that values of the root consist of, in the order in which they are met. `None`: the heap has no
-    /// description of the type that could be read.
+    /// The structs and enums that values of the root consist of, in the order in which they are
+    /// met. `None`: the heap has no description of the type that could be read.
     #[must_use]
     pub fn definitions(&self) -> Option<Vec<TypeDefinition>> {
         Some(definitions(&self.description()?))

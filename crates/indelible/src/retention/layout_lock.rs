@@ -1,7 +1,8 @@
-//! Layouts of extendible structs as they were released, in a file that is committed with the program.
+//! Layouts of extendible structs as they were released, in a file that is committed with the
+//! program.
 //!
-//! Data of a release lie in objects as its structs were. The file has a line for each struct, and one for each extension; they may be
-//! followed by further ones, but never change.
+//! Data of a release lie in objects as its structs were. The file has a line for each struct, and
+//! one for each extension; they may be followed by further ones, but never change.
 
 use crate::collections::{Describing, Extendible};
 use crate::types::Description;
@@ -9,7 +10,8 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::{fs, io};
 
-/// The extendible structs of a program, compared with a file of their layouts, in a test of the program:
+/// The extendible structs of a program, compared with a file of their layouts, in a test of the
+/// program:
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -110,14 +112,16 @@ impl LayoutLock {
         self
     }
 
-    /// Adds a struct by its own description and those of its extensions, as a tool has it that does not have the types.
+    /// Adds a struct by its own description and those of its extensions, as a tool has it that does
+    /// not have the types.
     #[must_use]
     pub fn with_described(mut self, name: &str, descriptions: Vec<String>) -> Self {
         self.types.push(Layers { name: name.to_owned(), all: descriptions });
         self
     }
 
-    /// Leaves structs in the file alone that are not added here: they are another part's of the program.
+    /// Leaves structs in the file alone that are not added here: they are another part's of the
+    /// program.
     #[must_use]
     pub fn with_others(mut self) -> Self {
         self.others = true;
@@ -155,7 +159,8 @@ impl LayoutLock {
         let mut out =
             "# Layouts of extendible structs, as released. Lines are only added, by LayoutLock::update.\n"
                 .to_owned();
-        // In the order of the file, so that parts of a program that add to it in turns do not undo each other's.
+        // In the order of the file, so that parts of a program that add to it in turns do not undo
+        // each other's.
         let known = locked.iter().map(|of| find(&self.types, &of.name).unwrap_or(of));
         let new = self.types.iter().filter(|of| find(&locked, &of.name).is_none());
         for Layers { name, all } in known.chain(new) {

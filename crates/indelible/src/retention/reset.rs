@@ -83,10 +83,12 @@ impl fmt::Display for Reset {
 }
 
 impl ReadHeap {
-    /// The blocks that a reset of the root `name` would free ([`RootFrom::or_reset`](super::RootFrom::or_reset)). Nothing is changed.
+    /// The blocks that a reset of the root `name` would free
+    /// ([`RootFrom::or_reset`](super::RootFrom::or_reset)). Nothing is changed.
     ///
     /// # Errors
-    /// `RootMissing`; as for [`OrReset::or_insert_with`](super::OrReset::or_insert_with) if it would be refused.
+    /// `RootMissing`; as for [`OrReset::or_insert_with`](super::OrReset::or_insert_with) if it
+    /// would be refused.
     pub fn reclaimable(&self, name: &str) -> Result<Reclaimable> {
         match self.reclaimed(name) {
             Ok(found) => Ok(Reclaimable { blocks: found.count(), bytes: found.bytes }),

@@ -50,12 +50,14 @@ impl Heap {
     /// # Ok(()) }
     /// ```
     ///
-    /// A converter has the old value and makes the new one beside it, so that one that fails, panics or finds the heap
-    /// full leaves the old value as it was. Then the new value takes the root, and the old one is dropped with all its blocks. All of it
-    /// is stores like others: the next psync makes it durable as one step.
+    /// A converter has the old value and makes the new one beside it, so that one that fails,
+    /// panics or finds the heap full leaves the old value as it was. Then the new value takes the
+    /// root, and the old one is dropped with all its blocks. All of it is stores like others: the
+    /// next psync makes it durable as one step.
     ///
-    /// Converters make a chain, from the oldest version that is known to the one that the program uses; the fingerprint in the
-    /// heap says where to begin. A link that is missing does not compile:
+    /// Converters make a chain, from the oldest version that is known to the one that the program
+    /// uses; the fingerprint in the heap says where to begin. A link that is missing does not
+    /// compile:
     ///
     /// ```compile_fail,E0631
     /// # fn example(heap: &mut indelible::Heap) -> indelible::Result<()> {
@@ -106,8 +108,8 @@ impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
         RootFrom { heap, place, name, versions: Then::new(versions, convert) }
     }
 
-    /// A root of any other type is reset: its contents are dropped, its blocks are free, and the root is made anew. `told` is told
-    /// of it, to write it to a log, say: nothing else remembers.
+    /// A root of any other type is reset: its contents are dropped, its blocks are free, and the
+    /// root is made anew. `told` is told of it, to write it to a log, say: nothing else remembers.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -126,8 +128,9 @@ impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
     /// # Ok(()) }
     /// ```
     ///
-    /// Blocks are found by the description that the heap has of the type, as the program does not have it any more. No `drop` of the
-    /// program's runs. Where it cannot be known which blocks are the value's alone, the reset is refused.
+    /// Blocks are found by the description that the heap has of the type, as the program does not
+    /// have it any more. No `drop` of the program's runs. Where it cannot be known which blocks are
+    /// the value's alone, the reset is refused.
     pub fn or_reset<F: FnOnce(&Reset)>(self, told: F) -> OrReset<'h, 'n, C, F> {
         OrReset { from: self, told }
     }
@@ -135,8 +138,9 @@ impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
     /// The root's value.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType` if it is of none of the versions, or a converter failed; the error of a converter if that is one
-    /// of this library; `Untrusted`, `Damaged`, `HeapFull`. The root is as it was.
+    /// `RootMissing`; `RootType` if it is of none of the versions, or a converter failed; the error
+    /// of a converter if that is one of this library; `Untrusted`, `Damaged`, `HeapFull`. The root
+    /// is as it was.
     pub fn open(self) -> Result<&'h mut C::Last> {
         match self.find()? {
             Found::Open(value) => Ok(value),
@@ -206,9 +210,10 @@ impl<'h, C: Versions<'h>, F: FnOnce(&Reset)> OrReset<'h, '_, C, F> {
     /// The root's value; made with `make` if there is no such root, or it was reset.
     ///
     /// # Errors
-    /// `RootType` if the root is of another type and it cannot be known which blocks are its value's alone: the heap has no
-    /// description of the type; or bytes that the description does not explain; or a raw pointer to a block that no value owns. `Damaged`
-    /// if the value is. Otherwise as for [`RootFrom::open`]. The root is as it was.
+    /// `RootType` if the root is of another type and it cannot be known which blocks are its
+    /// value's alone: the heap has no description of the type; or bytes that the description does
+    /// not explain; or a raw pointer to a block that no value owns. `Damaged` if the value is.
+    /// Otherwise as for [`RootFrom::open`]. The root is as it was.
     pub fn or_insert_with<V: IntoPersist<'h, C::Last>>(
         self,
         make: impl FnOnce(HeapRef<'h>) -> V,

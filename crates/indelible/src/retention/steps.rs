@@ -1,7 +1,9 @@
-//! Conversion of large containers in steps, each of which a psync may follow (docs/decisions/0035-retention.md).
+//! Conversion of large containers in steps, each of which a psync may follow
+//! (docs/decisions/0035-retention.md).
 //!
-//! The old container stays whole until all elements are converted; meanwhile the root is a [`Migrating`], with both. After a
-//! crash it goes on with the elements of the last psync, and at any time it can be abandoned.
+//! The old container stays whole until all elements are converted; meanwhile the root is a
+//! [`Migrating`], with both. After a crash it goes on with the elements of the last psync, and at
+//! any time it can be abandoned.
 
 use super::pairs::Pairs;
 use super::versions::{Converted, Opened};
@@ -51,8 +53,8 @@ impl<Old, New> Migrating<Old, New> {
 }
 
 impl Heap {
-    /// Converts up to `most` further elements of the root `name`, a vector; begins a migration if none is under way, and ends it
-    /// with the last element.
+    /// Converts up to `most` further elements of the root `name`, a vector; begins a migration if
+    /// none is under way, and ends it with the last element.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -76,12 +78,13 @@ impl Heap {
     /// # Ok(()) }
     /// ```
     ///
-    /// At any psync the root is the old vector, or a [`Migrating`] that has the old vector whole, or the new one. The heap needs
-    /// room for both. The step that finishes drops the old vector.
+    /// At any psync the root is the old vector, or a [`Migrating`] that has the old vector whole,
+    /// or the new one. The heap needs room for both. The step that finishes drops the old vector.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType` if the root is neither of the vectors, nor on its way from one to the other; the error of the
-    /// converter as for [`RootFrom::open`](super::RootFrom::open): elements before it are converted, and the migration can go on, or be
+    /// `RootMissing`; `RootType` if the root is neither of the vectors, nor on its way from one to
+    /// the other; the error of the converter as for [`RootFrom::open`](super::RootFrom::open):
+    /// elements before it are converted, and the migration can go on, or be
     /// [abandoned](Heap::abandon_migration); `HeapFull`, `Untrusted`, `Damaged`.
     pub fn migrate_vec<'h, Old, New>(
         &'h mut self,
@@ -107,8 +110,9 @@ impl Heap {
         })
     }
 
-    /// As [`migrate_vec`](Heap::migrate_vec), for maps; the maps may be of different kinds. Finding the place to go on from takes a
-    /// walk over the pairs that are converted, so that steps should not be small.
+    /// As [`migrate_vec`](Heap::migrate_vec), for maps; the maps may be of different kinds. Finding
+    /// the place to go on from takes a walk over the pairs that are converted, so that steps should
+    /// not be small.
     ///
     /// # Errors
     /// As for [`migrate_vec`](Heap::migrate_vec); `RootType` if two pairs have the same new key.
@@ -141,7 +145,8 @@ impl Heap {
     /// part is dropped.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType` if no migration from `Old` to `New` is under way; `HeapFull`, `Untrusted`, `Damaged`.
+    /// `RootMissing`; `RootType` if no migration from `Old` to `New` is under way; `HeapFull`,
+    /// `Untrusted`, `Damaged`.
     pub fn abandon_migration<'h, Old, New>(&'h mut self, name: &str) -> Result<&'h mut Old>
     where
         Old: Persist<'h>,

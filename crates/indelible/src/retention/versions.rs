@@ -1,7 +1,8 @@
 //! Versions of a type, each converted from the one before.
 //!
-//! The chain is a type of its own, so that a converter whose argument is not the version before does not compile. A root is
-//! taken by the last version that it is of, from the end of the chain on.
+//! The chain is a type of its own, so that a converter whose argument is not the version before
+//! does not compile. A root is taken by the last version that it is of, from the end of the chain
+//! on.
 
 use crate::collections::{Described, Describing, HeapRef, OldValue, Persist, RootValue};
 use crate::error::{Cause, Error, Result};

@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, HashMap};
 /// Contexts that can be read for one attached view, delegations among them.
 const MOST: usize = 1024;
 
-/// The rights that several security contexts of a pool give, with all that is delegated to them, as they were when they were read. Without contexts everything is allowed.
+/// The rights that several security contexts of a pool give, with all that is delegated to them, as
+/// they were when they were read. Without contexts everything is allowed.
 pub(crate) struct Grants {
     /// Names of the contexts, as they were given.
     names: Vec<String>,
@@ -44,7 +45,8 @@ impl Grants {
     /// The rights that contexts give which are known by their names.
     ///
     /// # Errors
-    /// One of them cannot be read, as `NotFound`; `Unsuitable`: it is no security context, or it is delegated to itself.
+    /// One of them cannot be read, as `NotFound`; `Unsuitable`: it is no security context, or it is
+    /// delegated to itself.
     pub(crate) fn of<S: AsRef<str>>(pool: &Pool, names: &[S]) -> Result<Grants, Cause> {
         let mut ids = Vec::new();
         for name in names {
@@ -91,7 +93,8 @@ impl Grants {
         self.names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// The rights to an object that any of the contexts gives. Costs a search in each context that was read.
+    /// The rights to an object that any of the contexts gives. Costs a search in each context that
+    /// was read.
     pub(crate) fn to(&self, object: &[u8; 16]) -> Rights {
         if !self.are_limited() || Mutant::ContextIgnored.is_on() {
             return Rights::ALL;
@@ -99,7 +102,8 @@ impl Grants {
         self.each_to(object).into_iter().fold(Rights::NONE, |all, rights| all | rights)
     }
 
-    /// The rights to an object that each of the contexts gives, in the order of their [names](Grants::names).
+    /// The rights to an object that each of the contexts gives, in the order of their
+    /// [names](Grants::names).
     pub(crate) fn each_to(&self, object: &[u8; 16]) -> Vec<Rights> {
         let mut given: Vec<Rights> = Vec::with_capacity(self.contexts.len());
         for context in &self.contexts {
@@ -134,7 +138,8 @@ fn load(pool: &Pool, names: Vec<String>, ids: &[[u8; 16]]) -> Result<Grants, Cau
 }
 
 impl Reader<'_> {
-    /// Reads a context, after those that are delegated to it; returns its number. One that is not there gives nothing.
+    /// Reads a context, after those that are delegated to it; returns its number. One that is not
+    /// there gives nothing.
     fn read(&mut self, id: &[u8; 16]) -> Result<usize, Cause> {
         match self.progress.get(id) {
             Some(Progress::Read(number)) => return Ok(*number),

@@ -121,7 +121,8 @@ fn damaged(number: usize, what: &str) -> SecurityError {
     SecurityError::Damaged(format!("entry {number} {what}"))
 }
 
-/// Rights that a context may state: objects are not executable, and no page can be stored to and not be read.
+/// Rights that a context may state: objects are not executable, and no page can be stored to and
+/// not be read.
 fn possible(bits: u8) -> Option<Option<Rights>> {
     let rights = Rights::from_bits(bits);
     (bits == 0 || rights.is_some_and(Rights::are_of_pages)).then_some(rights)

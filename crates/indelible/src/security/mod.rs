@@ -22,8 +22,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A security context, opened to be changed: rights to objects, by their IDs.
 ///
-/// It has default rights, none at first, and entries: *capabilities* state the rights to one object, *masks* limit them, and *delegations* have another context's rights count here as
-/// well, as groups and their members do. To an object it gives
+/// It has default rights, none at first, and entries: *capabilities* state the rights to one
+/// object, *masks* limit them, and *delegations* have another context's rights count here as well,
+/// as groups and their members do. To an object it gives
 ///
 /// ```text
 /// ((capability, or else default)  or  (each delegated context's rights and the delegation's))  and  mask
@@ -89,7 +90,8 @@ impl Places {
 const CHANGE: &str = "change the security context";
 
 impl SecurityContext {
-    /// Makes a security context that gives nothing, with room for so many entries: an object of 64 bytes and 128 for each entry. Durable on return.
+    /// Makes a security context that gives nothing, with room for so many entries: an object of 64
+    /// bytes and 128 for each entry. Durable on return.
     ///
     /// # Errors
     /// As for [`Pool::create`](crate::Pool::create). `BadSize`: more than 65,536 entries.
@@ -113,7 +115,8 @@ impl SecurityContext {
     /// Opens a security context to change it.
     ///
     /// # Errors
-    /// As for [`Pool::attach`](crate::Pool::attach). `Unsuitable`: it is no security context; `Version`, `Damaged`.
+    /// As for [`Pool::attach`](crate::Pool::attach). `Unsuitable`: it is no security context;
+    /// `Version`, `Damaged`.
     pub fn open(pool: &Pool, name: &str) -> Result<SecurityContext> {
         let object = pool.attach(name)?;
         let parsed = layout::parse(object.as_slice());
@@ -124,16 +127,19 @@ impl SecurityContext {
     /// The rules of a security context, as its last psync left it, open or not.
     ///
     /// # Errors
-    /// As for [`Pool::attach_read`](crate::Pool::attach_read), but for `Held`. `Unsuitable`: it is no security context; `Version`, `Damaged`.
+    /// As for [`Pool::attach_read`](crate::Pool::attach_read), but for `Held`. `Unsuitable`: it is
+    /// no security context; `Version`, `Damaged`.
     pub fn read(pool: &Pool, name: &str) -> Result<Rules> {
         let read = read(pool, name);
         read.map_err(|cause| Error::new("read the security context", cause).pool(pool.path()).object(name))
     }
 
-    /// The rights that security contexts give together to an object, as it would be for a program that has them; `None`: none at all.
+    /// The rights that security contexts give together to an object, as it would be for a program
+    /// that has them; `None`: none at all.
     ///
     /// # Errors
-    /// `NotFound`: there is no such object. As for [`AttachedView::attach_in`](crate::AttachedView::attach_in).
+    /// `NotFound`: there is no such object. As for
+    /// [`AttachedView::attach_in`](crate::AttachedView::attach_in).
     pub fn rights<S: AsRef<str>>(pool: &Pool, contexts: &[S], object: &str) -> Result<Option<Rights>> {
         let id = pool.stat(object)?.id;
         let grants = Grants::of(pool, contexts);
@@ -176,7 +182,8 @@ impl SecurityContext {
     /// `None`: none at all, with any default.
     ///
     /// # Errors
-    /// `NotFound`: there is no such object; one of another pool is known by its ID, as `id:` and 32 hexadecimal digits. `Unsuitable`: rights other than [`Rights::READ`], alone or with
+    /// `NotFound`: there is no such object; one of another pool is known by its ID, as `id:` and 32
+    /// hexadecimal digits. `Unsuitable`: rights other than [`Rights::READ`], alone or with
     /// [`Rights::WRITE`]. `BadSize`: there is no room for one more entry.
     pub fn allow(&mut self, object: &str, rights: impl Into<Option<Rights>>) -> Result<()> {
         let target = self.target(object)?;
@@ -196,7 +203,8 @@ impl SecurityContext {
     /// these.
     ///
     /// # Errors
-    /// As for [`allow`](SecurityContext::allow). `Unsuitable`: the other one is no security context, or is delegated from this one.
+    /// As for [`allow`](SecurityContext::allow). `Unsuitable`: the other one is no security
+    /// context, or is delegated from this one.
     pub fn delegate(&mut self, context: &str, rights: impl Into<Option<Rights>>) -> Result<()> {
         let target = self.pool.stat(context)?.id;
         // Delegated by ID, which later lookups use.
@@ -207,7 +215,8 @@ impl SecurityContext {
         self.put(RuleKind::Delegation, target, rights.into())
     }
 
-    /// Takes all entries away that are about an object, which need not be there any more (as `id:` and its ID in 32 hexadecimal digits); returns how many there were.
+    /// Takes all entries away that are about an object, which need not be there any more (as `id:`
+    /// and its ID in 32 hexadecimal digits); returns how many there were.
     ///
     /// # Errors
     /// `NotFound`: there is no such object.

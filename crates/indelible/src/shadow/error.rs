@@ -19,7 +19,8 @@ pub(crate) enum ShadowError {
     /// Stores could not be tracked.
     #[error(transparent)]
     Dirty(#[from] DirtyError),
-    /// A page could not be had from its source. If that was when it was touched, its object must be attached anew.
+    /// A page could not be had from its source. If that was when it was touched, its object must be
+    /// attached anew.
     #[error(transparent)]
     Page(Arc<PageError>),
     /// Faults could not be served.

@@ -58,7 +58,8 @@ pub(super) fn populate(base: usize, pages: Range<usize>) -> Result<usize, PageEr
     while at < pages.end {
         let piece = at..pages.end.min(at + PIECE / PAGE);
         match done(piece.clone()) {
-            // A kernel before 5.14, or a sandbox, leaves them to be brought when they are touched, by system calls as well.
+            // A kernel before 5.14, or a sandbox, leaves them to be brought when they are touched,
+            // by system calls as well.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM | libc::ENOSYS)) => {
                 break;
             }

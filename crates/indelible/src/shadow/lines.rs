@@ -44,8 +44,8 @@ pub(crate) unsafe fn lines_changed_among(shadow: *const u8, primary: *const u8, 
     changed
 }
 
-/// Whether a page looks as if all of it had changed: one line of eight is looked at, each at another place of its
-/// eight, so that records of any power of two do not mislead.
+/// Whether a page looks as if all of it had changed: one line of eight is looked at, each at
+/// another place of its eight, so that records of any power of two do not mislead.
 ///
 /// # Safety
 /// Both are valid for reads of 4096 bytes, and aligned to 8.

@@ -5,9 +5,9 @@
 //!    addresses.
 //! 2. A page that is not dirty equals the primary's.
 //!
-//! Duties of the layer above: no store between `collect` and `settle` (or a hold around them); bytes that lie
-//! in a shadow are never given to a `Device`, which might wait for the fault service and the fault service
-//! for it; a shadow is dropped after the last access.
+//! Duties of the layer above: no store between `collect` and `settle` (or a hold around them);
+//! bytes that lie in a shadow are never given to a `Device`, which might wait for the fault service
+//! and the fault service for it; a shadow is dropped after the last access.
 
 #![allow(unsafe_code)]
 
@@ -41,8 +41,8 @@ use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
 use crate::sys::uffd::{Uffd, Watch};
 
-/// Objects of at most so many bytes are copied whole at attach rather than faulted in: a page takes 2 µs, a registration for
-/// faults 10.
+/// Objects of at most so many bytes are copied whole at attach rather than faulted in: a page takes
+/// 2 µs, a registration for faults 10.
 const COPY_WHOLE: usize = 16 << 10;
 
 /// The same of sealed objects, whose pages take longer to be read, and are seldom all used.
@@ -65,7 +65,8 @@ pub(crate) struct Params<'a> {
     /// Fixed address, or where the kernel likes, and length, multiples of the page size.
     pub(crate) addr: Option<usize>,
     pub(crate) len: usize,
-    /// Without an address: bytes that it is to have room for where it is, if so many addresses can be had.
+    /// Without an address: bytes that it is to have room for where it is, if so many addresses can
+    /// be had.
     pub(crate) room: usize,
     pub(crate) source: Source<'a>,
     pub(crate) writable: bool,
@@ -79,11 +80,13 @@ pub(crate) struct Params<'a> {
     pub(crate) ahead: usize,
     /// Pages to fill before they are touched, at most and in all.
     pub(crate) budget: usize,
-    /// Most pages of a source that are in memory, but for those that are not as the source has them; `None`: any number.
+    /// Most pages of a source that are in memory, but for those that are not as the source has
+    /// them; `None`: any number.
     pub(crate) limit: Option<usize>,
     /// Which pages are filled ahead because they are likely to be touched; `None`: none.
     pub(crate) prediction: Option<PredictionParams>,
-    /// Whether the memory is kept out of core dumps, and overwritten in the end: plaintext of a sealed object.
+    /// Whether the memory is kept out of core dumps, and overwritten in the end: plaintext of a
+    /// sealed object.
     pub(crate) secret: bool,
     /// Whether the file may lack psynced lines, so that dropping pages must wait for their write.
     pub(crate) pending: bool,
@@ -148,7 +151,8 @@ impl Shadow {
         Ok(shadow)
     }
 
-    /// Keeps the addresses behind the object, up to `len` bytes, to grow into. On failure none is kept.
+    /// Keeps the addresses behind the object, up to `len` bytes, to grow into. On failure none is
+    /// kept.
     pub(crate) fn keep(&mut self, len: usize) -> Result<(), ShadowError> {
         Ok(self.mapping.keep(len)?)
     }
@@ -158,9 +162,9 @@ impl Shadow {
         self.mapping.release();
     }
 
-    /// Maps the object anew, whose primary is elsewhere now and longer, where the addresses were kept. Nothing is
-    /// dirty afterwards. After a failure a placeholder stays mapped, without the object's bytes and without
-    /// tracking, so that stale references do not fault.
+    /// Maps the object anew, whose primary is elsewhere now and longer, where the addresses were
+    /// kept. Nothing is dirty afterwards. After a failure a placeholder stays mapped, without the
+    /// object's bytes and without tracking, so that stale references do not fault.
     ///
     /// # Safety
     /// No other code uses the object meanwhile.
@@ -232,7 +236,8 @@ impl Shadow {
         self.watcher.is_some()
     }
 
-    /// Has dropped pages of the mapping from `start` on announced, unless the tracker registers them itself.
+    /// Has dropped pages of the mapping from `start` on announced, unless the tracker registers
+    /// them itself.
     fn watch(&self, rung: Option<Rung>, start: usize) -> Result<(), ShadowError> {
         match self.watcher {
             Some(uffd) if rung != Some(Rung::WpAsync) => uffd
@@ -271,7 +276,8 @@ impl Shadow {
         self.tracker.as_ref().map(Tracker::rung)
     }
 
-    /// Finds stores on this rung from now on, where all of them were marked. Those that are marked count on. The shadow is over a file.
+    /// Finds stores on this rung from now on, where all of them were marked. Those that are marked
+    /// count on. The shadow is over a file.
     pub(crate) fn find_stores(&mut self, rung: Rung, advice: Advice) -> Result<(), ShadowError> {
         let (base, len, watched_by) =
             (self.mapping.addr(), self.mapping.len(), WatchedBy::Tracker(self.watcher));
@@ -287,15 +293,16 @@ impl Shadow {
         Ok(())
     }
 
-    /// The first byte of a page, which must be one of the object's; during a cut, of its copy, if there is one.
+    /// The first byte of a page, which must be one of the object's; during a cut, of its copy, if
+    /// there is one.
     pub(crate) fn page_bytes(&self, page: u64) -> *const u8 {
         debug_assert!(page < (self.len() / PAGE) as u64);
         let copied = self.tracker.as_ref().and_then(|tracker| tracker.copy_of(page));
         copied.unwrap_or_else(|| self.base().as_ptr().wrapping_add(page as usize * PAGE))
     }
 
-    /// See [`Tracker::collect`]. A read-only shadow has nothing dirty. Once a page could not be read,
-    /// this fails for good.
+    /// See [`Tracker::collect`]. A read-only shadow has nothing dirty. Once a page could not be
+    /// read, this fails for good.
     #[inline]
     pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), ShadowError> {
         self.check()?;
@@ -320,12 +327,14 @@ impl Shadow {
         }
     }
 
-    /// See [`Tracker::marks`]. They stay the same where the object moves; `None` for a read-only attach.
+    /// See [`Tracker::marks`]. They stay the same where the object moves; `None` for a read-only
+    /// attach.
     pub(crate) fn marks(&self) -> Option<Arc<DirtyLines>> {
         self.tracker.as_ref().map(|tracker| Arc::clone(tracker.marks()))
     }
 
-    /// Marks bytes that are stored to through the page tables, where the rung does not find that by itself.
+    /// Marks bytes that are stored to through the page tables, where the rung does not find that by
+    /// itself.
     pub(crate) fn stored(&self, bytes: Range<usize>) {
         if let Some(tracker) = &self.tracker
             && tracker.rung() == Rung::Explicit
@@ -370,7 +379,8 @@ impl Shadow {
         self.tracker.as_mut().unwrap()
     }
 
-    /// Whether dropping every page has become cheaper than scanning them. Cheap to ask after every psync.
+    /// Whether dropping every page has become cheaper than scanning them. Cheap to ask after every
+    /// psync.
     #[inline]
     pub(crate) fn renewal_due(&mut self) -> Result<bool, ShadowError> {
         match &mut self.tracker {

@@ -1,4 +1,5 @@
-//! The pages of a shadow that are in memory: brought there before they are touched, dropped where memory is limited, changed for readers.
+//! The pages of a shadow that are in memory: brought there before they are touched, dropped where
+//! memory is limited, changed for readers.
 
 #![allow(unsafe_code)]
 
@@ -11,8 +12,9 @@ use crate::sys::mmap::{self, Protection};
 use std::ops::Range;
 
 impl Shadow {
-    /// Brings pages into memory before they are touched; returns how many are there then, from the first on: fewer if no
-    /// more may be filled ahead. An error names a page that cannot be had, which raises no signal before it is touched.
+    /// Brings pages into memory before they are touched; returns how many are there then, from the
+    /// first on: fewer if no more may be filled ahead. An error names a page that cannot be had,
+    /// which raises no signal before it is touched.
     pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, ShadowError> {
         self.check()?;
         let pages = pages.start..pages.end.min(self.len() / PAGE);
@@ -28,7 +30,8 @@ impl Shadow {
         self.served.as_ref()?.limit()
     }
 
-    /// Drops clean pages of an object whose memory is limited, but for those of `dirty`, which ascend.
+    /// Drops clean pages of an object whose memory is limited, but for those of `dirty`, which
+    /// ascend.
     ///
     /// # Safety
     /// Pages that are not in `dirty` are as the source has them, and no thread stores to them until
@@ -53,7 +56,8 @@ impl Shadow {
         self.served.as_ref()?.prediction()
     }
 
-    /// Lays bytes (offset, bytes) over those of an object that is attached for reading. After an error some may be laid.
+    /// Lays bytes (offset, bytes) over those of an object that is attached for reading. After an
+    /// error some may be laid.
     ///
     /// # Safety
     /// The shadow is read-only, all bytes lie in it, their pages were brought into memory

@@ -12,7 +12,8 @@ use indelible_store::Mutant;
 use std::hint::spin_loop;
 use std::time::Duration;
 
-/// Looks at a slot that is being written before it is asked whether its producer lives: it takes that a moment.
+/// Looks at a slot that is being written before it is asked whether its producer lives: it takes
+/// that a moment.
 const SPINS: usize = 200;
 
 /// Takes messages out of a [`Queue`].
@@ -69,7 +70,8 @@ impl Consumer {
         Ok(())
     }
 
-    /// Takes the next message out, into `message`, once there is one, within `timeout`; `None`: however long that takes. Returns whether there was one.
+    /// Takes the next message out, into `message`, once there is one, within `timeout`; `None`:
+    /// however long that takes. Returns whether there was one.
     ///
     /// # Errors
     /// `Damaged`: the queue was scribbled over. `Gone`: the object's memory was truncated.
@@ -82,7 +84,8 @@ impl Consumer {
         Ok(found)
     }
 
-    /// As [`receive`](Self::receive), of a message that has the bytes of a value. One that has not is taken out all the same.
+    /// As [`receive`](Self::receive), of a message that has the bytes of a value. One that has not
+    /// is taken out all the same.
     ///
     /// # Errors
     /// As for [`receive`](Self::receive); `BadSize`: it has more bytes, or fewer.
@@ -99,8 +102,10 @@ impl Consumer {
         value
     }
 
-    /// Copies the next message that it has not looked at into `message`, once there is one, within `timeout`; `None`: however long that takes. Returns its number. It stays in the queue until it is
-    /// [released](Self::release), so that at most as many can be looked at as the queue holds.
+    /// Copies the next message that it has not looked at into `message`, once there is one, within
+    /// `timeout`; `None`: however long that takes. Returns its number. It stays in the queue until
+    /// it is [released](Self::release), so that at most as many can be looked at as the queue
+    /// holds.
     ///
     /// # Errors
     /// As for [`receive`](Self::receive).
@@ -115,7 +120,8 @@ impl Consumer {
         self.next = self.head;
     }
 
-    /// Takes out all messages that were looked at: their producers know it ([`Producer::wait_taken`](super::Producer::wait_taken)).
+    /// Takes out all messages that were looked at: their producers know it
+    /// ([`Producer::wait_taken`](super::Producer::wait_taken)).
     ///
     /// # Errors
     /// As for [`receive`](Self::receive).
@@ -180,7 +186,8 @@ fn look(
     Ok(None)
 }
 
-/// The slot of a message, once it is not being written any more, if that takes a moment only, or its producer is dead.
+/// The slot of a message, once it is not being written any more, if that takes a moment only, or
+/// its producer is dead.
 fn written(queue: &Queue, number: u64) -> Result<Front, Cause> {
     let slots = queue.slots();
     for _ in 0..SPINS {

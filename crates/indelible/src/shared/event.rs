@@ -16,7 +16,8 @@ use std::time::Duration;
 /// After such a time a thread looks whether the memory is still there.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A word that a thread of this value watches: its descriptor is readable once the word has changed, until [`take`](Event::take) is called.
+/// A word that a thread of this value watches: its descriptor is readable once the word has
+/// changed, until [`take`](Event::take) is called.
 pub struct Event {
     memory: Arc<Memory>,
     fd: Arc<OwnedFd>,
@@ -26,7 +27,8 @@ pub struct Event {
 }
 
 impl SharedObject {
-    /// Watches the four bytes at `offset`, which were `seen` when the caller looked last: a change from that on, with a wake, makes the descriptor readable. So does the end of the memory.
+    /// Watches the four bytes at `offset`, which were `seen` when the caller looked last: a change
+    /// from that on, with a wake, makes the descriptor readable. So does the end of the memory.
     ///
     /// # Errors
     /// `BadSize`: see [`word`](Self::word). `Io`: there is no descriptor, or no thread.
@@ -69,7 +71,8 @@ fn watch(memory: &Memory, offset: usize, mut seen: u32, fd: &OwnedFd, stop: &Ato
 }
 
 impl Event {
-    /// Makes the descriptor unreadable until the next change; returns how many changes there were since the last call, as far as the thread saw them.
+    /// Makes the descriptor unreadable until the next change; returns how many changes there were
+    /// since the last call, as far as the thread saw them.
     ///
     /// # Errors
     /// `Gone`: the object's memory was truncated. `Io`.

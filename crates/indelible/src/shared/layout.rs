@@ -1,4 +1,5 @@
-//! A queue in the bytes of a shared object: where its parts lie. FORMAT.md does not have it, as nothing of it outlives the boot; processes of another version are refused.
+//! A queue in the bytes of a shared object: where its parts lie. FORMAT.md does not have it, as
+//! nothing of it outlives the boot; processes of another version are refused.
 //!
 //! In words of 8 bytes: a line that describes the queue; a line each for tail, head, and the two
 //! bells; from [`STATES`] on a word for each slot; then the messages, each in lines of its own.
@@ -177,7 +178,8 @@ impl Layout {
         self.messages() + slot * self.stride()
     }
 
-    /// Claims of the queue: to format it, to take out of it, to put into it where there is one producer.
+    /// Claims of the queue: to format it, to take out of it, to put into it where there is one
+    /// producer.
     pub(super) fn claim(&self, role: Role) -> u64 {
         // Higher than those of lives, which have 32 bits.
         ((role as u64 + 1) << 44) | (self.offset as u64 / 64)

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 /// After such a time a wait for the end of a life asks for it.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A life that others can ask for by its [number](Life::number); it ends when this is dropped, or with the process. For a thread, keep it in the thread.
+/// A life that others can ask for by its [number](Life::number); it ends when this is dropped, or
+/// with the process. For a thread, keep it in the thread.
 pub struct Life {
     memory: Arc<Memory>,
     number: u32,
@@ -45,7 +46,8 @@ impl std::fmt::Debug for Life {
 }
 
 impl SharedObject {
-    /// Begins a life, of a thread say. Store its number to the object, and others know whether it goes on.
+    /// Begins a life, of a thread say. Store its number to the object, and others know whether it
+    /// goes on.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -71,7 +73,8 @@ impl SharedObject {
         })
     }
 
-    /// The number of the life of this process, which ends when it has detached the object everywhere.
+    /// The number of the life of this process, which ends when it has detached the object
+    /// everywhere.
     #[must_use]
     pub fn life(&self) -> u32 {
         self.memory.life()
@@ -85,7 +88,8 @@ impl SharedObject {
         self.about("look for a life in", || is_alive(&self.memory, number))
     }
 
-    /// Waits until the life of this number has ended, for `timeout` at most; returns whether it has. Its orderly end wakes those that wait, a death is noticed within 10 ms.
+    /// Waits until the life of this number has ended, for `timeout` at most; returns whether it
+    /// has. Its orderly end wakes those that wait, a death is noticed within 10 ms.
     ///
     /// # Errors
     /// As for [`begin_life`](Self::begin_life).

@@ -27,7 +27,8 @@ pub(crate) struct Memory {
     control: Mapping,
     common: Common,
     sharer: Sharer,
-    /// The number of this process among those that share the object: a claim, which ends with the process.
+    /// The number of this process among those that share the object: a claim, which ends with the
+    /// process.
     life: u32,
     /// Claims of this process, which do not exclude each other by themselves.
     claims: Mutex<HashSet<u64>>,
@@ -137,7 +138,8 @@ impl Memory {
     #[inline]
     pub(super) fn words(&self) -> &[AtomicU64] {
         let words = self.mapping.base().cast::<AtomicU64>();
-        // SAFETY: mapped for storing as long as `self` is, page-aligned, whole words, accessed as atomics alone (1); a page that is gone is replaced where it is touched (4).
+        // SAFETY: mapped for storing as long as `self` is, page-aligned, whole words, accessed as
+        // atomics alone (1); a page that is gone is replaced where it is touched (4).
         unsafe { std::slice::from_raw_parts(words.as_ptr(), self.mapping.len() / WORD) }
     }
 

@@ -7,8 +7,9 @@ use crate::pool::{Pool, Stat};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// An object of the class [`Shared`](crate::Class::Shared), attached: memory that any number of processes have at once, at the same address, and in which nothing becomes durable. It has
-/// words to wait for, and queues.
+/// An object of the class [`Shared`](crate::Class::Shared), attached: memory that any number of
+/// processes have at once, at the same address, and in which nothing becomes durable. It has words
+/// to wait for, and queues.
 ///
 /// Its contents stay as long as the machine runs, also without attachments, until the object is
 /// destroyed or gets another class. Clones are the same attachment.
@@ -35,8 +36,10 @@ impl Pool {
     /// Attaches an object of the class shared, beside its other attachments.
     ///
     /// # Errors
-    /// `ClassMismatch` for an object of another class; `VolatileGone`: the machine was started anew since it was created; `Gone`: those that have it see another `/dev/shm`, as in
-    /// another container; `NoSpace`: there is no memory for it; `NotFound`, `Held`, `WrongKey`, `ObjectReadOnly`, `AddressTaken`, `ReadOnly`. `Io`: memory of another user is there, since
+    /// `ClassMismatch` for an object of another class; `VolatileGone`: the machine was started anew
+    /// since it was created; `Gone`: those that have it see another `/dev/shm`, as in another
+    /// container; `NoSpace`: there is no memory for it; `NotFound`, `Held`, `WrongKey`,
+    /// `ObjectReadOnly`, `AddressTaken`, `ReadOnly`. `Io`: memory of another user is there, since
     /// processes of one user alone share an object.
     pub fn attach_shared(&self, name: &str) -> Result<SharedObject> {
         self.attach_shared_with_key(name, b"")

@@ -22,7 +22,8 @@ pub struct Producer {
 }
 
 impl Queue {
-    /// A producer of messages. In a queue of one producer it is the only one until it is dropped, or its process dies.
+    /// A producer of messages. In a queue of one producer it is the only one until it is dropped,
+    /// or its process dies.
     ///
     /// # Errors
     /// `Held`: there is one, and there can be no other. `Damaged`, `Gone`, `Forked`.
@@ -41,8 +42,9 @@ impl Producer {
         Ok(Producer { queue: queue.clone(), next, head: Seen::default(), scratch: Vec::new() })
     }
 
-    /// Puts a message in, once there is room, within `timeout`; `None`: however long that takes. Returns the message's number, by which [`wait_taken`](Self::wait_taken) knows it; none if the queue stayed
-    /// full.
+    /// Puts a message in, once there is room, within `timeout`; `None`: however long that takes.
+    /// Returns the message's number, by which [`wait_taken`](Self::wait_taken) knows it; none if
+    /// the queue stayed full.
     ///
     /// # Errors
     /// `BadSize`: it is longer than the queue has room for. `Damaged`: the queue was scribbled
@@ -52,7 +54,8 @@ impl Producer {
         sent.map_err(|cause| self.error(cause))
     }
 
-    /// As [`send`](Self::send), of a message that is put together of parts while its slot is claimed already.
+    /// As [`send`](Self::send), of a message that is put together of parts while its slot is
+    /// claimed already.
     ///
     /// # Errors
     /// As for [`send`](Self::send).
@@ -86,8 +89,9 @@ impl Producer {
         self.send(bytes_of(value), timeout)
     }
 
-    /// Waits until the message of this number was taken out, and all before it, for `timeout` at most; returns whether it was. A consumer that makes messages durable takes them out
-    /// after that ([`Consumer::release`](super::Consumer::release)).
+    /// Waits until the message of this number was taken out, and all before it, for `timeout` at
+    /// most; returns whether it was. A consumer that makes messages durable takes them out after
+    /// that ([`Consumer::release`](super::Consumer::release)).
     ///
     /// # Errors
     /// `Gone`, `Forked`.

@@ -130,7 +130,8 @@ impl Queue {
         self.memory.check()
     }
 
-    /// A random number that this queue has, and no other one: the numbers of its messages mean something only with it.
+    /// A random number that this queue has, and no other one: the numbers of its messages mean
+    /// something only with it.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.memory.words()[self.layout.id()].load(Ordering::Relaxed)
@@ -190,8 +191,8 @@ impl Queue {
         }
     }
 
-    /// Makes `attempt` until it gives something, for `timeout` at most: a few times with pauses, of some microseconds together, then asleep on the bell in between.
-    /// `None`: the time is over.
+    /// Makes `attempt` until it gives something, for `timeout` at most: a few times with pauses, of
+    /// some microseconds together, then asleep on the bell in between. `None`: the time is over.
     pub(super) fn until<T>(
         &self,
         bell: &AtomicU32,

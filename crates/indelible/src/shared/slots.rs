@@ -1,4 +1,5 @@
-//! The words by which producers and a consumer agree on the slots of a queue. `crates/models` runs this file in every order of threads.
+//! The words by which producers and a consumer agree on the slots of a queue. `crates/models` runs
+//! this file in every order of threads.
 //!
 //! *Many producers.* Each slot has a word: phase, lap, and the number of its writer or the length
 //! of its message. A producer claims the slot at the tail by changing its word from free to
@@ -6,7 +7,8 @@
 //! the tail moves on, by any thread that sees that it has not yet. So a producer may die at any
 //! instruction: the consumer finds its number, asks whether it lives, and skips the slot.
 //!
-//! *One producer.* The tail moves once the message is there; the word of a slot is the length. A producer that dies before that has left nothing.
+//! *One producer.* The tail moves once the message is there; the word of a slot is the length. A
+//! producer that dies before that has left nothing.
 //!
 //! Any words are safe: each call ends, and tells of no slot but those that there are.
 
@@ -17,7 +19,8 @@ const WRITING: u64 = 1;
 const READY: u64 = 2;
 /// Laps are counted modulo so many.
 const LAPS: u64 = 1 << 30;
-/// Attempts to claim a slot. Each that fails is another producer's success, or the work of one that scribbles.
+/// Attempts to claim a slot. Each that fails is another producer's success, or the work of one that
+/// scribbles.
 const ATTEMPTS: usize = 1 << 16;
 /// Length of the message that a slot has whose producer gave it up, or died.
 pub(crate) const NO_MESSAGE: u32 = u32::MAX;
@@ -31,7 +34,8 @@ fn parts(word: u64) -> (u64, u64, u32) {
     (word >> 62, word >> 32 & (LAPS - 1), word as u32)
 }
 
-/// The tail or the head, as the side that does not move it saw it last: it looks again when that is not enough, as the word's line is in the other side's cache.
+/// The tail or the head, as the side that does not move it saw it last: it looks again when that is
+/// not enough, as the word's line is in the other side's cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen(u64);
 

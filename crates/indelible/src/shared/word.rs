@@ -28,8 +28,10 @@ impl Deref for Word<'_> {
 }
 
 impl Word<'_> {
-    /// Sleeps until the word is not `expected` any more, for `timeout` at most; `None`: for however long it takes. Returns whether it has changed. It ends, too, if the process that
-    /// would have changed it has died: at its timeout, so give one, or wait for [its end](super::SharedObject::wait_end) as well.
+    /// Sleeps until the word is not `expected` any more, for `timeout` at most; `None`: for however
+    /// long it takes. Returns whether it has changed. It ends, too, if the process that would have
+    /// changed it has died: at its timeout, so give one, or wait for [its
+    /// end](super::SharedObject::wait_end) as well.
     ///
     /// # Errors
     /// `Gone`: the object's memory was truncated. `Forked`.

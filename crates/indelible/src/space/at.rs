@@ -35,7 +35,8 @@ impl<'s, T> At<'s, T> {
         At { space: self.space, home: self.home, value }
     }
 
-    /// A part of this value, such as a field, from which pointers can be followed that lie in it. `None`: it is no part.
+    /// A part of this value, such as a field, from which pointers can be followed that lie in it.
+    /// `None`: it is no part.
     ///
     /// ```
     /// # use indelible::{At, Far};
@@ -66,7 +67,8 @@ impl<'s, T> At<'s, T> {
         Far::own(offset as u64).unwrap_or_default()
     }
 
-    /// The value that a pointer leads to which lies in the same object as this value. `None`: the pointer is null.
+    /// The value that a pointer leads to which lies in the same object as this value. `None`: the
+    /// pointer is null.
     ///
     /// # Errors
     /// As for [`Space::get`].
@@ -92,7 +94,8 @@ impl<'s, T: Plain> At<'s, T> {
         found.map_err(|why| Space::no_values::<T>(self.home, self.home, (offset, count), why))
     }
 
-    /// As part of the loop that follows pointers: with a call, one within the object takes twice as long.
+    /// As part of the loop that follows pointers: with a call, one within the object takes twice as
+    /// long.
     #[inline(always)]
     pub(super) fn new(space: &'s Space, home: &'s Attached, pointer: Far<T>) -> Result<Self> {
         if pointer.index() == 0

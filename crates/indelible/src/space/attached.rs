@@ -11,7 +11,8 @@ use crate::object::ReadObject;
 pub(super) struct Attached {
     pub(super) id: [u8; 16],
     pub(super) content: Content,
-    /// Objects that entries of this one lead to, by their numbers: as far as pointers were followed.
+    /// Objects that entries of this one lead to, by their numbers: as far as pointers were
+    /// followed.
     pub(super) links: Links,
     /// Entries that were asked for last by the IDs of their objects.
     entries: Vec<Asked>,
@@ -223,7 +224,8 @@ impl Attached {
         self.recent.forget();
     }
 
-    /// The heap, to store to any bytes of blocks, and to make and free blocks: no root comes or goes.
+    /// The heap, to store to any bytes of blocks, and to make and free blocks: no root comes or
+    /// goes.
     pub(super) fn free_heap_mut(&mut self, operation: &'static str) -> Result<&mut Heap> {
         if let Content::Writing { fixed: Some(why), .. } = &self.content {
             return Err(self.error(operation, FarError::Fixed(why.clone())));
@@ -241,7 +243,8 @@ pub(super) fn shown(id: &[u8; 16]) -> String {
     FarTarget::Object(*id).to_string()
 }
 
-/// Why values of some root may have addresses in them, which safe code must not overwrite. In a position-independent object no such root is made.
+/// Why values of some root may have addresses in them, which safe code must not overwrite. In a
+/// position-independent object no such root is made.
 fn why_fixed(heap: &Heap) -> Result<Option<String>> {
     if !heap.attached().is_position_independent() {
         return Ok(Some("the object is not position-independent".to_owned()));

@@ -29,7 +29,8 @@ impl Space {
     /// entry durable together with pointers through it. `target` need not be in the space.
     ///
     /// # Errors
-    /// As for [`Heap::far_index`]; `NotAttached`: `home` is not in the space. `ReadOnly`: it is attached for reading. `Unsuitable`: `pointer` does not lead into the object that has it.
+    /// As for [`Heap::far_index`]; `NotAttached`: `home` is not in the space. `ReadOnly`: it is
+    /// attached for reading. `Unsuitable`: `pointer` does not lead into the object that has it.
     pub fn far<T>(
         &mut self,
         home: &[u8; 16],
@@ -46,8 +47,8 @@ impl Space {
         Ok(Far::new(index, pointer.offset()).unwrap_or_default())
     }
 
-    /// As [`far`](Space::far), through an entry of the pointer's own: [`retarget`](Space::retarget) of that entry
-    /// moves this pointer and its copies, and no others.
+    /// As [`far`](Space::far), through an entry of the pointer's own: [`retarget`](Space::retarget)
+    /// of that entry moves this pointer and its copies, and no others.
     ///
     /// # Errors
     /// As for [`far`](Space::far).
@@ -76,7 +77,8 @@ impl Space {
         Ok(Far::new(index, pointer.offset()).unwrap_or_default())
     }
 
-    /// Has an entry of an object lead elsewhere, and with it all pointers through it: see [`Heap::retarget`].
+    /// Has an entry of an object lead elsewhere, and with it all pointers through it: see
+    /// [`Heap::retarget`].
     ///
     /// # Errors
     /// As for [`Heap::retarget`]; `NotAttached`, `ReadOnly`.
@@ -103,18 +105,20 @@ impl Space {
         done
     }
 
-    /// A new value in an object, and where it is: the next psync makes it durable. Nothing else refers to it: store the pointer.
+    /// A new value in an object, and where it is: the next psync makes it durable. Nothing else
+    /// refers to it: store the pointer.
     ///
     /// # Errors
-    /// `HeapFull`; `Unsuitable`: safe code stores by far pointers only in position-independent objects, whose roots are described and have no addresses in them;
-    /// `NotAttached`, `ReadOnly`.
+    /// `HeapFull`; `Unsuitable`: safe code stores by far pointers only in position-independent
+    /// objects, whose roots are described and have no addresses in them; `NotAttached`, `ReadOnly`.
     pub fn create<T: Plain>(&mut self, home: &[u8; 16], value: T) -> Result<Far<T>> {
         let (pointer, values) = self.made(home, 1)?;
         values[0] = value;
         Ok(pointer)
     }
 
-    /// As [`create`](Space::create), of values side by side, in one block: text, arrays of any length. There is at least room for one.
+    /// As [`create`](Space::create), of values side by side, in one block: text, arrays of any
+    /// length. There is at least room for one.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -138,7 +142,8 @@ impl Space {
         self.create_parts(home, &[values])
     }
 
-    /// As [`create_slice`](Space::create_slice), of the values of several slices, one behind the other.
+    /// As [`create_slice`](Space::create_slice), of the values of several slices, one behind the
+    /// other.
     ///
     /// # Errors
     /// As for `create`.
@@ -180,7 +185,8 @@ impl Space {
             return Err(attached.error(STORE, FarError::Null));
         }
         attached.mark(pointer.offset(), size_of::<T>().saturating_mul(count), STORE)?;
-        // SAFETY: a block of an object whose values have no invariants beyond their bits; the space is borrowed exclusively.
+        // SAFETY: a block of an object whose values have no invariants beyond their bits; the space
+        // is borrowed exclusively.
         let found = unsafe { attached.range.values_mut(pointer.offset(), count) };
         let attached = &*attached;
         let wrong = |why| Space::no_values::<T>(attached, attached, (pointer.offset(), count), why);
@@ -190,11 +196,13 @@ impl Space {
     /// The value that a pointer leads to which lies in the object `home`, to be stored to.
     ///
     /// # Errors
-    /// As for [`get`](Space::get) and [`create`](Space::create). `ReadOnly`: the entry does not ask for stores, or the object is attached for reading
-    /// ([`upgrade`](Space::upgrade)). `NotABlock`, `BadSize`: it does not lie in one block of the heap.
+    /// As for [`get`](Space::get) and [`create`](Space::create). `ReadOnly`: the entry does not ask
+    /// for stores, or the object is attached for reading ([`upgrade`](Space::upgrade)).
+    /// `NotABlock`, `BadSize`: it does not lie in one block of the heap.
     pub fn get_mut<T: Plain>(&mut self, home: &[u8; 16], pointer: Far<T>) -> Result<&mut T> {
         let (attached, range, offset) = self.stored(home, pointer, 1)?;
-        // SAFETY: a block of an object whose values have no invariants beyond their bits; the space is borrowed exclusively.
+        // SAFETY: a block of an object whose values have no invariants beyond their bits; the space
+        // is borrowed exclusively.
         let found = unsafe { range.value_mut(offset) };
         found.map_err(|why| Space::no_value::<T>(attached, attached, offset, why))
     }
@@ -215,7 +223,8 @@ impl Space {
         found.map_err(|why| Space::no_values::<T>(attached, attached, (offset, count), why))
     }
 
-    /// The object that a pointer leads to, its bytes, and the offset in them, of `count` values that are about to be stored to.
+    /// The object that a pointer leads to, its bytes, and the offset in them, of `count` values
+    /// that are about to be stored to.
     fn stored<T: Plain>(
         &mut self,
         home: &[u8; 16],
@@ -243,7 +252,8 @@ impl Space {
         Ok((attached, offset, size))
     }
 
-    /// Fails unless `count` values lie in one block, as those of a collection do: in a damaged one, a store to the last of them might change something else.
+    /// Fails unless `count` values lie in one block, as those of a collection do: in a damaged one,
+    /// a store to the last of them might change something else.
     pub(super) fn expect_block<T: Plain>(
         &mut self,
         home: &[u8; 16],
@@ -258,7 +268,8 @@ impl Space {
     /// dangle from then on: they lead to the block's next contents.
     ///
     /// # Errors
-    /// As for [`get_mut`](Space::get_mut); `NotABlock`: it is not the first byte of a block; `RootExists`: the block is that of a root.
+    /// As for [`get_mut`](Space::get_mut); `NotABlock`: it is not the first byte of a block;
+    /// `RootExists`: the block is that of a root.
     pub fn free<T: Plain>(&mut self, home: &[u8; 16], pointer: Far<T>) -> Result<()> {
         let (attached, offset) = self.target_mut(home, pointer)?;
         let range = attached.now();
@@ -329,8 +340,10 @@ impl Space {
         self.here_mut(home, "psync")?.heap_mut("psync")?.psync()
     }
 
-    /// Makes all stores to objects of the space durable: those of one pool as one step, the pools one after the other, in the order in which their first object came.
-    /// After a power failure in between, a pointer into a later pool may lead to bytes that were never stored, or to nothing: psync what pointers lead to first.
+    /// Makes all stores to objects of the space durable: those of one pool as one step, the pools
+    /// one after the other, in the order in which their first object came. After a power failure in
+    /// between, a pointer into a later pool may lead to bytes that were never stored, or to
+    /// nothing: psync what pointers lead to first.
     ///
     /// # Errors
     /// As for [`psync_all`](crate::psync_all): the pools before the one that failed have theirs.

@@ -26,7 +26,8 @@ pub struct Reachable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dangling {
-    /// Number of the entry, and where that leads; `None`: the pointer leads into its own object, or its entry is not in use.
+    /// Number of the entry, and where that leads; `None`: the pointer leads into its own object, or
+    /// its entry is not in use.
     pub entry: Option<(u32, FarEntry)>,
     /// The pointer, if it is one of a described value.
     pub pointer: Option<FarPointer>,
@@ -45,8 +46,9 @@ impl Attached {
 }
 
 impl Space {
-    /// The objects with these IDs, and, with `closed`, all that entries of them lead to, through any number of objects: each once, in the order in which they are reached. All are
-    /// attached for reading from then on, unless the space has them.
+    /// The objects with these IDs, and, with `closed`, all that entries of them lead to, through
+    /// any number of objects: each once, in the order in which they are reached. All are attached
+    /// for reading from then on, unless the space has them.
     ///
     /// # Errors
     /// `Dangling`: an object is in none of the pools. Those of [`get`](Space::get).
@@ -89,8 +91,10 @@ impl Space {
         Ok(None)
     }
 
-    /// The entries of an object that lead to no object of the pools, and the pointers of its described values that lead beyond an object, or through entries that are not
-    /// in use. Pointers in blocks that only other objects lead to are not looked at. Attaches the object for reading, unless the space has it, and no other.
+    /// The entries of an object that lead to no object of the pools, and the pointers of its
+    /// described values that lead beyond an object, or through entries that are not in use.
+    /// Pointers in blocks that only other objects lead to are not looked at. Attaches the object
+    /// for reading, unless the space has it, and no other.
     ///
     /// # Errors
     /// `Dangling`: the object itself is in none of the pools. `Damaged`: its heap is.

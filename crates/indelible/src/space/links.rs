@@ -1,4 +1,5 @@
-//! Entries of an object that were looked up, by their numbers: a word for each, set by any thread and found without a lock.
+//! Entries of an object that were looked up, by their numbers: a word for each, set by any thread
+//! and found without a lock.
 
 use super::slots::{NEAR, PIECES, place};
 use crate::far::Rights;
@@ -42,7 +43,8 @@ impl Links {
         }
     }
 
-    /// The link of this number, if it was set. The object that it leads to is in the space: it came there before.
+    /// The link of this number, if it was set. The object that it leads to is in the space: it came
+    /// there before.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<Link> {
         let word = match self.near.get(index) {

@@ -1,6 +1,7 @@
 //! Hash maps without addresses: they lie in position-independent objects, and travel as they are.
 //!
-//! Open addressing, slot by slot. A slot that was removed stays one on the way to others until the table is made anew.
+//! Open addressing, slot by slot. A slot that was removed stays one on the way to others until the
+//! table is made anew.
 
 use super::{At, Space};
 use crate::collections::{KeyHash, StableHash};
@@ -16,7 +17,8 @@ const REMOVED: u64 = 2;
 /// Slots of the first table.
 const FIRST: usize = 8;
 
-/// A hash map of plain keys and values, in a block of the object that it lies in. It has no addresses, as a [`FarVec`](crate::FarVec) has none.
+/// A hash map of plain keys and values, in a block of the object that it lies in. It has no
+/// addresses, as a [`FarVec`](crate::FarVec) has none.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

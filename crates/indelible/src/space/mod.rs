@@ -1,4 +1,5 @@
-//! A space of objects: far pointers are followed in it, through any number of objects and pools (S2.9 to S2.12).
+//! A space of objects: far pointers are followed in it, through any number of objects and pools
+//! (S2.9 to S2.12).
 //!
 //! Modules: `place` (bytes in memory), `ids`, `slots` and `links` (known objects, by number),
 //! `recent` (knowledge of the last stores), `attached` (an object of the space), `resolve` (the
@@ -101,7 +102,8 @@ pub struct Space {
     /// The rights with which pointers are followed.
     grants: Option<Grants>,
     attached: Slots<Attached>,
-    /// Numbers of those, by ID, and how many there are. Objects are attached under this lock, so that none is twice.
+    /// Numbers of those, by ID, and how many there are. Objects are attached under this lock, so
+    /// that none is twice.
     numbers: Mutex<Ids>,
 }
 
@@ -145,7 +147,8 @@ impl Space {
     /// object, are not limited.
     ///
     /// # Errors
-    /// As for [`AttachedView::attach_in`](crate::AttachedView::attach_in): the contexts are as before.
+    /// As for [`AttachedView::attach_in`](crate::AttachedView::attach_in): the contexts are as
+    /// before.
     pub fn set_contexts<S: AsRef<str>>(&mut self, pool: &Pool, contexts: &[S]) -> Result<()> {
         let grants = Grants::of(pool, contexts);
         let grants =
@@ -180,7 +183,8 @@ impl Space {
         Ok(None)
     }
 
-    /// The number of an object, if it is one of the first few: their IDs are compared without a lock.
+    /// The number of an object, if it is one of the first few: their IDs are compared without a
+    /// lock.
     #[inline]
     fn near(&self, id: &[u8; 16]) -> Option<usize> {
         (0..COMPARED).find(|number| self.attached.get(*number).is_some_and(|attached| attached.id == *id))
@@ -215,8 +219,9 @@ impl Space {
         self.reach(id)?.map(drop).ok_or_else(|| Error::new("attach", missing()))
     }
 
-    /// Attaches an object for writing, and opens its heap, or makes one if the object is blank; returns its ID. The heap grows when it is full. The pool need not be one of
-    /// those that are looked through.
+    /// Attaches an object for writing, and opens its heap, or makes one if the object is blank;
+    /// returns its ID. The heap grows when it is full. The pool need not be one of those that are
+    /// looked through.
     ///
     /// # Errors
     /// As for [`Pool::attach`] and [`Heap::open_or_format`]; `Exists`: it is in the space already.
@@ -225,7 +230,8 @@ impl Space {
         self.insert(Heap::open_or_format_with(object, HeapOptions::new().grow(true))?)
     }
 
-    /// Adds a heap whose object is attached for writing; returns the object's ID. [`remove`](Space::remove) gives it back.
+    /// Adds a heap whose object is attached for writing; returns the object's ID.
+    /// [`remove`](Space::remove) gives it back.
     ///
     /// # Errors
     /// `Exists`: the object is in the space already. The heap is dropped. `Damaged`.
@@ -242,7 +248,8 @@ impl Space {
         Ok(id)
     }
 
-    /// Takes an object out of the space: one for reading is detached, the heap of one for writing is given back. `None`, too, if it is not in the space.
+    /// Takes an object out of the space: one for reading is detached, the heap of one for writing
+    /// is given back. `None`, too, if it is not in the space.
     pub fn remove(&mut self, id: &[u8; 16]) -> Option<Heap> {
         let all = std::mem::replace(&mut self.attached, Slots::new());
         let mut numbers = Ids::default();
@@ -285,7 +292,8 @@ impl Space {
         Err(Error::new("attach", FarError::NoObject { target: shown(id), pools: self.pools.len() }))
     }
 
-    /// Looks up again what every entry names, when it is next used: names, and which pool has an object.
+    /// Looks up again what every entry names, when it is next used: names, and which pool has an
+    /// object.
     pub fn resolve_again(&mut self) {
         self.forget();
     }
@@ -300,15 +308,21 @@ impl Space {
         self.attached.iter().map(|attached| attached.id).collect()
     }
 
-    /// The value that a pointer leads to which lies in the object `home`. An object that is reached for the first time is attached for reading.
+    /// The value that a pointer leads to which lies in the object `home`. An object that is reached
+    /// for the first time is attached for reading.
     ///
-    /// Nothing says of which type the target is but the pointer: any bytes are a `T`, so that a pointer of another type gives a wrong value, and nothing worse.
+    /// Nothing says of which type the target is but the pointer: any bytes are a `T`, so that a
+    /// pointer of another type gives a wrong value, and nothing worse.
     ///
-    /// The rights of its entry are a request: stores are refused later, when they are made, and not now.
+    /// The rights of its entry are a request: stores are refused later, when they are made, and not
+    /// now.
     ///
     /// # Errors
-    /// `NotAttached`: `home` is not in the space. `Dangling`: the pointer is null, its entry is not there, the object that it names is in no pool or hidden, or ends before the value.
-    /// `ReadOnly`: the entry does not ask for loads. `Denied`: no [security context](Space::set_contexts) allows them. Those of [`Pool::attach_read`], such as `Held`: another process writes it. `Damaged`: the entry is.
+    /// `NotAttached`: `home` is not in the space. `Dangling`: the pointer is null, its entry is not
+    /// there, the object that it names is in no pool or hidden, or ends before the value.
+    /// `ReadOnly`: the entry does not ask for loads. `Denied`: no [security
+    /// context](Space::set_contexts) allows them. Those of [`Pool::attach_read`], such as `Held`:
+    /// another process writes it. `Damaged`: the entry is.
     pub fn get<T: Plain>(&self, home: &[u8; 16], pointer: Far<T>) -> Result<At<'_, T>> {
         At::new(self, self.here(home, FOLLOW)?, pointer)
     }

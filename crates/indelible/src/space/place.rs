@@ -1,13 +1,15 @@
 //! The target of a far pointer, in memory.
 //!
 //! Invariants:
-//! 1. A [`Range`] is a mapped object of the space that has it in a link or an [`Attached`](super::attached::Attached): it stays mapped as long as that space is
-//!    not borrowed exclusively, and is nowhere else.
+//! 1. A [`Range`] is a mapped object of the space that has it in a link or an
+//!    [`Attached`](super::attached::Attached): it stays mapped as long as that space is not
+//!    borrowed exclusively, and is nowhere else.
 //! 2. While a space is shared, no thread stores to its objects: those attached for reading are
 //!    locked against writers, and those attached for writing are heaps that the space owns, and
 //!    lends for nothing but an exclusive borrow of itself.
-//! 3. A value is stored to by [`value_mut`](Range::value_mut) only in a block of a heap whose values have no invariants beyond their bits: all of its roots are described,
-//!    and own nothing (`Attached::free_heap_mut`).
+//! 3. A value is stored to by [`value_mut`](Range::value_mut) only in a block of a heap whose
+//!    values have no invariants beyond their bits: all of its roots are described, and own nothing
+//!    (`Attached::free_heap_mut`).
 
 #![allow(unsafe_code)]
 
@@ -80,7 +82,8 @@ impl Range {
     /// The value at an offset, to be stored to.
     ///
     /// # Safety
-    /// The space is borrowed exclusively for `'s`; the value lies in a block as (3) has it, of an object that is attached for writing.
+    /// The space is borrowed exclusively for `'s`; the value lies in a block as (3) has it, of an
+    /// object that is attached for writing.
     pub(super) unsafe fn value_mut<'s, T: Plain>(self, offset: u64) -> Result<&'s mut T, NoValue> {
         const { frozen::<T>() };
         let mut at = self.find::<T>(offset, 1)?;

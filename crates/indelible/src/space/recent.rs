@@ -1,14 +1,18 @@
-//! Facts that stores to an object have found out, for those that follow: the bytes that were stored to last, and the block of pages that they lie in.
+//! Facts that stores to an object have found out, for those that follow: the bytes that were stored
+//! to last, and the block of pages that they lie in.
 //!
 //! Invariants, of an object whose heap is used by its space alone:
-//! 1. Bytes that are kept lie in one block in use, and were marked as stored to since the last psync of the object.
+//! 1. Bytes that are kept lie in one block in use, and were marked as stored to since the last
+//!    psync of the object.
 //! 2. `pages` is a block in use that has pages of its own, or empty.
 //!
-//! So everything is [forgotten](Recent::forget) before a block is freed, and before anything that may take the marks.
+//! So everything is [forgotten](Recent::forget) before a block is freed, and before anything that
+//! may take the marks.
 
 use std::ops::Range;
 
-/// Stores that are kept, by their lines: enough for those that one change of a tree or a table makes.
+/// Stores that are kept, by their lines: enough for those that one change of a tree or a table
+/// makes.
 const KEPT: usize = 32;
 /// Bytes of a line.
 const LINE: u64 = 64;

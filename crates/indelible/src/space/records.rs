@@ -1,4 +1,5 @@
-//! Roots of objects of a space by the descriptions of their types, for programs that do not have these types.
+//! Roots of objects of a space by the descriptions of their types, for programs that do not have
+//! these types.
 
 use super::Space;
 use super::attached::{Attached, Content};
@@ -9,7 +10,8 @@ use crate::heap::{Root, TypeInfo};
 const USE: &str = "use a record of";
 
 impl Space {
-    /// The place of the record `name` in an object, as a pointer within that. A record's type is known by its description only: numbers, arrays, structs, and far pointers.
+    /// The place of the record `name` in an object, as a pointer within that. A record's type is
+    /// known by its description only: numbers, arrays, structs, and far pointers.
     ///
     /// # Errors
     /// As for [`Heap::find_record`](crate::Heap::find_record); `NotAttached`, `NotAHeap`.

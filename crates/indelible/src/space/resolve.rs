@@ -7,9 +7,11 @@ use crate::far::FarTarget;
 use crate::heap::built_in;
 use crate::pool::Pool;
 
-/// Finds objects by names that mean something to it: in a folder of names, a database, an environment.
+/// Finds objects by names that mean something to it: in a folder of names, a database, an
+/// environment.
 ///
-/// A closure will do. It may name an object by another name, of the same resolver or of another one, which is looked up in turn, up to eight times.
+/// A closure will do. It may name an object by another name, of the same resolver or of another
+/// one, which is looked up in turn, up to eight times.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -43,11 +45,13 @@ impl<F: Fn(&[Pool], &str) -> Result<Option<FarTarget>> + Send + Sync> Resolver f
 const MOST: usize = 8;
 
 impl Space {
-    /// Has entries with this resolver's name be looked up by it, in place of one that is built in or was added before. Built in are:
+    /// Has entries with this resolver's name be looked up by it, in place of one that is built in
+    /// or was added before. Built in are:
     ///
     /// - `name`: the object of that name in the first pool that has one
     /// - `pool`: `POOL:NAME`, the object `NAME` in the first pool with the label or the path `POOL`
-    /// - `latest`: the object whose name begins so and that was created last, by name if several were at a time; snapshots do not count
+    /// - `latest`: the object whose name begins so and that was created last, by name if several
+    ///   were at a time; snapshots do not count
     pub fn add_resolver(&mut self, name: &str, resolver: impl Resolver + 'static) {
         self.resolvers.insert(name.to_owned(), Box::new(resolver));
         self.forget();

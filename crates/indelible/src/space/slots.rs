@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-/// Slots that are always there, of most objects all that are in use. The first piece behind them has as many, and each piece twice as
-/// many as the one before.
+/// Slots that are always there, of most objects all that are in use. The first piece behind them
+/// has as many, and each piece twice as many as the one before.
 pub(super) const NEAR: usize = 16;
 /// Pieces: enough for 2^24 numbers.
 pub(super) const PIECES: usize = 20;
@@ -44,7 +44,8 @@ impl<T> Slots<T> {
         self.pieces.get(piece)?.get()?.get(slot)?.get()
     }
 
-    /// Sets the value of this number, unless another thread did; returns the one that counts. `None`: the number is too large.
+    /// Sets the value of this number, unless another thread did; returns the one that counts.
+    /// `None`: the number is too large.
     pub(super) fn set(&self, index: usize, value: T) -> Option<&T> {
         if let Some(slot) = self.near.get(index) {
             return Some(slot.get_or_init(|| value));

@@ -6,9 +6,11 @@ use crate::far::Far;
 use crate::plain::Plain;
 use indelible_derive::{Persist, Plain};
 
-/// A vector of plain values, side by side in a block of the object that it lies in. It has no addresses, so that it may lie in position-independent objects, in a struct or as a root.
+/// A vector of plain values, side by side in a block of the object that it lies in. It has no
+/// addresses, so that it may lie in position-independent objects, in a struct or as a root.
 ///
-/// Reading is by [`At`], storing by the [`Space`]: both know the object. `FarVec<u8>` is text of any length.
+/// Reading is by [`At`], storing by the [`Space`]: both know the object. `FarVec<u8>` is text of
+/// any length.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

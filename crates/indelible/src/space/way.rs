@@ -1,4 +1,5 @@
-//! Objects and entries that are looked up once, where many pointers are followed from one object, or through one entry.
+//! Objects and entries that are looked up once, where many pointers are followed from one object,
+//! or through one entry.
 
 use super::attached::Attached;
 use super::{FOLLOW, LOADS, Space};
@@ -8,15 +9,16 @@ use crate::far::Far;
 use crate::plain::Plain;
 use std::fmt;
 
-/// An object of a [`Space`] from which pointers are followed: [`Space::home`] looks up its ID once for all of them.
+/// An object of a [`Space`] from which pointers are followed: [`Space::home`] looks up its ID once
+/// for all of them.
 #[derive(Clone, Copy)]
 pub struct Home<'s> {
     space: &'s Space,
     attached: &'s Attached,
 }
 
-/// An entry of an object, looked up once for many pointers through it: following one of them is an addition then, and the checks
-/// that its target lies in the object.
+/// An entry of an object, looked up once for many pointers through it: following one of them is an
+/// addition then, and the checks that its target lies in the object.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -68,7 +70,8 @@ impl<'s> Home<'s> {
         At::new(self.space, self.attached, pointer)
     }
 
-    /// An entry of this object. The object that it names is attached for reading, as when a pointer through it is followed.
+    /// An entry of this object. The object that it names is attached for reading, as when a pointer
+    /// through it is followed.
     ///
     /// # Errors
     /// `Dangling`: there is no such entry, as none has the number 0, or its target is in no pool.
@@ -81,7 +84,8 @@ impl<'s> Home<'s> {
 }
 
 impl<'s> Way<'s> {
-    /// The value that a pointer through this entry leads to. A pointer through another one is followed as by [`Home::get`].
+    /// The value that a pointer through this entry leads to. A pointer through another one is
+    /// followed as by [`Home::get`].
     ///
     /// # Errors
     /// As for [`Space::get`].

@@ -7,7 +7,8 @@ use std::os::fd::AsFd;
 /// Bytes written at a time.
 const PIECE: usize = 1 << 20;
 
-/// Gives the file `len` bytes, zeros behind those that it has, and blocks for them. Where a sandbox forbids `fallocate`, zeros are written.
+/// Gives the file `len` bytes, zeros behind those that it has, and blocks for them. Where a sandbox
+/// forbids `fallocate`, zeros are written.
 pub(crate) fn allot(file: impl AsFd, len: u64) -> Result<(), Errno> {
     loop {
         match fallocate(&file, FallocateFlags::empty(), 0, len) {

@@ -2,7 +2,8 @@
 //! raises SIGBUS, which would kill this process for the other's act.
 //!
 //! Invariants:
-//! 1. A slot whose `end` is not 0 describes a mapping of this process that lives until the slot was withdrawn.
+//! 1. A slot whose `end` is not 0 describes a mapping of this process that lives until the slot was
+//!    withdrawn.
 //! 2. The handler allocates nothing, takes no lock and calls only async-signal-safe functions.
 //! 3. `PREVIOUS` is filled before the handler can run and never changes afterwards.
 //!

@@ -44,8 +44,8 @@ struct Map {
 
 const _: () = assert!(size_of::<Extent>() == 56 && size_of::<Map>() == 32 + MOST * 56);
 
-/// Parts of the range that have no blocks, or blocks that read as zeros after a power cut; ascending and apart.
-/// `None`: the file system does not tell.
+/// Parts of the range that have no blocks, or blocks that read as zeros after a power cut;
+/// ascending and apart. `None`: the file system does not tell.
 pub(crate) fn unwritten(fd: BorrowedFd<'_>, range: Range<u64>) -> Result<Option<Vec<Range<u64>>>, Errno> {
     let (mut found, mut at) = (Vec::new(), range.start);
     let mut gap = |from: u64, to: u64| {
@@ -65,7 +65,8 @@ pub(crate) fn unwritten(fd: BorrowedFd<'_>, range: Range<u64>) -> Result<Option<
             reserved: 0,
             extents: [Extent::default(); MOST],
         };
-        // SAFETY: `map` is as the kernel expects it, and lives through the call (1); the descriptor is borrowed.
+        // SAFETY: `map` is as the kernel expects it, and lives through the call (1); the descriptor
+        // is borrowed.
         let done = unsafe { libc::ioctl(fd.as_raw_fd(), REQUEST as _, &raw mut map) };
         if done != 0 {
             return match std::io::Error::last_os_error().raw_os_error().map(Errno::from_raw_os_error) {
@@ -100,7 +101,8 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileExt;
 
-    /// On ext4: reserved blocks are unwritten until they are written, and again once they are zeroed.
+    /// On ext4: reserved blocks are unwritten until they are written, and again once they are
+    /// zeroed.
     #[test]
     fn reserved_blocks_are_unwritten_until_they_are_written() {
         // Next to this program, where a disk's file system is more likely than in /tmp; unless that

@@ -84,9 +84,9 @@ pub(crate) fn max_map_count() -> usize {
         .unwrap_or(0)
 }
 
-/// Bits of the addresses that user space gets without asking for more: taken from where the kernel puts the
-/// stack of the first thread, which is at the top. Those of other threads may be anywhere: in the middle where the kernel
-/// maps from the bottom up.
+/// Bits of the addresses that user space gets without asking for more: taken from where the kernel
+/// puts the stack of the first thread, which is at the top. Those of other threads may be anywhere:
+/// in the middle where the kernel maps from the bottom up.
 pub(crate) fn va_bits() -> u32 {
     if cfg!(miri) {
         return 47;

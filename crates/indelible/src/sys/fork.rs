@@ -1,10 +1,10 @@
-//! Cleanup in a forked child, which must lose the descriptors that keep locks alive, and the belief that the
-//! parent's attachments are its own.
+//! Cleanup in a forked child, which must lose the descriptors that keep locks alive, and the belief
+//! that the parent's attachments are its own.
 //!
 //! Invariants:
 //! 1. `GENERATION` grows by one in every forked child before any other code of the child runs.
-//! 2. A slot of `FDS` is −1, or names a descriptor that a live [`ForkFd`] owns. Chunks of slots are leaked and never
-//!    move, so that there is no limit but the process's of open files.
+//! 2. A slot of `FDS` is −1, or names a descriptor that a live [`ForkFd`] owns. Chunks of slots are
+//!    leaked and never move, so that there is no limit but the process's of open files.
 //! 3. The child handler allocates nothing, takes no lock that the parent's threads may hold, and
 //!    calls only async-signal-safe functions.
 //! 4. A descriptor of the parent is not closed in the child but replaced by one on which every

@@ -1,7 +1,7 @@
 //! Sleeping until a word in memory of several processes changes, and waking the sleepers.
 //!
-//! The kernel knows such a word by its place in the file, so that addresses may differ. A sleep may end without a wake: callers look at their words
-//! again.
+//! The kernel knows such a word by its place in the file, so that addresses may differ. A sleep may
+//! end without a wake: callers look at their words again.
 
 #![allow(unsafe_code)]
 
@@ -33,8 +33,9 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -
     }
 }
 
-/// Sleeps as long as each word is what is expected of it, for `timeout` at most. `false`: the time is over. Before Linux 5.16, and where a filter
-/// of system calls knows no better, by turns of 2 ms.
+/// Sleeps as long as each word is what is expected of it, for `timeout` at most. `false`: the time
+/// is over. Before Linux 5.16, and where a filter of system calls knows no better, by turns of 2
+/// ms.
 ///
 /// # Errors
 /// The page of a word is gone; more than [`MOST`].
@@ -63,7 +64,8 @@ pub(crate) fn wait_any(words: &[(&AtomicU32, u32)], timeout: Option<Duration>) -
     }
 }
 
-/// As [`wait_any`], with the call that waits for one word: each has its turn, and all are looked at after it.
+/// As [`wait_any`], with the call that waits for one word: each has its turn, and all are looked at
+/// after it.
 pub(crate) fn wait_by_turns(words: &[(&AtomicU32, u32)], timeout: Option<Duration>) -> io::Result<bool> {
     let begin = Instant::now();
     for (word, expected) in words.iter().cycle() {
@@ -88,7 +90,8 @@ pub(crate) fn wake(word: &AtomicU32, most: u32) -> io::Result<usize> {
 /// The time of the clock that the kernel waits by.
 fn now() -> Timespec {
     let mut now = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: the call fills the struct that it is given, and this clock is always there; zeros are a time, too.
+    // SAFETY: the call fills the struct that it is given, and this clock is always there; zeros are
+    // a time, too.
     let now = unsafe {
         libc::clock_gettime(libc::CLOCK_MONOTONIC, now.as_mut_ptr());
         now.assume_init()

@@ -23,7 +23,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects to a socket that root or this process's user listens at. A wait for a line, or for room to send one, ends after `patience`.
+    /// Connects to a socket that root or this process's user listens at. A wait for a line, or for
+    /// room to send one, ends after `patience`.
     pub(crate) fn connect(path: &Path, patience: Duration) -> io::Result<Link> {
         let stream = UnixStream::connect(path)?;
         let own = rustix::process::geteuid().as_raw();

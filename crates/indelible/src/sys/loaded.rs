@@ -1,6 +1,7 @@
 //! The segments of the program and its libraries, as their loader has them in memory.
 //!
-//! /proc/self/maps does not tell where the zeros behind a file's data end: other memory may be mapped right behind them.
+//! /proc/self/maps does not tell where the zeros behind a file's data end: other memory may be
+//! mapped right behind them.
 
 #![allow(unsafe_code)]
 

@@ -2,7 +2,8 @@
 //! (`/proc/locks`), and each process's own (`/proc/PID/fdinfo`) to users that may look at that
 //! process.
 //!
-//! Cost: one text for each open file of the processes that this one may look at; none if the file has no locks.
+//! Cost: one text for each open file of the processes that this one may look at; none if the file
+//! has no locks.
 
 use indelible_store::medium::LockTable;
 use std::fs;
@@ -62,8 +63,8 @@ fn texts(folder: &Path) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Reads `1: OFDLCK ADVISORY READ -1 00:1b:77 100 200`, with `lock:` before it in `fdinfo`. A line with `->` waits for
-/// the lock.
+/// Reads `1: OFDLCK ADVISORY READ -1 00:1b:77 100 200`, with `lock:` before it in `fdinfo`. A line
+/// with `->` waits for the lock.
 fn parse(line: &str) -> Option<Line<'_>> {
     let mut words = line.split_whitespace().skip_while(|word| *word == "lock:").skip(1);
     if words.next()? != "OFDLCK" {

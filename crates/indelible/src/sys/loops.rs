@@ -21,8 +21,8 @@ const _: () = assert!(size_of::<Status>() == 232);
 /// Device and inode number of the file under a loop device, or under one of its partitions.
 pub(crate) fn backing(fd: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
     let mut status = Status { device: 0, inode: 0, rest: [0; 27] };
-    // SAFETY: the kernel writes one `struct loop_info64`, for which there is room; the descriptor is borrowed for the
-    // length of the call. A device that is no loop device refuses the request.
+    // SAFETY: the kernel writes one `struct loop_info64`, for which there is room; the descriptor
+    // is borrowed for the length of the call. A device that is no loop device refuses the request.
     match unsafe { libc::ioctl(fd.as_raw_fd(), GET_STATUS, std::ptr::from_mut(&mut status)) } {
         0 => Ok((status.device, status.inode)),
         _ => Err(io::Error::last_os_error()),

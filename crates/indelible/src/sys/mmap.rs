@@ -123,7 +123,8 @@ unsafe fn fixed(
     Ok(())
 }
 
-/// Addresses for `len` bytes, where the kernel likes: an inaccessible mapping, which is the caller's.
+/// Addresses for `len` bytes, where the kernel likes: an inaccessible mapping, which is the
+/// caller's.
 pub(crate) fn addresses(len: usize) -> io::Result<usize> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: no address is given, so the mapping replaces nothing.
@@ -134,8 +135,8 @@ pub(crate) fn addresses(len: usize) -> io::Result<usize> {
 /// Bytes of a huge page, the smallest that the machines have.
 pub(crate) const HUGE: usize = 2 << 20;
 
-/// Maps the first `len` bytes of `file` shared, where the kernel likes, at a multiple of [`HUGE`] if it
-/// can be had; `sync` asks for `MAP_SYNC`.
+/// Maps the first `len` bytes of `file` shared, where the kernel likes, at a multiple of [`HUGE`]
+/// if it can be had; `sync` asks for `MAP_SYNC`.
 pub(crate) fn shared(
     file: BorrowedFd<'_>,
     len: usize,
@@ -196,8 +197,8 @@ pub(crate) unsafe fn protect(addr: usize, len: usize, protection: Protection) ->
     Ok(unsafe { mm::mprotect(at(addr), len, protection.change()) }?)
 }
 
-/// Brings the range's pages into the page table for writing, where the kernel can (5.14): a fault each costs
-/// more.
+/// Brings the range's pages into the page table for writing, where the kernel can (5.14): a fault
+/// each costs more.
 ///
 /// # Safety
 /// The range is a mapping, and has blocks under it.
@@ -205,16 +206,16 @@ pub(crate) unsafe fn populate(addr: usize, len: usize) {
     if cfg!(miri) {
         return;
     }
-    // Faults that read map neighbours with them, and those that write find them mapped: 8 MiB in 1.0 ms,
-    // for 1.8 without the first.
+    // Faults that read map neighbours with them, and those that write find them mapped: 8 MiB in
+    // 1.0 ms, for 1.8 without the first.
     for advice in [Advice::LinuxPopulateRead, Advice::LinuxPopulateWrite] {
         // SAFETY: the caller's promise. Faults bring in any pages that it does not.
         let _ = unsafe { mm::madvise(at(addr), len, advice) };
     }
 }
 
-/// Brings the range's pages into memory for reading (Linux 5.14), by the faults that touching them would take. An error where
-/// that would raise SIGBUS.
+/// Brings the range's pages into memory for reading (Linux 5.14), by the faults that touching them
+/// would take. An error where that would raise SIGBUS.
 pub(crate) fn populate_for_reading(addr: usize, len: usize) -> io::Result<()> {
     if cfg!(miri) {
         return Ok(());
@@ -269,8 +270,8 @@ pub(crate) fn dont_dump(addr: usize, len: usize) -> io::Result<()> {
     Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxDontDump) }?)
 }
 
-/// Leaves the range out of forked children. Where a sandbox forbids advice they have it, as copies or as memory of the pool that no code of a child
-/// uses: handles of a parent are stale there.
+/// Leaves the range out of forked children. Where a sandbox forbids advice they have it, as copies
+/// or as memory of the pool that no code of a child uses: handles of a parent are stale there.
 ///
 /// # Safety
 /// The range is the caller's mapping.

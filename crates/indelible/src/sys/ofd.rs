@@ -108,7 +108,8 @@ thread_local! {
     static UNNAMED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does work whose errors no caller sees, as it is tried again: they do not name holders of locks, which costs more than the work.
+/// Does work whose errors no caller sees, as it is tried again: they do not name holders of locks,
+/// which costs more than the work.
 pub(crate) fn unnamed<T>(work: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {
@@ -120,9 +121,9 @@ pub(crate) fn unnamed<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// A process that has the byte locked. The kernel does not name the holder of such a lock, but shows each
-/// process's own (`/proc/PID/fdinfo`, all of which are read); `None` if no process that this one may look at has it,
-/// and [where no caller would see it](unnamed).
+/// A process that has the byte locked. The kernel does not name the holder of such a lock, but
+/// shows each process's own (`/proc/PID/fdinfo`, all of which are read); `None` if no process that
+/// this one may look at has it, and [where no caller would see it](unnamed).
 pub(crate) fn holder(fd: BorrowedFd<'_>, byte: u64) -> Option<Process> {
     if UNNAMED.get() {
         return None;
@@ -137,7 +138,8 @@ pub(crate) fn holder(fd: BorrowedFd<'_>, byte: u64) -> Option<Process> {
     Some(process::seen(pid))
 }
 
-/// Whether a line of `fdinfo` tells of a lock on that byte: `lock: 1: OFDLCK ADVISORY READ -1 00:1b:77 100 200`.
+/// Whether a line of `fdinfo` tells of a lock on that byte: `lock: 1: OFDLCK ADVISORY READ -1
+/// 00:1b:77 100 200`.
 fn covers(line: &str, inode: &str, byte: u64) -> bool {
     let ["lock:", _, "OFDLCK", _, _, _, file, start, end] = line.split_whitespace().collect::<Vec<_>>()[..]
     else {

@@ -57,8 +57,8 @@ const CHECK_WPASYNC: u64 = 1 << 1;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seek {
     /// Pages whose write protection is gone or was never set. The only question for which the
-    /// kernel has a fast path. It also returns pages that were never protected: pages that were only
-    /// read, absent pages, and holes where there is not even a page table.
+    /// kernel has a fast path. It also returns pages that were never protected: pages that were
+    /// only read, absent pages, and holes where there is not even a page table.
     Written,
     /// Pages that exist, in memory or in swap; a protected page that is absent looks as if it were
     /// in swap. [`Region::is_dirty`] tells which were stored to.

@@ -1,8 +1,9 @@
-//! Protection keys of the processor: the kernel's three calls, and the register of a thread's rights.
+//! Protection keys of the processor: the kernel's three calls, and the register of a thread's
+//! rights.
 //!
 //! Invariants:
-//! 1. The register is read and written only where [`lack`] found that the kernel has enabled it: elsewhere the
-//!    instructions are illegal.
+//! 1. The register is read and written only where [`lack`] found that the kernel has enabled it:
+//!    elsewhere the instructions are illegal.
 //! 2. The compiler moves no access to memory over [`write`].
 //!
 //! Only x86-64 has the register `PKRU`; elsewhere there are no keys.
@@ -63,8 +64,8 @@ pub(crate) fn available() -> Result<(), Lack> {
     }
 }
 
-/// The reason why there are no keys, if there are none, as the processor tells it. Cheap after the first time: the instruction that asks it
-/// leaves a virtual machine.
+/// The reason why there are no keys, if there are none, as the processor tells it. Cheap after the
+/// first time: the instruction that asks it leaves a virtual machine.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn lack() -> Option<Lack> {
     use std::sync::atomic::{AtomicU8, Ordering};
@@ -127,7 +128,8 @@ pub(crate) unsafe fn read() -> u32 {
 /// [`lack`] has found nothing, and no reference relies on the access that is taken away.
 #[inline]
 pub(crate) unsafe fn write(word: u32) {
-    // SAFETY: enabled, as the caller promises (1). Without `nomem`: stores stay on their side of it (2).
+    // SAFETY: enabled, as the caller promises (1). Without `nomem`: stores stay on their side of it
+    // (2).
     #[cfg(target_arch = "x86_64")]
     unsafe {
         std::arch::asm!("wrpkru", in("eax") word, in("ecx") 0, in("edx") 0, options(nostack, preserves_flags));

@@ -51,7 +51,8 @@ pub(crate) fn all() -> impl Iterator<Item = (u32, PathBuf)> {
     folders.filter_map(|folder| Some((folder.file_name().to_str()?.parse().ok()?, folder.path())))
 }
 
-/// Number of this process's pid namespace, 0 for the machine's first, `u64::MAX` if the kernel does not tell.
+/// Number of this process's pid namespace, 0 for the machine's first, `u64::MAX` if the kernel does
+/// not tell.
 pub(crate) fn namespace() -> u64 {
     match fs::read_link("/proc/self/ns/pid").ok().as_deref().and_then(|link| number(link.to_str()?)) {
         Some(FIRST) => 0,

@@ -1,7 +1,9 @@
-//! Memory for secrets: pages of their own, which core dumps leave out and swap does not get, as far as the process may lock memory.
+//! Memory for secrets: pages of their own, which core dumps leave out and swap does not get, as far
+//! as the process may lock memory.
 //!
 //! Invariants:
-//! 1. The mapping of a [`SecretPages`] is its own, belongs to no thread, and lives as long as it does.
+//! 1. The mapping of a [`SecretPages`] is its own, belongs to no thread, and lives as long as it
+//!    does.
 //! 2. Its bytes are changed through `&mut` only.
 
 #![allow(unsafe_code)]
@@ -36,14 +38,15 @@ impl SecretPages {
         let start = NonNull::new(start.ok()?.cast::<u8>())?;
         let pages = SecretPages { start, len, mapped };
         mmap::dont_dump(start.as_ptr().expose_provenance(), mapped).ok()?;
-        // SAFETY: (1) the range is mapped; locking changes neither contents nor access. A process may be allowed to lock nothing: the secret
-        // could be swapped out then, as SAFETY.md says.
+        // SAFETY: (1) the range is mapped; locking changes neither contents nor access. A process
+        // may be allowed to lock nothing: the secret could be swapped out then, as SAFETY.md says.
         let _ = unsafe { mlock(start.as_ptr().cast(), mapped) };
         Some(pages)
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: (1) the mapping has that many bytes, and lives as long as this; (2) they are changed through `&mut self` only.
+        // SAFETY: (1) the mapping has that many bytes, and lives as long as this; (2) they are
+        // changed through `&mut self` only.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 

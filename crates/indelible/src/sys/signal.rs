@@ -4,13 +4,18 @@
 //! 1. `PREVIOUS` is filled before the handler can run and never changes afterwards.
 //! 2. The handler, and the functions that it is given, allocate nothing, take no lock and call
 //!    only async-signal-safe functions.
-//! 3. While they run, all signals are blocked: another handler that stores to an object would fault while SIGSEGV is
-//!    blocked, of which the process dies. An earlier handler gets the mask that the kernel would have given it.
-//! 4. Accesses that a protection forbids go to the [`Exposer`] first, which resolves those of one thread to its own pages. Only stores that a protection forbids go to the [`Resolver`]. Other faults, above all jumps, cannot be helped by
-//!    making a page writable, and would recur for ever. A fault that it does not resolve goes to the [`Toucher`], which tells one that recurs from one that does not; the [`Explainer`] is told of
-//!    the others, before an earlier handler is.
+//! 3. While they run, all signals are blocked: another handler that stores to an object would fault
+//!    while SIGSEGV is blocked, of which the process dies. An earlier handler gets the mask that
+//!    the kernel would have given it.
+//! 4. Accesses that a protection forbids go to the [`Exposer`] first, which resolves those of one
+//!    thread to its own pages. Only stores that a protection forbids go to the [`Resolver`]. Other
+//!    faults, above all jumps, cannot be helped by making a page writable, and would recur for
+//!    ever. A fault that it does not resolve goes to the [`Toucher`], which tells one that recurs
+//!    from one that does not; the [`Explainer`] is told of the others, before an earlier handler
+//!    is.
 //!
-//! A program that installs a handler of its own *after* us must pass on faults that it does not know.
+//! A program that installs a handler of its own *after* us must pass on faults that it does not
+//! know.
 
 #![allow(unsafe_code)]
 
@@ -35,7 +40,8 @@ pub(crate) type Resolver = fn(addr: usize) -> Verdict;
 /// Looks at an access that a page's protection forbids, by its address.
 pub(crate) type Exposer = fn(addr: usize) -> Verdict;
 
-/// Looks at a fault by its address; the second is whether something is mapped there, which forbids the access.
+/// Looks at a fault by its address; the second is whether something is mapped there, which forbids
+/// the access.
 pub(crate) type Toucher = fn(addr: usize, mapped: bool) -> Verdict;
 
 /// Explains an unresolved fault, by its address; the second is whether it was a store.
@@ -47,7 +53,8 @@ static TOUCHER: AtomicUsize = AtomicUsize::new(0);
 static EXPLAINER: AtomicUsize = AtomicUsize::new(0);
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// Si_codes of faults where nothing is mapped (`SEGV_MAPERR`), and at a mapped address (`SEGV_ACCERR`), absent from libc.
+/// Si_codes of faults where nothing is mapped (`SEGV_MAPERR`), and at a mapped address
+/// (`SEGV_ACCERR`), absent from libc.
 const SEGV_MAPERR: libc::c_int = 1;
 const SEGV_ACCERR: libc::c_int = 2;
 
@@ -82,7 +89,8 @@ pub(crate) fn say(bytes: &[u8]) {
     let _ = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
 }
 
-/// Ends the process, and says why. A handler of the program for SIGABRT does not run: it could jump out, and the program go on with memory that must not be seen. Async-signal-safe.
+/// Ends the process, and says why. A handler of the program for SIGABRT does not run: it could jump
+/// out, and the program go on with memory that must not be seen. Async-signal-safe.
 pub(crate) fn die(why: &str) -> ! {
     [b"indelible: ", why.as_bytes(), b"\n"].into_iter().for_each(say);
     // SAFETY: the default action of a signal; async-signal-safe.
@@ -149,7 +157,8 @@ unsafe fn is_store(context: *mut libc::c_void) -> bool {
     code & (STORE | JUMP) == STORE
 }
 
-/// As on x86-64. The kernel puts the syndrome of the fault into one of the records behind the registers.
+/// As on x86-64. The kernel puts the syndrome of the fault into one of the records behind the
+/// registers.
 ///
 /// # Safety
 /// `context` is what the kernel gave the handler.
@@ -281,7 +290,8 @@ pub(super) fn pass_on(
 /// Blocks the signals that the kernel would have blocked for this action, and unblocks the others.
 fn restore_mask(action: &libc::sigaction, raised: libc::c_int, context: *mut libc::c_void) {
     let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: functions on sets of ours and of the kernel's context; of the latter they read what the kernel wrote.
+    // SAFETY: functions on sets of ours and of the kernel's context; of the latter they read what
+    // the kernel wrote.
     unsafe {
         libc::sigemptyset(mask.as_mut_ptr());
         let interrupted = &raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask;

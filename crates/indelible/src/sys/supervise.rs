@@ -1,6 +1,7 @@
 //! A process that runs another one: it passes signals on, and learns of the end.
 //!
-//! Invariant: the signals of `SET` are blocked in the thread that has a [`Supervisor`], so that they are pending until it asks for them. Programs have one thread then.
+//! Invariant: the signals of `SET` are blocked in the thread that has a [`Supervisor`], so that
+//! they are pending until it asks for them. Programs have one thread then.
 
 #![allow(unsafe_code)]
 
@@ -45,7 +46,8 @@ impl Supervisor {
     pub fn new() -> Supervisor {
         let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
         let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: the calls fill the sets that they are given, and cannot fail with these arguments.
+        // SAFETY: the calls fill the sets that they are given, and cannot fail with these
+        // arguments.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             for signal in PASSED.into_iter().chain([libc::SIGCHLD]) {

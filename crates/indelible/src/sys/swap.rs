@@ -6,7 +6,8 @@ pub(crate) fn readable() -> Vec<String> {
     of(&swaps, |device| std::fs::read_to_string(format!("/sys/block/{device}/dm/uuid")).unwrap_or_default())
 }
 
-/// The devices and files of a table as /proc/swaps is. `mapping` has the identity that the device mapper gives a device.
+/// The devices and files of a table as /proc/swaps is. `mapping` has the identity that the device
+/// mapper gives a device.
 fn of(swaps: &str, mapping: impl Fn(&str) -> String) -> Vec<String> {
     let paths = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     let kept = paths.filter(|path| {

@@ -1,5 +1,5 @@
-//! The primitives that a signal handler and its object share, and those that threads of a heap share: the
-//! models crate compiles the same sources with loom's versions.
+//! The primitives that a signal handler and its object share, and those that threads of a heap
+//! share: the models crate compiles the same sources with loom's versions.
 
 #![allow(unsafe_code)]
 

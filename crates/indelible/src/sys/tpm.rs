@@ -1,7 +1,9 @@
-//! A TPM 2.0: the kernel's resource manager, or the socket of an emulator. Commands and answers are those of TCG's TPM 2.0 Library, parts 2 and 3.
+//! A TPM 2.0: the kernel's resource manager, or the socket of an emulator. Commands and answers are
+//! those of TCG's TPM 2.0 Library, parts 2 and 3.
 //!
-//! Here is only what sealing a secret takes: a storage key, which follows from the TPM's own seed, and an object under it that has the
-//! secret. Nothing stays in the TPM: the object is a blob, of which that TPM alone makes the secret again. Counters, which stay, are in `counter`.
+//! Here is only what sealing a secret takes: a storage key, which follows from the TPM's own seed,
+//! and an object under it that has the secret. Nothing stays in the TPM: the object is a blob, of
+//! which that TPM alone makes the secret again. Counters, which stay, are in `counter`.
 
 mod counter;
 
@@ -193,7 +195,8 @@ impl Tpm {
                 answer.truncate(len);
                 return Ok(answer);
             }
-            // A device gives an answer as a whole, to a buffer that is large enough; behind one in a socket may be the next.
+            // A device gives an answer as a whole, to a buffer that is large enough; behind one in
+            // a socket may be the next.
             let end = if matches!(self.device, Device::File(_)) { ANSWER } else { len };
             match self.device.read(&mut answer[got..end])? {
                 0 => return Err(TpmError::Answer),

@@ -165,7 +165,8 @@ impl Uffd {
         self.set_protection(addr, len, 1)
     }
 
-    /// Protects the range no longer: each of its pages that is present counts as written to, and no mark stays of an absent one.
+    /// Protects the range no longer: each of its pages that is present counts as written to, and no
+    /// mark stays of an absent one.
     pub(crate) fn unprotect(&self, addr: usize, len: usize) -> io::Result<()> {
         self.set_protection(addr, len, 0)
     }
@@ -209,13 +210,15 @@ impl Uffd {
         ioctl(&self.fd, WAKE, &mut range(addr, len))
     }
 
-    /// Makes reading return at once if there is no event, as [`wait_for_removals`](Self::wait_for_removals) needs.
+    /// Makes reading return at once if there is no event, as
+    /// [`wait_for_removals`](Self::wait_for_removals) needs.
     pub(crate) fn never_wait(&self) -> io::Result<()> {
         use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
         Ok(fcntl_setfl(&self.fd, fcntl_getfl(&self.fd)? | OFlags::NONBLOCK)?)
     }
 
-    /// Waits until pages of a watched range are about to be dropped, calls `before`, and lets them be dropped.
+    /// Waits until pages of a watched range are about to be dropped, calls `before`, and lets them
+    /// be dropped.
     pub(crate) fn wait_for_removals(&self, before: impl FnOnce()) -> io::Result<()> {
         use rustix::event::{PollFd, PollFlags, poll};
         match poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], None) {

@@ -6,17 +6,20 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 
-/// Begins the write-back of a range's dirty pages, without waiting. The next barrier reports a failure.
+/// Begins the write-back of a range's dirty pages, without waiting. The next barrier reports a
+/// failure.
 pub fn begin(fd: BorrowedFd<'_>, offset: u64, len: u64) {
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };
     // SAFETY: numbers only; the descriptor is borrowed for the length of the call.
     unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
-/// The failure of a write-back that this open file description has not been told of; it is told once.
+/// The failure of a write-back that this open file description has not been told of; it is told
+/// once.
 ///
-/// `sync_file_range` that only waits, and for one byte, ends in the same look at the file's errors as
-/// `fdatasync`. Without the call there is no answer, which is no error: the next durable write tells.
+/// `sync_file_range` that only waits, and for one byte, ends in the same look at the file's errors
+/// as `fdatasync`. Without the call there is no answer, which is no error: the next durable write
+/// tells.
 pub(crate) fn take_error(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: numbers only; the descriptor is borrowed for the length of the call.
     let done = unsafe { libc::sync_file_range(fd.as_raw_fd(), 0, 1, libc::SYNC_FILE_RANGE_WAIT_BEFORE) };

@@ -84,11 +84,13 @@ pub(super) struct Memory {
     pub(super) closed: Mapping,
     /// So that a stray access can be explained.
     pub(super) _named: Named,
-    /// Offset of the extent that a view of a file is mapped from; `None`: there is no such view, or the object has left that extent.
+    /// Offset of the extent that a view of a file is mapped from; `None`: there is no such view, or
+    /// the object has left that extent.
     pub(super) shown: Option<u64>,
 }
 
-/// Addresses that a view is to have at most to grow into, unless the object is larger than a quarter of it.
+/// Addresses that a view is to have at most to grow into, unless the object is larger than a
+/// quarter of it.
 const ROOM: usize = 256 << 30;
 
 impl Attached {
@@ -119,7 +121,8 @@ impl Attached {
     pub(crate) fn for_blocks(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
         let on_demand = || Ok(class_of(pool, name)? == Some(Class::OnDemand));
         let mut attached = Attached::attach(pool, name, (Key(key), 0), Users::Blocks, on_demand)?;
-        // Loads from one that is readable outside are no faults, and pages that are shown cannot be another's meanwhile.
+        // Loads from one that is readable outside are no faults, and pages that are shown cannot be
+        // another's meanwhile.
         if !attached.readable {
             let (view, checked) = attached.view();
             let room = attached.room() / if checked { 2 } else { 1 };
@@ -145,7 +148,8 @@ impl Attached {
         })
     }
 
-    /// Refuses objects that are not in the memory of this one; `classes` if they are of two classes in its pool.
+    /// Refuses objects that are not in the memory of this one; `classes` if they are of two classes
+    /// in its pool.
     #[inline]
     pub(super) fn expect_together<'o>(
         &self,
@@ -212,7 +216,8 @@ impl Attached {
         let (memory, len, pool) = (Mutex::new(Some(memory)), AtomicUsize::new(len), pool.clone());
         let readable = entry.is_readable_outside();
         let (first, extent) = (bytes.expose_provenance(), entry.content_len() as usize);
-        // Words with check words are named by addresses at which nothing but a transaction loads or stores them.
+        // Words with check words are named by addresses at which nothing but a transaction loads or
+        // stores them.
         let pairs = entry.has(FLAG_ECC).then_some(Pairs { own: address, len: extent / 2, base: first });
         let base = pairs.map_or(bytes, |pairs| std::ptr::with_exposed_provenance(pairs.own));
         // Code that runs blocks keeps check words itself, and tells of lines as the pool has them.
@@ -239,7 +244,8 @@ impl Attached {
         self.pairs.map(|pairs| Pairs { len: self.size(), ..pairs })
     }
 
-    /// Address of the first word in the memory that is for transactions, and whether check words follow these words.
+    /// Address of the first word in the memory that is for transactions, and whether check words
+    /// follow these words.
     pub(crate) fn view(&self) -> (usize, bool) {
         self.pairs.map_or_else(|| (self.base.expose_provenance(), false), |pairs| (pairs.base, true))
     }
@@ -281,7 +287,8 @@ impl Attached {
         self.readable.then(|| std::ptr::with_exposed_provenance(self.address))
     }
 
-    /// The place of bytes for transactions, given by the object's own addresses. `None`: not all of them are in the object.
+    /// The place of bytes for transactions, given by the object's own addresses. `None`: not all of
+    /// them are in the object.
     #[inline]
     pub(crate) fn place(&self, address: usize, len: usize) -> Option<usize> {
         let offset = address.wrapping_sub(self.address);

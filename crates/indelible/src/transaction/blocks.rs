@@ -1,6 +1,8 @@
-//! Commits of blocks that a compiler made: another library has the memory of words in which they meet, and tells of them here.
+//! Commits of blocks that a compiler made: another library has the memory of words in which they
+//! meet, and tells of them here.
 //!
-//! A commit on demand is told as one of this crate's own: its lines are in the thread's log, which is valid until the block has stored them. Until then an epoch waits for it.
+//! A commit on demand is told as one of this crate's own: its lines are in the thread's log, which
+//! is valid until the block has stored them. Until then an epoch waits for it.
 
 use super::attached::Attached;
 use super::demand::Changed;
@@ -29,7 +31,8 @@ pub enum Telling {
     Short(u64),
 }
 
-/// Bytes that the log is short of for a commit that changes lines at these offsets, or, on demand, lines: 0 if it has room.
+/// Bytes that the log is short of for a commit that changes lines at these offsets, or, on demand,
+/// lines: 0 if it has room.
 pub(crate) fn shortage(lines: &[(&Attached, u64)]) -> u64 {
     let Some((first, _)) = lines.first() else { return 0 };
     if first.space.demand().is_some() {
@@ -65,10 +68,12 @@ thread_local! {
     static TOLD: Cell<Option<ManuallyDrop<(Member, u64)>>> = const { Cell::new(None) };
 }
 
-/// Tells of a commit on demand in the memory of this number, whose lines, whole, are given by the places that blocks find them at. [`stored`] is to follow. `find`: an object of that memory.
+/// Tells of a commit on demand in the memory of this number, whose lines, whole, are given by the
+/// places that blocks find them at. [`stored`] is to follow. `find`: an object of that memory.
 ///
 /// # Errors
-/// `NotFound`: some line lies in no object of that memory. `Poisoned`, `Forked`; memory for a log: it is not told.
+/// `NotFound`: some line lies in no object of that memory. `Poisoned`, `Forked`; memory for a log:
+/// it is not told.
 pub(crate) fn tell_on_demand<L: Iterator<Item = (usize, [u64; 8])>>(
     demand: usize,
     find: impl FnOnce() -> Result<Member, Cause>,
@@ -115,7 +120,8 @@ impl Attached {
         self.expect_together(objects, TransactionError::BlockClasses)
     }
 
-    /// The number of the memory of objects on demand in which it is; 0 of one whose commits are durable.
+    /// The number of the memory of objects on demand in which it is; 0 of one whose commits are
+    /// durable.
     pub(crate) fn demand(&self) -> usize {
         self.space.demand().map_or(0, |_| Arc::as_ptr(&self.space).addr())
     }

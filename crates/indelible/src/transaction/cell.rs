@@ -6,8 +6,8 @@ use crate::plain::Plain;
 use std::cell::UnsafeCell;
 use std::fmt;
 
-/// A value in a [`TxObject`](crate::TxObject) that transactions alone read and change. It has whole words of 8 bytes:
-/// numbers of 64 bits, pointers, arrays and structs of these.
+/// A value in a [`TxObject`](crate::TxObject) that transactions alone read and change. It has whole
+/// words of 8 bytes: numbers of 64 bits, pointers, arrays and structs of these.
 ///
 /// ```
 /// use indelible::{Plain, TxCell};
@@ -21,7 +21,8 @@ use std::fmt;
 /// }
 /// ```
 ///
-/// There is no way to it but [`Tx::read`](crate::Tx::read) and [`Tx::write`](crate::Tx::write), and none of them hands out a reference:
+/// There is no way to it but [`Tx::read`](crate::Tx::read) and [`Tx::write`](crate::Tx::write), and
+/// none of them hands out a reference:
 ///
 /// ```compile_fail
 /// # fn example(account: &indelible::TxCell<u64>) {
@@ -41,7 +42,8 @@ use std::fmt;
 pub struct TxCell<T>(UnsafeCell<T>);
 
 impl<T: Plain + Copy> TxCell<T> {
-    /// A cell with this value, to be stored to an object of class `psync` before it becomes transactional.
+    /// A cell with this value, to be stored to an object of class `psync` before it becomes
+    /// transactional.
     #[must_use]
     pub const fn new(value: T) -> Self {
         TxCell(UnsafeCell::new(value))
@@ -52,7 +54,8 @@ impl<T: Plain + Copy> TxCell<T> {
     }
 }
 
-// SAFETY: a T, which has whole words and so no padding behind it, and is changed by transactions alone.
+// SAFETY: a T, which has whole words and so no padding behind it, and is changed by transactions
+// alone.
 unsafe impl<T: Plain + Copy> Plain for TxCell<T> {
     const SHARED: bool = true;
     const ATOMICS: bool = false;

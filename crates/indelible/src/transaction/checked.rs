@@ -3,10 +3,13 @@
 //! forbidden (S1.16).
 //!
 //! Invariants:
-//! 1. The list of objects is read by transactions on objects that are in it, and changed by attaches and detaches, each of which puts a new list in its place. A list stays until no
+//! 1. The list of objects is read by transactions on objects that are in it, and changed by
+//!    attaches and detaches, each of which puts a new list in its place. A list stays until no
 //!    transaction runs that may read it.
-//! 2. A pair of a word and its check word is stored whole, by the owner of its stripe alone, and told to the store whole, in one line.
-//! 3. `Pairs` are those of an object that is attached, whose views and list entry go before its memory does.
+//! 2. A pair of a word and its check word is stored whole, by the owner of its stripe alone, and
+//!    told to the store whole, in one line.
+//! 3. `Pairs` are those of an object that is attached, whose views and list entry go before its
+//!    memory does.
 
 #![allow(unsafe_code)]
 
@@ -45,7 +48,8 @@ impl Pairs {
         unsafe { pairs::repaired(self.place(offset)) }.ok_or(Damaged)
     }
 
-    /// The lines of pairs that a change of a line of words is, which lies at this offset. The owner of that line asks.
+    /// The lines of pairs that a change of a line of words is, which lies at this offset. The owner
+    /// of that line asks.
     ///
     /// # Panics
     /// There is no such line.
@@ -85,7 +89,8 @@ impl PlainWords {
         let mut pages = vec![Page([0; 512]); pairs.len.div_ceil(size_of::<Page>())];
         let words = pages.iter_mut().flat_map(|page| &mut page.0);
         for (into, offset) in words.zip((0..pairs.len).step_by(8)) {
-            // SAFETY: the object is attached as long as its pairs are borrowed, and no transaction stores to it.
+            // SAFETY: the object is attached as long as its pairs are borrowed, and no transaction
+            // stores to it.
             let word = unsafe { pairs.read(offset) };
             *into = word.map_err(|Damaged| TransactionError::Lost { offset: offset as u64 })?;
         }
@@ -107,7 +112,8 @@ pub(super) unsafe fn word(address: usize) -> u64 {
     unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }.load(Ordering::Relaxed)
 }
 
-/// Words that transactions of this process found damaged, of all objects with check words that a pool had attached at a time.
+/// Words that transactions of this process found damaged, of all objects with check words that a
+/// pool had attached at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repairs {
     /// Times that a word was repaired, also by transactions that were then undone.
@@ -198,7 +204,8 @@ impl Words {
         self.objects.load(Ordering::Acquire).is_null()
     }
 
-    /// Loads a word while some object has check words. Out of line, so that `load` is small enough to be inlined.
+    /// Loads a word while some object has check words. Out of line, so that `load` is small enough
+    /// to be inlined.
     ///
     /// # Safety
     /// As for [`Memory::load`].
@@ -234,7 +241,8 @@ impl Drop for Words {
     }
 }
 
-// SAFETY: relaxed atomics of the words themselves; a pair that is not whole is told as damaged. The owner of a stripe alone stores.
+// SAFETY: relaxed atomics of the words themselves; a pair that is not whole is told as damaged. The
+// owner of a stripe alone stores.
 unsafe impl Memory for Words {
     #[inline]
     unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {

@@ -1,7 +1,9 @@
-//! Objects on demand: commits that are in memory which outlives the process, and become durable in epochs (docs/decisions/0052-on-demand.md).
+//! Objects on demand: commits that are in memory which outlives the process, and become durable in
+//! epochs (docs/decisions/0052-on-demand.md).
 //!
-//! A commit makes its thread's log valid, changes memory, and ends the log ([`Durable`] calls [`Demand::log`], and then clears it). An epoch is one commit to the store: all lines
-//! that transactions changed since the last one, as they are while none runs.
+//! A commit makes its thread's log valid, changes memory, and ends the log ([`Durable`] calls
+//! [`Demand::log`], and then clears it). An epoch is one commit to the store: all lines that
+//! transactions changed since the last one, as they are while none runs.
 
 use super::checked::Pairs;
 use super::marks::Marks;
@@ -127,7 +129,8 @@ impl Demand {
         figures.since().store(since, Ordering::Relaxed);
     }
 
-    /// Sets how many lines may be marked; 0: none, each commit is durable when it returns; `None`: there is no such bound.
+    /// Sets how many lines may be marked; 0: none, each commit is durable when it returns; `None`:
+    /// there is no such bound.
     pub(super) fn set_budget(&self, lines: Option<u64>) {
         self.budget.store(lines.unwrap_or(UNBOUNDED), Ordering::Release);
     }
@@ -164,7 +167,8 @@ impl Demand {
         Ok(())
     }
 
-    /// The commit of this number has happened once this returns. `NoRoom`: an epoch comes first, and nothing happened.
+    /// The commit of this number has happened once this returns. `NoRoom`: an epoch comes first,
+    /// and nothing happened.
     #[inline]
     pub(super) fn log<W: Borrow<[u64; 8]>, L: Iterator<Item = Changed<W>>>(
         &self,
@@ -173,7 +177,8 @@ impl Demand {
         sequence: u64,
         lines: impl Fn() -> L,
     ) -> Result<(), StoreError> {
-        // Recovery ignores an entry that is not valid, so lines are stored before their room in the epoch is reserved.
+        // Recovery ignores an entry that is not valid, so lines are stored before their room in the
+        // epoch is reserved.
         let (Some(log), views) = own.parts() else { return Err(no_room(lines().count())) };
         log.begin();
         let mut entry = Entry { log, unmarked: 0, count: 0 };

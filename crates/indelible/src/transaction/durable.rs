@@ -119,7 +119,8 @@ impl Durable {
             let mut bytes = [0; LINE as usize];
             for (nth, (new, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
                 let bits = if Mutant::CommitLineBefore.is_on() { 0 } else { line.word_bits(nth) };
-                // SAFETY: a word of a view that the transaction has borrowed (2), and of which others are told as atomics alone (1).
+                // SAFETY: a word of a view that the transaction has borrowed (2), and of which
+                // others are told as atomics alone (1).
                 let before = unsafe { word(line.address() + 8 * nth) };
                 *into = (before & !bits | new & bits).to_le_bytes();
             }

@@ -9,7 +9,8 @@ use indelible_store::medium::MediumError;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long it waits at most before it looks whether it is still needed, and whether the bounds have changed.
+/// How long it waits at most before it looks whether it is still needed, and whether the bounds
+/// have changed.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
 /// Starts it. It ends some time after the space does.

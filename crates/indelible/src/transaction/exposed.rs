@@ -1,16 +1,24 @@
-//! Pages that are exposed to one thread: a block of GCC that cannot be undone runs alone, and compiled as any code is, loads and stores objects at their own addresses
+//! Pages that are exposed to one thread: a block of GCC that cannot be undone runs alone, and
+//! compiled as any code is, loads and stores objects at their own addresses
 //! (docs/decisions/0053-transactions-in-c.md).
 //!
-//! A page is copied there from the place of transactions when it is touched. The words that the block changed become words of its transaction when it ends, and the pages are closed again.
+//! A page is copied there from the place of transactions when it is touched. The words that the
+//! block changed become words of its transaction when it ends, and the pages are closed again.
 //!
-//! An exposed page without exposed neighbours is a mapping of its own, and the kernel limits mappings to some 65,000 a process. At the limit, the pages between it and the nearest exposed one are exposed, too: that
-//! moves the end of a mapping, and adds none. Pages are closed by mapping them anew: the kernel merges mappings that were touched with no others, so that `mprotect` would leave one for each page.
+//! An exposed page without exposed neighbours is a mapping of its own, and the kernel limits
+//! mappings to some 65,000 a process. At the limit, the pages between it and the nearest exposed
+//! one are exposed, too: that moves the end of a mapping, and adds none. Pages are closed by
+//! mapping them anew: the kernel merges mappings that were touched with no others, so that
+//! `mprotect` would leave one for each page.
 //!
 //! Invariants:
-//! 1. [`expose`] runs in a signal handler: it loads, repairs and stores words, and calls nothing but `gettid`, `mprotect` and, where pages stay open that must not, [`signal::die`].
-//! 2. A slot has an object while `len` is not 0: it is stored last, and cleared first. Slots change while no block of their objects runs, or by the block that is alone. `marks` is that of
-//!    the [`Exposed`] of the slot, or null.
-//! 3. Pages that are marked are exposed, until they are closed, and only the thread [`TO`] marks pages.
+//! 1. [`expose`] runs in a signal handler: it loads, repairs and stores words, and calls nothing
+//!    but `gettid`, `mprotect` and, where pages stay open that must not, [`signal::die`].
+//! 2. A slot has an object while `len` is not 0: it is stored last, and cleared first. Slots change
+//!    while no block of their objects runs, or by the block that is alone. `marks` is that of the
+//!    [`Exposed`] of the slot, or null.
+//! 3. Pages that are marked are exposed, until they are closed, and only the thread [`TO`] marks
+//!    pages.
 //! 4. Memory for transactions has no other user while a page is exposed: the block is alone.
 
 #![allow(unsafe_code)]
@@ -66,8 +74,8 @@ pub(super) struct Exposed {
 }
 
 impl Exposed {
-    /// An object of `len` bytes at its own address, closed, that may get as many as there is `room` for; transactions have it at `view`, with check words
-    /// behind its words if `pairs`.
+    /// An object of `len` bytes at its own address, closed, that may get as many as there is `room`
+    /// for; transactions have it at `view`, with check words behind its words if `pairs`.
     pub(super) fn new(
         own: usize,
         (view, pairs): (usize, bool),
@@ -111,7 +119,8 @@ pub(crate) fn begin() {
     TO.store(process::thread_id(), Release);
 }
 
-/// Closes all pages that are exposed to this thread. `store` gets each word that changed, by its place at the object's own address; the first error is returned.
+/// Closes all pages that are exposed to this thread. `store` gets each word that changed, by its
+/// place at the object's own address; the first error is returned.
 ///
 /// # Errors
 /// That of `store`.
@@ -147,7 +156,8 @@ fn changed(
 ) -> Result<(), Cause> {
     let own = slot.own.load(Relaxed);
     page.step_by(WORD).try_for_each(|at| {
-        // SAFETY: words of a page that is exposed (3), and of the view of its object, which is alone (4).
+        // SAFETY: words of a page that is exposed (3), and of the view of its object, which is
+        // alone (4).
         let (word, before) = unsafe { (word(own + at), slot.word(at)) };
         if Some(word) == before { Ok(()) } else { store(own + at, word) }
     })
@@ -213,8 +223,8 @@ fn shut(pages: Range<usize>) {
     }
 }
 
-/// Closes pages without another mapping, or ends the process: a program that went on would load values from open
-/// pages that no transaction has committed.
+/// Closes pages without another mapping, or ends the process: a program that went on would load
+/// values from open pages that no transaction has committed.
 fn protect_or_die(addr: usize, len: usize) {
     // SAFETY: pages at an object's own address (2), to which no code has references.
     if unsafe { mmap::protect(addr, len, Protection::None) }.is_err() {
@@ -222,7 +232,8 @@ fn protect_or_die(addr: usize, len: usize) {
     }
 }
 
-/// Has the page at an address be exposed, if it is one of an object, and this the thread that may touch it.
+/// Has the page at an address be exposed, if it is one of an object, and this the thread that may
+/// touch it.
 fn expose(addr: usize) -> Verdict {
     if TO.load(Acquire) != process::thread_id() {
         return Verdict::Foreign;
@@ -235,7 +246,8 @@ fn expose(addr: usize) -> Verdict {
     let Some(pages) = open(own, (addr - own) / PAGE, slot.len.load(Acquire).div_ceil(PAGE), marks) else {
         return Verdict::Foreign;
     };
-    // SAFETY: pages of an attached object, which only this thread touches (4), and which are open to it.
+    // SAFETY: pages of an attached object, which only this thread touches (4), and which are open
+    // to it.
     if unsafe { slot.copy(pages.start * PAGE..pages.end * PAGE) } {
         pages.for_each(|page| marks.set(page));
         return Verdict::Resolved;
@@ -245,7 +257,8 @@ fn expose(addr: usize) -> Verdict {
     Verdict::Foreign
 }
 
-/// Opens a page of an object that has `count` pages at `own`; at the limit of mappings, the pages up to the nearest open one with it. Returns the pages that it opened.
+/// Opens a page of an object that has `count` pages at `own`; at the limit of mappings, the pages
+/// up to the nearest open one with it. Returns the pages that it opened.
 fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<usize>> {
     let addr = |pages: &Range<usize>| own + pages.start * PAGE;
     // SAFETY: closed pages at the object's own address (2), to which no code has references.
@@ -264,7 +277,8 @@ fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<us
         if open(&gap) {
             return Some(gap);
         }
-        // If the program gave these pages unlike flags (madvise), the kernel may have opened some of them, which are zeros.
+        // If the program gave these pages unlike flags (madvise), the kernel may have opened some
+        // of them, which are zeros.
         protect_or_die(addr(&gap), gap.len() * PAGE);
     }
     None

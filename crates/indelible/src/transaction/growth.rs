@@ -1,4 +1,5 @@
-//! A transactional object that gets longer while it is attached, because its heap has no room for a block (docs/decisions/0061-transactions-in-languages.md).
+//! A transactional object that gets longer while it is attached, because its heap has no room for a
+//! block (docs/decisions/0061-transactions-in-languages.md).
 //!
 //! It grows by the one growth path of heaps (`heap/growth.rs`), outside of all transactions: the
 //! transaction that met the end of the heap is undone, the object grows while none of the pool runs
@@ -27,7 +28,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 const ALIGN: usize = PAGE;
 
 impl Home {
-    /// Has the object grow until its heap has room for a block of so many bytes. `None`: it did; else the limit that was met.
+    /// Has the object grow until its heap has room for a block of so many bytes. `None`: it did;
+    /// else the limit that was met.
     ///
     /// # Errors
     /// `InTransaction`, `Forked`.
@@ -54,7 +56,8 @@ impl Growable for Attached {
 }
 
 impl Attached {
-    /// Makes the object longer. No transaction of the pool runs in this process, unless it is the caller's own.
+    /// Makes the object longer. No transaction of the pool runs in this process, unless it is the
+    /// caller's own.
     fn lengthen(&self, size: usize) -> Result<(), Cause> {
         self.pool.alive()?;
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +84,8 @@ impl Attached {
         }
         let grown = self.space.commits().grow(self.slot(), occupied, *shown);
         let entry = grown.inspect_err(|_| closed.release())?.entry;
-        // An extent that the object has left, or that became a base, stays as it is for as long as pages of it are shown.
+        // An extent that the object has left, or that became a base, stays as it is for as long as
+        // pages of it are shown.
         *shown = shown.filter(|extent| *extent == entry.primary_offset());
         let len = entry.content_len() as usize;
         match view {
@@ -120,7 +124,8 @@ impl Attached {
     fn clear_behind(&self, end: usize) {
         for at in end..end.next_multiple_of(PAGE) {
             let byte = self.base().cast_mut().wrapping_add(at);
-            // SAFETY: in the last page of the view, behind all cells; no other thread runs a transaction, which could read its word.
+            // SAFETY: in the last page of the view, behind all cells; no other thread runs a
+            // transaction, which could read its word.
             let byte = unsafe { AtomicU8::from_ptr(byte) };
             if byte.load(Ordering::Relaxed) != 0 {
                 byte.store(0, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! The connection of a pool's objects on demand to the guard of the machine (docs/decisions/0058-guard.md), if there is one.
+//! The connection of a pool's objects on demand to the guard of the machine
+//! (docs/decisions/0058-guard.md), if there is one.
 //!
 //! A thread of the library registers, and obeys the guard, line by line:
 //!
@@ -12,9 +13,11 @@
 //! | `failed TOKEN WHY` | process | that could not be done |
 //! | `bye` | process | everything is detached, and the pool has all commits |
 //!
-//! If commits stay in memory, the connection ends without `bye`, as with a death, and the guard recovers them.
+//! If commits stay in memory, the connection ends without `bye`, as with a death, and the guard
+//! recovers them.
 //!
-//! A guard can have commits become durable earlier, and never later: without it, or if it dies, there is no budget, and epochs go on as they do.
+//! A guard can have commits become durable earlier, and never later: without it, or if it dies,
+//! there is no budget, and epochs go on as they do.
 
 use super::demand::Demand;
 use super::epochs::{LOOK, start};
@@ -36,7 +39,8 @@ pub(super) struct Access<S> {
     pub(super) publish: fn(&S) -> Result<(), Cause>,
 }
 
-/// Starts the thread, unless another process could not open the pool by its path. It ends some time after the space does.
+/// Starts the thread, unless another process could not open the pool by its path. It ends some time
+/// after the space does.
 pub(super) fn watch<S: Send + Sync + 'static>(
     space: &Arc<S>,
     access: Access<S>,
@@ -135,13 +139,15 @@ fn publish(
     link: &Link,
     token: &str,
 ) -> io::Result<()> {
-    // Rule G4 of docs/protocol.md: commits that begin after the epoch's gate find this, and wait for an epoch of their own.
+    // Rule G4 of docs/protocol.md: commits that begin after the epoch's gate find this, and wait
+    // for an epoch of their own.
     demand.set_budget(Some(0));
     let (begin, bytes) = (Instant::now(), demand.pending() * LINE);
     let done = || format!("published {token} {bytes} {}\n", begin.elapsed().as_nanos());
     if Mutant::AcknowledgedUnflushed.is_on() {
         link.send(&done())?;
-        // As on a slow medium: where there is one processor, the epoch would else be over before the guard runs.
+        // As on a slow medium: where there is one processor, the epoch would else be over before
+        // the guard runs.
         std::thread::sleep(LOOK);
     }
     match epoch() {

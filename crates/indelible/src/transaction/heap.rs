@@ -15,32 +15,41 @@ use crate::pool::{Class, CreateOptions, Inner, Pool};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// The heap of an object of the class [`Transactional`](crate::Class::Transactional) or [`OnDemand`](crate::Class::OnDemand): blocks that transactions allocate and free, found again by name
-/// and type.
+/// The heap of an object of the class [`Transactional`](crate::Class::Transactional) or
+/// [`OnDemand`](crate::Class::OnDemand): blocks that transactions allocate and free, found again by
+/// name and type.
 ///
-/// A block is allocated, or freed, as the transaction commits, with all else that it does. If it fails, meets another one, panics or dies, no block was; none is ever lost, or
-/// freed twice. Its bytes are those of any heap: tools and readers see it as one.
+/// A block is allocated, or freed, as the transaction commits, with all else that it does. If it
+/// fails, meets another one, panics or dies, no block was; none is ever lost, or freed twice. Its
+/// bytes are those of any heap: tools and readers see it as one.
 ///
-/// Any number of threads use it at once. [`Tx::alloc`] has an example; [`collections::transactional`](crate::collections::transactional) has
-/// lists, vectors, maps and queues.
+/// Any number of threads use it at once. [`Tx::alloc`] has an example;
+/// [`collections::transactional`](crate::collections::transactional) has lists, vectors, maps and
+/// queues.
 pub struct TxHeap {
     home: Home,
 }
 
 impl Pool {
-    /// The transactional heap of the object `name`. If there is no such object, it is created, with `size` bytes.
+    /// The transactional heap of the object `name`. If there is no such object, it is created, with
+    /// `size` bytes.
     ///
-    /// It grows: a transaction that finds no room for a block is undone, the object is made longer, as far as its pool and its [reach](CreateOptions::reach) go, and the transaction is run again.
+    /// It grows: a transaction that finds no room for a block is undone, the object is made longer,
+    /// as far as its pool and its [reach](CreateOptions::reach) go, and the transaction is run
+    /// again.
     ///
     /// # Errors
-    /// As for [`create_with`](Pool::create_with) and [`attach_transactional`](Pool::attach_transactional). `Exists` if the object has something else in it, `BadSize` if it
-    /// is too small for a heap, `Version`, `Damaged`.
+    /// As for [`create_with`](Pool::create_with) and
+    /// [`attach_transactional`](Pool::attach_transactional). `Exists` if the object has something
+    /// else in it, `BadSize` if it is too small for a heap, `Version`, `Damaged`.
     pub fn transactional_heap(&self, name: &str, size: u64) -> Result<TxHeap> {
         self.tx_heap(name, (size, Class::Transactional), |inner| Attached::durable(inner, name, b""))
     }
 
-    /// As [`transactional_heap`](Pool::transactional_heap), of an object [on demand](Class::OnDemand): transactions are in memory that outlives the process when they return, and become durable
-    /// together, in [epochs](Pool::set_epochs) or when [`TxHeap::tx_sync`] asks for it.
+    /// As [`transactional_heap`](Pool::transactional_heap), of an object [on
+    /// demand](Class::OnDemand): transactions are in memory that outlives the process when they
+    /// return, and become durable together, in [epochs](Pool::set_epochs) or when
+    /// [`TxHeap::tx_sync`] asks for it.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -57,8 +66,9 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// As for [`transactional_heap`](Pool::transactional_heap); `ClassMismatch` if the object is transactional; `NoSpace` if there is no memory for it, and `Gone` if that of a process
-    /// that died is not to be found.
+    /// As for [`transactional_heap`](Pool::transactional_heap); `ClassMismatch` if the object is
+    /// transactional; `NoSpace` if there is no memory for it, and `Gone` if that of a process that
+    /// died is not to be found.
     pub fn heap_on_demand(&self, name: &str, size: u64) -> Result<TxHeap> {
         self.tx_heap(name, (size, Class::OnDemand), |inner| Attached::new(inner, name, b"", (0, true)))
     }
@@ -69,7 +79,8 @@ impl Pool {
     /// an object that is no heap, and tells its cost.
     ///
     /// # Errors
-    /// As for [`transactional_heap`](Pool::transactional_heap) and [`heap_on_demand`](Pool::heap_on_demand).
+    /// As for [`transactional_heap`](Pool::transactional_heap) and
+    /// [`heap_on_demand`](Pool::heap_on_demand).
     pub fn heap_with_on_demand(&self, name: &str, size: u64) -> Result<TxHeap> {
         self.tx_heap(name, (size, Class::Transactional), |inner| Attached::new(inner, name, b"", (0, true)))
     }
@@ -113,7 +124,8 @@ impl TxHeap {
         self.home.attached.class
     }
 
-    /// Returns when all transactions of this thread are durable that it committed on objects of this heap's class in the pool, and all that these read: see
+    /// Returns when all transactions of this thread are durable that it committed on objects of
+    /// this heap's class in the pool, and all that these read: see
     /// [`TxObject::tx_sync`](crate::TxObject::tx_sync).
     ///
     /// # Errors
@@ -122,7 +134,8 @@ impl TxHeap {
         sync(&self.home.attached)
     }
 
-    /// Changes by transactions on demand that a power cut would take: see [`TxObject::pending`](crate::TxObject::pending).
+    /// Changes by transactions on demand that a power cut would take: see
+    /// [`TxObject::pending`](crate::TxObject::pending).
     #[must_use]
     pub fn pending(&self) -> Pending {
         Pending::of(&self.home.attached)
@@ -134,8 +147,10 @@ impl TxHeap {
         &self.home
     }
 
-    /// First byte of the object where plain loads outside of transactions see it, at the address that [`TxPtr`]s have, if it is
-    /// [readable outside](crate::CreateOptions::readable_outside): see [`TxObject::outside`](crate::TxObject::outside). A block whose transaction freed it may be another's at any time.
+    /// First byte of the object where plain loads outside of transactions see it, at the address
+    /// that [`TxPtr`]s have, if it is [readable outside](crate::CreateOptions::readable_outside):
+    /// see [`TxObject::outside`](crate::TxObject::outside). A block whose transaction freed it may
+    /// be another's at any time.
     #[must_use]
     pub fn outside(&self) -> Option<*const u8> {
         self.home.attached.readable_at()
@@ -164,7 +179,8 @@ impl TxHeap {
         transaction(&[self], body)
     }
 
-    /// Returns when all transactions of this process in the pool are durable that have changed something until now. Those that returned already are.
+    /// Returns when all transactions of this process in the pool are durable that have changed
+    /// something until now. Those that returned already are.
     ///
     /// # Errors
     /// `InTransaction`; `Poisoned` if one of them failed.
@@ -175,13 +191,15 @@ impl TxHeap {
     /// Detaches.
     ///
     /// # Errors
-    /// All transactions that returned are safe in any case; after an error the next attach recovers them.
+    /// All transactions that returned are safe in any case; after an error the next attach recovers
+    /// them.
     pub fn detach(mut self) -> Result<()> {
         let result = self.home.attached.end();
         result.map_err(|cause| self.home.attached.error("detach", cause))
     }
 
-    /// Everything that is wrong in the heap's own data. No transaction of this process in the pool runs meanwhile.
+    /// Everything that is wrong in the heap's own data. No transaction of this process in the pool
+    /// runs meanwhile.
     ///
     /// # Errors
     /// `InTransaction`, `Forked`.

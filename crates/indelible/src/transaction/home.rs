@@ -9,7 +9,8 @@ use crate::heap::words::WordHeap;
 use crate::plain::Plain;
 use std::sync::atomic::AtomicUsize;
 
-/// Objects that a transaction can use: each [`TxObject`](crate::TxObject), and each [`TxHeap`](crate::TxHeap).
+/// Objects that a transaction can use: each [`TxObject`](crate::TxObject), and each
+/// [`TxHeap`](crate::TxHeap).
 pub trait Transactional: private::Part {}
 
 pub(super) mod private {
@@ -51,7 +52,8 @@ pub(super) struct Stuck {
 }
 
 impl Full {
-    /// Has the heap grow, while its transaction does not run. Returns the limit that it met, if it met one.
+    /// Has the heap grow, while its transaction does not run. Returns the limit that it met, if it
+    /// met one.
     pub(super) fn grow(self, objects: &[&dyn Transactional]) -> Result<Option<Stuck>, Cause> {
         let homes = objects.iter().filter_map(|object| object.home());
         self.grow_of(homes)
@@ -78,7 +80,8 @@ pub(super) enum After<R> {
 }
 
 impl Home {
-    /// The continuation of a step that came to `done`. `limit`: that which the heap has met in this step.
+    /// The continuation of a step that came to `done`. `limit`: that which the heap has met in this
+    /// step.
     pub(super) fn after<R>(
         &self,
         done: Result<R, Cause>,

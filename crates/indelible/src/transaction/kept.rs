@@ -1,4 +1,5 @@
-//! Attaching and detaching objects on demand, whose memory outlives the process (docs/decisions/0052-on-demand.md).
+//! Attaching and detaching objects on demand, whose memory outlives the process
+//! (docs/decisions/0052-on-demand.md).
 //!
 //! The memory is there before the entry of the object names it, and until it no longer does.
 
@@ -18,7 +19,8 @@ use indelible_store::store::Writer;
 use indelible_store::table::{Key, Located};
 use std::sync::Arc;
 
-/// Addresses that its memory is to have at most to grow into, unless the object is larger than a quarter of it.
+/// Addresses that its memory is to have at most to grow into, unless the object is larger than a
+/// quarter of it.
 const ROOM: usize = 16 << 30;
 
 impl Attached {

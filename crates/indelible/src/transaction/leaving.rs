@@ -1,9 +1,12 @@
-//! Objects on demand that were detached before an epoch published all their commits (docs/decisions/0052-on-demand.md).
+//! Objects on demand that were detached before an epoch published all their commits
+//! (docs/decisions/0052-on-demand.md).
 //!
-//! Others share commits with such an object, so it stays in its space, with its memory and its place on the lane, until an epoch publishes all of them as one step, or the space ends.
+//! Others share commits with such an object, so it stays in its space, with its memory and its
+//! place on the lane, until an epoch publishes all of them as one step, or the space ends.
 //!
 //! Invariants:
-//! 1. A transaction on other objects may add to the list: a thread that has the list waits for no transaction.
+//! 1. A transaction on other objects may add to the list: a thread that has the list waits for no
+//!    transaction.
 //! 2. The list is locked after `turn` of the objects on demand, and before the store's locks.
 
 use super::demand::Demand;
@@ -22,7 +25,8 @@ pub(super) struct Leaver {
 }
 
 impl Leaver {
-    /// Detaches the object. If the pool lacks commits, memory and its mark in the entry stay: the next attach recovers them.
+    /// Detaches the object. If the pool lacks commits, memory and its mark in the entry stay: the
+    /// next attach recovers them.
     pub(super) fn end(
         self,
         demand: &Demand,
@@ -63,7 +67,8 @@ impl Leaving {
         self.list().iter().map(|leaver| leaver.object).collect()
     }
 
-    /// Takes these objects out, and calls `end` of each before another thread finds the list without it.
+    /// Takes these objects out, and calls `end` of each before another thread finds the list
+    /// without it.
     pub(super) fn end(&self, objects: &[u64], end: impl FnMut(Leaver)) {
         let mut list = self.list();
         list.extract_if(.., |leaver| objects.contains(&leaver.object)).for_each(end);

@@ -21,9 +21,11 @@ thread_local! {
     static PLACES: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The thread's part, which is put back when this is dropped: a transaction that begins meanwhile, when one is committed, has its own.
+/// The thread's part, which is put back when this is dropped: a transaction that begins meanwhile,
+/// when one is committed, has its own.
 ///
-/// Nothing that threads share is counted here: it would go from processor to processor with each transaction.
+/// Nothing that threads share is counted here: it would go from processor to processor with each
+/// transaction.
 pub(crate) struct Member {
     /// Address of its space: that of a place is of no other, as the place has a part in it.
     space: usize,
@@ -41,8 +43,10 @@ impl Member {
         }
     }
 
-    /// A new part: for the thread's first transaction in the space, for one within an action of another, and while the thread ends, when there is no place to keep it. The commits that the
-    /// thread made by another part are unknown here, so the new part relies on everything that was committed so far.
+    /// A new part: for the thread's first transaction in the space, for one within an action of
+    /// another, and while the thread ends, when there is no place to keep it. The commits that the
+    /// thread made by another part are unknown here, so the new part relies on everything that was
+    /// committed so far.
     #[cold]
     fn new(space: &Arc<Space>) -> Member {
         let address = Arc::as_ptr(space).addr();
@@ -72,7 +76,8 @@ fn find(places: &mut [Place], space: usize) -> Option<&mut Place> {
     places.iter_mut().find(|place| place.space.as_ptr().addr() == space)
 }
 
-/// The last commit that this thread made or read, or, where that is unknown, of the space; it may not be durable.
+/// The last commit that this thread made or read, or, where that is unknown, of the space; it may
+/// not be durable.
 pub(super) fn last_of_thread(space: &Arc<Space>) -> u64 {
     Member::of(space).thread.as_mut().map_or(0, |thread| thread.own().last())
 }
@@ -85,7 +90,8 @@ impl Drop for Member {
         let _rest = PLACES.try_with(|places| {
             let mut places = places.borrow_mut();
             match find(&mut places, self.space).map(|place| &mut place.thread) {
-                // A transaction that an action on commit began was here first: who waits for this thread's commits waits for those of both.
+                // A transaction that an action on commit began was here first: who waits for this
+                // thread's commits waits for those of both.
                 Some(Some(first)) => first.own().note(thread.own().last()),
                 Some(empty) => return empty.replace(thread),
                 None => {}

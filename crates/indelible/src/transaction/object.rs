@@ -13,8 +13,9 @@ use crate::pool::{Class, Pool};
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// An object of the class [`Transactional`](crate::Class::Transactional) or [`OnDemand`](crate::Class::OnDemand), attached: a `T` in which transactions alone change anything, by its
-/// [`TxCell`](crate::TxCell)s.
+/// An object of the class [`Transactional`](crate::Class::Transactional) or
+/// [`OnDemand`](crate::Class::OnDemand), attached: a `T` in which transactions alone change
+/// anything, by its [`TxCell`](crate::TxCell)s.
 ///
 /// Any number of threads use it at once. When [`transaction`](TxObject::transaction) returns, its
 /// changes are durable, whatever happens; a transaction that failed, or whose process died in it,
@@ -59,8 +60,9 @@ use std::ops::Deref;
 /// # Ok(()) }
 /// ```
 ///
-/// At the object's own address, where pointers of other programs lead, nothing can be loaded or stored meanwhile: an access there is a SIGSEGV, so that
-/// nothing but transactions stores. While a transaction uses the object it cannot be detached:
+/// At the object's own address, where pointers of other programs lead, nothing can be loaded or
+/// stored meanwhile: an access there is a SIGSEGV, so that nothing but transactions stores. While a
+/// transaction uses the object it cannot be detached:
 ///
 /// ```compile_fail
 /// # fn example(bank: indelible::TxObject<indelible::TxCell<u64>>) -> indelible::Result<()> {
@@ -82,18 +84,22 @@ pub struct TxObject<T> {
     root: PhantomData<T>,
 }
 
-// SAFETY: references to the `T` are shared among threads, whose values are those of any thread; transactions take care of its cells.
+// SAFETY: references to the `T` are shared among threads, whose values are those of any thread;
+// transactions take care of its cells.
 unsafe impl<T: Sync> Send for TxObject<T> {}
 // SAFETY: as for `Send`.
 unsafe impl<T: Sync> Sync for TxObject<T> {}
 
 impl Pool {
-    /// Attaches an object of the class `transactional` or `on-demand`. If the last process that had it died, it is recovered first, to a state that all of its
-    /// acknowledged transactions left. The object begins with a `T`; a new one is all zeros.
+    /// Attaches an object of the class `transactional` or `on-demand`. If the last process that had
+    /// it died, it is recovered first, to a state that all of its acknowledged transactions left.
+    /// The object begins with a `T`; a new one is all zeros.
     ///
     /// # Errors
-    /// `ClassMismatch` for an object of another class, `BadSize` if it is smaller than a `T`; `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`,
-    /// `AddressTaken`, `ReadOnly`, `Busy`; on demand `NoSpace` if there is no memory for it, and `Gone` if that of a process that died is not to be found; `Poisoned` while objects are attached whose transactions failed.
+    /// `ClassMismatch` for an object of another class, `BadSize` if it is smaller than a `T`;
+    /// `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`, `AddressTaken`, `ReadOnly`, `Busy`; on
+    /// demand `NoSpace` if there is no memory for it, and `Gone` if that of a process that died is
+    /// not to be found; `Poisoned` while objects are attached whose transactions failed.
     pub fn attach_transactional<T: Plain>(&self, name: &str) -> Result<TxObject<T>> {
         self.attach_transactional_with_key(name, b"")
     }
@@ -106,9 +112,13 @@ impl Pool {
         self.attach_tx(name, key, false)
     }
 
-    /// As [`attach_transactional`](Pool::attach_transactional), for transactions on objects of both classes: a transactional object is in one memory with those on demand, which outlives the
-    /// process. A [`transaction`](crate::transaction()) that names it, among objects on demand or alone, is durable when it returns, together with all that was committed on demand before.
-    /// Its durable write is an epoch of all of them, for which transactions wait until its lines are copied: those on transactional objects alone are faster where these are attached without.
+    /// As [`attach_transactional`](Pool::attach_transactional), for transactions on objects of both
+    /// classes: a transactional object is in one memory with those on demand, which outlives the
+    /// process. A [`transaction`](crate::transaction()) that names it, among objects on demand or
+    /// alone, is durable when it returns, together with all that was committed on demand before.
+    /// Its durable write is an epoch of all of them, for which transactions wait until its lines
+    /// are copied: those on transactional objects alone are faster where these are attached
+    /// without.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -165,11 +175,13 @@ impl<T: Plain> TxObject<T> {
         unsafe { &*self.attached.base().cast::<T>() }
     }
 
-    /// The value where plain loads outside of transactions see it, at the object's own address, if the object is [readable outside](crate::CreateOptions::readable_outside). It is there until the
-    /// object is detached.
+    /// The value where plain loads outside of transactions see it, at the object's own address, if
+    /// the object is [readable outside](crate::CreateOptions::readable_outside). It is there until
+    /// the object is detached.
     ///
-    /// Transactions change the cells there whenever they commit, so that the compiler must not take them for constant: load each by
-    /// [`read_volatile`](std::ptr::read_volatile), or as an atomic, and make no references. Stores are a SIGSEGV.
+    /// Transactions change the cells there whenever they commit, so that the compiler must not take
+    /// them for constant: load each by [`read_volatile`](std::ptr::read_volatile), or as an atomic,
+    /// and make no references. Stores are a SIGSEGV.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -214,7 +226,8 @@ impl<T: Plain> TxObject<T> {
         transaction(&[self], body)
     }
 
-    /// Returns when all transactions of this process in the pool are durable that have changed something until now. Those that returned already are.
+    /// Returns when all transactions of this process in the pool are durable that have changed
+    /// something until now. Those that returned already are.
     ///
     /// # Errors
     /// `InTransaction`; `Poisoned` if one of them failed.
@@ -222,26 +235,32 @@ impl<T: Plain> TxObject<T> {
         self.attached.psync()
     }
 
-    /// Returns when all transactions of this thread are durable that it committed on objects of this class in the pool, and all that these read. On demand they may not be
-    /// when they return; threads that wait at the same time share one durable write. Transactional ones are, so that this waits for nothing.
+    /// Returns when all transactions of this thread are durable that it committed on objects of
+    /// this class in the pool, and all that these read. On demand they may not be when they return;
+    /// threads that wait at the same time share one durable write. Transactional ones are, so that
+    /// this waits for nothing.
     ///
-    /// Objects on demand that were detached before their transactions were durable become so with these.
+    /// Objects on demand that were detached before their transactions were durable become so with
+    /// these.
     ///
     /// # Errors
-    /// As for [`psync`](TxObject::psync). The transactions are in memory all the same; after an error the next attach recovers them. On transactional objects `Poisoned`: one of them could not be
-    /// made durable.
+    /// As for [`psync`](TxObject::psync). The transactions are in memory all the same; after an
+    /// error the next attach recovers them. On transactional objects `Poisoned`: one of them could
+    /// not be made durable.
     pub fn tx_sync(&self) -> Result<()> {
         sync(&self.attached)
     }
 
-    /// Changes by transactions on demand that a power cut would take: those of all objects of this class in the pool, in this process.
+    /// Changes by transactions on demand that a power cut would take: those of all objects of this
+    /// class in the pool, in this process.
     #[must_use]
     pub fn pending(&self) -> Pending {
         Pending::of(&self.attached)
     }
 
-    /// Words that transactions of this process found damaged, in all objects with [check words](crate::CreateOptions::ecc) of the pool, since the first of its transactional objects was
-    /// attached.
+    /// Words that transactions of this process found damaged, in all objects with [check
+    /// words](crate::CreateOptions::ecc) of the pool, since the first of its transactional objects
+    /// was attached.
     #[must_use]
     pub fn repairs(&self) -> Repairs {
         self.attached.space.repairs()
@@ -256,7 +275,8 @@ impl<T: Plain> TxObject<T> {
     /// Detaches.
     ///
     /// # Errors
-    /// All transactions that returned are safe in any case. On demand, after `NoRoom`, or in a transaction, this process keeps the object until it can publish them with those of the other
+    /// All transactions that returned are safe in any case. On demand, after `NoRoom`, or in a
+    /// transaction, this process keeps the object until it can publish them with those of the other
     /// objects; after any other error the next attach recovers them.
     pub fn detach(mut self) -> Result<()> {
         let result = self.attached.end();

@@ -1,4 +1,5 @@
-//! A transaction that its caller runs again, and that names memory by the objects' own addresses: C's.
+//! A transaction that its caller runs again, and that names memory by the objects' own addresses:
+//! C's.
 //!
 //! Called by `raw`. The addresses of an object, where every access is forbidden, are those that
 //! pointers in it have in every run; here they lead to the mapping that is for transactions.
@@ -17,7 +18,8 @@ use indelible_stm::{CommitError, Conflict, Number};
 use indelible_store::error::StoreError;
 use std::sync::Arc;
 
-/// A transaction of this thread. It runs, or waits to be run [`again`](OpenTx::again). Dropping it undoes it.
+/// A transaction of this thread. It runs, or waits to be run [`again`](OpenTx::again). Dropping it
+/// undoes it.
 pub(crate) struct OpenTx {
     /// While it runs: no other transaction of the thread does.
     inside: Option<Inside>,
@@ -113,8 +115,8 @@ impl OpenTx {
     pub(crate) fn read(&mut self, address: usize, into: &mut [u8]) -> Result<()> {
         let from = self.place(address, into.len())?;
         self.step(|running| {
-            // SAFETY: bytes of an object that stays attached as long as the transaction has it (2), whole words of which are there, and transactions
-            // alone access them (1).
+            // SAFETY: bytes of an object that stays attached as long as the transaction has it (2),
+            // whole words of which are there, and transactions alone access them (1).
             unsafe {
                 match into.len() {
                     8 => into.copy_from_slice(&running.load(at::<u64>(from))?.to_ne_bytes()),
@@ -234,8 +236,8 @@ impl OpenTx {
         room.map_or_else(|cause| Err(first.error("commit a transaction on", cause)), |()| Ok(false))
     }
 
-    /// Calls `what` with the heap that has an address, and its words. If it has no room, it grows before the transaction is run
-    /// again, or at once if that is alone.
+    /// Calls `what` with the heap that has an address, and its words. If it has no room, it grows
+    /// before the transaction is run again, or at once if that is alone.
     pub(super) fn in_heap<R>(
         &mut self,
         address: usize,

@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering;
 const MOST_ALIGN: usize = 4096;
 
 impl Home {
-    /// The program uses the object as a value of so many bytes at its first one: it becomes no heap.
+    /// The program uses the object as a value of so many bytes at its first one: it becomes no
+    /// heap.
     pub(crate) fn begin_with(&self, size: usize) -> Result<(), Cause> {
         let has = self.attached.size();
         if has < size {
@@ -52,7 +53,8 @@ impl Home {
         self.words.free(words, block as u64)
     }
 
-    /// The root of this name and type; a new one has `size` bytes, all zeros, and makes a heap of a blank object.
+    /// The root of this name and type; a new one has `size` bytes, all zeros, and makes a heap of a
+    /// blank object.
     pub(crate) fn root(
         &self,
         words: &mut impl Words,
@@ -75,7 +77,8 @@ impl Home {
 }
 
 impl OpenTx {
-    /// Allocates a block in the heap of the object that has the address `beside`, if the transaction commits. Returns its address.
+    /// Allocates a block in the heap of the object that has the address `beside`, if the
+    /// transaction commits. Returns its address.
     ///
     /// # Errors
     /// `Conflict`: the transaction must be run again, after the heap has grown if it has no room.
@@ -94,10 +97,12 @@ impl OpenTx {
         self.in_heap(block, "free a block of", |home, words| home.free(words, block))
     }
 
-    /// The root of this name and type in the heap of the object that has the address `beside`; a new one has this size and alignment, and is all zeros.
+    /// The root of this name and type in the heap of the object that has the address `beside`; a
+    /// new one has this size and alignment, and is all zeros.
     ///
     /// # Errors
-    /// As for [`alloc`](OpenTx::alloc); `Exists`: the object has something else in it; `NotAHeap`: it was attached as a value; `RootType`: it is of another type.
+    /// As for [`alloc`](OpenTx::alloc); `Exists`: the object has something else in it; `NotAHeap`:
+    /// it was attached as a value; `RootType`: it is of another type.
     pub(crate) fn root(
         &mut self,
         beside: usize,

@@ -1,8 +1,11 @@
-//! Memory of a transactional object that plain loads see outside of transactions (docs/decisions/0067-readable-outside.md): a file without a name, which is mapped twice. Transactions
-//! have it where the kernel likes; at the object's own address it can be read and not written. That of an object on demand is its backing, which is mapped the same way (`kept`).
+//! Memory of a transactional object that plain loads see outside of transactions
+//! (docs/decisions/0067-readable-outside.md): a file without a name, which is mapped twice.
+//! Transactions have it where the kernel likes; at the object's own address it can be read and not
+//! written. That of an object on demand is its backing, which is mapped the same way (`kept`).
 //!
 //! Invariants:
-//! 1. The file is at least as long as either mapping, never gets shorter, and has memory for all its bytes: no access to a mapping fails for want of them.
+//! 1. The file is at least as long as either mapping, never gets shorter, and has memory for all
+//!    its bytes: no access to a mapping fails for want of them.
 
 use crate::error::Cause;
 use crate::mapping::{Mapping, MappingError};
@@ -26,7 +29,8 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    /// Makes memory of `len` bytes, whole pages, with addresses for `room` bytes if so many can be had: those of the object that the writer has, once they are [filled](Self::fill) in.
+    /// Makes memory of `len` bytes, whole pages, with addresses for `room` bytes if so many can be
+    /// had: those of the object that the writer has, once they are [filled](Self::fill) in.
     pub(super) fn new(len: usize, room: usize) -> Result<Outside, Cause> {
         let failed = |source: io::Error| MappingError::Io { addr: 0, len, source };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;

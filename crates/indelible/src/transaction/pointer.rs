@@ -6,8 +6,9 @@ use crate::plain::Plain;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The address of a `T` in a block of a [`TxHeap`](crate::TxHeap), or null. It may lie in an object, in a [`TxCell`](crate::TxCell), and is the address that the
-/// object has in every process; [`Tx::at`](crate::Tx::at) leads to the value.
+/// The address of a `T` in a block of a [`TxHeap`](crate::TxHeap), or null. It may lie in an
+/// object, in a [`TxCell`](crate::TxCell), and is the address that the object has in every process;
+/// [`Tx::at`](crate::Tx::at) leads to the value.
 #[repr(transparent)]
 pub struct TxPtr<T> {
     address: u64,

@@ -38,7 +38,8 @@ pub struct Tx<'t> {
     pub(super) failed: Option<Error>,
 }
 
-/// Runs `body` as a transaction on these objects of one pool: all that it changes becomes durable as one step, before this returns, or nothing does.
+/// Runs `body` as a transaction on these objects of one pool: all that it changes becomes durable
+/// as one step, before this returns, or nothing does.
 ///
 /// It runs beside others as if they came one after the other. If it meets another one, `body` is
 /// run again, so that it must do nothing that cannot be repeated; pass the error that a call on the
@@ -69,11 +70,14 @@ pub struct Tx<'t> {
 ///
 /// # Errors
 /// The error of `body`; nothing of the transaction is left. Errors of its own, converted:
-/// - `InTransaction`: one runs on this thread. Pass that one on instead. `DifferentPools`, `Forked`.
+/// - `InTransaction`: one runs on this thread. Pass that one on instead. `DifferentPools`,
+///   `Forked`.
 /// - `ClassMismatch`: some objects are transactional, others on demand.
 /// - `NoRoom`: it changes more than the pool has room for in its log. Nothing of it is left.
-/// - `Poisoned`, `Io`, `Gone`, `NoSpace`, `Busy`: it could not be made durable, and no transaction in this pool can be from now on. Detach all transactional objects of the pool, and attach
-///   them again: all that was acknowledged is there; this one as a whole or, unless the medium failed, not at all.
+/// - `Poisoned`, `Io`, `Gone`, `NoSpace`, `Busy`: it could not be made durable, and no transaction
+///   in this pool can be from now on. Detach all transactional objects of the pool, and attach them
+///   again: all that was acknowledged is there; this one as a whole or, unless the medium failed,
+///   not at all.
 pub fn transaction<R, E: From<Error>>(
     objects: &[&dyn Transactional],
     mut body: impl FnMut(&mut Tx<'_>) -> Result<R, E>,
@@ -106,7 +110,8 @@ pub fn transaction<R, E: From<Error>>(
     }
 }
 
-/// The first object, which has the pool and the memory of all; whether some object is of the stronger class.
+/// The first object, which has the pool and the memory of all; whether some object is of the
+/// stronger class.
 #[inline]
 fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<(&'o Attached, bool)> {
     let mut all = objects.iter().map(|object| object.attached());
@@ -118,7 +123,8 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<(&'o Attached, bool
     Ok((first, strict))
 }
 
-/// Refuses a transaction of this thread on the objects if they are not in one memory, or one runs already.
+/// Refuses a transaction of this thread on the objects if they are not in one memory, or one runs
+/// already.
 #[inline]
 pub(super) fn expect_together<'o>(
     first: &Attached,
@@ -249,7 +255,8 @@ impl Tx<'_> {
         // SAFETY: the bytes of a value that is zeroed.
         let bytes =
             unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
-        // SAFETY: whole words of a cell in an object of the transaction, which it has borrowed (2), and that transactions alone change (1).
+        // SAFETY: whole words of a cell in an object of the transaction, which it has borrowed (2),
+        // and that transactions alone change (1).
         let read = unsafe {
             match <&mut [u8; 8]>::try_from(&mut *bytes) {
                 Ok(word) => self.running.load_word(from.cast()).map(|bits| *word = bits.to_ne_bytes()),
@@ -290,7 +297,8 @@ impl Tx<'_> {
         self.write(cell, change(value))
     }
 
-    /// Has something done once the transaction is durable, in the order of these calls; a try that does not commit drops it.
+    /// Has something done once the transaction is durable, in the order of these calls; a try that
+    /// does not commit drops it.
     pub fn on_commit(&mut self, action: impl FnOnce() + 'static) {
         self.running.on_commit(Box::new(action));
     }
@@ -304,8 +312,9 @@ impl Tx<'_> {
     /// Runs the transaction again, alone in its pool, unless it is alone already: it meets no other
     /// then. For long transactions.
     ///
-    /// Code behind this call runs once: the closure is not run again, so that it may do what cannot be undone, such as writing to a file. An error that it returns still
-    /// takes its changes back, and so do a log that cannot get enough room and a medium that fails.
+    /// Code behind this call runs once: the closure is not run again, so that it may do what cannot
+    /// be undone, such as writing to a file. An error that it returns still takes its changes back,
+    /// and so do a log that cannot get enough room and a medium that fails.
     ///
     /// # Errors
     /// `Conflict`: to be passed on. `ClassMismatch`: the objects are on demand, and their

@@ -1,4 +1,5 @@
-//! Scrubbing: all words of an object with check words are read, and those that are damaged repaired, by transactions.
+//! Scrubbing: all words of an object with check words are read, and those that are damaged
+//! repaired, by transactions.
 
 use super::attached::Attached;
 use super::heap::TxHeap;
@@ -68,7 +69,8 @@ impl Pool {
 }
 
 impl<T: crate::Plain> TxObject<T> {
-    /// As [`Pool::scrub`], of an object that is attached: its words in memory are looked at, which other transactions may use meanwhile.
+    /// As [`Pool::scrub`], of an object that is attached: its words in memory are looked at, which
+    /// other transactions may use meanwhile.
     ///
     /// # Errors
     /// As for [`Pool::scrub`].
@@ -78,7 +80,8 @@ impl<T: crate::Plain> TxObject<T> {
 }
 
 impl TxHeap {
-    /// As [`Pool::scrub`], of a heap that is attached: its words in memory are looked at, which other transactions may use meanwhile.
+    /// As [`Pool::scrub`], of a heap that is attached: its words in memory are looked at, which
+    /// other transactions may use meanwhile.
     ///
     /// # Errors
     /// As for [`Pool::scrub`].

@@ -1,5 +1,6 @@
-//! The transactions of this process on the objects of one class in a pool: one memory of words, whose commits the store makes durable in the order of their numbers, each by
-//! itself, or, on demand, in epochs.
+//! The transactions of this process on the objects of one class in a pool: one memory of words,
+//! whose commits the store makes durable in the order of their numbers, each by itself, or, on
+//! demand, in epochs.
 
 #![allow(unsafe_code)]
 
@@ -22,9 +23,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
-/// See the module. The pool has it as long as an object of the class is attached: who attaches after all were detached begins anew, also after a failure.
+/// See the module. The pool has it as long as an object of the class is attached: who attaches
+/// after all were detached begins anew, also after a failure.
 pub(super) struct Space {
-    /// The kind of users that has these transactions: there is one memory of words for all that share data.
+    /// The kind of users that has these transactions: there is one memory of words for all that
+    /// share data.
     users: OnceLock<Users>,
     pub(super) stm: Arc<Stm<Words, Durable>>,
     class: Class,
@@ -46,7 +49,8 @@ impl Space {
         let mut places = pool.transactions();
         if let Some(there) = places.get(&class).and_then(Weak::upgrade)
             && let Ok(space) = there.downcast::<Space>()
-            // One that failed, and has nothing attached any more, is only there because its thread looks at it.
+            // One that failed, and has nothing attached any more, is only there because its thread
+            // looks at it.
             && (space.check().is_ok() || space.views().len() > space.leaving.objects().len())
         {
             return Ok(space);
@@ -146,11 +150,13 @@ impl Space {
         self.leaving.objects().contains(&object)
     }
 
-    /// Publishes the commits of an object on demand, and detaches it. If that cannot be done now, the object stays among those with which it shares commits until an epoch publishes them
+    /// Publishes the commits of an object on demand, and detaches it. If that cannot be done now,
+    /// the object stays among those with which it shares commits until an epoch publishes them
     /// together: see [`leaving`](super::leaving).
     ///
     /// # Errors
-    /// Its commits are in memory: those of [`publish`](Self::publish), `InTransaction`; those of the table.
+    /// Its commits are in memory: those of [`publish`](Self::publish), `InTransaction`; those of
+    /// the table.
     pub(super) fn let_go(&self, leaver: Leaver) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Err(StoreError::Poisoned.into()) };
         let inside = inside_transaction();
@@ -231,7 +237,8 @@ impl Space {
         Ok(demand.give_log(own, 1).map_err(MemoryError::from)?)
     }
 
-    /// The part of a transaction's changes that there is no room for, for [`make_room`](Self::make_room); 0: it has room.
+    /// The part of a transaction's changes that there is no room for, for
+    /// [`make_room`](Self::make_room); 0: it has room.
     #[inline]
     fn shortage(&self, running: &mut Transaction<'_, 'static, Words, Durable>, lines: usize) -> u64 {
         let sink = self.stm.sink();
@@ -284,14 +291,16 @@ impl Space {
         Ok((short > 0).then_some(short))
     }
 
-    /// The part of a block's changes that there is no room for, if it comes now, for [`make_room`](Self::make_room); 0: it has room.
+    /// The part of a block's changes that there is no room for, if it comes now, for
+    /// [`make_room`](Self::make_room); 0: it has room.
     pub(super) fn shortage_of_block(&self, own: &Own, lines: usize) -> u64 {
         let Some(demand) = self.demand() else { return 0 };
         let fits = lines <= own.room() && demand.fits(self.commits(), lines as u64);
         if fits { 0 } else { lines as u64 }
     }
 
-    /// Makes room for a transaction that was short of it, by bytes of lane, or, on demand, by lines.
+    /// Makes room for a transaction that was short of it, by bytes of lane, or, on demand, by
+    /// lines.
     pub(super) fn make_room(&self, own: &mut Own, short: u64) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Ok(self.commits().make_room(short)?) };
         if short > self.commits().fitting() {
@@ -305,7 +314,8 @@ impl Space {
     /// Makes durable all that was committed on demand until now, as one step.
     ///
     /// # Errors
-    /// `NoRoom` and those of the table: nothing happened, and the next call tries again. Any other is the last: memory is ahead of the pool.
+    /// `NoRoom` and those of the table: nothing happened, and the next call tries again. Any other
+    /// is the last: memory is ahead of the pool.
     pub(super) fn publish(&self) -> Result<(), Cause> {
         self.publish_up_to(u64::MAX)
     }
@@ -341,7 +351,8 @@ impl Space {
         demand.made_durable(last);
         self.leaving.end(&leaving, |leaver| {
             let (writer, flushed) = self.take_out(leaver.object);
-            // If its entry cannot be changed, memory stays for the next attach, though the pool has all of it.
+            // If its entry cannot be changed, memory stays for the next attach, though the pool has
+            // all of it.
             let _ = leaver.end(demand, writer, flushed);
         });
         Ok(())
@@ -355,7 +366,8 @@ impl Space {
         if durable { Ok(()) } else { self.publish_up_to(sequence) }
     }
 
-    /// Takes all lines that were changed since the last epoch, as they are while no transaction runs.
+    /// Takes all lines that were changed since the last epoch, as they are while no transaction
+    /// runs.
     fn epoch(&self, demand: &Demand) -> Result<Epoch, Cause> {
         // Rule D4 of docs/protocol.md.
         let mut thread = self.stm.thread();

@@ -21,7 +21,8 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Offsets of the lines of the pool that a change of bytes of a line of the view changes: that line, or, with check words, each half of it that has some of these bytes.
+    /// Offsets of the lines of the pool that a change of bytes of a line of the view changes: that
+    /// line, or, with check words, each half of it that has some of these bytes.
     pub(super) fn changed(&self, offset: u64, mask: u64) -> impl Iterator<Item = u64> + use<> {
         let in_pairs = self.pairs.map(|_| halves(offset, mask));
         let plain = if in_pairs.is_none() { Some(offset) } else { None };

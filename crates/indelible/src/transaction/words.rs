@@ -75,7 +75,8 @@ impl<'a, 't> ObjectWords<'a, 't> {
     /// Changes the bytes at this offset.
     fn store_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Cause> {
         let to = self.place(offset, bytes.len())?;
-        // SAFETY: in an object of the transaction, which it has borrowed (2), and that transactions alone change (1); mapped for storing.
+        // SAFETY: in an object of the transaction, which it has borrowed (2), and that transactions
+        // alone change (1); mapped for storing.
         let stored = unsafe { self.running.store_bytes(to, bytes) };
         self.step(stored)
     }
@@ -111,7 +112,8 @@ impl Words for ObjectWords<'_, '_> {
 
     fn peek(&self, offset: u64) -> u64 {
         match self.place(offset, 8) {
-            // SAFETY: as in `store_bytes`; whole words, at multiples of 8, as the heap asks for them.
+            // SAFETY: as in `store_bytes`; whole words, at multiples of 8, as the heap asks for
+            // them.
             Ok(from) if offset.is_multiple_of(8) => unsafe { self.running.peek(from.cast::<u64>()) },
             _ => 0,
         }
@@ -127,7 +129,8 @@ fn broken(value: u8) -> bool {
 }
 
 impl<'t> Tx<'t> {
-    /// Allocates a block in a heap of the transaction, and stores a value in it. If the transaction does not commit, nothing was allocated.
+    /// Allocates a block in a heap of the transaction, and stores a value in it. If the transaction
+    /// does not commit, nothing was allocated.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -171,14 +174,16 @@ impl<'t> Tx<'t> {
     /// ```
     ///
     /// # Errors
-    /// `Conflict`: to be passed on, also if the heap has no room: it grows then, and the transaction is run again. `HeapFull`: it cannot grow, and says why; the transaction may go on, nothing was
-    /// allocated. `NotAttached`: the heap is not one of the transaction. `Damaged`.
+    /// `Conflict`: to be passed on, also if the heap has no room: it grows then, and the
+    /// transaction is run again. `HeapFull`: it cannot grow, and says why; the transaction may go
+    /// on, nothing was allocated. `NotAttached`: the heap is not one of the transaction. `Damaged`.
     pub fn alloc<T: Plain>(&mut self, heap: &TxHeap, value: T) -> Result<TxPtr<T>> {
         const { placed_in_block::<T>() };
         self.alloc_cells(heap.home(), 1, |words, offset| words.store_value(offset, &value))
     }
 
-    /// A block for `count` successive values, the first of which `first` stores. The others may be anything.
+    /// A block for `count` successive values, the first of which `first` stores. The others may be
+    /// anything.
     fn alloc_cells<T: Plain>(
         &mut self,
         home: &Home,
@@ -203,7 +208,8 @@ impl<'t> Tx<'t> {
         self.whole(allocated)
     }
 
-    /// Undoes the transaction at its end if a collection cannot go on with a change, of which it may have made a part.
+    /// Undoes the transaction at its end if a collection cannot go on with a change, of which it
+    /// may have made a part.
     fn whole<T>(&mut self, done: Result<T>) -> Result<T> {
         if let Err(error) = &done {
             self.failed.get_or_insert_with(|| error.clone());
@@ -234,7 +240,8 @@ impl<'t> Tx<'t> {
     /// bounds of the heap, no more: one to a freed block leads to the block's next contents.
     ///
     /// # Errors
-    /// `NotAttached` for null, and for a pointer that leads to no heap of the transaction; `Damaged` for one that no `T` can be at.
+    /// `NotAttached` for null, and for a pointer that leads to no heap of the transaction;
+    /// `Damaged` for one that no `T` can be at.
     #[inline]
     pub fn at<T: Plain>(&self, pointer: TxPtr<T>) -> Result<&'t T> {
         self.home(pointer.address())?.value(pointer)
@@ -243,7 +250,8 @@ impl<'t> Tx<'t> {
     /// Frees a block, if the transaction commits. Blocks that its value points to are not freed.
     ///
     /// # Errors
-    /// `Conflict`: to be passed on. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was freed. `Damaged`.
+    /// `Conflict`: to be passed on. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was freed.
+    /// `Damaged`.
     pub fn free<T>(&mut self, pointer: TxPtr<T>) -> Result<()> {
         let home = self.home(pointer.address())?;
         self.in_heap(home, "free a block of", |heap, words| heap.free(words, pointer.address()))
@@ -258,7 +266,8 @@ impl<'t> Tx<'t> {
         self.in_heap(home, "inspect a block of", |heap, words| heap.size_of(words, pointer.address()))
     }
 
-    /// Calls `what` with a heap and its words. If the heap has no room, it grows, and `what` is called again: now if the transaction is alone, else as it is run again.
+    /// Calls `what` with a heap and its words. If the heap has no room, it grows, and `what` is
+    /// called again: now if the transaction is alone, else as it is run again.
     pub(super) fn in_heap<R>(
         &mut self,
         home: &Home,

@@ -173,7 +173,8 @@ fn every_damage_is_named() {
     }
 }
 
-/// Blocks that count owners, with the counts and the owners found; addresses of bytes without an inner structure.
+/// Blocks that count owners, with the counts and the owners found; addresses of bytes without an
+/// inner structure.
 #[derive(Default)]
 struct Owners(Vec<(u64, u64, u64)>, Vec<u64>);
 
@@ -193,7 +194,8 @@ impl Visitor for Owners {
 
 #[test]
 fn owners_of_one_type_are_counted_across_roots() {
-    // Both roots have the same type in descriptions of their own, and one of them two descriptions of it.
+    // Both roots have the same type in descriptions of their own, and one of them two descriptions
+    // of it.
     let one = "S:16:8 { a@0:8 PRc X:8:8 { n@0:8 PRc [2] u64 } b@8:8 PRc [2] u64 } ";
     let two = "T:16:8 { a@0:8 Option PRc X:8:8 { n@0:8 PRc [2] u64 } b@8:8 PRc =1 } ";
     let (one, two) = (Description::parse(one).unwrap(), Description::parse(two).unwrap());
@@ -220,7 +222,8 @@ fn owners_of_one_type_are_counted_across_roots() {
     }
 }
 
-/// A value that a pointer led to before its block was found to have an owner is gone through twice, and counts once.
+/// A value that a pointer led to before its block was found to have an owner is gone through twice,
+/// and counts once.
 #[test]
 fn an_owner_that_is_met_twice_counts_once() {
     let text =

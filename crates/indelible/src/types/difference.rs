@@ -1,7 +1,9 @@
-//! Two descriptions beside each other: the first thing in which they differ, or by which one only grew.
+//! Two descriptions beside each other: the first thing in which they differ, or by which one only
+//! grew.
 //!
-//! Types are gone through depth first, in the order of their fields, so that a field that grew is named before the fields that it
-//! moved. The work is in a list: how deep types lie within each other is up to the texts.
+//! Types are gone through depth first, in the order of their fields, so that a field that grew is
+//! named before the fields that it moved. The work is in a list: how deep types lie within each
+//! other is up to the texts.
 
 use super::{Description, Field, Kind, Type, TypeId, Variant};
 use std::collections::HashSet;
@@ -12,15 +14,16 @@ use std::rc::Rc;
 pub(crate) enum Relation {
     /// Values of one are values of the other.
     Same,
-    /// There are more fields behind the last ones of structs, or more variants behind the last ones of enums, and nothing else
-    /// differs; this is the first.
+    /// There are more fields behind the last ones of structs, or more variants behind the last ones
+    /// of enums, and nothing else differs; this is the first.
     Appended(String),
     /// The first difference of another sort.
     Differs(String),
 }
 
 impl Description {
-    /// The first difference, from the root on, `self` being here and `other` there. `None`: values of one are values of the other.
+    /// The first difference, from the root on, `self` being here and `other` there. `None`: values
+    /// of one are values of the other.
     pub(crate) fn difference(&self, other: &Description) -> Option<String> {
         Comparison::new(self, other, false).run().err()
     }
@@ -33,8 +36,8 @@ impl Description {
         comparison.run().err()
     }
 
-    /// Pairs of types, of this description and another, that have the same values, if a type of each is such a pair: it, and all that
-    /// they consist of.
+    /// Pairs of types, of this description and another, that have the same values, if a type of
+    /// each is such a pair: it, and all that they consist of.
     pub(crate) fn alike(
         &self,
         here: TypeId,
@@ -232,7 +235,8 @@ impl<'d> Comparison<'d> {
         Ok(())
     }
 
-    /// Whether both are structs or enums of one generic type, whose fields tell more than its arguments.
+    /// Whether both are structs or enums of one generic type, whose fields tell more than its
+    /// arguments.
     fn is_same_generic(&self, here: TypeId, there: TypeId) -> bool {
         let defined =
             |ty: &Type| matches!(ty.kind, Kind::Struct { .. } | Kind::Enum { .. } | Kind::Opaque { .. });

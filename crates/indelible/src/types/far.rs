@@ -1,4 +1,5 @@
-//! The word of a far pointer: the number of an entry in the object's table of other objects (S2.9), and an offset in bytes.
+//! The word of a far pointer: the number of an entry in the object's table of other objects (S2.9),
+//! and an offset in bytes.
 
 /// Bits of the offset.
 pub(crate) const OFFSET_BITS: u32 = 40;

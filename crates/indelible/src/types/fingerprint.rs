@@ -7,11 +7,12 @@ use std::borrow::Cow;
 
 /// Version of the formats of the collections: part of every fingerprint.
 pub(crate) const VERSION: u32 = 1;
-/// Version of types with a hash table that has bytes in its keys: in version 1 they were hashed one by one.
+/// Version of types with a hash table that has bytes in its keys: in version 1 they were hashed one
+/// by one.
 pub(crate) const BYTE_KEYS: u32 = 2;
 
-/// The part of a description that its fingerprint is of: all but the types that pointers lead to, which a program
-/// follows at its own risk, and which it need not describe.
+/// The part of a description that its fingerprint is of: all but the types that pointers lead to,
+/// which a program follows at its own risk, and which it need not describe.
 pub(crate) fn own(text: &str) -> &str {
     text.find(" -> ").map_or(text, |at| &text[..=at])
 }

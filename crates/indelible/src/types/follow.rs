@@ -124,7 +124,8 @@ impl<'w> Follow<'w> {
         }
     }
 
-    /// Notes that a pointer leads to a value, which ends at `end`. `owned`: in a block that another value owns, and that was gone through as that says.
+    /// Notes that a pointer leads to a value, which ends at `end`. `owned`: in a block that another
+    /// value owns, and that was gone through as that says.
     pub(super) fn look(&mut self, target: &Target<'w>, end: u64, owned: bool) -> Look {
         let Target { at, description, of, .. } = *target;
         if description.get(of).plain || Mutant::SecondTypeIgnored.is_on() {

@@ -1,4 +1,5 @@
-//! Types with addresses in their values: such keys of hash tables have hashes that may depend on addresses, and objects that travel have none.
+//! Types with addresses in their values: such keys of hash tables have hashes that may depend on
+//! addresses, and objects that travel have none.
 
 use super::{Description, Kind, Pointer, Type, TypeId};
 

@@ -70,7 +70,8 @@ impl Description {
     }
 }
 
-/// Bytes of a type's name that are shown where it is mentioned: a text may mention a long name many times.
+/// Bytes of a type's name that are shown where it is mentioned: a text may mention a long name many
+/// times.
 const SHOWN: usize = 255;
 
 /// Cuts a text that is too long, and shows it.

@@ -5,7 +5,8 @@ use super::{Kind, Type, TypeId, Valid};
 
 /// Types within each other at most: this is how deep the reading goes, and the walk over values.
 pub(super) const DEEPEST: usize = 100;
-/// Fields without bytes that a struct or variant has at most: there may be many values, and each field of each is looked at.
+/// Fields without bytes that a struct or variant has at most: there may be many values, and each
+/// field of each is looked at.
 const EMPTY_FIELDS: usize = 64;
 
 /// Size and alignment of a type whose parts are known. `None`: a size beyond all numbers.
@@ -47,8 +48,8 @@ fn parts(kind: &Kind) -> Vec<TypeId> {
     }
 }
 
-/// Fails unless each value's parts lie in it, apart from each other, and no type is a part of itself. Returns the types, each
-/// behind its parts.
+/// Fails unless each value's parts lie in it, apart from each other, and no type is a part of
+/// itself. Returns the types, each behind its parts.
 pub(super) fn check_parts(types: &[Type]) -> Result<Vec<TypeId>, String> {
     for Type { size, align, kind, .. } in types {
         match kind {

@@ -1,4 +1,5 @@
-//! Types as they lie in objects, read back from their descriptions: for programs and tools that do not have them.
+//! Types as they lie in objects, read back from their descriptions: for programs and tools that do
+//! not have them.
 //!
 //! A description is a text of words (FORMAT.md, section 10). [`Description`] is one that was read
 //! and makes sense: every type has a size, values lie within the values that they are parts of, and
@@ -147,7 +148,8 @@ pub(crate) enum Pointer {
     Atomic,
     /// A distance from where it lies; zero: none.
     Relative,
-    /// The number of an entry in the object's table of other objects, and an offset ([`Far`](crate::Far)); zero: none.
+    /// The number of an entry in the object's table of other objects, and an offset
+    /// ([`Far`](crate::Far)); zero: none.
     Far,
 }
 

@@ -1,7 +1,7 @@
 //! Reading a description.
 //!
-//! Types are named by the number in which their definition was met, so that a type may be mentioned before its
-//! own definition ends. Nothing that the text says is trusted.
+//! Types are named by the number in which their definition was met, so that a type may be mentioned
+//! before its own definition ends. Nothing that the text says is trusted.
 
 use super::measure::{DEEPEST, check_parts, layout_of, settle_plain};
 use super::scalar;
@@ -55,7 +55,8 @@ fn finish(mut types: Vec<Type>, root: TypeId) -> Result<Description> {
     Ok(Description { types, root })
 }
 
-/// Variants with the bytes of their tags as a number, in the order of these; or the name of one whose tag is another's, too.
+/// Variants with the bytes of their tags as a number, in the order of these; or the name of one
+/// whose tag is another's, too.
 fn by_tag(variants: &[Variant], bytes: u64) -> std::result::Result<Vec<(u128, usize)>, &str> {
     let unused = 128 - 8 * bytes as u32;
     let tag = |variant: &Variant| ((variant.number as u128) << unused) >> unused;
@@ -233,7 +234,8 @@ impl<'t> Parser<'t> {
         self.made(Kind::Lock { word, value })
     }
 
-    /// A name with its size and alignment. That of a generic type with several arguments has blanks in it, between its brackets.
+    /// A name with its size and alignment. That of a generic type with several arguments has blanks
+    /// in it, between its brackets.
     fn head(&mut self, first: &str) -> Result<String> {
         let open = |word: &str| word.matches('<').count() as i64 - word.matches('>').count() as i64;
         let (mut head, mut depth) = (first.to_owned(), open(first));

@@ -30,7 +30,8 @@ enum Before<'p, 't> {
     Kept(&'p Rc<Kept<'t>>),
 }
 
-/// A way that is kept for later: of a long one its end, so that a list of any length takes no more memory than a short one.
+/// A way that is kept for later: of a long one its end, so that a list of any length takes no more
+/// memory than a short one.
 #[derive(Debug)]
 pub(super) struct Kept<'t> {
     before: Option<Rc<Kept<'t>>>,

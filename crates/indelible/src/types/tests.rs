@@ -57,7 +57,8 @@ fn forged_descriptions_are_refused() {
     let deep = "PVec ".repeat(200) + "u8";
     assert!(Description::parse(&deep).unwrap_err().to_string().contains("within each other"));
     assert!(Description::parse(&"PVec ".repeat(300_000)).is_err());
-    // Types without bytes that have each other twice: as many ways through them as two to their number.
+    // Types without bytes that have each other twice: as many ways through them as two to their
+    // number.
     let twice = (1..90)
         .rev()
         .fold("N:0:1 { }".to_owned(), |inner, number| format!("N:0:1 {{ a@0:0 {inner} b@0:0 ={number} }}"));
@@ -108,7 +109,8 @@ fn the_first_difference_is_named() {
         difference("A:8:8 { b@0:8 B:8:8 { c@0:8 u64 } }", "A:8:8 { b@0:8 B:8:8 { c@0:8 f64 } }").unwrap(),
         "A.b.c: u64 here, f64 there"
     );
-    // The field that grew, not the one that it moved; the field of a generic type, not its argument.
+    // The field that grew, not the one that it moved; the field of a generic type, not its
+    // argument.
     assert_eq!(
         difference(
             "A:16:4 { b@0:8 B:8:4 { c@0:4 u32 d@4:4 u32 } e@8:4 u32 f@12:4 u32 }",

@@ -13,13 +13,16 @@ pub(crate) trait Visitor {
     /// An address other than zero that owns nothing; `at`: where it lies.
     fn pointer(&mut self, _at: u64, _target: u64, _path: &Path<'_, '_>) {}
 
-    /// A far pointer other than zero, by its word, into this object or another; `at`: where it lies.
+    /// A far pointer other than zero, by its word, into this object or another; `at`: where it
+    /// lies.
     fn far(&mut self, _at: u64, _word: u64, _path: &Path<'_, '_>) {}
 
-    /// A word that is an address by its type, of a block or of anything else; it may be zero. It may be told several times.
+    /// A word that is an address by its type, of a block or of anything else; it may be zero. It
+    /// may be told several times.
     fn link(&mut self, _at: u64) {}
 
-    /// Bytes of values without an inner structure, such as numbers, and bytes between the fields of a struct; not those of text.
+    /// Bytes of values without an inner structure, such as numbers, and bytes between the fields of
+    /// a struct; not those of text.
     fn plain(&mut self, _address: u64, _len: u64, _path: &Path<'_, '_>) {}
 
     /// Bytes at an address that no description explains; `name`: their type.

@@ -1,12 +1,14 @@
 //! The walk over all values that are reachable from roots whose types are known.
 //!
-//! Each block is claimed by its address, once. As no two blocks in use of a heap overlap, which the heap's own
-//! check finds out, values that claimed their blocks have no byte in common. The content of a block is looked
-//! at later, from a list: the depth of the walk is that of types, not of the data. Cost: the bytes of all that is
-//! reachable and not plain, once; behind pointers, once as each type that they have them for.
+//! Each block is claimed by its address, once. As no two blocks in use of a heap overlap, which the
+//! heap's own check finds out, values that claimed their blocks have no byte in common. The content
+//! of a block is looked at later, from a list: the depth of the walk is that of types, not of the
+//! data. Cost: the bytes of all that is reachable and not plain, once; behind pointers, once as
+//! each type that they have them for.
 //!
-//! Raw pointers are told to the visitor; of a walk that is [`following`](Walk::following) them, those to described types only if they
-//! lead to no block in use. The values that others lead to are gone through as well.
+//! Raw pointers are told to the visitor; of a walk that is [`following`](Walk::following) them,
+//! those to described types only if they lead to no block in use. The values that others lead to
+//! are gone through as well.
 
 mod sequence;
 mod shared;
@@ -87,7 +89,8 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    /// Follows pointers whose targets are described; `around`: address and length of the block in use that an address lies in.
+    /// Follows pointers whose targets are described; `around`: address and length of the block in
+    /// use that an address lies in.
     pub(crate) fn following(self, around: &'w dyn Fn(u64) -> Option<(u64, u64)>) -> Self {
         Walk { follow: Some(Follow::new(around, self.memory.bytes.len() as u64)), ..self }
     }

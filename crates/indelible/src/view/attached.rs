@@ -14,17 +14,24 @@ use crate::sys::fork;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// A view in this process: its objects are in memory at their addresses, each from its first use on.
+/// A view in this process: its objects are in memory at their addresses, each from its first use
+/// on.
 ///
-/// Attaching one looks its objects up and reserves their addresses; no object is locked, and none changes. The first touch of an object's address by any thread, in any language,
-/// attaches that object: for stores if its slot asks for them and the object allows them, else for loads. The thread waits meanwhile. If the object cannot be had, or the access is one that is
-/// not allowed, the fault is the program's: SIGSEGV, to its own handler if it has one; [`slots`](AttachedView::slots) has the error. [`get`](AttachedView::get)
-/// and the other methods return it instead.
+/// Attaching one looks its objects up and reserves their addresses; no object is locked, and none
+/// changes. The first touch of an object's address by any thread, in any language, attaches that
+/// object: for stores if its slot asks for them and the object allows them, else for loads. The
+/// thread waits meanwhile. If the object cannot be had, or the access is one that is not allowed,
+/// the fault is the program's: SIGSEGV, to its own handler if it has one;
+/// [`slots`](AttachedView::slots) has the error. [`get`](AttachedView::get) and the other methods
+/// return it instead.
 ///
-/// System calls raise no SIGSEGV: an address of an object that was not used before is `EFAULT` to them. [`bring`](AttachedView::bring) attaches an object without touching it. A thread that touches an
-/// object for the first time must not have SIGSEGV blocked.
+/// System calls raise no SIGSEGV: an address of an object that was not used before is `EFAULT` to
+/// them. [`bring`](AttachedView::bring) attaches an object without touching it. A thread that
+/// touches an object for the first time must not have SIGSEGV blocked.
 ///
-/// A view that another process, or this one, changed is followed at the next first touch and by [`adopt`](AttachedView::adopt). A fault never takes anything away that is attached: `adopt` does.
+/// A view that another process, or this one, changed is followed at the next first touch and by
+/// [`adopt`](AttachedView::adopt). A fault never takes anything away that is attached: `adopt`
+/// does.
 pub struct AttachedView {
     pub(super) inner: Arc<Inner>,
 }
@@ -100,7 +107,8 @@ impl AttachedView {
     /// addresses for each object.
     ///
     /// # Errors
-    /// As for [`View::read`](super::View::read). No object makes it fail: the [slots](AttachedView::slots) have their errors.
+    /// As for [`View::read`](super::View::read). No object makes it fail: the
+    /// [slots](AttachedView::slots) have their errors.
     pub fn attach(pool: &Pool, name: &str) -> Result<AttachedView> {
         AttachedView::attach_in::<&str>(pool, name, &[])
     }
@@ -116,7 +124,9 @@ impl AttachedView {
     /// that was destroyed gives nothing; while one cannot be read, no more objects are attached.
     ///
     /// # Errors
-    /// As for [`attach`](AttachedView::attach). Those of [`SecurityContext::read`](crate::SecurityContext::read) for each context. `Unsuitable`: contexts are delegated to each other in a circle.
+    /// As for [`attach`](AttachedView::attach). Those of
+    /// [`SecurityContext::read`](crate::SecurityContext::read) for each context. `Unsuitable`:
+    /// contexts are delegated to each other in a circle.
     pub fn attach_in<S: AsRef<str>>(pool: &Pool, name: &str, contexts: &[S]) -> Result<AttachedView> {
         AttachedView::attach_as(pool, name, contexts, None)
     }
@@ -179,19 +189,23 @@ impl AttachedView {
         self.inner.state().entries.values().map(SlotState::of).collect()
     }
 
-    /// Attaches the object in a slot, if it is not attached yet; returns its first address. Slots that are new in the view are found.
+    /// Attaches the object in a slot, if it is not attached yet; returns its first address. Slots
+    /// that are new in the view are found.
     ///
     /// # Errors
-    /// `NotFound`: the slot is empty. `Denied`: no security context allows loads. As for [`Pool::attach`](crate::Pool::attach) and [`Pool::attach_read`](crate::Pool::attach_read).
+    /// `NotFound`: the slot is empty. `Denied`: no security context allows loads. As for
+    /// [`Pool::attach`](crate::Pool::attach) and [`Pool::attach_read`](crate::Pool::attach_read).
     pub fn bring(&self, slot: usize) -> Result<std::ptr::NonNull<u8>> {
         let (base, _) = self.inner.range(slot)?;
         Ok(base)
     }
 
-    /// Attaches all objects that are not attached yet, those for writing in one step of the pool; returns how many are attached now.
+    /// Attaches all objects that are not attached yet, those for writing in one step of the pool;
+    /// returns how many are attached now.
     ///
     /// # Errors
-    /// None of the objects for writing is attached: the pool's table could not be changed. Objects that cannot be had are no error: the [slots](AttachedView::slots) have theirs.
+    /// None of the objects for writing is attached: the pool's table could not be changed. Objects
+    /// that cannot be had are no error: the [slots](AttachedView::slots) have theirs.
     pub fn bring_all(&self) -> Result<usize> {
         let mut state = self.inner.live_state(USE)?;
         self.inner.ask_contexts(&mut state)?;
@@ -204,7 +218,9 @@ impl AttachedView {
     /// psync are forgotten. Without changes it costs a look at the table.
     ///
     /// # Errors
-    /// As for [`View::read`](super::View::read), and for [`SecurityContext::read`](crate::SecurityContext::read) of each context: everything is as before.
+    /// As for [`View::read`](super::View::read), and for
+    /// [`SecurityContext::read`](crate::SecurityContext::read) of each context: everything is as
+    /// before.
     pub fn adopt(&mut self) -> Result<()> {
         let mut state = self.inner.live_state("adopt the view")?;
         let followed = self.inner.follow(&mut state, true);
@@ -213,13 +229,15 @@ impl AttachedView {
         Ok(())
     }
 
-    /// Detaches the view and all of its objects; stores that were not psynced are forgotten. Dropping it does the same.
+    /// Detaches the view and all of its objects; stores that were not psynced are forgotten.
+    /// Dropping it does the same.
     pub fn detach(self) {}
 }
 
 impl Drop for AttachedView {
     fn drop(&mut self) {
-        // A fork has none of the objects, and another thread of its parent may have the state locked in it.
+        // A fork has none of the objects, and another thread of its parent may have the state
+        // locked in it.
         if fork::is_stale(self.inner.generation) {
             return;
         }
@@ -266,7 +284,8 @@ impl Inner {
         read(&self.pool, &name_of(&self.id))
     }
 
-    /// The object in a slot, attached; a slot that is not known is looked for in the view once more.
+    /// The object in a slot, attached; a slot that is not known is looked for in the view once
+    /// more.
     pub(super) fn with_slot<R>(
         &self,
         slot: usize,
@@ -359,7 +378,8 @@ impl Owner for Inner {
         if state.ended {
             return false;
         }
-        // If the view cannot be read, the slots that are known count; if a context cannot, nothing is allowed.
+        // If the view cannot be read, the slots that are known count; if a context cannot, nothing
+        // is allowed.
         let followed = self.follow(&mut state, false);
         let State { entries, grants, .. } = &mut *state;
         match (entries.get_mut(&number), followed) {

@@ -1,5 +1,6 @@
-//! Classes of objects: those to which each of a view's security contexts gives the same rights (S2.16). A class opens and closes as one, so that a thread's contexts cost it a
-//! change for each class rather than for each object.
+//! Classes of objects: those to which each of a view's security contexts gives the same rights
+//! (S2.16). A class opens and closes as one, so that a thread's contexts cost it a change for each
+//! class rather than for each object.
 
 use super::layout::ViewSlot;
 use crate::error::{Error, SecurityError};

@@ -1,4 +1,5 @@
-//! An object of an attached view: reserved addresses first, and the object's memory from its first use on.
+//! An object of an attached view: reserved addresses first, and the object's memory from its first
+//! use on.
 
 use super::classes::{Class, Classes};
 use super::layout::ViewSlot;
@@ -20,7 +21,8 @@ pub(super) struct Entry {
     pub(super) want: ViewSlot,
     /// The rights to the object that the security contexts give.
     pub(super) allowed: Rights,
-    /// The access that each of the contexts gives, of the one that the slot asks for, if threads have contexts of their own.
+    /// The access that each of the contexts gives, of the one that the slot asks for, if threads
+    /// have contexts of their own.
     pub(super) rights: Vec<Protection>,
     pub(super) class: Class,
     /// Name of the object, when it was looked up.
@@ -32,7 +34,8 @@ pub(super) struct Entry {
     pub(super) refused: Option<Error>,
 }
 
-/// State of the object's addresses. The touches of a range are answered until after its memory is gone.
+/// State of the object's addresses. The touches of a range are answered until after its memory is
+/// gone.
 pub(super) enum Memory {
     /// Nothing of the view's: there is no such object, or something else has its addresses.
     None,
@@ -48,7 +51,8 @@ pub(super) enum Memory {
 }
 
 impl Entry {
-    /// The slot, with its object's addresses reserved if it is there and they are free. Nothing fails: the slot says why it has nothing.
+    /// The slot, with its object's addresses reserved if it is there and they are free. Nothing
+    /// fails: the slot says why it has nothing.
     pub(super) fn reserve(
         want: ViewSlot,
         allowed: Rights,
@@ -100,7 +104,8 @@ impl Entry {
         }
     }
 
-    /// Takes its place among the classes, in a new one if `make`; false: there is none for it, and it says why.
+    /// Takes its place among the classes, in a new one if `make`; false: there is none for it, and
+    /// it says why.
     pub(super) fn classify(&mut self, classes: &mut Classes, make: bool) -> bool {
         // One that no context may load from is never attached.
         if matches!(self.class, Class::Of(_)) || !self.allowed.has(Rights::READ) {
@@ -262,7 +267,8 @@ impl Entry {
         }
     }
 
-    /// Detaches the object, if it is attached: its stores since its last psync are forgotten, and its addresses reserved again.
+    /// Detaches the object, if it is attached: its stores since its last psync are forgotten, and
+    /// its addresses reserved again.
     pub(super) fn end(&mut self) {
         if !self.is_attached() {
             return;

@@ -94,7 +94,8 @@ mod tests {
                         bit / 8,
                         found.first().is_some_and(|slot| slot.target != [7; 16] || *slot != set[0]),
                     );
-                    // The header's unused bytes, the number of slots, and another object or right that is possible.
+                    // The header's unused bytes, the number of slots, and another object or right
+                    // that is possible.
                     assert!(known || (12..HEADER).contains(&at), "bit {bit} is ignored");
                 }
                 Err(ViewError::NotAView) => assert!(bit < 64, "bit {bit}"),

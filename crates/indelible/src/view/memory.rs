@@ -1,8 +1,9 @@
 //! Values in the objects of an attached view.
 //!
 //! Invariants:
-//! 1. An object of an attached view stays attached, at its addresses, as long as the [`AttachedView`] is not borrowed exclusively: faults end no attachment, and the
-//!    registry of attachments refuses to end one that a view has pinned.
+//! 1. An object of an attached view stays attached, at its addresses, as long as the
+//!    [`AttachedView`] is not borrowed exclusively: faults end no attachment, and the registry of
+//!    attachments refuses to end one that a view has pinned.
 //! 2. References into objects borrow the view: shared ones for loads, exclusive ones for stores.
 //!    For stores through raw pointers their code promises it.
 //! 3. If a view's contexts are those of threads, references borrow a [`Within`], which borrows the
@@ -29,14 +30,16 @@ impl AttachedView {
     pub fn get<T: Plain>(&self, slot: usize) -> Result<&T> {
         const { frozen::<T>() };
         let at = self.inner.place::<T>(slot)?;
-        // SAFETY: large enough, page-aligned, every bit pattern is a T; mapped and not stored to while the view is shared (1, 2).
+        // SAFETY: large enough, page-aligned, every bit pattern is a T; mapped and not stored to
+        // while the view is shared (1, 2).
         Ok(unsafe { at.as_ref() })
     }
 
     /// The value at the start of the object in a slot, for storing.
     ///
     /// # Errors
-    /// As for [`get`](AttachedView::get). `ReadOnly`: the slot asks for loads, or the object can be had for those alone. `Denied`: no security context allows stores.
+    /// As for [`get`](AttachedView::get). `ReadOnly`: the slot asks for loads, or the object can be
+    /// had for those alone. `Denied`: no security context allows stores.
     pub fn get_mut<T: Plain>(&mut self, slot: usize) -> Result<&mut T> {
         let mut at = self.inner.place::<T>(slot)?;
         self.inner.expect_writable(slot, size_of::<T>())?;
@@ -68,7 +71,8 @@ impl AttachedView {
     /// Makes all stores to objects of the view durable, as one step.
     ///
     /// # Errors
-    /// As for [`Object::psync`](crate::Object::psync), of which every object of the step is the object.
+    /// As for [`Object::psync`](crate::Object::psync), of which every object of the step is the
+    /// object.
     pub fn psync(&mut self) -> Result<()> {
         self.inner.psync()
     }
@@ -90,7 +94,8 @@ impl Within<'_> {
         const { frozen::<T>() };
         self.expect_loads(slot)?;
         let at = self.inner().place::<T>(slot)?;
-        // SAFETY: as for a view's; this thread has the pages open as long as the reference lives (3).
+        // SAFETY: as for a view's; this thread has the pages open as long as the reference lives
+        // (3).
         Ok(unsafe { at.as_ref() })
     }
 
@@ -131,7 +136,8 @@ impl Within<'_> {
 }
 
 impl Entry {
-    /// Closes the pages of the object, which was attached for this slot, to threads whose contexts do not allow it.
+    /// Closes the pages of the object, which was attached for this slot, to threads whose contexts
+    /// do not allow it.
     pub(super) fn close(&self, object: &Pinned) -> Result<()> {
         match &self.class {
             Class::Everybody => Ok(()),
@@ -153,7 +159,8 @@ impl Inner {
             _ => None,
         });
         let written: Vec<*const u8> = written.collect();
-        // SAFETY: references into the objects borrow the view, which is borrowed exclusively; as for other stores, (2).
+        // SAFETY: references into the objects borrow the view, which is borrowed exclusively; as
+        // for other stores, (2).
         unsafe { raw::psync_all(&written) }
     }
 

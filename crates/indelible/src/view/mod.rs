@@ -1,7 +1,10 @@
-//! Views: which objects a program has in its memory, and with which rights, as an object (S2.6 to S2.8), and programs that are run in one (S2.18).
+//! Views: which objects a program has in its memory, and with which rights, as an object (S2.6 to
+//! S2.8), and programs that are run in one (S2.18).
 //!
-//! Modules: `layout` (the bytes of a view), `entry` (an object of an attached view), `attached` (a view in this process), `placed` (the addresses of its objects, where it is changed), `adopt` (changes that others made to it), `memory`
-//! (values in its objects), `classes` and `switched` (security contexts of threads), `start` (programs that `pmo run` starts, and starts again).
+//! Modules: `layout` (the bytes of a view), `entry` (an object of an attached view), `attached` (a
+//! view in this process), `placed` (the addresses of its objects, where it is changed), `adopt`
+//! (changes that others made to it), `memory` (values in its objects), `classes` and `switched`
+//! (security contexts of threads), `start` (programs that `pmo run` starts, and starts again).
 
 mod adopt;
 mod attached;
@@ -26,7 +29,8 @@ use indelible_store::table::id_name;
 use layout::SLOTS;
 use placed::Placed;
 
-/// A view, opened to be changed: slots, each with the ID of an object of the same pool and the rights that are asked for.
+/// A view, opened to be changed: slots, each with the ID of an object of the same pool and the
+/// rights that are asked for.
 ///
 /// It is an ordinary object, and changes as such: a [`psync`](View::psync) makes all changes since
 /// the last one durable as one step, and processes that have the view [attached](AttachedView) see
@@ -62,7 +66,8 @@ pub struct View {
 const CHANGE: &str = "change the view";
 
 impl View {
-    /// Makes a view with so many slots, all empty: an object of 64 bytes and 32 for each slot. Durable on return.
+    /// Makes a view with so many slots, all empty: an object of 64 bytes and 32 for each slot.
+    /// Durable on return.
     ///
     /// # Errors
     /// As for [`Pool::create`](crate::Pool::create). `BadSize`: more than 65,536 slots.
@@ -86,7 +91,8 @@ impl View {
     /// Opens a view to change it.
     ///
     /// # Errors
-    /// As for [`Pool::attach`](crate::Pool::attach). `Unsuitable`: it is no view; `Version`, `Damaged`.
+    /// As for [`Pool::attach`](crate::Pool::attach). `Unsuitable`: it is no view; `Version`,
+    /// `Damaged`.
     pub fn open(pool: &Pool, name: &str) -> Result<View> {
         let object = pool.attach(name)?;
         layout::parse(object.as_slice()).map_err(|cause| object.error("open the view", cause.into()))?;
@@ -96,7 +102,8 @@ impl View {
     /// The slots of a view that are set, as its last psync left them, open or not.
     ///
     /// # Errors
-    /// As for [`Pool::attach_read`](crate::Pool::attach_read), but for `Held`. `Unsuitable`: it is no view; `Version`, `Damaged`.
+    /// As for [`Pool::attach_read`](crate::Pool::attach_read), but for `Held`. `Unsuitable`: it is
+    /// no view; `Version`, `Damaged`.
     pub fn read(pool: &Pool, name: &str) -> Result<Vec<ViewSlot>> {
         read(pool, name).map_err(|cause| Error::new("read the view", cause).pool(pool.path()).object(name))
     }
@@ -121,19 +128,21 @@ impl View {
         layout::parse(self.object.as_slice()).map_err(|cause| self.error(cause))
     }
 
-    /// Puts an object of the pool into a slot, in the place of another one that is there. Rights are requests: whether they can be had is found when the object
-    /// is used.
+    /// Puts an object of the pool into a slot, in the place of another one that is there. Rights
+    /// are requests: whether they can be had is found when the object is used.
     ///
     /// # Errors
-    /// `NotFound`: there is no such object. `BadSize`: there is no such slot. `AddressTaken`: another slot has the object already, or one at the same addresses, as far as it
-    /// has not moved there since its slot was set here: then the one that is used later cannot be had. `Unsuitable`: rights other than
-    /// [`Rights::READ`], alone or with [`Rights::WRITE`].
+    /// `NotFound`: there is no such object. `BadSize`: there is no such slot. `AddressTaken`:
+    /// another slot has the object already, or one at the same addresses, as far as it has not
+    /// moved there since its slot was set here: then the one that is used later cannot be had.
+    /// `Unsuitable`: rights other than [`Rights::READ`], alone or with [`Rights::WRITE`].
     pub fn set(&mut self, slot: usize, target: &str, rights: Rights) -> Result<()> {
         self.put(slot, target, rights, false)
     }
 
-    /// As [`set`](View::set), for an object that is attached together with the view: all of these in one step of the pool, which is cheaper than one by one. One that cannot be
-    /// had then is tried again when it is touched.
+    /// As [`set`](View::set), for an object that is attached together with the view: all of these
+    /// in one step of the pool, which is cheaper than one by one. One that cannot be had then is
+    /// tried again when it is touched.
     ///
     /// # Errors
     /// As for [`set`](View::set).

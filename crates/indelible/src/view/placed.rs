@@ -6,14 +6,15 @@ use crate::pool::Pool;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// The objects in a view's slots, by ID and by address, so that one more is compared with its neighbours
-/// alone. Addresses are as they were when the view was opened, or the slot was set: an object that was
-/// destroyed or has moved since is found out when it is in the way.
+/// The objects in a view's slots, by ID and by address, so that one more is compared with its
+/// neighbours alone. Addresses are as they were when the view was opened, or the slot was set: an
+/// object that was destroyed or has moved since is found out when it is in the way.
 #[derive(Debug, Default)]
 pub(super) struct Placed {
     targets: HashMap<[u8; 16], usize>,
     slots: HashMap<usize, Object>,
-    /// Slots by the first address of their objects. Objects at one address: a copy beside its original.
+    /// Slots by the first address of their objects. Objects at one address: a copy beside its
+    /// original.
     starts: BTreeMap<(u64, usize), u64>,
 }
 
@@ -83,8 +84,8 @@ impl Placed {
             (slot != but && end > addresses.start).then_some(slot)
         };
         let before = self.starts.range(..(addresses.start, 0)).rev();
-        // Objects in the slots do not overlap, so that the last one before is the only one that may reach
-        // so far; the slot itself may lie between.
+        // Objects in the slots do not overlap, so that the last one before is the only one that may
+        // reach so far; the slot itself may lie between.
         let reaching = before.take(2).find_map(ends);
         reaching.or_else(|| self.starts.range((addresses.start, 0)..(addresses.end, 0)).find_map(ends))
     }

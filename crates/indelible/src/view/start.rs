@@ -6,7 +6,8 @@ use crate::error::{Cause, Error, Result, ViewError};
 use crate::pool::Pool;
 use std::env;
 
-/// Variables that `pmo run` sets: path of the pool, name of the view, names of security contexts, a line for each, and, after a death, how it came.
+/// Variables that `pmo run` sets: path of the pool, name of the view, names of security contexts, a
+/// line for each, and, after a death, how it came.
 const POOL: &str = "PMO_POOL";
 const VIEW: &str = "PMO_VIEW";
 const CONTEXT: &str = "PMO_CONTEXT";
@@ -24,9 +25,11 @@ pub struct Left {
     pub name: String,
     /// Psyncs that it has had, over its life: it is as the last of them left it.
     pub psyncs: u64,
-    /// Whether the process had it for stores when it died. Stores after the last psync are lost; whether there were any is not known, as they were in its memory alone.
+    /// Whether the process had it for stores when it died. Stores after the last psync are lost;
+    /// whether there were any is not known, as they were in its memory alone.
     pub in_use: bool,
-    /// Whether it is volatile and the machine was started anew: it has no contents, and cannot be used.
+    /// Whether it is volatile and the machine was started anew: it has no contents, and cannot be
+    /// used.
     pub gone: bool,
 }
 
@@ -34,7 +37,8 @@ pub struct Left {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Resumed {
-    /// How often it was started again by the `pmo run` that started it; 0: its death is found by a new one, after a reboot for example.
+    /// How often it was started again by the `pmo run` that started it; 0: its death is found by a
+    /// new one, after a reboot for example.
     pub restarts: u32,
     /// ID of the process that died, if that is known.
     pub process: Option<u32>,
@@ -65,7 +69,8 @@ pub struct Resumed {
 /// ```
 ///
 /// # Errors
-/// `Unsuitable`: the program was not started by `pmo run`. As for [`Pool::open`] and [`AttachedView::attach`]. Neither function ran.
+/// `Unsuitable`: the program was not started by `pmo run`. As for [`Pool::open`] and
+/// [`AttachedView::attach`]. Neither function ran.
 pub fn resume<R>(
     start: impl FnOnce(AttachedView) -> R,
     resume: impl FnOnce(AttachedView, Resumed) -> R,
@@ -80,7 +85,8 @@ pub fn resume<R>(
 }
 
 impl AttachedView {
-    /// The view that `pmo run` started this program in, and how it comes to run again, as for [`resume`](crate::resume); `None`: the program was started otherwise.
+    /// The view that `pmo run` started this program in, and how it comes to run again, as for
+    /// [`resume`](crate::resume); `None`: the program was started otherwise.
     ///
     /// # Errors
     /// As for [`resume`](crate::resume).

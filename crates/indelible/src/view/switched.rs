@@ -1,4 +1,5 @@
-//! Views whose security contexts are those of threads (S2.16): a thread has an object's memory while it is within contexts that allow it.
+//! Views whose security contexts are those of threads (S2.16): a thread has an object's memory
+//! while it is within contexts that allow it.
 
 use super::attached::{AttachedView, Inner, SlotState};
 use super::classes::{Classes, Opened, together};
@@ -8,8 +9,8 @@ use crate::protection::{self, Means, ProtectionError};
 use crate::sys::mmap::Protection;
 use std::ptr::NonNull;
 
-/// A view in this process, as an [`AttachedView`], whose objects are closed to every thread, but for those that are [within](SwitchedView::within) security contexts which allow
-/// the access.
+/// A view in this process, as an [`AttachedView`], whose objects are closed to every thread, but
+/// for those that are [within](SwitchedView::within) security contexts which allow the access.
 ///
 /// An object is attached with the rights that any of the view's contexts allows. Objects to which
 /// each of the contexts gives the same rights are a *class*; a class opens and closes as one. With
@@ -19,8 +20,10 @@ use std::ptr::NonNull;
 /// can make it. A process has 15 classes at most, the program's other keys among them; objects of
 /// one more cannot be attached.
 ///
-/// An access that is not allowed is a SIGSEGV of the program's, and `EFAULT` for a system call. It stops stray stores and mistakes, not code that means to (SAFETY.md). Calls of this library on an object by its address need the thread's
-/// rights as well, but for psync, which opens what it saves.
+/// An access that is not allowed is a SIGSEGV of the program's, and `EFAULT` for a system call. It
+/// stops stray stores and mistakes, not code that means to (SAFETY.md). Calls of this library on an
+/// object by its address need the thread's rights as well, but for psync, which opens what it
+/// saves.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -62,13 +65,16 @@ impl SwitchedView {
     /// of them.
     ///
     /// # Errors
-    /// As for [`AttachedView::attach_in`]. `Unsuitable`: there are no contexts. No object makes it fail: the [slots](SwitchedView::slots) have their errors, `NoRoom` among them: there is no protection key for
-    /// one more class.
+    /// As for [`AttachedView::attach_in`]. `Unsuitable`: there are no contexts. No object makes it
+    /// fail: the [slots](SwitchedView::slots) have their errors, `NoRoom` among them: there is no
+    /// protection key for one more class.
     pub fn attach<S: AsRef<str>>(pool: &Pool, name: &str, contexts: &[S]) -> Result<SwitchedView> {
         SwitchedView::attach_by(pool, name, contexts, protection::means())
     }
 
-    /// As [`attach`](SwitchedView::attach), by the protection of pages also where there are protection keys: for a program that needs those itself. Rights are those of all threads then.
+    /// As [`attach`](SwitchedView::attach), by the protection of pages also where there are
+    /// protection keys: for a program that needs those itself. Rights are those of all threads
+    /// then.
     ///
     /// # Errors
     /// As for [`attach`](SwitchedView::attach).
@@ -118,9 +124,9 @@ impl SwitchedView {
         Ok(Within { _inside: self.enter_numbers(&contexts)?, view: self, contexts })
     }
 
-    /// This thread is within some of the view's contexts until the result is dropped, for accesses by
-    /// address, also if the view is adopted or detached meanwhile. Results may be dropped in any order:
-    /// the thread has the rights of those that are left.
+    /// This thread is within some of the view's contexts until the result is dropped, for accesses
+    /// by address, also if the view is adopted or detached meanwhile. Results may be dropped in any
+    /// order: the thread has the rights of those that are left.
     ///
     /// # Errors
     /// As for [`within`](SwitchedView::within).
@@ -148,7 +154,8 @@ impl SwitchedView {
         contexts.iter().map(number).collect()
     }
 
-    /// Whether a thread has its rights for itself, by protection keys; otherwise all threads have them meanwhile.
+    /// Whether a thread has its rights for itself, by protection keys; otherwise all threads have
+    /// them meanwhile.
     #[must_use]
     pub fn is_by_thread(&self) -> bool {
         let state = self.view.inner.state();
@@ -179,17 +186,21 @@ impl SwitchedView {
         self.view.contexts()
     }
 
-    /// See [`AttachedView::slots`]. A slot says that it is allowed the rights which any of the contexts gives.
+    /// See [`AttachedView::slots`]. A slot says that it is allowed the rights which any of the
+    /// contexts gives.
     #[must_use]
     pub fn slots(&self) -> Vec<SlotState> {
         self.view.slots()
     }
 
-    /// See [`AttachedView::bring`]. The bytes are a thread's that is within contexts which allow it.
+    /// See [`AttachedView::bring`]. The bytes are a thread's that is within contexts which allow
+    /// it.
     ///
     /// # Errors
-    /// As for [`AttachedView::bring`]. `Held`: this process loads from the object elsewhere. `NoRoom`: there is no protection key for one more class of objects. `Busy`: the object's class is new, and [`adopt`](SwitchedView::adopt)
-    /// makes it. `Unsuitable`: its tracking is `mprotect`.
+    /// As for [`AttachedView::bring`]. `Held`: this process loads from the object elsewhere.
+    /// `NoRoom`: there is no protection key for one more class of objects. `Busy`: the object's
+    /// class is new, and [`adopt`](SwitchedView::adopt) makes it. `Unsuitable`: its tracking is
+    /// `mprotect`.
     pub fn bring(&self, slot: usize) -> Result<NonNull<u8>> {
         self.view.bring(slot)
     }
@@ -202,7 +213,8 @@ impl SwitchedView {
         self.view.bring_all()
     }
 
-    /// See [`AttachedView::adopt`]. Threads that are [inside](SwitchedView::enter) have nothing of classes that are new.
+    /// See [`AttachedView::adopt`]. Threads that are [inside](SwitchedView::enter) have nothing of
+    /// classes that are new.
     ///
     /// # Errors
     /// As for [`AttachedView::adopt`].
@@ -218,7 +230,8 @@ impl SwitchedView {
         self.view.psync()
     }
 
-    /// Detaches the view and all of its objects; stores that were not psynced are forgotten. Dropping it does the same.
+    /// Detaches the view and all of its objects; stores that were not psynced are forgotten.
+    /// Dropping it does the same.
     pub fn detach(self) {}
 }
 

@@ -61,7 +61,8 @@ pub fn a_whole_list_is_reached_from_its_first_object() {
     assert_eq!(space.reachable(&ids[..1], true).unwrap().len(), 4);
 }
 
-/// Each sort of pointer that leads nowhere is found, with the way to it; those that are right are not.
+/// Each sort of pointer that leads nowhere is found, with the way to it; those that are right are
+/// not.
 #[test]
 fn pointers_that_lead_nowhere_are_found() {
     let world = world();

@@ -1,4 +1,5 @@
-//! Vectors and maps without addresses, beside those of std; in objects that get other addresses; damaged.
+//! Vectors and maps without addresses, beside those of std; in objects that get other addresses;
+//! damaged.
 
 use crate::graph::{Id, made};
 use crate::support::{Ground, World, everywhere};
@@ -87,7 +88,8 @@ fn step(space: &mut Space, id: &Id, model: &mut Model, random: &mut Seeded) {
     }
 }
 
-/// Random programs agree with std, are durable, and hold at other addresses, in another pool, as they are.
+/// Random programs agree with std, are durable, and hold at other addresses, in another pool, as
+/// they are.
 #[test]
 fn random_programs_agree_with_std() {
     for seed in 0..4 {
@@ -124,7 +126,8 @@ fn random_programs_agree_with_std() {
     }
 }
 
-/// Values have places, which pointers lead to until the table is made anew; and slots are used again.
+/// Values have places, which pointers lead to until the table is made anew; and slots are used
+/// again.
 #[test]
 fn values_of_a_map_have_places() {
     everywhere(|world| {
@@ -183,7 +186,8 @@ fn a_full_heap_leaves_a_vector_as_it_was() {
     assert_eq!((heap.check(), heap.audit().unwrap().leaks), (vec![], vec![]));
 }
 
-/// Any word of a vector or a map is made another: errors and wrong values, no panic, no fault, and a heap that is sound.
+/// Any word of a vector or a map is made another: errors and wrong values, no panic, no fault, and
+/// a heap that is sound.
 #[test]
 fn damaged_collections_are_errors_or_wrong_values() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

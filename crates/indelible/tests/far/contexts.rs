@@ -4,7 +4,8 @@ use crate::graph::{Node, another, made};
 use crate::support::everywhere;
 use indelible::{ErrorKind, Far, Rights, SecurityContext, Space};
 
-/// Following is never refused for rights before there is an access: the entry's request counts as far as the contexts allow it.
+/// Following is never refused for rights before there is an access: the entry's request counts as
+/// far as the contexts allow it.
 #[test]
 fn s2_15_pointers_are_followed_for_what_contexts_allow() {
     everywhere(|world| {
@@ -55,7 +56,8 @@ fn s2_15_pointers_are_followed_for_what_contexts_allow() {
     });
 }
 
-/// Two objects, a pointer from the first to the second for loads and stores, and a context that allows nothing of the second.
+/// Two objects, a pointer from the first to the second for loads and stores, and a context that
+/// allows nothing of the second.
 fn denied() -> (crate::support::World, indelible::Pool, [[u8; 16]; 2], Far<Node>) {
     let world =
         crate::support::World::new(crate::support::Ground::Simulated, indelible::Tracking::Auto, false);

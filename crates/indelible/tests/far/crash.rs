@@ -1,4 +1,5 @@
-//! Power cuts and kills while entries and pointers are stored: a pointer is never there without its entry, and an entry means what it meant.
+//! Power cuts and kills while entries and pointers are stored: a pointer is never there without its
+//! entry, and an entry means what it meant.
 
 use crate::entries::{by_id, by_name};
 use crate::rounds::Rounds;

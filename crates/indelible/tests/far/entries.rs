@@ -22,7 +22,8 @@ fn heap(pool: &Pool, name: &str, size: u64) -> Heap {
     Heap::format(pool.attach(name).unwrap()).unwrap()
 }
 
-/// Thousands of entries, by ID and by name, through several leaves and pages of leaves; each is found again, durable, and by readers.
+/// Thousands of entries, by ID and by name, through several leaves and pages of leaves; each is
+/// found again, durable, and by readers.
 #[test]
 fn entries_are_found_again_by_number_and_by_what_they_name() {
     everywhere(|world| {
@@ -62,7 +63,8 @@ fn entries_are_found_again_by_number_and_by_what_they_name() {
     });
 }
 
-/// Numbers that were never given away are free; a table that counts more than there can be is damaged.
+/// Numbers that were never given away are free; a table that counts more than there can be is
+/// damaged.
 #[test]
 fn a_table_that_counts_too_many_entries_is_damaged() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -219,7 +221,8 @@ pub fn compact_takes_the_entries_that_no_pointer_needs() {
     });
 }
 
-/// Pointers lead to the first of several values in a block: the others have entries, too, and blocks that only they lead to are no leaks.
+/// Pointers lead to the first of several values in a block: the others have entries, too, and
+/// blocks that only they lead to are no leaks.
 #[test]
 pub fn compact_keeps_the_entries_of_arrays() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

@@ -43,7 +43,8 @@ pub fn made(pools: &[&Pool], names: &[&str]) -> (Space, Vec<Id>) {
     (space, ids)
 }
 
-/// A list whose nodes lie in the objects in turn; its first is the root `first` of the first object.
+/// A list whose nodes lie in the objects in turn; its first is the root `first` of the first
+/// object.
 pub fn list(space: &mut Space, ids: &[Id], count: u64) {
     let mut next: Option<(usize, Far<Node>)> = None;
     for value in (1..=count).rev() {
@@ -80,7 +81,8 @@ pub fn walked(pools: &[&Pool], id: &Id) -> Vec<u64> {
     values(&space, id)
 }
 
-/// Pointers lead through three objects of two pools, and to the same places in the next run, and after copies with other addresses.
+/// Pointers lead through three objects of two pools, and to the same places in the next run, and
+/// after copies with other addresses.
 #[test]
 fn s2_09_a_pointer_means_the_same_wherever_the_objects_lie() {
     everywhere(|world| {
@@ -314,7 +316,8 @@ fn s2_28_a_handle_gives_what_a_pointer_gives() {
     assert_eq!(space.home(&[9; 16]).unwrap_err().kind(), ErrorKind::NotAttached);
 }
 
-/// A space remembers the entry that was asked for last, and never one that was changed or taken away since.
+/// A space remembers the entry that was asked for last, and never one that was changed or taken
+/// away since.
 #[test]
 pub fn an_entry_that_is_gone_is_not_handed_out_again() {
     let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);

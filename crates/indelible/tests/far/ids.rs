@@ -9,7 +9,8 @@ fn by_id(id: [u8; 16]) -> String {
     format!("id:{:032x}", u128::from_be_bytes(id))
 }
 
-/// The same bytes are one object in each pool, under one ID in all of them, and a pointer to it leads to any of them.
+/// The same bytes are one object in each pool, under one ID in all of them, and a pointer to it
+/// leads to any of them.
 #[test]
 fn s2_01_the_same_content_is_one_object() {
     everywhere(|world| {

@@ -1,4 +1,5 @@
-//! Pointers from object to object: the table of other objects, spaces, names, IDs, streams of objects that refer to each other.
+//! Pointers from object to object: the table of other objects, spaces, names, IDs, streams of
+//! objects that refer to each other.
 
 #[path = "../retention/rounds.rs"]
 mod rounds;

@@ -1,4 +1,5 @@
-//! Far pointers of a heap are found by the descriptions of its roots; typed checks, audits and copies with other addresses know them.
+//! Far pointers of a heap are found by the descriptions of its roots; typed checks, audits and
+//! copies with other addresses know them.
 
 use crate::graph::{Node, free, list, made};
 use crate::support::{Ground, World, everywhere};
@@ -43,7 +44,8 @@ fn pointers_are_found_with_the_way_to_them() {
     });
 }
 
-/// Within an object, a far pointer keeps its target from being called leaked; one that leads nowhere is a finding.
+/// Within an object, a far pointer keeps its target from being called leaked; one that leads
+/// nowhere is a finding.
 #[test]
 fn an_audit_follows_pointers_within_the_object() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -83,7 +85,8 @@ struct Two {
     numbers_again: Far<Numbers>,
 }
 
-/// Makes an object with a root whose pointers have the same block for values of two types; that of one of them has this pointer. `first`: the pointer to it is followed first.
+/// Makes an object with a root whose pointers have the same block for values of two types; that of
+/// one of them has this pointer. `first`: the pointer to it is followed first.
 pub fn two_types(pool: &Pool, name: &str, pointer: Far<u64>, first: bool) -> Heap {
     let mut heap = Heap::format(pool.create_attached_with(name, &free(1 << 20)).unwrap()).unwrap();
     let block = heap.calloc(1, size_of::<Link>()).unwrap().as_ptr().cast::<Link>();

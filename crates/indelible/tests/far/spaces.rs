@@ -303,7 +303,8 @@ fn a_target_of_another_type_or_size_gives_its_bytes_or_an_error() {
     });
 }
 
-/// Pointers to themselves, and to the objects that they come from: everything that goes along them ends.
+/// Pointers to themselves, and to the objects that they come from: everything that goes along them
+/// ends.
 #[test]
 fn rings_of_pointers_end() {
     let world = world();

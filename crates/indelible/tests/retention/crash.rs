@@ -1,5 +1,5 @@
-//! Power cuts and kills inside conversion, reset and migration in steps: the old values or the new ones, all roots of one psync, and
-//! no block lost.
+//! Power cuts and kills inside conversion, reset and migration in steps: the old values or the new
+//! ones, all roots of one psync, and no block lost.
 
 use crate::heaps::sound;
 use crate::rounds::Rounds;

@@ -1,4 +1,5 @@
-//! Structs that later versions of a program extend in place: three versions of one program, one after the other on the same data.
+//! Structs that later versions of a program extend in place: three versions of one program, one
+//! after the other on the same data.
 
 use crate::heaps::{again, fill, made, release, sound};
 use crate::support::{Ground, World, psynced_whole};
@@ -43,7 +44,8 @@ pub mod v2 {
     pub type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// With a count that is wider, and computed from the old one, and something computed from another extension.
+/// With a count that is wider, and computed from the old one, and something computed from another
+/// extension.
 pub mod v3 {
     use super::*;
 
@@ -166,7 +168,8 @@ pub fn s4_05_programs_of_all_versions_use_the_same_data() {
     let mut heap = again(&dir, heap);
     assert_eq!(sound(&mut heap), 8 + 8);
 
-    // The first version reads and stores its fields, copies and drops values with extensions that it does not know.
+    // The first version reads and stores its fields, copies and drops values with extensions that
+    // it does not know.
     let items = heap.root_mut::<v1::Items<'_>>("items").unwrap();
     assert!(items.iter().map(|item| item.count).eq([1, 2, 3, 4, 4, 5]));
     items[0].count = 50;

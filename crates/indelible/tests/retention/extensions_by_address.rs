@@ -1,4 +1,5 @@
-//! Structs by address, as C has them, are extended while the heap is cut: the cut has an extension with the link to it, or neither.
+//! Structs by address, as C has them, are extended while the heap is cut: the cut has an extension
+//! with the link to it, or neither.
 
 use indelible::raw::{self, ExtensionOf, Permission};
 use indelible::{Error, Pool};
@@ -6,7 +7,8 @@ use indelible_store::Selected;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 const ITEMS: usize = 300;
-/// Cuts among extensions. Were it not for the gate, some of them would have an allocation without a link.
+/// Cuts among extensions. Were it not for the gate, some of them would have an allocation without a
+/// link.
 const CUTS: usize = 250;
 const WORDS: usize = 512;
 const MANY: ExtensionOf<'static> =

@@ -1,4 +1,5 @@
-//! Power cuts and kills while values are extended: each has an extension with all of its values, or none, and no block is lost.
+//! Power cuts and kills while values are extended: each has an extension with all of its values, or
+//! none, and no block is lost.
 
 use crate::extensions::{make, v1, v3};
 use crate::heaps::sound;

@@ -12,7 +12,8 @@ const ITEMS: u32 = 4;
 /// Words of an extension before its fields.
 const HEADER: usize = 3;
 
-/// A heap with chains of none, one and two extensions, and the words that lead through them: links of values, headers of blocks.
+/// A heap with chains of none, one and two extensions, and the words that lead through them: links
+/// of values, headers of blocks.
 fn chains(heap: &mut Heap) -> Vec<*mut u64> {
     make(heap, ITEMS);
     let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();
@@ -54,7 +55,8 @@ fn wrong(heap: &Heap, words: &[*mut u64], rng: &mut Seeded) -> u64 {
     }
 }
 
-/// A reference that would be to no value is not made: a panic says that the object is damaged. Initial values use accessors that panic, too.
+/// A reference that would be to no value is not made: a panic says that the object is damaged.
+/// Initial values use accessors that panic, too.
 fn guarded<R>(what: &str, run: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => Some(result),
@@ -68,7 +70,8 @@ fn guarded<R>(what: &str, run: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// The right value if nothing is found wrong with the heap; in any case one of the errors for damage.
+/// The right value if nothing is found wrong with the heap; in any case one of the errors for
+/// damage.
 fn judge<T: PartialEq + std::fmt::Debug>(
     what: &str,
     clean: bool,

@@ -1,5 +1,5 @@
-//! Threads extend shared values while the heap is cut: the cut has an extension with the link to it, or neither, since both are
-//! made inside the gate of the heap.
+//! Threads extend shared values while the heap is cut: the cut has an extension with the link to
+//! it, or neither, since both are made inside the gate of the heap.
 
 use crate::heaps::{again, made, sound};
 use indelible::Persist;
@@ -8,7 +8,8 @@ use indelible::retention::{Extensions, extendible};
 use indelible_store::Selected;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-/// Its extension takes a while to be filled: there is much time between its allocation and its link.
+/// Its extension takes a while to be filled: there is much time between its allocation and its
+/// link.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]
@@ -19,7 +20,8 @@ struct Item<'h> {
 }
 
 const ITEMS: usize = 300;
-/// Cuts among extensions. Were it not for the gate, some of them would have an allocation without a link.
+/// Cuts among extensions. Were it not for the gate, some of them would have an allocation without a
+/// link.
 const CUTS: usize = 250;
 
 #[test]

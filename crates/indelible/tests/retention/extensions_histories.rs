@@ -1,5 +1,6 @@
-//! Generated histories of extensions, by address as C has them, with random data: the program of each version works on the values of
-//! every other. Right values, or the error for an extension of another type; copies and chains that are freed have all of it.
+//! Generated histories of extensions, by address as C has them, with random data: the program of
+//! each version works on the values of every other. Right values, or the error for an extension of
+//! another type; copies and chains that are freed have all of it.
 
 use crate::histories::{Names, Type};
 use crate::record_histories::{Step, encoded, random_record, random_value};
@@ -92,7 +93,8 @@ impl Value {
         Ok(found.map(|at| unsafe { std::slice::from_raw_parts(at.as_ptr(), of.size) }.to_vec()))
     }
 
-    /// A program of this version finds each extension of the value: one of its own type, or none, or the error.
+    /// A program of this version finds each extension of the value: one of its own type, or none,
+    /// or the error.
     fn check(&self, version: &Version, refused: &mut u64, case: &str) {
         // SAFETY: a field of the value.
         assert_eq!(unsafe { (*self.at).number }, self.number, "{case}");
@@ -112,7 +114,8 @@ impl Value {
         }
     }
 
-    /// A program of this version stores to an extension, after it made those before it, as far as they are of its types.
+    /// A program of this version stores to an extension, after it made those before it, as far as
+    /// they are of its types.
     fn extend(&mut self, version: &Version, upto: usize, rng: &mut Seeded) {
         for (number, known) in (1..).zip(version).take(upto) {
             let of = known.extension(number);

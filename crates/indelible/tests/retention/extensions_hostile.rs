@@ -1,4 +1,5 @@
-//! Chains that are damaged or of other types, and layouts that changed: errors by name, and nothing else.
+//! Chains that are damaged or of other types, and layouts that changed: errors by name, and nothing
+//! else.
 
 use crate::extensions::{make, name, v1, v2, v3};
 use crate::heaps::{again, made, sound};
@@ -63,7 +64,8 @@ fn link<C>(of: &Extensions<'_, C>) -> *mut u64 {
 
 /// The words of an extension: the next one, its size, its type, its bytes.
 fn words<'a>(link: *mut u64) -> &'a mut [u64; 5] {
-    // SAFETY: the test has the heap to itself, and uses the block by other means only when the result is no longer used.
+    // SAFETY: the test has the heap to itself, and uses the block by other means only when the
+    // result is no longer used.
     unsafe { &mut *std::ptr::with_exposed_provenance_mut(*link as usize) }
 }
 

@@ -1,4 +1,5 @@
-//! Verification of chains that others stored to: what no program makes is an error that says where, and the data stay closed.
+//! Verification of chains that others stored to: what no program makes is an error that says where,
+//! and the data stay closed.
 
 use crate::extensions::{make, name, v1, v2, v3};
 use crate::heaps::{again, made, sound};

@@ -1,5 +1,6 @@
-//! Generated histories of types: each version beside every other, with random data. A root opens as its own type and as no other,
-//! the error names the first difference; a reset frees exactly the blocks that were made.
+//! Generated histories of types: each version beside every other, with random data. A root opens as
+//! its own type and as no other, the error names the first difference; a reset frees exactly the
+//! blocks that were made.
 
 use crate::heaps::made;
 use indelible::retention::Comparison;
@@ -133,8 +134,8 @@ impl Type {
         }
     }
 
-    /// Whether values of `self` are values of `other` (`Some(false)`), or would be but for fields and variants behind the last ones
-    /// (`Some(true)`).
+    /// Whether values of `self` are values of `other` (`Some(false)`), or would be but for fields
+    /// and variants behind the last ones (`Some(true)`).
     fn grows_to(&self, other: &Type) -> Option<bool> {
         let grown = match (self, other) {
             (Type::Vector(one), Type::Vector(two)) | (Type::Boxed(one), Type::Boxed(two)) => {

@@ -1,4 +1,5 @@
-//! With the feature `__mutants`, each rule of data retention is broken once, and the tests that are named beside it fail.
+//! With the feature `__mutants`, each rule of data retention is broken once, and the tests that are
+//! named beside it fail.
 #![cfg(feature = "__mutants")]
 
 crate::watches! {

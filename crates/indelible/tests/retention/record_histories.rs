@@ -1,5 +1,6 @@
-//! Generated histories of records, with random data: the program of each version opens the data of every other. Right values, by its
-//! converters if need be, or the error that names the first difference.
+//! Generated histories of records, with random data: the program of each version opens the data of
+//! every other. Right values, by its converters if need be, or the error that names the first
+//! difference.
 
 use crate::heaps::made;
 use crate::histories::{Names, Struct, Type, placed, random_number};

@@ -1,4 +1,5 @@
-//! Reset: contents dropped and reclaimed, as one step, where it was asked for; or refused, with nothing changed.
+//! Reset: contents dropped and reclaimed, as one step, where it was asked for; or refused, with
+//! nothing changed.
 
 use crate::heaps::{again, fill, made, release, sound};
 use crate::support::{Ground, World, psynced_whole};
@@ -326,7 +327,8 @@ fn foreign_bytes_are_compared_with_all_other_roots() {
     bytes[two..two + 24].copy_from_slice(&shared);
     let mut heap = Heap::open(object).unwrap();
     assert_eq!(refused(&mut heap, "two").kind(), ErrorKind::Untrusted);
-    // One root is verified; of the other, whose type the program does not have, the heap has a description.
+    // One root is verified; of the other, whose type the program does not have, the heap has a
+    // description.
     heap.verify(&indelible::collections::RootTypes::new().root::<PVec<'_, u64>>("one")).unwrap();
     let error = refused(&mut heap, "two");
     assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");

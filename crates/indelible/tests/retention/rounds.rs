@@ -18,8 +18,8 @@ fn opened(world: &World) -> Heap {
 }
 
 impl Rounds {
-    /// Cuts the power in `rounds` rounds: each image, of which there are more than `least`, has the last round that was said or
-    /// the next, and goes on from there.
+    /// Cuts the power in `rounds` rounds: each image, of which there are more than `least`, has the
+    /// last round that was said or the next, and goes on from there.
     pub fn survive_power_cuts(&self, world: &World, rounds: u64, limits: &Limits, least: u64) {
         let sim = world.sim().unwrap();
         let record = |sim: &SimMedium| {
@@ -47,7 +47,8 @@ impl Rounds {
         assert!(report.distinct > least, "only {} images", report.distinct);
     }
 
-    /// Makes rounds until this process is killed: the ignored test that [`survive_kills`](Rounds::survive_kills) starts.
+    /// Makes rounds until this process is killed: the ignored test that
+    /// [`survive_kills`](Rounds::survive_kills) starts.
     pub fn work(&self) {
         let Some(path) = std::env::var_os("WORK_POOL") else { return };
         let options = support::options_of(&std::env::var("WORK_WORLD").unwrap());
@@ -59,8 +60,8 @@ impl Rounds {
         }
     }
 
-    /// Kills the test `work` so many times, each within `longest` rounds: no round that was said is missing, and more than `least`
-    /// were said.
+    /// Kills the test `work` so many times, each within `longest` rounds: no round that was said is
+    /// missing, and more than `least` were said.
     pub fn survive_kills(
         &self,
         world: &World,

@@ -1,11 +1,13 @@
-//! Fields of an extendible struct that are not of an extension compile to the instructions of a plain struct's.
+//! Fields of an extendible struct that are not of an extension compile to the instructions of a
+//! plain struct's.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::SystemTime;
 
-/// A struct as it was before its program became extendible: with the word at its end, since that is part of its size.
+/// A struct as it was before its program became extendible: with the word at its end, since that is
+/// part of its size.
 const PLAIN: &str = "
 #[repr(C)]
 pub struct Item<'h> {
@@ -87,7 +89,8 @@ fn functions(assembly: &str) -> Vec<(String, String)> {
         } else if line.starts_with(".Lfunc_end") {
             inside = false;
         } else if inside && (!line.starts_with('.') || line.ends_with(':')) {
-            // Directives are about lines of a source and frames. Labels have the number of their function in them.
+            // Directives are about lines of a source and frames. Labels have the number of their
+            // function in them.
             let words: Vec<_> = line.split_whitespace().map(without_function).collect();
             let _ = writeln!(all.last_mut().unwrap().1, "{}", words.join(" "));
         }

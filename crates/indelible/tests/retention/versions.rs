@@ -1,4 +1,5 @@
-//! Seven versions of a program's types, one change apart; data of each opened as each: right values, or the named error.
+//! Seven versions of a program's types, one change apart; data of each opened as each: right
+//! values, or the named error.
 
 use crate::heaps::{made, sound};
 use indelible::collections::{HeapRef, PString, PVec};

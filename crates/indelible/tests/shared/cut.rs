@@ -22,7 +22,8 @@ fn users_of_memory_that_is_cut_get_errors() {
     object.check().unwrap();
     cut(&rig);
     assert_eq!(kind(object.check()), ErrorKind::Gone);
-    // Pages in memory of the process are gone with the file: each is zeros for the first that touches it.
+    // Pages in memory of the process are gone with the file: each is zeros for the first that
+    // touches it.
     assert!(object.words().iter().all(|word| word.load(Relaxed) == 0));
     object.words()[70_000].store(2, Relaxed);
     let word = object.word(0).unwrap();

@@ -1,4 +1,5 @@
-//! One of those that share a queue scribbles over it: the others get errors, or wrong messages, and never a fault, a hang or an index beyond the object.
+//! One of those that share a queue scribbles over it: the others get errors, or wrong messages, and
+//! never a fault, a hang or an index beyond the object.
 
 use super::queue::{KINDS, options};
 use super::{Rig, kind};

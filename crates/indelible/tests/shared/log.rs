@@ -173,7 +173,8 @@ fn a_collector_that_dies_before_it_acknowledges_leaves_no_record_twice() {
     let mut producer = queue.producer().unwrap();
     let mut log = rig.pool.open_log("log", b"").unwrap();
     (0..6_u64).for_each(|n| assert!(producer.send_value(&n, NOW).unwrap().is_some()));
-    // As if it died between the psync and the release, which alone changes the queue: that is as it was.
+    // As if it died between the psync and the release, which alone changes the queue: that is as it
+    // was.
     let object = rig.attach();
     let before: Vec<u64> = object.words().iter().map(|word| word.load(Relaxed)).collect();
     assert_eq!(log.collect(&mut queue.consumer().unwrap(), 2, NOW).unwrap(), 2);

@@ -74,7 +74,8 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        // A child that still has it keeps its memory until it has ended; the pool goes with its folder.
+        // A child that still has it keeps its memory until it has ended; the pool goes with its
+        // folder.
         let _ = self.pool.destroy(NAME);
         if let Some(left) = self.memory() {
             let _ = std::fs::remove_file(left);

@@ -225,7 +225,8 @@ fn threads_send_and_sleep_while_the_queue_is_full() {
     });
 }
 
-/// Whether `act` wakes a thread that sleeps in the kernel on this bell of a queue, as consumers and producers do.
+/// Whether `act` wakes a thread that sleeps in the kernel on this bell of a queue, as consumers and
+/// producers do.
 fn wakes(word: &AtomicU32, mut act: impl FnMut()) {
     let minute = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
     for attempt in 0..1000 {

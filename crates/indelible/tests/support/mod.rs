@@ -96,7 +96,8 @@ impl World {
         self.dir.path().join("test.pmo")
     }
 
-    /// Marks bytes that were stored to through a pointer, where tracking does not find that by itself.
+    /// Marks bytes that were stored to through a pointer, where tracking does not find that by
+    /// itself.
     pub fn mark(&self, address: *const u8, len: usize) {
         if self.tracking == Tracking::Explicit {
             indelible::raw::mark_dirty(address, len).unwrap();

@@ -198,7 +198,8 @@ pub fn s2_16_masks_limit_what_a_context_gives() {
     assert_eq!(kind(view.get::<u64>(10)), ErrorKind::Denied);
 }
 
-/// Groups and owners, as the paper has them: a group is a context, and its members' contexts are delegated from it.
+/// Groups and owners, as the paper has them: a group is a context, and its members' contexts are
+/// delegated from it.
 #[test]
 fn s2_16_groups_and_owners_are_contexts() {
     let world = memory();
@@ -258,7 +259,8 @@ fn s2_16_contexts_delegate_in_no_circle() {
     }
 }
 
-/// Contexts at random, delegated to each other at random: the same as by the formula, applied to each anew.
+/// Contexts at random, delegated to each other at random: the same as by the formula, applied to
+/// each anew.
 #[test]
 pub fn s2_16_rights_are_those_of_the_formula() {
     #[derive(Default)]
@@ -335,7 +337,8 @@ pub fn s2_16_a_right_that_is_revoked_while_in_use_goes_with_adopt() {
             context.set_default(NONE).unwrap();
             context.allow("o1", writing()).unwrap();
         });
-        // An object that was not used before is refused at once; one in use is not taken from under the program's references.
+        // An object that was not used before is refused at once; one in use is not taken from under
+        // the program's references.
         assert_eq!(kind(view.get::<u64>(20)), ErrorKind::Denied);
         assert_eq!(*view.get_mut::<u64>(0).unwrap(), 2);
         view.psync().unwrap();

@@ -81,8 +81,8 @@ fn setting_a_slot_looks_at_its_object_alone() {
     assert!(set <= 2 * stat + 2, "{set} reads to set a slot, {stat} to find its object");
 }
 
-/// Random changes of slots, with objects that go and copies that lie where their originals lie, beside
-/// the rule: no object twice, and no two at the same addresses.
+/// Random changes of slots, with objects that go and copies that lie where their originals lie,
+/// beside the rule: no object twice, and no two at the same addresses.
 #[test]
 fn slots_agree_with_a_model() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

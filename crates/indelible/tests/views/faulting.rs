@@ -1,4 +1,5 @@
-//! Faults that a view does not answer are the program's. Each test runs a part of itself in a process of its own.
+//! Faults that a view does not answer are the program's. Each test runs a part of itself in a
+//! process of its own.
 
 use crate::support::{Ground, World};
 use crate::{hold, with_view, writing};
@@ -69,7 +70,8 @@ fn stores_first() {
     say("stored");
 }
 
-/// The slots ask for stores, and a context allows loads of the first object, and nothing of the second.
+/// The slots ask for stores, and a context allows loads of the first object, and nothing of the
+/// second.
 fn limited() -> (World, AttachedView, [*mut u64; 2]) {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
     let pool = with_view(&world, 2, writing());
@@ -276,7 +278,8 @@ fn handles_its_own() {
         }
     }
 
-    // SAFETY: a handler of this process's, which is installed before any of the library's; a page of its own.
+    // SAFETY: a handler of this process's, which is installed before any of the library's; a page
+    // of its own.
     let page = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = maps as *const () as usize;

@@ -73,7 +73,8 @@ fn s2_07_objects_are_detached_by_one_change_of_the_table_for_each_lane() {
     }
 }
 
-/// Each durable write of a detach fails once, and the power after it: each object is as its psync left it.
+/// Each durable write of a detach fails once, and the power after it: each object is as its psync
+/// left it.
 #[test]
 fn s2_18_a_detach_that_fails_loses_nothing() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -127,7 +128,8 @@ fn an_object_that_cannot_be_had_keeps_no_other_from_the_group() {
     });
 }
 
-/// A writer dies with psyncs that are in its lane alone; the group recovers all of them. Each durable write of that fails once, and the power after it.
+/// A writer dies with psyncs that are in its lane alone; the group recovers all of them. Each
+/// durable write of that fails once, and the power after it.
 #[test]
 fn s2_18_a_group_recovers_what_its_writer_left() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);

@@ -1,4 +1,5 @@
-//! Views and security contexts: slots of an object, objects that are in memory from their first use on, changes by others, deaths.
+//! Views and security contexts: slots of an object, objects that are in memory from their first use
+//! on, changes by others, deaths.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -23,7 +24,8 @@ pub fn writing() -> Rights {
     Rights::READ | Rights::WRITE
 }
 
-/// A pool with objects `o0`, `o1` and so on of two pages, each of which begins with its number and 100, and a view `v` that has them in slots 0, 10 and so on.
+/// A pool with objects `o0`, `o1` and so on of two pages, each of which begins with its number and
+/// 100, and a view `v` that has them in slots 0, 10 and so on.
 pub fn with_view(world: &World, objects: usize, rights: Rights) -> Pool {
     let pool = world.format();
     for number in 0..objects {

@@ -26,7 +26,8 @@ type Attach = fn(&Pool, &[&str]) -> SwitchedView;
 
 /// Runs a test by protection keys, if there are any, and by the protection of pages.
 fn each_way(test: impl Fn(Attach)) {
-    /// A test that fails within contexts leaves them, as its thread's rights count as long as the process lives.
+    /// A test that fails within contexts leaves them, as its thread's rights count as long as the
+    /// process lives.
     struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {

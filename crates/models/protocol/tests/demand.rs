@@ -1,8 +1,9 @@
-//! Rules D1 to D14: two processes have two objects on demand, `a` and `b`, of one pool. They attach, commit, publish epochs, leave,
-//! and die at any step; each of them recovers, and sweeps the folder of memory. A user copies the pool's file. The power is cut.
+//! Rules D1 to D14: two processes have two objects on demand, `a` and `b`, of one pool. They
+//! attach, commit, publish epochs, leave, and die at any step; each of them recovers, and sweeps
+//! the folder of memory. A user copies the pool's file. The power is cut.
 //!
-//! The content of an object is the number of the last commit that changed it. A change of the pool is atomic and durable, which
-//! the model of lanes shows.
+//! The content of an object is the number of the last commit that changed it. A change of the pool
+//! is atomic and durable, which the model of lanes shows.
 
 mod steps;
 
@@ -37,7 +38,8 @@ pub(crate) enum Broken {
     EpochEach,
     /// Rule D5: a wait for durability does not wait.
     SyncNotAwaited,
-    /// Rule D6: an object leaves the space with unpublished commits, as in an earlier version of the code.
+    /// Rule D6: an object leaves the space with unpublished commits, as in an earlier version of
+    /// the code.
     LeftUnpublished,
     /// Rule D6: an object leaves with unpublished commits, and its memory goes.
     MemoryGivenUp,
@@ -57,7 +59,8 @@ pub(crate) enum Broken {
     MemoryForgotten,
     /// Rule D12: a sweep judges before it locks, as the code once did.
     JudgedUnlocked,
-    /// Rule D13: a sweep takes memory for that of any file with the pool's ID, as the code once did.
+    /// Rule D13: a sweep takes memory for that of any file with the pool's ID, as the code once
+    /// did.
     SweptByCopy,
     /// Rule D13: so does a recovery.
     RecoveredByCopy,

@@ -1,8 +1,10 @@
-//! Rules G1 to G10: a guard, and writers that register, commit, publish and die at any step; the power fails and comes back.
+//! Rules G1 to G10: a guard, and writers that register, commit, publish and die at any step; the
+//! power fails and comes back.
 //!
-//! Once a round has ended with everything durable while the power fails, the power may be gone at any moment: no commit that was
-//! acknowledged may be missing from the pool then, of writers that the guard had, and of memory that it recovers. Lines between a writer
-//! and the guard arrive in order, and late.
+//! Once a round has ended with everything durable while the power fails, the power may be gone at
+//! any moment: no commit that was acknowledged may be missing from the pool then, of writers that
+//! the guard had, and of memory that it recovers. Lines between a writer and the guard arrive in
+//! order, and late.
 
 use super::{NO_LOSS, fails, holds};
 use stateright::{Model, Property};
@@ -137,7 +139,8 @@ pub(crate) struct State {
     round: Option<Round>,
     /// Writers whose memory is being recovered.
     recovering: Vec<(usize, u8)>,
-    /// Writers and memory that the guard had when the round began: it said that all of them are durable.
+    /// Writers and memory that the guard had when the round began: it said that all of them are
+    /// durable.
     promised: Vec<(usize, u8)>,
     known: Vec<(usize, u8)>,
     deaths: u8,

@@ -1,9 +1,11 @@
-//! Rules L1 to L12: two processes psync one object in two lanes. Processes die, the power is cut, and write-back fails.
+//! Rules L1 to L12: two processes psync one object in two lanes. Processes die, the power is cut,
+//! and write-back fails.
 //!
-//! The object has two words, and the psync of number *n* makes both of them *n*. A batch, a header or a word is written as one
-//! piece; a power cut keeps any subset of the pieces that no barrier covers, and leaves headers and batches half written.
-//! A failed write-back leaves a page that shows bytes which the medium lacks, until it is dropped; each process that has the file open
-//! is told once.
+//! The object has two words, and the psync of number *n* makes both of them *n*. A batch, a header
+//! or a word is written as one piece; a power cut keeps any subset of the pieces that no barrier
+//! covers, and leaves headers and batches half written. A failed write-back leaves a page that
+//! shows bytes which the medium lacks, until it is dropped; each process that has the file open is
+//! told once.
 
 mod steps;
 
@@ -285,7 +287,8 @@ impl State {
         self.table.drain(..durable.saturating_sub(1));
     }
 
-    /// The call asks for durability: `false` if it tells of a failed write-back. The process begins anew then.
+    /// The call asks for durability: `false` if it tells of a failed write-back. The process begins
+    /// anew then.
     fn asks(&mut self, process: usize, broken: Broken) -> bool {
         let failed = std::mem::take(&mut self.processes[process].untold) && broken != Broken::FailureIgnored;
         if failed {

@@ -1,5 +1,5 @@
-//! The protocols of docs/protocol.md, as models: every state that small scopes have. As the code is, none of them loses
-//! anything; with a rule broken, a loss is found.
+//! The protocols of docs/protocol.md, as models: every state that small scopes have. As the code
+//! is, none of them loses anything; with a rule broken, a loss is found.
 //!
 //! Each model is of the rules, not of the code: a step is the code between two moments at which a
 //! process may die or another one may act. `cargo xtask tools protocol` runs the larger scopes as
@@ -17,7 +17,8 @@ use std::time::Instant;
 /// One thread for each of two processors.
 const THREADS: usize = 2;
 
-/// Explores all states of a model. Returns the first loss as its steps, the last one with the state that it leads to.
+/// Explores all states of a model. Returns the first loss as its steps, the last one with the state
+/// that it leads to.
 fn loss<M>(name: &str, model: M) -> Option<Vec<String>>
 where
     M: Model + Send + Sync + 'static,

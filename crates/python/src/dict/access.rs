@@ -71,7 +71,8 @@ impl Dict {
         self.changes.fetch_add(u64::from(keys), Ordering::Relaxed);
     }
 
-    /// Converts a value that was found; an array is counted as a view in the lock under which it was found.
+    /// Converts a value that was found; an array is counted as a view in the lock under which it
+    /// was found.
     pub(super) fn hold(&self, found: Found) -> Fetched {
         match found {
             Found::Object(object) => Fetched::Object(object),
@@ -133,7 +134,8 @@ impl Dict {
     }
 }
 
-/// Grows an object by a quarter, and by as much as a block of `need` bytes takes; by that alone if there is no room for more.
+/// Grows an object by a quarter, and by as much as a block of `need` bytes takes; by that alone if
+/// there is no room for more.
 pub(super) fn grow(heap: &mut Heap, need: usize) -> Result<(), Error> {
     let size = heap.size() as u64;
     // A new chunk of the heap comes on top.

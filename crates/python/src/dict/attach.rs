@@ -47,7 +47,8 @@ pub(super) fn attach(
         object.grow(LEAST)?;
     }
     let mut heap = Heap::open_or_format(object)?;
-    // The object's bytes were shown to Python, or C had them. A dict of the first format is refused by the caller.
+    // The object's bytes were shown to Python, or C had them. A dict of the first format is refused
+    // by the caller.
     if !heap.is_trusted() && !heap.root_any(ROOT).is_ok_and(|root| root.type_name == VERSION_1) {
         let records = heap.records()?;
         let mut types = RootTypes::new().root::<PythonDict<'_>>(ROOT);

@@ -1,4 +1,5 @@
-//! Walks over a dict. Items are fetched some at a time, under one lock, so that a walk's memory is bounded.
+//! Walks over a dict. Items are fetched some at a time, under one lock, so that a walk's memory is
+//! bounded.
 
 use super::Dict;
 use super::access::Fetched;

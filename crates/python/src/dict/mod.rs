@@ -1,8 +1,8 @@
 //! The dict: [`table`]s for Python.
 //!
-//! Each method that reads or changes the table is one `Attachment::quick`: it runs no Python code while the
-//! lock is held, so that other threads, signal handlers and finalizers find it done or not begun. Python code
-//! that makes or reads a value (`_values.py`) runs before, or after.
+//! Each method that reads or changes the table is one `Attachment::quick`: it runs no Python code
+//! while the lock is held, so that other threads, signal handlers and finalizers find it done or
+//! not begun. Python code that makes or reads a value (`_values.py`) runs before, or after.
 
 mod access;
 mod attach;
@@ -162,17 +162,20 @@ impl Dict {
         self.attachment.views()
     }
 
-    /// Makes everything stored since the last psync durable, as one step: keys, values, and elements of arrays.
+    /// Makes everything stored since the last psync durable, as one step: keys, values, and
+    /// elements of arrays.
     ///
-    /// Other threads run meanwhile. They must not store to elements, unless `cut` asks for a consistent cut; other
-    /// changes of the dict wait by themselves. Does nothing on a dict attached for reading.
+    /// Other threads run meanwhile. They must not store to elements, unless `cut` asks for a
+    /// consistent cut; other changes of the dict wait by themselves. Does nothing on a dict
+    /// attached for reading.
     #[pyo3(signature = (*, cut = false))]
     fn psync(&self, py: Python<'_>, cut: bool) -> PyResult<()> {
         self.attachment.psync(py, cut)
     }
 
-    /// Undoes all changes since the last psync: keys, values, and elements of arrays. BufferError while arrays of it are in use, as
-    /// their memory may be that of others then. Does nothing on a dict attached for reading.
+    /// Undoes all changes since the last psync: keys, values, and elements of arrays. BufferError
+    /// while arrays of it are in use, as their memory may be that of others then. Does nothing on a
+    /// dict attached for reading.
     fn revert(&self, py: Python<'_>) -> PyResult<()> {
         self.attachment.revert(py, true)?;
         self.changed(true);
@@ -188,7 +191,8 @@ impl Dict {
         Ok(newer)
     }
 
-    /// Detaches; changes that were not psynced are forgotten. BufferError while arrays of it are in use.
+    /// Detaches; changes that were not psynced are forgotten. BufferError while arrays of it are in
+    /// use.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.attachment.close(py)
     }
@@ -197,8 +201,8 @@ impl Dict {
         slf
     }
 
-    /// Psyncs and closes. On an exception nothing is psynced, and arrays that its traceback keeps are no second error:
-    /// the object is detached with the last of them.
+    /// Psyncs and closes. On an exception nothing is psynced, and arrays that its traceback keeps
+    /// are no second error: the object is detached with the last of them.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -324,7 +328,8 @@ impl Dict {
         Ok(())
     }
 
-    /// Assigns all items, a list of pairs, as one step: other threads, and a psync, find all of them or none.
+    /// Assigns all items, a list of pairs, as one step: other threads, and a psync, find all of
+    /// them or none.
     fn _update(slf: &Bound<'_, Self>, items: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)>) -> PyResult<()> {
         let mut given = Vec::with_capacity(items.len());
         for (key, value) in &items {
@@ -351,7 +356,8 @@ impl Dict {
         )
     }
 
-    /// The bytes of a record, by the name of its type and its words; `first`: those of a new one, if there may be one.
+    /// The bytes of a record, by the name of its type and its words; `first`: those of a new one,
+    /// if there may be one.
     fn _record(
         slf: &Bound<'_, Self>,
         name: &str,
@@ -362,7 +368,8 @@ impl Dict {
         Dict::record_block(slf, name, (type_name, words), first)
     }
 
-    /// Makes a record one of another type, if it has the bytes `old` still; types are pairs of a name and words.
+    /// Makes a record one of another type, if it has the bytes `old` still; types are pairs of a
+    /// name and words.
     fn _convert_record(
         &self,
         py: Python<'_>,

@@ -1,4 +1,5 @@
-//! Records: roots beside the dict, of a fixed layout without pointers, which programs in other languages find by name and type.
+//! Records: roots beside the dict, of a fixed layout without pointers, which programs in other
+//! languages find by name and type.
 
 use super::Dict;
 use super::access::grow;

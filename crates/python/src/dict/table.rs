@@ -1,12 +1,13 @@
-//! A dict as it lies in the heap: entries in the order in which their keys were first assigned, and an index from
-//! hashes to them. crates/python/FORMAT.md describes it.
+//! A dict as it lies in the heap: entries in the order in which their keys were first assigned, and
+//! an index from hashes to them. crates/python/FORMAT.md describes it.
 //!
 //! Invariants:
-//! 1. Each entry with a key is in the chain of its hash: `index` has the position of the first, `next` of the one behind.
-//! 2. Entries that were removed have no key and are in no chain; the last entry is not one of them. `live` counts
-//!    the others.
-//! 3. A block with an array is in one entry or in `unlinked`, which holds those that Python fills, and those whose
-//!    arrays are in use after their entry was replaced or removed.
+//! 1. Each entry with a key is in the chain of its hash: `index` has the position of the first,
+//!    `next` of the one behind.
+//! 2. Entries that were removed have no key and are in no chain; the last entry is not one of them.
+//!    `live` counts the others.
+//! 3. A block with an array is in one entry or in `unlinked`, which holds those that Python fills,
+//!    and those whose arrays are in use after their entry was replaced or removed.
 //!
 //! A method that fails changed nothing: memory is had before the first store.
 
@@ -139,7 +140,8 @@ impl<'h> PythonDict<'h> {
         &self.entry(at as u32).value
     }
 
-    /// The first entry from position `at` on, or going back from there: its position, key and value.
+    /// The first entry from position `at` on, or going back from there: its position, key and
+    /// value.
     pub(super) fn next(&self, at: usize, back: bool) -> Option<(usize, &str, &Value<'h>)> {
         let mut at = at;
         loop {

@@ -13,8 +13,8 @@ pub(crate) struct Line([u8; 64]);
 
 pub(super) const LINE: usize = size_of::<Line>();
 
-/// A block with an array. The vector is never longer than 0: its room holds the header and the elements, which Python
-/// stores through a [`Block`](crate::block::Block).
+/// A block with an array. The vector is never longer than 0: its room holds the header and the
+/// elements, which Python stores through a [`Block`](crate::block::Block).
 pub(super) type Room<'h> = PVec<'h, Line>;
 
 /// The address of a block, and its bytes.
@@ -40,8 +40,8 @@ pub(super) enum Value<'h> {
 }
 
 impl Value<'_> {
-    /// The words that were assigned, among which an address may be: address and bytes. In its entry is more, which is not
-    /// defined.
+    /// The words that were assigned, among which an address may be: address and bytes. In its entry
+    /// is more, which is not defined.
     pub(super) fn words(&self) -> Option<(usize, usize)> {
         match self {
             Value::Int(value) => Some((from_ref(value).addr(), size_of::<i64>())),
@@ -52,8 +52,8 @@ impl Value<'_> {
         }
     }
 
-    /// The address of bytes that are no words: text, four letters of which are an address of a program at a fixed place, and
-    /// trees, whose numbers lie at any byte.
+    /// The address of bytes that are no words: text, four letters of which are an address of a
+    /// program at a fixed place, and trees, whose numbers lie at any byte.
     pub(super) fn letters(&self) -> Option<usize> {
         match self {
             Value::Str(text) => Some(text.as_ptr().addr()),

@@ -11,9 +11,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::time::Duration;
 
-/// A log, attached for appending. Made by `Pool.log`; a context manager, which psyncs and closes it.
+/// A log, attached for appending. Made by `Pool.log`; a context manager, which psyncs and closes
+/// it.
 ///
-/// Records are durable once `psync` returns; a power cut or a death before that leaves the records of some psync.
+/// Records are durable once `psync` returns; a power cut or a death before that leaves the records
+/// of some psync.
 #[pyclass(frozen, weakref, module = "indelible")]
 pub(crate) struct Log {
     handle: Handle<Open>,
@@ -56,7 +58,8 @@ impl Log {
         self.pool.clone_ref(py)
     }
 
-    /// Appends a record, any object with a buffer, which is durable as of the next psync; returns its number, from 0 on. The object grows as it needs.
+    /// Appends a record, any object with a buffer, which is durable as of the next psync; returns
+    /// its number, from 0 on. The object grows as it needs.
     fn append(&self, py: Python<'_>, record: &Bound<'_, PyAny>) -> PyResult<u64> {
         let record = message(record)?;
         let bytes = record.as_bytes();

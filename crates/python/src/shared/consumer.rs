@@ -27,7 +27,8 @@ const TAKE: &str = "take a message out of";
 
 #[pymethods]
 impl Consumer {
-    /// Takes the next message out, once there is one, within `timeout` seconds, however long that takes without. None: there was none.
+    /// Takes the next message out, once there is one, within `timeout` seconds, however long that
+    /// takes without. None: there was none.
     #[pyo3(signature = (timeout = None))]
     fn receive<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let received = self.handle.wait(py, TAKE, self::timeout(timeout)?, |consumer, left| {
@@ -37,8 +38,9 @@ impl Consumer {
         Ok(received.map(|message| PyBytes::new(py, &message)))
     }
 
-    /// The next message that it has not looked at, and its number, once there is one, within `timeout` seconds, however long that takes without. None: there was none. It stays in the queue until
-    /// `release`: at most as many can be looked at as the queue holds.
+    /// The next message that it has not looked at, and its number, once there is one, within
+    /// `timeout` seconds, however long that takes without. None: there was none. It stays in the
+    /// queue until `release`: at most as many can be looked at as the queue holds.
     #[pyo3(signature = (timeout = None))]
     fn look<'py>(
         &self,
@@ -87,7 +89,8 @@ impl Consumer {
         asyncio(slf.py(), "messages", (slf,))
     }
 
-    /// Takes messages out, one by one, until none comes within `timeout` seconds; 0: those that are there.
+    /// Takes messages out, one by one, until none comes within `timeout` seconds; 0: those that are
+    /// there.
     fn messages(slf: Bound<'_, Self>, timeout: f64) -> PyResult<Messages> {
         self::timeout(Some(timeout))?;
         Ok(Messages { consumer: slf.unbind(), timeout: Some(timeout) })
@@ -103,7 +106,8 @@ impl Consumer {
         self.handle.is_closed()
     }
 
-    /// Ends its part, so that another one can have it. Messages that were looked at and not released stay in the queue.
+    /// Ends its part, so that another one can have it. Messages that were looked at and not
+    /// released stay in the queue.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py)
     }

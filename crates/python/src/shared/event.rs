@@ -4,7 +4,8 @@ use crate::handle::Handle;
 use pyo3::prelude::*;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-/// A file descriptor that becomes readable when a word of a shared object changes: see `Shared.event`. For select, poll and asyncio's `add_reader`; a context manager, which closes it.
+/// A file descriptor that becomes readable when a word of a shared object changes: see
+/// `Shared.event`. For select, poll and asyncio's `add_reader`; a context manager, which closes it.
 #[pyclass(frozen, module = "indelible")]
 pub(crate) struct Event {
     handle: Handle<indelible::Event>,
@@ -23,7 +24,8 @@ impl Event {
         self.handle.with(py, "use", |event| Ok(event.as_fd().as_raw_fd()))
     }
 
-    /// Makes the descriptor unreadable until the next change; returns how many changes there were since the last call, as far as they were seen.
+    /// Makes the descriptor unreadable until the next change; returns how many changes there were
+    /// since the last call, as far as they were seen.
     fn take(&self, py: Python<'_>) -> PyResult<u64> {
         self.handle.with(py, "use", |event| event.take())
     }

@@ -3,7 +3,8 @@
 use crate::handle::Handle;
 use pyo3::prelude::*;
 
-/// A life that others ask for by its number: see `Shared.begin_life`. A context manager, which ends it.
+/// A life that others ask for by its number: see `Shared.begin_life`. A context manager, which ends
+/// it.
 #[pyclass(frozen, module = "indelible")]
 pub(crate) struct Life {
     handle: Handle<indelible::Life>,

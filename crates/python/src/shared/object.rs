@@ -15,10 +15,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_int;
 
-/// Memory that processes have in common, at one address; a buffer of its bytes. Made by `Pool.shared`. Nothing in it becomes durable.
+/// Memory that processes have in common, at one address; a buffer of its bytes. Made by
+/// `Pool.shared`. Nothing in it becomes durable.
 ///
-/// Any of them may store to any byte at any moment: `word` has words that change as a whole, and can be waited for; `queue` has messages. Words, queues and
-/// lives that were taken from it keep the memory as long as they are there.
+/// Any of them may store to any byte at any moment: `word` has words that change as a whole, and
+/// can be waited for; `queue` has messages. Words, queues and lives that were taken from it keep
+/// the memory as long as they are there.
 #[pyclass(frozen, weakref, module = "indelible")]
 pub(crate) struct Shared {
     handle: Handle<SharedObject>,
@@ -47,7 +49,8 @@ pub(crate) fn _attach_shared(
     })
 }
 
-/// Attaches, and creates it before if that is asked for: where there is none, or one of an earlier boot.
+/// Attaches, and creates it before if that is asked for: where there is none, or one of an earlier
+/// boot.
 fn attach(
     pool: &indelible::Pool,
     name: &str,
@@ -141,7 +144,8 @@ impl Shared {
         Event::new(self.handle.with(py, "watch a word of", |object| object.event(offset, seen))?, &self.name)
     }
 
-    /// The queue at `offset`, a multiple of 64; made if there is none. All who open it give the same options: see `Pool.queue`.
+    /// The queue at `offset`, a multiple of 64; made if there is none. All who open it give the
+    /// same options: see `Pool.queue`.
     #[pyo3(signature = (offset = 0, *, slots = 1024, most = 64, one_producer = false))]
     fn queue(
         slf: &Bound<'_, Self>,
@@ -174,7 +178,8 @@ impl Shared {
         self.handle.with(py, "look for a life in", |object| object.is_alive(number))
     }
 
-    /// Waits until the life of this number has ended, for `timeout` seconds at most, however long it takes without; returns whether it has. A death is noticed within 10 ms.
+    /// Waits until the life of this number has ended, for `timeout` seconds at most, however long
+    /// it takes without; returns whether it has. A death is noticed within 10 ms.
     #[pyo3(signature = (number, timeout = None))]
     fn wait_end(&self, py: Python<'_>, number: u32, timeout: Option<f64>) -> PyResult<bool> {
         let object = self.object(py, "wait for the end of a life in")?;
@@ -185,8 +190,9 @@ impl Shared {
         Ok(ended.is_some())
     }
 
-    /// Lets go of it: of the memory, too, if no words, queues or lives are left. The memory stays in the machine until the object is removed. BufferError while arrays or
-    /// memoryviews of it exist.
+    /// Lets go of it: of the memory, too, if no words, queues or lives are left. The memory stays
+    /// in the machine until the object is removed. BufferError while arrays or memoryviews of it
+    /// exist.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py)
     }
@@ -195,7 +201,8 @@ impl Shared {
         slf
     }
 
-    /// Closes. On an exception, arrays that its traceback keeps are no second error: it is closed with the last of them.
+    /// Closes. On an exception, arrays that its traceback keeps are no second error: it is closed
+    /// with the last of them.
     fn __exit__(
         &self,
         py: Python<'_>,

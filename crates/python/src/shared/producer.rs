@@ -5,7 +5,8 @@ use crate::handle::Handle;
 use crate::patience::timeout;
 use pyo3::prelude::*;
 
-/// One who puts messages into a queue: made by `Queue.producer`; a context manager, which closes it. Threads may use it at once, but wait for each other: give each its own.
+/// One who puts messages into a queue: made by `Queue.producer`; a context manager, which closes
+/// it. Threads may use it at once, but wait for each other: give each its own.
 #[pyclass(frozen, weakref, module = "indelible")]
 pub(crate) struct Producer {
     handle: Handle<indelible::Producer>,
@@ -19,9 +20,12 @@ impl Producer {
 
 #[pymethods]
 impl Producer {
-    /// Puts a message in, once there is room, within `timeout` seconds, however long that takes without. Returns the message's number, by which `wait_taken` knows it; None if the queue stayed full.
+    /// Puts a message in, once there is room, within `timeout` seconds, however long that takes
+    /// without. Returns the message's number, by which `wait_taken` knows it; None if the queue
+    /// stayed full.
     ///
-    /// A message is any object with a buffer: bytes, bytearray, memoryview, numpy array. It outlives this process.
+    /// A message is any object with a buffer: bytes, bytearray, memoryview, numpy array. It
+    /// outlives this process.
     #[pyo3(signature = (message, timeout = None))]
     fn send(
         &self,
@@ -45,7 +49,9 @@ impl Producer {
         asyncio(slf.py(), "send", (slf, message, timeout))
     }
 
-    /// Waits until the message of this number was taken out, and all before it, for `timeout` seconds at most, however long it takes without; returns whether it was. One that `Log.collect` takes out is durable.
+    /// Waits until the message of this number was taken out, and all before it, for `timeout`
+    /// seconds at most, however long it takes without; returns whether it was. One that
+    /// `Log.collect` takes out is durable.
     #[pyo3(signature = (number, timeout = None))]
     fn wait_taken(&self, py: Python<'_>, number: u64, timeout: Option<f64>) -> PyResult<bool> {
         let taken = self.handle.wait(py, "wait for", self::timeout(timeout)?, |producer, left| {

@@ -19,9 +19,11 @@ pub(crate) fn _queue_bytes(py: Python<'_>, slots: usize, most: usize, one_produc
     options(slots, most, one_producer).bytes().map_err(|error| exception(py, &error))
 }
 
-/// A queue in a shared object: messages of up to `most` bytes, put in by producers of any processes, and taken out in their order by one consumer. Made by `Pool.queue` or `Shared.queue`.
+/// A queue in a shared object: messages of up to `most` bytes, put in by producers of any
+/// processes, and taken out in their order by one consumer. Made by `Pool.queue` or `Shared.queue`.
 ///
-/// Each of them may die at any instruction: a message that a producer was putting in is left out, and the next consumer goes on where the last one was.
+/// Each of them may die at any instruction: a message that a producer was putting in is left out,
+/// and the next consumer goes on where the last one was.
 #[pyclass(frozen, weakref, module = "indelible")]
 pub(crate) struct Queue {
     queue: indelible::Queue,
@@ -92,7 +94,8 @@ impl Queue {
         self.with(py, "inspect", |queue| Ok(queue.skipped()))
     }
 
-    /// A producer of messages. In a queue of one producer it is the only one until it is closed, or its process dies: Held meanwhile.
+    /// A producer of messages. In a queue of one producer it is the only one until it is closed, or
+    /// its process dies: Held meanwhile.
     fn producer(&self, py: Python<'_>) -> PyResult<Producer> {
         Ok(Producer::new(self.with(py, "put messages into", indelible::Queue::producer)?))
     }

@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// Four bytes of a shared object: a number from 0 to 4,294,967,295 that any process may change, as a whole, and wait for. Made by `Shared.word`.
+/// Four bytes of a shared object: a number from 0 to 4,294,967,295 that any process may change, as
+/// a whole, and wait for. Made by `Shared.word`.
 ///
 /// A change wakes no waiter by itself: change it, then `wake`.
 #[pyclass(frozen, module = "indelible")]
@@ -30,7 +31,8 @@ impl Word {
         }
     }
 
-    /// Does something with the word, which is nothing that waits. A page that is gone is one of zeros, and an error here.
+    /// Does something with the word, which is nothing that waits. A page that is gone is one of
+    /// zeros, and an error here.
     fn with<R>(&self, py: Python<'_>, operation: &str, f: impl FnOnce(&AtomicU32) -> R) -> PyResult<R> {
         self.expect_ours(py, operation)?;
         let done = self.object.word(self.offset).map(|word| f(&word));
@@ -67,7 +69,8 @@ impl Word {
         self.with(py, "change a word of", |word| word.compare_exchange(expected, new, SeqCst, SeqCst).is_ok())
     }
 
-    /// Adds to it, modulo 2**32, as one step; returns the value that it had. `amount` may be negative.
+    /// Adds to it, modulo 2**32, as one step; returns the value that it had. `amount` may be
+    /// negative.
     #[pyo3(signature = (amount = 1))]
     fn add(&self, py: Python<'_>, amount: i64) -> PyResult<u32> {
         // A negative amount's low half is the number to add modulo 2**32.
@@ -82,7 +85,8 @@ impl Word {
         Ok(wait_for(py, &[(self, expected)], timeout)?.is_some())
     }
 
-    /// Wakes as many as `most` that sleep on it, all of them without, in any process; returns how many there were.
+    /// Wakes as many as `most` that sleep on it, all of them without, in any process; returns how
+    /// many there were.
     #[pyo3(signature = (most = None))]
     fn wake(&self, py: Python<'_>, most: Option<u32>) -> PyResult<usize> {
         self.expect_ours(py, "wake those who wait for")?;

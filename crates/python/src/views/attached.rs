@@ -21,7 +21,8 @@ pub(crate) struct AttachedView {
     resumed: Option<Resumed>,
 }
 
-/// How a program comes to run again: restarts; process and signal, if they are known; of each object that this concerns its slot, name, psyncs, whether it was in use, whether it is gone.
+/// How a program comes to run again: restarts; process and signal, if they are known; of each
+/// object that this concerns its slot, name, psyncs, whether it was in use, whether it is gone.
 type Resumed = (u32, Option<u32>, Option<i32>, Vec<(usize, String, u64, bool, bool)>);
 
 fn resumed(how: indelible::Resumed) -> Resumed {
@@ -30,7 +31,8 @@ fn resumed(how: indelible::Resumed) -> Resumed {
     (how.restarts, how.process, how.signal, objects.collect())
 }
 
-/// A slot; the rights that are allowed; name, address, bytes and memory of its object; why it could not be had.
+/// A slot; the rights that are allowed; name, address, bytes and memory of its object; why it could
+/// not be had.
 type State = (Slot, Option<&'static str>, String, usize, usize, &'static str, Option<Py<PyBaseException>>);
 
 fn state(py: Python<'_>, of: SlotState) -> State {
@@ -46,7 +48,8 @@ fn state(py: Python<'_>, of: SlotState) -> State {
 
 #[pymethods]
 impl AttachedView {
-    /// Without a name: the view that `pmo run` started the program in, in its contexts. `pool` is its pool.
+    /// Without a name: the view that `pmo run` started the program in, in its contexts. `pool` is
+    /// its pool.
     #[new]
     fn new(pool: &Bound<'_, Pool>, name: Option<&str>, contexts: Vec<String>) -> PyResult<Self> {
         let attach = |pool: &indelible::Pool| match name {
@@ -99,7 +102,8 @@ impl AttachedView {
     /// stores as well ("r+"); without a mode for the rights that it can have. Finds slots that are
     /// new in the view.
     ///
-    /// Denied: no security context allows it. ReadOnly: the slot asks for loads, or the object can be had for those alone. NotFound: the slot is empty.
+    /// Denied: no security context allows it. ReadOnly: the slot asks for loads, or the object can
+    /// be had for those alone. NotFound: the slot is empty.
     #[pyo3(signature = (slot, mode = None))]
     fn buffer<'py>(
         slf: &Bound<'py, Self>,
@@ -120,7 +124,9 @@ impl AttachedView {
         self.handle.with(py, "use a slot of", |view| Ok(view.bring(slot)?.addr().get()))
     }
 
-    /// Attaches all objects that are not attached yet, those for stores in one step of the pool; returns how many are attached then. Those that cannot be had are no error: `slots` has theirs.
+    /// Attaches all objects that are not attached yet, those for stores in one step of the pool;
+    /// returns how many are attached then. Those that cannot be had are no error: `slots` has
+    /// theirs.
     fn bring_all(&self, py: Python<'_>) -> PyResult<usize> {
         self.handle.with(py, "use the slots of", |view| view.bring_all())
     }
@@ -150,7 +156,8 @@ impl AttachedView {
         self.handle.is_closed()
     }
 
-    /// Detaches the view and all of its objects; stores that were not psynced are forgotten. BufferError while arrays or memoryviews of them exist.
+    /// Detaches the view and all of its objects; stores that were not psynced are forgotten.
+    /// BufferError while arrays or memoryviews of them exist.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.handle.end(py)
     }
@@ -159,7 +166,8 @@ impl AttachedView {
         slf
     }
 
-    /// Psyncs and closes. On an exception nothing is psynced, and arrays that its traceback keeps are no second error: it is closed with the last of them.
+    /// Psyncs and closes. On an exception nothing is psynced, and arrays that its traceback keeps
+    /// are no second error: it is closed with the last of them.
     fn __exit__(
         &self,
         py: Python<'_>,

@@ -128,7 +128,8 @@ impl SecurityContext {
         self.change(py, |own| own.delegate(context, rights))
     }
 
-    /// Takes all entries away that are about an object, which need not be there any more if it is named by its ID; returns how many there were.
+    /// Takes all entries away that are about an object, which need not be there any more if it is
+    /// named by its ID; returns how many there were.
     fn clear(&self, py: Python<'_>, target: &str) -> PyResult<usize> {
         self.change(py, |context| context.clear(target))
     }

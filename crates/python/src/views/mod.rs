@@ -1,4 +1,5 @@
-//! Views, which say which objects a program has in its memory, and security contexts, which say with which rights.
+//! Views, which say which objects a program has in its memory, and security contexts, which say
+//! with which rights.
 
 mod attached;
 mod context;

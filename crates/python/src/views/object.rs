@@ -1,7 +1,8 @@
 //! Objects of an attached view, as buffers.
 //!
-//! Invariant: an object of an attached view stays attached, at its addresses, until the view is closed or changes are adopted (`indelible::AttachedView`); both are refused while its buffers are
-//! counted (`handle`, 2).
+//! Invariant: an object of an attached view stays attached, at its addresses, until the view is
+//! closed or changes are adopted (`indelible::AttachedView`); both are refused while its buffers
+//! are counted (`handle`, 2).
 
 #![allow(unsafe_code)]
 

@@ -69,8 +69,10 @@ impl View {
         self.slots
     }
 
-    /// Puts an object of the pool into a slot, in the place of one that is there. It is attached for the `rights` "r" or "rw" when it is first used, or together with the view if `at_once`. Rights are
-    /// requests: whether they can be had is found then. An object is in one slot at most.
+    /// Puts an object of the pool into a slot, in the place of one that is there. It is attached
+    /// for the `rights` "r" or "rw" when it is first used, or together with the view if `at_once`.
+    /// Rights are requests: whether they can be had is found then. An object is in one slot at
+    /// most.
     #[pyo3(signature = (slot, target, rights = "rw", *, at_once = false))]
     fn set(&self, py: Python<'_>, slot: usize, target: &str, rights: &str, at_once: bool) -> PyResult<()> {
         let rights = self::rights(rights)?;

@@ -1,14 +1,16 @@
 //! One wrong bit of each column with an odd number of them: 4 choices a column.
 //!
-//! The shares of all choices for up to three columns, and for the other ones, are summed once, so that a search combines two numbers
-//! for each choice for all of them, and can look one half up in a table of the other.
+//! The shares of all choices for up to three columns, and for the other ones, are summed once, so
+//! that a search combines two numbers for each choice for all of them, and can look one half up in
+//! a table of the other.
 
 use super::errors::{HALVES, SHARES, bit};
 
 /// Columns of the first part.
 pub(crate) const FIRST: u32 = 3;
 
-/// The choices for some columns. Choice `n` takes in column `i` the half that the bits 2 i and 2 i + 1 of `n` say.
+/// The choices for some columns. Choice `n` takes in column `i` the half that the bits 2 i and 2 i
+/// + 1 of `n` say.
 struct Part<const MOST: usize> {
     columns: u32,
     shares: [u32; MOST],
@@ -65,8 +67,8 @@ impl<const REST: usize> Choices<REST> {
         Choices { first: Part::new(first), rest: Part::new(odd & !first) }
     }
 
-    /// Gives each choice's share, added to `sum`, to `complete`; and to `found` the bits of each choice for which it returns bits, with
-    /// these.
+    /// Gives each choice's share, added to `sum`, to `complete`; and to `found` the bits of each
+    /// choice for which it returns bits, with these.
     #[inline]
     pub(crate) fn each(&self, sum: u32, complete: impl Fn(u32) -> Option<u128>, mut found: impl FnMut(u128)) {
         for (number, rest) in self.rest.shares().iter().enumerate() {
@@ -78,7 +80,8 @@ impl<const REST: usize> Choices<REST> {
         }
     }
 
-    /// Gives to `found` the bits of each choice whose share is `sum`: those of the rest are looked up among the first.
+    /// Gives to `found` the bits of each choice whose share is `sum`: those of the rest are looked
+    /// up among the first.
     pub(crate) fn each_of_share(&self, sum: u32, mut found: impl FnMut(u128)) {
         if REST == 1 {
             // A table for one look-up costs more than it saves.

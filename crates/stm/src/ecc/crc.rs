@@ -1,4 +1,5 @@
-//! CRC-32C of one word, from a register of zero and without a final inversion: it is linear, and that of zero is zero.
+//! CRC-32C of one word, from a register of zero and without a final inversion: it is linear, and
+//! that of zero is zero.
 //!
 //! # Invariants
 //!
@@ -58,8 +59,9 @@ mod tests {
 
     #[test]
     fn both_ways_agree_with_the_published_check_value() {
-        // Of "123456789" the usual CRC-32C, which begins with ones and ends with an inversion, is 0xe3069283. Linearity leads to ours: of
-        // the first eight bytes it is this one with the register's ones in the first four.
+        // Of "123456789" the usual CRC-32C, which begins with ones and ends with an inversion, is
+        // 0xe3069283. Linearity leads to ours: of the first eight bytes it is this one with the
+        // register's ones in the first four.
         let first = u64::from_le_bytes(*b"12345678") ^ 0xffff_ffff;
         let register = portable(first);
         let last = !(register >> 8 ^ TABLE[(register as u8 ^ b'9') as usize]);

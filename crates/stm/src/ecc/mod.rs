@@ -1,9 +1,10 @@
 //! Words of memory that tell when they are damaged, and are repaired.
 //!
-//! A word of 64 bits has a check word of 64 bits. Every damage of up to 13 of the 128 bits is noticed. Damage of up to 6
-//! bits is repaired; of 7 bits as well, but for 1,149,720 of the 94,525,795,200 ways to damage 7 bits: for these there
-//! are two words that the undamaged one may have been, and the repair is refused. Damage of 8 bits and more may look like another
-//! damage of at most 7, and be "repaired" to a wrong word.
+//! A word of 64 bits has a check word of 64 bits. Every damage of up to 13 of the 128 bits is
+//! noticed. Damage of up to 6 bits is repaired; of 7 bits as well, but for 1,149,720 of the
+//! 94,525,795,200 ways to damage 7 bits: for these there are two words that the undamaged one may
+//! have been, and the repair is refused. Damage of 8 bits and more may look like another damage of
+//! at most 7, and be "repaired" to a wrong word.
 //!
 //! ```
 //! use indelible_stm::ecc::{check_word, is_whole, repair};
@@ -52,8 +53,8 @@ pub enum Beyond {
     Ambiguous,
 }
 
-/// The check word of a word: C‖D, with D = CRC-32C(W) and C = A ⊕ B ⊕ D for W = A‖B. That of 0 is 0, so memory
-/// that was never written is whole.
+/// The check word of a word: C‖D, with D = CRC-32C(W) and C = A ⊕ B ⊕ D for W = A‖B. That of 0 is
+/// 0, so memory that was never written is whole.
 #[inline]
 #[must_use]
 pub fn check_word(word: u64) -> u64 {

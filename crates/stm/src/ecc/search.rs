@@ -26,14 +26,16 @@ impl Candidates {
     }
 }
 
-/// The damages of at most [`MOST_FLIPS`] bits that explain a word, in the order of their size; larger ones are not looked for once
-/// there is one. Two different words with their check words differ in 14 bits at least (`codewords` in the tests finds all that
-/// differ in so many), so one of 6 bits or fewer is the only one.
+/// The damages of at most [`MOST_FLIPS`] bits that explain a word, in the order of their size;
+/// larger ones are not looked for once there is one. Two different words with their check words
+/// differ in 14 bits at least (`codewords` in the tests finds all that differ in so many), so one
+/// of 6 bits or fewer is the only one.
 pub(crate) fn explain(word: u64, check: u64) -> Candidates {
     let odd = ((word ^ check) >> 32) as u32 ^ (word ^ check) as u32;
     let sum = crc(word) ^ check as u32;
     match odd.count_ones() {
-        // A bit or two are the usual damage: clearing room for choices of more columns would be most of the work.
+        // A bit or two are the usual damage: clearing room for choices of more columns would be
+        // most of the work.
         columns if columns <= FIRST => search::<1>(odd, sum),
         columns if columns <= MOST_FLIPS => search::<256>(odd, sum),
         _ => Candidates::default(),
@@ -52,7 +54,8 @@ fn search<const REST: usize>(odd: u32, sum: u32) -> Candidates {
     candidates
 }
 
-/// The damages by one bit of each odd column and `pairs` pairs, at most three, whose share is `sum`. None of fewer pairs explains it.
+/// The damages by one bit of each odd column and `pairs` pairs, at most three, whose share is
+/// `sum`. None of fewer pairs explains it.
 fn with_pairs<const REST: usize>(pairs: u32, choices: &Choices<REST>, sum: u32, mut found: impl FnMut(u128)) {
     match pairs {
         0 => choices.each_of_share(sum, found),

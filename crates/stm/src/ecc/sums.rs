@@ -5,15 +5,18 @@
 //!
 //! # Invariants
 //!
-//! 1. A table has no two entries of one share. Otherwise the difference of the two would be a codeword of at most 8 ones. `insert`
-//!    compares, so that a code for which this is false does not compile.
+//! 1. A table has no two entries of one share. Otherwise the difference of the two would be a
+//!    codeword of at most 8 ones. `insert` compares, so that a code for which this is false does
+//!    not compile.
 
 use super::errors::{PAIRS, Pair};
 
-/// Numbers of two entries of [`PAIRS`]; of a single one with that of none, 0. An empty place has none twice.
+/// Numbers of two entries of [`PAIRS`]; of a single one with that of none, 0. An empty place has
+/// none twice.
 type Numbers = [u8; 2];
 
-/// Places are powers of two. The few pairs nearly never meet, and a look-up that finds nothing, as nearly all do, ends at an empty place.
+/// Places are powers of two. The few pairs nearly never meet, and a look-up that finds nothing, as
+/// nearly all do, ends at an empty place.
 const ONE_BITS: u32 = 12;
 static ONE: [Numbers; 1 << ONE_BITS] = {
     let mut table = [[0; 2]; 1 << ONE_BITS];
@@ -43,8 +46,9 @@ static TWO: [Numbers; 1 << TWO_BITS] = {
     table
 };
 
-/// Pairs of a column are numbered in the order AB, AC, AD, BC, BD, CD. Two of one column are a single pair if they have a bit in
-/// common, and all four bits otherwise, of which one entry is enough.
+/// Pairs of a column are numbered in the order AB, AC, AD, BC, BD, CD. Two of one column are a
+/// single pair if they have a bit in common, and all four bits otherwise, of which one entry is
+/// enough.
 const fn is_needed(first: usize, second: usize) -> bool {
     let (column, other) = ((first - 1) / 6, (second - 1) / 6);
     column != other || matches!([(first - 1) % 6, (second - 1) % 6], [0, 5])

@@ -31,7 +31,8 @@ impl StoreError {
         }
     }
 
-    /// The error of a psync that is one step of an operation: that the step is durable says nothing of the rest.
+    /// The error of a psync that is one step of an operation: that the step is durable says nothing
+    /// of the rest.
     pub(crate) fn of_step(self) -> Self {
         match self {
             StoreError::NotApplied(cause) => StoreError::Failed(cause),

@@ -23,10 +23,12 @@ pub enum StoreError {
     /// The medium could not be read, locked or looked at. Nothing happened.
     #[error(transparent)]
     Medium(#[from] MediumError),
-    /// The medium, or the file system under it, has no room. Nothing happened; the call may be made again.
+    /// The medium, or the file system under it, has no room. Nothing happened; the call may be made
+    /// again.
     #[error("no space left on the medium")]
     NoSpace,
-    /// A change of the medium failed. The operation happened as a whole or not at all; the next attach tells.
+    /// A change of the medium failed. The operation happened as a whole or not at all; the next
+    /// attach tells.
     #[error("the medium failed: {0}; the operation took effect as a whole or not at all")]
     Failed(MediumError),
     /// A psync is durable, but the medium failed while it was applied; the next attach applies it.
@@ -45,7 +47,8 @@ pub enum StoreError {
         /// Release that wrote the pool, if the pool says it.
         release: String,
     },
-    /// The pool cannot be upgraded as it is. Nothing has changed, or the upgrade goes on when it is repaired.
+    /// The pool cannot be upgraded as it is. Nothing has changed, or the upgrade goes on when it is
+    /// repaired.
     #[error("the pool is not sound: {found}")]
     NotSound {
         /// The first error that a check found.
@@ -277,7 +280,8 @@ pub enum StoreError {
         /// Number of the memory.
         memory: u64,
     },
-    /// Another process holds the objects of the lane still, to copy or to move them: nothing happened.
+    /// Another process holds the objects of the lane still, to copy or to move them: nothing
+    /// happened.
     #[error("{holder} has been holding the objects of lane {lane} still for {seconds} s")]
     HeldStill {
         /// The lane.
@@ -287,7 +291,8 @@ pub enum StoreError {
         /// The holder, as far as this process can see it.
         holder: Holder,
     },
-    /// The process that has the lane does not end a change of its objects, so that they cannot be held still.
+    /// The process that has the lane does not end a change of its objects, so that they cannot be
+    /// held still.
     #[error("{holder} has been changing the objects of lane {lane} for {seconds} s")]
     Changing {
         /// The lane.

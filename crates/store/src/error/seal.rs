@@ -54,7 +54,8 @@ pub enum SealError {
         "page {page}, {what}, is not what was sealed: it was changed, or is from another time or place; nothing of it is used"
     )]
     Broken {
-        /// The page, counted from the first of the contents or, if it is none of them, of the extent.
+        /// The page, counted from the first of the contents or, if it is none of them, of the
+        /// extent.
         page: u64,
         /// Whether it is a page of the contents or of the extent, and its role.
         what: &'static str,

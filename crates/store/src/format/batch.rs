@@ -36,8 +36,8 @@ pub struct Header {
     pub runs: U32,
     /// Lines of data.
     pub lines: U32,
-    /// The durable watermark: all batches of the generation before the one of this number were durable when the write
-    /// of this batch began. At most `sequence`.
+    /// The durable watermark: all batches of the generation before the one of this number were
+    /// durable when the write of this batch began. At most `sequence`.
     pub durable: U64,
 }
 
@@ -54,8 +54,8 @@ pub mod kind {
     pub const INTENT: u16 = 2;
 }
 
-/// Flag of a section: software that does not know its kind leaves it out, its runs included. A lane with a section of an
-/// unknown kind without it is refused.
+/// Flag of a section: software that does not know its kind leaves it out, its runs included. A lane
+/// with a section of an unknown kind without it is refused.
 pub const SKIPPABLE: u16 = 1;
 
 /// The part of a batch that concerns one object.

@@ -1,11 +1,14 @@
-//! Objects whose words have check words: a word and its check word, of 8 bytes each, take turns, so that the object has twice the bytes that programs see.
+//! Objects whose words have check words: a word and its check word, of 8 bytes each, take turns, so
+//! that the object has twice the bytes that programs see.
 //!
-//! The store keeps the bytes as those of any object. Software that puts check words in and looks at them is above it.
+//! The store keeps the bytes as those of any object. Software that puts check words in and looks at
+//! them is above it.
 
 use super::PAGE;
 use super::entry::{Entry, FLAG_ECC, FLAG_SEALED};
 
-/// Bytes of an object whose programs see so many, in whole pages, with the check words of these. `None`: no number says it.
+/// Bytes of an object whose programs see so many, in whole pages, with the check words of these.
+/// `None`: no number says it.
 #[must_use]
 pub fn with_check_words(bytes: u64) -> Option<u64> {
     bytes.checked_next_multiple_of(PAGE)?.checked_mul(2)

@@ -1,6 +1,7 @@
 //! The table entry of an object.
 //!
-//! Bytes 0..896 belong to the table lane, the last two lines (`Progress`) to the lane of the writer that has it: no byte ever has unreplayed batches in two lanes.
+//! Bytes 0..896 belong to the table lane, the last two lines (`Progress`) to the lane of the writer
+//! that has it: no byte ever has unreplayed batches in two lanes.
 
 pub use super::flags::*;
 use super::seal::Shape;
@@ -38,9 +39,11 @@ pub const STATE_W: u8 = 2;
 pub const CLASS_PSYNC: u8 = 0;
 /// Class: stores in transactions alone, durable at each commit.
 pub const CLASS_TRANSACTIONAL: u8 = 1;
-/// Class: stores in transactions alone, which outlive the process at each commit, and become durable now and then.
+/// Class: stores in transactions alone, which outlive the process at each commit, and become
+/// durable now and then.
 pub const CLASS_ON_DEMAND: u8 = 2;
-/// Class: plain stores of any number of processes at once to memory outside the pool, which nothing makes durable.
+/// Class: plain stores of any number of processes at once to memory outside the pool, which nothing
+/// makes durable.
 pub const CLASS_SHARED: u8 = 3;
 /// Objects that one can be tied to.
 pub const TIES_MAX: u64 = 4096;
@@ -52,7 +55,8 @@ pub struct Entry {
     pub magic: U32,
     /// D, R or W.
     pub state: u8,
-    /// Durability class: [`CLASS_PSYNC`], [`CLASS_TRANSACTIONAL`], [`CLASS_ON_DEMAND`], [`CLASS_SHARED`].
+    /// Durability class: [`CLASS_PSYNC`], [`CLASS_TRANSACTIONAL`], [`CLASS_ON_DEMAND`],
+    /// [`CLASS_SHARED`].
     pub class: u8,
     /// Retention model: 0, none stated.
     pub retention: u8,
@@ -113,7 +117,8 @@ pub struct Entry {
     pub types: U64,
     /// Boot in which the contents of a volatile object hold; zero: they outlast it.
     pub volatile_boot: [u8; 16],
-    /// Pages, from the first on, that are the base's unless the bitmap says otherwise; 0 without a base.
+    /// Pages, from the first on, that are the base's unless the bitmap says otherwise; 0 without a
+    /// base.
     pub based: U64,
     /// Objects that have this one as their base.
     pub users: U64,
@@ -121,7 +126,8 @@ pub struct Entry {
     pub tie_count: U64,
     /// XXH3 of the object's ID and that list, seeded with the pool's seed.
     pub ties_sum: U64,
-    /// Number of the memory outside the pool that may have commits of the object which the pool lacks; 0: there is none.
+    /// Number of the memory outside the pool that may have commits of the object which the pool
+    /// lacks; 0: there is none.
     pub memory: U64,
     /// Boot in which that memory is; zero without one.
     pub memory_boot: [u8; 16],
@@ -223,7 +229,8 @@ impl Entry {
         size > 0 && self.pages_of(size) == Some(self.pages.get())
     }
 
-    /// Pages of the extent that the object has with this size: those of a sealed one have seals among them. `None`: it cannot have it.
+    /// Pages of the extent that the object has with this size: those of a sealed one have seals
+    /// among them. `None`: it cannot have it.
     #[must_use]
     pub fn pages_of(&self, size: u64) -> Option<u64> {
         let content = pages_for(size);
@@ -281,7 +288,8 @@ impl Entry {
         self.flags.get() & flag != 0
     }
 
-    /// Whether the object is volatile, and made in another boot of the machine than this one: its contents are gone.
+    /// Whether the object is volatile, and made in another boot of the machine than this one: its
+    /// contents are gone.
     #[must_use]
     pub fn is_gone(&self, boot: &[u8; 16]) -> bool {
         self.has(FLAG_VOLATILE) && self.volatile_boot != *boot
@@ -342,13 +350,15 @@ impl Entry {
         self.pages.get() * PAGE
     }
 
-    /// Bytes of whole pages that the contents have: of a sealed object, the extent without its seals.
+    /// Bytes of whole pages that the contents have: of a sealed object, the extent without its
+    /// seals.
     #[must_use]
     pub fn content_len(&self) -> u64 {
         if self.has(FLAG_SEALED) { self.size.get().next_multiple_of(PAGE) } else { self.extent_len() }
     }
 
-    /// Pages of the bitmap that says which pages are the object's own, with its summaries; 0 without a base.
+    /// Pages of the bitmap that says which pages are the object's own, with its summaries; 0
+    /// without a base.
     #[must_use]
     pub fn bitmap_pages(&self) -> u64 {
         let pages = if self.has(FLAG_OVERLAY) { self.based.get().div_ceil(8 * PAGE) } else { 0 };
@@ -390,12 +400,12 @@ impl Progress {
         Progress { checksum: U64::new(checksum(seed, &[whole.as_bytes()])), ..whole }
     }
 
-    /// Progress of the object `id` according to this line: `None` if the line is damaged, zero if it belongs
-    /// to another object (a slot that was used before) or was never written.
+    /// Progress of the object `id` according to this line: `None` if the line is damaged, zero if
+    /// it belongs to another object (a slot that was used before) or was never written.
     ///
-    /// A line that was never written does not hold the object's ID. A line that has nearly this ID, or that
-    /// is intact except for the ID, was therefore the object's: taken for zero, it would let a direct write,
-    /// and the zeros that undo one, overwrite psynced bytes.
+    /// A line that was never written does not hold the object's ID. A line that has nearly this ID,
+    /// or that is intact except for the ID, was therefore the object's: taken for zero, it would
+    /// let a direct write, and the zeros that undo one, overwrite psynced bytes.
     #[must_use]
     pub fn of(&self, id: &[u8; 16], seed: u64) -> Option<Progress> {
         let sum = |id: [u8; 16]| {

@@ -22,7 +22,8 @@ pub const FLAG_VOLATILE: u32 = 256;
 pub const FLAG_TIED: u32 = 512;
 /// The object's pages are encrypted, and its extent has their seals.
 pub const FLAG_SEALED: u32 = 1024;
-/// Each word of the object has a check word behind it, which transactions keep: `size` and `pages` count both.
+/// Each word of the object has a check word behind it, which transactions keep: `size` and `pages`
+/// count both.
 pub const FLAG_ECC: u32 = 2048;
 /// The object is in the list of another one, or was.
 pub const FLAG_TARGET: u32 = 0x1_0000;
@@ -51,5 +52,6 @@ pub const FLAGS: u32 = FLAG_READ_ONLY
     | FLAG_POSITION_INDEPENDENT
     | FLAG_CONTENT
     | FLAG_READABLE;
-/// Flags that software may use the object without knowing; an object with another unknown one is refused.
+/// Flags that software may use the object without knowing; an object with another unknown one is
+/// refused.
 pub const OPTIONAL_FLAGS: u32 = 0xffff_0000;

@@ -69,7 +69,8 @@ impl Directory {
     }
 }
 
-/// The highest generation that is believed: no lane lives to see it, and there is always a next one.
+/// The highest generation that is believed: no lane lives to see it, and there is always a next
+/// one.
 pub const GENERATIONS: u64 = u64::MAX / 2;
 
 /// One copy of a lane's header.

@@ -25,10 +25,12 @@ pub const PAGE: u64 = 4096;
 /// Unit of logging, in bytes: the smallest redo record.
 pub const LINE: u64 = 64;
 
-/// The format this code writes, and the only one it uses. Pools of format 1 are converted by an upgrade.
+/// The format this code writes, and the only one it uses. Pools of format 1 are converted by an
+/// upgrade.
 pub const VERSION: u32 = 2;
 
-/// The release whose format this is, as superblocks name it to the software that does not know their version.
+/// The release whose format this is, as superblocks name it to the software that does not know
+/// their version.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// Offset of the lane directory.
@@ -46,7 +48,8 @@ pub const APPLIED: u64 = TABLE_ROOT + PAGE / 4;
 /// Offset of the apply words, in the table root page: one for each lane.
 pub const APPLY_WORDS: u64 = TABLE_ROOT + PAGE / 2;
 
-/// Offset of a lane's apply word: 16 bytes apart, the words of the first 32 lanes in lines of their own.
+/// Offset of a lane's apply word: 16 bytes apart, the words of the first 32 lanes in lines of their
+/// own.
 #[must_use]
 pub fn apply_word(lane: u32) -> u64 {
     let (line, place) = (u64::from(lane % 32), u64::from(lane % LANES / 32));

@@ -53,7 +53,8 @@ pub struct TreeRoot {
     pub reserved: U32,
 }
 
-/// The newest batch of the table's lane that was applied, hence durable before. It is not made durable itself, and need not be there.
+/// The newest batch of the table's lane that was applied, hence durable before. It is not made
+/// durable itself, and need not be there.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Applied {

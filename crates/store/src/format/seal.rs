@@ -1,7 +1,9 @@
-//! The bytes of a sealed object: the key page, and groups of pages of the contents, each behind the node that has their seals.
+//! The bytes of a sealed object: the key page, and groups of pages of the contents, each behind the
+//! node that has their seals.
 //!
-//! All of them are pages of the object, and change with its batches. Their places depend on their own numbers alone: a longer object has
-//! more of them behind those that a shorter one has, so that an object grows and shrinks without moving any.
+//! All of them are pages of the object, and change with its batches. Their places depend on their
+//! own numbers alone: a longer object has more of them behind those that a shorter one has, so that
+//! an object grows and shrinks without moving any.
 
 use super::PAGE;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -64,7 +66,8 @@ pub struct Header {
     pub granule: U32,
     /// `FLAG_*`.
     pub flags: U32,
-    /// Random; part of everything that is authenticated. Not the ID of the object: copies of it share this one.
+    /// Random; part of everything that is authenticated. Not the ID of the object: copies of it
+    /// share this one.
     pub id: [u8; 16],
     /// Size of the object in bytes.
     pub size: U64,
@@ -218,8 +221,9 @@ impl Shape {
         self.page(0, page / ARITY) + 1 + page % ARITY
     }
 
-    /// The page of a node. A leaf is ahead of its pages. Ahead of that are the nodes above it that are needed from this leaf on: those of which
-    /// it is the first, and the first one of a level if it is the second below that.
+    /// The page of a node. A leaf is ahead of its pages. Ahead of that are the nodes above it that
+    /// are needed from this leaf on: those of which it is the first, and the first one of a level
+    /// if it is the second below that.
     #[must_use]
     pub fn page(self, level: u32, index: u64) -> u64 {
         if level == 0 {

@@ -1,7 +1,8 @@
 //! The superblock: facts that never change, or change once in a pool's life.
 //!
 //! Two slots, one page each. A change is written to the slot that is not in force, with a higher
-//! `sequence`; of the slots that verify, the higher sequence is in force. A copy lies in the page behind the pool.
+//! `sequence`; of the slots that verify, the higher sequence is in force. A copy lies in the page
+//! behind the pool.
 
 use super::{DATA, MIN_POOL, PAGE, RELEASE, VERSION, checksum};
 use zerocopy::little_endian::{U32, U64};

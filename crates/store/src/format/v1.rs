@@ -137,8 +137,8 @@ impl Progress {
         line
     }
 
-    /// The line of the object `id` in format 2: zeros if nothing was ever written, one that does not verify if this does
-    /// not and was the object's.
+    /// The line of the object `id` in format 2: zeros if nothing was ever written, one that does
+    /// not verify if this does not and was the object's.
     fn upgraded(&self, id: &[u8; 16], seed: u64) -> entry::Progress {
         let sum = |id: [u8; 16]| {
             let line = Progress { id, checksum: U64::new(0), ..*self };
@@ -169,7 +169,8 @@ pub struct Slot {
 const _: () = assert!(size_of::<Slot>() as u64 == entry::SIZE);
 
 impl Slot {
-    /// The slot of an object in format 2; `None` if this is not the intact one of an object at `offset`.
+    /// The slot of an object in format 2; `None` if this is not the intact one of an object at
+    /// `offset`.
     #[must_use]
     pub fn upgraded(&self, seed: u64, offset: u64, pool_len: u64) -> Option<entry::Slot> {
         let old = &self.entry;
@@ -238,7 +239,8 @@ impl Header {
         self.magic.get() == MAGIC && checksum(seed, &[zeroed.as_bytes()]) == self.head_sum.get()
     }
 
-    /// The header in format 2, which leaves the batch's other bytes as they are; `None` if this is not intact.
+    /// The header in format 2, which leaves the batch's other bytes as they are; `None` if this is
+    /// not intact.
     #[must_use]
     pub fn upgraded(&self, seed: u64) -> Option<batch::Header> {
         let lines = u32::try_from(self.lines.get()).ok().filter(|_| self.is_intact(seed))?;

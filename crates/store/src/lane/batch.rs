@@ -1,12 +1,12 @@
 //! Building a batch in memory.
 //!
 //! Invariants:
-//! 1. Unless lines were borrowed, `bytes` is the header's line followed by the lines of data, and after
-//!    `seal` by the sections and runs: exactly what goes to the lane. Before the first line it may be
-//!    shorter, so that an empty batch owns no memory.
+//! 1. Unless lines were borrowed, `bytes` is the header's line followed by the lines of data, and
+//!    after `seal` by the sections and runs: exactly what goes to the lane. Before the first line
+//!    it may be shorter, so that an empty batch owns no memory.
 //! 2. The runs, in order, cover the data lines exactly; the sections, in order, cover the runs.
-//! 3. Once a line was borrowed, all lines are taken from the source: after `seal`, `bytes` is the header's
-//!    line, the sections and the runs.
+//! 3. Once a line was borrowed, all lines are taken from the source: after `seal`, `bytes` is the
+//!    header's line, the sections and the runs.
 
 use crate::format::batch::{Header, MAGIC, Run, Section};
 use crate::format::{LINE, checksum};
@@ -56,7 +56,8 @@ impl Batch {
         }
     }
 
-    /// An empty batch for plaintext, which leaves nothing behind when it grows, and is [wiped](Self::wipe) in the end.
+    /// An empty batch for plaintext, which leaves nothing behind when it grows, and is
+    /// [wiped](Self::wipe) in the end.
     pub(crate) fn secret() -> Self {
         Batch { secret: true, ..Batch::new() }
     }
@@ -71,8 +72,8 @@ impl Batch {
         self.borrowed = 0;
     }
 
-    /// Whether lines may be [borrowed](Self::borrow_lines): the psync has a source, and the medium is one where
-    /// copying costs more than writing in pieces.
+    /// Whether lines may be [borrowed](Self::borrow_lines): the psync has a source, and the medium
+    /// is one where copying costs more than writing in pieces.
     #[must_use]
     pub fn may_borrow(&self) -> bool {
         self.may_borrow
@@ -122,8 +123,8 @@ impl Batch {
         &mut self.bytes[start..]
     }
 
-    /// Appends `lines` lines for `target` that the psync's [`BatchSource`](super::BatchSource) has: the batch is
-    /// written from there, and applied from the lane.
+    /// Appends `lines` lines for `target` that the psync's [`BatchSource`](super::BatchSource) has:
+    /// the batch is written from there, and applied from the lane.
     ///
     /// # Panics
     /// Unless the batch [may borrow](Self::may_borrow).
@@ -206,7 +207,8 @@ impl Batch {
         self.data_len() / LINE
     }
 
-    /// Completes the body and, unless its lines are borrowed, its checksum. Only `stamp` is missing then.
+    /// Completes the body and, unless its lines are borrowed, its checksum. Only `stamp` is missing
+    /// then.
     pub(crate) fn seal(&mut self, seed: u64) {
         self.bytes.resize(if self.is_borrowed() { L } else { self.data_end }, 0);
         self.bytes.extend_from_slice(self.sections.as_bytes());
@@ -240,8 +242,8 @@ impl Batch {
         self.header.len.get()
     }
 
-    /// Puts the batch in its place in a lane's history and returns the bytes to write there, without borrowed
-    /// lines. The batches before `durable` are durable.
+    /// Puts the batch in its place in a lane's history and returns the bytes to write there,
+    /// without borrowed lines. The batches before `durable` are durable.
     pub(crate) fn stamp(&mut self, seed: u64, generation: u64, sequence: u64, durable: u64) -> &[u8] {
         self.header.durable = U64::new(durable);
         self.header.generation = U64::new(generation);
@@ -262,8 +264,8 @@ impl Batch {
         })
     }
 
-    /// Destinations (offset in the pool, lines) of the lines of `range`, counted from the first of the
-    /// batch, in pieces of at most `most`.
+    /// Destinations (offset in the pool, lines) of the lines of `range`, counted from the first of
+    /// the batch, in pieces of at most `most`.
     pub(crate) fn pieces(&self, range: Range<u64>, most: u64) -> impl Iterator<Item = (u64, u64)> {
         let mut first = 0;
         self.targets().flat_map(move |(target, lines)| {

@@ -30,10 +30,11 @@ const FAR: u64 = 1 << 20;
 pub enum Ending {
     /// Nothing was begun.
     Clean,
-    /// A batch that is not whole, as a commit that was cut short leaves it. A last batch that was damaged at rest
-    /// looks the same.
+    /// A batch that is not whole, as a commit that was cut short leaves it. A last batch that was
+    /// damaged at rest looks the same.
     Torn {
-        /// An intact batch of the same durable write: if the one at the end is damaged, that one is lost too.
+        /// An intact batch of the same durable write: if the one at the end is damaged, that one is
+        /// lost too.
         beside: Option<u64>,
     },
     /// A batch that had been durable is damaged.
@@ -64,8 +65,8 @@ impl fmt::Display for Proof {
 /// How much of a lane is searched where nothing shows that a batch was begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// As much again as the log has, between 64 KiB and 1 MiB: so that recovering a lane costs no more than
-    /// reading what it holds.
+    /// As much again as the log has, between 64 KiB and 1 MiB: so that recovering a lane costs no
+    /// more than reading what it holds.
     Near,
     /// All of it.
     Whole,
@@ -75,8 +76,8 @@ pub enum Search {
 pub fn ending(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Search) -> Result<Ending> {
     let mut generations = log.generation..=log.generation;
     if log.sequence == 0 {
-        // Without copy 0 the lane may be in the generation after: its first batch would have told, if that is
-        // not damaged itself.
+        // Without copy 0 the lane may be in the generation after: its first batch would have told,
+        // if that is not damaged itself.
         let witnesses = Witnesses::read(medium, seed, log.offset, log.len)?;
         if witnesses.copies[0].is_none() {
             generations = log.generation..=log.generation.saturating_add(1);
@@ -160,8 +161,8 @@ fn later(
     Ok(found)
 }
 
-/// Whether a batch of this generation was begun at the end of the log. An intact header of an earlier
-/// generation may lie there too, and says nothing.
+/// Whether a batch of this generation was begun at the end of the log. An intact header of an
+/// earlier generation may lie there too, and says nothing.
 fn begun(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
     if !log.fits(LINE) {
         return Ok(false);

@@ -1,18 +1,20 @@
 //! The generation of a lane: the one rule, for attach, check and repair.
 //!
-//! Three witnesses state a generation: the two copies of the lane's header and the header of the batch at the
-//! start of the body. (The directory's slot is a fourth, of the generation with which the lane was acquired.) Facts:
+//! Three witnesses state a generation: the two copies of the lane's header and the header of the
+//! batch at the start of the body. (The directory's slot is a fourth, of the generation with which
+//! the lane was acquired.) Facts:
 //!
-//! 1. A checkpoint writes copy 0 durably, and copy 1 after that, not durably. So copy 1 is at most one
-//!    checkpoint behind, and copy 0 never.
-//!    An acquisition from a holder that died, or failed, writes one copy durably ([`LaneLog::take_over`]) before the
-//!    directory goes beyond the first batch: a checkpoint that failed may leave one copy torn, and the other is at risk in
-//!    the next.
-//! 2. No batch of a generation is written before copy 0, or the directory, states that generation durably.
+//! 1. A checkpoint writes copy 0 durably, and copy 1 after that, not durably. So copy 1 is at most
+//!    one checkpoint behind, and copy 0 never. An acquisition from a holder that died, or failed,
+//!    writes one copy durably ([`LaneLog::take_over`]) before the directory goes beyond the first
+//!    batch: a checkpoint that failed may leave one copy torn, and the other is at risk in the
+//!    next.
+//! 2. No batch of a generation is written before copy 0, or the directory, states that generation
+//!    durably.
 //! 3. The first batch of a generation takes the place of the first batch of the one before.
 //!
-//! Therefore the lane is in the highest generation that an intact witness states. Case by case, with *g* the
-//! generation before a checkpoint:
+//! Therefore the lane is in the highest generation that an intact witness states. Case by case,
+//! with *g* the generation before a checkpoint:
 //!
 //! | copy 0 | copy 1 | first batch | generation |
 //! |---|---|---|---|
@@ -52,8 +54,8 @@ impl Witnesses {
             let header: Header = read_struct(medium, offset + copy)?;
             *generation = header.generation(seed, offset);
         }
-        // A format writes the copies of the table's lane, and copy 0 of any lane is written before copy 1: zeros
-        // are then an erased copy.
+        // A format writes the copies of the table's lane, and copy 0 of any lane is written before
+        // copy 1: zeros are then an erased copy.
         if offset == TABLE_LANE {
             copies = copies.map(|copy| copy.filter(|generation| *generation > 0));
         } else if copies[0] == Some(0) && copies[1] > Some(0) {
@@ -82,7 +84,8 @@ impl Witnesses {
 }
 
 impl LaneLog {
-    /// The lane's log, up to now without a batch; `at_least` is the generation that the directory states.
+    /// The lane's log, up to now without a batch; `at_least` is the generation that the directory
+    /// states.
     ///
     /// # Errors
     /// Damaged: nothing tells the generation.

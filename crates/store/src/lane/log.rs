@@ -3,8 +3,9 @@
 //! Invariants:
 //! 1. Valid batches of `generation` lie back to back from the start of the body to `tail`, numbered
 //!    from 0 to `sequence - 1`.
-//! 2. No batch of `generation` is written before that generation is durable (in the lane's header or
-//!    in the directory): otherwise recovery would take batches of an earlier lap for the present ones.
+//! 2. No batch of `generation` is written before that generation is durable (in the lane's header
+//!    or in the directory): otherwise recovery would take batches of an earlier lap for the present
+//!    ones.
 
 use crate::error::Result;
 use crate::format::PAGE;
@@ -35,8 +36,8 @@ impl LaneLog {
         LaneLog { offset, len, generation, sequence: 0, tail: BODY }
     }
 
-    /// Whether the lane is still in this generation, as far as the first header copy tells: it is the
-    /// first to be written when there is a next. False also if it is damaged.
+    /// Whether the lane is still in this generation, as far as the first header copy tells: it is
+    /// the first to be written when there is a next. False also if it is damaged.
     pub fn is_current(&self, medium: &dyn Medium, seed: u64) -> Result<bool> {
         let header: Header = read_struct(medium, self.offset + HEADERS[0])?;
         Ok(header.generation(seed, self.offset) == Some(self.generation))
@@ -105,15 +106,16 @@ impl LaneLog {
     /// Voids the lane's batches for its next holder, not durably: nothing in it matters any more,
     /// this only spares a scan. The lane must not be appended to afterwards.
     ///
-    /// It goes to the second copy, which may not be durable yet. The caller has started a generation
-    /// here, so that the first one is.
+    /// It goes to the second copy, which may not be durable yet. The caller has started a
+    /// generation here, so that the first one is.
     pub fn retire(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
         let header = Header::new(seed, self.offset, self.generation + 1);
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
     }
 
-    /// Makes batches durable that are only known to be visible: the process that wrote them may have died, or
-    /// failed, before it was. Without batches that is the generation, else the batches from `from` on.
+    /// Makes batches durable that are only known to be visible: the process that wrote them may
+    /// have died, or failed, before it was. Without batches that is the generation, else the
+    /// batches from `from` on.
     pub fn confirm(&self, medium: &dyn Medium, seed: u64, from: u64) -> Result<()> {
         // Rule L8 of docs/protocol.md.
         if Mutant::VisibleIsDurable.is_on() {
@@ -122,7 +124,8 @@ impl LaneLog {
         if self.sequence == 0 {
             let header = Header::new(seed, self.offset, self.generation);
             medium.write_durable(self.offset + HEADERS[0], header.as_bytes())?;
-            // A barrier that failed may have been the second copy's: the next one is to make it durable, before the first is risked.
+            // A barrier that failed may have been the second copy's: the next one is to make it
+            // durable, before the first is risked.
             return Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?);
         }
         Ok(medium.persist(from, self.position().saturating_sub(from))?)

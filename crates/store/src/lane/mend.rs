@@ -15,8 +15,8 @@ use zerocopy::IntoBytes;
 /// Bytes of a body whose bits are tried: the work grows with the square.
 const LONGEST: u64 = 2048;
 
-/// Puts one wrong bit right in each batch of the lane, from `start` on, that needs it and is short enough. Returns where
-/// those batches begin. The caller has the lane.
+/// Puts one wrong bit right in each batch of the lane, from `start` on, that needs it and is short
+/// enough. Returns where those batches begin. The caller has the lane.
 pub fn mend(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<Vec<u64>> {
     let (mut log, mut mended) = (*start, Vec::new());
     loop {
@@ -29,8 +29,8 @@ pub fn mend(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<Vec<u64>>
     }
 }
 
-/// Writes the batch at the end of `log` again if one wrong bit is all that keeps it from verifying. Returns whether it
-/// did.
+/// Writes the batch at the end of `log` again if one wrong bit is all that keeps it from verifying.
+/// Returns whether it did.
 fn mend_next(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
     if !log.fits(LINE) || Mutant::BitIgnored.is_on() {
         return Ok(false);

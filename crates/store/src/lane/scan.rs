@@ -1,10 +1,12 @@
 //! Reading a lane back: every valid batch in order, up to the first that is not.
 //!
-//! Bytes read here are untrusted until both checksums have passed; counts and lengths are checked against the
-//! lane before anything is allocated for them. Visitors see exactly the bytes that passed: a batch that is
-//! larger than the window is read twice, and its pieces must have the same sums both times.
+//! Bytes read here are untrusted until both checksums have passed; counts and lengths are checked
+//! against the lane before anything is allocated for them. Visitors see exactly the bytes that
+//! passed: a batch that is larger than the window is read twice, and its pieces must have the same
+//! sums both times.
 //!
-//! Memory: a window of `Transfers::scan` bytes (256 KiB), 8 bytes for each of them in the largest batch, its sections and runs.
+//! Memory: a window of `Transfers::scan` bytes (256 KiB), 8 bytes for each of them in the largest
+//! batch, its sections and runs.
 
 use super::LaneLog;
 use crate::error::{Part, Result, StoreError};
@@ -66,7 +68,8 @@ struct Reader<'m> {
     ahead: usize,
     /// Log2 of how much more that is after each read.
     growth: u32,
-    /// The body verified last: where it is, and the sums of its pieces if it is longer than the window.
+    /// The body verified last: where it is, and the sums of its pieces if it is longer than the
+    /// window.
     body: std::ops::Range<u64>,
     sums: Vec<u64>,
 }

@@ -1,4 +1,5 @@
-//! Sources of the bytes of batches that are too large to be copied into memory first (zero-copy batches).
+//! Sources of the bytes of batches that are too large to be copied into memory first (zero-copy
+//! batches).
 
 use crate::medium::Fatal;
 use std::ops::Range;
@@ -13,7 +14,8 @@ pub trait BatchSource: Sync {
     /// Fills `out` with the bytes for `target` in the pool.
     fn copy(&self, target: u64, out: &mut [u8]);
 
-    /// Does `work` for parts of `0..lines` that together are all of it: several threads may share them.
+    /// Does `work` for parts of `0..lines` that together are all of it: several threads may share
+    /// them.
     fn share(&self, lines: u64, work: &(dyn Fn(Range<u64>) -> Done + Sync)) -> Done {
         work(0..lines)
     }

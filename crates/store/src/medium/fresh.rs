@@ -1,8 +1,9 @@
 //! First writes to space, also to space that had an earlier user.
 //!
-//! A write that failed, perhaps in a process that is gone, may have left pages that take no write any more, although every
-//! barrier succeeds, until they are zeroed (see the module above, 7). A caller that begins to use space, and goes on to write
-//! there what must be durable, makes its first write by these functions.
+//! A write that failed, perhaps in a process that is gone, may have left pages that take no write
+//! any more, although every barrier succeeds, until they are zeroed (see the module above, 7). A
+//! caller that begins to use space, and goes on to write there what must be durable, makes its
+//! first write by these functions.
 
 use super::{Fatal, Medium, MediumError, ReserveError};
 use crate::mutant::Mutant;
@@ -14,7 +15,8 @@ const PIECE: u64 = 1 << 20;
 /// Makes unused space read as zeros, after a barrier also for good. Only its first `used` bytes
 /// were ever published.
 ///
-/// If the medium reserves blocks, the rest is zeroed too: a process that failed, and published nothing, may have written there.
+/// If the medium reserves blocks, the rest is zeroed too: a process that failed, and published
+/// nothing, may have written there.
 ///
 /// # Errors
 /// Those of [`Medium::zero`].

@@ -15,9 +15,10 @@
 //!    at a time, and one that succeeded waits for the durable writes that overlapped with it: they
 //!    may have been told of a failure that concerns the barrier's bytes.
 //! 2. An epoch whose number is not the count of failures changes nothing on the medium.
-//! 3. On media whose durability is the system's business (not the processor's), durable writes are made one
-//!    at a time, so that none takes the report that another needs to know its own bytes lost. Barriers and
-//!    durable writes do not wait for each other to begin: the medium keeps their reports apart.
+//! 3. On media whose durability is the system's business (not the processor's), durable writes are
+//!    made one at a time, so that none takes the report that another needs to know its own bytes
+//!    lost. Barriers and durable writes do not wait for each other to begin: the medium keeps their
+//!    reports apart.
 //!
 //! Other processes open the file on their own: each open file is told of each failure once, unless
 //! it was opened after another had been told. Such a late process has read nothing before; it makes
@@ -101,8 +102,8 @@ impl Epoch {
         self.latch.note(change(&*self.latch.device))
     }
 
-    /// Passes on the result of a call that asked the system for durability; after a failure, takes all
-    /// pending reports of it.
+    /// Passes on the result of a call that asked the system for durability; after a failure, takes
+    /// all pending reports of it.
     #[inline]
     fn reported(&self, done: Result<(), Fatal>) -> Result<(), Fatal> {
         let Err(failure) = done else { return Ok(()) };

@@ -3,8 +3,8 @@
 use super::{LockTable, MediumError, Process};
 use std::time::Duration;
 
-/// The subject of a lock. Keys are mapped to byte offsets far beyond any pool, so that a lock never covers
-/// data.
+/// The subject of a lock. Keys are mapped to byte offsets far beyond any pool, so that a lock never
+/// covers data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockKey {
     /// The object table, its lane and the lane directory.
@@ -13,8 +13,9 @@ pub enum LockKey {
     Lane(u32),
     /// One object, by the offset of its table entry.
     Object(u64),
-    /// The primaries of the objects on a lane: shared by the process that changes them, exclusively by one that holds them
-    /// still. Only where the pool has no [`shared_word`](super::Medium::shared_word).
+    /// The primaries of the objects on a lane: shared by the process that changes them, exclusively
+    /// by one that holds them still. Only where the pool has no
+    /// [`shared_word`](super::Medium::shared_word).
     Apply(u32),
     /// The right to hold those primaries still, exclusively from the moment that it is wanted.
     ApplyGate(u32),
@@ -72,7 +73,8 @@ pub trait Locks: Send + Sync {
         LockTable::default()
     }
 
-    /// Lets a moment pass before a lock is asked for again. A simulation lets its other processes work instead.
+    /// Lets a moment pass before a lock is asked for again. A simulation lets its other processes
+    /// work instead.
     fn pause(&self, moment: Duration) {
         std::thread::sleep(moment);
     }

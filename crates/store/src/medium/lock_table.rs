@@ -1,4 +1,5 @@
-//! All locks on a pool at a moment, as the system shows them, for people: an object that is read may have many holders.
+//! All locks on a pool at a moment, as the system shows them, for people: an object that is read
+//! may have many holders.
 
 use super::Process;
 use std::ops::RangeInclusive;
@@ -13,12 +14,14 @@ pub struct LockTable {
 }
 
 impl LockTable {
-    /// The processes that have this byte locked, ascending, and how many of its holders at least cannot be seen.
+    /// The processes that have this byte locked, ascending, and how many of its holders at least
+    /// cannot be seen.
     #[must_use]
     pub fn holders(&self, byte: u64) -> (Vec<u32>, usize) {
         let seen = self.seen.iter().filter(|(_, bytes)| bytes.contains(&byte));
         let mut pids: Vec<u32> = seen.map(|(pid, _)| *pid).collect();
-        // A process may have the file open more than once; and a child that was just forked shares its parent's lock.
+        // A process may have the file open more than once; and a child that was just forked shares
+        // its parent's lock.
         let locks = pids.len();
         pids.sort_unstable();
         pids.dedup();

@@ -1,7 +1,7 @@
 //! The seam between everything persistent and the bytes it stands on.
 //!
-//! Nothing above this module knows whether it stands on an SSD file, a DAX device, tmpfs or a simulation. The
-//! rest of the crate assumes of a medium, and nothing more:
+//! Nothing above this module knows whether it stands on an SSD file, a DAX device, tmpfs or a
+//! simulation. The rest of the crate assumes of a medium, and nothing more:
 //!
 //! 1. A [`Medium::write`] is visible to later reads (of any process) at once, and durable at some
 //!    unknown time, in any order with respect to other writes, torn at [`Capabilities::tear_unit`].
@@ -10,12 +10,14 @@
 //!    about other writes.
 //! 4. After a failed change ([`Fatal`]) nothing may be assumed about the durability of any write to
 //!    the medium since the last successful barrier. Nothing is ever retried by this crate.
-//! 5. If calls overlap, none succeeds because another was told of the failure that concerns it: barriers and
-//!    durable writes are told apart, and the fault latch makes no two of a kind at once.
-//! 6. Only a reservation may find that there is no space, and then nothing happened ([`ReserveError`]).
-//! 7. Of 2 and 3 there is one exception. If the first write to a page since it was zeroed fails, later barriers may
-//!    succeed and the page read as zeros after a power cut all the same, until it is zeroed again:
-//!    [`Medium::unwritten`] tells.
+//! 5. If calls overlap, none succeeds because another was told of the failure that concerns it:
+//!    barriers and durable writes are told apart, and the fault latch makes no two of a kind at
+//!    once.
+//! 6. Only a reservation may find that there is no space, and then nothing happened
+//!    ([`ReserveError`]).
+//! 7. Of 2 and 3 there is one exception. If the first write to a page since it was zeroed fails,
+//!    later barriers may succeed and the page read as zeros after a power cut all the same, until
+//!    it is zeroed again: [`Medium::unwritten`] tells.
 
 mod capabilities;
 mod error;
@@ -52,12 +54,13 @@ use crate::format::PAGE;
 use crate::sync::AtomicU64;
 use std::ops::Range;
 
-/// The place where bytes become durable. Offsets and lengths are in bytes from the start of the pool.
+/// The place where bytes become durable. Offsets and lengths are in bytes from the start of the
+/// pool.
 ///
 /// Implementations are shared between threads and between processes that open the same file.
 pub trait Medium: Send + Sync {
-    /// Length in bytes. It only grows while the medium is open: by [`extend`](Medium::extend), or, if another process did that,
-    /// by [`verify`](Medium::verify).
+    /// Length in bytes. It only grows while the medium is open: by [`extend`](Medium::extend), or,
+    /// if another process did that, by [`verify`](Medium::verify).
     fn len(&self) -> u64;
 
     /// True for a medium of no bytes.
@@ -81,13 +84,14 @@ pub trait Medium: Send + Sync {
     /// [`barrier`](Medium::barrier). After an error any part of it may be visible.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal>;
 
-    /// As [`write`](Medium::write), of bytes that need not stay in the processor's caches: they are part of
-    /// a write larger than these.
+    /// As [`write`](Medium::write), of bytes that need not stay in the processor's caches: they are
+    /// part of a write larger than these.
     fn stream(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         self.write(offset, bytes)
     }
 
-    /// Writes at `to` the `len` bytes, a page at most, that a read at `from` returns, as [`write`](Medium::write). The two ranges are apart.
+    /// Writes at `to` the `len` bytes, a page at most, that a read at `from` returns, as
+    /// [`write`](Medium::write). The two ranges are apart.
     ///
     /// # Errors
     /// [`Fatal`], as of a write that failed, also if the bytes cannot be read.
@@ -111,8 +115,8 @@ pub trait Medium: Send + Sync {
         Ok(())
     }
 
-    /// As [`check_writeback`](Medium::check_writeback), of the report that the next barrier would get, if the system
-    /// keeps the two apart.
+    /// As [`check_writeback`](Medium::check_writeback), of the report that the next barrier would
+    /// get, if the system keeps the two apart.
     fn check_barriers(&self) -> Result<(), Fatal> {
         Ok(())
     }
@@ -127,13 +131,14 @@ pub trait Medium: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Makes the range read as zeros (as a write: durable after a barrier), and writes that failed there of no
-    /// consequence for those to come. Its space may be given back to the system: a range that is to stay reserved is
-    /// reserved again.
+    /// Makes the range read as zeros (as a write: durable after a barrier), and writes that failed
+    /// there of no consequence for those to come. Its space may be given back to the system: a
+    /// range that is to stay reserved is reserved again.
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal>;
 
-    /// Ensures that later writes to the range cannot fail for want of space. Contents stay, also if it
-    /// fails. Every range is reserved before it is written: no other call says that there is no space.
+    /// Ensures that later writes to the range cannot fail for want of space. Contents stay, also if
+    /// it fails. Every range is reserved before it is written: no other call says that there is no
+    /// space.
     fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError>;
 
     /// As [`reserve`](Medium::reserve), for a range that is written right away.
@@ -141,8 +146,8 @@ pub trait Medium: Send + Sync {
         self.reserve(offset, len)
     }
 
-    /// Makes the medium at least `len` bytes long, unless it has a length of its own, as devices have; durable after a barrier. Its
-    /// contents stay. One process at a time calls this.
+    /// Makes the medium at least `len` bytes long, unless it has a length of its own, as devices
+    /// have; durable after a barrier. Its contents stay. One process at a time calls this.
     ///
     /// # Errors
     /// Those of [`reserve`](Medium::reserve); without [`Fatal`], nothing happened.
@@ -150,7 +155,8 @@ pub trait Medium: Send + Sync {
         Ok(Extended { len: self.len(), zeros_from: self.len() })
     }
 
-    /// Prepares for many short reads of the range, which is never discarded: they need no system call from now on, if the medium can do that.
+    /// Prepares for many short reads of the range, which is never discarded: they need no system
+    /// call from now on, if the medium can do that.
     fn keep_near(&self, _offset: u64, _len: u64) {}
 
     /// Begins to bring written bytes of a range to the device, if that saves the next barrier time.
@@ -175,8 +181,9 @@ pub trait Medium: Send + Sync {
     /// Gives the range back to the system if that is possible; its contents become undefined.
     fn discard(&self, offset: u64, len: u64);
 
-    /// A word of the pool, at a multiple of eight, which several processes change at a time. `None`: the pool is no memory, or
-    /// not to be written to. It is never made durable, and nothing that counts after the last process may stand in it.
+    /// A word of the pool, at a multiple of eight, which several processes change at a time.
+    /// `None`: the pool is no memory, or not to be written to. It is never made durable, and
+    /// nothing that counts after the last process may stand in it.
     fn shared_word(&self, _offset: u64) -> Option<&AtomicU64> {
         None
     }
@@ -189,8 +196,8 @@ pub trait Medium: Send + Sync {
         Transfers::SHIPPED
     }
 
-    /// Confirms that the medium is still the one that was opened (not truncated, not unlinked), and takes notice if it is
-    /// longer than it was.
+    /// Confirms that the medium is still the one that was opened (not truncated, not unlinked), and
+    /// takes notice if it is longer than it was.
     fn verify(&self) -> Result<(), MediumError>;
 }
 

@@ -24,7 +24,8 @@ impl Overlay {
         Overlay { under, pages: Mutex::new(BTreeMap::new()), unread: AtomicBool::new(false) }
     }
 
-    /// Whether a read of the pool has failed. A caller that goes on without those bytes checks this.
+    /// Whether a read of the pool has failed. A caller that goes on without those bytes checks
+    /// this.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.unread.load(Ordering::Relaxed)

@@ -12,7 +12,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 const L: usize = LINE as usize;
 const LINES: usize = (PAGE / LINE) as usize;
 
-/// A page that the edit changes. Few of its lines are written, so that only those are kept as they were, and compared.
+/// A page that the edit changes. Few of its lines are written, so that only those are kept as they
+/// were, and compared.
 struct Image {
     /// Lines, by bit, to be logged even if they look unchanged.
     forced: u64,

@@ -22,8 +22,8 @@ impl Transfers {
     pub const SHIPPED: Transfers =
         Transfers { append: 32 << 10, scan: 256 << 10, direct: 32 << 10, combine: 64 << 20 };
 
-    /// Bytes of a borrowed batch that are copied, summed up and written at a time, and later applied at a time: as
-    /// many as stay in the nearest caches meanwhile.
+    /// Bytes of a borrowed batch that are copied, summed up and written at a time, and later
+    /// applied at a time: as many as stay in the nearest caches meanwhile.
     #[must_use]
     pub const fn append(&self) -> u64 {
         self.append

@@ -1,12 +1,13 @@
-//! Combines many small writes, so that a lane in which the same lines were logged again and again costs
-//! one write of each to replay, in the order of the medium.
+//! Combines many small writes, so that a lane in which the same lines were logged again and again
+//! costs one write of each to replay, in the order of the medium.
 //!
 //! Order between writes to the same bytes is kept; order between others is not, which is why this
 //! serves redo only, where nothing counts before the barrier behind it.
 //!
 //! Invariants:
-//! 1. `index` has the place in `groups` of every group there. A page's number in its group is its index in
-//!    `pages` plus one, a line's number in there its index in `lines` plus one; 0: nothing was put.
+//! 1. `index` has the place in `groups` of every group there. A page's number in its group is its
+//!    index in `pages` plus one, a line's number in there its index in `lines` plus one; 0: nothing
+//!    was put.
 //! 2. `lines` holds the newest content of each numbered line.
 
 use super::{Fatal, Medium, ReserveError, Runs};
@@ -54,8 +55,8 @@ pub struct WriteCombiner<'m> {
     groups: Vec<(u64, [u32; GROUP])>,
     pages: Vec<[u32; LINES]>,
     lines: Vec<[u8; L]>,
-    /// Index in `groups` of the group that got the last line: the next line often belongs to it or to one
-    /// nearby.
+    /// Index in `groups` of the group that got the last line: the next line often belongs to it or
+    /// to one nearby.
     last: usize,
     written: u64,
     /// Gets the written ranges, if the caller wants them.

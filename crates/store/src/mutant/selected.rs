@@ -27,7 +27,8 @@ pub(super) fn select<R>(mutant: Option<Mutant>, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// The mutant that all threads of a process live with: `INDELIBLE_MUTANT`, for tests of whole programs.
+/// The mutant that all threads of a process live with: `INDELIBLE_MUTANT`, for tests of whole
+/// programs.
 ///
 /// # Panics
 /// If there is no such mutant: a test that means to see one must not pass for want of it.

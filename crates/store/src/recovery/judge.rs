@@ -1,10 +1,10 @@
 //! The judgement of a writers' lane: which of its batches to redo, and whether that is possible.
 //! Attach, check and repair all act on this one.
 //!
-//! A lane's claims are checked, not believed: a section counts only if the entry it names is bound to this
-//! lane under the same binding number, and a run only within that object's extent. A section is left out only
-//! if its entry proves to be free, or bound otherwise. If an entry cannot be read, or does not verify, the
-//! lane is refused.
+//! A lane's claims are checked, not believed: a section counts only if the entry it names is bound
+//! to this lane under the same binding number, and a run only within that object's extent. A
+//! section is left out only if its entry proves to be free, or bound otherwise. If an entry cannot
+//! be read, or does not verify, the lane is refused.
 
 use super::Standing;
 use crate::error::{Part, Result, StoreError};
@@ -152,8 +152,9 @@ pub(super) fn judge_from(
     Ok(Judgement { start, end, durable, ending, objects, newest, refused })
 }
 
-/// How it is known that the object has psyncs beyond those in the lane, if it has. A psync is counted in the
-/// progress line only after its batch was durable: the lane then lacks a batch that it had.
+/// How it is known that the object has psyncs beyond those in the lane, if it has. A psync is
+/// counted in the progress line only after its batch was durable: the lane then lacks a batch that
+/// it had.
 fn applied_beyond(view: &LaneView<'_>, object: &Waiting) -> Option<String> {
     // A line that is damaged says nothing; recovery writes it again.
     let line = object.located.progress(view.seed).ok()?;

@@ -4,13 +4,13 @@
 //! after dying half-way, ends in the same bytes. Nothing is voided before the replayed lines are
 //! durable.
 //!
-//! A lane is judged whole ([`judge`]) before anything of it is redone: a batch that is damaged, or an object whose
-//! entry cannot be read, refuses the lane. Nothing is voided then, so that nothing is lost: a failing read may
-//! succeed the next time, and repair can do more.
+//! A lane is judged whole ([`judge`]) before anything of it is redone: a batch that is damaged, or
+//! an object whose entry cannot be read, refuses the lane. Nothing is voided then, so that nothing
+//! is lost: a failing read may succeed the next time, and repair can do more.
 //!
-//! Batches found in a lane are visible, which is less than durable: their writer may have died, or failed,
-//! between the two. They are made durable (`LaneLog::confirm`) before any of them is redone; otherwise a
-//! power cut could keep a part of the redo and lose the batch.
+//! Batches found in a lane are visible, which is less than durable: their writer may have died, or
+//! failed, between the two. They are made durable (`LaneLog::confirm`) before any of them is
+//! redone; otherwise a power cut could keep a part of the redo and lose the batch.
 //!
 //! A barrier alone does not prove that redone bytes are durable: the lane's writer, or an earlier
 //! recovery, may have failed to write the same blocks (`redo`).
@@ -52,8 +52,9 @@ pub struct Recovered {
 /// Replays the lane that `directory` describes into the objects bound to it and makes that durable.
 /// The caller holds the table and the lane, and voids the lane afterwards.
 ///
-/// The lane is read four times: to put single wrong bits right, to be judged, to be judged again once it is durable, and
-/// to be redone. Memory: that of `WriteCombiner`, 64 MiB at most, that of `scan`, and 1 KiB for each object in the lane.
+/// The lane is read four times: to put single wrong bits right, to be judged, to be judged again
+/// once it is durable, and to be redone. Memory: that of `WriteCombiner`, 64 MiB at most, that of
+/// `scan`, and 1 KiB for each object in the lane.
 ///
 /// # Errors
 /// `LaneRefused`: nothing was written. Others are the medium's, which failed a write.
@@ -66,7 +67,8 @@ pub fn replay(
     mend_lane(medium, seed, directory).map_err(|cause| refused(lane, cause))?;
     let judged = || judge(&LaneView::of(table), lane, directory, Search::Near).and_then(Judgement::accepted);
     let mut found = judged().map_err(|cause| refused(lane, cause))?;
-    // An empty lane's generation is confirmed by the directory, into which the caller enters the next.
+    // An empty lane's generation is confirmed by the directory, into which the caller enters the
+    // next.
     if found.end.sequence > 0 {
         found.end.confirm(medium, seed, found.start.position())?;
         // After a failed write, pages that were seen may be gone: the present bytes count.
@@ -75,11 +77,12 @@ pub fn replay(
     redo(table, lane, directory, &found, false)
 }
 
-/// As [`replay`], of a lane that a process has, which is held still, and goes on with the lane as it is afterwards. No byte of a primary
-/// goes back to an earlier psync meanwhile, as that process may see it. `redone`: the end of the lane when this process replayed it before.
+/// As [`replay`], of a lane that a process has, which is held still, and goes on with the lane as
+/// it is afterwards. No byte of a primary goes back to an earlier psync meanwhile, as that process
+/// may see it. `redone`: the end of the lane when this process replayed it before.
 ///
-/// The lane is read twice, from there on; only batches that no later one says to be durable are made durable first. Memory: that of
-/// `WriteCombiner` for all of the lane.
+/// The lane is read twice, from there on; only batches that no later one says to be durable are
+/// made durable first. Memory: that of `WriteCombiner` for all of the lane.
 ///
 /// # Errors
 /// As for [`replay`]; `Failed`: blocks that the system lost, which only recovery mends.

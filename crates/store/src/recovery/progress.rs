@@ -1,4 +1,5 @@
-//! Standing of objects: their progress lines, and the part of a primary that no psync has published.
+//! Standing of objects: their progress lines, and the part of a primary that no psync has
+//! published.
 
 use crate::error::Result;
 use crate::format::batch::Section;
@@ -10,7 +11,8 @@ use crate::table::Located;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// Standing of an object after a batch: the content of its progress line once that is brought up to date.
+/// Standing of an object after a batch: the content of its progress line once that is brought up to
+/// date.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// `Progress::published`.
@@ -39,11 +41,11 @@ impl Standing {
     }
 }
 
-/// Zeroes bytes of an object's primary that no psync published, from `from` to the end of the page of `to`; an object that is not
-/// sparse keeps its space.
+/// Zeroes bytes of an object's primary that no psync published, from `from` to the end of the page
+/// of `to`; an object that is not sparse keeps its space.
 ///
-/// Pages are zeroed to their ends, as nothing behind is published either: one whose first write failed takes no write
-/// any more until it is zeroed whole ([`Medium`], 7).
+/// Pages are zeroed to their ends, as nothing behind is published either: one whose first write
+/// failed takes no write any more until it is zeroed whole ([`Medium`], 7).
 pub fn clear(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<()> {
     let to = if Mutant::ClearedInPart.is_on() { to } else { to.next_multiple_of(PAGE) };
     let (start, len) = (entry.primary_offset() + from, to.min(entry.extent_len()) - from);
@@ -56,8 +58,8 @@ pub fn clear(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<(
 
 /// As [`clear`], for bytes of a dead writer, whose writes may have failed; its lane was redone.
 ///
-/// The page of `from` may have bytes before it that are published. Unless it was ever written, they are zeros, and it may be
-/// one that takes no write any more: so it is zeroed whole.
+/// The page of `from` may have bytes before it that are published. Unless it was ever written, they
+/// are zeros, and it may be one that takes no write any more: so it is zeroed whole.
 pub fn clear_left(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<()> {
     let first = from / PAGE * PAGE;
     let asked = from > first && !Mutant::ClearedInPart.is_on();

@@ -1,9 +1,10 @@
 //! Redo of a writers' lane, and the proof that it is durable.
 //!
-//! The process that redoes a lane may have opened the file after the failure of an earlier writer was reported, so that no barrier tells
-//! of it. If that was the first write to a block, barriers succeed from then on, and the block is lost all the same
-//! ([`Medium::unwritten`]). So the medium is asked after the barrier. Blocks that were redone and are not there are zeroed,
-//! which ends the consequences of the failure, and redone again.
+//! The process that redoes a lane may have opened the file after the failure of an earlier writer
+//! was reported, so that no barrier tells of it. If that was the first write to a block, barriers
+//! succeed from then on, and the block is lost all the same ([`Medium::unwritten`]). So the medium
+//! is asked after the barrier. Blocks that were redone and are not there are zeroed, which ends the
+//! consequences of the failure, and redone again.
 //!
 //! Zeroing such a block loses nothing. No barrier was ever made for the bytes in it, so its only
 //! psyncs are those in the lane: psyncs of earlier generations and bindings, and published direct
@@ -115,7 +116,8 @@ impl Redo<'_> {
         Ok(())
     }
 
-    /// Pages of the objects, ascending for each, that a barrier left unwritten although one of `runs` is in them.
+    /// Pages of the objects, ascending for each, that a barrier left unwritten although one of
+    /// `runs` is in them.
     fn lost(&self, runs: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
         let mut lost = Runs::default();
         for range in self.objects.values().flat_map(|object| object.located.entry.ranges()) {

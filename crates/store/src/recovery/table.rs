@@ -70,8 +70,9 @@ pub(crate) fn redo_table(pages: &mut WriteCombiner<'_>, target: u64, bytes: &[u8
     Ok(())
 }
 
-/// Fails if the root in place is of a later change than the newest that the lane redoes, of which `line` is the
-/// root's first line: numbers of attaches only grow, so that the lane lacks a batch that had been applied.
+/// Fails if the root in place is of a later change than the newest that the lane redoes, of which
+/// `line` is the root's first line: numbers of attaches only grow, so that the lane lacks a batch
+/// that had been applied.
 fn expect_newest(
     medium: &dyn Medium,
     seed: u64,
@@ -82,8 +83,9 @@ fn expect_newest(
     let mut redone = Root::new_zeroed();
     redone.as_mut_bytes()[..LINE as usize].copy_from_slice(&line);
     let redone_at = redone.next_binding.get();
-    // The number alone comes first: a power cut may have kept any part of the root, and as long as the number is not
-    // too high it makes no difference which, so that the crash campaigns need not tell those images apart.
+    // The number alone comes first: a power cut may have kept any part of the root, and as long as
+    // the number is not too high it makes no difference which, so that the crash campaigns need not
+    // tell those images apart.
     let number: U64 = read_struct(medium, TABLE_ROOT + offset_of!(Root, next_binding) as u64)?;
     if number.get() <= redone_at {
         return Ok(());

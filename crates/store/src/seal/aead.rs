@@ -1,4 +1,5 @@
-//! Seals: a page is encrypted, a node is authenticated, each under the object's key and a nonce of its own.
+//! Seals: a page is encrypted, a node is authenticated, each under the object's key and a nonce of
+//! its own.
 
 use super::PageBytes;
 use super::cipher::{self, Nonce, Tag};
@@ -170,7 +171,8 @@ fn node(
     all
 }
 
-/// Nonces that were never used, asked for some at a time: a call of the system takes as long as one for many. Those that are left over are given up.
+/// Nonces that were never used, asked for some at a time: a call of the system takes as long as one
+/// for many. Those that are left over are given up.
 #[derive(Default)]
 pub(super) struct Nonces {
     left: Vec<Nonce>,

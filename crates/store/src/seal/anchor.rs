@@ -1,7 +1,9 @@
-//! The record that an anchor keeps of an object, elsewhere: by it a complete older state of the object, which verifies, is told from the newest.
+//! The record that an anchor keeps of an object, elsewhere: by it a complete older state of the
+//! object, which verifies, is told from the newest.
 //!
-//! The root's version is compared: it is authenticated, and no change of the object takes it back. While a process writes the object the anchor may be behind, by the psyncs
-//! since it was last told; once the object is left it is exact.
+//! The root's version is compared: it is authenticated, and no change of the object takes it back.
+//! While a process writes the object the anchor may be behind, by the psyncs since it was last
+//! told; once the object is left it is exact.
 //!
 //! An anchor may have a counter that never goes back. Its records are then counted, and proved by
 //! the object's key, so they may lie anywhere: an older record has a number below the counter's,
@@ -21,7 +23,8 @@ pub struct AnchorRecord {
     pub id: [u8; 16],
     /// How often the object changed.
     pub version: u64,
-    /// The tag of the root: of two states with the same number one at most is the one that was told.
+    /// The tag of the root: of two states with the same number one at most is the one that was
+    /// told.
     pub tag: [u8; 16],
     /// Whether the object was left in this state. If not, a process wrote it on, and may have died.
     pub left: bool,
@@ -39,7 +42,8 @@ pub struct Count {
 }
 
 impl std::fmt::Display for AnchorRecord {
-    /// One line: `indelible-anchor 1`, seal ID, version, tag, and `left` or `open`; counted `indelible-anchor 2`, the same, the count and its proof.
+    /// One line: `indelible-anchor 1`, seal ID, version, tag, and `left` or `open`; counted
+    /// `indelible-anchor 2`, the same, the count and its proof.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.count {
             None => write!(f, "{MAGIC} 1 {}", self.state()),
@@ -91,7 +95,8 @@ impl AnchorRecord {
         format!("{} {value}", self.state())
     }
 
-    /// Refuses a record that is not the newest by the counter of its anchor, which is at `counter`. `is_proof` says whether a proof was made with the object's key, of a text.
+    /// Refuses a record that is not the newest by the counter of its anchor, which is at `counter`.
+    /// `is_proof` says whether a proof was made with the object's key, of a text.
     pub(super) fn judge_count(
         &self,
         counter: u64,
@@ -102,7 +107,8 @@ impl AnchorRecord {
         if !is_proof(&self.counted(count.value), &count.proof) {
             return bad("its record was not made with the object's key");
         }
-        // The record is in place ahead of the counter: of two records one at most counts as much as the counter.
+        // The record is in place ahead of the counter: of two records one at most counts as much as
+        // the counter.
         let next = counter.saturating_add(1);
         if ![counter, next].contains(&count.value) && !Mutant::CountIgnored.is_on() {
             return Err(SealError::RecordBehind { record: count.value, counter }.into());
@@ -110,7 +116,8 @@ impl AnchorRecord {
         Ok(())
     }
 
-    /// Refuses a state of the pool that is not the one that the anchor was told, or a later one. `anchored`: whether the object says that it has an anchor.
+    /// Refuses a state of the pool that is not the one that the anchor was told, or a later one.
+    /// `anchored`: whether the object says that it has an anchor.
     ///
     /// # Errors
     /// `AnchorEmpty`, `AnchorOfAnother`, `PoolBehind`, `AnchorBehind`.

@@ -1,4 +1,5 @@
-//! The change of a sealed object by one batch: new ciphertext, new seals up to the root. The tree takes it once the batch is durable.
+//! The change of a sealed object by one batch: new ciphertext, new seals up to the root. The tree
+//! takes it once the batch is durable.
 
 use super::PageBytes;
 use super::aead::Nonces;

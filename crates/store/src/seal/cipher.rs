@@ -1,7 +1,9 @@
-//! XChaCha20-Poly1305: ChaCha20-Poly1305 (RFC 8439) under a key that HChaCha20 makes of the object's key and the first 16 bytes of the nonce.
+//! XChaCha20-Poly1305: ChaCha20-Poly1305 (RFC 8439) under a key that HChaCha20 makes of the
+//! object's key and the first 16 bytes of the nonce.
 //!
-//! On x86-64 ring does it, in assembly and in a third of the time that chacha20poly1305 takes; elsewhere, and where programs are interpreted, that does. The bytes
-//! are the same. Copies of keys and key streams, which both leave on the stack, are overwritten behind each call.
+//! On x86-64 ring does it, in assembly and in a third of the time that chacha20poly1305 takes;
+//! elsewhere, and where programs are interpreted, that does. The bytes are the same. Copies of keys
+//! and key streams, which both leave on the stack, are overwritten behind each call.
 
 use super::secret::scrub_stack;
 
@@ -101,7 +103,8 @@ mod rust_engine {
     }
 }
 
-/// Engines that benchmarks compare. Nothing else has the feature, and an object that one of them sealed is no object of another.
+/// Engines that benchmarks compare. Nothing else has the feature, and an object that one of them
+/// sealed is no object of another.
 #[cfg(feature = "__engines")]
 pub mod choice {
     use super::{Nonce, Tag, engine, rust_engine};
@@ -186,7 +189,8 @@ mod tests {
         (0..len).map(|at| (at as u8).wrapping_mul(167) ^ (at >> 8) as u8 ^ seed).collect()
     }
 
-    /// The test vector of the draft that names the construction (draft-irtf-cfrg-xchacha-03, A.3.1): its tag covers all of it.
+    /// The test vector of the draft that names the construction (draft-irtf-cfrg-xchacha-03,
+    /// A.3.1): its tag covers all of it.
     #[test]
     fn the_published_vector_comes_out() {
         let key: [u8; 32] = std::array::from_fn(|at| 0x80 + at as u8);

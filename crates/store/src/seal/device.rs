@@ -5,7 +5,8 @@ use zeroize::Zeroizing;
 /// Bytes of a secret.
 pub const SECRET: usize = 32;
 
-/// Makes blobs of secrets, of which no other device makes the secret again. Errors are texts that name the device and the reason.
+/// Makes blobs of secrets, of which no other device makes the secret again. Errors are texts that
+/// name the device and the reason.
 pub trait SecretDevice: Send + Sync {
     /// Makes a blob.
     ///

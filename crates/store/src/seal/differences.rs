@@ -1,5 +1,6 @@
-//! Differences of two states of a sealed object, by their seals: each has a nonce of its own, so that equal ones are of the same page, or, of a node, of the same
-//! nodes and pages below it. Only what differs is read.
+//! Differences of two states of a sealed object, by their seals: each has a nonce of its own, so
+//! that equal ones are of the same page, or, of a node, of the same nodes and pages below it. Only
+//! what differs is read.
 
 use super::PageBytes;
 use super::key_page::KeyPage;
@@ -133,7 +134,8 @@ impl<'r> Outline<'r> {
         Ok(Outline { shape: page.shape()?, id: page.header().id, read, nodes: BTreeMap::new() })
     }
 
-    /// Pages that were sealed anew since `older`, ascending; `None`: the two were not sealed as one object.
+    /// Pages that were sealed anew since `older`, ascending; `None`: the two were not sealed as one
+    /// object.
     ///
     /// # Errors
     /// The medium's.

@@ -52,7 +52,8 @@ impl Default for Cost {
     }
 }
 
-/// A key as its owner has it. It is overwritten when it is dropped, and no error or debug output shows it.
+/// A key as its owner has it. It is overwritten when it is dropped, and no error or debug output
+/// shows it.
 #[derive(Clone)]
 pub struct SealKey {
     pub(super) owned: Owned,
@@ -111,7 +112,8 @@ impl SealKey {
         Ok(SealKey { signer: Some(key.clone().into()), ..self })
     }
 
-    /// The same, with the key that verifies the object's signature: an object that is not signed by the other half of that key is refused.
+    /// The same, with the key that verifies the object's signature: an object that is not signed by
+    /// the other half of that key is refused.
     #[must_use]
     pub fn verified_by(self, key: VerifyKey) -> SealKey {
         SealKey { signer: Some(key.into()), ..self }

@@ -1,4 +1,5 @@
-//! The key page: the header, the root's seal, and the key slots, each of which has the object's key for one owner.
+//! The key page: the header, the root's seal, and the key slots, each of which has the object's key
+//! for one owner.
 
 use super::PageBytes;
 use super::aead::{Nonces, Sealer};
@@ -29,7 +30,8 @@ pub(super) const NO_LASTING_KEY: SealError =
 pub(super) const NO_KEY_PAGE: SealError =
     SealError::Broken { page: KEY_PAGE, what: "of its extent, its key page" };
 
-/// See the module. Bytes of it that are read without a key are not authentic: the root's seal proves the header, and each slot proves itself.
+/// See the module. Bytes of it that are read without a key are not authentic: the root's seal
+/// proves the header, and each slot proves itself.
 #[derive(Clone)]
 pub struct KeyPage {
     bytes: Box<PageBytes>,
@@ -82,7 +84,8 @@ impl KeyPage {
     /// Its root authenticates `identity`.
     ///
     /// # Errors
-    /// `BadKey`: no key at all, none that does not expire, or one that cannot be used. `NoSlot`: too many. No random numbers.
+    /// `BadKey`: no key at all, none that does not expire, or one that cannot be used. `NoSlot`:
+    /// too many. No random numbers.
     pub fn new(size: u64, identity: &Identity, keys: &[(&SealKey, &str)]) -> Result<(KeyPage, ObjectKey)> {
         if keys.is_empty() {
             return Err(SealError::BadKey { why: "a sealed object has at least one key" }.into());
@@ -131,7 +134,8 @@ impl KeyPage {
     /// Reads it. `pages`: those of the object's extent.
     ///
     /// # Errors
-    /// `Unknown`: of a later release. `Broken`: it is none, or says that the object is longer than its extent.
+    /// `Unknown`: of a later release. `Broken`: it is none, or says that the object is longer than
+    /// its extent.
     pub fn read(bytes: Box<PageBytes>, pages: u64) -> Result<KeyPage> {
         let Ok((header, _)) = Header::read_from_prefix(&bytes[..]) else { return Err(NO_KEY_PAGE.into()) };
         if header.magic.get() != MAGIC {
@@ -246,7 +250,8 @@ impl KeyPage {
     /// time that it asks for, unless that is more than the key allows.
     ///
     /// # Errors
-    /// `WrongKey`. `Expired`: the one that it opens. `Broken`: a slot that may be the owner's is damaged, and no other opens. `BadKey`. `Device`: it gives the secret of no slot.
+    /// `WrongKey`. `Expired`: the one that it opens. `Broken`: a slot that may be the owner's is
+    /// damaged, and no other opens. `BadKey`. `Device`: it gives the secret of no slot.
     pub fn open(&self, owner: &SealKey) -> Result<ObjectKey> {
         self.open_slot(owner).map(|(_, key)| key)
     }
@@ -304,7 +309,8 @@ impl KeyPage {
         self.add_first(key, owner, (label, owner.expires), 0)
     }
 
-    /// Takes slot `first`, if it is free, else another one, for a label and a time at which it expires.
+    /// Takes slot `first`, if it is free, else another one, for a label and a time at which it
+    /// expires.
     pub(super) fn add_first(
         &mut self,
         key: &ObjectKey,
@@ -347,10 +353,12 @@ impl KeyPage {
         Ok(*first)
     }
 
-    /// Exchanges the key of an owner for a new one; returns the number of its slot. `label`: a new one, or that of the old slot, which also says when it expires unless `new` does.
+    /// Exchanges the key of an owner for a new one; returns the number of its slot. `label`: a new
+    /// one, or that of the old slot, which also says when it expires unless `new` does.
     ///
     /// # Errors
-    /// Those of [`open`](KeyPage::open) and [`add`](KeyPage::add); `BadKey`: no other slot lasts, and the new one expires. The page is of no use then.
+    /// Those of [`open`](KeyPage::open) and [`add`](KeyPage::add); `BadKey`: no other slot lasts,
+    /// and the new one expires. The page is of no use then.
     pub fn exchange(&mut self, owner: &SealKey, new: &SealKey, label: Option<&str>) -> Result<usize> {
         let (before, key) = self.open_slot(owner)?;
         self.empty(before.slot);
@@ -360,7 +368,8 @@ impl KeyPage {
         Ok(slot)
     }
 
-    /// Refuses a page without a slot that lasts: some day no software of ours would open the object.
+    /// Refuses a page without a slot that lasts: some day no software of ours would open the
+    /// object.
     fn expect_lasting(&self) -> Result<()> {
         if self.slots().iter().any(SlotInfo::lasts) { Ok(()) } else { Err(NO_LASTING_KEY.into()) }
     }

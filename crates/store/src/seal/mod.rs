@@ -1,15 +1,18 @@
-//! Sealing: authenticated encryption of an object's pages, the tree that says which of them are the newest, and key slots.
+//! Sealing: authenticated encryption of an object's pages, the tree that says which of them are the
+//! newest, and key slots.
 //!
-//! No medium is known here: the caller reads pages, and writes what comes of it as ordinary lines of the object's batches. So redo,
-//! checkpoint, check and repair see ciphertext, and need no key.
+//! No medium is known here: the caller reads pages, and writes what comes of it as ordinary lines
+//! of the object's batches. So redo, checkpoint, check and repair see ciphertext, and need no key.
 //!
 //! Invariants:
-//! 1. Each seal has a nonce of its own, from the system's random numbers. No nonce is derived from anything that a crash, a copy or a restore
-//!    takes back.
-//! 2. A page is used once its tag was verified against a seal that was verified itself, up to the root.
-//! 3. Nothing of a signed object is used before its root's signature and the hashes below it were verified, and nothing is signed that was made of other pages.
-//! 4. Plaintext and keys are in memory that is overwritten when it is given up; keys that stay are in that of `secret` alone, and nothing of them is left
-//!    on the stack.
+//! 1. Each seal has a nonce of its own, from the system's random numbers. No nonce is derived from
+//!    anything that a crash, a copy or a restore takes back.
+//! 2. A page is used once its tag was verified against a seal that was verified itself, up to the
+//!    root.
+//! 3. Nothing of a signed object is used before its root's signature and the hashes below it were
+//!    verified, and nothing is signed that was made of other pages.
+//! 4. Plaintext and keys are in memory that is overwritten when it is given up; keys that stay are
+//!    in that of `secret` alone, and nothing of them is left on the stack.
 
 mod aead;
 mod anchor;

@@ -1,7 +1,9 @@
-//! Another header of a sealed object, with another size: pages that come are absent, pages that go are absent before they go, and the root authenticates the size.
+//! Another header of a sealed object, with another size: pages that come are absent, pages that go
+//! are absent before they go, and the root authenticates the size.
 //!
-//! It is one change as any other: until its batch is durable the object has the old size, and all of its pages. The header that the root
-//! authenticates says which of the two it is, not the entry in the table.
+//! It is one change as any other: until its batch is durable the object has the old size, and all
+//! of its pages. The header that the root authenticates says which of the two it is, not the entry
+//! in the table.
 
 use super::key_page::TOO_LONG;
 use super::secret::PlainPage;

@@ -1,8 +1,9 @@
 //! Another key for a sealed object: all of its pages are sealed anew, into another place, by a new
 //! key.
 //!
-//! The seal ID stays, and versions go on, so that an anchor still says which state is older. The number of rotations in the header tells a process that
-//! has the former key that it is the former one.
+//! The seal ID stays, and versions go on, so that an anchor still says which state is older. The
+//! number of rotations in the header tells a process that has the former key that it is the former
+//! one.
 
 use super::PageBytes;
 use super::aead::{Nonces, Sealer};
@@ -21,7 +22,8 @@ use zerocopy::little_endian::U64;
 pub type PutPage<'p> = &'p mut dyn FnMut(u64, &PageBytes) -> Result<()>;
 
 impl KeyPage {
-    /// The slots that these keys open: those that a [rotation](Tree::rotate) with them keeps, each with the place of its key.
+    /// The slots that these keys open: those that a [rotation](Tree::rotate) with them keeps, each
+    /// with the place of its key.
     ///
     /// # Errors
     /// As for [`open`](KeyPage::open), of the first key that opens none.
@@ -35,11 +37,13 @@ impl KeyPage {
 }
 
 impl Tree {
-    /// Hands out all pages of the object, sealed by a new key, which the slots of `key_page` get that `owners` open; others go. Pages that are absent stay so, and
-    /// are not handed out. Returns the tree as it is once all of that is the object.
+    /// Hands out all pages of the object, sealed by a new key, which the slots of `key_page` get
+    /// that `owners` open; others go. Pages that are absent stay so, and are not handed out.
+    /// Returns the tree as it is once all of that is the object.
     ///
     /// # Errors
-    /// `Broken`; those of `read` and `put`. `BadKey`: no owner at all, or none whose slot does not expire. `WrongKey`: one opens no slot. `SignKeyNeeded`. No random numbers.
+    /// `Broken`; those of `read` and `put`. `BadKey`: no owner at all, or none whose slot does not
+    /// expire. `WrongKey`: one opens no slot. `SignKeyNeeded`. No random numbers.
     pub fn rotate(
         &mut self,
         key_page: &KeyPage,

@@ -80,7 +80,8 @@ impl DerefMut for Secret {
     }
 }
 
-/// A page of plaintext, which is overwritten when it is dropped: at once, where [`Zeroizing`] goes byte by byte, for a microsecond.
+/// A page of plaintext, which is overwritten when it is dropped: at once, where [`Zeroizing`] goes
+/// byte by byte, for a microsecond.
 pub(crate) struct PlainPage(PageBytes);
 
 impl PlainPage {
@@ -111,7 +112,8 @@ impl Drop for PlainPage {
     }
 }
 
-/// Overwrites the stack below the caller's frame, where ciphers leave keys and key streams. A page's worth: deeper than a cipher goes.
+/// Overwrites the stack below the caller's frame, where ciphers leave keys and key streams. A
+/// page's worth: deeper than a cipher goes.
 #[inline(never)]
 pub(super) fn scrub_stack() {
     std::hint::black_box(&mut [0_u64; 512]);

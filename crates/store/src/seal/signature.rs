@@ -26,7 +26,8 @@ pub(super) type Signed = [u8; SIGNATURE_LEN];
 const SIGN_KEY: &[u8] = b"indelible sign key 1";
 const ROOT: &[u8] = b"indelible root 1";
 
-/// A key that signs objects: the write key of those that are signed. It is overwritten when it is dropped, and no error or debug output shows it.
+/// A key that signs objects: the write key of those that are signed. It is overwritten when it is
+/// dropped, and no error or debug output shows it.
 #[derive(Clone)]
 pub struct SignKey {
     seed: Arc<Secret>,

@@ -1,4 +1,5 @@
-//! The tree of seals: each page has its seal in a leaf, each node in the node above it, and the top one in the key page.
+//! The tree of seals: each page has its seal in a leaf, each node in the node above it, and the top
+//! one in the key page.
 //!
 //! Nodes are read and verified when they are first needed, and kept. A page, or a subtree, whose
 //! seal is absent is zeros, and is not read: the bytes on the medium are undefined.
@@ -25,7 +26,8 @@ pub type ReadPage<'r> = &'r mut dyn FnMut(u64, &mut PageBytes) -> Result<()>;
 pub struct Opener(Arc<Sealer>);
 
 impl Opener {
-    /// Decrypts page `page`, whose seal was verified; `false`: the bytes do not match it, and are zeros now.
+    /// Decrypts page `page`, whose seal was verified; `false`: the bytes do not match it, and are
+    /// zeros now.
     #[must_use]
     pub fn open(&self, page: u64, seal: &Seal, bytes: &mut PageBytes) -> bool {
         let opened = self.0.open(page, seal, bytes);

@@ -46,7 +46,8 @@ impl FreeMap {
         Ok(self.within(table, slot.key())?.0)
     }
 
-    /// An extent (its length, its start) as a tree has it, unless it is empty or reaches beyond the space.
+    /// An extent (its length, its start) as a tree has it, unless it is empty or reaches beyond the
+    /// space.
     fn within(self, table: &TableTransaction<'_>, extent: (u64, u64)) -> Result<(u64, u64)> {
         let space = match self.by_start {
             TreeId::FreeByAddress => DATA / PAGE..1 << 47,

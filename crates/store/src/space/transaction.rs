@@ -1,10 +1,11 @@
 //! The working state of one change to the table.
 //!
 //! Invariants:
-//! 1. `root` is the verified root page plus this transaction's changes; it is written back by `seal_root`.
+//! 1. `root` is the verified root page plus this transaction's changes; it is written back by
+//!    `seal_root`.
 //! 2. A page is in exactly one of: an extent (of an object, lane or table chunk), free space.
-//! 3. A page of a table chunk is in exactly one of: a tree, the entry slots, the list of free pages,
-//!    the part of the newest chunk not handed out.
+//! 3. A page of a table chunk is in exactly one of: a tree, the entry slots, the list of free
+//!    pages, the part of the newest chunk not handed out.
 //! 4. Every operation starts with at least `SPARE` table pages at hand, more than it can use, so
 //!    that no operation fails half-way for want of a page.
 //! 5. Entry slots lie only in pages that come straight from a chunk. A page that was a node before
@@ -32,7 +33,8 @@ pub struct TableTransaction<'m> {
 }
 
 impl<'m> TableTransaction<'m> {
-    /// A transaction over the table as it is on `medium`, of a pool whose superblock has the length `superblock`.
+    /// A transaction over the table as it is on `medium`, of a pool whose superblock has the length
+    /// `superblock`.
     ///
     /// # Errors
     /// The root page is damaged or unreadable. `Truncated`: the medium is shorter than the pool.

@@ -6,12 +6,13 @@
 //!    child `i` is less. (The key of slot 0 is not used for the search.)
 //! 3. No node is empty; an empty tree has no node.
 //!
-//! None of this is believed of a medium: a node is used only where its level, its place and its keys fit what led to
-//! it. Distinct ways down a tree have disjoint ranges of keys and every leaf has a key, so that a walk meets each leaf
-//! once, and ends, however the nodes of a forged tree refer to each other.
+//! None of this is believed of a medium: a node is used only where its level, its place and its
+//! keys fit what led to it. Distinct ways down a tree have disjoint ranges of keys and every leaf
+//! has a key, so that a walk meets each leaf once, and ends, however the nodes of a forged tree
+//! refer to each other.
 //!
-//! Cost: one node per level and operation, read from the medium unless it is kept; one to two pages changed
-//! per level.
+//! Cost: one node per level and operation, read from the medium unless it is kept; one to two pages
+//! changed per level.
 
 use super::transaction::TableTransaction;
 use crate::error::{Part, Result, StoreError};

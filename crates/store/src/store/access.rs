@@ -3,16 +3,18 @@
 //! Invariants, while the table is held:
 //! 1. Every batch of the table lane has been applied to the table's pages.
 //! 2. `TableLog::known` is the end of the table lane.
-//! 3. A transaction is published as one batch, then applied; a transaction that fails leaves no trace.
+//! 3. A transaction is published as one batch, then applied; a transaction that fails leaves no
+//!    trace.
 //! 4. `TableLog::nodes` has only nodes as they are on the medium.
-//! 5. Within the process one thread has the table at a time; others wait for it no longer than for another process.
+//! 5. Within the process one thread has the table at a time; others wait for it no longer than for
+//!    another process.
 //! 6. A read-only store changes nothing and locks nothing: it works on an overlay in which the lane
 //!    is caught up, and its findings count only if the lane is the same afterwards. As long as it
 //!    is, the only changes to the table's pages are batches brought in place, which the overlay
 //!    has, too.
 //! 7. Bytes read count once the system, asked after the read, reports no failed write-back.
-//! 8. Whether a publication that failed took place is unknown, and it ends the epoch: the table's lane is read,
-//!    made durable and redone anew, as by a process that has just come.
+//! 8. Whether a publication that failed took place is unknown, and it ends the epoch: the table's
+//!    lane is read, made durable and redone anew, as by a process that has just come.
 
 use crate::commit;
 use crate::error::{Holder, Result, StoreError};
@@ -140,8 +142,8 @@ impl Drop for Held<'_> {
 }
 
 impl Table {
-    /// Runs `change` on the table and publishes the changes as one batch: durable on return. `after` runs then, with the table
-    /// still held.
+    /// Runs `change` on the table and publishes the changes as one batch: durable on return.
+    /// `after` runs then, with the table still held.
     pub(in crate::store) fn update_then<R, S>(
         &self,
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>,
@@ -163,8 +165,8 @@ impl Table {
         changed.map(after)
     }
 
-    /// Runs `look` on the table as it is, and returns where the table's lane ended; in a read-only store more than once, if the table changes
-    /// meanwhile.
+    /// Runs `look` on the table as it is, and returns where the table's lane ended; in a read-only
+    /// store more than once, if the table changes meanwhile.
     pub(in crate::store) fn view<R>(
         &self,
         mut look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
@@ -185,8 +187,9 @@ impl Table {
         Ok((seen, log))
     }
 
-    /// Whether the table is for certain as it was when its lane ended in `end`. The table is not locked, and nothing is asked of the system if the pool
-    /// is memory. `false` on media whose reads count only once the system was asked (invariant 7).
+    /// Whether the table is for certain as it was when its lane ended in `end`. The table is not
+    /// locked, and nothing is asked of the system if the pool is memory. `false` on media whose
+    /// reads count only once the system was asked (invariant 7).
     pub(in crate::store) fn is_still_at(&self, end: &LaneLog) -> Result<bool> {
         if self.device.capabilities().writes_back_later || !end.fits(LINE) {
             return Ok(false);
@@ -195,7 +198,8 @@ impl Table {
             return Ok(true);
         }
         self.device.keep_near(end.offset, end.len);
-        // The caller's reads stay before these, and the next batch, which no later generation has, before the generation.
+        // The caller's reads stay before these, and the next batch, which no later generation has,
+        // before the generation.
         fence(Ordering::Acquire);
         let next: Header = read_struct(&*self.device, end.position())?;
         fence(Ordering::Acquire);
@@ -215,9 +219,9 @@ impl Table {
     }
 }
 
-/// The result of reading the table, or an error if pages were lost: lost pages are clean, may have been
-/// dropped, and are then read as they were long ago. A batch made from them would be visible, and other
-/// processes would redo it, before its durable write failed.
+/// The result of reading the table, or an error if pages were lost: lost pages are clean, may have
+/// been dropped, and are then read as they were long ago. A batch made from them would be visible,
+/// and other processes would redo it, before its durable write failed.
 fn trusted<R>(epoch: &Epoch, read: impl FnOnce() -> Result<R>) -> Result<R> {
     let early = Mutant::AskedTooEarly.is_on().then(|| epoch.check_writeback());
     let outcome = read();
@@ -232,8 +236,8 @@ fn trusted<R>(epoch: &Epoch, read: impl FnOnce() -> Result<R>) -> Result<R> {
     }
 }
 
-/// Runs `look` on a table that is not locked until the table has not changed meanwhile. Earlier results of
-/// `look`, errors included, are dropped.
+/// Runs `look` on a table that is not locked until the table has not changed meanwhile. Earlier
+/// results of `look`, errors included, are dropped.
 pub(in crate::store) fn unlocked<R>(
     device: &dyn Medium,
     seed: u64,

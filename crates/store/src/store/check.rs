@@ -64,9 +64,8 @@ impl Store {
     /// A medium that is shorter than the pool is judged as if zeros were behind it.
     ///
     /// # Errors
-    /// `NotAPool`, `Version`, `Features`: there is nothing to check. `TableBusy`,
-    /// `TableInMotion`: others work on the table. Damaged and unreadable structures are in the report
-    /// instead.
+    /// `NotAPool`, `Version`, `Features`: there is nothing to check. `TableBusy`, `TableInMotion`:
+    /// others work on the table. Damaged and unreadable structures are in the report instead.
     pub fn check(device: Arc<dyn Device>, progress: &mut dyn FnMut(u64, u64)) -> Result<Report> {
         let (device, cut) = whole(device)?;
         let slots = settled_superblocks(&*device)?;
@@ -98,7 +97,8 @@ impl Store {
         make(progress)
     }
 
-    /// The length of the pool on the medium if that ends there: it has no place for a copy of the superblock.
+    /// The length of the pool on the medium if that ends there: it has no place for a copy of the
+    /// superblock.
     ///
     /// # Errors
     /// As for [`Store::open`].
@@ -129,7 +129,8 @@ fn nothing_intact() -> Report {
 }
 
 impl SuperblockSlot {
-    /// Whether it differs from the slot in force in those words alone that a growth of the pool changes.
+    /// Whether it differs from the slot in force in those words alone that a growth of the pool
+    /// changes.
     fn is_torn(&self, in_force: &Superblock) -> bool {
         let Superblock { sequence, checksum, length, .. } = *in_force;
         let alike = Superblock { sequence, checksum, length, ..self.superblock };

@@ -1,10 +1,13 @@
 //! The store: a pool as the processes that share it see it.
 //!
-//! Rooms, bottom-up; each imports only those before it, and nothing of this file (`xtask/tests/tidy`):
+//! Rooms, bottom-up; each imports only those before it, and nothing of this file
+//! (`xtask/tests/tidy`):
 //!
-//! - `locks`: which lanes and objects this process has locked, which primaries it holds still, and how long to wait
+//! - `locks`: which lanes and objects this process has locked, which primaries it holds still, and
+//!   how long to wait
 //! - `access`: the table, one thread and one process at a time
-//! - `lanes`: a lane that this process has: its states, group commit, checkpoints, pages kept in memory
+//! - `lanes`: a lane that this process has: its states, group commit, checkpoints, pages kept in
+//!   memory
 //! - `pool`: an open pool; which lane an object gets; space for objects
 //! - `attachment`: attach, psync, direct writes, grow, detach
 //! - `transactions`: commits that become batches in the order of their numbers
@@ -12,13 +15,15 @@
 //! - `check`, `repair`
 //! - `upgrade`: pools of an earlier format
 //!
-//! Lock order, outermost first: the objects of transactions → an object (kernel lock, never waited for) → a lane's apply lock → a writer lane's state → an
-//! object's page cache → the table (mutex in the process, then the kernel lock) → the lane locks, the object
-//! locks, the kept lanes. Under the table neither an apply lock nor the kernel lock of a lane is waited for: they are tried.
+//! Lock order, outermost first: the objects of transactions → an object (kernel lock, never waited
+//! for) → a lane's apply lock → a writer lane's state → an object's page cache → the table (mutex
+//! in the process, then the kernel lock) → the lane locks, the object locks, the kept lanes. Under
+//! the table neither an apply lock nor the kernel lock of a lane is waited for: they are tried.
 //!
-//! A store that is opened read-only takes no lock at all, so that a reader without write permission is never in
-//! a writer's way: it reads the table as it is, and once more if it changed meanwhile (access.rs); its readers
-//! copy their object and look whether it is still the same (attachment/attach.rs).
+//! A store that is opened read-only takes no lock at all, so that a reader without write permission
+//! is never in a writer's way: it reads the table as it is, and once more if it changed meanwhile
+//! (access.rs); its readers copy their object and look whether it is still the same
+//! (attachment/attach.rs).
 
 mod access;
 mod attachment;

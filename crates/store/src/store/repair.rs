@@ -1,4 +1,5 @@
-//! Repair: mends damage that a check finds, as far as intact structures allow. Explicit, never on its own.
+//! Repair: mends damage that a check finds, as far as intact structures allow. Explicit, never on
+//! its own.
 //!
 //! Invariants:
 //! 1. This process alone has the pool: repair holds the table and every lane, and found every
@@ -10,8 +11,8 @@
 //!    in place; the next repair puts torn ones right.
 //! 3. So a crash leaves the pool as it was, damaged, or as it will be; repair can be run again.
 //! 4. Psynced data is given up only if the caller allows it, and the report states it.
-//! 5. A failure of the medium is no damage: repair ends, and can be run again. Bytes count as damaged if they
-//!    could not be read twice.
+//! 5. A failure of the medium is no damage: repair ends, and can be run again. Bytes count as
+//!    damaged if they could not be read twice.
 //! 6. An object that is marked as typed loses the mark before its content may change: see `trust`.
 
 mod bases;
@@ -47,8 +48,8 @@ use zerocopy::little_endian::U64;
 pub struct RepairOptions {
     /// Only say what would be done.
     pub dry_run: bool,
-    /// Give up data that cannot be saved: objects whose entries are damaged beyond reading, objects whose
-    /// space another object claims as well, batches that cannot be replayed.
+    /// Give up data that cannot be saved: objects whose entries are damaged beyond reading, objects
+    /// whose space another object claims as well, batches that cannot be replayed.
     pub drop_damaged: bool,
 }
 
@@ -133,7 +134,8 @@ impl Store {
     }
 }
 
-/// The superblock in force, or its copy, or that of a slot in which one bit is wrong; and the slots.
+/// The superblock in force, or its copy, or that of a slot in which one bit is wrong; and the
+/// slots.
 fn known_superblock(device: &dyn Device) -> Result<(Superblock, [SuperblockSlot; 2])> {
     let slots = settled_superblocks(device)?;
     let why = match in_force(&slots, device.len()) {
@@ -224,7 +226,8 @@ impl Repair {
         Ok(())
     }
 
-    /// A slot that is damaged becomes a copy of the one in force, numbered below it; and the copy behind the pool is written if it is not there.
+    /// A slot that is damaged becomes a copy of the one in force, numbered below it; and the copy
+    /// behind the pool is written if it is not there.
     fn restore_superblocks(&mut self, slots: &[SuperblockSlot; 2]) -> Result<()> {
         let lost = slots.iter().all(|slot| slot.fault.is_some());
         let from = if lost { "written again" } else { "written again from the other slot" };
@@ -312,7 +315,8 @@ impl Repair {
     }
 }
 
-/// The error for a lock that is held. The holder is taken from the lock, not from the table, which may be damaged.
+/// The error for a lock that is held. The holder is taken from the lock, not from the table, which
+/// may be damaged.
 pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) -> StoreError {
     let process = device.holder(key);
     StoreError::Held {

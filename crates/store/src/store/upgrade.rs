@@ -1,18 +1,19 @@
 //! Upgrade: a pool of format 1 becomes one of format 2, where it is.
 //!
-//! 1. *Read* (`old`): the pool is seen through an overlay as one of format 2, and checked as such. Damage is refused while
-//!    nothing has changed.
+//! 1. *Read* (`old`): the pool is seen through an overlay as one of format 2, and checked as such.
+//!    Damage is refused while nothing has changed.
 //! 2. *Drain* (`drain`): pending batches of lanes are recovered in the overlay, and brought into
 //!    place. Recovery in format 1 does the same, so that the pool stays one of format 1 all the
 //!    while, and losing power loses nothing.
 //! 3. *Begin*: both superblock slots are written, as of format 2 with an upgrade under way. No
 //!    other process uses the pool from then on, and nothing in its lanes matters any more.
-//! 4. *Convert* (`convert`): the slots of objects, in batches of the table's lane, in format 2. A slot is of one format or the other, and
-//!    says of which, so that an upgrade that was cut short goes on where it stopped.
+//! 4. *Convert* (`convert`): the slots of objects, in batches of the table's lane, in format 2. A
+//!    slot is of one format or the other, and says of which, so that an upgrade that was cut short
+//!    goes on where it stopped.
 //! 5. *End*: the pool is checked, and the superblock says that the upgrade is over.
 //!
-//! Cost: the table's slots are written twice, what waits in lanes once; objects are not touched. Memory: 1 KiB for each object, and
-//! what waits in lanes.
+//! Cost: the table's slots are written twice, what waits in lanes once; objects are not touched.
+//! Memory: 1 KiB for each object, and what waits in lanes.
 
 mod convert;
 mod drain;
@@ -55,8 +56,8 @@ enum Found {
 }
 
 impl Store {
-    /// Makes the pool on `device` one of this format. `dry_run`: only tries, in memory, whether that can be done.
-    /// `progress(done, total)` is called now and then.
+    /// Makes the pool on `device` one of this format. `dry_run`: only tries, in memory, whether
+    /// that can be done. `progress(done, total)` is called now and then.
     ///
     /// No other process may have the pool open; the caller ensures that as far as the locks of
     /// attachments do not tell.
@@ -161,7 +162,8 @@ fn found(medium: &dyn Medium) -> Result<Option<Found>> {
     }
 }
 
-/// Writes both slots of the superblock, one after the other, with these features; returns it as written last.
+/// Writes both slots of the superblock, one after the other, with these features; returns it as
+/// written last.
 fn put_superblock(medium: &dyn Medium, mut superblock: Superblock, features: u32) -> Result<Superblock> {
     superblock.features = U32::new(features);
     superblock.set_release();

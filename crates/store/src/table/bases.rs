@@ -16,8 +16,8 @@ use crate::space::TableTransaction;
 use zerocopy::little_endian::{U32, U64};
 
 impl TableTransaction<'_> {
-    /// Makes the extent of an object a base, as which it gets an entry of its own. The caller lets the object [rest](Self::rest) on it. A
-    /// base without a `name` cannot be attached.
+    /// Makes the extent of an object a base, as which it gets an entry of its own. The caller lets
+    /// the object [rest](Self::rest) on it. A base without a `name` cannot be attached.
     pub fn freeze(
         &mut self,
         object: &Located,
@@ -82,13 +82,15 @@ impl TableTransaction<'_> {
         Ok(object)
     }
 
-    /// Lets the object rest on `base` with a new extent, of which nothing counts as yet: the caller clears its bitmap. There is space behind
-    /// the extent, if there is any, so that the object can grow where it stands.
+    /// Lets the object rest on `base` with a new extent, of which nothing counts as yet: the caller
+    /// clears its bitmap. There is space behind the extent, if there is any, so that the object can
+    /// grow where it stands.
     pub fn rest(&mut self, object: &mut Located, base: &mut Located) -> Result<()> {
         self.rest_in(object, base, None)
     }
 
-    /// As [`rest`](Self::rest), with the extent that begins at page `kept`, if one is given, which is the object's already.
+    /// As [`rest`](Self::rest), with the extent that begins at page `kept`, if one is given, which
+    /// is the object's already.
     pub fn rest_in(&mut self, object: &mut Located, base: &mut Located, kept: Option<u64>) -> Result<()> {
         let entry = &mut object.entry;
         entry.set(FLAG_OVERLAY, true);
@@ -103,8 +105,8 @@ impl TableTransaction<'_> {
         self.put_entry(object)
     }
 
-    /// Lets an object, whose pages are all its own from now on, rest on its base no longer; the caller puts the entry. Returns
-    /// the base, if that was its last user and it has no name.
+    /// Lets an object, whose pages are all its own from now on, rest on its base no longer; the
+    /// caller puts the entry. Returns the base, if that was its last user and it has no name.
     pub fn leave_base(&mut self, object: &mut Located) -> Result<Option<Located>> {
         if !object.entry.has(FLAG_OVERLAY) {
             return Ok(None);
@@ -141,7 +143,8 @@ impl TableTransaction<'_> {
         self.put_entry(object)
     }
 
-    /// Gives an object this size, for which it keeps `pages` of its extent, or all; the caller puts the entry.
+    /// Gives an object this size, for which it keeps `pages` of its extent, or all; the caller puts
+    /// the entry.
     pub fn shorten(&mut self, object: &mut Located, pages: u64, size: u64) -> Result<()> {
         let (first, before) = (object.entry.primary.get(), object.entry.pages.get());
         if pages < before {

@@ -5,7 +5,8 @@
 //! or reading it costs no more than its changes.
 //!
 //! Invariants:
-//! 1. A page of the bitmap that the summary says counts is durable, and so is every page of the object that it says is the object's own.
+//! 1. A page of the bitmap that the summary says counts is durable, and so is every page of the
+//!    object that it says is the object's own.
 //! 2. A bit is set once and never cleared.
 
 use crate::format::entry::{BITMAP_GROUP, Entry};
@@ -61,7 +62,8 @@ impl Bitmap {
         self.start + (number + number / BITMAP_GROUP + 1) * PAGE
     }
 
-    /// Place of the bit that says whether page number `number` counts: a line of the pool, and which of its bits.
+    /// Place of the bit that says whether page number `number` counts: a line of the pool, and
+    /// which of its bits.
     fn summary(&self, number: u64) -> (u64, u64) {
         let (group, bit) = (number / BITMAP_GROUP, number % BITMAP_GROUP);
         let line = self.start + group * (BITMAP_GROUP + 1) * PAGE + bit / PAGES_A_LINE * LINE;
@@ -100,8 +102,9 @@ impl Bitmap {
         pages.flat_map(|(bits, first)| ones(bits).map(move |nth| first + nth))
     }
 
-    /// The bytes to be written to make pages the object's own. The first writes are to parts that do not count yet; the second ones make
-    /// them count, or count already: these are made once the first ones, and the object's pages, are durable, or with them as one step.
+    /// The bytes to be written to make pages the object's own. The first writes are to parts that
+    /// do not count yet; the second ones make them count, or count already: these are made once the
+    /// first ones, and the object's pages, are durable, or with them as one step.
     pub(crate) fn claiming(&self, pages: impl IntoIterator<Item = u64>) -> (Writes, Writes) {
         // Pages that begin to count; lines of the summary, and of pages that count.
         let (mut fresh, mut lines) = (BTreeMap::new(), BTreeMap::new());

@@ -17,10 +17,11 @@ pub enum Class {
     Psync,
     /// Stores in transactions alone, each of which is durable when it is committed.
     Transactional,
-    /// Stores in transactions alone, each of which outlives the process when it is committed, and becomes durable later, on demand.
+    /// Stores in transactions alone, each of which outlives the process when it is committed, and
+    /// becomes durable later, on demand.
     OnDemand,
-    /// Plain stores of any number of processes at once, to memory that they share and that nothing makes durable: for waiting, queues and messages. Such an
-    /// object is volatile.
+    /// Plain stores of any number of processes at once, to memory that they share and that nothing
+    /// makes durable: for waiting, queues and messages. Such an object is volatile.
     Shared,
 }
 
@@ -150,13 +151,15 @@ impl Entry {
 
 /// Memory of objects on demand.
 impl Entry {
-    /// The memory of this boot that may have commits of the object which the pool lacks. That of an earlier boot is gone.
+    /// The memory of this boot that may have commits of the object which the pool lacks. That of an
+    /// earlier boot is gone.
     #[must_use]
     pub fn memory_in(&self, boot: &[u8; 16]) -> Option<u64> {
         (self.memory.get() != 0 && self.memory_boot == *boot).then_some(self.memory.get())
     }
 
-    /// States which memory has commits of the object from now on, and in which boot; `None`: the pool has them all.
+    /// States which memory has commits of the object from now on, and in which boot; `None`: the
+    /// pool has them all.
     pub fn keep_in(&mut self, memory: Option<(u64, [u8; 16])>) {
         let (number, boot) = memory.unwrap_or_default();
         (self.memory, self.memory_boot) = (U64::new(number), boot);

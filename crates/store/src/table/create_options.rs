@@ -45,9 +45,11 @@ pub struct CreateOptions<'a> {
     pub readable_outside: bool,
     /// The boot of the machine in which the contents hold; `None`: they outlast it.
     pub volatile: Option<[u8; 16]>,
-    /// Address space to keep for growth, in bytes; 0: as much as the pool has, while addresses are plenty.
+    /// Address space to keep for growth, in bytes; 0: as much as the pool has, while addresses are
+    /// plenty.
     pub reach: u64,
-    /// Bytes of addresses that the pool has in all, by which it is known whether they are plenty; 0: they are not.
+    /// Bytes of addresses that the pool has in all, by which it is known whether they are plenty;
+    /// 0: they are not.
     pub window: u64,
 }
 

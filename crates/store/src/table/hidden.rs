@@ -1,7 +1,7 @@
 //! Objects that no name leads to: how an object becomes one, and when it may go.
 //!
-//! Invariant: a hidden object that [nothing needs](Located::is_left) is removed by the first process that has it for itself; until
-//! then its space is its own.
+//! Invariant: a hidden object that [nothing needs](Located::is_left) is removed by the first
+//! process that has it for itself; until then its space is its own.
 
 use super::Located;
 use super::objects::entry_hash;

@@ -1,11 +1,12 @@
-//! The layers of an object whose pages may be its base's: its own extent, its base's, the base's base's, and so on.
+//! The layers of an object whose pages may be its base's: its own extent, its base's, the base's
+//! base's, and so on.
 //!
 //! Invariants:
-//! 1. A page belongs to the uppermost layer that has it: a layer has the pages that its bitmap says, and those behind the
-//!    ones that it takes from its base; the lowest layer has all.
+//! 1. A page belongs to the uppermost layer that has it: a layer has the pages that its bitmap
+//!    says, and those behind the ones that it takes from its base; the lowest layer has all.
 //! 2. Pages of a layer below the uppermost never change, and neither do their bitmaps.
-//! 3. A page that the uppermost layer has is whole there: with the batch that set its bit, or durably before it
-//!    (`store/attachment/cover.rs`).
+//! 3. A page that the uppermost layer has is whole there: with the batch that set its bit, or
+//!    durably before it (`store/attachment/cover.rs`).
 
 use super::{Bitmap, Located, Writes};
 use crate::error::{Part, Result, StoreError};
@@ -174,7 +175,8 @@ fn runs(pages: impl IntoIterator<Item = u64>) -> Vec<Range<u64>> {
     runs
 }
 
-/// Reads bytes of an object with these layers, `None`: all of its pages are its own, from `offset` on.
+/// Reads bytes of an object with these layers, `None`: all of its pages are its own, from `offset`
+/// on.
 ///
 /// # Errors
 /// The medium's.
@@ -201,7 +203,8 @@ impl TableTransaction<'_> {
         Ok(read_pages(self.pages().medium(), object, layers.as_ref(), offset, bytes)?)
     }
 
-    /// The layers of an object; `None` if all of its pages are its own. Costs what counts of the bitmaps.
+    /// The layers of an object; `None` if all of its pages are its own. Costs what counts of the
+    /// bitmaps.
     ///
     /// # Errors
     /// A base is damaged, or is none. The medium's.
@@ -209,7 +212,8 @@ impl TableTransaction<'_> {
         self.layers_with(object, &|_, _| {})
     }
 
-    /// The uppermost layer and `below` more, for pages that one of these has: a chain may be long, and each layer is read.
+    /// The uppermost layer and `below` more, for pages that one of these has: a chain may be long,
+    /// and each layer is read.
     ///
     /// # Errors
     /// As for [`layers`](Self::layers).
@@ -261,7 +265,8 @@ impl TableTransaction<'_> {
         Ok(Layer { start, based: entry.based.get(), own, sparse })
     }
 
-    /// Bytes of the pages that the object has in the pool itself, not from its base. Costs what counts of its bitmap.
+    /// Bytes of the pages that the object has in the pool itself, not from its base. Costs what
+    /// counts of its bitmap.
     ///
     /// # Errors
     /// The medium's.

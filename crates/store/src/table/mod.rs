@@ -1,4 +1,5 @@
-//! The object table: names, IDs, entries, addresses and the lane directory, as changes to a transaction.
+//! The object table: names, IDs, entries, addresses and the lane directory, as changes to a
+//! transaction.
 
 mod bases;
 mod bitmap;

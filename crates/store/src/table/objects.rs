@@ -20,7 +20,8 @@ use zerocopy::little_endian::{U32, U64};
 /// Granularity of address ranges: alignment for huge pages is left to larger objects.
 const REACH_UNIT: u64 = 64 * 1024;
 
-/// Times its present length that a pool may become longer before an object's addresses end, while there are plenty.
+/// Times its present length that a pool may become longer before an object's addresses end, while
+/// there are plenty.
 const GROWTH: u64 = 8;
 
 /// Bytes of addresses that an object of a small pool has at least, while there are plenty.
@@ -136,8 +137,8 @@ impl TableTransaction<'_> {
         Ok(page)
     }
 
-    /// All hidden objects: kept together in the tree of names, so that finding them costs the same at any number of
-    /// objects.
+    /// All hidden objects: kept together in the tree of names, so that finding them costs the same
+    /// at any number of objects.
     pub fn hidden(&self) -> Result<Vec<Located>> {
         let mut found = Vec::new();
         let mut from = Some((0, 0));
@@ -252,7 +253,8 @@ impl TableTransaction<'_> {
         Ok(located)
     }
 
-    /// Removes an object; its extent and addresses are free. Returns its base, if nothing needs that any more.
+    /// Removes an object; its extent and addresses are free. Returns its base, if nothing needs
+    /// that any more.
     pub fn destroy(&mut self, located: &Located) -> Result<Option<Located>> {
         self.stock_up(false)?;
         let base = self.leave_base(&mut { *located })?;
@@ -290,7 +292,8 @@ impl TableTransaction<'_> {
         Ok(first)
     }
 
-    /// As [`take_extent`](Self::take_extent), with as much free space behind it as there is anywhere.
+    /// As [`take_extent`](Self::take_extent), with as much free space behind it as there is
+    /// anywhere.
     pub fn take_roomy_extent(&mut self, pages: u64) -> Result<u64> {
         let first = PAGES.allocate_roomy(self, pages)?;
         self.root.free_pages = U64::new(self.root.free_pages.get().saturating_sub(pages));
@@ -366,7 +369,8 @@ impl TableTransaction<'_> {
 }
 
 impl Located {
-    /// The object's progress line as read with the entry; a later one is read by [`TableTransaction::progress`].
+    /// The object's progress line as read with the entry; a later one is read by
+    /// [`TableTransaction::progress`].
     pub fn progress(&self, seed: u64) -> Result<Progress> {
         let damaged = StoreError::damaged(Part::Progress, self.offset + PROGRESS);
         self.line.of(&self.entry.id, seed).ok_or(damaged)
@@ -406,7 +410,8 @@ pub fn name_hash(seed: u64, name: &str) -> u64 {
     checksum(seed ^ 0x6e61_6d65, &[name.as_bytes()])
 }
 
-/// The hash under which the tree of names has an entry: hidden objects share one, so that they are found without a walk.
+/// The hash under which the tree of names has an entry: hidden objects share one, so that they are
+/// found without a walk.
 #[must_use]
 pub fn entry_hash(seed: u64, entry: &Entry) -> u64 {
     if entry.has(FLAG_HIDDEN) { 0 } else { name_hash(seed, &entry.name()) }

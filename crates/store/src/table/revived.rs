@@ -1,4 +1,5 @@
-//! Objects that were kept elsewhere, and become objects of the pool again: under their own identity, at their own address.
+//! Objects that were kept elsewhere, and become objects of the pool again: under their own
+//! identity, at their own address.
 
 use super::objects::entry_hash;
 use super::{CreateOptions, Located, check_name};
@@ -17,11 +18,13 @@ use zerocopy::little_endian::{U32, U64};
 const LARGEST: u64 = 1 << 46;
 
 impl TableTransaction<'_> {
-    /// Adds a hidden object with the identity, size, address, flags and keys of `kept`, and an extent of its own. `window`: first address of the
-    /// pool's, and its length. The bytes of `kept` are not believed: the caller may have them from anywhere.
+    /// Adds a hidden object with the identity, size, address, flags and keys of `kept`, and an
+    /// extent of its own. `window`: first address of the pool's, and its length. The bytes of
+    /// `kept` are not believed: the caller may have them from anywhere.
     ///
     /// # Errors
-    /// `Exists`: the pool has an object of that name, or that ID. `AddressesTaken`. `BadSize`, `BadName`, `NoRoom`, `ObjectFeature`.
+    /// `Exists`: the pool has an object of that name, or that ID. `AddressesTaken`. `BadSize`,
+    /// `BadName`, `NoRoom`, `ObjectFeature`.
     pub fn revive(&mut self, kept: &Entry, window: (u64, u64)) -> Result<Located> {
         let mut entry = *kept;
         let (name, size) = (entry.name(), entry.size.get());
@@ -71,7 +74,8 @@ impl TableTransaction<'_> {
         self.enter(entry)
     }
 
-    /// Addresses that are free for an object of `size` bytes: as many as `reserved`, or, if there are not as many in one piece, as for a new object.
+    /// Addresses that are free for an object of `size` bytes: as many as `reserved`, or, if there
+    /// are not as many in one piece, as for a new object.
     ///
     /// # Errors
     /// `NoAddresses`.

@@ -9,7 +9,8 @@ use crate::space::TableTransaction;
 use zerocopy::{FromZeros, IntoBytes};
 
 impl TableTransaction<'_> {
-    /// Adds a hidden object with room for its seals; the caller zeroes it, writes its key page and reveals it.
+    /// Adds a hidden object with room for its seals; the caller zeroes it, writes its key page and
+    /// reveals it.
     ///
     /// # Errors
     /// As for [`create`](Self::create).

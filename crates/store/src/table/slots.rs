@@ -1,4 +1,5 @@
-//! Content of a slot of the table, said explicitly: a slot that could not be read is never taken for absent.
+//! Content of a slot of the table, said explicitly: a slot that could not be read is never taken
+//! for absent.
 
 use super::Located;
 use crate::error::{Part, Result, StoreError};

@@ -1,14 +1,18 @@
-//! Ties: an object that is tied to others outlives them. It has a list of their IDs, in an extent of its own.
+//! Ties: an object that is tied to others outlives them. It has a list of their IDs, in an extent
+//! of its own.
 //!
 //! A list is never changed where it lies: each change writes another one to free space, durable
 //! before one batch lets the entry point to it. An ID in it without an object means nothing, as IDs
 //! are random: so removing an object needs no search of the lists that name it.
 //!
 //! Invariants:
-//! 1. Nothing in the list of an object is tied to that object, directly or through others (`expect_no_cycle`).
-//! 2. No object is tied to a base: a base outlives the objects that rest on it, which would make another kind of cycle.
+//! 1. Nothing in the list of an object is tied to that object, directly or through others
+//!    (`expect_no_cycle`).
+//! 2. No object is tied to a base: a base outlives the objects that rest on it, which would make
+//!    another kind of cycle.
 //!
-//! Cost: a tie writes the whole list, of [`TIES_MAX`] IDs at most; an object that is about to go looks for each ID of its list.
+//! Cost: a tie writes the whole list, of [`TIES_MAX`] IDs at most; an object that is about to go
+//! looks for each ID of its list.
 
 use super::Located;
 use crate::error::{Part, Result, StoreError};
@@ -92,8 +96,9 @@ impl TableTransaction<'_> {
         Ok(found)
     }
 
-    /// Ties the object to `to`. `false`: space that is known as zeros was found for the list; the table has now been told that it no longer is,
-    /// and the caller tries again with the next change.
+    /// Ties the object to `to`. `false`: space that is known as zeros was found for the list; the
+    /// table has now been told that it no longer is, and the caller tries again with the next
+    /// change.
     ///
     /// # Errors
     /// `TieTarget`, `TieCycle`, `TooManyTies`, `NoRoom`; `Damaged`: the list is.
@@ -122,7 +127,8 @@ impl TableTransaction<'_> {
         Ok(true)
     }
 
-    /// Takes the ties to the objects back that `goes` says. Returns how many there were; `None` as `false` of [`tie`](Self::tie).
+    /// Takes the ties to the objects back that `goes` says. Returns how many there were; `None` as
+    /// `false` of [`tie`](Self::tie).
     ///
     /// # Errors
     /// `Damaged`: the list is. `NoRoom`.
@@ -158,7 +164,8 @@ impl TableTransaction<'_> {
         let first = self.take_extent(pages)?;
         let (start, len) = (first * PAGE, pages * PAGE);
         if start + len > self.root.virgin.get() {
-            // Bytes that are not zeros must not be where a crash would leave space that is taken for zeros.
+            // Bytes that are not zeros must not be where a crash would leave space that is taken
+            // for zeros.
             self.give_extent(first, pages)?;
             self.raise_virgin((start + len + AHEAD).min(self.pool_len()));
             return Ok(false);
@@ -176,7 +183,8 @@ impl TableTransaction<'_> {
         Ok(true)
     }
 
-    /// Refuses a tie that would keep objects for ever: `to` is tied to the object, directly or through others.
+    /// Refuses a tie that would keep objects for ever: `to` is tied to the object, directly or
+    /// through others.
     fn expect_no_cycle(&self, object: &Located, to: &Located) -> Result<()> {
         let (mut seen, mut next) = (BTreeSet::from([to.entry.id]), vec![*to]);
         while let Some(at) = next.pop() {

@@ -16,7 +16,8 @@ use zerocopy::little_endian::U64;
 
 const KEY: Key<'static> = Key(&[]);
 
-/// "a", its copy "b", a snapshot "s" of "b", a copy "c" of that, and "alone"; each changed after that.
+/// "a", its copy "b", a snapshot "s" of "b", a copy "c" of that, and "alone"; each changed after
+/// that.
 fn pool() -> (SimMedium, Snapshot) {
     let (medium, store) = format(4 << 20);
     create(&store, "alone", 5000);

@@ -70,8 +70,8 @@ fn assert_recovers(medium: &SimMedium, expected: &Snapshot) {
     same(&snapshot(&store).unwrap(), expected).unwrap();
 }
 
-/// One read that failed while "a" was attached made recovery take "b" for destroyed: its half of every psync was
-/// gone for good.
+/// One read that failed while "a" was attached made recovery take "b" for destroyed: its half of
+/// every psync was gone for good.
 #[test]
 fn a_read_that_fails_once_costs_no_psync() {
     for choice in [Choice::None, Choice::All] {
@@ -95,8 +95,8 @@ fn a_read_that_fails_once_costs_no_psync() {
     }
 }
 
-/// One wrong bit in the entry of either object of a lane while the other is attached: refused, and nothing of the lane
-/// is given up.
+/// One wrong bit in the entry of either object of a lane while the other is attached: refused, and
+/// nothing of the lane is given up.
 #[test]
 fn a_damaged_entry_keeps_the_lane_that_has_its_psyncs() {
     let (medium, states) = dead(Choice::None);
@@ -134,7 +134,8 @@ fn an_unreadable_entry_keeps_the_lane_that_has_its_psyncs() {
     assert_recovers(&image, &states[3]);
 }
 
-/// A batch in the middle of a dead writer's lane is damaged. It costs the objects of that lane, nothing else.
+/// A batch in the middle of a dead writer's lane is damaged. It costs the objects of that lane,
+/// nothing else.
 #[test]
 fn a_damaged_lane_costs_its_lane_and_its_objects_and_nothing_else() {
     let (medium, states) = dead(Choice::All);
@@ -188,7 +189,8 @@ fn a_lane_without_a_header_blocks_no_other() {
     attach(&medium, "a").unwrap();
 }
 
-/// The last batch of a lane is damaged, and the progress line says that it was applied: it had been durable.
+/// The last batch of a lane is damaged, and the progress line says that it was applied: it had been
+/// durable.
 #[test]
 fn a_last_batch_that_was_applied_is_not_taken_for_torn() {
     let (medium, store) = format(4 << 20);
@@ -222,7 +224,8 @@ fn a_last_batch_that_was_applied_is_not_taken_for_torn() {
     assert!(actions.iter().any(|action| !action.done), "{actions:#?}");
 }
 
-/// The table's root is lost, and a page with entries cannot be read for now: repair hands nothing of it out.
+/// The table's root is lost, and a page with entries cannot be read for now: repair hands nothing
+/// of it out.
 #[test]
 fn a_page_of_entries_that_cannot_be_read_is_not_taken_for_free() {
     use indelible_store::format::{PAGE, TABLE_ROOT};
@@ -242,7 +245,8 @@ fn a_page_of_entries_that_cannot_be_read_is_not_taken_for_free() {
     assert_recovers(&before, &expected);
 }
 
-/// One wrong bit in any batch of a lane, the last one too, costs nothing: a checksum of 64 bits tells which.
+/// One wrong bit in any batch of a lane, the last one too, costs nothing: a checksum of 64 bits
+/// tells which.
 #[test]
 fn one_wrong_bit_in_a_batch_is_put_right() {
     for choice in [Choice::None, Choice::All] {

@@ -30,8 +30,8 @@ fn repair_takes_no_object_back_behind_its_attach_for_the_sake_of_a_node() {
     assert!(shown.iter().all(|(_, sight)| *sight == Sight::Same), "{shown:?} {actions:?}");
 }
 
-/// Two free extents far beyond the end of the pool: what lies between them was taken for a gap, and its place
-/// computed in vain.
+/// Two free extents far beyond the end of the pool: what lies between them was taken for a gap, and
+/// its place computed in vain.
 #[test]
 fn there_is_no_gap_beyond_the_end_of_the_pool() {
     whole::repair(&[

@@ -1,5 +1,5 @@
-//! Which generation a lane is in, when copies of its header are damaged: at rest, or by a power cut in a
-//! checkpoint, or both.
+//! Which generation a lane is in, when copies of its header are damaged: at rest, or by a power cut
+//! in a checkpoint, or both.
 
 use super::sample::{check, create, format, open, try_repair};
 use indelible_store::error::StoreError;

@@ -13,7 +13,8 @@ use indelible_testing::{Choice, CrashImage, Fault, Limits, OpKind, SimMedium, fo
 const KEY: Key<'static> = Key(&[]);
 const LIMITS: Limits = Limits { exhaustive: 3, singles: 1, random: 2, points: 12, seed: 3 };
 
-/// Old objects are as they were, or refused; new ones read as zeros, wherever space is left for them.
+/// Old objects are as they were, or refused; new ones read as zeros, wherever space is left for
+/// them.
 fn used(medium: &SimMedium, expected: &Snapshot, lost: &[&str]) -> Result<(), String> {
     let Ok(store) = open(medium, 7) else { return Ok(()) };
     for (name, (id, _, bytes)) in expected {
@@ -174,8 +175,8 @@ pub fn table_batches(medium: &SimMedium) -> Vec<u64> {
     batches
 }
 
-/// A batch of the table's lane is damaged that told of space written for the first time: when the lane is given up, all
-/// space counts as written.
+/// A batch of the table's lane is damaged that told of space written for the first time: when the
+/// lane is given up, all space counts as written.
 #[test]
 fn a_batch_of_the_table_that_is_lost_leaves_no_old_bytes_in_new_objects() {
     let (medium, _) = settled(6);

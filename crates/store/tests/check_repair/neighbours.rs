@@ -1,5 +1,5 @@
-//! Several objects on one lane, a power cut, and damage to each of them in turn: the others lose nothing, and the damaged
-//! one is right or refused, never wrong.
+//! Several objects on one lane, a power cut, and damage to each of them in turn: the others lose
+//! nothing, and the damaged one is right or refused, never wrong.
 //!
 //! The right content is that of recovery of the same image without damage. Damage to a lane is
 //! damage to all of its objects: then all of them are refused, the pool's check reports it, and
@@ -86,7 +86,8 @@ fn shown(medium: &SimMedium, name: &str) -> Result<Vec<u8>, StoreError> {
     contents(&store, writer.object())
 }
 
-/// No object of the pool is shown with other bytes than expected. Returns those that are refused, with the reasons.
+/// No object of the pool is shown with other bytes than expected. Returns those that are refused,
+/// with the reasons.
 fn refused(medium: &SimMedium, expected: &Snapshot, what: &str) -> BTreeMap<String, String> {
     let mut refused = BTreeMap::new();
     for (name, (_, _, bytes)) in expected {
@@ -176,7 +177,8 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
             let before = copy(&damaged);
             // In a line that every lane has redo for, and beside it.
             damaged.spoil(start + 3600..start + 4096);
-            // Redo that cannot be written concerns the objects of the lane; others find another lane.
+            // Redo that cannot be written concerns the objects of the lane; others find another
+            // lane.
             let found = refused(&damaged, &expected, &what);
             assert!(!found.contains_key("idle"), "{what}: {found:?}");
             // A process that met the lane goes on: others' objects, again and again, until it dies.
@@ -208,8 +210,8 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
     assert!(met > 10, "{met}");
 }
 
-/// Batches with more than one wrong bit: those before the last refuse the lane. The last one looks torn, which costs the
-/// objects of this batch this psync.
+/// Batches with more than one wrong bit: those before the last refuse the lane. The last one looks
+/// torn, which costs the objects of this batch this psync.
 #[test]
 fn a_damaged_batch_is_never_shown_as_a_psync() {
     let mut seen = [0, 0];

@@ -84,7 +84,8 @@ fn each_node_by_itself() {
         assert!(report.findings.iter().any(|f| f.part == Part::Node && f.offset == *node), "{report:#?}");
         let before = damaged.to_bytes();
         repair(&damaged);
-        // If there is room, the new table is built beside the old one, which stays until it is in force.
+        // If there is room, the new table is built beside the old one, which stays until it is in
+        // force.
         let after = damaged.to_bytes();
         for page in map.nodes.iter().chain(&map.free_pages) {
             let page = *page as usize..(page + PAGE) as usize;

@@ -75,7 +75,8 @@ fn a_pool_that_became_longer_is_repaired_from_the_copy_behind_its_new_end() {
     assert_eq!(open(&medium, 3).unwrap().info().unwrap().length, 8 * MIB);
 }
 
-/// At each instant of a growth, also one that fails, the copy of one of the two lengths brings the pool back.
+/// At each instant of a growth, also one that fails, the copy of one of the two lengths brings the
+/// pool back.
 #[test]
 fn a_growth_that_is_cut_short_leaves_a_copy() {
     let (medium, expected) = made(true);

@@ -1,5 +1,5 @@
-//! Repair and the mark of typed objects: content that repair changes or gives up is not trusted any more, whenever the
-//! repair dies.
+//! Repair and the mark of typed objects: content that repair changes or gives up is not trusted any
+//! more, whenever the repair dies.
 
 use super::dead_lanes::{batches, dead, slot};
 use super::killed::table_batches;
@@ -21,7 +21,8 @@ use zerocopy::little_endian::{U32, U64};
 const KEY: Key<'static> = Key(&[]);
 const LIMITS: Limits = Limits { exhaustive: 16, singles: 4, random: 4, points: 60, seed: 11 };
 
-/// The objects that an attach takes for typed. Refuses one that has the mark and is not as it was psynced.
+/// The objects that an attach takes for typed. Refuses one that has the mark and is not as it was
+/// psynced.
 fn trusted(medium: &SimMedium, expected: &Snapshot) -> Result<BTreeSet<String>, String> {
     let mut trusted = BTreeSet::new();
     let Ok(store) = open(medium, 7) else { return Ok(trusted) };
@@ -111,7 +112,8 @@ fn an_object_that_repair_brings_back_whole_stays_trusted() {
     }
 }
 
-/// Nothing tells the lane's generation: its headers are written again, and no batch counts any more.
+/// Nothing tells the lane's generation: its headers are written again, and no batch counts any
+/// more.
 #[test]
 fn a_lane_that_is_void_with_its_headers_leaves_nobody_trusted() {
     for choice in [Choice::None, Choice::All] {
@@ -174,7 +176,8 @@ fn an_object_of_no_lane_is_not_trusted() {
     die(&medium, &expected, false, &["b", "idle"]);
 }
 
-/// The progress line is damaged: a direct write that was never published counts as psynced from then on.
+/// The progress line is damaged: a direct write that was never published counts as psynced from
+/// then on.
 #[test]
 fn an_object_whose_progress_is_made_up_is_not_trusted() {
     let (medium, store) = format(2 << 20);
@@ -230,7 +233,8 @@ fn an_object_that_had_its_pages_with_another_is_not_trusted() {
     assert!(entry.binding.get() > first.binding.get());
     medium.write(other, entry.sealed(seed_of(&medium)).as_bytes()).unwrap();
     let left: Vec<_> = names[2..].iter().map(String::as_str).collect();
-    // That they share pages is damage, which an attach does not see; once repair has settled it, it is gone.
+    // That they share pages is damage, which an attach does not see; once repair has settled it, it
+    // is gone.
     let at_once = |medium: &SimMedium| match check(medium).is_clean() {
         true => trusted(medium, &expected).map(drop),
         false => Ok(()),
@@ -238,8 +242,8 @@ fn an_object_that_had_its_pages_with_another_is_not_trusted() {
     die_and(&medium, &expected, true, &left, &at_once);
 }
 
-/// A batch of the table's lane is lost that took the mark from "a" before foreign bytes were psynced to it; the entry in
-/// place still has it.
+/// A batch of the table's lane is lost that took the mark from "a" before foreign bytes were
+/// psynced to it; the entry in place still has it.
 #[test]
 fn a_mark_that_was_taken_does_not_come_back_with_an_older_table() {
     let (medium, store) = format(2 << 20);
@@ -256,7 +260,8 @@ fn a_mark_that_was_taken_does_not_come_back_with_an_older_table() {
     let mut writer = store.attach_writer("a", KEY).unwrap();
     writer.set_typed(false).unwrap();
     psync_copied(&mut [(&mut writer, &[(700, &[9; 90])])]).unwrap();
-    // The table's lane goes on, and with the batch behind it is known that the one before was whole.
+    // The table's lane goes on, and with the batch behind it is known that the one before was
+    // whole.
     store.rename("renamed", "again", KEY).unwrap();
     store.rename("again", "renamed", KEY).unwrap();
     device.kill();
@@ -275,7 +280,8 @@ fn a_mark_that_was_taken_does_not_come_back_with_an_older_table() {
     }
 }
 
-/// A repair that took the mark in place died, and the entry has the flags of one version and the checksum of the other.
+/// A repair that took the mark in place died, and the entry has the flags of one version and the
+/// checksum of the other.
 #[test]
 fn an_entry_that_tore_as_it_lost_the_mark_does_not_get_it_back() {
     let (medium, expected) = typed(Choice::None);

@@ -15,8 +15,8 @@ use indelible_testing::pool::{Snapshot, check_tiling, objects, process, psync_co
 use indelible_testing::{Choice, Limits, SimMedium, for_each_crash};
 use std::sync::Arc;
 
-/// A pool with three objects, psynced by a process that died when the power failed: nothing is in place, all
-/// of it is in the lanes.
+/// A pool with three objects, psynced by a process that died when the power failed: nothing is in
+/// place, all of it is in the lanes.
 fn orphaned() -> (SimMedium, Snapshot) {
     let (medium, store) = format(4 << 20);
     for name in ["a", "b", "c", "idle"] {

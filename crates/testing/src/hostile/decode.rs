@@ -177,7 +177,8 @@ fn read_lane(image: &Image, seed: u64) {
     let _ = ending(image, seed, &log, Search::Whole);
 }
 
-/// Structures of the real pools, one of each kind wanted per pool, each followed by `behind` more bytes.
+/// Structures of the real pools, one of each kind wanted per pool, each followed by `behind` more
+/// bytes.
 fn of(kinds: &[Kind], behind: u64) -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
     for pool in pools() {

@@ -5,12 +5,13 @@
 //! edit:  operation (1) | width (1) | structure (2) | field (2) | other structure (2) | value (8)
 //! ```
 //!
-//! The highest bit of *width* stands for a tower instead, where checksums are made to fit: tree number *structure* becomes
-//! *field* levels of nodes with *other structure* slots each, all of which refer to the same node below; the leaf's values
-//! are *value*, and its last key is the highest there is.
+//! The highest bit of *width* stands for a tower instead, where checksums are made to fit: tree
+//! number *structure* becomes *field* levels of nodes with *other structure* slots each, all of
+//! which refer to the same node below; the leaf's values are *value*, and its last key is the
+//! highest there is.
 //!
-//! Numbers are little-endian and taken modulo what there is, so that every input means something. Fixed
-//! lengths let a fuzzer's mutations stay local.
+//! Numbers are little-endian and taken modulo what there is, so that every input means something.
+//! Fixed lengths let a fuzzer's mutations stay local.
 
 use super::Image;
 use super::anatomy::{Kind, Structure, own_offset, seal, seed, structures, void_table_lane};
@@ -172,7 +173,8 @@ fn apply(image: &Image, all: &[Structure], seed: u64, edit: &[u8; 16], sealed: b
     }
 }
 
-/// A tree with as many ways to its only leaf as fit: one node for each level, at the end of the image.
+/// A tree with as many ways to its only leaf as fit: one node for each level, at the end of the
+/// image.
 ///
 /// # Panics
 /// If the image holds no root, or is shorter than the tower.
@@ -218,7 +220,8 @@ fn telling(image: &Image, which: u64) -> u64 {
     all[(which % all.len() as u64) as usize]
 }
 
-/// Inputs to start from: every pool as it is, and with one edit of each operation to each kind of structure.
+/// Inputs to start from: every pool as it is, and with one edit of each operation to each kind of
+/// structure.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();

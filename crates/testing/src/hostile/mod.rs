@@ -5,15 +5,15 @@
 //!
 //! 1. Nothing panics, and nothing is read out of bounds (the medium refuses that, and callers may
 //!    not ask).
-//! 2. Every operation ends: a [`Image`] panics when more operations or bytes are asked of it than any
-//!    operation on a pool of its size can need.
+//! 2. Every operation ends: a [`Image`] panics when more operations or bytes are asked of it than
+//!    any operation on a pool of its size can need.
 //! 3. `check` changes nothing.
 //! 4. After `repair`, `check` finds no error but those that repair said it left.
-//! 5. If bytes were damaged without their checksums being made to fit again, objects that attach show a state
-//!    that some psync wrote.
+//! 5. If bytes were damaged without their checksums being made to fit again, objects that attach
+//!    show a state that some psync wrote.
 //!
-//! Images start from real pools ([`pool`]), kept compressed beside this crate, because a pool's identity and
-//! seed are random: an input is a list of changes to one of them ([`edit`]).
+//! Images start from real pools ([`pool`]), kept compressed beside this crate, because a pool's
+//! identity and seed are random: an input is a list of changes to one of them ([`edit`]).
 
 pub mod anatomy;
 pub mod decode;

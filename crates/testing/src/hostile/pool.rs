@@ -16,8 +16,8 @@ use std::sync::{Arc, OnceLock};
 
 const KEY: Key<'static> = Key(&[]);
 
-/// States that an object may show, by name: the last is its own, the others are those of earlier psyncs whose
-/// batches still wait in a lane.
+/// States that an object may show, by name: the last is its own, the others are those of earlier
+/// psyncs whose batches still wait in a lane.
 pub type History = BTreeMap<String, Vec<Vec<u8>>>;
 
 /// How a pool is made, its name, and images that were made so.
@@ -91,8 +91,9 @@ impl Pool {
     }
 }
 
-/// The pools: blank; settled; with batches of a dead writer that are also in place; with batches that are
-/// not; with trees of two levels; full, with a dead writer; with an object that was being moved when its process died.
+/// The pools: blank; settled; with batches of a dead writer that are also in place; with batches
+/// that are not; with trees of two levels; full, with a dead writer; with an object that was being
+/// moved when its process died.
 ///
 /// # Panics
 /// If an image is not readable, or a recipe fails.
@@ -121,7 +122,8 @@ pub fn old_pool(name: &str) -> Pool {
     recipe.load(recipe.old)
 }
 
-/// The bytes of [`old_pool`] alone: what it holds takes longer to know, and writers that die in its making leave memory behind.
+/// The bytes of [`old_pool`] alone: what it holds takes longer to know, and writers that die in its
+/// making leave memory behind.
 ///
 /// # Panics
 /// As [`old_pool`].
@@ -282,7 +284,8 @@ fn full() -> Result<(SimMedium, History)> {
     Ok((medium.power_cut(Choice::None).medium(), history))
 }
 
-/// A process dies while an object moves, so that another, hidden one stands for the place it moves to.
+/// A process dies while an object moves, so that another, hidden one stands for the place it moves
+/// to.
 fn resizing() -> Result<(SimMedium, History)> {
     let (medium, store) = begin(1 << 20)?;
     let sparse = CreateOptions { size: 20_000, sparse: true, ..CreateOptions::default() };

@@ -14,8 +14,8 @@ pub enum Outcome {
     Repaired,
     /// Check reported it; every object that can be attached shows the same bytes as before.
     Reported,
-    /// It lies in the last batch of a lane, which is undone whole, as if its commit had been cut short: objects
-    /// show an earlier state, and check says that a batch is not whole.
+    /// It lies in the last batch of a lane, which is undone whole, as if its commit had been cut
+    /// short: objects show an earlier state, and check says that a batch is not whole.
     Undone,
     /// As [`Undone`](Outcome::Undone), and check reports it; but the lines that were applied before
     /// the bit flipped are there still, so that an attach without a check sees two states mixed. A

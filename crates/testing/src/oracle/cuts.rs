@@ -1,10 +1,11 @@
 //! psync cuts beside threads that store, on a simulated medium.
 //!
-//! The mapped half makes a cut in three steps: it holds the stores to the objects, stages what changed (all lines are
-//! copied then), lets stores go on, and commits. Here the objects' memory is plain bytes behind a lock, which takes the
-//! place of held pages: a thread that stores while the lock is held waits. The threads take
-//! [turns](crate::sim) at the operations of the medium, of which staging and committing make many, so that stores fall
-//! between any two of them. The psync makes durable exactly the stores made before the memory was held.
+//! The mapped half makes a cut in three steps: it holds the stores to the objects, stages what
+//! changed (all lines are copied then), lets stores go on, and commits. Here the objects' memory is
+//! plain bytes behind a lock, which takes the place of held pages: a thread that stores while the
+//! lock is held waits. The threads take [turns](crate::sim) at the operations of the medium, of
+//! which staging and committing make many, so that stores fall between any two of them. The psync
+//! makes durable exactly the stores made before the memory was held.
 
 use crate::pool::{Borrowing, Lines, Snapshot, contents, page, process, take};
 use crate::sim::{SimMedium, Turns};
@@ -37,7 +38,8 @@ pub struct Cuts {
 
 /// The promises of cuts.
 pub struct Made {
-    /// Content of the objects at first and at each cut. Mark `n` of the log says that state `n` is durable.
+    /// Content of the objects at first and at each cut. Mark `n` of the log says that state `n` is
+    /// durable.
     pub states: Vec<Snapshot>,
     /// Stores made between the moment when a cut was staged and the end of its commit.
     pub beside: u64,
@@ -115,7 +117,8 @@ impl Process<'_> {
         let _ = self.medium.read(0, &mut [0]);
     }
 
-    /// Stores to the objects until all cuts are made: runs of any length, and a count that two objects have in common.
+    /// Stores to the objects until all cuts are made: runs of any length, and a count that two
+    /// objects have in common.
     fn store(&self, mut rng: fastrand::Rng) {
         while !self.done.load(Ordering::Relaxed) {
             let (object, value) = (rng.usize(..OBJECTS.len()), rng.u8(..));

@@ -15,15 +15,16 @@ const KINDS: [(OpKind, u64); 7] = [
 ];
 const FAULTS: [Fault; 4] = [Fault::Io, Fault::NoSpace, Fault::After, Fault::Short];
 
-/// The last line, or so, of each object as it is at first: in the page that it shares with space that it may grow into.
+/// The last line, or so, of each object as it is at first: in the page that it shares with space
+/// that it may grow into.
 const AT: [u32; 3] = [8950, 4950, 19_950];
 
 /// Ways in which a program goes on behind a failure.
 const TAILS: u64 = 5;
 
-/// Shows `judge` the program with each operation of each of its steps failing in each way, and going on in one of
-/// several ways, which `seed` chooses; of all these programs every `stride`th. `judge` says whether the failure was
-/// met. Returns how many were.
+/// Shows `judge` the program with each operation of each of its steps failing in each way, and
+/// going on in one of several ways, which `seed` chooses; of all these programs every `stride`th.
+/// `judge` says whether the failure was met. Returns how many were.
 ///
 /// # Errors
 /// The first error of `judge`, with the program.
@@ -119,7 +120,8 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
             ]);
             steps.extend(take_over(other, 0xd3));
         }
-        // Another holds an object still meanwhile; the same again, and a detach, which is refused and poisons.
+        // Another holds an object still meanwhile; the same again, and a detach, which is refused
+        // and poisons.
         3 => {
             steps.push((other, Step::Hold { object: 0 }));
             steps.extend([again.clone(), (process, all.clone()), (process, Step::Detach { object: 0 })]);

@@ -58,7 +58,8 @@ impl Follower {
             Followed::Newest => true,
             Followed::Newer(lines) => {
                 for (offset, bytes) in lines.iter() {
-                    // A page that is logged whole reaches beyond the object, and so may its last line.
+                    // A page that is logged whole reaches beyond the object, and so may its last
+                    // line.
                     let Some(shown) = self.shown.get_mut(offset as usize..) else { continue };
                     let len = bytes.len().min(shown.len());
                     shown[..len].copy_from_slice(&bytes[..len]);

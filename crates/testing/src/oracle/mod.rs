@@ -16,11 +16,13 @@
 //!    is shown rules out those that it contradicts. A power cut may leave the state of any
 //!    remaining world.
 //! 3. An acknowledged call is in all worlds.
-//! 4. A psync, load, growth or checkpoint that fails either poisons its objects, or did not happen. A poisoned
-//!    object refuses all of these as `Poisoned` until it is detached. A new attachment is not poisoned.
-//! 5. A call may only fail where a failure was planned in it, or where its process has yet to be told of a
-//!    write-back error of the file (`sim`, 7).
-//! 6. While a process keeps poisoned objects attached, it may refuse others of their lane as `Poisoned`.
+//! 4. A psync, load, growth or checkpoint that fails either poisons its objects, or did not happen.
+//!    A poisoned object refuses all of these as `Poisoned` until it is detached. A new attachment
+//!    is not poisoned.
+//! 5. A call may only fail where a failure was planned in it, or where its process has yet to be
+//!    told of a write-back error of the file (`sim`, 7).
+//! 6. While a process keeps poisoned objects attached, it may refuse others of their lane as
+//!    `Poisoned`.
 //! 7. An unattached object is never `Held`, with one exception, of which the module `left` is the
 //!    whole rule: a process whose attach or detach of it failed may keep the lane that the object
 //!    is bound to, for as long as it has another object attached for writing.
@@ -31,7 +33,8 @@
 //!    never attached for writing. It may be refused as `Changing`, as if it had not been asked for,
 //!    while a process writes the object.
 //! 10. A process that follows an object sees the state of its last psync, and goes on seeing that.
-//! 11. A sealed object, and each copy and snapshot of it, is all that, and has no other bytes. It may refuse to be held still, as if that had not been asked for.
+//! 11. A sealed object, and each copy and snapshot of it, is all that, and has no other bytes. It
+//!     may refuse to be held still, as if that had not been asked for.
 //! 12. A repair loses nothing, also if it may, and is refused as `Held` while others use the pool.
 //!
 //! Every step is defined in every state (storing to an unattached object does nothing), so that any
@@ -152,7 +155,8 @@ pub enum Step {
     },
     /// Makes the pool longer.
     Lengthen,
-    /// Holds an object still that a process has attached for writing, and looks. An object that it held before goes on.
+    /// Holds an object still that a process has attached for writing, and looks. An object that it
+    /// held before goes on.
     Hold {
         object: usize,
     },
@@ -169,16 +173,16 @@ pub enum Step {
     },
     /// The process dies between two steps. Another takes its place.
     Die,
-    /// The process dies in the `nth` operation of this kind that the step makes, if it makes so many;
-    /// then another finds out what became of it.
+    /// The process dies in the `nth` operation of this kind that the step makes, if it makes so
+    /// many; then another finds out what became of it.
     DieIn {
         step: Box<Step>,
         kind: OpKind,
         nth: u64,
         late: bool,
     },
-    /// The `nth` operation of this kind that the step makes fails, if it makes so many; if it `lasts`, those
-    /// behind it in this step fail, too.
+    /// The `nth` operation of this kind that the step makes fails, if it makes so many; if it
+    /// `lasts`, those behind it in this step fail, too.
     FailIn {
         step: Box<Step>,
         kind: OpKind,

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum Answer {
     /// There is nothing to call.
     Nothing,
-    /// The program makes no such call: it would be about two objects of one name, or two attachments of one object.
+    /// The program makes no such call: it would be about two objects of one name, or two
+    /// attachments of one object.
     Ambiguous,
     Done,
     NotFound,
@@ -125,7 +126,8 @@ impl Model {
         self.attached.retain(|(owner, _), _| *owner != process);
     }
 
-    /// Takes the step, and says how the call is to answer. IDs and addresses of new objects are zero.
+    /// Takes the step, and says how the call is to answer. IDs and addresses of new objects are
+    /// zero.
     pub(super) fn step(&mut self, process: usize, step: &Step) -> Answer {
         let answer = self.answer(process, step);
         if answer == Answer::Done {

@@ -32,7 +32,8 @@ pub fn starts() -> [Start; 5] {
 }
 
 impl Start {
-    /// The pool, everything durable, on a medium of this kind. Each [`CrashImage::medium`] of it is another.
+    /// The pool, everything durable, on a medium of this kind. Each [`CrashImage::medium`] of it is
+    /// another.
     #[must_use]
     #[allow(clippy::missing_panics_doc)]
     pub fn pool(self, config: SimConfig) -> CrashImage {

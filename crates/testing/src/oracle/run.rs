@@ -68,8 +68,9 @@ struct Run<'a> {
 }
 
 impl Program {
-    /// Runs the program on a pool whose objects are all detached, and marks each completed step. Pages that a failure
-    /// left clean but lost may be evicted in between, as the medium's seed has it.
+    /// Runs the program on a pool whose objects are all detached, and marks each completed step.
+    /// Pages that a failure left clean but lost may be evicted in between, as the medium's seed has
+    /// it.
     ///
     /// # Errors
     /// A call that does not answer as the model does, or shows other bytes.
@@ -211,8 +212,9 @@ impl Run<'_> {
             E::NoRoom { .. } | E::NoAddresses { .. } | E::NoLane { .. } => Some(Answer::Done),
             _ => None,
         };
-        // Which snapshots have which addresses is the store's business, too. It looks at that first, and also where a program that knew that there is no
-        // snapshot would not have called.
+        // Which snapshots have which addresses is the store's business, too. It looks at that
+        // first, and also where a program that knew that there is no snapshot would not have
+        // called.
         let unfit = matches!(error, E::NotItsSnapshot { .. })
             || matches!((error, call), (E::NoAddresses { .. }, Step::Rollback { .. }));
         let unbuilt = matches!(error, E::Seal(SealError::Refused { .. })) && self.may_refuse(call);

@@ -78,7 +78,8 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
-            // The batch after the checkpoint is as long as those of the lap before: behind it lies one of them.
+            // The batch after the checkpoint is as long as those of the lap before: behind it lies
+            // one of them.
             "psyncs around a checkpoint",
             Start::Used,
             alone(vec![
@@ -107,7 +108,8 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
-            // Two lanes, until the second psync moves one object to the other's, where its lines must not be missed.
+            // Two lanes, until the second psync moves one object to the other's, where its lines
+            // must not be missed.
             "psync of one, then of two",
             Start::Used,
             alone(vec![

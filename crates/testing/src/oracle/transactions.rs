@@ -1,4 +1,5 @@
-//! Programs of transactions: a process commits changes of several objects, psyncs another one beside them, fails and goes on, detaches, dies, and is followed by the next.
+//! Programs of transactions: a process commits changes of several objects, psyncs another one
+//! beside them, fails and goes on, detaches, dies, and is followed by the next.
 //!
 //! The model is a line of states, one after each commit. The state found must be one of them, no
 //! older than the last acknowledged and no newer than the last told; the process goes on from the
@@ -339,7 +340,8 @@ impl Run<'_> {
         let again = attach_in(self.process.medium.clone(), self.process.store.clone());
         match again {
             Ok(found) => self.found(found),
-            // The process has yet to be told of an error, or has lost its lane: the next one goes on.
+            // The process has yet to be told of an error, or has lost its lane: the next one goes
+            // on.
             Err(_) if self.broken => self.die(),
             Err(error) => Err(format!("attach: {error:?} without a failure")),
         }

@@ -86,7 +86,8 @@ pub(super) fn no_change_takes_an_object_back_behind_its_anchor() -> Verdict {
     Ok(())
 }
 
-/// An anchor's record that was put back is told from the newest by the anchor's counter, wherever the record is, and one that was made without the key is refused.
+/// An anchor's record that was put back is told from the newest by the anchor's counter, wherever
+/// the record is, and one that was made without the key is refused.
 pub(super) fn a_counted_record_is_not_put_back() -> Verdict {
     let medium = prepared(CONFIG).map_err(text)?;
     let a = sealed::writer(&open(&medium, 2), "a").map_err(text)?;
@@ -113,7 +114,8 @@ pub(super) fn a_counted_record_is_not_put_back() -> Verdict {
     forged(AnchorRecord { count: Some(Count { proof: [0; 40], ..count }), ..newer })
 }
 
-/// An older pool that was put back together with the anchor's record of that time is told from the newest by the anchor's counter.
+/// An older pool that was put back together with the anchor's record of that time is told from the
+/// newest by the anchor's counter.
 pub(super) fn a_pool_is_not_put_back_together_with_its_counted_record() -> Verdict {
     let medium = prepared(CONFIG).map_err(text)?;
     let psynced = |value: u8, counter| -> Result<(Vec<u8>, AnchorRecord)> {

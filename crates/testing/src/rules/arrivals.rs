@@ -70,7 +70,8 @@ pub(super) fn objects_that_come_together_are_there_together_after_a_power_cut() 
     Ok(())
 }
 
-/// An import whose process dies, or fails, in any operation; once more by the next one or the same one, with a power cut at the end.
+/// An import whose process dies, or fails, in any operation; once more by the next one or the same
+/// one, with a power cut at the end.
 pub(super) fn objects_that_come_together_are_there_together_wherever_it_ends() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let text = |error: StoreError| error.to_string();
@@ -110,7 +111,8 @@ pub(super) fn objects_that_come_together_are_there_together_wherever_it_ends() -
     Ok(())
 }
 
-/// As many objects as fit in one batch of the table come; more are refused, and none of them is there.
+/// As many objects as fit in one batch of the table come; more are refused, and none of them is
+/// there.
 pub(super) fn too_many_objects_at_once_are_refused_as_a_whole() -> Verdict {
     let text = |error: StoreError| error.to_string();
     let (mut refused, mut came) = (0, 0);

@@ -126,7 +126,8 @@ pub(super) fn a_base_outlives_the_first_of_its_users() -> Verdict {
     shows(&store, "b", &[1; SIZE])
 }
 
-/// A copy that is reported as created has its progress, and none of its pages but those of its base, after a power cut.
+/// A copy that is reported as created has its progress, and none of its pages but those of its
+/// base, after a power cut.
 pub(super) fn a_copy_is_there_with_its_progress() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);
@@ -176,7 +177,8 @@ fn changed(store: &Arc<Store>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Back to a snapshot, changed, and back again, once longer and once shorter, with the power cut everywhere.
+/// Back to a snapshot, changed, and back again, once longer and once shorter, with the power cut
+/// everywhere.
 pub(super) fn a_rollback_is_whole_after_a_power_cut() -> Verdict {
     crash(
         |store| drop(changed(store).unwrap()),
@@ -200,7 +202,8 @@ pub(super) fn a_rollback_is_whole_after_a_power_cut() -> Verdict {
     )
 }
 
-/// In any operation that it makes: the object is as it was, or as the snapshot is, and the pool is sound.
+/// In any operation that it makes: the object is as it was, or as the snapshot is, and the pool is
+/// sound.
 pub(super) fn whoever_rolls_back_may_die() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let text = |error: indelible_store::error::StoreError| error.to_string();

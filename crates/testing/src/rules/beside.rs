@@ -248,7 +248,8 @@ pub(super) fn copies_and_followers_wait_for_a_direct_write() -> Verdict {
     })
 }
 
-/// In any operation that it makes: the snapshot is there or not, whole, and the writer loses nothing, whether it goes on or dies next.
+/// In any operation that it makes: the snapshot is there or not, whole, and the writer loses
+/// nothing, whether it goes on or dies next.
 pub(super) fn whoever_makes_a_snapshot_may_die() -> Verdict {
     keeper_dies(false)
 }

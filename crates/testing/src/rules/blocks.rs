@@ -1,4 +1,5 @@
-//! Blocks whose first write failed: barriers succeed from then on, and nothing that is written to them is kept.
+//! Blocks whose first write failed: barriers succeed from then on, and nothing that is written to
+//! them is kept.
 
 use super::errors::{recovered, state};
 use super::{CONFIG, KEY, Verdict, create, of, open};
@@ -53,7 +54,8 @@ pub(super) fn redone_blocks_keep_what_is_written() -> Verdict {
     Ok(())
 }
 
-/// The table's checkpoint fails, and another process, which is not told, brings the table up to date and makes its own.
+/// The table's checkpoint fails, and another process, which is not told, brings the table up to
+/// date and makes its own.
 pub(super) fn blocks_of_the_table_were_written_before() -> Verdict {
     for failing in [Fault::Io, Fault::After] {
         let medium = formatted(2 << 20, CONFIG);
@@ -78,7 +80,8 @@ pub(super) fn blocks_of_the_table_were_written_before() -> Verdict {
     Ok(())
 }
 
-/// A psync fails to reach its lane, and the next process, which is not told, goes on in the same lane.
+/// A psync fails to reach its lane, and the next process, which is not told, goes on in the same
+/// lane.
 pub(super) fn blocks_of_a_lane_were_written_before() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let first = open(&medium, 1);
@@ -101,7 +104,8 @@ pub(super) fn blocks_of_a_lane_were_written_before() -> Verdict {
     Ok(())
 }
 
-/// A process fails to make a lane, or the place that an object moves to, in space that the next one takes for the same.
+/// A process fails to make a lane, or the place that an object moves to, in space that the next one
+/// takes for the same.
 pub(super) fn space_that_failed_once_is_zeroed_before_its_use() -> Verdict {
     for kind in [OpKind::Barrier, OpKind::WriteDurable] {
         let medium = formatted(4 << 20, CONFIG);
@@ -208,8 +212,9 @@ pub(super) fn space_that_was_never_used_is_zeroed_before_its_use() -> Verdict {
     Ok(())
 }
 
-/// A direct write of an object of which no page was ever written fails, behind `published` bytes; the next process, which is
-/// not told, takes it back, and psyncs to the pages that it covered in part.
+/// A direct write of an object of which no page was ever written fails, behind `published` bytes;
+/// the next process, which is not told, takes it back, and psyncs to the pages that it covered in
+/// part.
 fn direct_write_fails(published: u64) -> Verdict {
     for sparse in [false, true] {
         let medium = formatted(2 << 20, CONFIG);

@@ -57,8 +57,8 @@ pub(super) fn merged_beneath(mut beside: Beside) -> Verdict {
     beside.ends()
 }
 
-/// Readers follow an object of `size` bytes between changes of a few, whose chain is shortened, and the power is cut anywhere. With `merge`,
-/// its bases are merged at the end.
+/// Readers follow an object of `size` bytes between changes of a few, whose chain is shortened, and
+/// the power is cut anywhere. With `merge`, its bases are merged at the end.
 fn followed(size: usize, changes: &[(usize, u8)], merge: bool) -> Verdict {
     crash(
         |store| {

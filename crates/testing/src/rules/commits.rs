@@ -94,7 +94,8 @@ pub(super) fn intent_ignored() -> Verdict {
     )
 }
 
-/// A direct write that is never ended is in the primary, not durable: the next psync logs the same bytes.
+/// A direct write that is never ended is in the primary, not durable: the next psync logs the same
+/// bytes.
 pub(super) fn a_direct_write_that_never_ended_is_logged() -> Verdict {
     crash(
         |store| create(store, "a", 20_000),

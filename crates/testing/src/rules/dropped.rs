@@ -8,9 +8,10 @@ use indelible_store::error::{Result, StoreError};
 use indelible_store::store::Store;
 use std::sync::Arc;
 
-/// Calls `change`, which changes the table, while before one of its reads, each in turn, everything pending is lost and
-/// dropped. Whether it fails or not, others find a sound table afterwards, with all in it that was acknowledged; only the objects
-/// that it is about may be as before or as after it.
+/// Calls `change`, which changes the table, while before one of its reads, each in turn, everything
+/// pending is lost and dropped. Whether it fails or not, others find a sound table afterwards, with
+/// all in it that was acknowledged; only the objects that it is about may be as before or as after
+/// it.
 ///
 /// # Errors
 /// They do not.

@@ -19,7 +19,8 @@ struct Dying {
     midst: Option<u64>,
 }
 
-/// Once the objects are not held still any more, their writer makes its last psync, of both, and dies.
+/// Once the objects are not held still any more, their writer makes its last psync, of both, and
+/// dies.
 struct Last {
     dying: Mutex<Option<Dying>>,
     psynced: Mutex<Option<Result<(), StoreError>>>,
@@ -42,8 +43,9 @@ impl Hook for Last {
     }
 }
 
-/// A reader has made a base, which is about to absorb the one below: psyncs that wait in the lane of the dead writer count under the
-/// number that the object had. Returns whether each of the two objects has the last psync, and whether that returned.
+/// A reader has made a base, which is about to absorb the one below: psyncs that wait in the lane
+/// of the dead writer count under the number that the object had. Returns whether each of the two
+/// objects has the last psync, and whether that returned.
 fn last_psyncs(disk: bool, midst: Option<u64>) -> Result<([bool; 2], bool), String> {
     let medium = formatted(4 << 20, SimConfig { disk, ..CONFIG });
     let process_of_writer = Arc::new(medium.handle());

@@ -25,8 +25,9 @@ pub enum Visible {
     All,
 }
 
-/// A file whose write-back may fail: a durable write is told of it, and everything in the page cache, by any
-/// writer, is clean and perhaps lost. Once all reports of that were taken, a later call says nothing.
+/// A file whose write-back may fail: a durable write is told of it, and everything in the page
+/// cache, by any writer, is clean and perhaps lost. Once all reports of that were taken, a later
+/// call says nothing.
 pub struct WritebackFile {
     /// The medium under it.
     pub sim: Arc<SimMedium>,
@@ -131,7 +132,8 @@ pub(super) fn an_error_told_to_one_lane_poisons_the_table_lane() -> Verdict {
     Ok(())
 }
 
-/// Nor is another lane of the process to be voided, nor its objects detached as if they were in place.
+/// Nor is another lane of the process to be voided, nor its objects detached as if they were in
+/// place.
 pub(super) fn an_error_told_to_one_lane_poisons_every_other() -> Verdict {
     for cut in 0..20 {
         let sim = formatted(1 << 20, SimConfig::default());
@@ -160,7 +162,8 @@ pub(super) fn an_error_told_to_one_lane_poisons_every_other() -> Verdict {
     Ok(())
 }
 
-/// A direct write that ended without its barrier is in the primary, where the next psync finds nothing to log.
+/// A direct write that ended without its barrier is in the primary, where the next psync finds
+/// nothing to log.
 pub(super) fn a_direct_write_without_proof_is_not_published() -> Verdict {
     for config in media() {
         let sim = formatted(2 << 20, config);
@@ -184,8 +187,9 @@ pub(super) fn a_direct_write_without_proof_is_not_published() -> Verdict {
     Ok(())
 }
 
-/// Pages that were lost are clean: the system may drop them, and read them again as they were. A change of the table that
-/// is made from such a mixture is not published, where others would redo it.
+/// Pages that were lost are clean: the system may drop them, and read them again as they were. A
+/// change of the table that is made from such a mixture is not published, where others would redo
+/// it.
 pub(super) fn a_change_made_from_dropped_pages_is_not_published() -> Verdict {
     for config in media() {
         for half in 0..2 {
@@ -222,8 +226,8 @@ pub(super) fn a_change_made_from_dropped_pages_is_not_published() -> Verdict {
     Ok(())
 }
 
-/// A psync takes the rest of its lines from a primary that went back to an earlier state. Its batch does not reach the medium,
-/// where recovery would redo it, and with it undo the psync before.
+/// A psync takes the rest of its lines from a primary that went back to an earlier state. Its batch
+/// does not reach the medium, where recovery would redo it, and with it undo the psync before.
 pub(super) fn a_psync_made_from_dropped_pages_is_not_published() -> Verdict {
     for config in media() {
         let sim = formatted(1 << 20, config);
@@ -278,7 +282,8 @@ pub(super) fn a_change_is_not_made_from_pages_dropped_meanwhile() -> Verdict {
     super::dropped::whenever_pages_are_dropped(&["more"], |store| store.create("more", &of(5000)).map(drop))
 }
 
-/// A barrier that fails concerns all that was written to the file: no other lane is voided after it.
+/// A barrier that fails concerns all that was written to the file: no other lane is voided after
+/// it.
 pub(super) fn a_failed_barrier_poisons_every_lane() -> Verdict {
     for seed in 0..16 {
         let sim = formatted(1 << 20, SimConfig { seed, ..SimConfig::default() });
@@ -306,8 +311,8 @@ pub(super) fn a_failed_barrier_poisons_every_lane() -> Verdict {
     Ok(())
 }
 
-/// The system fails to write back by itself, and a change of the table is told. The object that is attached afterwards
-/// psyncs and checkpoints as ever.
+/// The system fails to write back by itself, and a change of the table is told. The object that is
+/// attached afterwards psyncs and checkpoints as ever.
 pub(super) fn a_failed_write_back_is_told_to_one_call() -> Verdict {
     for config in media() {
         let sim = formatted(1 << 20, config);

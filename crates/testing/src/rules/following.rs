@@ -96,7 +96,8 @@ impl<'a> Following<'a> {
     }
 }
 
-/// A reader follows by the writer's log, without another base, until a checkpoint hides psyncs from it, or the object is another.
+/// A reader follows by the writer's log, without another base, until a checkpoint hides psyncs from
+/// it, or the object is another.
 pub(super) fn readers_follow_by_the_log() -> Verdict {
     on_each(follow_by_the_log)
 }
@@ -156,7 +157,8 @@ pub(super) fn follow_by_the_log(mut beside: Beside) -> Verdict {
     beside.ends()
 }
 
-/// Readers of several processes share a base: one that lost the log makes it, and the others go on from there.
+/// Readers of several processes share a base: one that lost the log makes it, and the others go on
+/// from there.
 pub(super) fn readers_share_a_base() -> Verdict {
     on_each(|mut beside| {
         let stores = [2, 3, 4].map(|number| open(&beside.medium, number));

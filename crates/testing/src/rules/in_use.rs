@@ -80,8 +80,9 @@ fn memory_stays(mut beside: Beside, based: bool) -> Verdict {
     Ok(())
 }
 
-/// The pool has both extents until the object is detached, or its memory is mapped from the new one; then it has the new one. So it is with an
-/// object that grows again and again, each time with something behind it.
+/// The pool has both extents until the object is detached, or its memory is mapped from the new
+/// one; then it has the new one. So it is with an object that grows again and again, each time with
+/// something behind it.
 pub(super) fn an_extent_that_memory_shows_is_taken() -> Verdict {
     on_each(|mut beside| {
         let free = |beside: &Beside| beside.other.info().map(|info| info.free / 4096).map_err(text);

@@ -101,8 +101,8 @@ impl Joined {
     }
 }
 
-/// Cuts the power in a durable write of several batches. One of them torn, and a later one whole: that is no damage, and
-/// the lane is not refused.
+/// Cuts the power in a durable write of several batches. One of them torn, and a later one whole:
+/// that is no damage, and the lane is not refused.
 pub(super) fn a_torn_write_of_several_batches_is_no_damage() -> Verdict {
     let mut joined = Joined::begin();
     let value = joined.rounds(|joined| joined.medium.forget_log())?;
@@ -119,7 +119,8 @@ pub(super) fn a_torn_write_of_several_batches_is_no_damage() -> Verdict {
     joined.medium.power_cut_states(&limits).try_for_each(|image| judge_by(&image.medium(), judge).map(drop))
 }
 
-/// Each batch of a write says that those before the write were durable, and no others, as FORMAT.md has it.
+/// Each batch of a write says that those before the write were durable, and no others, as FORMAT.md
+/// has it.
 pub(super) fn batches_of_one_write_state_the_same_watermark() -> Verdict {
     let mut joined = Joined::begin();
     joined.rounds(|joined| joined.together.written.lock().unwrap().clear())?;

@@ -89,7 +89,8 @@ pub(super) fn each_process_has_a_lane_of_its_own() -> Verdict {
     judge_medium(&medium.power_cut(Choice::None).medium(), &[promised]).map(drop)
 }
 
-/// A psync of two objects moves one to the lane of the other; psyncs that wait in the lane it leaves are in place before.
+/// A psync of two objects moves one to the lane of the other; psyncs that wait in the lane it
+/// leaves are in place before.
 pub(super) fn an_object_moves_once_its_primary_is_durable() -> Verdict {
     crash_on(
         SimConfig { disk: false, ..CONFIG },
@@ -103,8 +104,8 @@ pub(super) fn an_object_moves_once_its_primary_is_durable() -> Verdict {
     )
 }
 
-/// A checkpoint fails in its header, of which a power cut may leave any part. The next holder of the lane has nothing in
-/// it yet, and the first batch is of a generation that is over.
+/// A checkpoint fails in its header, of which a power cut may leave any part. The next holder of
+/// the lane has nothing in it yet, and the first batch is of a generation that is over.
 pub(super) fn a_checkpoint_that_failed_leaves_the_generation_known() -> Verdict {
     after_a_failed_checkpoint(false)
 }
@@ -155,8 +156,9 @@ fn after_a_failed_checkpoint(fails_again: bool) -> Verdict {
     Ok(())
 }
 
-/// Nothing was psynced since the lane was taken over, so that no batch tells its generation, and a checkpoint fails in the
-/// header. The power is cut while the next holder takes the lane over: the same process, or one that comes after a death.
+/// Nothing was psynced since the lane was taken over, so that no batch tells its generation, and a
+/// checkpoint fails in the header. The power is cut while the next holder takes the lane over: the
+/// same process, or one that comes after a death.
 fn take_over_fails(checkpoint: Fault, take_over: Fault, nth: u64) -> Verdict {
     let medium = formatted(1 << 20, SimConfig { tear_unit: TearUnit::Word, ..CONFIG });
     let store = open(&medium, 1);

@@ -101,7 +101,8 @@ pub(super) fn a_section_of_a_later_release_refuses_its_lane() -> Verdict {
     Ok(())
 }
 
-/// Changes the second section, the one of `right`, of the newest batch in a writers' lane that has two.
+/// Changes the second section, the one of `right`, of the newest batch in a writers' lane that has
+/// two.
 fn change_second_section(medium: &SimMedium, seed: u64, change: impl Fn(&mut Section)) {
     let bytes = medium.to_bytes();
     let headers = (DATA..bytes.len() as u64).step_by(LINE as usize).filter_map(|at| {

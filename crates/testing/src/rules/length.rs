@@ -46,9 +46,11 @@ pub(super) fn a_full_pool_in_memory_becomes_longer() -> Verdict {
     becomes_longer(MEMORY)
 }
 
-/// A superblock slot, say, could not be written, which is seen all the same; the power fails in the next attempt.
+/// A superblock slot, say, could not be written, which is seen all the same; the power fails in the
+/// next attempt.
 fn becomes_longer_after_a_failure(config: SimConfig) -> Verdict {
-    // The copy of the superblock, two slots and the batch; with a copy of the length before, which is erased, too.
+    // The copy of the superblock, two slots and the batch; with a copy of the length before, which
+    // is erased, too.
     let writes =
         [false, true].into_iter().flat_map(|spared| (0..4 + u64::from(spared)).map(move |nth| (spared, nth)));
     let faults = [Fault::Io, Fault::Short, Fault::After];

@@ -13,10 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// More than a look makes.
 const READS: u64 = 60;
 
-/// A change that happens during a look, and leaves the object with the contents that `Beside` expects.
+/// A change that happens during a look, and leaves the object with the contents that `Beside`
+/// expects.
 type Change = fn(&mut Beside) -> Result<()>;
 
-/// A look that a change interrupts shows the object before or after the change, and the next one shows it after.
+/// A look that a change interrupts shows the object before or after the change, and the next one
+/// shows it after.
 fn seen(disk: bool, change: Change) -> Verdict {
     for nth in 0..READS {
         let beside = Beside::begin(SimConfig { disk, ..CONFIG }).map_err(text)?;
@@ -65,7 +67,8 @@ fn on_each(changes: &[(&str, Change)]) -> Verdict {
     Ok(())
 }
 
-/// Psyncs, also in another generation of the lane, whose batches lie where those did that the reader has read.
+/// Psyncs, also in another generation of the lane, whose batches lie where those did that the
+/// reader has read.
 pub(super) fn psyncs_between_the_reads_of_a_look_are_seen() -> Verdict {
     on_each(&[
         ("one", |beside| beside.psync(0, 4100, 30, 300)),
@@ -116,7 +119,8 @@ pub(super) fn changes_of_the_object_between_the_reads_of_a_look_are_seen() -> Ve
     ])
 }
 
-/// The line behind the last batch, three that state the lane's generation, and two of the table's lane.
+/// The line behind the last batch, three that state the lane's generation, and two of the table's
+/// lane.
 const READS_WITHOUT_NEWS: u64 = 6;
 
 /// A look in memory that finds nothing does not read the table.

@@ -1,4 +1,5 @@
-//! A snapshot beside a writer redoes the writer's log, and its barrier fails at the first write to blocks of the object.
+//! A snapshot beside a writer redoes the writer's log, and its barrier fails at the first write to
+//! blocks of the object.
 
 use super::beside::{same, text};
 use super::following::Following;

@@ -1,8 +1,9 @@
-//! Scenarios made for single rules of the protocol: each finds nothing wrong with the protocol as it is, and something
-//! once a rule that it watches is broken.
+//! Scenarios made for single rules of the protocol: each finds nothing wrong with the protocol as
+//! it is, and something once a rule that it watches is broken.
 //!
-//! `crates/store/tests/mutants.rs` runs each as a test, and `pmo-evidence mutants` each against the mutants that it
-//! watches, as the column `tests`. A new one is a function and a line in the list below.
+//! `crates/store/tests/mutants.rs` runs each as a test, and `pmo-evidence mutants` each against the
+//! mutants that it watches, as the column `tests`. A new one is a function and a line in the list
+//! below.
 
 mod anchors;
 mod arrivals;

@@ -34,7 +34,8 @@ fn sound(medium: &SimMedium) -> Verdict {
     wrong.map_or(Ok(()), |finding| Err(format!("{finding:?}")))
 }
 
-/// Two pools, the first with an object `a`, which may be sealed, the other with space that was used.
+/// Two pools, the first with an object `a`, which may be sealed, the other with space that was
+/// used.
 fn prepared(config: SimConfig, seal: bool) -> Result<[SimMedium; 2]> {
     let [from, to] = [(); 2].map(|()| formatted(2 << 20, config));
     let store = open(&from, 1);
@@ -82,8 +83,8 @@ pub(super) fn an_object_that_has_come_is_whole_after_a_power_cut() -> Verdict {
     Ok(())
 }
 
-/// A process that moves an object dies in any operation, in either pool, or the power fails then: one of the pools has it whole, with its identity, and both are
-/// sound.
+/// A process that moves an object dies in any operation, in either pool, or the power fails then:
+/// one of the pools has it whole, with its identity, and both are sound.
 pub(super) fn an_object_is_in_one_of_two_pools_wherever_the_move_ends() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let text = |error: StoreError| error.to_string();

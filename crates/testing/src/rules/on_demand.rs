@@ -109,7 +109,8 @@ pub(super) fn commits_left_in_memory_come_to_the_pool_first() -> Verdict {
     store.attach_on_demand_writer("a", KEY, 1).map(drop).map_err(text)
 }
 
-/// The process that recovers dies in each of its operations: the next one is asked to recover, unless the pool has everything.
+/// The process that recovers dies in each of its operations: the next one is asked to recover,
+/// unless the pool has everything.
 pub(super) fn a_recovery_of_memory_may_die() -> Verdict {
     let kinds = [OpKind::WriteDurable, OpKind::Barrier, OpKind::Write];
     for (kind, fault) in kinds.into_iter().flat_map(|kind| [(kind, Fault::Kill), (kind, Fault::KillLate)]) {

@@ -23,7 +23,8 @@ pub(super) fn pool_on(config: SimConfig) -> SimMedium {
     medium
 }
 
-/// State after a writer of "a" and "b" died following `work`: the image, what it psynced, and its lane.
+/// State after a writer of "a" and "b" died following `work`: the image, what it psynced, and its
+/// lane.
 #[must_use]
 pub fn dead(choice: Choice, work: impl Fn(&SimMedium, &mut [Writer; 2])) -> (SimMedium, Snapshot, LaneDump) {
     let medium = pool();

@@ -14,7 +14,8 @@ use indelible_store::store::{RepairOptions, Store};
 use indelible_store::table::CreateOptions;
 use std::sync::Arc;
 
-/// A medium on which space that was never used is not cleared before its use: on disks it is, so that old bytes do no harm there.
+/// A medium on which space that was never used is not cleared before its use: on disks it is, so
+/// that old bytes do no harm there.
 const MEMORY: SimConfig =
     SimConfig { tear_unit: TearUnit::Word, disk: false, discard: Discard::Keep, transfers: SMALL, seed: 0 };
 

@@ -66,8 +66,8 @@ fn pages(object: &Located) -> Vec<u64> {
     WRITTEN.into_iter().map(|page| shape.content_page(page)).chain(nodes).collect()
 }
 
-/// Two copies that go on from one base have one key and one seal ID, and as many psyncs: none of the one's pages is taken for the other's, nor any of the
-/// base's, or of a snapshot.
+/// Two copies that go on from one base have one key and one seal ID, and as many psyncs: none of
+/// the one's pages is taken for the other's, nor any of the base's, or of a snapshot.
 pub(super) fn copies_of_a_sealed_object_do_not_mix() -> Verdict {
     let medium = formatted(4 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -137,7 +137,8 @@ pub(super) fn no_nonce_comes_twice_in_copies_and_snapshots() -> Verdict {
     if seals.len() < 50 { Err(format!("{} seals were seen", seals.len())) } else { Ok(()) }
 }
 
-/// A copy, a snapshot, first changes, a rollback: each is there as a whole or not at all, with its seals.
+/// A copy, a snapshot, first changes, a rollback: each is there as a whole or not at all, with its
+/// seals.
 fn whole(disk: bool) -> Verdict {
     crash_on(
         SimConfig { disk, ..CONFIG },

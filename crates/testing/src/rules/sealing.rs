@@ -87,7 +87,8 @@ pub(super) fn sealed_psyncs_are_whole_after_a_power_cut() -> Verdict {
     Ok(())
 }
 
-/// A psync of a sealed object and one that is not sealed is one step, and so is the creation of a sealed object.
+/// A psync of a sealed object and one that is not sealed is one step, and so is the creation of a
+/// sealed object.
 pub(super) fn sealed_and_plain_objects_change_as_one_step() -> Verdict {
     crash_on(
         CONFIG,
@@ -193,11 +194,13 @@ pub(super) fn a_subtree_that_is_taken_away_is_an_error() -> Verdict {
     is_broken(&bytes, "all nodes")
 }
 
-/// Nonces of the object's seals in the pool's bytes, each with the seal that has it; its lane's among them.
+/// Nonces of the object's seals in the pool's bytes, each with the seal that has it; its lane's
+/// among them.
 pub(super) fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdict {
     for line in bytes.as_chunks::<64>().0 {
         let Ok(seal) = Seal::read_from_bytes(line) else { continue };
-        // A line that looks like a seal: its version is small, the rest behind it zeros, and its tag is random.
+        // A line that looks like a seal: its version is small, the rest behind it zeros, and its
+        // tag is random.
         let zeros = seal.tag.iter().filter(|byte| **byte == 0).count();
         if !(1..1000).contains(&seal.version.get()) || seal.hash != [0; 16] || zeros > 4 {
             continue;

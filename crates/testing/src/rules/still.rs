@@ -75,8 +75,8 @@ pub(super) fn a_psync_waits_for_who_holds_its_object_still() -> Verdict {
     })
 }
 
-/// In place within its last page and, as another object lies behind it, by moving: at once as long as it is small, and
-/// through a hidden object otherwise.
+/// In place within its last page and, as another object lies behind it, by moving: at once as long
+/// as it is small, and through a hidden object otherwise.
 pub(super) fn a_growth_waits_for_who_holds_its_object_still() -> Verdict {
     on_each(|mut holding| {
         let text = |error: StoreError| error.to_string();

@@ -37,7 +37,8 @@ fn is_sound(medium: &SimMedium, store: &Store) -> Verdict {
     }
 }
 
-/// Deleted or destroyed, it stays, whole, until the last that it is tied to has gone, or the tie was taken back.
+/// Deleted or destroyed, it stays, whole, until the last that it is tied to has gone, or the tie
+/// was taken back.
 pub(super) fn a_tied_object_outlives_the_other() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);
@@ -95,7 +96,8 @@ pub(super) fn a_tied_object_outlives_the_other() -> Verdict {
     is_sound(&medium, &store)
 }
 
-/// Each is tied to the one before it, or to the one behind it, and all are deleted but the one at the end.
+/// Each is tied to the one before it, or to the one behind it, and all are deleted but the one at
+/// the end.
 pub(super) fn chains_of_ties_end_from_the_far_end() -> Verdict {
     const LONG: usize = 40;
     for forward in [true, false] {

@@ -1,4 +1,5 @@
-//! Transactions that become durable as a prefix of all: commits of two objects, told in any order, several in one batch.
+//! Transactions that become durable as a prefix of all: commits of two objects, told in any order,
+//! several in one batch.
 //!
 //! The model: state *n* is the result of the commits up to number *n*. Wherever the power is cut,
 //! the pool holds state *n* for some *n* that is at least the last acknowledged number, and at most
@@ -147,7 +148,8 @@ pub(super) fn prefixes_of(
     for_each_crash(&medium, record, judge, &LIMITS).map(drop).map_err(|failure| failure.to_string())
 }
 
-/// One after the other, of one object and of both, and several in one batch that change the same lines.
+/// One after the other, of one object and of both, and several in one batch that change the same
+/// lines.
 pub(super) fn commits_are_a_prefix_after_a_power_cut() -> Verdict {
     prefixes(CONFIG, few)
 }
@@ -203,7 +205,8 @@ pub(super) fn random_commits_are_a_prefix_after_a_power_cut() -> Verdict {
     })
 }
 
-/// A transaction larger than the lane gets a larger lane first, and one larger than the pool is refused before anything happens.
+/// A transaction larger than the lane gets a larger lane first, and one larger than the pool is
+/// refused before anything happens.
 pub(super) fn large_commits_get_room_first() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -308,7 +311,8 @@ fn failures(then: impl Fn(&mut Committing, u64) -> Verdict) -> Verdict {
     Ok(())
 }
 
-/// The process dies in each operation of its commits: the next one finds a prefix with all that was acknowledged.
+/// The process dies in each operation of its commits: the next one finds a prefix with all that was
+/// acknowledged.
 pub(super) fn whoever_commits_may_die() -> Verdict {
     let kinds = [OpKind::WriteDurable, OpKind::Barrier, OpKind::Write];
     for (disk, kind) in [false, true].into_iter().flat_map(|disk| kinds.map(|kind| (disk, kind))) {
@@ -342,7 +346,8 @@ pub(super) fn whoever_commits_may_die() -> Verdict {
     Ok(())
 }
 
-/// An object is attached as one of its class, or not at all; its class is the one it was given last.
+/// An object is attached as one of its class, or not at all; its class is the one it was given
+/// last.
 pub(super) fn an_object_is_attached_by_its_class() -> Verdict {
     let medium = formatted(1 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -377,7 +382,8 @@ pub(super) fn an_object_is_attached_by_its_class() -> Verdict {
     Ok(())
 }
 
-/// While a process has it attached, an object keeps its class; one that is sealed or sparse has none but the first.
+/// While a process has it attached, an object keeps its class; one that is sealed or sparse has
+/// none but the first.
 pub(super) fn a_class_is_given_to_detached_objects_alone() -> Verdict {
     let medium = formatted(1 << 20, CONFIG);
     let store = open(&medium, 1);

@@ -9,7 +9,8 @@ use indelible_store::store::LivePages;
 
 const FILLERS: [&str; 4] = ["f0", "f1", "f2", "f3"];
 
-/// Begins with one psync of both objects, and the pages of the second one, as its writer's memory gets them.
+/// Begins with one psync of both objects, and the pages of the second one, as its writer's memory
+/// gets them.
 fn begin() -> Result<(Beside, LivePages)> {
     let mut beside = Beside::begin(SimConfig { disk: false, ..CONFIG })?;
     let pages = beside.writers[1].pages();

@@ -1,8 +1,9 @@
 //! Blocks of the file system, of a page each: which of them keep their writes.
 //!
-//! A block is reserved before it is written, and reads as zeros after a power cut. Its first successful write-back makes it a
-//! written one. If the first write-back fails, it is lost, as on ext4: the system takes later writes to it, reports
-//! no error, and the block stays a reserved one. Zeroing makes any block a reserved one again.
+//! A block is reserved before it is written, and reads as zeros after a power cut. Its first
+//! successful write-back makes it a written one. If the first write-back fails, it is lost, as on
+//! ext4: the system takes later writes to it, reports no error, and the block stays a reserved one.
+//! Zeroing makes any block a reserved one again.
 //!
 //! Invariant: a page is in at most one of `written`, `first` and `lost`.
 
@@ -15,7 +16,8 @@ const GROUP: u64 = 64;
 
 #[derive(Clone, Default)]
 pub(super) struct Blocks {
-    /// Whether the medium has such blocks: one without a page cache between programs and the medium has none.
+    /// Whether the medium has such blocks: one without a page cache between programs and the medium
+    /// has none.
     cached: bool,
     /// One bit for each page, by groups.
     written: BTreeMap<u64, u64>,

@@ -141,7 +141,8 @@ fn random(model: &Model, rng: &mut fastrand::Rng) -> Vec<usize> {
     full.iter().enumerate().map(|(i, all)| pick(i, *all)).collect()
 }
 
-/// The image of a medium without reordering: all writes up to one, which is torn, and none after it.
+/// The image of a medium without reordering: all writes up to one, which is torn, and none after
+/// it.
 fn in_order(model: &Model, rng: &mut fastrand::Rng) -> Vec<usize> {
     let events = undecided_events(model);
     let torn = events[rng.usize(..events.len())];

@@ -2,9 +2,9 @@
 //!
 //! # What is left out, and why nothing is lost
 //!
-//! *Points.* A cut after a write leaves every image that a cut before it does, and more. So the power is
-//! cut only where that ends: before a barrier or a durable write returns, before a mark (from there on
-//! more is promised), and at the end of the log.
+//! *Points.* A cut after a write leaves every image that a cut before it does, and more. So the
+//! power is cut only where that ends: before a barrier or a durable write returns, before a mark
+//! (from there on more is promised), and at the end of the log.
 //!
 //! *Unread units.* At a point, each undecided unit is a decision: which of its versions is left.
 //! The judge runs on a medium that notes which words it reads that differ between versions and that
@@ -23,8 +23,8 @@
 //! batch that is written in pieces, header last, and made durable by the barrier after it
 //! (`whole.rs` tells how it is recognised).
 //!
-//! Each class weighs as many images as it stands for; that the weights of a point add up to the number of
-//! its images is checked at every point.
+//! Each class weighs as many images as it stands for; that the weights of a point add up to the
+//! number of its images is checked at every point.
 
 use super::choice::Choice;
 use super::cut::{CrashImage, Cut};
@@ -76,8 +76,8 @@ pub struct ClassReport {
 enum Decision {
     /// The unit at this place among the pending ones has so many versions.
     Unit { place: usize, states: usize },
-    /// A durable write, or a batch in pieces, in flight on the units at these places, and which subsets of
-    /// them stand for a torn one.
+    /// A durable write, or a batch in pieces, in flight on the units at these places, and which
+    /// subsets of them stand for a torn one.
     Write { places: Vec<usize>, torn: Vec<Vec<bool>> },
 }
 
@@ -266,7 +266,8 @@ impl Point {
     }
 }
 
-/// Subsets that stand for all in which something is missing: all of these if there are at most `most`.
+/// Subsets that stand for all in which something is missing: all of these if there are at most
+/// `most`.
 fn ways_to_tear(units: usize, most: u64, rng: &mut fastrand::Rng) -> Vec<Vec<bool>> {
     if units < 64 && (1_u64 << units) - 1 <= most {
         return (0..(1_u64 << units) - 1)

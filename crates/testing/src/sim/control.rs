@@ -31,7 +31,8 @@ impl SimMedium {
         self.lock().kill(self.holder);
     }
 
-    /// Has `look` called in the moment in which a fault ends a process, whose call goes on for a while. It must not use the medium.
+    /// Has `look` called in the moment in which a fault ends a process, whose call goes on for a
+    /// while. It must not use the medium.
     pub fn at_death(&self, look: impl FnMut() + Send + 'static) {
         self.lock().at_death = Some(Box::new(look));
     }

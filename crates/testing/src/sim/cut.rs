@@ -6,8 +6,8 @@ use super::config::SimConfig;
 use super::pages::Pages;
 use std::fmt;
 
-/// The moment of a power cut and the choice of pending writes that it left: with the same log, all that is
-/// needed to get an image again ([`SimMedium::crash_at`](super::SimMedium::crash_at)).
+/// The moment of a power cut and the choice of pending writes that it left: with the same log, all
+/// that is needed to get an image again ([`SimMedium::crash_at`](super::SimMedium::crash_at)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Events with smaller numbers happened, later ones did not.

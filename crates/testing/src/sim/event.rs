@@ -13,8 +13,8 @@ pub struct Event {
     pub(super) extents: Vec<Extent>,
 }
 
-/// Kind of event. Events are numbered from 0 since the medium was made; a number in a variant is that of an
-/// earlier event.
+/// Kind of event. Events are numbered from 0 since the medium was made; a number in a variant is
+/// that of an earlier event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A plain write.

@@ -47,8 +47,8 @@ impl OpKind {
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// `EIO`. A plain write has no effect; a durable write is visible whole, and its durability undefined, as
-    /// that of everything pending is after a barrier.
+    /// `EIO`. A plain write has no effect; a durable write is visible whole, and its durability
+    /// undefined, as that of everything pending is after a barrier.
     Io,
     /// `EIO` after a part, chosen by the seed, of the bytes became visible. As [`Fault::Io`] where
     /// there is nothing to shorten.

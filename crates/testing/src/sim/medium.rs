@@ -114,7 +114,8 @@ impl Shared {
         if self.spoiled.range(sectors).next().is_some() { Err(eio()) } else { Ok(()) }
     }
 
-    /// Heals the spoiled sectors that are about to be written; fails if one of them is written in part.
+    /// Heals the spoiled sectors that are about to be written; fails if one of them is written in
+    /// part.
     pub(super) fn heal(&mut self, offset: u64, len: u64) -> Result<(), MediumError> {
         if self.spoiled.is_empty() {
             return Ok(());

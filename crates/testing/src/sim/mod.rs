@@ -4,8 +4,8 @@
 //!
 //! Contents are divided into *units* of 8, 64 or 512 bytes ([`TearUnit`]), aligned to their size.
 //!
-//! 1. **Visible.** A write is visible at once to every handle. It is then *pending*: each unit whose
-//!    content it changed has one more version that a power cut may leave.
+//! 1. **Visible.** A write is visible at once to every handle. It is then *pending*: each unit
+//!    whose content it changed has one more version that a power cut may leave.
 //! 2. **Any subset, torn at the unit.** A power cut leaves each unit with its durable content or
 //!    with any of its pending versions, independently of all other units.
 //! 3. **Per unit, in order.** Versions of one unit are whole contents in the order of the writes,
@@ -13,8 +13,8 @@
 //!    content.
 //! 4. **Barrier.** When `barrier` returns `Ok`, versions written before it began are durable. A cut
 //!    during a barrier is a cut before it.
-//! 5. **Durable write.** `write_durable` is a write (1, 2, 3: visible, and torn by a cut, *before* it
-//!    returns) whose units are durable when it returns `Ok`, and with them earlier writes to the
+//! 5. **Durable write.** `write_durable` is a write (1, 2, 3: visible, and torn by a cut, *before*
+//!    it returns) whose units are durable when it returns `Ok`, and with them earlier writes to the
 //!    same units, and nothing else. Other threads may run between its two halves and see bytes that
 //!    are not durable yet.
 //! 6. **`zero`** is a write of zeros; **`reserve`** changes nothing; **`discard`** is a write of
@@ -47,18 +47,19 @@
 //!     and stay. [`SimMedium::evict`] does it at once; where it is
 //!     [allowed](SimMedium::evict_by_itself) it happens some operations after a failure, or never,
 //!     by the seed.
-//! 12. **Reservations** ([`OpKind::Reserve`]) fail without a trace, as do plain writes and `zero` of which no byte is
-//!     visible; a plain write may also fail half-way ([`Fault::Short`]) or when all of it is visible
-//!     ([`Fault::After`]).
-//! 13. **Reads** fail once ([`SimMedium::fail_at`]), from some time on ([`SimMedium::fail_from`]), or where a sector
-//!     is bad (17).
-//! 14. **Process death** ([`SimMedium::kill`]) releases the locks of one handle. Its writes stay visible and
-//!     pending: the page cache outlives a process, not a power cut.
+//! 12. **Reservations** ([`OpKind::Reserve`]) fail without a trace, as do plain writes and `zero`
+//!     of which no byte is visible; a plain write may also fail half-way ([`Fault::Short`]) or when
+//!     all of it is visible ([`Fault::After`]).
+//! 13. **Reads** fail once ([`SimMedium::fail_at`]), from some time on ([`SimMedium::fail_from`]),
+//!     or where a sector is bad (17).
+//! 14. **Process death** ([`SimMedium::kill`]) releases the locks of one handle. Its writes stay
+//!     visible and pending: the page cache outlives a process, not a power cut.
 //!
 //! Faults of the medium at rest are apart from all this: no power cut makes them, and the store
 //! need not survive them but must detect them.
 //!
-//! 15. **Flipped bits, foreign bytes** ([`SimMedium::flip`], [`SimMedium::scribble`]) are durable at once.
+//! 15. **Flipped bits, foreign bytes** ([`SimMedium::flip`], [`SimMedium::scribble`]) are durable
+//!     at once.
 //! 16. **Damage heals nothing**: an error that is due stays due.
 //! 17. **Latent sector errors** ([`SimMedium::spoil`]): reads that touch a sector of 512 bytes
 //!     fail, as do writes to a part of it (which would have to read the rest); writing all of it

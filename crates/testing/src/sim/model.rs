@@ -5,8 +5,8 @@
 //! 1. `versions` is not empty, and its events ascend.
 //! 2. The last version is what `latest` holds at `u`; a unit that is not pending holds the same in
 //!    `latest` and in `durable`.
-//! 3. `stuck <= versions.len()`; the first `stuck` versions were pending when making them durable failed. If
-//!    that is all of them, the unit is clean but lost.
+//! 3. `stuck <= versions.len()`; the first `stuck` versions were pending when making them durable
+//!    failed. If that is all of them, the unit is clean but lost.
 //! 4. Its page is present in `latest`, from which pages are never removed.
 
 use super::blocks::Blocks;
@@ -244,8 +244,8 @@ impl Model {
         self.pending.entry(at).or_default().versions.push(Version { event: seq, content });
     }
 
-    /// Words that not all contents of their unit have in common, with the place of the unit among the
-    /// pending ones.
+    /// Words that not all contents of their unit have in common, with the place of the unit among
+    /// the pending ones.
     pub(super) fn differing_words(&self) -> Vec<(usize, u64)> {
         let mut words = Vec::new();
         let mut durable = vec![0; self.unit as usize];

@@ -1,9 +1,10 @@
-//! Threads take turns at a medium's operations: which runs next is decided by a seed, or by the operations at which they switch, so that a run of several
-//! simulated processes can be repeated to the last byte.
+//! Threads take turns at a medium's operations: which runs next is decided by a seed, or by the
+//! operations at which they switch, so that a run of several simulated processes can be repeated to
+//! the last byte.
 //!
-//! Exactly one of the threads runs at any time: it has the turn from one operation to the next. Therefore none of
-//! them may wait for another except at an operation, as those of one process do that share its locks: these run
-//! freely.
+//! Exactly one of the threads runs at any time: it has the turn from one operation to the next.
+//! Therefore none of them may wait for another except at an operation, as those of one process do
+//! that share its locks: these run freely.
 
 use crate::seed::derived;
 use std::cell::RefCell;

@@ -1,8 +1,8 @@
 //! Which writes are parts of one thing that a checksum proves whole.
 //!
-//! A durable write is one by itself. A batch in pieces is one, too: its pieces are streamed one behind
-//! the other, and the header that sums them up is written last, in front of the first. Nothing else has this
-//! shape: pieces on their way to a primary have the batch's lane elsewhere.
+//! A durable write is one by itself. A batch in pieces is one, too: its pieces are streamed one
+//! behind the other, and the header that sums them up is written last, in front of the first.
+//! Nothing else has this shape: pieces on their way to a primary have the batch's lane elsewhere.
 
 use super::event::{Event, EventKind};
 use super::recording::Recording;

@@ -39,8 +39,8 @@ impl Shared {
 }
 
 impl SimMedium {
-    /// Whether this handle has yet to be told of a write-back error: its next barrier, or its next durable write, or
-    /// both fail.
+    /// Whether this handle has yet to be told of a write-back error: its next barrier, or its next
+    /// durable write, or both fail.
     #[must_use]
     pub fn error_due(&self) -> bool {
         let shared = self.lock();
@@ -55,7 +55,8 @@ impl SimMedium {
         self.lock().lose(self.holder, everything, no_space);
     }
 
-    /// Whether pages that are clean but lost are evicted by themselves, some operations after the failure.
+    /// Whether pages that are clean but lost are evicted by themselves, some operations after the
+    /// failure.
     pub fn evict_by_itself(&self, evicts: bool) {
         self.lock().evicts = evicts;
     }

@@ -43,7 +43,8 @@ impl Thread {
         unsafe { beginning.go_on(action::ABORTED | action::RESTORE) }
     }
 
-    /// Ends the innermost block. For the outermost one, all that it did takes effect, or it is run again.
+    /// Ends the innermost block. For the outermost one, all that it did takes effect, or it is run
+    /// again.
     pub(crate) fn end() {
         let thread = Thread::own();
         if thread.levels.len() > 1 {
@@ -99,8 +100,8 @@ impl Thread {
         }
     }
 
-    /// The block has committed. Waits until no block runs that began before: memory that this one unlinked from shared data is then
-    /// the thread's own.
+    /// The block has committed. Waits until no block runs that began before: memory that this one
+    /// unlinked from shared data is then the thread's own.
     #[inline]
     pub(super) fn settle(&mut self, receipt: Option<Receipt>) {
         (self.transacts, self.logs, self.stack) = (false, false, 0);

@@ -1,4 +1,5 @@
-// Exceptions, new and delete, actions, and modes of blocks: the output is the same on any run-time library.
+// Exceptions, new and delete, actions, and modes of blocks: the output is the same on any run-time
+// library.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -1,6 +1,8 @@
-//! The tests of libpmo-tm: programs of C and C++, compiled by GCC with `-fgnu-tm`, on this library and on libitm.
+//! The tests of libpmo-tm: programs of C and C++, compiled by GCC with `-fgnu-tm`, on this library
+//! and on libitm.
 //!
-//! They print the same on both, but for lines that are named below: libitm of GCC 12 keeps some stores of blocks that are cancelled.
+//! They print the same on both, but for lines that are named below: libitm of GCC 12 keeps some
+//! stores of blocks that are cancelled.
 
 use indelible_testing::not_tested;
 use std::path::{Path, PathBuf};
@@ -171,7 +173,8 @@ fn s1_04_exceptions_actions_and_forks_of_compiled_blocks_are_as_on_libitm() {
     same_on_both("exceptions.cpp", &[&["-O1"], &["-O2"]], EXCEPTIONS);
 }
 
-/// Plain accesses of compiled code see what the block stored before, and are not stored over when it commits.
+/// Plain accesses of compiled code see what the block stored before, and are not stored over when
+/// it commits.
 #[test]
 fn s1_04_plain_code_in_compiled_blocks_is_as_on_libitm() {
     same_on_both("plain.c", &[&["-O1"], &["-O2"], &["-O3"]], PLAIN);

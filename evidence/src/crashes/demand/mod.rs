@@ -1,20 +1,27 @@
 //! Programs of processes that have objects on demand, transactional ones, or both in one
 //! transaction, against the commits acknowledged across objects.
 //!
-//! A [`Step`] is one call of one process: attaches, commits, waits for durability wherever code can run, leaves, also within transactions and without room; recoveries,
-//! sweeps, snapshots and backups by others, also between any two operations of a call; copies of the pool's file, and calls on these; sizes; deaths, failures, power cuts.
+//! A [`Step`] is one call of one process: attaches, commits, waits for durability wherever code can
+//! run, leaves, also within transactions and without room; recoveries, sweeps, snapshots and
+//! backups by others, also between any two operations of a call; copies of the pool's file, and
+//! calls on these; sizes; deaths, failures, power cuts.
 //!
 //! # What is judged
 //!
-//! 1. Each transaction has a number, which it stores to a cell of its own in each of its objects: it is in all of them, or in none.
+//! 1. Each transaction has a number, which it stores to a cell of its own in each of its objects:
+//!    it is in all of them, or in none.
 //! 2. A transaction that returned is there after the death of its process.
-//! 3. A transaction that a call acknowledged as durable is there after a power cut: `tx_sync`, `psync`, a detach, a recovery or an attach that returned, and `pending` that has none.
+//! 3. A transaction that a call acknowledged as durable is there after a power cut: `tx_sync`,
+//!    `psync`, a detach, a recovery or an attach that returned, and `pending` that has none.
 //! 4. The transactions of a process that are there after a power cut are its first ones, without a
 //!    gap.
-//! 5. No call fails but for a reason: another process has the object, there is no room, or an operation of the medium failed. Commits in memory are never gone.
-//! 6. A copy of the file is one state of the pool, and takes nothing from it. So are a backup and a snapshot.
+//! 5. No call fails but for a reason: another process has the object, there is no room, or an
+//!    operation of the medium failed. Commits in memory are never gone.
+//! 6. A copy of the file is one state of the pool, and takes nothing from it. So are a backup and a
+//!    snapshot.
 //!
-//! Processes are handles of one medium, with a pool each; their memory is in /dev/shm, as ever. Any part of a program is a program.
+//! Processes are handles of one medium, with a pool each; their memory is in /dev/shm, as ever. Any
+//! part of a program is a program.
 
 mod found;
 mod ledger;
@@ -142,7 +149,8 @@ enum Step {
         nth: u64,
         fault: Fault,
     },
-    /// Steps of this process and of another one: the first makes so many operations of the medium, then the other one, then the first makes its others.
+    /// Steps of this process and of another one: the first makes so many operations of the medium,
+    /// then the other one, then the first makes its others.
     AtOnce {
         own: Vec<Step>,
         other: usize,
@@ -213,7 +221,8 @@ impl Demand {
         short().into_iter().map(of).collect()
     }
 
-    /// The `nth` program of a call between two operations of an attach, a commit and a death, all of which it takes in turn. `None`: there are fewer.
+    /// The `nth` program of a call between two operations of an attach, a commit and a death, all
+    /// of which it takes in turn. `None`: there are fewer.
     pub(crate) fn beside(config: SimConfig, seed: u64, nth: u64) -> Option<Demand> {
         let calls = beside();
         let [first, second] = SWITCHES;

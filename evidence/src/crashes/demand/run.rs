@@ -48,7 +48,8 @@ pub(super) fn run(program: &Program<Step>, config: SimConfig, seed: u64) -> Resu
     let addresses = Addresses::take();
     let medium = SimMedium::new(POOL, config);
     let text = |error: &dyn std::fmt::Display| format!("before the first step: {error}");
-    // Files of memory have the pool's ID in their names: other processes that run this program have other ones.
+    // Files of memory have the pool's ID in their names: other processes that run this program have
+    // other ones.
     let apart = u64::from(std::process::id()) << 32 ^ identity;
     let pool = with_seed(seed ^ apart.wrapping_mul(0x9e37_79b9_7f4a_7c15), || {
         let window = Some(Window { start: addresses.start(), len: 1 << 40 });

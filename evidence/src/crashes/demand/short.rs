@@ -73,7 +73,8 @@ pub(crate) fn short() -> Vec<(String, Program<Step>)> {
     all
 }
 
-/// A process attaches, commits, and is gone, while another one makes this call: the first switches after so many operations, and the other one after so many of its own.
+/// A process attaches, commits, and is gone, while another one makes this call: the first switches
+/// after so many operations, and the other one after so many of its own.
 pub(crate) fn beside_an_attach(call: &Step, switches: [u64; 2]) -> Program<Step> {
     let own = vec![attach(A), commit(&[A]), Step::Die];
     let both = Step::AtOnce { own, other: 1, its: vec![call.clone()], switches };

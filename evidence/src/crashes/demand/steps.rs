@@ -35,7 +35,8 @@ impl World {
         }
     }
 
-    /// Reads all that transactions change. All of it is durable, as the object was attached just now.
+    /// Reads all that transactions change. All of it is durable, as the object was attached just
+    /// now.
     fn look(&self, life: &Life, object: usize) -> Verdict {
         let attached = &life.objects[&object];
         let (all, cells) = (lock(&self.ledger).transactions.clone(), attached.cells());

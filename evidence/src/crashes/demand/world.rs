@@ -142,7 +142,8 @@ impl World {
         lock(&self.holders)[object] = holder;
     }
 
-    /// Whether an error may be: of these kinds, or because an operation failed, or for want of room where there is none.
+    /// Whether an error may be: of these kinds, or because an operation failed, or for want of room
+    /// where there is none.
     pub(super) fn expect(&self, life: &Life, error: &Error, kinds: &[ErrorKind]) -> Verdict {
         lock(&self.counts).refused += 1;
         let kind = error.kind();

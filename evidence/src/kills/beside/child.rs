@@ -110,7 +110,8 @@ impl Child {
         Ok(())
     }
 
-    /// Every object, snapshot and copy is in a state that was promised, before and after all is merged that can be, and nothing else is there.
+    /// Every object, snapshot and copy is in a state that was promised, before and after all is
+    /// merged that can be, and nothing else is there.
     fn judge(&self, pool: &Pool, histories: &[History]) -> Result<(), Trouble> {
         for history in histories {
             drop(Writer::settle(pool, history, self.seed)?);
@@ -151,7 +152,8 @@ impl Child {
     }
 }
 
-/// Reads beside a writer, and follows it for a while: each look shows one state that was the newest at that time, all of its bytes.
+/// Reads beside a writer, and follows it for a while: each look shows one state that was the newest
+/// at that time, all of its bytes.
 fn follow(pool: &Pool, histories: &[History], rng: &mut fastrand::Rng) -> Result<(), Trouble> {
     let (history, member) = (&histories[rng.usize(0..GROUPS)], rng.usize(0..MEMBERS));
     let name = name(history.object(member));

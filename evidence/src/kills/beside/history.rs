@@ -1,8 +1,10 @@
-//! History of a group of objects: which states they were in, one after the other, and the bytes of each state.
+//! History of a group of objects: which states they were in, one after the other, and the bytes of
+//! each state.
 //!
-//! One process at a time writes a group. Each of its psyncs makes a state of one object or of both, and names itself in the objects' first
-//! words; a growth makes a state, too. An object that goes back to a snapshot is in an earlier state again. So an object's first word and its
-//! size tell its state, and the bytes of a state follow from the seed and from the states before it.
+//! One process at a time writes a group. Each of its psyncs makes a state of one object or of both,
+//! and names itself in the objects' first words; a growth makes a state, too. An object that goes
+//! back to a snapshot is in an earlier state again. So an object's first word and its size tell its
+//! state, and the bytes of a state follow from the seed and from the states before it.
 
 use crate::workloads::journal::{Event, Journal, UNDER_WAY, UNDONE};
 use crate::workloads::program::mixed;
@@ -71,8 +73,9 @@ pub(super) fn store(bytes: &mut [u8], (at, stored): &Stored) {
     bytes[*at..at + stored.len()].copy_from_slice(stored);
 }
 
-/// The events of a group, in its journal: outcome, kind, the states of the two objects before and after, their sizes afterwards. A state is
-/// the number of the event that made it; 0: as it was created.
+/// The events of a group, in its journal: outcome, kind, the states of the two objects before and
+/// after, their sizes afterwards. A state is the number of the event that made it; 0: as it was
+/// created.
 pub(super) struct History {
     seed: u64,
     pub(super) group: usize,
@@ -133,7 +136,8 @@ impl History {
         stores
     }
 
-    /// The states of these members, with the labels that were found in them, if the group was in them after one of the events.
+    /// The states of these members, with the labels that were found in them, if the group was in
+    /// them after one of the events.
     pub(super) fn find(
         &self,
         found: &[(usize, Label)],

@@ -1,4 +1,5 @@
-//! The process that keeps: snapshots and copies of objects that others write, changes of copies, their end, merging.
+//! The process that keeps: snapshots and copies of objects that others write, changes of copies,
+//! their end, merging.
 
 use super::history::{GROUPS, History, MEMBERS, name};
 use super::kept::{

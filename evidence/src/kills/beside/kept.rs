@@ -9,7 +9,8 @@ use indelible::Pool;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Snapshots of some objects as of one moment. Words: number, objects as bits, events of the groups before, events afterwards.
+/// Snapshots of some objects as of one moment. Words: number, objects as bits, events of the groups
+/// before, events afterwards.
 pub(super) const SNAPSHOT: u64 = 1;
 /// A copy of an object that a process writes. The same words.
 pub(super) const COPY: u64 = 2;

@@ -17,7 +17,8 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Attaches both objects, which recovers them, and finds out whether the event that was under way happened.
+    /// Attaches both objects, which recovers them, and finds out whether the event that was under
+    /// way happened.
     pub(super) fn settle(pool: &'a Pool, history: &'a History, seed: u64) -> Result<Writer<'a>, Trouble> {
         let attach = |member| patient(|| pool.attach(&name(history.object(member))));
         let objects = [attach(0)?, attach(1)?];

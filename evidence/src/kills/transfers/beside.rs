@@ -1,4 +1,5 @@
-//! Processes beside those that commit on demand: they sweep, recover, keep and copy, and take nothing.
+//! Processes beside those that commit on demand: they sweep, recover, keep and copy, and take
+//! nothing.
 
 use super::banks::{BANKS, OBJECTS, name};
 use crate::workloads::program::mixed;
@@ -52,7 +53,8 @@ pub(super) fn keep(path: &Path, seed: u64, steps: u64) -> Result<(), Trouble> {
                 }
             }
             _ => {
-                // The copy is of no one moment, so that it may be refused; it takes nothing of the original in any case.
+                // The copy is of no one moment, so that it may be refused; it takes nothing of the
+                // original in any case.
                 drop(std::fs::copy(path, &copy));
                 drop(indelible::remove_leftovers(&copy));
                 if let Ok(copy) = PoolOptions::new().open(&copy) {

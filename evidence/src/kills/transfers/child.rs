@@ -200,7 +200,8 @@ impl Child {
         }
     }
 
-    /// The guest takes part in a transaction, and leaves: within another one, or before it is durable.
+    /// The guest takes part in a transaction, and leaves: within another one, or before it is
+    /// durable.
     fn visit(&self, pool: &Pool, bank: &Bank, step: u64) -> Result<(), Trouble> {
         let guest = patient(|| pool.attach_transactional::<Accounts>(&name(self.bank, GUEST)))?;
         transaction(&[&guest, &bank.objects[0]], |tx| {

@@ -6,8 +6,9 @@
 //! Transfers that a thread was told of are counted, whether they are durable or, on demand, in
 //! memory; and of others, one of each thread at most.
 //!
-//! On demand a guest takes part in a transaction of the bank now and then, and leaves before it is durable; and another process sweeps, recovers, keeps and copies the pool meanwhile, and is killed as well.
-//! A clone of the pool that dead processes left has the same accounts.
+//! On demand a guest takes part in a transaction of the bank now and then, and leaves before it is
+//! durable; and another process sweeps, recovers, keeps and copies the pool meanwhile, and is
+//! killed as well. A clone of the pool that dead processes left has the same accounts.
 
 mod banks;
 mod beside;

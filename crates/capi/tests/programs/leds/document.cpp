@@ -1,4 +1,5 @@
-// A document's nodes in C++: a class that owns a tree, walks it by templates, and sorts an array of nodes.
+// A document's nodes in C++: a class that owns a tree, walks it by templates, and sorts an array of
+// nodes.
 #include <pmo.hpp>
 #include "library.h"
 #include <algorithm>

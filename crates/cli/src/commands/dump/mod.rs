@@ -13,7 +13,8 @@ use std::path::PathBuf;
 
 /// Show a pool's insides: superblock, table, lanes, the entry of an object
 ///
-/// The fields are those of the format's description. `superblock` works on pools that cannot be opened.
+/// The fields are those of the format's description. `superblock` works on pools that cannot be
+/// opened.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

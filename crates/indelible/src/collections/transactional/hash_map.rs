@@ -1,6 +1,7 @@
 //! A map by hashes: a tree of sixteen ways, by the bits of the hash, lowest first.
 //!
-//! It is never made anew as a whole, and counts nothing, so that transactions meet only where they change the same place.
+//! It is never made anew as a whole, and counts nothing, so that transactions meet only where they
+//! change the same place.
 
 use super::Value;
 use super::steps::{Steps, damaged};
@@ -26,7 +27,8 @@ pub struct TxHashMap<K, V> {
     of: [TxCell<TxPtr<Leaf<K, V>>>; 0],
 }
 
-/// For each value of four bits of the hash nothing (0), keys of one hash, or a branch for the next four.
+/// For each value of four bits of the hash nothing (0), keys of one hash, or a branch for the next
+/// four.
 #[derive(Plain)]
 #[repr(C)]
 struct Branch {
@@ -52,7 +54,8 @@ fn way(branch: &Branch, hash: u64, level: u64) -> &TxCell<u64> {
 struct Found<'t, K, V> {
     /// The ways to it, from the root on.
     path: Vec<&'t TxCell<u64>>,
-    /// The cell that leads to it: the last of the path, or the link of the key of the same hash before it.
+    /// The cell that leads to it: the last of the path, or the link of the key of the same hash
+    /// before it.
     link: &'t TxCell<u64>,
     leaf: Option<At<'t, K, V>>,
 }
@@ -164,7 +167,8 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         Ok(None)
     }
 
-    /// Puts branches before the key that a way leads to, until the way of a hash parts from that of its own: the former.
+    /// Puts branches before the key that a way leads to, until the way of a hash parts from that of
+    /// its own: the former.
     fn part<'t>(
         &self,
         tx: &mut Tx<'t>,

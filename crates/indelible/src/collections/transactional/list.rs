@@ -7,7 +7,8 @@ use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
 /// A list, for adding and taking values at both ends, and for going through.
 ///
-/// Transactions that change different ends of a list with several values, or values that lie apart, do not meet.
+/// Transactions that change different ends of a list with several values, or values that lie apart,
+/// do not meet.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxList<T> {

@@ -1,6 +1,8 @@
-//! A map in the order of its keys: a zip tree (Tarjan, Levy, Timmel, 2019), in which random ranks keep the depth small.
+//! A map in the order of its keys: a zip tree (Tarjan, Levy, Timmel, 2019), in which random ranks
+//! keep the depth small.
 //!
-//! A change concerns the nodes on one way down, and mostly their lowest: nothing is balanced afterwards.
+//! A change concerns the nodes on one way down, and mostly their lowest: nothing is balanced
+//! afterwards.
 
 use super::Value;
 use super::steps::Steps;
@@ -20,7 +22,8 @@ pub struct TxOrderedMap<K, V> {
     seed: TxCell<u64>,
 }
 
-/// A key: those below to the left are less, those to the right are greater, and none has a greater rank.
+/// A key: those below to the left are less, those to the right are greater, and none has a greater
+/// rank.
 #[derive(Plain)]
 #[repr(C)]
 struct Node<K, V> {

@@ -7,7 +7,8 @@ use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
 /// A queue: values are taken in the order in which they were added.
 ///
-/// Its ends are in different lines, so that a transaction that adds and one that takes meet only when there is at most one value.
+/// Its ends are in different lines, so that a transaction that adds and one that takes meet only
+/// when there is at most one value.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxQueue<T> {

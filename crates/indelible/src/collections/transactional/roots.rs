@@ -7,10 +7,12 @@ use crate::plain::Plain;
 use crate::transaction::{Tx, TxHeap, TxPtr};
 
 impl TxHeap {
-    /// The root of this name and type. If there is none, it is made, all zeros, in a transaction of its own.
+    /// The root of this name and type. If there is none, it is made, all zeros, in a transaction of
+    /// its own.
     ///
     /// # Errors
-    /// `RootType` if it is of another type, with the first difference; `BadName`, `HeapFull`, `Damaged`; as for [`transaction`](TxHeap::transaction).
+    /// `RootType` if it is of another type, with the first difference; `BadName`, `HeapFull`,
+    /// `Damaged`; as for [`transaction`](TxHeap::transaction).
     pub fn root_or_default<T: Plain + Persist<'static>>(&self, name: &str) -> Result<&T> {
         let described = described::<T>();
         self.value(self.transaction(|tx| self.root_or_zero(tx, name, &described.info()))?)
@@ -19,7 +21,8 @@ impl TxHeap {
     /// The root of this name and type.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType` if it is of another type, with the first difference; `Damaged`; as for [`transaction`](TxHeap::transaction).
+    /// `RootMissing`; `RootType` if it is of another type, with the first difference; `Damaged`; as
+    /// for [`transaction`](TxHeap::transaction).
     pub fn root<T: Plain + Persist<'static>>(&self, name: &str) -> Result<&T> {
         let missing = || Error::new("find a root in", HeapError::RootMissing { name: name.to_owned() });
         let root: Option<TxPtr<T>> = self.transaction(|tx| self.root_in(tx, name))?;
@@ -41,7 +44,8 @@ impl TxHeap {
     /// Names a block, if the transaction commits.
     ///
     /// # Errors
-    /// `Conflict`: to be passed on. `RootExists` if there is one of this name; `NotABlock`, `BadName`, `HeapFull`, `NotAttached`, `Damaged`.
+    /// `Conflict`: to be passed on. `RootExists` if there is one of this name; `NotABlock`,
+    /// `BadName`, `HeapFull`, `NotAttached`, `Damaged`.
     pub fn create_root<T: Plain + Persist<'static>>(
         &self,
         tx: &mut Tx<'_>,

@@ -1,4 +1,5 @@
-//! Persistent variables: found again by name and type, with their initial value the first time (S1.2).
+//! Persistent variables: found again by name and type, with their initial value the first time
+//! (S1.2).
 
 use super::Value;
 use crate::collections::layout::Layout;
@@ -52,11 +53,12 @@ impl<T: Value + Persist<'static>> Persistent<T> {
         self.name
     }
 
-    /// The variable in the statics of a pool. If it was never used there, it gets its initial value, in a transaction of its own.
+    /// The variable in the statics of a pool. If it was never used there, it gets its initial
+    /// value, in a transaction of its own.
     ///
     /// # Errors
-    /// `RootType` if there is one of this name and another type, with the first difference; `HeapFull`, `Damaged`; as for
-    /// [`transaction`](TxHeap::transaction).
+    /// `RootType` if there is one of this name and another type, with the first difference;
+    /// `HeapFull`, `Damaged`; as for [`transaction`](TxHeap::transaction).
     pub fn of<'s>(&self, statics: &'s TxHeap) -> Result<&'s TxCell<T>> {
         let made: TxPtr<Made<T>> = statics.transaction(|tx| self.made(tx, statics))?;
         Ok(&statics.value(made)?.value)
@@ -117,7 +119,8 @@ impl<T> std::fmt::Debug for Persistent<T> {
 }
 
 impl Pool {
-    /// The persistent variables of this pool: the heap of its object `statics`, which is made if there is none. One process has it at a time.
+    /// The persistent variables of this pool: the heap of its object `statics`, which is made if
+    /// there is none. One process has it at a time.
     ///
     /// # Errors
     /// As for [`transactional_heap`](Pool::transactional_heap).
@@ -129,7 +132,8 @@ impl Pool {
 /// The persistent variables of the pool that the environment variable `PMO_POOL` names.
 ///
 /// # Errors
-/// `NotFound` if it names none, or one that is not there; as for [`Pool::open`] and [`Pool::statics`].
+/// `NotFound` if it names none, or one that is not there; as for [`Pool::open`] and
+/// [`Pool::statics`].
 pub fn statics() -> Result<TxHeap> {
     let Some(path) = std::env::var_os("PMO_POOL") else {
         return Err(Error::new("attach the statics of a pool", TransactionError::NoPool));
@@ -163,9 +167,10 @@ pub fn statics() -> Result<TxHeap> {
 /// # Ok(()) }
 /// ```
 ///
-/// A variable is a root of the object `statics`: its name is that of the variable, and its type has whole words of 8 bytes, as in a
-/// [`TxCell`](crate::TxCell). The first transaction that uses one and commits gives it its initial value; of threads and processes that race, one does. Variables of C
-/// (`PMO_STATIC`) with the same name and type are the same.
+/// A variable is a root of the object `statics`: its name is that of the variable, and its type has
+/// whole words of 8 bytes, as in a [`TxCell`](crate::TxCell). The first transaction that uses one
+/// and commits gives it its initial value; of threads and processes that race, one does. Variables
+/// of C (`PMO_STATIC`) with the same name and type are the same.
 #[macro_export]
 macro_rules! persistent {
     ($($(#[$attribute:meta])* $visible:vis static $name:ident: $type:ty = $initial:expr;)+) => {

@@ -9,7 +9,8 @@ use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 const FIRST: u64 = 8;
 const SEGMENTS: usize = 40;
 
-/// A vector. Its values are in segments, each as long as all before it, so that adding one never copies the others, however many there are.
+/// A vector. Its values are in segments, each as long as all before it, so that adding one never
+/// copies the others, however many there are.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxVec<T> {

@@ -1,6 +1,7 @@
 //! The policy for scanned page tables: decides by costs, and measures those that vary.
 //!
-//! Invariant: `again` counts the pages that were left since the last settle because they had changed once more.
+//! Invariant: `again` counts the pages that were left since the last settle because they had
+//! changed once more.
 
 use super::hot::HotPages;
 use super::reclaim::Reclaim;
@@ -120,7 +121,8 @@ mod tests {
         pages.iter().map(|page| PageRange::new(*page, *page + 1)).collect()
     }
 
-    /// Whether scans protect after a settle of `changed` that took `calls` calls, if pages changed `lately`.
+    /// Whether scans protect after a settle of `changed` that took `calls` calls, if pages changed
+    /// `lately`.
     fn protects(changed: &[usize], lately: &[usize], calls: Option<usize>, before: bool) -> bool {
         let mut policy = Adaptive { protects_at_scan: before, ..Adaptive::default() };
         policy.grow(1000);

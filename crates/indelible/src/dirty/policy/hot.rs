@@ -1,21 +1,21 @@
 //! Hot pages, which changed in a recent psync: those are worth leaving unprotected, as comparing a
 //! page a few times in vain costs less than a fault and a protection.
 //!
-//! A page that changes again while it is hot is left unprotected, and stays so until it is hot no more:
-//! comparing it in vain has then cost about as much as protecting it would have. So, whatever stores follow,
-//! the cost is not much more than twice the optimum. The cost of comparing is measured: it is several times
-//! dearer if pages come from memory than if they come from a cache.
+//! A page that changes again while it is hot is left unprotected, and stays so until it is hot no
+//! more: comparing it in vain has then cost about as much as protecting it would have. So, whatever
+//! stores follow, the cost is not much more than twice the optimum. The cost of comparing is
+//! measured: it is several times dearer if pages come from memory than if they come from a cache.
 
 use std::time::Duration;
 
 use crate::dirty::bitmap::Bits;
 use crate::dirty::range::{self, PageRange};
 
-/// Nanoseconds of comparing a page in vain, at least; at most twice as many. A fault, and protecting the page
-/// again, take 1,500 to 2,500, depending on the caches.
+/// Nanoseconds of comparing a page in vain, at least; at most twice as many. A fault, and
+/// protecting the page again, take 1,500 to 2,500, depending on the caches.
 const VAIN_NS: u64 = 1_300;
-/// Settles in a term, depending on the cost of comparing. In a longer term, too many pages would seem to
-/// change again by chance.
+/// Settles in a term, depending on the cost of comparing. In a longer term, too many pages would
+/// seem to change again by chance.
 const SHORTEST: u64 = 2;
 const LONGEST: u64 = 8;
 

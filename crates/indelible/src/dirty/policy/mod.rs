@@ -1,5 +1,6 @@
-//! The freedom that tracking has: which pages to protect again, and when. A backend knows which pages are writable and
-//! reports them, whatever it is advised; so wrong advice costs time, and never a store.
+//! The freedom that tracking has: which pages to protect again, and when. A backend knows which
+//! pages are writable and reports them, whatever it is advised; so wrong advice costs time, and
+//! never a store.
 
 mod adaptive;
 mod hot;
@@ -32,8 +33,8 @@ pub(super) trait Policy: Send + Sync + 'static {
     /// The object has so many pages now.
     fn grow(&mut self, pages: usize);
 
-    /// Whether a page stays writable, so that its stores are not noticed and it is compared every time; otherwise its next
-    /// store costs a fault. `changed`: whether it had changed.
+    /// Whether a page stays writable, so that its stores are not noticed and it is compared every
+    /// time; otherwise its next store costs a fault. `changed`: whether it had changed.
     fn leaves(&mut self, page: usize, changed: bool) -> bool;
 }
 
@@ -45,16 +46,19 @@ pub(super) trait ScanPolicy: Policy {
     /// These pages had changed; protecting the others took so many calls, or failed.
     fn settled(&mut self, changed: &[PageRange], calls: Option<usize>);
 
-    /// Whether changes of these pages alone are worth no other decision than the last one, if that left all as they were.
+    /// Whether changes of these pages alone are worth no other decision than the last one, if that
+    /// left all as they were.
     fn is_steady(&self, changed: &[PageRange]) -> bool;
 
     /// Whether the scan that finds writable pages protects them in the same step.
     fn protects_at_scan(&self) -> bool;
 
-    /// Whether to protect a chunk of `count` pages whole, absent ones included, of which `existing` exist.
+    /// Whether to protect a chunk of `count` pages whole, absent ones included, of which `existing`
+    /// exist.
     fn protects_whole(&mut self, existing: usize, count: usize) -> bool;
 
-    /// Whether to look into chunks that are not protected whole although no page can have come to exist there.
+    /// Whether to look into chunks that are not protected whole although no page can have come to
+    /// exist there.
     fn always_asks(&self) -> bool;
 
     /// Looking there took so long.
@@ -69,7 +73,8 @@ pub(super) trait ScanPolicy: Policy {
     /// Whether it is time to ask [`drops`](ScanPolicy::drops).
     fn may_drop(&self) -> bool;
 
-    /// Whether to drop all pages from memory: so many, under so many page tables that are full and sparse.
+    /// Whether to drop all pages from memory: so many, under so many page tables that are full and
+    /// sparse.
     fn drops(&mut self, present: u64, full: u64, sparse: u64) -> bool;
 
     /// All pages were dropped.
@@ -78,7 +83,8 @@ pub(super) trait ScanPolicy: Policy {
 
 /// Advice for a backend whose faults a signal handler takes.
 pub(super) trait FaultPolicy: Policy {
-    /// Into how many mappings the handler may split the range before it makes neighbours writable, too.
+    /// Into how many mappings the handler may split the range before it makes neighbours writable,
+    /// too.
     fn splits(&mut self, most: usize) -> usize;
 
     /// Whether to protect everything by one call, instead of so many runs.

@@ -1,4 +1,5 @@
-//! The reclaim policy: clean pages are dropped once their scans have cost as much (the ski-rental rule).
+//! The reclaim policy: clean pages are dropped once their scans have cost as much (the ski-rental
+//! rule).
 //!
 //! A scan costs as much as page tables are populated, however few pages are dirty. The cost of
 //! scans beyond their due is added up; once it exceeds the cost of dropping everything (each page

@@ -1,5 +1,5 @@
-//! The policy for pages whose faults a signal handler takes: a page that changes for the second time stays writable until
-//! two psyncs find it unchanged.
+//! The policy for pages whose faults a signal handler takes: a page that changes for the second
+//! time stays writable until two psyncs find it unchanged.
 //!
 //! Invariants:
 //! 1. A page in `again` has been reported before.
@@ -8,7 +8,8 @@
 use super::{FaultPolicy, Policy};
 use crate::dirty::bitmap::Bits;
 
-/// More runs than this are protected by one call for all pages; those that are still dirty fault once more.
+/// More runs than this are protected by one call for all pages; those that are still dirty fault
+/// once more.
 const RUNS_APART: usize = 256;
 
 #[derive(Debug, Default)]

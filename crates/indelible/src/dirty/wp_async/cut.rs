@@ -1,9 +1,11 @@
 //! Cuts on this rung, at the cost of the changed pages.
 //!
-//! Each look for dirty pages protects them in the same step ([`sweep`](WpAsync::sweep)), so that the next one finds exactly the pages
-//! that were stored to since. If a look finds none but those whose content stands still, because they were copied after the look
-//! before, or stores to them wait, then content and primary together are the object as it was when that look began: the moment of
-//! the cut. Stores to other pages may come at any time after it; they are the next psync's.
+//! Each look for dirty pages protects them in the same step ([`sweep`](WpAsync::sweep)), so that
+//! the next one finds exactly the pages that were stored to since. If a look finds none but those
+//! whose content stands still, because they were copied after the look before, or stores to them
+//! wait, then content and primary together are the object as it was when that look began: the
+//! moment of the cut. Stores to other pages may come at any time after it; they are the next
+//! psync's.
 //!
 //! Invariants, while `cut`:
 //! 1. All pages that the looks found are in `pending`, and `collect` reports these.
@@ -22,7 +24,8 @@ use std::io;
 
 /// Looks after which threads that store to other pages each time are held up altogether.
 const LOOKS: u32 = 4;
-/// Runs of pages that are protected one by one; each is a mapping, of which a process has 65,530 by default.
+/// Runs of pages that are protected one by one; each is a mapping, of which a process has 65,530 by
+/// default.
 const RUNS: usize = 1024;
 
 impl<P: ScanPolicy> WpAsync<P> {

@@ -64,7 +64,8 @@ fn rows(rows: usize, pages_a_row: usize, threads: usize) -> Vec<usize> {
     out
 }
 
-/// Tiles of 32 columns of a square matrix of numbers of 4 bytes, each from its first row to its last.
+/// Tiles of 32 columns of a square matrix of numbers of 4 bytes, each from its first row to its
+/// last.
 fn tiles(side: usize) -> Vec<usize> {
     let columns = (0..side).step_by(32);
     columns.flat_map(|column| (0..side).map(move |row| (row * side + column) * 4 / 4096)).collect()
@@ -145,7 +146,8 @@ fn pages_at_random_are_hardly_predicted() {
     }
 }
 
-/// The program is faster than the pages are filled: each touch is a fault. No page is predicted twice, and the stream goes on.
+/// The program is faster than the pages are filled: each touch is a fault. No page is predicted
+/// twice, and the stream goes on.
 #[test]
 fn pages_that_come_late_are_predicted_once() {
     for depth in [PredictionDepth::Pages(1), PredictionDepth::Pages(8), PredictionDepth::Auto] {
@@ -176,7 +178,8 @@ fn a_stream_passes_pages_that_are_there_already() {
 // S3.4, S3.9
 #[test]
 fn nine_of_ten_pages_of_the_kernels_are_predicted_and_used() {
-    // Those of the arrays whose order is another one than that of their pages, too: the left matrix of a product.
+    // Those of the arrays whose order is another one than that of their pages, too: the left matrix
+    // of a product.
     let kernels: [(&str, Vec<usize>); 6] = [
         ("2dConv", rows(512, 1, 2)),
         ("Gauss", rows(1536, 3, 1)),

@@ -1,12 +1,17 @@
 //! Ranges of addresses that are mapped when they are first touched: those of a view's objects.
 //!
-//! The memory of a range is an inaccessible mapping at first, its owner's. A thread that touches it is stopped in the SIGSEGV handler, which can map nothing: it
-//! hands over to one thread of the process, which asks the owner of the range, and tries the access again once the range is mapped (S2.8). If it could not be mapped, or the
-//! access is still forbidden, the fault goes on to the program's own handler. System calls raise no SIGSEGV: on a range that is not mapped yet they fail with `EFAULT`.
+//! The memory of a range is an inaccessible mapping at first, its owner's. A thread that touches it
+//! is stopped in the SIGSEGV handler, which can map nothing: it hands over to one thread of the
+//! process, which asks the owner of the range, and tries the access again once the range is mapped
+//! (S2.8). If it could not be mapped, or the access is still forbidden, the fault goes on to the
+//! program's own handler. System calls raise no SIGSEGV: on a range that is not mapped yet they
+//! fail with `EFAULT`.
 //!
 //! Invariants:
-//! 1. A published slot of the table has an owner in `owners`: both change together, under the lock of `owners`.
-//! 2. Owners are asked by the service's thread without a lock of this module; they touch no range that is reserved.
+//! 1. A published slot of the table has an owner in `owners`: both change together, under the lock
+//!    of `owners`.
+//! 2. Owners are asked by the service's thread without a lock of this module; they touch no range
+//!    that is reserved.
 //! 3. A forked child has none of its parent's ranges, descriptors or threads: it makes its own.
 
 #![allow(unsafe_code)]
@@ -111,7 +116,8 @@ fn key(slot: &Slot) -> usize {
     std::ptr::from_ref(slot).addr()
 }
 
-/// Touches of a range of addresses are answered until this is dropped. The memory there is its owner's.
+/// Touches of a range of addresses are answered until this is dropped. The memory there is its
+/// owner's.
 pub(crate) struct Reserved {
     slot: &'static Slot,
     service: &'static Service,
@@ -119,10 +125,12 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// Has touches of a range that is not accessible be answered by `owner`, as those of range `number`.
+    /// Has touches of a range that is not accessible be answered by `owner`, as those of range
+    /// `number`.
     ///
     /// # Errors
-    /// The kernel refuses a descriptor, a thread or a handler; `OutOfMemory`: there are too many ranges.
+    /// The kernel refuses a descriptor, a thread or a handler; `OutOfMemory`: there are too many
+    /// ranges.
     pub(crate) fn new(range: Range<usize>, owner: Weak<dyn Owner>, number: usize) -> io::Result<Reserved> {
         Reserved::of(range, false, owner, number)
     }

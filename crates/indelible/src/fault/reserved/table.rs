@@ -4,9 +4,10 @@
 //! 1. A slot's `start`, `end`, `whole` and `generation` change only while its state is [`FREE`], by
 //!    the thread that has it `taken`.
 //! 2. Chunks of slots are leaked and never move.
-//! 3. [`touched`] runs in the handler: it allocates nothing and takes no lock. While it waits it sleeps in a futex, with all signals blocked, and no
-//!    longer than [`LONGEST`] turns.
-//! 4. A thread tries an access again without asking at most once for each time that a range was mapped: a fault that recurs is not the range's.
+//! 3. [`touched`] runs in the handler: it allocates nothing and takes no lock. While it waits it
+//!    sleeps in a futex, with all signals blocked, and no longer than [`LONGEST`] turns.
+//! 4. A thread tries an access again without asking at most once for each time that a range was
+//!    mapped: a fault that recurs is not the range's.
 
 #![allow(unsafe_code)]
 
@@ -34,7 +35,8 @@ const MAPPED: u32 = 3;
 /// It was asked for, and could not be mapped.
 const REFUSED: u32 = 4;
 
-/// Turns of a second that a thread waits: no answer takes as long, so that the thread which answers is gone.
+/// Turns of a second that a thread waits: no answer takes as long, so that the thread which answers
+/// is gone.
 const LONGEST: u32 = 120;
 
 static TABLE: [AtomicPtr<[Slot; SLOTS]>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
@@ -44,7 +46,8 @@ pub(super) static BELL: AtomicI32 = AtomicI32::new(-1);
 pub(super) static ANSWERS: AtomicI32 = AtomicI32::new(0);
 
 thread_local! {
-    /// The slot at which this thread last tried an access again, and how often that had been mapped. Without a destructor: for handlers.
+    /// The slot at which this thread last tried an access again, and how often that had been
+    /// mapped. Without a destructor: for handlers.
     static AGAIN: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
 }
 
@@ -54,7 +57,8 @@ pub(super) struct Slot {
     taken: AtomicBool,
     start: AtomicUsize,
     end: AtomicUsize,
-    /// Whether it is one in which nothing is mapped that is not a range of its own: touching it asks whether there are new ones.
+    /// Whether it is one in which nothing is mapped that is not a range of its own: touching it
+    /// asks whether there are new ones.
     whole: AtomicBool,
     generation: AtomicU32,
     state: AtomicU32,

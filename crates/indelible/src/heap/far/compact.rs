@@ -1,4 +1,5 @@
-//! The far pointers of a heap, found by the descriptions of its roots; entries that none of them needs.
+//! The far pointers of a heap, found by the descriptions of its roots; entries that none of them
+//! needs.
 //!
 //! An entry may only go if no pointer can need it. So all of the heap must be described, as for
 //! other addresses (`heap/rebase`): a block that nothing described leads to, or bytes without a
@@ -67,7 +68,8 @@ impl Visitor for Seen {
 pub(super) struct Pointers {
     pub(super) all: Vec<FarPointer>,
     pub(super) unseen: Option<String>,
-    /// Numbers of entries that words would lead through which lie beside described values in their blocks: of an array the first value is described.
+    /// Numbers of entries that words would lead through which lie beside described values in their
+    /// blocks: of an array the first value is described.
     pub(super) beside: HashSet<u32>,
 }
 

@@ -1,4 +1,5 @@
-//! Far pointers of a heap, and the entries that they lead through, as programs see them; names that entries have instead of IDs.
+//! Far pointers of a heap, and the entries that they lead through, as programs see them; names that
+//! entries have instead of IDs.
 
 mod compact;
 mod public;

@@ -16,8 +16,9 @@ use std::collections::HashSet;
 const PAGES: usize = 4;
 
 impl Heap {
-    /// Number of the entry in this object's table of other objects, which is added if there is none. Pointers through it are
-    /// [`Far::new(number, offset)`](crate::Far::new); the next psync makes the entry durable together with them.
+    /// Number of the entry in this object's table of other objects, which is added if there is
+    /// none. Pointers through it are [`Far::new(number, offset)`](crate::Far::new); the next psync
+    /// makes the entry durable together with them.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -37,13 +38,15 @@ impl Heap {
     /// ```
     ///
     /// # Errors
-    /// `HeapFull`: no room for it, or 16,777,215 entries are in use. `BadName`. `Damaged`. No entry was added.
+    /// `HeapFull`: no room for it, or 16,777,215 entries are in use. `BadName`. `Damaged`. No entry
+    /// was added.
     pub fn far_index(&self, entry: &FarEntry) -> Result<u32> {
         self.with_room(|heap| heap.far_index(entry), "add an entry for another object to")
     }
 
-    /// Number of an entry that is added for the caller's pointers alone: other pointers to the same object get another
-    /// entry, so that [`retarget`](Heap::retarget) moves the caller's pointers and no others.
+    /// Number of an entry that is added for the caller's pointers alone: other pointers to the same
+    /// object get another entry, so that [`retarget`](Heap::retarget) moves the caller's pointers
+    /// and no others.
     ///
     /// # Errors
     /// As for [`far_index`](Heap::far_index).
@@ -69,8 +72,9 @@ impl Heap {
         self.done("list the entries for other objects of", result)
     }
 
-    /// Leads an entry elsewhere, and with it all pointers through it: those that were made before for the same object and
-    /// rights, unless the entry is [private](Heap::private_far_index). Pointers that are made later get another entry.
+    /// Leads an entry elsewhere, and with it all pointers through it: those that were made before
+    /// for the same object and rights, unless the entry is [private](Heap::private_far_index).
+    /// Pointers that are made later get another entry.
     ///
     /// # Errors
     /// `Dangling`: there is no such entry. `BadName`, `HeapFull`, `Damaged`: it is as it was.
@@ -78,8 +82,9 @@ impl Heap {
         self.with_room(|heap| heap.retarget(index, entry), "change an entry for another object of")
     }
 
-    /// The far pointers in all described values that the roots of this object lead to within it, in the order of their offsets. Those in blocks that only other objects lead to are
-    /// not among them.
+    /// The far pointers in all described values that the roots of this object lead to within it, in
+    /// the order of their offsets. Those in blocks that only other objects lead to are not among
+    /// them.
     ///
     /// # Errors
     /// `Damaged`.

@@ -4,7 +4,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::far::FarTarget;
 use crate::pool::{Pool, Stat};
 
-/// The object that a built-in resolver finds for a name, if there is one. `None`: no such resolver is built in.
+/// The object that a built-in resolver finds for a name, if there is one. `None`: no such resolver
+/// is built in.
 pub(crate) fn built_in(pools: &[Pool], resolver: &str, name: &str) -> Result<Option<Option<FarTarget>>> {
     Ok(Some(match resolver {
         "name" => by_name(pools, name)?,

@@ -12,13 +12,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The table of a heap, with the entries that this attachment has read, so that one that is there is found without a search.
+/// The table of a heap, with the entries that this attachment has read, so that one that is there
+/// is found without a search.
 #[derive(Debug, Default)]
 pub(in super::super) struct OtherObjects {
     /// Read when an entry is first asked for.
     known: Mutex<Option<Entries>>,
-    /// The leaf in which an entry was found last, and was one of the heap's own pages: its number and one more, above 40 bits of its
-    /// page. Leaves stay where they are.
+    /// The leaf in which an entry was found last, and was one of the heap's own pages: its number
+    /// and one more, above 40 bits of its page. Leaves stay where they are.
     leaf: AtomicU64,
 }
 
@@ -114,8 +115,9 @@ impl OtherObjects {
         Ok(index)
     }
 
-    /// Leads the entry with this number elsewhere, with all pointers through it. It is private from then on: a pointer
-    /// that is made later for its new object has nothing to do with the former ones.
+    /// Leads the entry with this number elsewhere, with all pointers through it. It is private from
+    /// then on: a pointer that is made later for its new object has nothing to do with the former
+    /// ones.
     pub(in super::super) fn retarget(&self, shared: &Shared, index: u32, entry: &FarEntry) -> Result<()> {
         expect_names(entry)?;
         expect_writable(shared)?;
@@ -170,7 +172,8 @@ fn entries<'k>(known: &'k mut Option<Entries>, shared: &Shared) -> Result<&'k mu
     }
 }
 
-/// Reads all entries. Nothing is stored to a table that is not whole: its pages might be those of something else.
+/// Reads all entries. Nothing is stored to a table that is not whole: its pages might be those of
+/// something else.
 fn read_entries(shared: &Shared) -> Result<Entries> {
     with_table(shared, |table| {
         let mut known = Entries::default();

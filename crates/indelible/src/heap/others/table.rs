@@ -59,7 +59,8 @@ fn id(slot: &FarSlot) -> [u8; 16] {
     (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
 }
 
-/// An entry of a leaf, if it is one in use that names its object by its ID, and nothing is wrong with it.
+/// An entry of a leaf, if it is one in use that names its object by its ID, and nothing is wrong
+/// with it.
 pub(super) fn entry_by_id(leaf: &FarLeaf, index: u32) -> Option<FarEntry> {
     let slot = &leaf.entries[index as usize % FAR_ENTRIES];
     let rights = Rights::from_bits(slot.rights.load(Relaxed))?;
@@ -84,7 +85,8 @@ impl<'a> Table<'a> {
         Ok(Some(Table { directory, page, head }))
     }
 
-    /// The table, which is made if there is none. The heap's lock is held, as by the other functions that store.
+    /// The table, which is made if there is none. The heap's lock is held, as by the other
+    /// functions that store.
     pub(super) fn open_or_make(inner: &mut Inner, shared: &'a Shared) -> Result<Table<'a>> {
         let directory = Directory::open(&shared.window)?;
         if let Some(table) = Table::open(directory)? {
@@ -112,7 +114,8 @@ impl<'a> Table<'a> {
         self.head.count.load(Relaxed) as u32
     }
 
-    /// The slot of an entry up to [`count`](Table::count), and its offset; `None` if its leaf was never made.
+    /// The slot of an entry up to [`count`](Table::count), and its offset; `None` if its leaf was
+    /// never made.
     pub(super) fn slot(&self, index: u32) -> Result<Option<(&'a FarSlot, u64)>> {
         if index == 0 || index > self.count() {
             return Ok(None);
@@ -134,7 +137,8 @@ impl<'a> Table<'a> {
         Ok(Some((own_page(&self.directory, page)?, page * PAGE)))
     }
 
-    /// Shows the slot of each entry up to [`count`](Table::count), and its offset, by leaves; one that cannot be read is one error.
+    /// Shows the slot of each entry up to [`count`](Table::count), and its offset, by leaves; one
+    /// that cannot be read is one error.
     pub(super) fn each(&self, mut see: impl FnMut(u32, Result<Option<(&'a FarSlot, u64)>>)) {
         let (count, entries) = (self.count(), FAR_ENTRIES as u32);
         for first in (0..=count).step_by(FAR_ENTRIES) {

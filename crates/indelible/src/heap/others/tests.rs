@@ -12,7 +12,8 @@ fn by_id(id: u32) -> FarEntry {
     FarEntry { target: FarTarget::Object(u128::from(id).to_be_bytes()), rights: Rights::READ }
 }
 
-/// Entries for so many objects, over and over, as retargeting makes them: what an attachment remembers of a table is in proportion to these.
+/// Entries for so many objects, over and over, as retargeting makes them: what an attachment
+/// remembers of a table is in proportion to these.
 const OBJECTS: u32 = 1000;
 
 /// The table has 2^24 - 1 entries; then it is full, and fails again and again.

@@ -1,7 +1,8 @@
 //! The bytes of an unattached object, in memory of their own.
 //!
 //! Invariants of [`Image`]:
-//! 1. `[at, at + len)` is a mapping of this image alone, of whole pages, readable and writable until it is dropped.
+//! 1. `[at, at + len)` is a mapping of this image alone, of whole pages, readable and writable
+//!    until it is dropped.
 //! 2. A heap in it is open only within [`with_heap`](Image::with_heap), which borrows the image.
 
 #![allow(unsafe_code)]
@@ -22,7 +23,8 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Zeros for an object of `size` bytes, at least one. Pages take memory once they hold something else.
+    /// Zeros for an object of `size` bytes, at least one. Pages take memory once they hold
+    /// something else.
     pub(super) fn new(size: u64) -> Result<Image, MappingError> {
         let len = size.next_multiple_of(PAGE) as usize;
         let failed = |source| MappingError::Io { addr: 0, len, source };

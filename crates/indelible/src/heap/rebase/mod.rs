@@ -1,4 +1,5 @@
-//! Objects that get other addresses: every pointer in them is changed by the difference, or nothing is done (docs/decisions/0041-rebase.md).
+//! Objects that get other addresses: every pointer in them is changed by the difference, or nothing
+//! is done (docs/decisions/0041-rebase.md).
 //!
 //! An object is changed on its way to a pool, while it is hidden: a process that dies in between
 //! leaves nothing visible. Memory: the pages of the object that hold anything, and a list of its
@@ -16,12 +17,14 @@ use indelible_store::format::PAGE;
 use indelible_store::format::entry::{FLAG_ECC, FLAG_POSITION_INDEPENDENT};
 use indelible_store::store::{Attributes, Revived};
 
-/// First bytes of an array of the package for Python (crates/python/FORMAT.md), whose elements are never addresses; behind them is its version.
+/// First bytes of an array of the package for Python (crates/python/FORMAT.md), whose elements are
+/// never addresses; behind them is its version.
 const ARRAY: [u8; 8] = *b"PMO-NDAR";
 
 impl Pool {
-    /// As [`copy_to`](Pool::copy_to), but the copy gets addresses of its own in the other pool, which may be this one, and the pointers in it are changed
-    /// accordingly: a process can have both attached.
+    /// As [`copy_to`](Pool::copy_to), but the copy gets addresses of its own in the other pool,
+    /// which may be this one, and the pointers in it are changed accordingly: a process can have
+    /// both attached.
     ///
     /// All pointers must be known: the object is one that was never psynced, one that is
     /// [position-independent](crate::CreateOptions::position_independent), an array of the package
@@ -49,8 +52,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// As for [`copy_to`](Pool::copy_to). `Unsuitable`: not all pointers are known, or one leads out of the object. `Damaged`: the heap is. `NoAddresses`. Nothing
-    /// happened.
+    /// As for [`copy_to`](Pool::copy_to). `Unsuitable`: not all pointers are known, or one leads
+    /// out of the object. `Damaged`: the heap is. `NoAddresses`. Nothing happened.
     pub fn copy_rebased(
         &self,
         name: &str,
@@ -62,8 +65,8 @@ impl Pool {
         self.copy_with(name, key, other, copy, progress, Some(&Pool::rebase))
     }
 
-    /// As [`move_to`](Pool::move_to), but the object gets addresses of the other pool, and the pointers in it are changed accordingly, as by
-    /// [`copy_rebased`](Pool::copy_rebased).
+    /// As [`move_to`](Pool::move_to), but the object gets addresses of the other pool, and the
+    /// pointers in it are changed accordingly, as by [`copy_rebased`](Pool::copy_rebased).
     ///
     /// # Errors
     /// As for [`move_to`](Pool::move_to) and [`copy_rebased`](Pool::copy_rebased).
@@ -77,11 +80,12 @@ impl Pool {
         self.move_with(name, key, other, progress, Some(&Pool::rebase))
     }
 
-    /// Changes the pointers in an object that comes to a pool, with all of its bytes as they were at the address that `kept` says. For tools; not part of the
-    /// stable interface.
+    /// Changes the pointers in an object that comes to a pool, with all of its bytes as they were
+    /// at the address that `kept` says. For tools; not part of the stable interface.
     ///
     /// # Errors
-    /// As for [`copy_rebased`](Pool::copy_rebased): the object is as it was, or must not be published.
+    /// As for [`copy_rebased`](Pool::copy_rebased): the object is as it was, or must not be
+    /// published.
     #[doc(hidden)]
     pub fn rebase(kept: &Attributes, revived: &Revived) -> Result<()> {
         let end = kept.end().min(revived.extent_len());

@@ -1,4 +1,5 @@
-//! All addresses in a heap, found by the descriptions of its roots; or the reason why they may not be all.
+//! All addresses in a heap, found by the descriptions of its roots; or the reason why they may not
+//! be all.
 //!
 //! An address counts as found if its type is that of one. All other live bytes are searched for
 //! words that would be addresses in the object: such a word may be an undescribed pointer, and the
@@ -77,7 +78,8 @@ fn pinned<T>(why: String) -> Result<T, HeapError> {
     Err(HeapError::Pinned { why })
 }
 
-/// Addresses of all words of the heap in an object of `size` bytes at `base` that are addresses, ascending.
+/// Addresses of all words of the heap in an object of `size` bytes at `base` that are addresses,
+/// ascending.
 pub(super) fn find(image: &Image, base: u64, size: u64) -> Result<Vec<u64>, HeapError> {
     image.with_heap(size, |heap, mapped| {
         sound(&heap.check())?;
@@ -118,7 +120,8 @@ fn links(memory: Memory<'_>, roots: &[Root], index: &Index) -> Result<Vec<u64>, 
             "no described value leads to the block of {size} bytes at offset {offset:#x}, and to {more} more"
         ));
     }
-    // Bytes of the same blocks behind and between values: of a program in C there may be more values.
+    // Bytes of the same blocks behind and between values: of a program in C there may be more
+    // values.
     for (from, to) in index.rest(&owned, &followed, roots) {
         if let Some(word) = address_in(memory, from, to.saturating_sub(from)) {
             let offset = from - memory.base;

@@ -28,7 +28,8 @@ enum Block {
 }
 
 impl WordHeap {
-    /// A block of so many bytes at a multiple of `align`, at most a page: its offset. Its bytes may be anything.
+    /// A block of so many bytes at a multiple of `align`, at most a page: its offset. Its bytes may
+    /// be anything.
     ///
     /// # Errors
     /// A conflict; `Full`, `Damaged`.
@@ -117,7 +118,8 @@ impl WordHeap {
         let chunks = span::frontier(&mut seen)?.min((self.len() as u64 / PAGE).div_ceil(CHUNK_PAGES));
         let Some(number) = self.hints.unseen(chunks) else { return Ok(false) };
         for (page, entry) in spans(&mut seen, number)? {
-            // A change that is being stored meanwhile looks like damage; if it is, the transaction will meet it.
+            // A change that is being stored meanwhile looks like damage; if it is, the transaction
+            // will meet it.
             let Ok(span) = WordSpan::open(&mut seen, page, entry) else { continue };
             if span.free_block(&mut seen, 0)?.is_some() {
                 self.hints.offer(span.class, page);

@@ -1,7 +1,8 @@
-//! Places where free blocks may be, and where roots may. In memory alone, and not to be relied on: each is looked up in
-//! a transaction. No root is missing among the places of roots.
+//! Places where free blocks may be, and where roots may. In memory alone, and not to be relied on:
+//! each is looked up in a transaction. No root is missing among the places of roots.
 //!
-//! Threads look at different places first, so that their transactions seldom meet in a line of allocation bytes.
+//! Threads look at different places first, so that their transactions seldom meet in a line of
+//! allocation bytes.
 
 use crate::heap::layout::CLASSES;
 use std::collections::BTreeSet;
@@ -13,7 +14,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Groups of threads that look at the same place first.
 const GROUPS: usize = 16;
 
-/// The place where a thread allocates: a span's page, and the block behind the one that it got last.
+/// The place where a thread allocates: a span's page, and the block behind the one that it got
+/// last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     pub(super) page: u64,
@@ -77,7 +79,8 @@ impl Hints {
         self.spots[group()][class].store(bits, Relaxed);
     }
 
-    /// A span of the class that may have free blocks, for the calling thread alone if threads are few.
+    /// A span of the class that may have free blocks, for the calling thread alone if threads are
+    /// few.
     pub(super) fn take(&self, class: usize) -> Option<u64> {
         let mut shared = self.shared();
         let taken = |page: u64| self.spots.iter().any(|group| group[class].load(Relaxed) >> 16 == page);

@@ -1,4 +1,5 @@
-//! The heap of a transactional object: its bytes are those of every heap (FORMAT.md, section 9), and change as words of a transaction.
+//! The heap of a transactional object: its bytes are those of every heap (FORMAT.md, section 9),
+//! and change as words of a transaction.
 //!
 //! A block's allocation byte is a byte of the transaction that allocates or frees it. So no other
 //! transaction sees it before the commit, no line of the log has the byte of another transaction,
@@ -44,7 +45,8 @@ pub(crate) trait Words {
     /// As for [`load`](Words::load).
     fn store_byte(&mut self, offset: u64, value: u8) -> Result<(), Cause>;
 
-    /// The word as it is in memory just now, with the transaction's own changes, which does not rely on it; 0 beyond the end.
+    /// The word as it is in memory just now, with the transaction's own changes, which does not
+    /// rely on it; 0 beyond the end.
     fn peek(&self, offset: u64) -> u64;
 }
 

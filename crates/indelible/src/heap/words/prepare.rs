@@ -65,7 +65,8 @@ impl WordHeap {
         Ok(true)
     }
 
-    /// Runs `change` on copies of the pages that it accesses, as the transaction sees them, and stores the words that it changed. If it fails, none.
+    /// Runs `change` on copies of the pages that it accesses, as the transaction sees them, and
+    /// stores the words that it changed. If it fails, none.
     pub(super) fn prepare<R>(
         &self,
         words: &mut impl Words,

@@ -107,7 +107,8 @@ impl WordSpan {
         self.data + number * self.size
     }
 
-    /// The block that has the byte at this offset, and whether that is its first; `None` before the first and behind the last.
+    /// The block that has the byte at this offset, and whether that is its first; `None` before the
+    /// first and behind the last.
     pub(super) fn number(&self, offset: u64) -> Option<(u64, bool)> {
         let delta = offset.checked_sub(self.data)?;
         (delta / self.size < self.count).then_some((delta / self.size, delta % self.size == 0))

@@ -43,7 +43,8 @@ impl Core {
         Ok(())
     }
 
-    /// Extends the object while others use its memory: its pages stay mapped throughout, wherever its extent goes.
+    /// Extends the object while others use its memory: its pages stay mapped throughout, wherever
+    /// its extent goes.
     pub(crate) fn grow_beside(&mut self, size: u64) -> Result<(), Cause> {
         let (writer, tracked) = self.halves()?;
         tracked.keep(size)?;
@@ -52,8 +53,8 @@ impl Core {
         tracked.grow(writer)
     }
 
-    /// Bytes that were asked for: the rest of the last page does not survive growth. Fewer if they could
-    /// not be mapped.
+    /// Bytes that were asked for: the rest of the last page does not survive growth. Fewer if they
+    /// could not be mapped.
     pub(crate) fn size(&self) -> usize {
         let size = self.writer().map_or(0, |writer| writer.object().entry.size.get() as usize);
         size.min(self.tracked.mapped())
@@ -72,8 +73,9 @@ fn copy_of(shadow: &Shadow, page: u64) -> Box<[u8; PAGE]> {
     bytes
 }
 
-/// Clears the rest of the last page behind byte `end`, left by a shrink, if the shadow has a copy of
-/// its own: the primary was cleared, and the next comparison would bring it back. The caller has the object exclusively.
+/// Clears the rest of the last page behind byte `end`, left by a shrink, if the shadow has a copy
+/// of its own: the primary was cleared, and the next comparison would bring it back. The caller has
+/// the object exclusively.
 fn clear_behind(shadow: &Shadow, end: usize) {
     let (page, from) = ((end / PAGE) as u64, end % PAGE);
     if from == 0 {

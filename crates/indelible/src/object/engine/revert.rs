@@ -27,7 +27,8 @@ impl Undo {
         let bytes = shadow.page_bytes(self.page).cast_mut();
         each_run(self.lines, |first, count| {
             let (at, len) = (first * LINE, count * LINE);
-            // SAFETY: lines of a page of the shadow, which the caller of `revert` has exclusively; the image lies outside.
+            // SAFETY: lines of a page of the shadow, which the caller of `revert` has exclusively;
+            // the image lies outside.
             unsafe {
                 match &self.then {
                     Some(then) => bytes.add(at).copy_from_nonoverlapping(then.0.as_ptr().add(at), len),
@@ -39,8 +40,8 @@ impl Undo {
 }
 
 impl Core {
-    /// Undoes all stores since the last psync. After an error none was undone: everything is read before the first byte is
-    /// stored. The caller has the object exclusively.
+    /// Undoes all stores since the last psync. After an error none was undone: everything is read
+    /// before the first byte is stored. The caller has the object exclusively.
     pub(crate) fn revert(&mut self) -> Result<(), Cause> {
         // Whether the psync that failed took effect is not known before the next attach.
         if self.writer()?.is_poisoned() {
@@ -63,7 +64,8 @@ impl Core {
         for range in &self.tracked.ranges {
             let start = range.start.max(fresh);
             if start < range.end() {
-                // A psync that failed may have left other bytes in the primary: the next one compares.
+                // A psync that failed may have left other bytes in the primary: the next one
+                // compares.
                 shadow.mark_again(PageRange { start, count: range.end() - start });
             }
         }
@@ -81,7 +83,8 @@ impl Core {
     }
 }
 
-/// Tells the tracker that all it reported equals the last psync. Pages for which that fails are reported again.
+/// Tells the tracker that all it reported equals the last psync. Pages for which that fails are
+/// reported again.
 fn settle_undone(tracked: &mut Tracked, undone: &[Undo]) {
     tracked.changed.clear();
     tracked.unchanged.clear();

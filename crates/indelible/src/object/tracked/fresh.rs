@@ -17,8 +17,9 @@ const DIRECT_FROM: u64 = 256;
 const PIECE: usize = 64 << 10;
 
 impl Tracked {
-    /// Writes never-psynced pages straight to the primary, if there are many: they need not be compared then. Not those of an
-    /// object that rests on a base, which are logged whole when they first change, or of a sealed one.
+    /// Writes never-psynced pages straight to the primary, if there are many: they need not be
+    /// compared then. Not those of an object that rests on a base, which are logged whole when they
+    /// first change, or of a sealed one.
     pub(in crate::object) fn write_fresh(&mut self, writer: &mut Writer) -> Result<(), Cause> {
         let fresh = writer.published().div_ceil(PAGE as u64);
         let end = self.ranges.last().map_or(0, |range| range.end());

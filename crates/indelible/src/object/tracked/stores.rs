@@ -1,5 +1,5 @@
-//! How stores to an object are found where the pool's options leave that open: not at all, as long as only code has addresses in it that marks its
-//! stores; from then on by the best means.
+//! How stores to an object are found where the pool's options leave that open: not at all, as long
+//! as only code has addresses in it that marks its stores; from then on by the best means.
 
 use super::Tracked;
 use crate::dirty::Rung;
@@ -11,7 +11,8 @@ use crate::shadow::{Params, Source};
 pub(crate) enum Finding {
     /// As the pool's options say.
     Pool,
-    /// Only code that marks its stores has addresses in the object, until [`Core::find_stores`](crate::object::Core::find_stores).
+    /// Only code that marks its stores has addresses in the object, until
+    /// [`Core::find_stores`](crate::object::Core::find_stores).
     Typed,
     /// As the attachment's own options say.
     By(Rung),
@@ -68,7 +69,8 @@ impl Tracked {
         Ok(())
     }
 
-    /// Finds stores if that was wanted and failed. Before stores are held up: it takes another tracker.
+    /// Finds stores if that was wanted and failed. Before stores are held up: it takes another
+    /// tracker.
     pub(in crate::object) fn be_ready(&mut self) -> Result<(), Cause> {
         if self.stores == Stores::Wanted { self.find_stores() } else { Ok(()) }
     }

@@ -10,9 +10,11 @@ const STORED: &str = "stored";
 
 /// An anchor behind a command: a service on another machine, a ledger, a token.
 ///
-/// `/bin/sh` runs the command with one line on its standard input. `get`: it writes the record, a line, to its standard output, or nothing if it has none yet. `put` and a record, with a
-/// blank between: it keeps that in the place of the one that it has, and writes `stored` once that is durable. It ends with 0. A command may refuse a record whose version, the fourth
-/// field, is lower than that of the one that it has.
+/// `/bin/sh` runs the command with one line on its standard input. `get`: it writes the record, a
+/// line, to its standard output, or nothing if it has none yet. `put` and a record, with a blank
+/// between: it keeps that in the place of the one that it has, and writes `stored` once that is
+/// durable. It ends with 0. A command may refuse a record whose version, the fourth field, is lower
+/// than that of the one that it has.
 ///
 /// ```
 /// # use indelible::CommandAnchor;
@@ -34,7 +36,8 @@ pub struct CommandAnchor {
 }
 
 impl CommandAnchor {
-    /// The anchor that this command keeps. It is killed after `timeout`, for which a psync that tells it of the object's state waits at most.
+    /// The anchor that this command keeps. It is killed after `timeout`, for which a psync that
+    /// tells it of the object's state waits at most.
     #[must_use]
     pub fn new(command: &str, timeout: Duration) -> CommandAnchor {
         CommandAnchor { command: command.to_owned(), timeout, interval: INTERVAL }

@@ -2,7 +2,8 @@
 //!
 //! Invariants:
 //! 1. Only a regular file is read or replaced; no open waits for a FIFO or touches a device.
-//! 2. A new record is written to a file that this process made, under a name that cannot be planted ahead.
+//! 2. A new record is written to a file that this process made, under a name that cannot be planted
+//!    ahead.
 //! 3. A symlink at the anchor's path stays: the file that it leads to is replaced.
 
 use super::{Anchor, INTERVAL};
@@ -19,8 +20,9 @@ const LONGEST: u64 = 4096;
 /// Names that are tried for a new file.
 const NAMES: usize = 8;
 
-/// An anchor in a file: on another disk, a share of another machine, a token. A user who can put back the pool must not reach it. A symlink is followed to the
-/// file, which takes the new record; anything but a regular file is refused.
+/// An anchor in a file: on another disk, a share of another machine, a token. A user who can put
+/// back the pool must not reach it. A symlink is followed to the file, which takes the new record;
+/// anything but a regular file is refused.
 #[derive(Clone, Debug)]
 pub struct FileAnchor {
     path: PathBuf,

@@ -1,4 +1,5 @@
-//! Anchors: something outside of the pool that keeps a number, by which an older state of a sealed object is told from the newest.
+//! Anchors: something outside of the pool that keeps a number, by which an older state of a sealed
+//! object is told from the newest.
 
 mod command;
 mod file;
@@ -17,7 +18,8 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// Keeps a record of a sealed object out of reach of an attacker who has the pool. The record is a
 /// line of text of at most 250 bytes, and is no secret.
 ///
-/// An object is attached with its anchor by a key that has one ([`SealKey::anchored`](crate::SealKey::anchored)).
+/// An object is attached with its anchor by a key that has one
+/// ([`SealKey::anchored`](crate::SealKey::anchored)).
 pub trait Anchor: std::fmt::Debug + Send + Sync {
     /// The newest record; `None`: there was none yet.
     ///
@@ -31,13 +33,14 @@ pub trait Anchor: std::fmt::Debug + Send + Sync {
     /// It may be the new one or the former one.
     fn write(&self, record: &str) -> io::Result<()>;
 
-    /// How long psyncs may go on without a new record. An older state from within that time, and from within the same attachment, is not told from the newest if the process
-    /// dies.
+    /// How long psyncs may go on without a new record. An older state from within that time, and
+    /// from within the same attachment, is not told from the newest if the process dies.
     fn interval(&self) -> Duration {
         INTERVAL
     }
 
-    /// A counter that goes with the records: they may lie where the pool does then. `None`: there is none.
+    /// A counter that goes with the records: they may lie where the pool does then. `None`: there
+    /// is none.
     fn counter(&self) -> Option<&dyn Counter> {
         None
     }
@@ -47,7 +50,8 @@ pub trait Anchor: std::fmt::Debug + Send + Sync {
 /// it and proved by the object's key, so that one that is put back is told from the newest. It
 /// belongs to one object.
 pub trait Counter: std::fmt::Debug + Send + Sync {
-    /// Makes it, if there is none. Called before the first record of an object, or when its present state is taken for the newest.
+    /// Makes it, if there is none. Called before the first record of an object, or when its present
+    /// state is taken for the newest.
     ///
     /// # Errors
     /// It cannot be made, or there is something else in its place.

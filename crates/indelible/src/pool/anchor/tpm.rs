@@ -11,9 +11,11 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// An anchor in a file, with a monotonic counter in a TPM 2.0: the file may lie beside the pool.
 ///
-/// The counter is a non-volatile index of the TPM, of eight bytes, which the first attach defines in the owner's hierarchy, without a password, and which belongs to one object. It rises
-/// at each attach for writing, checkpoint and detach, and at a psync once an hour. A program that may use the TPM can let it rise as well, or remove it: then the object is not
-/// attached until [`Pool::set_anchor`](crate::Pool::set_anchor), and no older state of it is either.
+/// The counter is a non-volatile index of the TPM, of eight bytes, which the first attach defines
+/// in the owner's hierarchy, without a password, and which belongs to one object. It rises at each
+/// attach for writing, checkpoint and detach, and at a psync once an hour. A program that may use
+/// the TPM can let it rise as well, or remove it: then the object is not attached until
+/// [`Pool::set_anchor`](crate::Pool::set_anchor), and no older state of it is either.
 #[derive(Clone, Debug)]
 pub struct TpmAnchor {
     record: FileAnchor,
@@ -21,15 +23,18 @@ pub struct TpmAnchor {
 }
 
 impl TpmAnchor {
-    /// The record is in the file at `path`, the counter at this index of the TPM, from `0x0100_0000` to `0x01ff_ffff`: the owner's are those from `0x0180_0000` to `0x01bf_ffff`, and
-    /// `tpm2_getcap handles-nv-index` lists those in use. `device`: the TPM's, or the socket of one; that of the machine, `/dev/tpmrm0`, unless it is given.
+    /// The record is in the file at `path`, the counter at this index of the TPM, from
+    /// `0x0100_0000` to `0x01ff_ffff`: the owner's are those from `0x0180_0000` to `0x01bf_ffff`,
+    /// and `tpm2_getcap handles-nv-index` lists those in use. `device`: the TPM's, or the socket of
+    /// one; that of the machine, `/dev/tpmrm0`, unless it is given.
     #[must_use]
     pub fn new(path: impl AsRef<Path>, index: u32, device: Option<&Path>) -> TpmAnchor {
         let counter = TpmCounter { device: tpm::path(device), index };
         TpmAnchor { record: FileAnchor::new(path).every(HOUR), counter }
     }
 
-    /// The same with another [interval](Anchor::interval). Each record is a write to the TPM's memory, which wears: zero, each psync, wears it out within hours.
+    /// The same with another [interval](Anchor::interval). Each record is a write to the TPM's
+    /// memory, which wears: zero, each psync, wears it out within hours.
     #[must_use]
     pub fn every(self, interval: Duration) -> TpmAnchor {
         TpmAnchor { record: self.record.every(interval), ..self }

@@ -1,4 +1,5 @@
-//! Keys of sealed objects, and the places that they come from. No key is an argument of a program, and none is in an error.
+//! Keys of sealed objects, and the places that they come from. No key is an argument of a program,
+//! and none is in an error.
 
 mod memory;
 mod sign;
@@ -16,8 +17,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A key that opens sealed objects ([`CreateOptions::sealed`](crate::CreateOptions::sealed)). It is overwritten when it is dropped, and neither
-/// errors nor debug output show it.
+/// A key that opens sealed objects ([`CreateOptions::sealed`](crate::CreateOptions::sealed)). It is
+/// overwritten when it is dropped, and neither errors nor debug output show it.
 #[derive(Clone)]
 pub struct SealKey {
     pub(crate) key: seal::SealKey,
@@ -48,7 +49,8 @@ impl SealKey {
         SealKey::file(had(source::contents(path.as_ref()))?)
     }
 
-    /// A passphrase. Opening an object by it takes Argon2id with 64 MiB and three passes, some tenths of a second, for each slot that is one.
+    /// A passphrase. Opening an object by it takes Argon2id with 64 MiB and three passes, some
+    /// tenths of a second, for each slot that is one.
     ///
     /// # Errors
     /// `Sealed`: it is empty.
@@ -64,9 +66,9 @@ impl SealKey {
         SealKey::passphrase(had(source::text(path.as_ref()))?)
     }
 
-    /// The same passphrase at another cost: slots that are made with it ask for so much work. A slot
-    /// may be forged, so one that asks for more than 256 MiB, or for five times the work of the
-    /// default, is opened only by a passphrase of that cost.
+    /// The same passphrase at another cost: slots that are made with it ask for so much work. A
+    /// slot may be forged, so one that asks for more than 256 MiB, or for five times the work of
+    /// the default, is opened only by a passphrase of that cost.
     ///
     /// # Errors
     /// `Sealed`: it is no passphrase, or the cost is out of bounds: 1 GiB, 16 passes and 16 lanes.
@@ -75,12 +77,15 @@ impl SealKey {
         Ok(SealKey { key, ..self })
     }
 
-    /// The same key with the object's anchor: an object that is put back as a whole, with or without the pool, to an older state is then an error of the attach
+    /// The same key with the object's anchor: an object that is put back as a whole, with or
+    /// without the pool, to an older state is then an error of the attach
     /// ([`PoolBehind`](crate::ErrorKind::PoolBehind)).
     ///
-    /// The first attach for writing records the object in the anchor, and notes in the object that it has one: it is not attached without from then on. The anchor is told of the newest
-    /// state by attach, checkpoint and detach, and by a psync if its [interval](Anchor::interval) has passed. If the process dies, states between the record and the newest one are not
-    /// told apart; after a detach there is one state that is accepted.
+    /// The first attach for writing records the object in the anchor, and notes in the object that
+    /// it has one: it is not attached without from then on. The anchor is told of the newest state
+    /// by attach, checkpoint and detach, and by a psync if its [interval](Anchor::interval) has
+    /// passed. If the process dies, states between the record and the newest one are not told
+    /// apart; after a detach there is one state that is accepted.
     #[must_use]
     pub fn anchored(self, anchor: impl Anchor + 'static) -> SealKey {
         SealKey { anchor: Some(Arc::new(anchor)), ..self }
@@ -131,7 +136,8 @@ impl SealKey {
         SealKey { key: self.key.verified_by(key.0), ..self }
     }
 
-    /// The same key: slots that are made with it are refused from `expires` on, with their label and date. An object has at least one key that does not expire.
+    /// The same key: slots that are made with it are refused from `expires` on, with their label
+    /// and date. An object has at least one key that does not expire.
     ///
     /// This is a guard rail, as no clock is part of the encryption: other software, or a clock that
     /// is wrong, opens the slot for good. To end an owner's access, remove the slot and [give the
@@ -142,30 +148,38 @@ impl SealKey {
         SealKey { key: self.key.until(seconds), ..self }
     }
 
-    /// The credential `name` that systemd gave to this service (`LoadCredential=`, `LoadCredentialEncrypted=`): the file of that name in the folder
-    /// that the environment variable `CREDENTIALS_DIRECTORY` names. It opens the same slots as a key file of the same bytes.
+    /// The credential `name` that systemd gave to this service (`LoadCredential=`,
+    /// `LoadCredentialEncrypted=`): the file of that name in the folder that the environment
+    /// variable `CREDENTIALS_DIRECTORY` names. It opens the same slots as a key file of the same
+    /// bytes.
     ///
     /// # Errors
-    /// `Sealed`: there are no credentials, `name` has a `/`, or it is too short or too long. `Io`: it cannot be read.
+    /// `Sealed`: there are no credentials, `name` has a `/`, or it is too short or too long. `Io`:
+    /// it cannot be read.
     pub fn credential(name: &str) -> Result<SealKey> {
         SealKey::from_file(had(source::credential(name))?)
     }
 
-    /// The standard output of a command, which `/bin/sh` runs: a key service, say, or a smart card. It opens the same slots as a key file of the same
-    /// bytes. The command has no standard input; it is killed after `timeout`.
+    /// The standard output of a command, which `/bin/sh` runs: a key service, say, or a smart card.
+    /// It opens the same slots as a key file of the same bytes. The command has no standard input;
+    /// it is killed after `timeout`.
     ///
     /// # Errors
-    /// `Sealed`: it cannot be started, fails, takes longer, or writes too little or too much. The error has its standard error, never its output.
+    /// `Sealed`: it cannot be started, fails, takes longer, or writes too little or too much. The
+    /// error has its standard error, never its output.
     pub fn command(command: &str, timeout: Duration) -> Result<SealKey> {
         SealKey::file(had(command::output(command, "", timeout).map_err(KeySourceError::from))?)
     }
 
-    /// The TPM 2.0 of this machine, `/dev/tpmrm0`, or a device or a socket at another path. A slot that is made with it has a random secret, sealed under the storage
-    /// key of the TPM's owner hierarchy, which has no password: a copy of the pool does not open elsewhere, and every process that may use the TPM opens the
-    /// object. Take a second key, elsewhere: a TPM that is cleared, or a machine that is gone, takes its slots along.
+    /// The TPM 2.0 of this machine, `/dev/tpmrm0`, or a device or a socket at another path. A slot
+    /// that is made with it has a random secret, sealed under the storage key of the TPM's owner
+    /// hierarchy, which has no password: a copy of the pool does not open elsewhere, and every
+    /// process that may use the TPM opens the object. Take a second key, elsewhere: a TPM that is
+    /// cleared, or a machine that is gone, takes its slots along.
     ///
     /// # Errors
-    /// `Sealed`: it cannot be opened. Attaching, or adding a key, fails with `Sealed` if it refuses, is locked, or was reset since.
+    /// `Sealed`: it cannot be opened. Attaching, or adding a key, fails with `Sealed` if it
+    /// refuses, is locked, or was reset since.
     pub fn tpm(path: Option<&Path>) -> Result<SealKey> {
         let device = had(tpm::device(path))?;
         made(|| Ok(seal::SealKey::device(device)))

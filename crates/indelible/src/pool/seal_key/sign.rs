@@ -7,13 +7,15 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// The key that signs an object ([`SealKey::signed_by`](super::SealKey::signed_by)): its holders write the object, and those of its seal keys alone read it. It is overwritten when it is
+/// The key that signs an object ([`SealKey::signed_by`](super::SealKey::signed_by)): its holders
+/// write the object, and those of its seal keys alone read it. It is overwritten when it is
 /// dropped, and neither errors nor debug output show it.
 #[derive(Clone, Debug)]
 pub struct SignKey(pub(crate) seal::SignKey);
 
 impl SignKey {
-    /// The contents of a key file: 32 random bytes or more, 1 MiB at most. Another file than that of a seal key.
+    /// The contents of a key file: 32 random bytes or more, 1 MiB at most. Another file than that
+    /// of a seal key.
     ///
     /// # Errors
     /// `Sealed`: too short, or too long.

@@ -1,4 +1,5 @@
-//! `longjmp`, out of calls and out of signal handlers: guards are not dropped, and rights stay as the jump found them.
+//! `longjmp`, out of calls and out of signal handlers: guards are not dropped, and rights stay as
+//! the jump found them.
 
 use super::*;
 use std::ffi::c_void;
@@ -7,8 +8,8 @@ use std::ffi::c_void;
 #[repr(C, align(16))]
 struct Buffer([u64; 32]);
 
-// Calls `body(argument)`; returns 0, or 1 if a jump to the buffer left the call. In assembly, as Rust has no functions that
-// return twice.
+// Calls `body(argument)`; returns 0, or 1 if a jump to the buffer left the call. In assembly, as
+// Rust has no functions that return twice.
 std::arch::global_asm!(
     ".globl indelible_test_call",
     "indelible_test_call:",
@@ -45,7 +46,8 @@ static BUFFER: AtomicPtr<Buffer> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Leaves the call under way.
 fn jump() -> ! {
-    // SAFETY: `is_left` is under way further up this stack, and no frame in between has anything to drop.
+    // SAFETY: `is_left` is under way further up this stack, and no frame in between has anything to
+    // drop.
     unsafe { longjmp(BUFFER.load(Ordering::Relaxed), 1) }
 }
 
@@ -91,7 +93,8 @@ fn a_jump_is_made_up_for_by_closing_all() {
         let (_range, _outer) = (memory.add(&domain), outer.add(&entered));
         // SAFETY: a handler of this test's alone, for this thread's signal.
         unsafe { libc::signal(libc::SIGUSR2, jumps_out_of_a_handler as *const () as usize) };
-        // A handler begins with everything closed, if there are keys, and a jump out of it leaves that so.
+        // A handler begins with everything closed, if there are keys, and a jump out of it leaves
+        // that so.
         let (closed, opened) = (Protection::None, Protection::ReadWrite);
         let interrupted = if means == Means::Keys { (closed, closed) } else { (opened, Protection::Read) };
         for (body, left, found) in [

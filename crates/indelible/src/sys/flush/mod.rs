@@ -70,7 +70,8 @@ pub(crate) unsafe fn cached_copy(dst: *mut u8, src: &[u8]) {
     }
 }
 
-/// As [`cached_copy`], from memory that may not be in the caches: lines are on their way back while the next ones come.
+/// As [`cached_copy`], from memory that may not be in the caches: lines are on their way back while
+/// the next ones come.
 ///
 /// # Safety
 /// As for [`persist_copy`], and `src` is valid for reads of `len` bytes that no thread changes; the
@@ -133,8 +134,9 @@ pub(crate) fn fence() {
     arch::fence();
 }
 
-/// Makes the write-backs that this thread has started subject to the fences of whichever thread it hands
-/// over to by a lock: x86-64 orders them by releasing that lock, aarch64 only by a barrier of its own.
+/// Makes the write-backs that this thread has started subject to the fences of whichever thread it
+/// hands over to by a lock: x86-64 orders them by releasing that lock, aarch64 only by a barrier of
+/// its own.
 pub(crate) fn hand_over() {
     arch::hand_over();
 }
@@ -148,7 +150,8 @@ pub(crate) fn fetch(at: *const u8, len: usize) {
     }
 }
 
-/// The lines, of the 64 of a page, in which two pages differ: bit `i` for bytes `[64 i, 64 i + 64)`.
+/// The lines, of the 64 of a page, in which two pages differ: bit `i` for bytes `[64 i, 64 i +
+/// 64)`.
 ///
 /// `ahead`: two pages that will be compared next, to be brought into the cache meanwhile; a hint.
 ///

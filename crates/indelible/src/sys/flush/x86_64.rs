@@ -92,8 +92,8 @@ pub(super) fn fence() {
     unsafe { _mm_sfence() }
 }
 
-/// Write-backs and streamed lines are ordered by locked instructions, such as the one that releases a
-/// lock.
+/// Write-backs and streamed lines are ordered by locked instructions, such as the one that releases
+/// a lock.
 pub(super) fn hand_over() {}
 
 /// # Safety
@@ -207,8 +207,9 @@ pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8, ahead: [*const u8
     }
 }
 
-// Each kernel goes from the last line to the first and shifts the answer in from below. For each line it
-// asks for the same one of both pages ahead, as the processor's own guesses end where a page does.
+// Each kernel goes from the last line to the first and shifts the answer in from below. For each
+// line it asks for the same one of both pages ahead, as the processor's own guesses end where a
+// page does.
 
 unsafe fn changed_512(a: *const u8, b: *const u8, [p, q]: [*const u8; 2]) -> u64 {
     let mask: u64;

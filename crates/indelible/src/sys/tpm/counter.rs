@@ -1,4 +1,5 @@
-//! Counters in the non-volatile memory of a TPM: they rise by one, and never go back, whatever is done to them. One that is defined anew goes on above all that there ever were.
+//! Counters in the non-volatile memory of a TPM: they rise by one, and never go back, whatever is
+//! done to them. One that is defined anew goes on above all that there ever were.
 
 use super::{HEADER, NO_SESSIONS, OWNER, Tpm, TpmError, number, sized, take};
 

@@ -1,7 +1,7 @@
 //! The walk over values that several owners count.
 //!
-//! The first owner that is met claims the block, and the others are counted: it is refused if there are more than the block counts, or if
-//! they take it for values of different types.
+//! The first owner that is met claims the block, and the others are counted: it is refused if there
+//! are more than the block counts, or if they take it for values of different types.
 
 use super::super::containers::Counted;
 use super::super::path::Path;

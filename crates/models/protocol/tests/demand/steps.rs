@@ -198,7 +198,8 @@ impl State {
         }
     }
 
-    /// An object leaves whose commits the pool lacks: its memory stays, and the space knows nothing of it.
+    /// An object leaves whose commits the pool lacks: its memory stays, and the space knows nothing
+    /// of it.
     pub(super) fn give_up(&mut self, process: usize, object: usize) {
         self.processes[process].views[object] = View::Out;
         let group = self.processes[process].group.expect("a group");

@@ -159,7 +159,8 @@ impl State {
         redone
     }
 
-    /// The generation that the witnesses of a lane state, and how many batches it has; `None`: the lane is refused.
+    /// The generation that the witnesses of a lane state, and how many batches it has; `None`: the
+    /// lane is refused.
     pub(super) fn judge(&self, lane: usize, broken: Broken) -> Option<(u8, u8)> {
         let at_least = self.table().lanes[lane].0;
         let Lane { headers, slots } = &self.lanes[lane];
@@ -192,7 +193,8 @@ impl State {
         (!damaged).then_some((log, end))
     }
 
-    /// The copy of the header that the next holder writes, and its generation, as in `LaneLog::take_over`.
+    /// The copy of the header that the next holder writes, and its generation, as in
+    /// `LaneLog::take_over`.
     pub(super) fn take_over(&self, lane: usize, generation: u8, broken: Broken) -> (Option<u8>, u8) {
         if broken == Broken::GenerationUnstated {
             return (None, generation + 1);
@@ -208,7 +210,8 @@ impl State {
         }
     }
 
-    /// The object's lane, or one that the process has or that is free. `None`: another process has it.
+    /// The object's lane, or one that the process has or that is free. `None`: another process has
+    /// it.
     pub(super) fn choose(&self, process: usize, broken: Broken) -> Option<u8> {
         let table = self.table();
         let has = |process: &Process, lane: usize| process.holds[lane].is_some();

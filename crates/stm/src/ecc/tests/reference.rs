@@ -1,5 +1,6 @@
-//! A plain search, with which the shipped one is compared: all choices of one bit of each odd column, with all choices of pairs, of which
-//! the last alone is looked up. It shares the columns and their shares with the shipped one, and neither tables nor candidates.
+//! A plain search, with which the shipped one is compared: all choices of one bit of each odd
+//! column, with all choices of pairs, of which the last alone is looked up. It shares the columns
+//! and their shares with the shipped one, and neither tables nor candidates.
 
 use super::super::MOST_FLIPS;
 use super::super::crc::crc;
@@ -45,9 +46,9 @@ fn pair_of(share: u32) -> Option<Pair> {
     }
 }
 
-/// The damages of at most [`MOST_FLIPS`] bits that explain a word, looked for in the order of their size. Two different words with
-/// their check words differ in 14 bits at least (`codewords` in the tests finds all that differ in so many), so one of 6 bits or fewer
-/// is the only one.
+/// The damages of at most [`MOST_FLIPS`] bits that explain a word, looked for in the order of their
+/// size. Two different words with their check words differ in 14 bits at least (`codewords` in the
+/// tests finds all that differ in so many), so one of 6 bits or fewer is the only one.
 pub(super) fn explain(word: u64, check: u64) -> Candidates {
     let mut candidates = Candidates::default();
     let halves = ((word ^ check) >> 32) as u32 ^ (word ^ check) as u32;
@@ -78,8 +79,8 @@ impl Candidates {
     }
 }
 
-/// Tries each of the four bits of each column that has an odd number of wrong ones, and then `pairs` pairs. `sum` is what has to
-/// come to zero.
+/// Tries each of the four bits of each column that has an odd number of wrong ones, and then
+/// `pairs` pairs. `sum` is what has to come to zero.
 fn columns(odd: u32, sum: u32, bits: u128, pairs: u32, candidates: &mut Candidates) {
     if odd == 0 {
         return cancelling(sum, bits, pairs, 1, candidates);
@@ -91,7 +92,8 @@ fn columns(odd: u32, sum: u32, bits: u128, pairs: u32, candidates: &mut Candidat
     }
 }
 
-/// Tries `pairs` pairs of bits that cancel out in their column, from number `first` on; the last one is looked up.
+/// Tries `pairs` pairs of bits that cancel out in their column, from number `first` on; the last
+/// one is looked up.
 fn cancelling(sum: u32, bits: u128, pairs: u32, first: usize, candidates: &mut Candidates) {
     match pairs {
         0 if sum == 0 => candidates.add(bits),

@@ -48,7 +48,8 @@ impl Store {
         Ok(reader)
     }
 
-    /// As [`attach_reader`](Store::attach_reader), of a sealed object, by the key that [`unlock`](Store::unlock) found.
+    /// As [`attach_reader`](Store::attach_reader), of a sealed object, by the key that
+    /// [`unlock`](Store::unlock) found.
     ///
     /// # Errors
     /// `NotSealed`, `Broken`.
@@ -63,8 +64,8 @@ impl Store {
         Ok(reader)
     }
 
-    /// As [`attach_reader`](Store::attach_reader), of the object as it is in the pool: of a sealed one it has ciphertext, until it is
-    /// [unsealed](Reader::unseal).
+    /// As [`attach_reader`](Store::attach_reader), of the object as it is in the pool: of a sealed
+    /// one it has ciphertext, until it is [unsealed](Reader::unseal).
     ///
     /// # Errors
     /// As for [`attach_reader`](Store::attach_reader), but for `KeyNeeded`.
@@ -186,12 +187,14 @@ impl Store {
         self.attach_any_writer(name, key, &|object| expect_key(object, None))
     }
 
-    /// As [`attach_writer`](Store::attach_writer), of the object as it is in the pool: of a sealed one it has ciphertext.
+    /// As [`attach_writer`](Store::attach_writer), of the object as it is in the pool: of a sealed
+    /// one it has ciphertext.
     pub(in crate::store) fn attach_raw_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
         self.attach_any_writer(name, key, &|_| Ok(()))
     }
 
-    /// As [`attach_writer`](Store::attach_writer), of a sealed object, by the key that [`unlock`](Store::unlock) found.
+    /// As [`attach_writer`](Store::attach_writer), of a sealed object, by the key that
+    /// [`unlock`](Store::unlock) found.
     ///
     /// # Errors
     /// `NotSealed`, `Broken`; `SignKeyNeeded`, `NotSigned`, `BadSignature`.
@@ -227,8 +230,8 @@ impl Store {
         })
     }
 
-    /// Publishes a change that attaches a writer; once more for each lane of a dead process that could not be redone,
-    /// without that lane, as none of it was published.
+    /// Publishes a change that attaches a writer; once more for each lane of a dead process that
+    /// could not be redone, without that lane, as none of it was published.
     pub(super) fn bind_writer(
         self: &Arc<Self>,
         change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<Unbound>,
@@ -289,7 +292,8 @@ impl Store {
         let (found, recovered) = recovered.map_or((None, Recovered::default()), |(l, r)| (Some(l), r));
         let lane = self.choose_lane(table, found, search)?;
         if undefined(table, &object)?.is_some() && self.apply_locks.is_held(lane.index)? {
-            // To clear it is a change of the lane, and once the object is bound it would be too late to refuse.
+            // To clear it is a change of the lane, and once the object is bound it would be too
+            // late to refuse.
             return Err(self.apply_locks.refused(lane.index));
         }
         let layers = table.layers(&object)?;
@@ -349,14 +353,16 @@ pub(in crate::store) fn undefined(
     Ok((from < to).then_some((from, to)))
 }
 
-/// A writer whose binding is not published. It has nothing to detach yet: the object's lock is kept apart.
+/// A writer whose binding is not published. It has nothing to detach yet: the object's lock is kept
+/// apart.
 pub(super) struct Unbound {
     object_lock: ObjectLock,
     pub(super) writer: Writer,
 }
 
 impl Reader {
-    /// A reader of a base, whose lock the caller has, and that was made of the object that `tail` tells of.
+    /// A reader of a base, whose lock the caller has, and that was made of the object that `tail`
+    /// tells of.
     pub(in crate::store) fn of_base(
         store: &Arc<Store>,
         object_lock: ObjectLock,

@@ -1,5 +1,5 @@
-//! Bindings: under which number, and to which lane, an object belongs to a writer; and its recovery from the lane of a writer
-//! that is gone.
+//! Bindings: under which number, and to which lane, an object belongs to a writer; and its recovery
+//! from the lane of a writer that is gone.
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::STATE_W;

@@ -49,7 +49,8 @@ impl Ciphertext {
         Ok(())
     }
 
-    /// As [`read`](Ciphertext::read), while no line in memory is written to the pool: between its page and those lines none is missed.
+    /// As [`read`](Ciphertext::read), while no line in memory is written to the pool: between its
+    /// page and those lines none is missed.
     #[cold]
     pub(super) fn read_still(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         if self.page_cache.is_none() {

@@ -22,7 +22,8 @@ pub(in crate::store) enum Memory {
 }
 
 impl Store {
-    /// As [`attach_writer`](Store::attach_writer), of a transactional object, for [`Commits`](crate::store::Commits).
+    /// As [`attach_writer`](Store::attach_writer), of a transactional object, for
+    /// [`Commits`](crate::store::Commits).
     ///
     /// # Errors
     /// `Mismatch` of its class, and as for [`attach_writer`](Store::attach_writer).

@@ -1,9 +1,10 @@
-//! First changes of pages that are the base's: with the batch comes the whole page, and it says in the object's bitmap that the page is the
-//! object's own.
+//! First changes of pages that are the base's: with the batch comes the whole page, and it says in
+//! the object's bitmap that the page is the object's own.
 //!
-//! The bitmap's lines are lines of the batch as the object's are, so that redo, checkpoint and recovery know nothing of bases: a
-//! page and its bit are durable together or not at all. The caller, who collects changes, knows nothing of them either: lines that are
-//! not in the batch are the base's, and are added here.
+//! The bitmap's lines are lines of the batch as the object's are, so that redo, checkpoint and
+//! recovery know nothing of bases: a page and its bit are durable together or not at all. The
+//! caller, who collects changes, knows nothing of them either: lines that are not in the batch are
+//! the base's, and are added here.
 //!
 //! If a barrier costs little, as in memory, the base's page is copied to its place ahead of the
 //! batch, and a barrier makes it durable before the batch is published: until the bit is set, no
@@ -21,7 +22,8 @@ use std::ops::Range;
 
 const LINES: u64 = PAGE / LINE;
 
-/// Whether the batch, whose runs of the object begin at number `first`, changes pages that are not the object's own.
+/// Whether the batch, whose runs of the object begin at number `first`, changes pages that are not
+/// the object's own.
 pub(super) fn needs_cover(batch: &Batch, first: usize, object: &Located, layers: &Layers) -> bool {
     let start = object.entry.primary_offset();
     batch.targets().skip(first).any(|(target, lines)| {
@@ -39,8 +41,8 @@ pub(super) struct Covered {
     pub(super) unproven: bool,
 }
 
-/// Adds to the current section of a batch, whose runs begin at number `first`, what pages need that are not the object's own.
-/// `reserve`: space in the object's extent.
+/// Adds to the current section of a batch, whose runs begin at number `first`, what pages need that
+/// are not the object's own. `reserve`: space in the object's extent.
 ///
 /// # Errors
 /// The base cannot be read. `NoSpace`: nothing happened.

@@ -1,12 +1,12 @@
-//! Direct writes: ranges that no psync ever covered go straight to the primary, so that loading data costs one
-//! write; a psync then publishes them.
+//! Direct writes: ranges that no psync ever covered go straight to the primary, so that loading
+//! data costs one write; a psync then publishes them.
 //!
-//! A range is published only with the proof that a barrier followed its last write ([`Written`], which
-//! a barrier alone makes). If a direct write ended without a barrier, for want of space say, the
-//! primary holds bytes that programs see and a power cut may take: a psync that compared with them would find
-//! nothing to log, and publish them. So such a range is zeroed, durably, before anything is compared with it,
-//! unless the direct write is begun anew: it then writes all of it that changed, and ends with its own
-//! barrier.
+//! A range is published only with the proof that a barrier followed its last write ([`Written`],
+//! which a barrier alone makes). If a direct write ended without a barrier, for want of space say,
+//! the primary holds bytes that programs see and a power cut may take: a psync that compared with
+//! them would find nothing to log, and publish them. So such a range is zeroed, durably, before
+//! anything is compared with it, unless the direct write is begun anew: it then writes all of it
+//! that changed, and ends with its own barrier.
 //!
 //! Invariants, beside `Standing` (a crash zeroes announced and unpublished bytes):
 //! 1. Between `published` and `standing.direct` the primary holds zeros, or the bytes that
@@ -28,7 +28,8 @@ impl Writer {
     /// Bytes of an earlier direct write that no psync published must be written again.
     ///
     /// # Errors
-    /// `HasBase`, `Refused` of a sealed object: nothing happened. `Poisoned`, or a failure of the medium: the object is poisoned.
+    /// `HasBase`, `Refused` of a sealed object: nothing happened. `Poisoned`, or a failure of the
+    /// medium: the object is poisoned.
     pub fn begin_direct(&mut self, to: u64) -> Result<()> {
         self.check()?;
         let changing = self.change()?;
@@ -45,8 +46,9 @@ impl Writer {
     /// Writes bytes announced by [`begin_direct`](Writer::begin_direct).
     ///
     /// # Errors
-    /// `NoSpace`, `HeldStill`: nothing was published; the direct write may be begun again, or the next psync takes it back.
-    /// `NotAnnounced`: the range was not announced. `Poisoned`, or a failure of the medium: the object is poisoned.
+    /// `NoSpace`, `HeldStill`: nothing was published; the direct write may be begun again, or the
+    /// next psync takes it back. `NotAnnounced`: the range was not announced. `Poisoned`, or a
+    /// failure of the medium: the object is poisoned.
     pub fn write_direct(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let end = offset.saturating_add(bytes.len() as u64);
         match (&self.direct, self.announced()) {

@@ -1,4 +1,5 @@
-//! Several objects attached for writing by one change of the table, and so by one durable write: those of a view.
+//! Several objects attached for writing by one change of the table, and so by one durable write:
+//! those of a view.
 
 use super::attach::Unbound;
 use super::class::{Memory, expect_class, expect_writable};
@@ -13,7 +14,8 @@ use crate::table::{Class, Key};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A lane counts as that of one object more, so that the objects of a group are spread over this process's lanes before any is attached.
+/// A lane counts as that of one object more, so that the objects of a group are spread over this
+/// process's lanes before any is attached.
 struct Expected(Arc<WriterLane>);
 
 impl Expected {
@@ -56,7 +58,8 @@ impl Store {
         Ok(writers)
     }
 
-    /// Binds one object. An error of the outer kind came when the table may have been changed in part.
+    /// Binds one object. An error of the outer kind came when the table may have been changed in
+    /// part.
     fn bind_one(
         self: &Arc<Self>,
         table: &mut TableTransaction<'_>,

@@ -1,5 +1,5 @@
-//! Growth: in place where the pages behind the object are free and its addresses reach, else a larger
-//! extent and a copy. One table batch makes either real.
+//! Growth: in place where the pages behind the object are free and its addresses reach, else a
+//! larger extent and a copy. One table batch makes either real.
 //!
 //! A copy may take long, so the table is not held meanwhile: the larger extent is a hidden object
 //! until it takes the place of the old one. A crash leaves at most a hidden, unlocked object, which
@@ -38,8 +38,8 @@ pub(super) enum Way {
 }
 
 impl Store {
-    /// Grows an object the caller has exclusively where it stands; zeros follow its first `kept` bytes. `None`:
-    /// the pages behind it are taken.
+    /// Grows an object the caller has exclusively where it stands; zeros follow its first `kept`
+    /// bytes. `None`: the pages behind it are taken.
     pub(in crate::store) fn grow_here(
         &self,
         object: &Located,
@@ -82,8 +82,8 @@ impl Store {
         self.move_by_hidden(object, kept, size, lane)
     }
 
-    /// Moves a small object with one table batch. `None`: the space found for it was known as zeros; the
-    /// table has now been told that it no longer is.
+    /// Moves a small object with one table batch. `None`: the space found for it was known as
+    /// zeros; the table has now been told that it no longer is.
     fn move_at_once(
         self: &Arc<Self>,
         object: &Located,
@@ -135,7 +135,8 @@ impl Store {
         Ok(done.map(|(moved, base)| self.without_bases(moved, base)))
     }
 
-    /// The object, which has its pages for itself now; its base goes if that was the last to rest on it.
+    /// The object, which has its pages for itself now; its base goes if that was the last to rest
+    /// on it.
     fn without_bases(self: &Arc<Self>, object: Located, base: Option<Located>) -> Located {
         // A base that cannot be removed now is removed by the next resize or snapshot.
         let _ = self.remove_left(base);
@@ -218,7 +219,8 @@ impl Store {
         Ok(self.without_bases(moved, base))
     }
 
-    /// Copies bytes of an object with these layers: durable after a barrier of the epoch that is returned.
+    /// Copies bytes of an object with these layers: durable after a barrier of the epoch that is
+    /// returned.
     pub(super) fn copy(
         &self,
         from: &Located,
@@ -266,8 +268,9 @@ impl Writer {
         self.grow_by(size, Way::Alone)
     }
 
-    /// As [`grow`](Writer::grow), while memory of this process shows pages of the object, and goes on to. If it is `mapped` from the extent that
-    /// the object has now, and the object moves, that extent stays as it is until the object is detached, or [given up](Writer::give_former_up).
+    /// As [`grow`](Writer::grow), while memory of this process shows pages of the object, and goes
+    /// on to. If it is `mapped` from the extent that the object has now, and the object moves, that
+    /// extent stays as it is until the object is detached, or [given up](Writer::give_former_up).
     ///
     /// # Errors
     /// As for [`grow`](Writer::grow).

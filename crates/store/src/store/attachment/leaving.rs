@@ -1,5 +1,5 @@
-//! The end of attachments for writing: of one object, or of several on one lane by one change of the
-//! table.
+//! The end of attachments for writing: of one object, or of several on one lane by one change of
+//! the table.
 
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
@@ -20,8 +20,8 @@ impl Store {
     /// Detaches objects: those that are on one lane by one change of the table for each 256.
     ///
     /// # Errors
-    /// The first of those of [`Writer::detach`]. All writers are detached in any case; objects on a lane
-    /// that failed are recovered by their next attach.
+    /// The first of those of [`Writer::detach`]. All writers are detached in any case; objects on a
+    /// lane that failed are recovered by their next attach.
     pub fn detach_writers(mut writers: Vec<Writer>) -> Result<()> {
         writers.sort_by_key(|writer| Arc::as_ptr(&writer.lane));
         let mut result = Ok(());
@@ -77,14 +77,14 @@ fn end(writers: &mut [&mut Writer]) -> Result<()> {
     let (store, lane) = (first.store.clone(), first.lane.clone());
     let (result, changing) = match settle_for_good(&mut leaving) {
         Ok(changing) => {
-            // The lane has nothing of the objects any more. But as long as this process has the lane,
-            // another process that finds an object bound to it in the table waits for it.
+            // The lane has nothing of the objects any more. But as long as this process has the
+            // lane, another process that finds an object bound to it in the table waits for it.
             let unbound = unbind(&store, &leaving).inspect_err(|_| store.give_up_lane(&lane));
             (unbound, Some(changing))
         }
         Err(error) => {
-            // The entries still say W. Makes the next attach recover from the lane, however long the
-            // lane lives on.
+            // The entries still say W. Makes the next attach recover from the lane, however long
+            // the lane lives on.
             lane.poison();
             (Err(error), None)
         }
@@ -122,9 +122,9 @@ fn settle_for_good(writers: &mut [&mut Writer]) -> Result<Changing> {
     Ok(changing)
 }
 
-/// Makes the primaries and progress lines of objects on one lane durable in place, so that the lane is
-/// not needed. They then leave it, or move, within the same change: no process holds them still by a
-/// lane that they are no longer on.
+/// Makes the primaries and progress lines of objects on one lane durable in place, so that the lane
+/// is not needed. They then leave it, or move, within the same change: no process holds them still
+/// by a lane that they are no longer on.
 ///
 /// # Errors
 /// `Poisoned`: a psync may have failed, and its batch may be whole: under a new binding it would no

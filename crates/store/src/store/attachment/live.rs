@@ -1,4 +1,5 @@
-//! Pages of an object for the memory of the process that writes it, which may touch one at any time.
+//! Pages of an object for the memory of the process that writes it, which may touch one at any
+//! time.
 //!
 //! Upkeep in any process may merge or absorb bases of the object meanwhile, and free extents in
 //! which this process believes pages. It raises the lane's revision before that is published: bytes
@@ -72,7 +73,8 @@ impl LivePages {
         }
     }
 
-    /// Takes the layers that the table has now, unless a psync has done so, which may have added pages since.
+    /// Takes the layers that the table has now, unless a psync has done so, which may have added
+    /// pages since.
     #[cold]
     fn look_again(&self) -> Result<()> {
         let lane = lock(&self.lane).clone();
@@ -87,7 +89,8 @@ impl LivePages {
             return Ok(());
         }
         if on != lane.index && lane.medium().is_over() {
-            // A move to another lane that failed, and that others see all the same: they revise that one.
+            // A move to another lane that failed, and that others see all the same: they revise
+            // that one.
             return Err(StoreError::Poisoned);
         }
         if layers.revision() != changing.revision() {

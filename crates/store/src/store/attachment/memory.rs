@@ -1,4 +1,5 @@
-//! Objects on demand, as far as the pool is concerned (docs/decisions/0052-on-demand.md): their commits are in memory outside the pool, which outlives the process.
+//! Objects on demand, as far as the pool is concerned (docs/decisions/0052-on-demand.md): their
+//! commits are in memory outside the pool, which outlives the process.
 //!
 //! The entry has the number of that memory from the attach until the pool has all commits, or the
 //! machine is started anew. As long as it names a memory of this boot and no process has the
@@ -27,11 +28,13 @@ impl Store {
         Ok(u64::from_le_bytes(random()?).max(1))
     }
 
-    /// As [`attach_writer`](Store::attach_writer), of an object on demand, or of a transactional one that is used with such, whose commits are in the memory of this number, which is there, until the writer
-    /// is [told](Writer::forget_memory) that the pool has them.
+    /// As [`attach_writer`](Store::attach_writer), of an object on demand, or of a transactional
+    /// one that is used with such, whose commits are in the memory of this number, which is there,
+    /// until the writer is [told](Writer::forget_memory) that the pool has them.
     ///
     /// # Errors
-    /// `Mismatch` of its class, `BootUnknown`; `MemoryLeft`: a process that is gone left commits; and as for [`attach_writer`](Store::attach_writer).
+    /// `Mismatch` of its class, `BootUnknown`; `MemoryLeft`: a process that is gone left commits;
+    /// and as for [`attach_writer`](Store::attach_writer).
     pub fn attach_on_demand_writer(
         self: &Arc<Self>,
         name: &str,
@@ -58,7 +61,8 @@ impl Store {
     /// none. The number stays in the entry until the writer [forgets](Writer::forget_memory) it.
     ///
     /// # Errors
-    /// `NotFound`: it has no commits there any more. `Held`, and as for [`attach_writer`](Store::attach_writer).
+    /// `NotFound`: it has no commits there any more. `Held`, and as for
+    /// [`attach_writer`](Store::attach_writer).
     pub fn attach_left_writer(self: &Arc<Self>, id: &[u8; 16], memory: u64) -> Result<Writer> {
         let find = |table: &TableTransaction<'_>| {
             table.find_id(id)?.filter(|object| self.is_in(object, memory)).ok_or(StoreError::NotFound)
@@ -70,7 +74,8 @@ impl Store {
         object.entry.memory_in(&self.identity.boot) == Some(memory) && !object.entry.has(FLAG_DELETED)
     }
 
-    /// The objects whose commits are in the memory of this number. Looks at all objects of the pool.
+    /// The objects whose commits are in the memory of this number. Looks at all objects of the
+    /// pool.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -105,7 +110,8 @@ impl Store {
         })
     }
 
-    /// The numbers of the memory, in this boot, in which commits of objects are, each once. Looks at all objects of the pool.
+    /// The numbers of the memory, in this boot, in which commits of objects are, each once. Looks
+    /// at all objects of the pool.
     ///
     /// # Errors
     /// The table cannot be read.

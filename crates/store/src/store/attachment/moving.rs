@@ -1,11 +1,13 @@
-//! Growth of an object whose memory is in use, and that cannot be extended where it lies: it moves to a larger extent, and its memory stays.
+//! Growth of an object whose memory is in use, and that cannot be extended where it lies: it moves
+//! to a larger extent, and its memory stays.
 //!
 //! Memory that is mapped from the former extent goes on to show it. So that extent stays as it is,
 //! as a hidden object which this process has locked, until the object is detached, or its memory
 //! was mapped anew. Where nothing is mapped from it, it goes once the pages are read from the new
 //! extent. After a crash it is a hidden, unlocked object, which the next resize removes.
 //!
-//! An object that rests on a base goes on to: its memory may be mapped from the lowest one. Only the pages that are its own are copied.
+//! An object that rests on a base goes on to: its memory may be mapped from the lowest one. Only
+//! the pages that are its own are copied.
 
 use super::former::Former;
 use super::grow::{pages_of, reach};
@@ -57,7 +59,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Copies the object into the extent of `larger`: durable after a barrier of the epoch that is returned.
+    /// Copies the object into the extent of `larger`: durable after a barrier of the epoch that is
+    /// returned.
     fn copy_into(&mut self, changing: &Changing, larger: &Located) -> Result<Epoch> {
         self.settle_to_move(changing)?;
         let layers = self.store.view(|table| table.layers(&self.object))?;
@@ -90,7 +93,8 @@ impl Writer {
         Ok(layers)
     }
 
-    /// Gives the extents up that [growth](Writer::grow_beside) kept: nothing is mapped from them any more.
+    /// Gives the extents up that [growth](Writer::grow_beside) kept: nothing is mapped from them
+    /// any more.
     pub fn give_former_up(&mut self) {
         for former in self.former.drain(..) {
             self.store.remove_former(former);

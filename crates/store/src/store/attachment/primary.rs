@@ -111,7 +111,8 @@ impl Primary<'_> {
         Ok(())
     }
 
-    /// Overwrites pages that were read, if they are plaintext of a sealed object: before their memory is given up.
+    /// Overwrites pages that were read, if they are plaintext of a sealed object: before their
+    /// memory is given up.
     pub fn wipe(&self, images: &mut [PageImage]) {
         if self.sealed.is_some() {
             images.as_mut_bytes().fill(0);
@@ -140,8 +141,8 @@ impl Primary<'_> {
 }
 
 impl Store {
-    /// Reads an object as last psynced. Lines pending in another process are not seen, but then that process
-    /// has the object.
+    /// Reads an object as last psynced. Lines pending in another process are not seen, but then
+    /// that process has the object.
     ///
     /// # Errors
     /// The medium's. `KeyNeeded` of a sealed object.
@@ -193,15 +194,16 @@ impl Pending {
 }
 
 impl Writer {
-    /// The pending lines, for code that reads the primary by other means and cannot ask the writer. `None`: nothing is ever pending on this medium.
+    /// The pending lines, for code that reads the primary by other means and cannot ask the writer.
+    /// `None`: nothing is ever pending on this medium.
     #[must_use]
     pub fn pending(&self) -> Option<Pending> {
         let page_cache = self.page_cache.clone()?;
         Some(Pending { page_cache, lane: self.lane.clone() })
     }
 
-    /// Brings pending lines into the primary, where every reader of the medium sees them; not durable
-    /// there yet. Only code that reads the primary directly needs it.
+    /// Brings pending lines into the primary, where every reader of the medium sees them; not
+    /// durable there yet. Only code that reads the primary directly needs it.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened. The medium's; the object is poisoned.
@@ -217,7 +219,8 @@ impl Writer {
         self.with_page_cache(changing, |page_cache, medium| Ok(page_cache.write_out(medium)?))
     }
 
-    /// As [`apply_within`](Writer::apply_within), and keeps nothing in memory: the primary is about to change by itself.
+    /// As [`apply_within`](Writer::apply_within), and keeps nothing in memory: the primary is about
+    /// to change by itself.
     pub(super) fn dissolve_page_cache(&self, changing: &Changing) -> Result<()> {
         self.with_page_cache(changing, |page_cache, medium| page_cache.dissolve(medium))
     }

@@ -13,8 +13,8 @@ impl Writer {
     /// Makes `changes` durable as one atomic step. Nothing changed: nothing is written.
     ///
     /// # Errors
-    /// `NoRoom`, `NoSpace`, `HeldStill`: nothing happened, the call may be made again. `Poisoned`, or a failure of
-    /// the medium: the object is poisoned.
+    /// `NoRoom`, `NoSpace`, `HeldStill`: nothing happened, the call may be made again. `Poisoned`,
+    /// or a failure of the medium: the object is poisoned.
     pub fn psync(&mut self, changes: &mut dyn Changes) -> Result<()> {
         stage([(self, changes)], None)?.commit()
     }
@@ -88,7 +88,8 @@ impl Writer {
         }
         let (start, end) = (entry.primary_offset(), entry.primary_offset() + entry.extent_len());
         if !(start..end).contains(&target) {
-            // The bitmap of an object with a base: its pages got their space when they came to count.
+            // The bitmap of an object with a base: its pages got their space when they came to
+            // count.
             return Ok(());
         }
         let len = len.min(end - target);

@@ -1,4 +1,5 @@
-//! Another key for a sealed object, which takes the place of the former one as an object that moved does: by one batch of the table.
+//! Another key for a sealed object, which takes the place of the former one as an object that moved
+//! does: by one batch of the table.
 
 use super::writer::Writer;
 use crate::error::{Result, SealError};
@@ -12,7 +13,8 @@ impl Writer {
     /// holders of the former key read nothing psynced from then on. `progress` is told how many
     /// pages of how many are done.
     ///
-    /// Needs the space of the object once more, and gives the former one back. A crash leaves the former key or the new one, and the whole object.
+    /// Needs the space of the object once more, and gives the former one back. A crash leaves the
+    /// former key or the new one, and the whole object.
     ///
     /// # Errors
     /// `NotSealed`; `WrongKey`: an owner opens no slot. `Broken`: a page does not match its seal.

@@ -1,7 +1,9 @@
-//! Attachments of sealed objects: the key that opens one, psyncs that put ciphertext, seals and the root into one batch, changes of key slots.
+//! Attachments of sealed objects: the key that opens one, psyncs that put ciphertext, seals and the
+//! root into one batch, changes of key slots.
 //!
-//! Callers that collect changes know nothing of it: lines of plaintext are collected into a batch that is never written, and become the sealed lines
-//! of the one that is. That one is redone, checkpointed and recovered as any other. Page caches hold ciphertext: plaintext is read anew.
+//! Callers that collect changes know nothing of it: lines of plaintext are collected into a batch
+//! that is never written, and become the sealed lines of the one that is. That one is redone,
+//! checkpointed and recovered as any other. Page caches hold ciphertext: plaintext is read anew.
 
 use super::attach::Reader;
 use super::sealed_pages::{Heading, SealedPages, Sealing};
@@ -37,7 +39,8 @@ impl Store {
         self.attach_raw_reader(name, key)?.key_page()
     }
 
-    /// The key slots of a sealed object, recovered, or as they are published if a process writes it: that does not change them while it has the object for more than that.
+    /// The key slots of a sealed object, recovered, or as they are published if a process writes
+    /// it: that does not change them while it has the object for more than that.
     ///
     /// # Errors
     /// As for [`key_page`](Store::key_page), but `Held`: a change of slots does not end.
@@ -82,7 +85,8 @@ impl Store {
         })
     }
 
-    /// The key of a sealed object, by that of an owner. Takes the time that deriving a key from a passphrase takes; nothing is locked meanwhile.
+    /// The key of a sealed object, by that of an owner. Takes the time that deriving a key from a
+    /// passphrase takes; nothing is locked meanwhile.
     ///
     /// # Errors
     /// Those of [`key_page`](Store::key_page); of the seal key.
@@ -107,7 +111,8 @@ impl Reader {
         KeyPage::read(bytes, self.object.entry.pages.get())
     }
 
-    /// The key of the sealed object that it reads, by that of an owner, as [`Store::unlock`] finds it.
+    /// The key of the sealed object that it reads, by that of an owner, as [`Store::unlock`] finds
+    /// it.
     ///
     /// # Errors
     /// Those of [`key_page`](Reader::key_page); of the seal key.
@@ -195,7 +200,8 @@ impl Writer {
         self.sealed.clone()
     }
 
-    /// Whether pages can be [written straight to their place](Writer::begin_direct): not those that others have as well, and no plaintext.
+    /// Whether pages can be [written straight to their place](Writer::begin_direct): not those that
+    /// others have as well, and no plaintext.
     #[must_use]
     pub fn takes_direct_writes(&self) -> bool {
         !self.based && self.sealed.is_none()

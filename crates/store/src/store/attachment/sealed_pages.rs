@@ -1,12 +1,14 @@
 //! The pages of an attached sealed object: read through verified seals, and sealed for a batch.
 //!
 //! Invariants:
-//! 1. The tree is that of the newest durable batch. A change is taken over once its batch is durable; nodes that it changes were read before.
+//! 1. The tree is that of the newest durable batch. A change is taken over once its batch is
+//!    durable; nodes that it changes were read before.
 //! 2. Pages of plaintext are overwritten before their memory is given up.
 //! 3. Upkeep may move the object's bases while a page is read outside of a change. Such a page does
 //!    not verify, so only a failure checks for it.
-//! 4. Any thread may read a page at any time, also one that answers the faults of the thread that seals: no lock is held while memory of the
-//!    program is touched, and `seals` is not held while a page is decrypted.
+//! 4. Any thread may read a page at any time, also one that answers the faults of the thread that
+//!    seals: no lock is held while memory of the program is touched, and `seals` is not held while
+//!    a page is decrypted.
 
 use super::ciphertext::{Ciphertext, Images, by_page};
 use super::live::LivePages;
@@ -31,7 +33,8 @@ use std::mem::swap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time in which a batch that is durable is applied: a page of it that does not verify until then never does.
+/// Longest time in which a batch that is durable is applied: a page of it that does not verify
+/// until then never does.
 const APPLIED: Duration = Duration::from_secs(10);
 
 /// A change of a sealed object's header, or of data that goes with it.
@@ -58,10 +61,12 @@ pub struct SealedPages {
 
 struct Seals {
     tree: Tree,
-    /// Pages of a batch that was sealed, until it is durable or given up. From when it is durable until the tree has its seals, the pool has the one state of a page, and the
-    /// tree the seal of the other.
+    /// Pages of a batch that was sealed, until it is durable or given up. From when it is durable
+    /// until the tree has its seals, the pool has the one state of a page, and the tree the seal of
+    /// the other.
     under_way: BTreeMap<u64, Seal>,
-    /// Whether the object may have left its extent, which others may have, and is not known yet where it went.
+    /// Whether the object may have left its extent, which others may have, and is not known yet
+    /// where it went.
     moving: bool,
 }
 
@@ -76,7 +81,8 @@ struct Found {
     moving: bool,
 }
 
-/// A change that is collected and not durable yet. Dropped, its psync was given up, and no page is under way any more.
+/// A change that is collected and not durable yet. Dropped, its psync was given up, and no page is
+/// under way any more.
 pub(super) struct Sealing {
     pages: Arc<SealedPages>,
     change: Change,
@@ -167,7 +173,8 @@ impl SealedPages {
         Ok((Found { seal, next, at, moving: seals.moving }, seals.tree.opener()))
     }
 
-    /// Bytes of the object, by the header that is verified. The entry of an object whose change of size was interrupted may say otherwise.
+    /// Bytes of the object, by the header that is verified. The entry of an object whose change of
+    /// size was interrupted may say otherwise.
     #[must_use]
     pub fn size(&self) -> u64 {
         lock(&self.seals).tree.size()
@@ -233,7 +240,8 @@ impl SealedPages {
         lock(&self.seals).tree = tree;
     }
 
-    /// Puts what gives the object another header into the current section of `batch`. The object begins at `start`.
+    /// Puts what gives the object another header into the current section of `batch`. The object
+    /// begins at `start`.
     pub(super) fn head(&self, heading: Heading, start: u64, batch: &mut Batch) -> Result<Change> {
         let (mut seals, mut change) = (lock(&self.seals), Change::default());
         let tree = &mut seals.tree;
@@ -278,8 +286,9 @@ impl SealedPages {
         self.read_changing(page, bytes)
     }
 
-    /// As [`read`](SealedPages::read), of a page that a psync changes, whose lines were written to the pool while it was read, or that moves. It is not what was
-    /// sealed if nothing of that changed meanwhile.
+    /// As [`read`](SealedPages::read), of a page that a psync changes, whose lines were written to
+    /// the pool while it was read, or that moves. It is not what was sealed if nothing of that
+    /// changed meanwhile.
     #[cold]
     fn read_changing(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         let begin = Instant::now();
@@ -338,7 +347,8 @@ impl SealedPages {
         (first..).zip(pages).try_for_each(|(page, bytes)| self.read(page, bytes))
     }
 
-    /// Seals the lines of `plain`, whose object begins at `start`, into the current section of `batch`.
+    /// Seals the lines of `plain`, whose object begins at `start`, into the current section of
+    /// `batch`.
     pub(super) fn seal(&self, plain: &Batch, start: u64, batch: &mut Batch) -> Result<Change> {
         let mut lines: BTreeMap<u64, Vec<(usize, &[u8])>> = BTreeMap::new();
         for (target, bytes) in plain.redo() {
@@ -414,8 +424,9 @@ impl SealedPages {
         Ok(Some(changed))
     }
 
-    /// Goes on as `newer`, another state of the same object, which has no use any more then, and returns the contents that differ. `None`: it has another
-    /// header, such as another size. After an error nothing has changed.
+    /// Goes on as `newer`, another state of the same object, which has no use any more then, and
+    /// returns the contents that differ. `None`: it has another header, such as another size. After
+    /// an error nothing has changed.
     ///
     /// # Errors
     /// As for [`read`](SealedPages::read).

@@ -1,4 +1,5 @@
-//! The size of an attached sealed object. Its header says it, and the root authenticates that: a batch of the object changes it.
+//! The size of an attached sealed object. Its header says it, and the root authenticates that: a
+//! batch of the object changes it.
 //!
 //! The table is changed beforehand if the extent grows, and afterwards if it shrinks. If that fails
 //! or is interrupted the entry differs from the header, until the next change of the size, or the
@@ -21,7 +22,8 @@ impl Store {
     /// one of the two sizes.
     ///
     /// # Errors
-    /// Those of [`attach_sealed_writer`](Store::attach_sealed_writer); `BadSize`, `NoRoom`, `NoAddresses`. After another one the size may be the new one.
+    /// Those of [`attach_sealed_writer`](Store::attach_sealed_writer); `BadSize`, `NoRoom`,
+    /// `NoAddresses`. After another one the size may be the new one.
     pub fn resize_sealed(
         self: &Arc<Self>,
         name: &str,
@@ -34,17 +36,20 @@ impl Store {
         let mut writer = self.attach_sealed_writer(name, key, unlocked)?;
         writer.resize(size)?;
         let object = *writer.object();
-        // The new size is durable: an error here would say that nothing happened. The next call that takes the object recovers it.
+        // The new size is durable: an error here would say that nothing happened. The next call
+        // that takes the object recovers it.
         let _ = writer.detach();
         Ok(object)
     }
 }
 
 impl Writer {
-    /// Gives a sealed object another size, smaller or larger. Its memory, if it has one, does not follow.
+    /// Gives a sealed object another size, smaller or larger. Its memory, if it has one, does not
+    /// follow.
     ///
     /// # Errors
-    /// `NotSealed`; `BadSize`, `NoRoom`, `NoAddresses`, `HeldStill`: nothing changed. After another one the size may be the new one. Pages that a shrink could not free are no error.
+    /// `NotSealed`; `BadSize`, `NoRoom`, `NoAddresses`, `HeldStill`: nothing changed. After another
+    /// one the size may be the new one. Pages that a shrink could not free are no error.
     pub fn resize(&mut self, size: u64) -> Result<()> {
         if self.sealed.is_none() {
             return Err(SealError::NotSealed.into());
@@ -57,7 +62,8 @@ impl Writer {
         self.resize_sealed(size).map(drop)
     }
 
-    /// Gives the object another size, once the last change of it [was finished](Writer::finish_resize). Returns whether it moved.
+    /// Gives the object another size, once the last change of it [was
+    /// finished](Writer::finish_resize). Returns whether it moved.
     pub(super) fn resize_sealed(&mut self, size: u64) -> Result<bool> {
         pages_of(&self.object, size)?;
         if size < self.object.entry.size.get() {
@@ -65,7 +71,8 @@ impl Writer {
                 self.cut(size)?;
             }
             self.seal_size(size)?;
-            // The new size is durable: an error here would say that nothing happened. The next change of the size, or the next attach for writing, frees the pages.
+            // The new size is durable: an error here would say that nothing happened. The next
+            // change of the size, or the next attach for writing, frees the pages.
             let _ = self.cut(size);
             return Ok(false);
         }

@@ -20,11 +20,13 @@ pub struct Sharer {
 }
 
 impl Store {
-    /// Attaches `name` as one of those that share it. The first one is [alone](Sharer::is_alone) with it until it [lets others in](Sharer::let_others_in): it makes the memory, if there is
+    /// Attaches `name` as one of those that share it. The first one is [alone](Sharer::is_alone)
+    /// with it until it [lets others in](Sharer::let_others_in): it makes the memory, if there is
     /// none of this boot.
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`, `Held`, `VolatileGone`, `ObjectReadOnly`, `ReadOnly`; `Mismatch` of its class.
+    /// `NotFound`, `WrongKey`, `Held`, `VolatileGone`, `ObjectReadOnly`, `ReadOnly`; `Mismatch` of
+    /// its class.
     pub fn attach_sharer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Sharer> {
         self.unless_held_still(|| {
             self.view(|table| {

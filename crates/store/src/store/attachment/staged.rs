@@ -23,8 +23,8 @@ type Seals = Vec<(u64, Sealing)>;
 
 /// An object's part of a psync: fills `batch` with the lines that changed.
 pub trait Changes {
-    /// Appends the changed lines; targets are offsets in the pool. Returns the end, in bytes from the
-    /// object's start, of the last line appended (0 if there is none).
+    /// Appends the changed lines; targets are offsets in the pool. Returns the end, in bytes from
+    /// the object's start, of the last line appended (0 if there is none).
     fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64>;
 }
 
@@ -46,8 +46,9 @@ pub fn psync_all(
     stage(parts, source)?.commit()
 }
 
-/// A psync whose content is fixed: stores made from now on belong to the next one. With a source, its bytes
-/// must not change before the commit is done. Dropped without a commit, it makes nothing durable.
+/// A psync whose content is fixed: stores made from now on belong to the next one. With a source,
+/// its bytes must not change before the commit is done. Dropped without a commit, it makes nothing
+/// durable.
 #[must_use = "nothing is durable before the commit"]
 pub struct Staged<'w, 'l> {
     /// `None`: a psync of no object.
@@ -75,8 +76,8 @@ pub fn stage<'w, 'c, 'l>(
 }
 
 impl<'w> Psync<'w> {
-    /// Collects the changes of each object. With a source, which has the bytes of all of them, the batch may borrow lines where it
-    /// pays ([`Batch::may_borrow`]).
+    /// Collects the changes of each object. With a source, which has the bytes of all of them, the
+    /// batch may borrow lines where it pays ([`Batch::may_borrow`]).
     ///
     /// Until the commit the writers are the psync's:
     ///
@@ -121,8 +122,8 @@ impl<'w> Psync<'w> {
 }
 
 impl Writer {
-    /// Appends the object's changes to `batch`, as a section of it, and its standing after them to `advances`, if there are
-    /// any.
+    /// Appends the object's changes to `batch`, as a section of it, and its standing after them to
+    /// `advances`, if there are any.
     fn advance(
         &mut self,
         changes: &mut dyn Changes,
@@ -186,8 +187,8 @@ impl Staged<'_, '_> {
             return Ok(());
         };
         if advances.is_empty() {
-            // Nothing differs from the primary; but a primary that went back to an earlier state is not the
-            // last psync.
+            // Nothing differs from the primary; but a primary that went back to an earlier state is
+            // not the last psync.
             return expect_readings(writers.first.lane.medium());
         }
         if u32::try_from(batch.count()).is_err() {

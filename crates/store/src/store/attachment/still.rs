@@ -56,7 +56,8 @@ impl Store {
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }
-        // Nothing else would keep it: a lane is also taken by processes that have other objects on it.
+        // Nothing else would keep it: a lane is also taken by processes that have other objects on
+        // it.
         let live =
             object.is_bound() && self.has_writer(&object)? && self.is_taken(object.entry.lane.get())?;
         Ok(live.then_some(object))

@@ -1,21 +1,27 @@
-//! The tail of a reader that follows a writer: the psyncs that came after the reader's base, taken from the log of the writer's lane. The
-//! pool is not changed, and the writer is not held still.
+//! The tail of a reader that follows a writer: the psyncs that came after the reader's base, taken
+//! from the log of the writer's lane. The pool is not changed, and the writer is not held still.
 //!
-//! Psyncs of an object count up by one, each is in one batch, and a batch has whole lines. So the lines of the psyncs `n + 1`, `n + 2` and so
-//! on, laid over a base that has the object as psync `n` left it, are the object as the last of them left it.
+//! Psyncs of an object count up by one, each is in one batch, and a batch has whole lines. So the
+//! lines of the psyncs `n + 1`, `n + 2` and so on, laid over a base that has the object as psync
+//! `n` left it, are the object as the last of them left it.
 //!
 //! Invariants:
-//! 1. `shown` counts the psyncs that the reader shows. A batch with another number than the next is a gap, which a checkpoint
-//!    leaves whose batches were not read, and so is a progress line that counts more: the tail is lost, and the reader needs another base.
-//! 2. Lines are handed over only of batches that are durable, by the rules of `standings`. A batch of an earlier generation is.
-//! 3. Lines are handed over only if the table, read after the lane, says that the object lies where it did: another
-//!    extent, size or base is published before psyncs rely on it.
+//! 1. `shown` counts the psyncs that the reader shows. A batch with another number than the next is
+//!    a gap, which a checkpoint leaves whose batches were not read, and so is a progress line that
+//!    counts more: the tail is lost, and the reader needs another base.
+//! 2. Lines are handed over only of batches that are durable, by the rules of `standings`. A batch
+//!    of an earlier generation is.
+//! 3. Lines are handed over only if the table, read after the lane, says that the object lies where
+//!    it did: another extent, size or base is published before psyncs rely on it.
 //! 4. Nothing is handed over of a writer that died: recovery decides about its last psync.
-//! 5. The table is looked at in full, under its lock, unless its lane ends where it ended at the last such look. Then the object lies where it did, no
-//!    attach has come between, and progress counts no psync that was not in the log, as long as the lane is in the same generation.
+//! 5. The table is looked at in full, under its lock, unless its lane ends where it ended at the
+//!    last such look. Then the object lies where it did, no attach has come between, and progress
+//!    counts no psync that was not in the log, as long as the lane is in the same generation.
 //!
-//! Cost: the batches since the last call, and a view of the table if that, or the lane's generation, has changed. Without one a look in memory is loads,
-//! and asks the system for the file's length, and if there are psyncs whether their writer lives. Memory: the lines, [`MOST`] bytes.
+//! Cost: the batches since the last call, and a view of the table if that, or the lane's
+//! generation, has changed. Without one a look in memory is loads, and asks the system for the
+//! file's length, and if there are psyncs whether their writer lives. Memory: the lines, [`MOST`]
+//! bytes.
 
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;
@@ -184,8 +190,8 @@ impl Ahead<'_> {
         self.proven.log = log;
     }
 
-    /// Reads the batches behind those that are known to be durable, until all are that could be seen at first: psyncs that have returned are
-    /// among them.
+    /// Reads the batches behind those that are known to be durable, until all are that could be
+    /// seen at first: psyncs that have returned are among them.
     fn read(&mut self, store: &Store) -> Result<()> {
         let lane = self.entry.lane.get();
         let (mut seen, mut deadline) = (None, store.apply_locks.deadline());
@@ -223,7 +229,8 @@ impl Ahead<'_> {
 }
 
 impl Tail {
-    /// That of a reader whose base was made of `object`, as psync number `shown` left it. The table is as of now.
+    /// That of a reader whose base was made of `object`, as psync number `shown` left it. The table
+    /// is as of now.
     pub(in crate::store) fn of(
         store: &Store,
         table: &TableTransaction<'_>,
@@ -286,7 +293,8 @@ impl Store {
         let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
         // Batches that lead behind the medium's known end close the log.
         self.device.verify()?;
-        // The log of its lane before the first batch, if the object lies where it did, and the psyncs that checkpoints have hidden.
+        // The log of its lane before the first batch, if the object lies where it did, and the
+        // psyncs that checkpoints have hidden.
         let look = || {
             self.view_as_of(|table| {
                 let now = table.entry(slot)?;
@@ -348,7 +356,8 @@ impl Store {
         tail.seen.map_or(Ok(false), |seen| self.is_table_still_at(&seen))
     }
 
-    /// Whether the lane is for certain in the generation of `log`, asked after its batches were read.
+    /// Whether the lane is for certain in the generation of `log`, asked after its batches were
+    /// read.
     fn is_generation(&self, log: &LaneLog) -> bool {
         fence(Ordering::Acquire);
         // The directory states that of the log, or a lower one.

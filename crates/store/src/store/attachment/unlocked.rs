@@ -45,7 +45,8 @@ impl Unlocked {
         &self.key
     }
 
-    /// Whether it may be the key of the object with this key page: not of another object, or of this one before it got another key.
+    /// Whether it may be the key of the object with this key page: not of another object, or of
+    /// this one before it got another key.
     #[must_use]
     pub fn is_for(&self, key_page: &KeyPage) -> bool {
         let header = key_page.header();

@@ -117,7 +117,8 @@ impl Writer {
         *lock(&self.layers) = layers.in_revision(self.revision);
     }
 
-    /// The layers are as of this revision of the lane, from which the object's pages are read from now on.
+    /// The layers are as of this revision of the lane, from which the object's pages are read from
+    /// now on.
     pub(super) fn read_on(&self, lane: &Arc<WriterLane>, revision: u64) {
         if Mutant::PagesLaneKept.is_on() {
             return;

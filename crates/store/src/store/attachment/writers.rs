@@ -41,7 +41,8 @@ impl Writers<'_> {
         Ok(apart)
     }
 
-    /// Moves the objects to the first one's lane; each under a new binding, once its primary is durable.
+    /// Moves the objects to the first one's lane; each under a new binding, once its primary is
+    /// durable.
     fn unite(&mut self) -> Result<()> {
         let (store, lane) = (&self.first.store, &self.first.lane);
         for writer in &mut self.others {
@@ -62,7 +63,8 @@ impl Writers<'_> {
                 Ok(())
             });
             if let Err(error) = moved {
-                // After a failure of the medium others may see it on either lane: its pages are those of none.
+                // After a failure of the medium others may see it on either lane: its pages are
+                // those of none.
                 let lost = left.medium().is_over();
                 writer.read_on(&left, if lost { u64::MAX } else { changing.revision() });
                 return Err(error);

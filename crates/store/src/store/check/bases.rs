@@ -15,7 +15,8 @@ pub(in crate::store) fn users<'o>(objects: impl IntoIterator<Item = &'o Object>)
 }
 
 impl Survey {
-    /// Every object that rests on a base has one that is intact and large enough, and bases count their users.
+    /// Every object that rests on a base has one that is intact and large enough, and bases count
+    /// their users.
     pub(super) fn judge_bases(&mut self) {
         let resting: Vec<Object> = self.objects.iter().filter(|object| object.base != 0).copied().collect();
         let bases: BTreeMap<u64, Object> =
@@ -46,7 +47,8 @@ impl Survey {
     }
 }
 
-/// Chains of bases, each looked at once: snapshots of one object rest on each other, and may be thousands.
+/// Chains of bases, each looked at once: snapshots of one object rest on each other, and may be
+/// thousands.
 struct Chains<'b> {
     bases: &'b BTreeMap<u64, Object>,
     /// Whether the chain from an object on, by its entry, comes to an end.

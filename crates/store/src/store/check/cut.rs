@@ -8,7 +8,8 @@ use crate::store::pool::{in_force, settled_superblocks};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The device, made as long as the pool on it says it is, and the length that it has if that is less.
+/// The device, made as long as the pool on it says it is, and the length that it has if that is
+/// less.
 pub(super) fn whole(device: Arc<dyn Device>) -> Result<(Arc<dyn Device>, Option<u64>)> {
     let len = device.len();
     match in_force(&settled_superblocks(&*device)?, len) {

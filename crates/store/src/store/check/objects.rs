@@ -369,8 +369,8 @@ impl Survey {
         }
     }
 
-    /// Lock mode in which another process has the key. If that cannot be told, exclusive: the check then
-    /// leaves to others what only they may judge.
+    /// Lock mode in which another process has the key. If that cannot be told, exclusive: the check
+    /// then leaves to others what only they may judge.
     pub(super) fn held_as(&self, key: LockKey) -> Option<LockMode> {
         self.medium.probe(key).unwrap_or(Some(LockMode::Exclusive))
     }

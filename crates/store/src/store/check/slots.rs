@@ -1,4 +1,5 @@
-//! The lists of free table pages and of free entry slots, and that every slot is either used or free.
+//! The lists of free table pages and of free entry slots, and that every slot is either used or
+//! free.
 
 use super::space::{Claim, Owner};
 use super::{Cure, Found, Severity, Survey};

@@ -169,7 +169,8 @@ impl Survey {
                 let (first, last) = (b.first, a.end.min(b.end).saturating_sub(1));
                 let (one, other) = (self.describe(a.owner), self.describe(b.owner));
                 let what = format!("pages {first} to {last} belong to {one} and to {other}");
-                // Between two objects only a person can decide; else the table's structures give way.
+                // Between two objects only a person can decide; else the table's structures give
+                // way.
                 let is_data = |owner| matches!(owner, Owner::Object(_) | Owner::Lane(_) | Owner::Slots);
                 let cure = if is_data(a.owner) && is_data(b.owner) { Cure::Drop } else { Cure::Rebuild };
                 let entry = [a.owner, b.owner].into_iter().find_map(|owner| match owner {

@@ -9,8 +9,8 @@ use crate::table::{id_key, tied_to};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Survey {
-    /// Says of each object whether it is tied to one that is there. Lists that are damaged, or lead back, are for a repair to drop; their objects
-    /// stay.
+    /// Says of each object whether it is tied to one that is there. Lists that are damaged, or lead
+    /// back, are for a repair to drop; their objects stay.
     pub(super) fn judge_ties(&mut self) {
         let tied: Vec<u64> =
             self.objects.iter().filter(|object| object.ties.1 > 0).map(|object| object.offset).collect();

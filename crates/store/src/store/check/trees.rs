@@ -65,8 +65,8 @@ impl Walk<'_, '_, '_> {
         self.survey.find(Severity::Error, Part::Node, offset, Cure::Rebuild, what);
     }
 
-    /// Reads the subtree of the node at `offset`, whose keys are `low` or more and below `high`. Goes
-    /// no deeper than `level`, and into no page twice.
+    /// Reads the subtree of the node at `offset`, whose keys are `low` or more and below `high`.
+    /// Goes no deeper than `level`, and into no page twice.
     fn node(&mut self, offset: u64, level: u16, low: Key, high: Option<Key>) {
         if !self.survey.is_table_page(offset) {
             return self.fault(offset, "a tree leads to a node here, where none can be");

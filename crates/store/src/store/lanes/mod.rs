@@ -1,4 +1,5 @@
-//! Lanes of writers, as this process has them: states, commits of several threads, pages kept in memory.
+//! Lanes of writers, as this process has them: states, commits of several threads, pages kept in
+//! memory.
 
 mod advance;
 mod lane_use;

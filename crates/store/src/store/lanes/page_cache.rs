@@ -1,9 +1,10 @@
 //! The page cache of an object's primary: pages as last psynced, kept in memory.
 //!
-//! If every access to the medium is a system call, reading pages back to compare them, and writing each
-//! changed line to its place, costs more than the commit itself. So the pages that psyncs change are cached.
-//! Comparing with a cached page reads no medium, and a batch is applied to cached pages; pending lines are
-//! written to the primary page by page, before anything relies on it.
+//! If every access to the medium is a system call, reading pages back to compare them, and writing
+//! each changed line to its place, costs more than the commit itself. So the pages that psyncs
+//! change are cached. Comparing with a cached page reads no medium, and a batch is applied to
+//! cached pages; pending lines are written to the primary page by page, before anything relies on
+//! it.
 //!
 //! With explicit tracking no page must be read to find changed lines: a few lines of such pages are
 //! cached, and the primary has the others.
@@ -11,11 +12,12 @@
 //! Invariants:
 //! 1. In its `known` lines, a cached page equals the object's page as of the newest durable batch.
 //!    The primary differs from that in lines of `pending` at most, which are known.
-//! 2. Each pending line is in a batch of the lane's present generation. Before the lane is voided, the object
-//!    is taken from it or others may read the primary, the lines are written out, and a barrier follows.
+//! 2. Each pending line is in a batch of the lane's present generation. Before the lane is voided,
+//!    the object is taken from it or others may read the primary, the lines are written out, and a
+//!    barrier follows.
 //!
-//! A run of pending lines may be written together with the lines between them, which are rewritten as they
-//! are, if all lines of the page are known.
+//! A run of pending lines may be written together with the lines between them, which are rewritten
+//! as they are, if all lines of the page are known.
 
 use crate::error::Result;
 use crate::format::{LINE, PAGE};
@@ -82,7 +84,8 @@ impl PageCache {
         self.limit.saturating_sub(self.pages.len())
     }
 
-    /// Keeps a page as it is, all of it: read from the primary, and brought up to date. Without room, does nothing.
+    /// Keeps a page as it is, all of it: read from the primary, and brought up to date. Without
+    /// room, does nothing.
     pub(in crate::store) fn keep(&mut self, page: u64, bytes: Box<PageImage>) {
         let (room, used) = (self.room() > 0, self.round);
         match self.pages.entry(page) {
@@ -162,7 +165,8 @@ impl PageCache {
         }
     }
 
-    /// Forgets the half of the pages that psyncs have not changed for longest, but none of the newest.
+    /// Forgets the half of the pages that psyncs have not changed for longest, but none of the
+    /// newest.
     fn thin_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
         let mut ages: Vec<(u64, u64)> =
             self.pages.iter().map(|(page, cached)| (cached.used, *page)).collect();
@@ -175,8 +179,8 @@ impl PageCache {
         Ok(())
     }
 
-    /// Brings every pending line into the primary: durable after a barrier. After an error, the lines not
-    /// written stay pending.
+    /// Brings every pending line into the primary: durable after a barrier. After an error, the
+    /// lines not written stay pending.
     pub(in crate::store) fn write_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
         if Mutant::ApplyForgotten.is_on() {
             return Ok(());

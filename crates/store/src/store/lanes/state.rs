@@ -132,7 +132,8 @@ impl LaneState {
         self.poison();
     }
 
-    /// Whether a batch of so many bytes can be appended, by the thread with the turn or by one that holds the lock throughout.
+    /// Whether a batch of so many bytes can be appended, by the thread with the turn or by one that
+    /// holds the lock throughout.
     pub(in crate::store) fn room(&self, turn: Option<&Turn>, bytes: u64) -> Room {
         match self.phase {
             Phase::Poisoned { .. } => Room::Refused,
@@ -190,7 +191,8 @@ impl LaneState {
         Ok(true)
     }
 
-    /// Moves a lane that was just checkpointed to another extent, in which its next generation is durable.
+    /// Moves a lane that was just checkpointed to another extent, in which its next generation is
+    /// durable.
     pub(in crate::store) fn relocate(
         &mut self,
         relocate: impl FnOnce(LaneLog) -> Result<LaneLog>,

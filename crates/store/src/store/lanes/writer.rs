@@ -1,11 +1,12 @@
 //! A lane held by this process: commits of several threads, checkpoints, poisoning.
 //!
 //! Invariants, beside those of the states (`state`):
-//! 1. `progress` has every object with a batch in this generation; only their page caches have pending lines,
-//!    and those are written out before the generation changes.
+//! 1. `progress` has every object with a batch in this generation; only their page caches have
+//!    pending lines, and those are written out before the generation changes.
 //! 2. A lane whose medium's epoch is over counts as poisoned.
-//! 3. Primaries of the lane's objects, and their progress lines, change while there is a [`Changing`], and the lane gets
-//!    no batch without one: `changing` counts them, and the apply lock is begun as long as it is not zero.
+//! 3. Primaries of the lane's objects, and their progress lines, change while there is a
+//!    [`Changing`], and the lane gets no batch without one: `changing` counts them, and the apply
+//!    lock is begun as long as it is not zero.
 //! 4. If the lane was revised, page caches have no pending lines: they are in the primaries.
 
 mod changing;
@@ -163,8 +164,8 @@ impl WriterLane {
         self.capacity.load(Ordering::Acquire)
     }
 
-    /// Makes a batch durable and applies it, which ends the change that the caller has begun. The batch keeps its memory for reuse.
-    /// `source`: of its lines, if they are borrowed.
+    /// Makes a batch durable and applies it, which ends the change that the caller has begun. The
+    /// batch keeps its memory for reuse. `source`: of its lines, if they are borrowed.
     pub(in crate::store) fn commit(
         &self,
         changing: &mut Changing,
@@ -310,7 +311,8 @@ impl WriterLane {
         state
     }
 
-    /// The state, with room for `bytes` in the lane: checkpoints if there is none. `turn`: if the caller has it.
+    /// The state, with room for `bytes` in the lane: checkpoints if there is none. `turn`: if the
+    /// caller has it.
     #[allow(clippy::type_complexity)]
     fn make_room<'a>(
         &'a self,
@@ -389,7 +391,8 @@ impl WriterLane {
             if !Mutant::EarlyCheckpoint.is_on() {
                 device.barrier()?;
             }
-            // Lines of an object of this lane may be lost without a failed write, if a read that applying them needed failed.
+            // Lines of an object of this lane may be lost without a failed write, if a read that
+            // applying them needed failed.
             if self.is_poisoned() {
                 return Err(StoreError::Poisoned);
             }
@@ -403,7 +406,8 @@ impl WriterLane {
         Ok(done)
     }
 
-    /// Checkpoints and moves the lane to the extent `relocate` returns (with its generation durable).
+    /// Checkpoints and moves the lane to the extent `relocate` returns (with its generation
+    /// durable).
     pub(in crate::store) fn relocate(
         &self,
         _changing: &Changing,

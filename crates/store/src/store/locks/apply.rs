@@ -1,5 +1,5 @@
-//! Apply locks: a lane's holder changes the primaries of the objects on it, and other processes may ask that they stay as
-//! they are, to read or to move them.
+//! Apply locks: a lane's holder changes the primaries of the objects on it, and other processes may
+//! ask that they stay as they are, to read or to move them.
 //!
 //! One process at most has a lane, so that one at most *changes* primaries on it, and one at most
 //! *holds them still*. Both set their mark and then look for the other's; if two meet, the changes
@@ -15,12 +15,15 @@
 //! raises the lane's *revision* before it publishes that, and the lane's process looks at the
 //! revision whenever it begins a change.
 //!
-//! Order: an apply lock is taken before the table's. A change that is under the table's lock asks once, and does not wait.
+//! Order: an apply lock is taken before the table's. A change that is under the table's lock asks
+//! once, and does not wait.
 //!
 //! Invariants:
-//! 1. `changing` and `HELD` are never both seen by the two that set them: each sets its own first, by an operation that is
-//!    ordered with the other's, and gives way (`begin`) or waits (`hold`) if it finds the other.
-//! 2. The revision rises only while the lane is held, once its log was redone and is durable in the primaries.
+//! 1. `changing` and `HELD` are never both seen by the two that set them: each sets its own first,
+//!    by an operation that is ordered with the other's, and gives way (`begin`) or waits (`hold`)
+//!    if it finds the other.
+//! 2. The revision rises only while the lane is held, once its log was redone and is durable in the
+//!    primaries.
 //! 3. `HELD` is taken back for a dead process only under that process's gate, so that it is no
 //!    other process's.
 
@@ -83,8 +86,8 @@ impl ApplyLocks {
         }
     }
 
-    /// Begins to change primaries of the lane, which this process has: one `begin` at a time, and an [`end`](Self::end) for
-    /// each that returned `true`. `false`: they are held still.
+    /// Begins to change primaries of the lane, which this process has: one `begin` at a time, and
+    /// an [`end`](Self::end) for each that returned `true`. `false`: they are held still.
     pub(in crate::store) fn begin(&self, lane: u32) -> Result<bool> {
         if Mutant::HoldIgnored.is_on() {
             return Ok(true);
@@ -149,8 +152,8 @@ impl ApplyLocks {
         }
     }
 
-    /// Whether the lane's process changes primaries of it, or its log, asked by any process. If it does not, all that was seen of
-    /// the lane before was written by changes that have ended.
+    /// Whether the lane's process changes primaries of it, or its log, asked by any process. If it
+    /// does not, all that was seen of the lane before was written by changes that have ended.
     pub(in crate::store) fn is_changing(&self, lane: u32) -> Result<bool> {
         if self.device.capabilities().byte_addressable {
             // The caller's reads of the lane stay before the load of the word.
@@ -169,7 +172,8 @@ impl ApplyLocks {
         Ok(self.device.probe(LockKey::Apply(lane))? == Some(LockMode::Shared))
     }
 
-    /// Ends what [`begin`](Self::begin) began: its stores are visible to a hold that comes after it.
+    /// Ends what [`begin`](Self::begin) began: its stores are visible to a hold that comes after
+    /// it.
     pub(in crate::store) fn end(&self, lane: u32) {
         match self.word(lane) {
             Some(word) => {
@@ -225,9 +229,9 @@ impl ApplyLocks {
         StoreError::HeldStill { lane, seconds: deadline.seconds(), holder }
     }
 
-    /// Holds the primaries of a lane still that a process has, this one or another, until the value is dropped: everything
-    /// in them was psynced, or is announced as direct, and no batch is appended to the lane meanwhile. `lives`: whether a
-    /// process still has the lane.
+    /// Holds the primaries of a lane still that a process has, this one or another, until the value
+    /// is dropped: everything in them was psynced, or is announced as direct, and no batch is
+    /// appended to the lane meanwhile. `lives`: whether a process still has the lane.
     ///
     /// # Errors
     /// `NeedsRecovery`: no process has the lane. `HeldStill`: another process holds it already, for
@@ -296,8 +300,8 @@ pub struct ApplyLock {
 }
 
 impl ApplyLock {
-    /// Has the lane's process look at the entries of its objects before it changes anything again. The caller has made
-    /// durable in the primaries what the lane's log has (invariant 2).
+    /// Has the lane's process look at the entries of its objects before it changes anything again.
+    /// The caller has made durable in the primaries what the lane's log has (invariant 2).
     ///
     /// # Errors
     /// The medium's.

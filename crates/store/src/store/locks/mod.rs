@@ -1,4 +1,5 @@
-//! Locks: the kernel's are between processes; the threads of this one are told apart here. And how long to wait.
+//! Locks: the kernel's are between processes; the threads of this one are told apart here. And how
+//! long to wait.
 
 mod apply;
 mod lanes;

@@ -32,8 +32,9 @@ impl ObjectLocks {
         lock(&self.held).get(&entry).copied()
     }
 
-    /// The processes that have the object, as writer or readers: one, and the others. A writer is known by the table, unless it
-    /// is of another pid namespace, readers by their locks. `table`: where to look for these.
+    /// The processes that have the object, as writer or readers: one, and the others. A writer is
+    /// known by the table, unless it is of another pid namespace, readers by their locks. `table`:
+    /// where to look for these.
     pub(in crate::store) fn holders_of<'t>(
         &self,
         object: &Located,

@@ -1,4 +1,5 @@
-//! Waiting for a lock of the kernel: never longer than the caller is willing to. A timeout names the holder.
+//! Waiting for a lock of the kernel: never longer than the caller is willing to. A timeout names
+//! the holder.
 //!
 //! Only the table's lock is waited for. An object or a lane in use is an error at once.
 

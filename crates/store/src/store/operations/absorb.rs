@@ -7,8 +7,9 @@
 //! bits follow, and once both are durable it rests on the next base that stays. Bases that nothing
 //! needs any more go.
 //!
-//! Bases are absorbed that have no more than [`RATIO`] times the pages that the new one has by then. So each has that many times fewer
-//! than the next one below, and a page is copied as often as there are such steps between it and the whole object, `RATIO` times at most each.
+//! Bases are absorbed that have no more than [`RATIO`] times the pages that the new one has by
+//! then. So each has that many times fewer than the next one below, and a page is copied as often
+//! as there are such steps between it and the whole object, `RATIO` times at most each.
 
 use super::boundary::Right;
 use crate::error::Result;
@@ -68,7 +69,8 @@ impl Absorption {
             }
             let below = table.upper_layers(&lower, 0)?;
             let theirs = below.own_pages(lower.entry.pages.get()).count() as u64;
-            // The process that writes may have mapped the extent of the lowest one, and not have touched all of it.
+            // The process that writes may have mapped the extent of the lowest one, and not have
+            // touched all of it.
             let mapped = live && !lower.entry.has(FLAG_OVERLAY);
             let most = (own.len() as u64 + beyond).saturating_mul(RATIO);
             if mapped || theirs > most {
@@ -164,13 +166,15 @@ impl Absorption {
 }
 
 impl Store {
-    /// Keeps the chain below a base short that was made just now of the object; see the module. Does nothing if others have a part of it.
+    /// Keeps the chain below a base short that was made just now of the object; see the module.
+    /// Does nothing if others have a part of it.
     pub(super) fn absorb(self: &Arc<Self>, name: &str, base: &Located) -> Result<()> {
         let found = self.view(|table| {
             let object = table.object(name)?;
             let lock = match self.written_on(&object)? {
                 Some(_) => None,
-                // Its writer died just now: psyncs wait in its lane, which count under the number that the object has.
+                // Its writer died just now: psyncs wait in its lane, which count under the number
+                // that the object has.
                 None if object.is_bound() && !Mutant::AbsorbedUnrecovered.is_on() => return Ok(None),
                 None => match ObjectLock::try_take(&self.object_locks, &object, LockMode::Exclusive)? {
                     // Its readers keep its layers in memory.

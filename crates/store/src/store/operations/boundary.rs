@@ -26,7 +26,8 @@ type Held = BTreeMap<u32, ApplyLock>;
 /// Outcome of a look at the objects.
 enum Found<R> {
     All(R),
-    /// A process has come to write one of them, or has gone, or moved it to another lane: it is on this one.
+    /// A process has come to write one of them, or has gone, or moved it to another lane: it is on
+    /// this one.
     Elsewhere(u32),
     /// A direct write to one of them is under way on this lane: its bytes are not defined yet.
     Undefined(u32),
@@ -59,8 +60,8 @@ impl Store {
     /// than once.
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`, `ObjectReadOnly`; `HeldStill`, `Changing`: not within [`patience`](Store::patience); those of
-    /// `change`: nothing happened.
+    /// `NotFound`, `WrongKey`, `ObjectReadOnly`; `HeldStill`, `Changing`: not within
+    /// [`patience`](Store::patience); those of `change`: nothing happened.
     pub(super) fn at_boundary<R>(
         self: &Arc<Self>,
         objects: &[(&str, Key<'_>)],

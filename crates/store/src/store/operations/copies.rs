@@ -1,10 +1,11 @@
-//! Copies and snapshots that take no time: an object's extent becomes a base, on which the object and its copies rest.
+//! Copies and snapshots that take no time: an object's extent becomes a base, on which the object
+//! and its copies rest.
 //!
 //! One batch of the table makes it real: the base's entry, and the object's, with a new, unwritten
 //! extent. The base's progress line and the bitmaps, all unused before, are durable by then.
 //!
-//! Cost: of the object's size only the summary of the bitmap, a page for 4 TiB. The new extent is as long as the object, and has blocks where it was
-//! written to.
+//! Cost: of the object's size only the summary of the bitmap, a page for 4 TiB. The new extent is
+//! as long as the object, and has blocks where it was written to.
 
 use super::boundary::Right;
 use crate::entropy::{now, random_id};
@@ -44,8 +45,8 @@ impl Store {
     /// does not fill the pool, though the object is always attached.
     ///
     /// # Errors
-    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within [`patience`](Store::patience): nothing
-    /// happened.
+    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within
+    /// [`patience`](Store::patience): nothing happened.
     pub fn snapshot(self: &Arc<Self>, of: &[SnapshotOf<'_>]) -> Result<Vec<Located>> {
         self.reap()?;
         let ids = (0..of.len()).map(|_| random_id()).collect::<Result<Vec<_>, _>>()?;
@@ -136,8 +137,8 @@ impl Store {
         Ok(base)
     }
 
-    /// Lets the object rest on the base that its extent became. A process that writes it goes on under another number, so that batches of
-    /// before do not count: they are in the base.
+    /// Lets the object rest on the base that its extent became. A process that writes it goes on
+    /// under another number, so that batches of before do not count: they are in the base.
     pub(super) fn go_on(
         &self,
         table: &mut TableTransaction<'_>,
@@ -166,7 +167,8 @@ impl Store {
         Ok(object)
     }
 
-    /// Clears the bitmap of an object that begins to rest on a base, and makes first writes to its extent safe.
+    /// Clears the bitmap of an object that begins to rest on a base, and makes first writes to its
+    /// extent safe.
     fn prepare_overlay(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
         self.clear_bitmap(table, object)?;
         // Its bytes are of no account: a page is read there once it was written whole.
@@ -174,7 +176,8 @@ impl Store {
         Ok(clear_fresh(medium, object.entry.primary_offset(), object.entry.extent_len(), 0)?)
     }
 
-    /// Clears the summaries of the bitmap of an object that begins to rest on a base, and makes first writes to the rest safe.
+    /// Clears the summaries of the bitmap of an object that begins to rest on a base, and makes
+    /// first writes to the rest safe.
     pub(super) fn clear_bitmap(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
         let medium = table.pages().medium();
         let (start, len) = object.bitmap();
@@ -186,7 +189,8 @@ impl Store {
         Ok(())
     }
 
-    /// Makes everything written so far, objects' progress and bitmaps, durable before their entries are in force.
+    /// Makes everything written so far, objects' progress and bitmaps, durable before their entries
+    /// are in force.
     pub(super) fn prove(table: &TableTransaction<'_>) -> Result<()> {
         if !Mutant::BaseUnproven.is_on() {
             table.pages().medium().barrier()?;

@@ -1,8 +1,10 @@
 //! Differences between objects, snapshots and copies: which pages hold other bytes.
 //!
-//! Pages that both take from the same place of the pool are equal, and not read. Sealed objects are compared by their seals, without a key.
+//! Pages that both take from the same place of the pool are equal, and not read. Sealed objects are
+//! compared by their seals, without a key.
 //!
-//! Cost: a look at each page's layers, and reads of those pages that are not shared; of sealed objects the seals of pages that differ, and those above them.
+//! Cost: a look at each page's layers, and reads of those pages that are not shared; of sealed
+//! objects the seals of pages that differ, and those above them.
 
 use crate::error::{Result, SealError, StoreError};
 use crate::format::{PAGE, pages_for};
@@ -21,7 +23,8 @@ const PIECE: u64 = 256;
 /// How two objects differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Pages (4 KiB) whose bytes differ, ascending. Bytes behind the end of an object count as zeros.
+    /// Pages (4 KiB) whose bytes differ, ascending. Bytes behind the end of an object count as
+    /// zeros.
     pub pages: Vec<Range<u64>>,
     /// Bytes of the older one.
     pub older_size: u64,
@@ -83,8 +86,9 @@ impl Store {
     /// same bytes again. No seal key is needed, and nothing is proved.
     ///
     /// # Errors
-    /// `Unrelated` of a sealed object and another one than itself, its snapshots and copies. `NotFound`, `WrongKey`; as for [`attach_still`](Store::attach_still), by which both are held. In a read-only store, which holds nothing:
-    /// `TableInMotion` if writers keep coming.
+    /// `Unrelated` of a sealed object and another one than itself, its snapshots and copies.
+    /// `NotFound`, `WrongKey`; as for [`attach_still`](Store::attach_still), by which both are
+    /// held. In a read-only store, which holds nothing: `TableInMotion` if writers keep coming.
     pub fn diff(self: &Arc<Self>, older: &str, newer: &str, key: Key<'_>) -> Result<Difference> {
         let begin = Instant::now();
         loop {

@@ -26,8 +26,9 @@ impl Store {
     ///
     /// # Errors
     /// As for [`rename`](Store::rename), with the object concerned; `NameSealed` also of a sealed
-    /// object whose writer died. `NotFound`: no name begins with `from`. `BadName`: `to` begins with
-    /// `from`. `TooManyAtOnce`: the batch would be larger than the table's lane. Nothing happened.
+    /// object whose writer died. `NotFound`: no name begins with `from`. `BadName`: `to` begins
+    /// with `from`. `TooManyAtOnce`: the batch would be larger than the table's lane. Nothing
+    /// happened.
     pub fn rename_directory(
         self: &Arc<Self>,
         from: &str,

@@ -1,7 +1,8 @@
 //! Readers beside a writer: each has a psync's state, the newest when it chooses, and keeps no
 //! writer waiting.
 //!
-//! Such a reader makes a snapshot that has no name, and has it locked as long as it reads. A process that dies has it locked no longer.
+//! Such a reader makes a snapshot that has no name, and has it locked as long as it reads. A
+//! process that dies has it locked no longer.
 //!
 //! Several readers of one object have one base, as long as the log of the writer's lane has all
 //! psyncs since: another base would be a gap in the log of all others, each of which would make one
@@ -27,7 +28,8 @@ impl Store {
     /// is as it is in the pool, until the reader is [unsealed](Reader::unseal).
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within [`patience`](Store::patience). `ReadOnly` of the medium.
+    /// `NotFound`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within
+    /// [`patience`](Store::patience). `ReadOnly` of the medium.
     pub fn attach_snapshot(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
         if self.view(|table| table.object(name))?.entry.has(FLAG_BASE) {
             return self.attach_raw_reader(name, key);

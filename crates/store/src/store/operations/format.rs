@@ -30,10 +30,11 @@ pub struct FormatOptions {
     pub zeroed: bool,
     /// Keep the last page of the medium for a copy of the superblock.
     pub spare: bool,
-    /// Address range for the objects; `None`: chosen at random, in the upper half of the user address space,
-    /// away from `known`.
+    /// Address range for the objects; `None`: chosen at random, in the upper half of the user
+    /// address space, away from `known`.
     pub window: Option<Window>,
-    /// Addresses that other pools are likely to use, which a window chosen at random keeps away from.
+    /// Addresses that other pools are likely to use, which a window chosen at random keeps away
+    /// from.
     pub known: Vec<Window>,
 }
 
@@ -106,8 +107,9 @@ fn wipe_superblocks(device: &dyn Device, force: bool) -> Result<()> {
     wipe_spare(device, (device.len() / PAGE).saturating_sub(1) * PAGE)
 }
 
-/// The first table: no objects, one lane, so that a pool which objects fill to the last page can still be
-/// attached for writing; all other space free. Written in place: nothing counts before the superblock.
+/// The first table: no objects, one lane, so that a pool which objects fill to the last page can
+/// still be attached for writing; all other space free. Written in place: nothing counts before the
+/// superblock.
 fn write_table(store: &Store, zeroed: bool) -> Result<()> {
     let (device, len) = (&*store.device, store.len);
     let chunk = 64 * PAGE;

@@ -29,10 +29,12 @@ pub struct Status {
     pub needs_recovery: bool,
     /// Bytes ever psynced, as a high-water mark, at a moment of the call.
     pub published: u64,
-    /// Psyncs known to be durable at a moment of the call, one that is under way left out; of a writer that died, those that
-    /// recovery finds. 0, as `published`, if the progress line is torn and the lane has nothing.
+    /// Psyncs known to be durable at a moment of the call, one that is under way left out; of a
+    /// writer that died, those that recovery finds. 0, as `published`, if the progress line is torn
+    /// and the lane has nothing.
     pub psyncs: u64,
-    /// Bytes of the pages that it has in the pool itself, not from its base, as far as psyncs are in place.
+    /// Bytes of the pages that it has in the pool itself, not from its base, as far as psyncs are
+    /// in place.
     pub own: u64,
     /// Its psyncs in the log.
     pub logged: Logged,

@@ -6,7 +6,8 @@
 //! and the new space: a crash at any instant leaves the old length, or the new one. Software that
 //! does not know the root's length never meets a table that leads beyond the superblock's.
 //!
-//! Other processes take notice of the medium's length when they have taken the table's lock, before they read its lane.
+//! Other processes take notice of the medium's length when they have taken the table's lock, before
+//! they read its lane.
 
 use crate::error::{LengthError, Result};
 use crate::format::superblock::{SlotFault, Superblock};
@@ -20,9 +21,10 @@ use crate::store::pool::{
 use zerocopy::little_endian::U64;
 
 impl Store {
-    /// Makes the pool `len` bytes long, rounded down to pages, and the medium if it can be made longer; a device is as long as it is.
-    /// Processes that use the pool go on, and have the new space when they next need some. Returns the length. Durable on return; a
-    /// pool that is as long already stays as it is.
+    /// Makes the pool `len` bytes long, rounded down to pages, and the medium if it can be made
+    /// longer; a device is as long as it is. Processes that use the pool go on, and have the new
+    /// space when they next need some. Returns the length. Durable on return; a pool that is as
+    /// long already stays as it is.
     ///
     /// # Errors
     /// `NotLonger`; `TooLong`: `len` is more than its addresses, its device or any pool has;
@@ -80,7 +82,8 @@ fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
     if before.length.get() < len { wipe_spare(medium, before.length.get()) } else { Ok(()) }
 }
 
-/// Writes the copy of the superblock if it is not there, and the medium has, or can have, the page for it.
+/// Writes the copy of the superblock if it is not there, and the medium has, or can have, the page
+/// for it.
 fn spare(medium: &dyn Medium) -> Result<()> {
     let superblock = in_force(&superblocks(medium)?, medium.len())?;
     if is_spared(medium, &superblock) {

@@ -63,7 +63,8 @@ impl Pair {
             }
             let into = match lower.entry.pages >= upper.entry.pages {
                 true => Into::Lower,
-                // The process that writes may have mapped the extent of the lowest one, and not have touched all of it.
+                // The process that writes may have mapped the extent of the lowest one, and not
+                // have touched all of it.
                 false if live || lower.entry.has(FLAG_OVERLAY) => continue,
                 false => Into::Upper,
             };

@@ -48,7 +48,8 @@ impl Leaving {
         Ok(read_pages(&*self.store.device, &self.object, self.layers.as_ref(), offset, bytes)?)
     }
 
-    /// Removes it: it is elsewhere. Its snapshots and copies stay; its ties, and those of others to it, end.
+    /// Removes it: it is elsewhere. Its snapshots and copies stay; its ties, and those of others to
+    /// it, end.
     ///
     /// # Errors
     /// Those of the table: it is still there.

@@ -23,7 +23,8 @@ pub struct Listing {
 }
 
 impl Store {
-    /// Creates an object. It is detached, and reads as zeros. One of that name that [is gone](crate::format::entry::Entry::is_gone) makes way.
+    /// Creates an object. It is detached, and reads as zeros. One of that name that [is
+    /// gone](crate::format::entry::Entry::is_gone) makes way.
     pub fn create(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Located> {
         self.with_way_made(name, || self.create_unchecked(name, how))
     }
@@ -121,11 +122,12 @@ impl Store {
         })
     }
 
-    /// Keeps so many bytes of addresses for an object to grow into, from its first one on. It may be attached.
+    /// Keeps so many bytes of addresses for an object to grow into, from its first one on. It may
+    /// be attached.
     ///
     /// # Errors
-    /// `NoAddresses`: those behind it are another object's, or it has none of its own, as a snapshot. `BadSize`: it has
-    /// more. `NotFound`, `WrongKey`.
+    /// `NoAddresses`: those behind it are another object's, or it has none of its own, as a
+    /// snapshot. `BadSize`: it has more. `NotFound`, `WrongKey`.
     pub fn set_reach(self: &Arc<Self>, name: &str, key: Key<'_>, bytes: u64) -> Result<()> {
         let bytes = bytes.min(1 << 46).next_multiple_of(PAGE);
         self.unless_held_still(|| {
@@ -170,7 +172,8 @@ impl Store {
         })
     }
 
-    /// Some of the pool's objects, in no order a person would see, from `from` ((0, 0) at first) on.
+    /// Some of the pool's objects, in no order a person would see, from `from` ((0, 0) at first)
+    /// on.
     pub fn list(&self, from: (u64, u64), limit: usize) -> Result<Listing> {
         let Page { mut objects, next } = self.view(|table| table.list(from, limit))?;
         objects.retain(|object| !object.entry.has(FLAG_HIDDEN));

@@ -1,11 +1,12 @@
 //! Removal of objects: at once, or with the last attachment.
 //!
-//! One batch of the table removes an object, or hides it. A hidden object that nothing needs any more goes with the first process that has it for
-//! itself: the one that deletes it, the one that detaches it last, or any that calls [`Store::reap`]. A process that dies in between leaves
-//! a hidden object, which the next one finds.
+//! One batch of the table removes an object, or hides it. A hidden object that nothing needs any
+//! more goes with the first process that has it for itself: the one that deletes it, the one that
+//! detaches it last, or any that calls [`Store::reap`]. A process that dies in between leaves a
+//! hidden object, which the next one finds.
 //!
-//! A process that unlocks an object looks afterwards whether it was deleted, and one that deletes an object tries its lock afterwards: so
-//! one of the two finds that it may go.
+//! A process that unlocks an object looks afterwards whether it was deleted, and one that deletes
+//! an object tries its lock afterwards: so one of the two finds that it may go.
 
 use crate::error::{Result, StoreError};
 use crate::format::entry::{Entry, FLAG_DELETED, FLAG_HIDDEN, FLAG_TARGET};
@@ -104,8 +105,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes what an object that is gone leaves behind: `left`, and the objects that were tied to it. Objects that cannot be removed now
-    /// are removed by the next [`reap`](Store::reap).
+    /// Removes what an object that is gone leaves behind: `left`, and the objects that were tied to
+    /// it. Objects that cannot be removed now are removed by the next [`reap`](Store::reap).
     pub(in crate::store) fn remove_behind(self: &Arc<Self>, gone: Option<&Located>, left: Option<Located>) {
         let _ = self.remove_left(left);
         if gone.is_some_and(|object| object.entry.has(FLAG_TARGET)) {
@@ -113,7 +114,8 @@ impl Store {
         }
     }
 
-    /// Removes a volatile object that is gone. Asks for no key: there is nothing left that it would guard.
+    /// Removes a volatile object that is gone. Asks for no key: there is nothing left that it would
+    /// guard.
     ///
     /// # Errors
     /// `NotFound`: it is none. `Held`: a process of another machine has it.
@@ -185,7 +187,8 @@ impl Store {
         Ok(objects + if was_target { self.reap()? } else { 0 })
     }
 
-    /// Removes a hidden object, and the bases below it one after the other, as long as nothing needs them.
+    /// Removes a hidden object, and the bases below it one after the other, as long as nothing
+    /// needs them.
     fn remove_chain(self: &Arc<Self>, mut left: Option<Located>) -> Result<Removed> {
         let mut removed = Removed::default();
         while let Some(object) = left.take() {
@@ -242,8 +245,8 @@ impl Store {
 
     /// Removes an object that this process has unlocked, if it was deleted meanwhile.
     pub(in crate::store) fn remove_if_deleted(self: &Arc<Self>, unlocked: &Located) {
-        // A look without the table's lock costs little; an object that it finds deleted is looked at again. A failure that the system reports
-        // with it is this process's to act upon.
+        // A look without the table's lock costs little; an object that it finds deleted is looked
+        // at again. A failure that the system reports with it is this process's to act upon.
         let epoch = self.latch.enter();
         let found = read_struct::<Entry>(&epoch, unlocked.offset);
         let (Ok(entry), Ok(())) = (found, epoch.check_writeback()) else { return };

@@ -22,8 +22,8 @@ impl Store {
         }
     }
 
-    /// As [`resize`](Store::resize), if `judge` allows it. `judge` gets the recovered object, under the object's
-    /// lock. `None`: it does not.
+    /// As [`resize`](Store::resize), if `judge` allows it. `judge` gets the recovered object, under
+    /// the object's lock. `None`: it does not.
     ///
     /// # Errors
     /// As for [`resize`](Store::resize); those of `judge`.
@@ -124,7 +124,8 @@ impl Store {
         // Bytes that a shrink left behind the end come back as zeros.
         let old = object.entry.pages.get() * PAGE;
         let kept = if size >= object.entry.size.get() { object.entry.size.get() } else { old };
-        // Bytes behind the end, in its last page, may be those of its base: a copy has none of them.
+        // Bytes behind the end, in its last page, may be those of its base: a copy has none of
+        // them.
         let here = if object.entry.has(FLAG_OVERLAY) { None } else { self.grow_here(object, size, kept)? };
         *object = match here {
             Some(grown) => grown,

@@ -1,4 +1,5 @@
-//! Objects come back from a backup: with their identity and address, hidden until all of their bytes are in place.
+//! Objects come back from a backup: with their identity and address, hidden until all of their
+//! bytes are in place.
 //!
 //! One that a crash leaves is hidden, and removed as a resize's leftover is ([`Store::reap`]).
 
@@ -127,7 +128,8 @@ impl Attributes {
     }
 }
 
-/// An object that comes back; dropping it leaves a hidden one, which the next resize, snapshot or `pmo gc` removes.
+/// An object that comes back; dropping it leaves a hidden one, which the next resize, snapshot or
+/// `pmo gc` removes.
 pub struct Revived {
     store: Arc<Store>,
     object: Located,
@@ -138,7 +140,8 @@ impl Store {
     /// Begins to bring an object back: it has its place, and is hidden zeros.
     ///
     /// # Errors
-    /// `Exists`, `AddressesTaken`, `BadName`, `BadSize`, `ObjectFeature`, `NoRoom`, `NoSpace`: nothing happened.
+    /// `Exists`, `AddressesTaken`, `BadName`, `BadSize`, `ObjectFeature`, `NoRoom`, `NoSpace`:
+    /// nothing happened.
     pub fn revive(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
         let superblock = self.superblock();
         let window = (superblock.window.get(), superblock.window_len.get());
@@ -146,11 +149,13 @@ impl Store {
         self.revive_in(kept, &mut |_| Ok(entry), window, None)
     }
 
-    /// As [`revive`](Store::revive), of an object of any other pool: if its addresses are none of this pool's, or another object owns them, it has
-    /// them all the same, and does not own them. (Windows of two pools may overlap; whether they do must not decide what fails.)
+    /// As [`revive`](Store::revive), of an object of any other pool: if its addresses are none of
+    /// this pool's, or another object owns them, it has them all the same, and does not own them.
+    /// (Windows of two pools may overlap; whether they do must not decide what fails.)
     ///
     /// # Errors
-    /// As for [`revive`](Store::revive); `AddressesTaken` only if they are none that an object can have.
+    /// As for [`revive`](Store::revive); `AddressesTaken` only if they are none that an object can
+    /// have.
     pub fn adopt(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
         let (mut entry, superblock) = (kept.entry()?, self.superblock());
         let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
@@ -167,8 +172,8 @@ impl Store {
         self.revive_in(kept, &mut |_| Ok(entry), (ANY.start, ANY.len), boot)
     }
 
-    /// As [`adopt`](Store::adopt), at other addresses than it had: those at `shared`, which another object has, or else free ones of this pool. The
-    /// caller changes the pointers in it.
+    /// As [`adopt`](Store::adopt), at other addresses than it had: those at `shared`, which another
+    /// object has, or else free ones of this pool. The caller changes the pointers in it.
     ///
     /// # Errors
     /// As for [`revive`](Store::revive); `NoAddresses`; `Refused` of a sealed object.
@@ -217,8 +222,9 @@ impl Store {
 }
 
 impl Store {
-    /// As [`revive`](Store::revive), of an object that `make` adds to the table, hidden, with the progress that it is to have. That is whole before the entry is in
-    /// force: a line that a power cut left in part would count as damaged.
+    /// As [`revive`](Store::revive), of an object that `make` adds to the table, hidden, with the
+    /// progress that it is to have. That is whole before the entry is in force: a line that a power
+    /// cut left in part would count as damaged.
     pub(super) fn revive_made(
         self: &Arc<Self>,
         mut make: impl FnMut(&mut TableTransaction<'_>) -> Result<(Located, Standing)>,
@@ -282,11 +288,14 @@ impl Revived {
         published.into_iter().next().ok_or(StoreError::NotFound)
     }
 
-    /// As [`publish`](Revived::publish), of several objects of one pool, which become visible by one batch of the table: all, or none of them if a process dies or the power
-    /// fails. About 2,000 fit in one.
+    /// As [`publish`](Revived::publish), of several objects of one pool, which become visible by
+    /// one batch of the table: all, or none of them if a process dies or the power fails. About
+    /// 2,000 fit in one.
     ///
     /// # Errors
-    /// As for `publish`; `Damaged`: the ID of one is not the hash of its bytes, as it says; `NoRoom` as well if the batch of the table would be larger than its lane. All stay hidden, for [`reap`](Store::reap).
+    /// As for `publish`; `Damaged`: the ID of one is not the hash of its bytes, as it says;
+    /// `NoRoom` as well if the batch of the table would be larger than its lane. All stay hidden,
+    /// for [`reap`](Store::reap).
     pub fn publish_all(all: Vec<Revived>) -> Result<Vec<Located>, Unpublished> {
         let Some(store) = all.first().map(|first| first.store.clone()) else { return Ok(Vec::new()) };
         if Mutant::ImportApart.is_on() {

@@ -28,8 +28,9 @@ impl Store {
     /// of the object stay, too, and its psyncs go on being counted.
     ///
     /// # Errors
-    /// `NotItsSnapshot`: it is none, or that of an object with other addresses. `NotFound`, `Held`, `WrongKey`, `ObjectReadOnly`; `NoRoom`
-    /// if the snapshot is larger than the object and there is no free piece that large; `NoAddresses`. Nothing has changed then.
+    /// `NotItsSnapshot`: it is none, or that of an object with other addresses. `NotFound`, `Held`,
+    /// `WrongKey`, `ObjectReadOnly`; `NoRoom` if the snapshot is larger than the object and there
+    /// is no free piece that large; `NoAddresses`. Nothing has changed then.
     pub fn rollback(self: &Arc<Self>, name: &str, snapshot: &str, key: Key<'_>) -> Result<()> {
         self.reap()?;
         // Before the object is recovered for nothing.
@@ -52,7 +53,8 @@ impl Store {
                 unused
             },
         )?;
-        // The object is back: a base that cannot be removed now is removed by the next resize or snapshot.
+        // The object is back: a base that cannot be removed now is removed by the next resize or
+        // snapshot.
         let _ = self.remove_left(unused);
         Ok(())
     }
@@ -79,8 +81,8 @@ impl Store {
         }
     }
 
-    /// Lets the progress of an object cover `published` bytes: the snapshot is that of a copy, or a direct write was left. Only a psync
-    /// changes progress as one step; it has a line as it is.
+    /// Lets the progress of an object cover `published` bytes: the snapshot is that of a copy, or a
+    /// direct write was left. Only a psync changes progress as one step; it has a line as it is.
     fn raise_progress(self: &Arc<Self>, name: &str, key: Key<'_>, published: u64) -> Result<()> {
         let mut writer = self.attach_raw_writer(name, key)?;
         let mut line = [0; LINE as usize];
@@ -92,7 +94,8 @@ impl Store {
         writer.detach()
     }
 
-    /// Changes the entries; returns the base that the object rested on if nothing needs that any more.
+    /// Changes the entries; returns the base that the object rested on if nothing needs that any
+    /// more.
     fn roll_back(
         &self,
         table: &mut TableTransaction<'_>,

@@ -1,4 +1,5 @@
-//! Creation of sealed objects: hidden until the key page is durable, as an object that comes from another pool is until its bytes are.
+//! Creation of sealed objects: hidden until the key page is durable, as an object that comes from
+//! another pool is until its bytes are.
 
 use super::revive::Revived;
 use crate::entropy::{now, random_id};
@@ -12,7 +13,8 @@ use crate::table::{CreateOptions, Located, check_name};
 use std::sync::Arc;
 
 impl Store {
-    /// Creates a sealed object, which each of `keys`, with its label, opens. It is detached, and reads as zeros.
+    /// Creates a sealed object, which each of `keys`, with its label, opens. It is detached, and
+    /// reads as zeros.
     ///
     /// One that a crash leaves is hidden, and removed as a resize's leftover is
     /// ([`reap`](Store::reap)).

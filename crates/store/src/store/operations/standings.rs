@@ -1,9 +1,11 @@
-//! Standings of objects by the batches in the lanes, for tools beside the writers, which take no notice of them.
+//! Standings of objects by the batches in the lanes, for tools beside the writers, which take no
+//! notice of them.
 //!
 //! A batch can be seen before it is durable. It counts as durable once one of these is known:
 //! 1. A later batch of the generation has a watermark beyond it.
-//! 2. After it was seen, there was a moment in which the lane's process changed nothing: its durable write had ended. (One
-//!    that failed leaves a batch of which only recovery can tell whether it took place; it counts.)
+//! 2. After it was seen, there was a moment in which the lane's process changed nothing: its
+//!    durable write had ended. (One that failed leaves a batch of which only recovery can tell
+//!    whether it took place; it counts.)
 //!
 //! A checkpoint may begin another generation meanwhile. Its progress lines were written before
 //! that, so a line that is read after the lane has at least the psyncs in the lane when the call
@@ -33,8 +35,8 @@ pub(super) struct InLane {
     pub logged: Logged,
 }
 
-/// Psyncs of an object that its writer's log has: what recovery would bring in place if the writer died now. A checkpoint ends a
-/// generation, and the next begins with none.
+/// Psyncs of an object that its writer's log has: what recovery would bring in place if the writer
+/// died now. A checkpoint ends a generation, and the next begins with none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Logged {
     /// Generation of the log.
@@ -118,8 +120,9 @@ fn prove(objects: &mut Objects, pending: &mut Vec<(u64, (u64, u64), Standing)>, 
     });
 }
 
-/// The newest of the standing in the lane, which was read before, and those in the progress line. `unsettled`: the line may be
-/// torn, as its writer may be writing it, or have died doing so; recovery then writes it again.
+/// The newest of the standing in the lane, which was read before, and those in the progress line.
+/// `unsettled`: the line may be torn, as its writer may be writing it, or have died doing so;
+/// recovery then writes it again.
 pub(super) fn newest(
     store: &Store,
     table: &TableTransaction<'_>,
@@ -131,7 +134,8 @@ pub(super) fn newest(
         let line = read_struct(&*store.device, object.offset + PROGRESS)?;
         Located { line, ..*object }.progress(store.seed)
     };
-    // The table of a read-only store has the line of an object that was created just now, and an older one of others.
+    // The table of a read-only store has the line of an object that was created just now, and an
+    // older one of others.
     let lines = [now().or_else(|_| now()), table.progress(object)];
     let known = lines.iter().flatten().map(Standing::in_line).chain(in_lane);
     if let Some(newest) = known.max_by_key(|standing| standing.psyncs) {

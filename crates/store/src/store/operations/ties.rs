@@ -1,4 +1,5 @@
-//! Ties between objects: made, taken back, listed. The removal of objects obeys them: see `removal`.
+//! Ties between objects: made, taken back, listed. The removal of objects obeys them: see
+//! `removal`.
 
 use crate::error::{Result, StoreError};
 use crate::space::TableTransaction;
@@ -28,7 +29,8 @@ impl Store {
         })
     }
 
-    /// Takes the tie of the object `name` to the one that is, or was before it was deleted, called `from` back. Returns whether there was one.
+    /// Takes the tie of the object `name` to the one that is, or was before it was deleted, called
+    /// `from` back. Returns whether there was one.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `NoRoom`: nothing happened.

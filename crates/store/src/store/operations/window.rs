@@ -1,11 +1,14 @@
 //! The address window of a new pool: the range of its objects' addresses.
 //!
-//! Objects of two pools can be attached in one process only if their ranges do not overlap, and a pool keeps its
-//! window for life. So a window begins at a random place, as far as possible from those the caller knows.
+//! Objects of two pools can be attached in one process only if their ranges do not overlap, and a
+//! pool keeps its window for life. So a window begins at a random place, as far as possible from
+//! those the caller knows.
 //!
-//! Odds. Only mappings collide: objects, not the windows. There are 28 million places in 54 TiB. A window of W bytes begins in R = 54 TiB - 2·W of
-//! them. Two pools whose objects have S and T bytes, neither known to the other, meet with a probability of about (S + T) / R: 1 in 26,600 for
-//! 1 GiB each, with the usual window of 1 TiB. Among N known ones the nearest is on average more than 54 TiB / 4·N away.
+//! Odds. Only mappings collide: objects, not the windows. There are 28 million places in 54 TiB. A
+//! window of W bytes begins in R = 54 TiB - 2·W of them. Two pools whose objects have S and T
+//! bytes, neither known to the other, meet with a probability of about (S + T) / R: 1 in 26,600 for
+//! 1 GiB each, with the usual window of 1 TiB. Among N known ones the nearest is on average more
+//! than 54 TiB / 4·N away.
 
 use crate::error::{Result, StoreError};
 
@@ -20,7 +23,8 @@ pub struct Window {
 
 const TIB: u64 = 1 << 40;
 
-/// Parts of the upper half of the user address space that neither executables nor the system's own mappings use.
+/// Parts of the upper half of the user address space that neither executables nor the system's own
+/// mappings use.
 const PLACES: [(u64, u64); 2] = [(0x4000_0000_0000, 0x5400_0000_0000), (0x5800_0000_0000, 0x7a00_0000_0000)];
 
 /// All of those, and the space between.
@@ -32,16 +36,17 @@ const STEP: u64 = 2 << 20;
 /// Random places that are compared.
 const CANDIDATES: usize = 64;
 
-/// Objects lie at the start of a window. This is how much of it a pool of `len` bytes is likely to use: objects
-/// reserve addresses for several times their size.
+/// Objects lie at the start of a window. This is how much of it a pool of `len` bytes is likely to
+/// use: objects reserve addresses for several times their size.
 #[must_use]
 pub fn likely_use(len: u64) -> u64 {
     len.saturating_mul(8).clamp(1 << 30, TIB)
 }
 
 impl Window {
-    /// A window for a pool of `pool_len` bytes: of some places that follow from `random`, the one farthest from
-    /// `known`, the ranges that other pools are likely to use, the more important ones first: where all places lie in some range, it is one of the last.
+    /// A window for a pool of `pool_len` bytes: of some places that follow from `random`, the one
+    /// farthest from `known`, the ranges that other pools are likely to use, the more important
+    /// ones first: where all places lie in some range, it is one of the last.
     #[must_use]
     pub fn choose(random: u64, pool_len: u64, known: &[Window]) -> Window {
         let len = pool_len.next_power_of_two().saturating_mul(16).clamp(TIB, 16 * TIB);

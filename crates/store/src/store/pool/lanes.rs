@@ -1,4 +1,5 @@
-//! The choice of an object's lane: one this process has, one that a dead process left, or a new one.
+//! The choice of an object's lane: one this process has, one that a dead process left, or a new
+//! one.
 
 use super::extents::claimed;
 use crate::error::{Part, Result, StoreError};
@@ -19,7 +20,8 @@ use zerocopy::little_endian::{U32, U64};
 
 /// Lanes one process takes at most: psyncs of objects on different lanes do not meet.
 const LANES_PER_PROCESS: usize = 4;
-/// Lanes one process keeps while nothing is bound to them: two threads that attach objects in turn have one each.
+/// Lanes one process keeps while nothing is bound to them: two threads that attach objects in turn
+/// have one each.
 const LANES_KEPT: usize = 2;
 
 /// Bytes of a pool.
@@ -76,8 +78,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Keeps a lane for as long as the pool is open, so that objects attached one after the other need not
-    /// each acquire one.
+    /// Keeps a lane for as long as the pool is open, so that objects attached one after the other
+    /// need not each acquire one.
     pub(in crate::store) fn keep_lane(&self, lane: &Arc<WriterLane>) {
         let mut kept = lock(&self.kept);
         // Asked with the list locked: see `give_up_lane`.
@@ -89,7 +91,8 @@ impl Store {
         }
     }
 
-    /// Keeps a lane no longer than objects are bound to it, also if more are attached to it meanwhile.
+    /// Keeps a lane no longer than objects are bound to it, also if more are attached to it
+    /// meanwhile.
     pub(in crate::store) fn give_up_lane(&self, lane: &Arc<WriterLane>) {
         let mut kept = lock(&self.kept);
         lane.given_up.store(true, Ordering::Relaxed);
@@ -138,7 +141,8 @@ impl Store {
         }
         match (self.acquire_any(table, search), own.into_iter().next()) {
             (Ok(lane), _) => Ok(lane),
-            // Any other failure may have come half-way: the transaction must not be published as it is then.
+            // Any other failure may have come half-way: the transaction must not be published as it
+            // is then.
             (Err(StoreError::NoRoom { .. } | StoreError::NoLane { .. }), Some(lane)) => Ok(lane),
             (Err(error), _) => Err(error),
         }
@@ -156,11 +160,13 @@ impl Store {
                 Ok(Some(found)) => match self.acquire(table, index) {
                     Ok(Some((lane, _))) => return Ok(lane),
                     Ok(None) | Err(StoreError::HeldStill { .. }) => {}
-                    // It costs a lane, and the objects bound to it, until it is repaired. Nothing was written.
+                    // It costs a lane, and the objects bound to it, until it is repaired. Nothing
+                    // was written.
                     Err(error @ StoreError::LaneRefused { .. }) if !Mutant::RefusedBlocksAll.is_on() => {
                         refused = Some(error);
                     }
-                    // Redo was not written, to a bad sector perhaps: that ends the epoch, and this attach with it.
+                    // Redo was not written, to a bad sector perhaps: that ends the epoch, and this
+                    // attach with it.
                     Err(error @ StoreError::Failed(_)) if !Mutant::RefusedBlocksAll.is_on() => {
                         lock(&self.passed_over).insert(index, found.generation.get());
                         search.is_to_be_repeated = true;
@@ -247,8 +253,8 @@ impl Store {
         }
     }
 
-    /// Allocates a lane's extent, written once where that spares later writes metadata, and enters it
-    /// in the directory.
+    /// Allocates a lane's extent, written once where that spares later writes metadata, and enters
+    /// it in the directory.
     ///
     /// Before that is published the space is free, so that nothing but zeros may go there.
     pub(in crate::store) fn place_lane(

@@ -38,7 +38,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The number recorded beside a process ID: the boot and the namespace in which it means this process.
+    /// The number recorded beside a process ID: the boot and the namespace in which it means this
+    /// process.
     #[must_use]
     pub fn realm(&self) -> [u8; 16] {
         let mut realm = self.boot;
@@ -67,7 +68,8 @@ pub struct Store {
     pub(in crate::store) kept: Mutex<Vec<Arc<WriterLane>>>,
     /// Ends of lanes up to which this process, holding them still, has redone them durably.
     pub(in crate::store) redone: Mutex<BTreeMap<u32, LaneLog>>,
-    /// Lanes of dead processes that could not be redone when some lane was looked for, with their generations.
+    /// Lanes of dead processes that could not be redone when some lane was looked for, with their
+    /// generations.
     pub(in crate::store) passed_over: Mutex<BTreeMap<u32, u64>>,
 }
 
@@ -120,8 +122,8 @@ impl Store {
         self.read_only
     }
 
-    /// How long to wait for the table while another process, or another thread, has it, and for objects that are held still:
-    /// 20 s at first. Applies to all threads that share this store.
+    /// How long to wait for the table while another process, or another thread, has it, and for
+    /// objects that are held still: 20 s at first. Applies to all threads that share this store.
     pub fn set_patience(&self, wait: Duration) {
         self.table.patience.set(wait);
     }
@@ -165,7 +167,8 @@ impl Store {
         done.map_err(|error| self.unless_formatted(error))
     }
 
-    /// Runs `look` on the table as it is; in a read-only store more than once, if the table changes meanwhile.
+    /// Runs `look` on the table as it is; in a read-only store more than once, if the table changes
+    /// meanwhile.
     pub(in crate::store) fn view<R>(
         &self,
         look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
@@ -181,7 +184,8 @@ impl Store {
         self.table.view(look).map_err(|error| self.unless_formatted(error))
     }
 
-    /// Whether the table is for certain as it was when its lane ended there, asked without its lock.
+    /// Whether the table is for certain as it was when its lane ended there, asked without its
+    /// lock.
     pub(in crate::store) fn is_table_still_at(&self, end: &LaneLog) -> Result<bool> {
         self.table.is_still_at(end)
     }

@@ -1,7 +1,9 @@
-//! The copy of the superblock in the page behind the pool, for the case that both slots are lost: they share the first 8 KiB.
+//! The copy of the superblock in the page behind the pool, for the case that both slots are lost:
+//! they share the first 8 KiB.
 //!
-//! Invariant: the copy of the length that the slots state is durable before they state it. It changes with the length alone. Pools of
-//! earlier releases, and those that fill their device, have none.
+//! Invariant: the copy of the length that the slots state is durable before they state it. It
+//! changes with the length alone. Pools of earlier releases, and those that fill their device, have
+//! none.
 
 use crate::error::{Result, StoreError};
 use crate::format::root::Root;
@@ -49,8 +51,9 @@ pub(in crate::store) fn wipe_spare(medium: &dyn Medium, offset: u64) -> Result<(
 
 /// The copy of a pool whose slots are lost; `why`: the error for them.
 ///
-/// The last page of the medium is looked at first; then all others, from the end, for media that are longer than the pool: there a copy has to
-/// go with the table, as an object may hold the bytes of another pool. A medium on which nothing else looks like a pool is not read as a whole.
+/// The last page of the medium is looked at first; then all others, from the end, for media that
+/// are longer than the pool: there a copy has to go with the table, as an object may hold the bytes
+/// of another pool. A medium on which nothing else looks like a pool is not read as a whole.
 pub(in crate::store) fn find_spare(medium: &dyn Medium, why: &StoreError) -> Option<Superblock> {
     let lost = match why {
         StoreError::Damaged { .. } => true,

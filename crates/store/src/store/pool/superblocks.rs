@@ -37,8 +37,8 @@ pub(in crate::store) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSl
 /// Times that superblocks are read again that another process may be writing.
 const LOOKS: usize = 4;
 
-/// As [`superblocks`]. While another process makes the pool longer, its medium is longer than it was known to be, and both slots are written in turn:
-/// slots that cannot be used are read again.
+/// As [`superblocks`]. While another process makes the pool longer, its medium is longer than it
+/// was known to be, and both slots are written in turn: slots that cannot be used are read again.
 pub(in crate::store) fn settled_superblocks(device: &dyn Device) -> Result<[SuperblockSlot; 2]> {
     let mut slots = superblocks(device)?;
     for _ in 0..LOOKS {
@@ -67,8 +67,9 @@ pub(in crate::store) fn in_force(slots: &[SuperblockSlot; 2], medium: u64) -> Re
     newest.ok_or_else(|| why_unusable(&faults(slots), medium))
 }
 
-/// Writes both slots, durably and one after the other; returns the superblock as it was written last. `superblock` has the number of the one in force;
-/// `is_usable`: the slot can take its place. That which cannot comes first, else the newest, and the other one serves until it is whole.
+/// Writes both slots, durably and one after the other; returns the superblock as it was written
+/// last. `superblock` has the number of the one in force; `is_usable`: the slot can take its place.
+/// That which cannot comes first, else the newest, and the other one serves until it is whole.
 pub(in crate::store) fn write_superblocks(
     medium: &dyn Medium,
     mut superblock: Superblock,

@@ -22,7 +22,8 @@ use zerocopy::{FromZeros, IntoBytes};
 impl SettledRepair<'_> {
     /// Recovers the lanes' batches and detaches the objects bound to them.
     ///
-    /// After a new table was built from the remaining slots, no lane keeps batches that name other slots.
+    /// After a new table was built from the remaining slots, no lane keeps batches that name other
+    /// slots.
     pub(super) fn recover(&mut self, survey: &Survey, rebuilt: bool) -> Result<()> {
         // Lanes that are left as they are, with the objects bound to them.
         let mut left = survey.lost_lanes.clone();
@@ -30,7 +31,8 @@ impl SettledRepair<'_> {
             let bound: Vec<_> =
                 survey.objects.iter().filter(|o| o.bound && o.lane == lane.index).copied().collect();
             self.rewrite_lane(lane, &bound)?;
-            // A damaged lane without bound objects is voided, too: the next writer would be refused it.
+            // A damaged lane without bound objects is voided, too: the next writer would be refused
+            // it.
             let spoilt = lane.refused.is_some() && self.options.drop_damaged;
             let emptied = rebuilt && lane.newest > 0;
             if (!bound.is_empty() || spoilt || emptied) && !self.recover_lane(lane, &bound, survey)? {
@@ -125,8 +127,8 @@ impl SettledRepair<'_> {
     }
 
     /// Replays lanes whose directory slot is damaged: found by their headers, told apart by the
-    /// objects their batches are for. Then detaches those objects: without a slot, their lanes are given up. False:
-    /// a lane was found that cannot be replayed, and may not be given up.
+    /// objects their batches are for. Then detaches those objects: without a slot, their lanes are
+    /// given up. False: a lane was found that cannot be replayed, and may not be given up.
     pub(super) fn salvage_lanes(&mut self, survey: &Survey, plan: &Plan) -> Result<bool> {
         let mut wanted: Vec<_> =
             plan.objects.iter().filter(|o| o.bound && survey.lost_lanes.contains(&o.lane)).copied().collect();
@@ -142,7 +144,8 @@ impl SettledRepair<'_> {
         }
         known.sort_unstable();
         let open = gaps(&known, DATA / PAGE, self.len / PAGE);
-        // An extent that a lane left for a larger one may still look like it: the newest is the lane.
+        // An extent that a lane left for a larger one may still look like it: the newest is the
+        // lane.
         let mut best: BTreeMap<u32, Directory> = BTreeMap::new();
         for (offset, end, generation) in scan::lanes(&*self.medium, self.seed, &open) {
             let len = end - offset;
@@ -206,8 +209,8 @@ impl SettledRepair<'_> {
         Ok(true)
     }
 
-    /// Detaches objects of writers that are gone, whose lanes were replayed or are given up. Their entries are intact;
-    /// the rest of the table need not be.
+    /// Detaches objects of writers that are gone, whose lanes were replayed or are given up. Their
+    /// entries are intact; the rest of the table need not be.
     fn detach(&mut self, objects: &[Object]) -> Result<()> {
         for part in objects.chunks(TOGETHER) {
             let mut entries = Vec::with_capacity(part.len());
@@ -239,8 +242,8 @@ impl SettledRepair<'_> {
         Ok(lane)
     }
 
-    /// Progress lines beyond mending: all of the object counts as published, so that nothing of it is
-    /// ever taken for the rest of a direct write.
+    /// Progress lines beyond mending: all of the object counts as published, so that nothing of it
+    /// is ever taken for the rest of a direct write.
     pub(super) fn rewrite_progress(&mut self, survey: &Survey) -> Result<()> {
         self.distrust(survey.progress.iter().copied())?;
         for &offset in &survey.progress {
@@ -262,8 +265,8 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Removes deleted objects, the leftovers of resizes that were cut short, and bases that nothing needs. Returns whether others may have
-    /// been tied to one of them.
+    /// Removes deleted objects, the leftovers of resizes that were cut short, and bases that
+    /// nothing needs. Returns whether others may have been tied to one of them.
     pub(super) fn reap(&mut self, survey: &Survey) -> Result<bool> {
         let mut was_target = false;
         for object in survey.objects.iter().filter(|object| object.is_left()) {

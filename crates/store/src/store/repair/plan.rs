@@ -48,7 +48,8 @@ impl Plan {
 }
 
 impl Repair {
-    /// `None`: because of the damage it is open which space is free, and dropping objects is not allowed.
+    /// `None`: because of the damage it is open which space is free, and dropping objects is not
+    /// allowed.
     pub(super) fn plan(
         &mut self,
         survey: &Survey,

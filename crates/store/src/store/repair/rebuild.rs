@@ -1,5 +1,5 @@
-//! A new table from the entries: trees, lists and counters, built in free space and put in force by one
-//! batch.
+//! A new table from the entries: trees, lists and counters, built in free space and put in force by
+//! one batch.
 
 use super::nodes::{Pair, build, nodes_for};
 use super::plan::{Plan, next_binding};
@@ -100,7 +100,8 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Pages for the new nodes: in free space that the old table does not touch, if there is enough.
+    /// Pages for the new nodes: in free space that the old table does not touch, if there is
+    /// enough.
     fn choose_site(&self, survey: &Survey, plan: &Plan, names: usize, addresses: usize) -> Result<Site> {
         let (from, to) = (DATA / PAGE, self.len / PAGE);
         let open = gaps(&plan.pages, from, to);
@@ -167,8 +168,8 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Clears every slot that is not used, before the new table is in force. The old table stays sound: slots in its list
-    /// of free slots stay there, and no slot that it uses is added.
+    /// Clears every slot that is not used, before the new table is in force. The old table stays
+    /// sound: slots in its list of free slots stay there, and no slot that it uses is added.
     fn clear_slots(&mut self, plan: &Plan) -> Result<()> {
         let mut unclean = Vec::new();
         for offset in unused_slots(plan) {
@@ -184,8 +185,8 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Lists the cleared slots, once the new table is in force. A repair that dies here leaves free slots that are not
-    /// listed, which check reports.
+    /// Lists the cleared slots, once the new table is in force. A repair that dies here leaves free
+    /// slots that are not listed, which check reports.
     fn list_slots(&mut self, plan: &Plan) -> Result<()> {
         let mut free: Vec<_> = unused_slots(plan).collect();
         // The first is listed last, and is the first to be used.
@@ -196,8 +197,8 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Says in the old table that the site is no longer untouched, before it is written to: should this repair die,
-    /// users of the old table must not take the half-built one for zeros.
+    /// Says in the old table that the site is no longer untouched, before it is written to: should
+    /// this repair die, users of the old table must not take the half-built one for zeros.
     fn spoil_site(&mut self, survey: &Survey, site: &Site) -> Result<()> {
         let end = site.pieces.iter().map(|(_, end)| end * PAGE).max().unwrap_or(0);
         let Some(mut root) = survey.root.filter(|root| root.virgin.get() < end) else { return Ok(()) };

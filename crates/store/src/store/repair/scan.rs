@@ -16,9 +16,9 @@ const PIECE: u64 = 1 << 20;
 /// Structures found in the pool's pages.
 #[derive(Default)]
 pub(super) struct Scanned {
-    /// Intact entries, ascending. A slot knows where it lies and carries the pool's checksum, so that
-    /// no other bytes, not even a copy of a slot elsewhere, look like one; and a slot that was freed
-    /// was overwritten.
+    /// Intact entries, ascending. A slot knows where it lies and carries the pool's checksum, so
+    /// that no other bytes, not even a copy of a slot elsewhere, look like one; and a slot that was
+    /// freed was overwritten.
     pub objects: Vec<Object>,
     /// Slots beside intact ones, or beside free ones, that are neither.
     pub damaged: Vec<u64>,
@@ -26,7 +26,8 @@ pub(super) struct Scanned {
     pub unreadable: Vec<u64>,
 }
 
-/// Calls `look(offset, page)` for every page from `from` to `to`; returns the pages that cannot be read.
+/// Calls `look(offset, page)` for every page from `from` to `to`; returns the pages that cannot be
+/// read.
 fn pages(medium: &dyn Medium, from: u64, to: u64, look: &mut dyn FnMut(u64, &[u8])) -> Vec<u64> {
     let mut unreadable = Vec::new();
     let mut buffer = vec![0; PIECE as usize];

@@ -1,4 +1,5 @@
-//! A repair whose table's lane is settled: every batch of it is applied and voided, so that changes can be published.
+//! A repair whose table's lane is settled: every batch of it is applied and voided, so that changes
+//! can be published.
 
 use super::Repair;
 use crate::error::Result;

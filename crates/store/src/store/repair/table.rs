@@ -97,15 +97,17 @@ impl Repair {
         Ok(SettledRepair::new(self, log))
     }
 
-    /// Changes of the table are lost with its lane: neither the root nor the mark of any object counts on them.
+    /// Changes of the table are lost with its lane: neither the root nor the mark of any object
+    /// counts on them.
     fn doubt(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.distrust_all(progress)?;
         self.doubt_root(survey)
     }
 
-    /// Changes of the table are lost with its lane. They may have recorded first writes to space, and attaches:
-    /// so all space counts as written, and bindings go on above every one that is known. Written in place,
-    /// while the lane still shows the damage: if this tears, the next repair builds the table anew.
+    /// Changes of the table are lost with its lane. They may have recorded first writes to space,
+    /// and attaches: so all space counts as written, and bindings go on above every one that is
+    /// known. Written in place, while the lane still shows the damage: if this tears, the next
+    /// repair builds the table anew.
     fn doubt_root(&mut self, survey: &Survey) -> Result<()> {
         let mut root: Root = read_struct(&*self.medium, TABLE_ROOT)?;
         if !root.verify(self.seed, self.len) || Mutant::UnwrittenKept.is_on() {
@@ -119,10 +121,10 @@ impl Repair {
         Ok(self.medium.barrier()?)
     }
 
-    /// One batch is damaged, later ones are intact. The table in place may be newer than all of them; if it
-    /// is not sound, all batches but the damaged one are redone. Not if that takes an object back behind its
-    /// last attach, which the damaged batch recorded, unless something is gained that cannot be made anew:
-    /// its psyncs since then would be lost.
+    /// One batch is damaged, later ones are intact. The table in place may be newer than all of
+    /// them; if it is not sound, all batches but the damaged one are redone. Not if that takes an
+    /// object back behind its last attach, which the damaged batch recorded, unless something is
+    /// gained that cannot be made anew: its psyncs since then would be lost.
     fn close_gap(
         &mut self,
         survey: &Survey,

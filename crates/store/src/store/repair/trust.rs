@@ -41,7 +41,8 @@ impl Repair {
         Ok(())
     }
 
-    /// Those of the entries that have the mark, without it. One that does not verify cannot be attached.
+    /// Those of the entries that have the mark, without it. One that does not verify cannot be
+    /// attached.
     fn without_mark(&self, entries: impl IntoIterator<Item = u64>) -> Result<Vec<(u64, Entry)>> {
         let mut changed = Vec::new();
         for offset in entries {
@@ -63,7 +64,8 @@ impl Repair {
 }
 
 impl SettledRepair<'_> {
-    /// Takes the mark from those of the objects that have it; durable on return. `entries`: offsets of their entries.
+    /// Takes the mark from those of the objects that have it; durable on return. `entries`: offsets
+    /// of their entries.
     pub(super) fn distrust(&mut self, entries: impl IntoIterator<Item = u64>) -> Result<()> {
         for part in self.without_mark(entries)?.chunks(TOGETHER) {
             self.publish(|batch| {
@@ -88,7 +90,8 @@ impl SettledRepair<'_> {
     }
 }
 
-/// The entry that `mended`, with one bit put right in byte `at`, should be: a mark that is in doubt is not put back.
+/// The entry that `mended`, with one bit put right in byte `at`, should be: a mark that is in doubt
+/// is not put back.
 pub(super) fn unmarked(mut mended: Entry, at: usize, seed: u64) -> Entry {
     if at == offset_of!(Entry, flags) && mended.has(FLAG_TYPED) {
         mended.set(FLAG_TYPED, false);

@@ -1,4 +1,5 @@
-//! Transactions of this process in one pool that become durable in the order of their numbers, several in one batch.
+//! Transactions of this process in one pool that become durable in the order of their numbers,
+//! several in one batch.
 //!
 //! The code that runs transactions gives each commit a number while no other thread can change its
 //! lines, tells it here, and waits for it when others can: one of the waiting threads makes all
@@ -87,7 +88,8 @@ impl Commits {
     /// Takes an object in, and brings it to the lane of the others.
     ///
     /// # Errors
-    /// `DifferentPools`, `HeldStill`; `Poisoned`, also after a publication that failed; those of the table: the object is detached.
+    /// `DifferentPools`, `HeldStill`; `Poisoned`, also after a publication that failed; those of
+    /// the table: the object is detached.
     pub fn join(&self, writer: Writer) -> Result<()> {
         self.take_in(writer).map_err(|(_, error)| error)
     }
@@ -114,7 +116,8 @@ impl Commits {
         }
     }
 
-    /// How many lines a commit may have so that the lane as it is has room for it, wherever they lie.
+    /// How many lines a commit may have so that the lane as it is has room for it, wherever they
+    /// lie.
     #[must_use]
     pub fn fitting(&self) -> u64 {
         let (room, objects) = (self.capacity.load(Ordering::Relaxed), self.objects.load(Ordering::Relaxed));
@@ -130,19 +133,22 @@ impl Commits {
         self.make_room(weight(lines as usize, self.objects.load(Ordering::Relaxed), pages))
     }
 
-    /// Lets an object go, once all commits that were told are durable, or cannot be; no transaction changes it any more. `None`: it is not here.
+    /// Lets an object go, once all commits that were told are durable, or cannot be; no transaction
+    /// changes it any more. `None`: it is not here.
     pub fn leave(&self, object: u64) -> (Option<Writer>, Result<()>) {
         let flushed = self.flush();
         let mut writers = lock(&self.writers);
         (writers.remove(&object), flushed)
     }
 
-    /// Has an object grow, durably, while its memory stays as it is: see [`Writer::grow_beside`]. `shown`: where the extent lies that its memory is mapped from, if it is.
-    /// Commits that were told, and are not durable yet, are published as before.
+    /// Has an object grow, durably, while its memory stays as it is: see [`Writer::grow_beside`].
+    /// `shown`: where the extent lies that its memory is mapped from, if it is. Commits that were
+    /// told, and are not durable yet, are published as before.
     ///
     /// # Errors
-    /// `NotFound`: it is not here. `Poisoned`: a publication failed. As for [`Writer::grow_beside`]; after an error by which the growth may have happened all the same, nothing
-    /// is published any more.
+    /// `NotFound`: it is not here. `Poisoned`: a publication failed. As for
+    /// [`Writer::grow_beside`]; after an error by which the growth may have happened all the same,
+    /// nothing is published any more.
     pub fn grow(&self, object: u64, size: u64, shown: Option<u64>) -> Result<Located> {
         self.check()?;
         let mut writers = lock(&self.writers);
@@ -177,7 +183,8 @@ impl Commits {
         if self.state().failed { Err(StoreError::Poisoned) } else { Ok(()) }
     }
 
-    /// Bytes that the lane is short of for a commit that changes so many lines, `places`, given by object and offset: 0 if it has room.
+    /// Bytes that the lane is short of for a commit that changes so many lines, `places`, given by
+    /// object and offset: 0 if it has room.
     #[must_use]
     pub fn shortage<I: Iterator<Item = (u64, u64)>>(&self, lines: usize, places: impl FnOnce() -> I) -> u64 {
         let needed = self.weigh(lines, places);
@@ -236,8 +243,9 @@ impl Commits {
     /// Returns when all commits up to this number are durable.
     ///
     /// # Errors
-    /// To the thread that published, why that failed; to the others `Poisoned`. See invariant 3: of a failure of the medium the next attach tells whether
-    /// the commits are there, of any other that they are not.
+    /// To the thread that published, why that failed; to the others `Poisoned`. See invariant 3: of
+    /// a failure of the medium the next attach tells whether the commits are there, of any other
+    /// that they are not.
     pub fn wait(&self, sequence: u64) -> Result<()> {
         let mut state = self.state();
         if state.queue.is_durable(sequence) || Mutant::CommitNotAwaited.is_on() {

@@ -1,4 +1,5 @@
-//! Transactions, as far as the medium is concerned: commits, in the order of their numbers, become batches.
+//! Transactions, as far as the medium is concerned: commits, in the order of their numbers, become
+//! batches.
 
 mod commits;
 mod queue;

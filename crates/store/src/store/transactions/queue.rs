@@ -1,8 +1,8 @@
 //! Commits on their way to the lane. No locks and no waiting here: `Commits` brings both.
 //!
 //! Invariants:
-//! 1. Every number from `next` on is told at most once, and none below; those below `durable` are durable, those from there to `next` are
-//!    being made durable.
+//! 1. Every number from `next` on is told at most once, and none below; those below `durable` are
+//!    durable, those from there to `next` are being made durable.
 //! 2. A group has the commits of successive numbers from `next` on, with none left out: the durable
 //!    ones are a prefix of all commits.
 
@@ -27,14 +27,16 @@ const ONE: u64 = LINE + size_of::<Run>() as u64;
 /// Lines of a page that a base has, and those of the bitmap that say that it is the object's own.
 const WHOLE: u64 = (PAGE / LINE + 2) * ONE;
 
-/// Bytes of lane that a commit of so many lines takes at most, which lie in so many objects at most, and in so many pages that a base may have.
+/// Bytes of lane that a commit of so many lines takes at most, which lie in so many objects at
+/// most, and in so many pages that a base may have.
 pub(super) fn weight(lines: usize, objects: usize, pages: usize) -> u64 {
     let sections = lines.min(objects) as u64 * size_of::<Section>() as u64;
     // The header, and the end of sections and runs up to a line.
     lines as u64 * ONE + pages as u64 * WHOLE + sections + 2 * LINE
 }
 
-/// How many lines a commit may have so that it always takes no more than `room`, wherever they lie in so many objects.
+/// How many lines a commit may have so that it always takes no more than `room`, wherever they lie
+/// in so many objects.
 pub(super) fn fitting(room: u64, objects: usize, based: bool) -> u64 {
     let fixed = weight(0, 0, 0) + objects as u64 * size_of::<Section>() as u64;
     room.saturating_sub(fixed) / if based { ONE + WHOLE } else { ONE }
@@ -94,7 +96,8 @@ impl Queue {
         self.told.insert(sequence, Told { lines, weight });
     }
 
-    /// Takes the commits that come next, at least one and no more than `room` bytes; `None`: the next number was not told.
+    /// Takes the commits that come next, at least one and no more than `room` bytes; `None`: the
+    /// next number was not told.
     pub(super) fn take(&mut self, room: u64) -> Option<Group> {
         let (mut group, mut used) = (Vec::new(), 0_u64);
         while let Some(told) = self.told.get(&self.next) {

@@ -101,7 +101,8 @@ fn void_lanes(medium: &dyn Medium, seed: u64, len: u64, batch: &mut Batch) -> Re
     Ok(())
 }
 
-/// The highest generation that the directory, a copy of the header, or the header of a batch states.
+/// The highest generation that the directory, a copy of the header, or the header of a batch
+/// states.
 fn highest(medium: &dyn Medium, seed: u64, lane: &Directory) -> Result<u64> {
     let (offset, len) = (lane.offset.get(), lane.len.get());
     let mut highest = lane.generation.get();

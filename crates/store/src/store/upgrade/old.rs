@@ -85,7 +85,8 @@ pub(super) fn slots(medium: &dyn Medium, seed: u64, len: u64) -> Result<BTreeSet
     Ok(found)
 }
 
-/// Directory slots of the lanes that have space. Those that are damaged are left out: the check names them.
+/// Directory slots of the lanes that have space. Those that are damaged are left out: the check
+/// names them.
 fn lanes(medium: &dyn Medium, seed: u64, len: u64) -> Result<Vec<Directory>> {
     let mut all = Vec::new();
     for lane in 0..LANES {
@@ -115,7 +116,8 @@ fn headers(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<()> 
     Ok(())
 }
 
-/// Puts headers into format 2 that have one wrong bit, where recovery in format 1 would have put it right.
+/// Puts headers into format 2 that have one wrong bit, where recovery in format 1 would have put it
+/// right.
 fn wrong_bits(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<()> {
     let mut log = *start;
     loop {

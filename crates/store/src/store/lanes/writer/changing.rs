@@ -68,7 +68,8 @@ impl WriterLane {
     }
 }
 
-/// A change of primaries that was begun; see invariant 3 of the lane. Ends when it is dropped, which takes the lane's lock.
+/// A change of primaries that was begun; see invariant 3 of the lane. Ends when it is dropped,
+/// which takes the lane's lock.
 #[must_use]
 pub(in crate::store) struct Changing {
     /// `None` once it has ended.
