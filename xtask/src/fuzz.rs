@@ -1,7 +1,8 @@
 //! `cargo xtask fuzz`: every fuzz target in turn.
 //!
-//! A target that found something is run again by itself once that is mended: its counts take the place of those in the
-//! record of the run of all, and so do its findings, which are the files that it left in `fuzz/artifacts`.
+//! A target that found something is run again by itself once that is mended: its counts take the
+//! place of those in the record of the run of all, and so do its findings, which are the files that
+//! it left in `fuzz/artifacts`.
 
 use crate::command::{Result, cargo};
 use crate::nightly;
@@ -12,11 +13,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// The targets that work on a whole pool, or on the heap in one; an input of theirs costs a thousand times that of a decoder.
+/// The targets that work on a whole pool, or on the heap in one; an input of theirs costs a
+/// thousand times that of a decoder.
 const WHOLE_POOLS: [&str; 5] = ["chain", "check", "damage", "recover", "repair"];
 
-/// Fuzzes whole pools for `minutes` of their targets together, and each decoder for a second per minute of that;
-/// `jobs` targets at a time. `only`: that target alone, for as long as it would have there.
+/// Fuzzes whole pools for `minutes` of their targets together, and each decoder for a second per
+/// minute of that; `jobs` targets at a time. `only`: that target alone, for as long as it would
+/// have there.
 pub(crate) fn run(minutes: u64, jobs: usize, only: Option<&str>) -> Result {
     nightly::components(&["rust-src"])?;
     let has =
@@ -46,8 +49,8 @@ pub(crate) fn run(minutes: u64, jobs: usize, only: Option<&str>) -> Result {
         },
         |_| {},
     )?;
-    // The store has no unsafe code, and AddressSanitizer knows nothing of the memory of objects: it would cost half the speed and see
-    // nothing.
+    // The store has no unsafe code, and AddressSanitizer knows nothing of the memory of objects: it
+    // would cost half the speed and see nothing.
     nightly::watch(nightly::cargo(&["fuzz", "build", "--fuzz-dir", "fuzz", "--sanitizer", "none"]), |_| {})?;
     // Building is not fuzzing.
     let begin = Instant::now();
@@ -150,7 +153,8 @@ fn targets() -> Result<Vec<String>> {
     if names.is_empty() { Err("no fuzz targets".into()) } else { Ok(names) }
 }
 
-/// Processor time of the children that have ended; on a busy machine that is less than the time that passed.
+/// Processor time of the children that have ended; on a busy machine that is less than the time
+/// that passed.
 fn processor_seconds() -> u64 {
     const TICKS: u64 = 100;
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();

@@ -1,4 +1,5 @@
-//! `cargo xtask install --prefix P`: what `make install` does for the tool and the C and C++ interfaces.
+//! `cargo xtask install --prefix P`: what `make install` does for the tool and the C and C++
+//! interfaces.
 
 use crate::command::{Result, cargo};
 use crate::selection::{LIBPMO, LIBPMO_TM, MOUNT, PMO, SQLITE, Selection};
@@ -76,7 +77,8 @@ fn install_services(prefix: &Path) -> Result {
     Ok(())
 }
 
-/// That of the machine's guard may kill processes and act for their users; it writes no file but its socket, as recoveries are processes of the pools' users, whose pools may be anywhere.
+/// That of the machine's guard may kill processes and act for their users; it writes no file but
+/// its socket, as recoveries are processes of the pools' users, whose pools may be anywhere.
 /// Services and sessions begin after `basic.target` and so end before: a guard that begins before
 /// it recovers what they leave when the machine is shut down. Only the guard itself is told to end,
 /// and recoveries go on.
@@ -138,7 +140,8 @@ fn link(name: &str, archive: &Path, map: &Path, lib: &Path) -> Result {
     let mut command = Command::new(&cc);
     command.arg("-shared").arg("-o").arg(lib.join(&file));
     command.arg(format!("-Wl,-soname,{soname}")).arg(format!("-Wl,--version-script,{}", map.display()));
-    // Neither calls between its own functions nor what a program defines under the same names go astray.
+    // Neither calls between its own functions nor what a program defines under the same names go
+    // astray.
     command.args(["-Wl,-Bsymbolic", "-Wl,--gc-sections", "-Wl,--no-undefined", "-Wl,--whole-archive"]);
     command.arg(archive).arg("-Wl,--no-whole-archive").args(SYSTEM);
     let status = command.status().map_err(|error| format!("cannot run {cc}: {error}"))?;
@@ -165,7 +168,9 @@ fn pkg_config() -> String {
     )
 }
 
-/// GCC makes stores of loops that clear or copy memory to calls and instructions of no transaction, unless it is told not to. Linked before libitm, which GCC names at the end of its command: what both have is taken from here.
+/// GCC makes stores of loops that clear or copy memory to calls and instructions of no transaction,
+/// unless it is told not to. Linked before libitm, which GCC names at the end of its command: what
+/// both have is taken from here.
 fn pkg_config_tm() -> String {
     format!(
         "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\

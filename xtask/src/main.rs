@@ -7,6 +7,7 @@ mod drill;
 mod durations;
 mod evidence;
 mod fuzz;
+mod hung;
 mod install;
 mod man;
 mod nightly;
@@ -44,10 +45,12 @@ struct Arguments {
 enum Task {
     /// Format and all tests, in less than ten minutes; --rest and --all: lints, and everything else
     Test {
-        /// Everything, with the steps that CI leaves out: power cuts, benchmarks, packages from their content
+        /// Everything, with the steps that CI leaves out: power cuts, benchmarks, packages from
+        /// their content
         #[arg(long)]
         all: bool,
-        /// The steps that CI runs after the tests: lints, Python, an unprivileged user, short campaigns
+        /// The steps that CI runs after the tests: lints, Python, an unprivileged user, short
+        /// campaigns
         #[arg(long, conflicts_with = "all")]
         rest: bool,
         /// As --all, but fail where the machine lacks what power cuts need
@@ -59,19 +62,22 @@ enum Task {
     },
     /// The tests once more as an unprivileged user (needs root, and setpriv of util-linux)
     Unprivileged,
-    /// The Python package, built and tested in an environment of its own (needs Python 3.11 or later, and a network once)
+    /// The Python package, built and tested in an environment of its own (needs Python 3.11 or
+    /// later, and a network once)
     Python {
         /// Passed on to pytest
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// A wheel of the Python package for other machines, with the command pmo in it, looked into and tried (needs Python 3.11 or later, and a network)
+    /// A wheel of the Python package for other machines, with the command pmo in it, looked into
+    /// and tried (needs Python 3.11 or later, and a network)
     Wheel {
         /// Folder for it [default: wheels in the target folder]
         #[arg(long)]
         out: Option<PathBuf>,
     },
-    /// Install pmo, pmo.h, pmo.hpp, libpmo, pkg-config and CMake files, units of systemd, manual pages
+    /// Install pmo, pmo.h, pmo.hpp, libpmo, pkg-config and CMake files, units of systemd, manual
+    /// pages
     Install {
         /// Folder to install below
         #[arg(long, default_value = "/usr/local")]
@@ -80,7 +86,8 @@ enum Task {
         #[arg(long, default_value = "release")]
         profile: String,
     },
-    /// Incidents, from an overwritten superblock to a full disk: each is played, and the printed advice is followed
+    /// Incidents, from an overwritten superblock to a full disk: each is played, and the printed
+    /// advice is followed
     Drill,
     /// Every fuzz target in turn (needs cargo-fuzz, nightly Rust and a network once)
     Fuzz {
@@ -90,17 +97,20 @@ enum Task {
         /// Targets at a time
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         jobs: u64,
-        /// Only this target, as a run of all would: its counts replace those in the record of the last such run
+        /// Only this target, as a run of all would: its counts replace those in the record of the
+        /// last such run
         #[arg(long, value_name = "TARGET")]
         only: Option<String>,
     },
-    /// Miri, loom, every state of the models of the protocol, AddressSanitizer, ThreadSanitizer (need nightly Rust and a network once)
+    /// Miri, loom, every state of the models of the protocol, AddressSanitizer, ThreadSanitizer
+    /// (need nightly Rust and a network once)
     Tools {
         /// Which of them; all if none is named
         #[arg(value_parser = tools::ALL)]
         names: Vec<String>,
     },
-    /// Every campaign that tries to break the promise, then the page of their figures (some need root, QEMU, a network once)
+    /// Every campaign that tries to break the promise, then the page of their figures (some need
+    /// root, QEMU, a network once)
     Evidence {
         /// The long form, which takes hours
         #[arg(long)]

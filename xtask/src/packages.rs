@@ -13,7 +13,8 @@ const FILES: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README
 /// Fields of the manifest that each package fills.
 const FIELDS: [&str; 7] =
     ["description", "license", "readme", "keywords", "categories", "rust_version", "edition"];
-/// Features that are part of an interface, with their package. All others begin with `__` (docs/decisions/0065-private-features.md).
+/// Features that are part of an interface, with their package. All others begin with `__`
+/// (docs/decisions/0065-private-features.md).
 const FEATURES: [(&str, &str); 3] =
     [("indelible", "allocator-api2"), ("indelible", "serde"), ("indelible", "tracing")];
 

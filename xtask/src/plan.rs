@@ -1,11 +1,12 @@
 //! A run of several steps: prints the running step, the time that the rest takes, and untested
 //! parts.
 //!
-//! A step stops the run when it fails. A step that needs something this machine lacks is not a failure: it says
-//! what was not tested, and the last lines of the run repeat it.
+//! A step stops the run when it fails. A step that needs something this machine lacks is not a
+//! failure: it says what was not tested, and the last lines of the run repeat it.
 
 use crate::beside::Beside;
 use crate::command::Result;
+use crate::hung;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,11 @@ impl Step {
         Step { name, seconds, needs: None, run, beside: false, subject: &[] }
     }
 
+    /// A run of it that takes longer hangs: with builds, on a slow machine, beside other work.
+    fn limit(&self) -> Duration {
+        Duration::from_secs(1_800 + 2 * self.seconds)
+    }
+
     pub(crate) const fn beside_the_next(mut self) -> Step {
         self.beside = true;
         self
@@ -57,7 +63,8 @@ impl Step {
 /// The beginning of the lines that say what was not tested.
 const NOT_TESTED: &str = "NOT TESTED: ";
 
-/// Runs the steps in order, and prints a table of their times. `alone`: a command that runs the step with this name, and no other.
+/// Runs the steps in order, and prints a table of their times. `alone`: a command that runs the
+/// step with this name, and no other.
 ///
 /// # Errors
 /// The first step that fails, by name; the steps after it did not run.
@@ -77,7 +84,11 @@ pub(crate) fn run(steps: &[Step], alone: &dyn Fn(&str) -> Command) -> Result {
             continue;
         }
         let started = Instant::now();
-        let outcome = (step.run)().map_err(|error| format!("{}: {error}", step.name))?;
+        let (outcome, hung) = hung::within(step.limit(), std::process::id(), step.run);
+        let outcome = outcome.map_err(|error| match hung {
+            true => format!("{}: hung, and was ended after {}", step.name, readable(step.limit())),
+            false => format!("{}: {error}", step.name),
+        })?;
         let took = started.elapsed();
         times.push((step, took));
         match outcome {

@@ -2,7 +2,8 @@
 
 use crate::command::{Result, timed};
 
-/// The exit code by which the rig says that this machine lacks something that could not be installed.
+/// The exit code by which the rig says that this machine lacks something that could not be
+/// installed.
 const LACKING: i32 = 77;
 
 /// Runs the rig. `false`: nothing was tested; the rig said why.

@@ -28,8 +28,8 @@ const OPTIONAL: [&str; 8] = [
 /// The oldest version whose stable interface has buffers.
 const OLDEST: (u32, u32) = (3, 11);
 
-/// Builds, installs, tests; `arguments` go to pytest. Tools that this machine lacks are named, and are no
-/// failure.
+/// Builds, installs, tests; `arguments` go to pytest. Tools that this machine lacks are named, and
+/// are no failure.
 pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     let environment = match Environment::new("python-tests", &PACKAGES) {
         Ok(environment) => environment,
@@ -98,7 +98,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     command.args(&tests).arg("--rootdir").arg(&package).arg(package.join("tests"));
     // Nothing is written where the tests are.
     command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
-    // Most tests wait for processes that they start: both runs together take little longer than one.
+    // Most tests wait for processes that they start: both runs together take little longer than
+    // one.
     let beside = Beside::start("tests of Python as an unprivileged user", &mut command)?;
     let own = step("tests", &tests);
     let other = beside.wait()?;
@@ -111,7 +112,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
 
 const PACKAGES_FOLDER: &str = "import sysconfig; print(sysconfig.get_path('purelib'))";
 
-/// An interpreter of the same version as `own`, which everybody may run: itself, or one of the system's.
+/// An interpreter of the same version as `own`, which everybody may run: itself, or one of the
+/// system's.
 fn for_everybody(own: &Path) -> Option<PathBuf> {
     const VERSION: &str = "import sys; print(sys.version_info[:2])";
     let version = ask(own, VERSION)?;

@@ -1,4 +1,5 @@
-//! Packages that a step builds apart from the workspace, because it wants a feature that its tests do without, or a package alone.
+//! Packages that a step builds apart from the workspace, because it wants a feature that its tests
+//! do without, or a package alone.
 //!
 //! cargo gives a dependency the features that all selected packages ask of it: a package that is
 //! selected alone would have most of its dependencies, and the packages that depend on these, built

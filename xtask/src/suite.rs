@@ -1,16 +1,18 @@
-//! All tests, each in a process of its own, more at a time than there are processors, as many tests wait most of the time.
+//! All tests, each in a process of its own, more at a time than there are processors, as many tests
+//! wait most of the time.
 //!
-//! No test sees another's descriptors, memory or limits. A test that fails does not stop the others; its output is
-//! printed when it ends, and the command that runs it again in the last lines.
+//! No test sees another's descriptors, memory or limits. A test that fails does not stop the
+//! others; its output is printed when it ends, and the command that runs it again in the last
+//! lines.
 
 use crate::command::Result;
 use crate::durations::Durations;
-use crate::install;
 use crate::plan::{Outcome, readable};
 use crate::programs::{self, Program};
+use crate::{hung, install};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,8 @@ use std::time::{Duration, Instant};
 const BEAT: Duration = Duration::from_secs(10);
 /// A test that takes longer is listed at the end.
 const SLOW: Duration = Duration::from_secs(5);
+/// A test that takes longer hangs: it is killed, and fails.
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// One test of a program.
 struct Test<'a> {
@@ -93,11 +97,24 @@ fn work(progress: &Mutex<Progress<'_>>, prefix: &Path) {
     let next = || lock(progress).start();
     while let Some(test) = next() {
         let begun = Instant::now();
-        let output = test.program.command(&test.name).and_then(|mut command| {
-            command.env("INDELIBLE_PREFIX", prefix).output().map_err(|error| error.to_string())
-        });
+        let output = test
+            .program
+            .command(&test.name)
+            .and_then(|mut command| end(command.env("INDELIBLE_PREFIX", prefix)));
         lock(progress).end(&test, begun.elapsed(), output);
     }
+}
+
+/// Runs a test to its end, or to the limit.
+fn end(command: &mut Command) -> Result<Output> {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child.map_err(|error| error.to_string())?;
+    let (output, hung) = hung::within(LIMIT, child.id(), || child.wait_with_output());
+    let mut output = output.map_err(|error| error.to_string())?;
+    if hung {
+        output.stderr.extend(format!("\nit hung, and was killed after {} s\n", LIMIT.as_secs()).into_bytes());
+    }
+    Ok(output)
 }
 
 fn lock<'a, 'b>(progress: &'a Mutex<Progress<'b>>) -> MutexGuard<'a, Progress<'b>> {

@@ -102,7 +102,8 @@ pub(crate) fn run(which: Which, require_rig: bool, only: Option<&str>) -> Result
         }
     }
     let all = if require_rig { "--require-rig" } else { "--all" };
-    // By cargo: steps build the workspace, and with it this program, whose file is another one then.
+    // By cargo: steps build the workspace, and with it this program, whose file is another one
+    // then.
     plan::run(&steps, &|step| cargo(&["xtask", "test", all, "--only", step]))?;
     if which == Which::All && only.is_none() {
         println!("record this complete run: git rev-parse HEAD > {}", change::RECORD);
@@ -117,7 +118,8 @@ fn done(result: Result) -> Result<Outcome> {
     result.map(|()| Outcome::Passed)
 }
 
-/// The packages that users depend on compile for the other architecture; only there its assembly is looked at.
+/// The packages that users depend on compile for the other architecture; only there its assembly is
+/// looked at.
 fn aarch64() -> Result<Outcome> {
     const TARGET: &str = "aarch64-unknown-linux-gnu";
     let added = Command::new("rustup").args(["target", "add", TARGET]).output();

@@ -1,4 +1,5 @@
-//! `cargo xtask tools`: Miri, loom, the models of the protocol and the sanitizers, each on the code that it can run. SAFETY.md names the rest.
+//! `cargo xtask tools`: Miri, loom, the models of the protocol and the sanitizers, each on the code
+//! that it can run. SAFETY.md names the rest.
 
 use crate::command::{Result, cargo};
 use crate::nightly;
@@ -9,7 +10,8 @@ use std::time::Instant;
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// Tests that Miri ends in minutes: the store's, those of heap and collections, and the transactional memory's.
+/// Tests that Miri ends in minutes: the store's, those of heap and collections, and the
+/// transactional memory's.
 const INTERPRETED: [&[&str]; 3] = [
     &["-p", "indelible-store", "--lib", "--test", "interpreted"],
     &["-p", "indelible", "--test", "interpreted"],
@@ -17,8 +19,8 @@ const INTERPRETED: [&[&str]; 3] = [
 ];
 /// Addresses in objects are numbers.
 const FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-permissive-provenance";
-/// The half that has unsafe code, but for the tests of which a child has to die of SIGSEGV: AddressSanitizer ends
-/// it with a report instead.
+/// The half that has unsafe code, but for the tests of which a child has to die of SIGSEGV:
+/// AddressSanitizer ends it with a report instead.
 const ADDRESS: &[&str] = &[
     "-p",
     "indelible",

@@ -11,8 +11,9 @@ use std::process::Command;
 /// ID of the user and group `nobody`.
 const NOBODY: &str = "65534";
 
-/// Packages whose tests meet the rights of their user, each with arguments that choose these. The others run on simulated media, as do those of power cuts, or
-/// compile programs, for which this user may lack the compiler.
+/// Packages whose tests meet the rights of their user, each with arguments that choose these. The
+/// others run on simulated media, as do those of power cuts, or compile programs, for which this
+/// user may lack the compiler.
 const PACKAGES: [(&str, &[&str]); 4] = [
     ("indelible", &["--skip=same_code::", "--skip=power_cut"]),
     ("indelible-cli", &[]),
@@ -96,7 +97,8 @@ pub(crate) fn run() -> Result {
     let prefix = nobody.scratch.join("pmo");
     let _ = fs::remove_dir_all(&prefix);
     crate::install::run(&prefix, "dev")?;
-    // All of them, as the tests before were built: a selection would be built anew, with fewer features.
+    // All of them, as the tests before were built: a selection would be built anew, with fewer
+    // features.
     let mut arguments: Vec<OsString> = vec!["--workspace".into()];
     arguments
         .extend(target.iter().flat_map(|target| ["--target-dir".into(), target.clone().into_os_string()]));
@@ -105,7 +107,8 @@ pub(crate) fn run() -> Result {
         println!("-- {}", path.display());
         let mut test = nobody.command(&path);
         test.args(*tests);
-        // As cargo would set them: the project that this user can read, and where the library is installed.
+        // As cargo would set them: the project that this user can read, and where the library is
+        // installed.
         test.env("CARGO_MANIFEST_DIR", nobody.project.join(folder)).env("INDELIBLE_PREFIX", &prefix);
         if !Nobody::succeeds(&mut test)? {
             return Err(format!("failed as an unprivileged user: {}", path.display()));

@@ -1,8 +1,8 @@
-//! A wheel of the Python package that other machines can install: for each version of Python from the oldest on, and each distribution whose C
-//! library is not older than that of `PLATFORM`.
+//! A wheel of the Python package that other machines can install: for each version of Python from
+//! the oldest on, and each distribution whose C library is not older than that of `PLATFORM`.
 //!
-//! zig links it against the symbols of that version. The wheel is then looked into, and installed into an environment that has nothing of the
-//! project, where its programs run.
+//! zig links it against the symbols of that version. The wheel is then looked into, and installed
+//! into an environment that has nothing of the project, where its programs run.
 
 use crate::command::{Result, target};
 use crate::python::{Environment, folder, succeeds};
