@@ -3,8 +3,8 @@
 //! Invariants of [`Tree`], checked when a reference to one is made, and kept by its methods:
 //! 1. If `height` is 0, so is `len`, and `root` is 0 or the first address of the heap to allocate
 //!    in.
-//! 2. Otherwise `root` is the address of a node of level `height - 1`, and leaves have level 0. Nodes
-//!    are verified on first visit: a damaged tree has no rings, as levels go down.
+//! 2. Otherwise `root` is the address of a node of level `height - 1`, and leaves have level 0.
+//!    Nodes are verified on first visit: a damaged tree has no rings, as levels go down.
 //!
 //! An operation allocates all it needs before it changes anything.
 
