@@ -1,8 +1,7 @@
-//! Threads that fill predicted pages, so that the program finds them when it touches them.
+//! Threads that fill predicted pages before the program touches them.
 //!
-//! Pages of several windows are filled in the order in which they were predicted. A page that
-//! another thread fills, or that is there, is passed over. The queue is bounded: the oldest window
-//! is given up for a new one, as the program has passed it by then.
+//! Windows are filled in order of prediction, without pages that are present or claimed. The queue
+//! is bounded: a new window displaces the oldest, which the program has passed.
 
 use std::collections::VecDeque;
 use std::ops;
@@ -12,14 +11,12 @@ use super::predict::Window;
 use super::range::Range;
 use crate::mapping::SecretBuffer;
 
-/// Pages that are read and put in place together: a thread that touches one of them waits for all.
+/// Pages filled together: a thread that touches one waits for all.
 const PIECE: usize = 4;
-/// Pieces that wait to be filled.
+/// Queued pieces at most.
 const LONGEST: usize = 256;
-/// Threads at most.
 const THREADS: usize = 4;
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct Ahead {
     queue: Mutex<Queue>,
@@ -29,9 +26,7 @@ pub(super) struct Ahead {
 #[derive(Default)]
 struct Queue {
     pieces: VecDeque<(Arc<Range>, ops::Range<usize>)>,
-    /// Threads that were started.
     threads: usize,
-    /// Threads that wait for a piece.
     idle: usize,
 }
 
@@ -40,8 +35,8 @@ impl Ahead {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the threads, if they were not, to `fill` pages of a range by way of a buffer. Without
-    /// any, nothing is filled ahead.
+    /// Starts the threads once; `fill` gets a range, pages and a buffer. Without threads nothing is
+    /// filled ahead.
     pub(super) fn start(
         &'static self,
         fill: impl Fn(&Range, ops::Range<usize>, &mut [u8]) + Copy + Send + 'static,
@@ -58,7 +53,6 @@ impl Ahead {
         }
     }
 
-    /// Has the pages of a window filled.
     pub(super) fn fill(&self, range: &Arc<Range>, window: Window) {
         let mut queue = self.queue();
         if queue.threads == 0 {
@@ -93,7 +87,7 @@ impl Ahead {
     }
 }
 
-/// The pages of a window, neighbours together.
+/// Splits a window into runs of neighbours.
 fn pieces(window: Window) -> Vec<ops::Range<usize>> {
     let mut pieces: Vec<ops::Range<usize>> = Vec::new();
     for page in window.pages() {

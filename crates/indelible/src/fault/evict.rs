@@ -1,8 +1,7 @@
-//! The pages of a served range that are in memory, in the order in which they were filled: those
-//! that go first if there are too many.
+//! The resident pages of a served range in order of filling, and eviction of the oldest.
 //!
-//! A page goes only if it equals its source's. In a range without stores, that is each page at any
-//! time; for another one its owner decides when, and which pages (`Shadow::evict`).
+//! Only pages equal to their source's are evicted: any page of a range without stores; otherwise
+//! its owner chooses when and which (`Shadow::evict`).
 
 #![allow(unsafe_code)]
 
@@ -13,10 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::sys::PAGE;
 use crate::sys::mmap;
 
-/// Part of the limit that is dropped together, so that not each fill drops a page.
+/// Fraction of the limit that is dropped together, so that not each fill drops a page.
 const AT_ONCE: usize = 16;
 
-/// See the module.
 pub(super) struct Resident {
     limit: usize,
     pages: Mutex<Pages>,
@@ -25,9 +23,9 @@ pub(super) struct Resident {
 #[derive(Default)]
 struct Pages {
     order: VecDeque<usize>,
-    /// Those in `order`, one bit each.
+    /// One bit per page in `order`.
     bits: Vec<u64>,
-    /// Whether pages may differ from their source for good, so that none may go.
+    /// Pages may differ from their source for good: none may go.
     kept: bool,
 }
 
@@ -57,17 +55,15 @@ impl Resident {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Most pages that may be in memory, but for those that may not go.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Whether pages may come that no thread waits for.
+    /// Whether predicted pages may still be filled.
     pub(super) fn has_room(&self) -> bool {
         self.pages().order.len() < self.limit
     }
 
-    /// Pages were put in place.
     pub(super) fn filled(&self, filled: ops::Range<usize>) {
         let mut pages = self.pages();
         for page in filled {
@@ -77,29 +73,27 @@ impl Resident {
         }
     }
 
-    /// Lets no page go from now on.
+    /// Forbids eviction from here on.
     pub(super) fn keep(&self) {
         self.pages().kept = true;
     }
 
-    /// Drops pages that were filled long ago, of those that `may` go, if there are more than the
-    /// limit. They are not overwritten before: another thread may read one just now, and the kernel
-    /// clears memory before it gives it to others.
+    /// Beyond the limit, drops the oldest pages that `may` go. They are not overwritten first:
+    /// another thread may be reading one, and the kernel clears memory before reuse.
     ///
     /// # Safety
-    /// The range begins at `base`. The pages that `may` go are as the source has them, and no
-    /// thread stores to them until this returns.
+    /// The range begins at `base`. Pages that `may` go equal the source's, and no thread stores to
+    /// them until this returns.
     pub(super) unsafe fn evict(&self, base: usize, may: impl FnMut(usize) -> bool) {
         self.choose(may, |run| {
-            // SAFETY: pages of the range, which come back as they are now (the caller's promise).
+            // SAFETY: pages of the range, which come back unchanged (the caller's promise).
             let _ = unsafe { mmap::drop_pages(base + run.start * PAGE, run.len() * PAGE) };
         });
     }
 
-    /// Hands out runs of pages to be dropped, of those that `may` go: if there are more than the
-    /// limit, so many that some room is left.
+    /// Beyond the limit, passes runs of evictable pages to `drop`, until some room is left.
     fn choose(&self, mut may: impl FnMut(usize) -> bool, drop: impl FnMut(ops::Range<usize>)) {
-        // Locked while they are dropped: no drop is under way when `keep` returns.
+        // Locked while pages are dropped: no drop is under way when `keep` returns.
         let mut pages = self.pages();
         if pages.kept || pages.order.len() <= self.limit {
             return;
@@ -141,13 +135,13 @@ mod tests {
         resident.filled(100..116);
         resident.filled(0..16);
         assert_eq!(evicted(&resident, |_| true), [0..0; 0]);
-        // Filled again, it is no other page.
+        // Filled twice, it counts once.
         resident.filled(100..116);
         assert_eq!(evicted(&resident, |_| true), [0..0; 0]);
         resident.filled(50..51);
         assert_eq!(evicted(&resident, |page| page != 101), [100..101, 102..104]);
         assert_eq!(evicted(&resident, |_| true), [0..0; 0]);
-        // A page that went comes back as the newest, and one that could not stays the oldest.
+        // An evicted page comes back as the newest; a kept one stays the oldest.
         resident.filled(100..101);
         resident.filled(200..203);
         assert_eq!(evicted(&resident, |_| true), [101..102, 104..107]);

@@ -1,27 +1,21 @@
-//! Pages that appear when they are touched: for shadows that no file can back.
+//! Pages filled on first touch, for shadows that no file can back.
 //!
 //! One userfaultfd and one thread per process answer the faults of all objects. A page is read from
-//! its object's [`PageSource`], put in place whole, and never seen half-filled. The same way in
-//! serves faults and pages that are filled ahead ([`Served::prefault`]).
+//! its object's [`PageSource`] and installed whole. [`Served::prefault`] and predictions (`ahead`,
+//! `predict`) fill pages by the same path.
 //!
-//! If the user may have no more, the descriptor sees faults of user code only
-//! ([`Reach::UserMode`]): system calls that meet an absent page fail with `EFAULT`, unless the page
-//! was filled ahead.
+//! With [`Reach::UserMode`], system calls that meet an absent page fail with `EFAULT`.
 //!
 //! Invariants:
-//! 1. Every range registered with the service's userfaultfd has an entry in `ranges` from before
-//!    its registration until after its pages can no longer be touched; so a fault that finds no
-//!    entry is of a range whose user has broken the rules, and may wait for the range to vanish.
-//! 2. A source never touches a served range, and never waits for a thread that might: the
-//!    service's thread would wait for itself.
-//! 3. The service's thread waits for no other: faults of pages that are being filled are answered
-//!    by the thread that fills them.
+//! 1. Every range registered with the service's userfaultfd has an entry in `ranges` until its
+//!    pages can no longer be touched. A fault without an entry breaks this rule, and may wait for
+//!    the range to vanish.
+//! 2. A source never touches a served range, and never waits for a thread that might: the service's
+//!    thread would wait for itself.
+//! 3. The service's thread waits for no other: the thread that fills a page answers its faults.
 //!
-//! Pages that a program is likely to touch next are filled by other threads (`ahead`), as `predict`
-//! says.
-//!
-//! Lock order: `ranges`, then a range's `claims`. Neither is held while a system call of another
-//! thread could fault on a served range, nor while a page is read.
+//! Lock order: `ranges`, then a range's `claims`. Neither is held during a page read, or while
+//! another thread's system call could fault on a served range.
 
 mod ahead;
 mod evict;
@@ -54,38 +48,35 @@ pub(crate) use source::{
 /// Pages filled at once, at most.
 const BATCH: usize = 64;
 
-/// Parameters of a fault service.
 pub(crate) struct ServeParams {
-    /// An anonymous mapping without pages: first byte and length, multiples of the page size.
+    /// An anonymous mapping without pages: address and bytes, multiples of the page size.
     pub(crate) base: usize,
     pub(crate) len: usize,
-    /// Pages to fill at each fault beyond the one that is needed.
+    /// Pages to fill at each fault, beyond the faulting one.
     pub(crate) ahead: usize,
-    /// Pages to fill before they are touched, at most and in all.
+    /// Pages that may be filled before they are touched, in all.
     pub(crate) budget: usize,
     /// Install pages write-protected, for tracking by `WP_ASYNC`.
     pub(crate) protect: bool,
-    /// Overwrite the bytes of pages wherever they pass.
+    /// Overwrite page bytes in every buffer that they pass.
     pub(crate) secret: bool,
-    /// Pages in memory at most, but for those that may not be dropped; `None`: any number.
+    /// Resident pages at most, without those that may not be dropped; `None`: no limit.
     pub(crate) limit: Option<usize>,
-    /// No thread stores to the range, so that pages may be dropped at any time.
+    /// No thread stores to the range: pages may be dropped at any time.
     pub(crate) frozen: bool,
-    /// Fill pages ahead that are likely to be touched next.
     pub(crate) prediction: Option<PredictionParams>,
     pub(crate) source: Arc<dyn PageSource>,
 }
 
-/// The faults that can be served here, errors reported by SIGBUS. `None`: no faults at all, so that
-/// pages must be filled before they are handed out.
+/// The faults that can be served. `None`: none, so that pages must be filled before use.
 pub(crate) fn reach() -> Option<Reach> {
-    // To try takes descriptors, and as long as an attach. A process that has none left may have
-    // some later.
+    // The probe takes descriptors and as long as an attach. After a lack of descriptors it is
+    // repeated.
     static FOUND: ForkLocal<Reach> = ForkLocal::new();
     FOUND.get_or_try(|| service::open().map(|uffd| uffd.reach())).ok().copied()
 }
 
-/// A range that is served until drop. Drop it after the last access and before the mapping.
+/// A range served until drop. Drop it after the last access and before the mapping.
 pub(crate) struct Served {
     service: &'static Service,
     range: Arc<Range>,
@@ -94,7 +85,6 @@ pub(crate) struct Served {
     generation: u32,
 }
 
-/// Starts serving the range.
 pub(crate) fn serve(params: ServeParams) -> io::Result<Served> {
     let service = Service::get()?;
     if params.protect && !service.uffd.has(WP_ASYNC) {
@@ -116,12 +106,11 @@ impl Served {
         self.service.uffd.register(addr, len, self.range.watch())
     }
 
-    /// The descriptor that watches the range.
     pub(crate) fn uffd(&self) -> &'static Uffd {
         &self.service.uffd
     }
 
-    /// Serves `len` bytes from now on; the mapping has grown already.
+    /// Serves `len` bytes; the mapping has grown already.
     pub(crate) fn grow(&mut self, len: usize) -> io::Result<()> {
         self.range.set_len(len);
         if let Err(e) = self.register(self.base + self.len, len - self.len) {
@@ -132,7 +121,7 @@ impl Served {
         Ok(())
     }
 
-    /// Undoes a `grow` whose mapping goes away again.
+    /// Undoes a `grow`.
     pub(crate) fn shrink(&mut self, len: usize) {
         self.range.set_len(len);
         self.len = len;
@@ -143,11 +132,10 @@ impl Served {
         self.range.failure()
     }
 
-    /// Drops pages beyond the limit, of those that `may` go, if there is one.
+    /// Drops pages beyond the limit that `may` go.
     ///
     /// # Safety
-    /// The pages that `may` go are as the source has them, and no thread stores to them until this
-    /// returns.
+    /// Pages that `may` go equal the source's, and no thread stores to them until this returns.
     #[allow(unsafe_code)]
     pub(crate) unsafe fn evict(&self, may: impl FnMut(usize) -> bool) {
         if let Some(resident) = &self.range.resident {
@@ -156,26 +144,24 @@ impl Served {
         }
     }
 
-    /// Most pages that can be in memory at a time; `None`: any number.
+    /// Resident pages at most; `None`: no limit.
     pub(crate) fn limit(&self) -> Option<usize> {
         Some(self.range.resident.as_ref()?.limit())
     }
 
-    /// Lets no page be dropped from now on: some differ from the source's, and are not marked.
+    /// Forbids dropping pages: some differ from the source's and are not marked.
     pub(crate) fn keep_pages(&self) {
         if let Some(resident) = &self.range.resident {
             resident.keep();
         }
     }
 
-    /// Counts of the prediction; `None`: nothing is predicted.
     pub(crate) fn prediction(&self) -> Option<PredictionStats> {
         Some(self.range.prediction.as_ref()?.stats())
     }
 
-    /// Fills the pages of the range that are absent; returns how many are present then, from the
-    /// first on: fewer if the budget is used up. An error leaves its page absent, and those before
-    /// it filled.
+    /// Fills absent pages; returns how many are present from the first on: fewer after the budget
+    /// is spent. On an error, earlier pages are filled.
     pub(crate) fn prefault(&self, pages: ops::Range<usize>) -> Result<usize, PageError> {
         let count = pages.end.min(self.len / PAGE).saturating_sub(pages.start);
         if count == 0 {
@@ -190,7 +176,7 @@ impl Drop for Served {
         if crate::sys::fork::is_stale(self.generation) {
             return;
         }
-        // The mapping goes next, and the registration with it; until then no thread may touch it.
+        // The mapping and its registration go next; no thread may touch the range any more.
         self.service.ranges.write().unwrap_or_else(PoisonError::into_inner).remove(&self.base);
         self.range.close();
     }

@@ -1,27 +1,25 @@
-//! Which pages a program touches next, told from the pages whose first touches were faults: stream
-//! buffers.
+//! Predicts pages from first-touch faults, by stream buffers.
 //!
-//! A stream is a sequence of pages with one distance between each two, up or down. It is believed
-//! after two misses if the distance is one page, after three if it is another one. Each stream has
-//! a *window* of pages to be filled ahead, and in the middle of it a *trigger*, a page that is not
-//! filled: pages that are filled raise no fault, and the trigger's fault tells that the program
-//! follows the stream, and has the next window filled while half of this one is left.
+//! A stream is a sequence of pages at one distance, up or down. It is believed after two misses at
+//! distance one, after three at other distances. Each stream has a *window* of pages to fill ahead,
+//! with one unfilled *trigger* in its middle: filled pages raise no fault, and the trigger's fault
+//! opens the next window while half of this one is left.
 
 /// How many pages are filled ahead of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PredictionDepth {
-    /// Half of the pages that the stream has had so far, between 2 and 64.
+    /// Half of the stream's length so far, between 2 and 64.
     #[default]
     Auto,
-    /// So many, at most 64; with 0 nothing is predicted.
+    /// A fixed number, at most 64; 0 disables prediction.
     Pages(u8),
 }
 
 impl PredictionDepth {
-    /// The words for it: `auto`, or a number.
+    /// Parses `auto` or a number.
     ///
     /// # Errors
-    /// The text is neither.
+    /// Neither.
     pub fn parse(text: &str) -> Result<PredictionDepth, String> {
         if text == "auto" {
             return Ok(PredictionDepth::Auto);
@@ -35,24 +33,21 @@ impl PredictionDepth {
     }
 }
 
-/// Most pages of a window.
 pub(super) const DEEPEST: usize = 64;
-/// Least pages of a window of automatic depth.
 const SHALLOWEST: usize = 2;
-/// Streams that are followed at a time.
 const STREAMS: usize = 16;
-/// Misses of no stream that are remembered.
+/// Remembered misses that belong to no stream.
 const RECENT: usize = 16;
-/// Those of them that may have led to a stream of another distance than one page: of many, some
+/// The newest of them, which may begin a stream of a distance other than one page: among many,
 /// three lie at equal distances by chance.
 const NEWEST: usize = 8;
-/// Pages behind a window that a program may pass over, and still follow its stream.
+/// Pages that a program may skip behind a window and still follow its stream.
 const PASSED: isize = 2;
 /// Longest distance of a stream's pages.
 const FARTHEST: isize = 128;
 
-/// Pages to be filled, in this order: `count` of them but for the trigger, from `first` on,
-/// `stride` apart. All of them are the object's.
+/// Pages to fill in order: from `first`, `stride` apart, `count` without the trigger. All lie in
+/// the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) first: usize,
@@ -62,7 +57,6 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Its pages, without the trigger.
     pub(super) fn pages(self) -> impl Iterator<Item = usize> {
         (0..self.count)
             .map(move |at| step(self.first, self.stride, at))
@@ -70,31 +64,30 @@ impl Window {
     }
 }
 
-/// The page `count` strides from `page`, which is known not to lie before the first.
+/// The page `count` strides from `page`; the caller knows that it does not lie before the first.
 fn step(page: usize, stride: isize, count: usize) -> usize {
     page.wrapping_add_signed(stride.wrapping_mul(count as isize))
 }
 
 struct Stream {
     stride: isize,
-    /// The window whose trigger comes next: its first page, its pages, and which of them is the
-    /// trigger.
+    /// The window whose trigger comes next: first page, count, and the trigger's index.
     start: usize,
     count: usize,
     trigger: usize,
-    /// Pages before the window that may still be on their way.
+    /// Pages before the window that may still be filling.
     before: usize,
     /// The first page behind the window; `None`: the object ends there.
     next: Option<usize>,
-    /// Pages that it has had.
+    /// Pages so far.
     length: usize,
-    /// When it went on last.
+    /// Time of the last window.
     used: u64,
 }
 
 impl Stream {
-    /// How many strides from the window's start `page` is, if it belongs to the stream: it lies in
-    /// the window, shortly behind it, as programs pass over pages, or shortly before it.
+    /// Strides from the window's start to `page`, if it belongs to the stream: in the window,
+    /// shortly behind it (skipped pages), or shortly before it.
     fn place_of(&self, page: usize) -> Option<isize> {
         let distance = page as isize - self.start as isize;
         let place = distance / self.stride;
@@ -104,13 +97,11 @@ impl Stream {
     }
 }
 
-/// See the module.
 pub(super) struct Predictor {
     depth: PredictionDepth,
     streams: Vec<Stream>,
     /// The newest last.
     recent: Vec<usize>,
-    /// Counts misses.
     time: u64,
 }
 
@@ -119,8 +110,7 @@ impl Predictor {
         Predictor { depth, streams: Vec::new(), recent: Vec::new(), time: 0 }
     }
 
-    /// Learns that a page of an object of `pages` pages was absent when it was touched; returns the
-    /// pages to be filled next.
+    /// Learns of a fault at `page` of `pages`; returns the window to fill next.
     pub(super) fn missed(&mut self, page: usize, pages: usize) -> Option<Window> {
         if self.depth == PredictionDepth::Pages(0) {
             return None;
@@ -136,7 +126,7 @@ impl Predictor {
             self.recent.push(page);
             return None;
         };
-        // Those that led to it are explained by it.
+        // The stream explains the misses that led to it.
         self.recent.retain(|seen| *seen != page.wrapping_add_signed(-stride));
         let length = if stride.abs() == 1 { 2 } else { 3 };
         let used = self.time;
@@ -147,7 +137,6 @@ impl Predictor {
         self.open_window(at, first, pages)
     }
 
-    /// The distance of a stream that `page` continues.
     fn stride_to(&self, page: usize) -> Option<isize> {
         let seen = |page: isize| page >= 0 && self.recent.contains(&(page as usize));
         let page = page as isize;
@@ -161,7 +150,7 @@ impl Predictor {
         near.or_else(far)
     }
 
-    /// Puts a stream in the place of the one that has not gone on for longest.
+    /// Replaces the stream unused for longest.
     fn place_for(&mut self, stream: Stream) -> usize {
         if self.streams.len() < STREAMS {
             self.streams.push(stream);
@@ -173,27 +162,26 @@ impl Predictor {
         at
     }
 
-    /// A page of the window was touched that was absent.
     fn follow(&mut self, at: usize, page: usize, pages: usize) -> Option<Window> {
         let stream = &mut self.streams[at];
         stream.used = self.time;
         let place = stream.place_of(page)?;
         if place < stream.trigger as isize {
-            // It is being filled, and was not ready in time.
+            // It is being filled, and came late.
             return None;
         }
         let next = if place < stream.count as isize {
             stream.next
         } else {
-            // The trigger was there already, or the program passed over it.
+            // The trigger was present already, or the program skipped it.
             page.checked_add_signed(stream.stride).filter(|next| *next < pages)
         };
         self.open_window(at, next, pages)
     }
 
-    /// Begins the stream's next window at `first`; `None`: the object has no page there.
+    /// Opens the stream's next window at `first`; `None`: behind the object's end.
     fn open_window(&mut self, at: usize, first: Option<usize>, pages: usize) -> Option<Window> {
-        // A stream that has come to the object's end is kept for pages of it that come late.
+        // A stream at the object's end is kept for its late pages.
         let first = first?;
         let stream = &mut self.streams[at];
         let depth = match self.depth {
@@ -204,7 +192,7 @@ impl Predictor {
             true => (pages - 1 - first) / stream.stride.unsigned_abs() + 1,
             false => first / stream.stride.unsigned_abs() + 1,
         };
-        // The trigger is one of them.
+        // Including the trigger.
         let count = (depth + 1).min(room);
         stream.before = stream.count - stream.trigger;
         (stream.start, stream.count, stream.trigger) = (first, count, count / 2);

@@ -1,20 +1,18 @@
-//! Prediction for one served range: the predictor, and counts of how well it does.
+//! Prediction for one served range: the predictor and its counts.
 //!
-//! Measuring: a page that is filled ahead raises no fault, so its first touch goes unseen. A range
-//! that is *measured* has predicted pages read and decrypted as ever, and then thrown away: each
-//! page's first touch is a fault, and is told to the predictor only if it were one without
-//! measuring.
+//! A page filled ahead raises no fault, so its first touch is unseen. A *measured* range reads and
+//! decrypts predicted pages, then discards them: each first touch faults. The predictor learns of a
+//! touch only if it would fault without measuring.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::predict::{PredictionDepth, Predictor, Window};
 
-/// How pages of a range are predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PredictionParams {
     pub(crate) depth: PredictionDepth,
-    /// See the module.
+    /// Discard predicted pages, to count touches.
     pub(crate) measured: bool,
 }
 
@@ -28,39 +26,36 @@ pub(crate) struct PredictionParams {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PredictionStats {
-    /// Faults of pages that were absent.
+    /// Faults of absent pages.
     pub faults: u64,
-    /// How many of those were faults of pages that were just being filled ahead.
+    /// Faults of pages that were being filled ahead.
     pub late: u64,
-    /// Pages filled ahead because they were predicted.
+    /// Pages filled by prediction.
     pub filled: u64,
-    /// Pages touched, each counted once. Only if it is measured, as are those that follow.
+    /// Distinct pages touched. Counted, like the fields below, only if measured.
     pub touched: u64,
-    /// Pages predicted, each counted once.
+    /// Distinct pages predicted.
     pub predicted: u64,
-    /// Pages predicted, and touched afterwards.
+    /// Pages predicted, then touched.
     pub used: u64,
-    /// How many of those pages were ready when they were touched.
+    /// Used pages that were ready when touched.
     pub in_time: u64,
 }
 
 impl PredictionStats {
-    /// The part of the predicted pages that was touched. `None`: none was predicted, or the range
-    /// is not measured.
+    /// Share of predicted pages that were touched. `None`: no prediction, or not measured.
     #[must_use]
     pub fn accuracy(&self) -> Option<f64> {
         part(self.used, self.predicted)
     }
 
-    /// The part of the touched pages that was predicted before. `None`: none was touched, or the
-    /// range is not measured.
+    /// Share of touched pages that were predicted. `None`: no touch, or not measured.
     #[must_use]
     pub fn coverage(&self) -> Option<f64> {
         part(self.used, self.touched)
     }
 
-    /// The part of the predicted pages that was ready when it was touched. `None`: none was
-    /// touched, or the range is not measured.
+    /// Share of used pages that were ready in time. `None`: no use, or not measured.
     #[must_use]
     pub fn timeliness(&self) -> Option<f64> {
         part(self.in_time, self.used)
@@ -71,7 +66,6 @@ fn part(some: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| some as f64 / all as f64)
 }
 
-/// Standing of a page of a measured range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Absent,
@@ -82,7 +76,7 @@ enum Standing {
 
 #[derive(Default)]
 struct Measured {
-    /// One for each page; missing ones are absent pages.
+    /// By page; missing entries are absent pages.
     pages: Vec<Standing>,
     touched: u64,
     predicted: u64,
@@ -105,7 +99,7 @@ impl Measured {
         }
     }
 
-    /// Counts a touch; returns whether it was a fault without measuring.
+    /// Counts a touch; returns whether it would fault without measuring.
     fn touch(&mut self, page: usize) -> bool {
         let before = std::mem::replace(self.at(page), Standing::Touched);
         self.touched += u64::from(before != Standing::Touched);
@@ -115,7 +109,6 @@ impl Measured {
     }
 }
 
-/// See the module.
 pub(super) struct Prediction {
     predictor: Mutex<Predictor>,
     faults: AtomicU64,
@@ -139,12 +132,12 @@ impl Prediction {
         Some(self.measured.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether predicted pages are thrown away.
+    /// Whether predicted pages are discarded.
     pub(super) fn is_measured(&self) -> bool {
         self.measured.is_some()
     }
 
-    /// A page of `pages` was touched, and absent; returns the pages to be filled next.
+    /// Records a fault of an absent page; returns the window to fill next.
     pub(super) fn missed(&self, page: usize, pages: usize) -> Option<Window> {
         self.faults.fetch_add(1, Ordering::Relaxed);
         if !self.measured().is_none_or(|mut measured| measured.touch(page)) {
@@ -157,12 +150,12 @@ impl Prediction {
         Some(window)
     }
 
-    /// A page was touched that another thread was filling.
+    /// Records a touch of a page that another thread was filling.
     pub(super) fn came_late(&self) {
         self.late.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Predicted pages were filled, or read by a range that is measured.
+    /// Records predicted pages as filled, or as read if measured.
     pub(super) fn filled(&self, pages: impl ExactSizeIterator<Item = usize>) {
         let count = pages.len() as u64;
         if let Some(mut measured) = self.measured() {

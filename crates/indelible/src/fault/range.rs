@@ -1,8 +1,7 @@
-//! One served range, and the threads that have pages of it claimed, to fill them.
+//! One served range, and the claims of threads that fill its pages.
 //!
-//! Invariant: a page is read from the source and put in place by the one thread that has it
-//! claimed. So no page is installed that was read before another thread had the same page
-//! installed, stored to it, psynced it and dropped it.
+//! Invariant: only the claiming thread reads a page from the source and installs it. So no stale
+//! page is installed after another thread filled, stored to, psynced and dropped it.
 
 use std::ops;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +15,6 @@ use super::source::{PageError, PageSource};
 use crate::sys::PAGE;
 use crate::sys::uffd::Watch;
 
-/// One served range.
 pub(super) struct Range {
     pub(super) base: usize,
     len: AtomicUsize,
@@ -24,12 +22,9 @@ pub(super) struct Range {
     /// Pages that may still be filled before they are touched.
     budget: AtomicUsize,
     pub(super) protect: bool,
-    /// Whether its bytes are overwritten wherever they passed.
     pub(super) secret: bool,
     pub(super) prediction: Option<Prediction>,
-    /// Its pages in memory, if their number is limited.
     pub(super) resident: Option<Resident>,
-    /// Whether no thread stores to it.
     pub(super) frozen: bool,
     /// `None`: no longer served. Only holders of a claim look at it.
     source: RwLock<Option<Arc<dyn PageSource>>>,
@@ -38,19 +33,18 @@ pub(super) struct Range {
     failure: OnceLock<Arc<PageError>>,
 }
 
-/// Pages that threads fill just now, each of one thread alone.
+/// Claims of pages; each belongs to one thread.
 #[derive(Default)]
 struct Claims {
     taken: Vec<Claim>,
-    /// The range is no longer served.
     closed: bool,
-    /// Threads that wait for the end of a claim.
+    /// Threads waiting for the end of a claim.
     waiters: usize,
 }
 
 struct Claim {
     pages: ops::Range<usize>,
-    /// Faults that came meanwhile, for the thread that has the claim.
+    /// Faults that arrived meanwhile; the claiming thread answers them.
     waiting: Vec<usize>,
 }
 
@@ -59,7 +53,7 @@ impl Claims {
         self.taken.iter_mut().find(|claim| claim.pages.contains(&page))
     }
 
-    /// Claims the pages from the first, which is free, to the next that is not.
+    /// Claims pages from the first, which is free, up to the next taken one.
     fn take(&mut self, pages: ops::Range<usize>) -> ops::Range<usize> {
         let behind = self.taken.iter().map(|claim| claim.pages.start).filter(|start| *start > pages.start);
         let pages = pages.start..behind.fold(pages.end, usize::min);
@@ -127,8 +121,8 @@ impl Range {
         claims
     }
 
-    /// Claims the page at `addr`, whose fault needs an answer, and pages ahead of it. Never waits:
-    /// if another thread has the page, that one answers.
+    /// Claims the faulting page and pages ahead of it, without waiting. If another thread has the
+    /// page, that thread answers.
     pub(super) fn claim_or_leave(&self, addr: usize) -> Option<ops::Range<usize>> {
         let page = (addr - self.base) / PAGE;
         let mut claims = self.claims();
@@ -143,8 +137,7 @@ impl Range {
         Some(claims.take(page..end.max(page + 1)))
     }
 
-    /// Claims as many pages as are free from the first of `pages` on, which it waits for. `None`:
-    /// the range is no longer served.
+    /// Waits for the first page, then claims the free run from it. `None`: no longer served.
     pub(super) fn claim(&self, pages: ops::Range<usize>) -> Option<ops::Range<usize>> {
         let mut claims = self.claims();
         while claims.of(pages.start).is_some() {
@@ -153,15 +146,15 @@ impl Range {
         (!claims.closed).then(|| claims.take(pages))
     }
 
-    /// Claims the first of `pages` that are free, without waiting. `None`: there are none, or the
-    /// range is no longer served.
+    /// Claims the first free run of `pages`, without waiting. `None`: no free page, or no longer
+    /// served.
     pub(super) fn claim_free(&self, pages: ops::Range<usize>) -> Option<ops::Range<usize>> {
         let mut claims = self.claims();
         let first = pages.clone().find(|page| claims.of(*page).is_none())?;
         (!claims.closed).then(|| claims.take(first..pages.end))
     }
 
-    /// Ends a claim; returns the faults that came meanwhile.
+    /// Ends a claim; returns the faults that arrived meanwhile.
     pub(super) fn end(&self, pages: &ops::Range<usize>) -> Vec<usize> {
         let mut claims = self.claims();
         let at = claims.taken.iter().position(|claim| claim.pages == *pages);
@@ -172,32 +165,30 @@ impl Range {
         ended.map_or(Vec::new(), |claim| claim.waiting)
     }
 
-    /// Waits until no page is being filled, and has none filled from now on.
+    /// Waits until no page is being filled, and ends service.
     pub(super) fn close(&self) {
         let mut claims = self.claims();
         claims.closed = true;
         while !claims.taken.is_empty() {
             claims = self.wait(claims);
         }
-        // A thread that found the range in a queue may know it for longer, and the source has the
-        // pool's file open.
+        // Queues may keep the range alive, and the source holds the pool's file open.
         *self.source.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Takes as many pages as may be filled ahead, of `wanted`, from the budget.
+    /// Takes up to `wanted` pages from the budget.
     pub(super) fn reserve(&self, wanted: usize) -> usize {
         let taken = |budget: usize| Some(budget - wanted.min(budget));
         let before = self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken);
         wanted.min(before.unwrap_or(0))
     }
 
-    /// Gives back pages of the budget that were not filled.
     pub(super) fn give_back(&self, pages: usize) {
         self.budget.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// Reads the first of the claimed pages and, as far as the budget allows, those behind it;
-    /// returns how many in a row it has got, and how many of them the budget paid for.
+    /// Reads the first claimed page and, within the budget, those behind it; returns the pages read
+    /// and how many of them the budget paid for.
     pub(super) fn read_from(
         &self,
         claimed: &ops::Range<usize>,
@@ -218,12 +209,11 @@ impl Range {
         self.source.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// See [`PageSource::is_slow`].
     pub(super) fn is_slow(&self) -> bool {
         self.source().is_some_and(|source| source.is_slow())
     }
 
-    /// As [`PageSource::read`], of pages that the caller has claimed.
+    /// As [`PageSource::read`], for claimed pages.
     pub(super) fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
         let gone = || PageError { page: first, source: "the object is no longer attached".into() };
         let source = self.source().ok_or_else(gone)?;

@@ -1,16 +1,14 @@
-//! Pages that the program drops itself (`MADV_DONTNEED`, as allocators do that give memory back).
+//! Pages that the program drops itself (`MADV_DONTNEED`, as allocators do).
 //!
-//! A dropped page of a private mapping comes back as the file has it. On media that keep a page
-//! cache of the primary, the file lacks the lines that are pending there, so that the page would
-//! come back older than the last psync. So the kernel announces each such call before it drops
-//! anything: the caller waits until the announcement was read, and it is read after all pending
-//! lines were written to the file. This costs a psync nothing.
+//! A dropped page of a private mapping comes back as the file has it. On media with a page cache of
+//! the primary, the file lacks pending lines, so the page would come back older than the last
+//! psync. Therefore userfaultfd announces each drop, and all pending lines are written to the file
+//! before the dropping thread goes on. A psync costs nothing more.
 //!
 //! Invariant: the function given to [`before`] never waits for a thread that may be dropping pages,
 //! nor touches an object's memory.
 //!
-//! If the kernel lacks userfaultfd or its announcements, a dropped page may come back older:
-//! SAFETY.md says so.
+//! Without userfaultfd or its announcements a dropped page may come back older (SAFETY.md).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,12 +17,11 @@ use std::sync::{Mutex, PoisonError};
 use crate::sys::fork::{self, ForkLocal};
 use crate::sys::uffd::{EVENT_REMOVE, Reach, Uffd, WP_ASYNC};
 
-/// Writes out what an object's file lacks.
 type WriteOut = Box<dyn Fn() + Send + Sync>;
 
 struct Service {
     uffd: Uffd,
-    /// Ordered by arrival.
+    /// By order of arrival.
     objects: Mutex<(u64, BTreeMap<u64, WriteOut>)>,
 }
 
@@ -46,7 +43,7 @@ fn service() -> io::Result<&'static Service> {
 
 impl Service {
     fn run(&self) {
-        // Only a broken descriptor ends it: it is ours, and never closed.
+        // Ends only with a broken descriptor; ours is never closed.
         while self.uffd.wait_for_removals(|| self.write_out()).is_ok() {}
     }
 
@@ -56,20 +53,19 @@ impl Service {
     }
 }
 
-/// A descriptor for asynchronous write protection that also announces dropped pages, if the kernel
-/// has it.
+/// The shared descriptor for asynchronous write protection that also announces drops.
 pub(crate) fn watcher() -> io::Result<&'static Uffd> {
     Ok(&service()?.uffd)
 }
 
-/// An object whose pending lines are written out before pages are dropped, until drop.
+/// Until drop, the object's pending lines are written out before pages are dropped.
 pub(crate) struct Announced {
     number: u64,
     generation: u32,
 }
 
-/// Has `write_out` called before any page of a range that [`watcher`] watches is dropped. `None`:
-/// the kernel cannot.
+/// Calls `write_out` before any page of a range watched by [`watcher`] is dropped. `None`: not
+/// supported by the kernel.
 pub(crate) fn before(write_out: impl Fn() + Send + Sync + 'static) -> Option<Announced> {
     let mut objects = service().ok()?.objects.lock().unwrap_or_else(PoisonError::into_inner);
     objects.0 += 1;

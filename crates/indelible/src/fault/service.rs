@@ -1,4 +1,4 @@
-//! The thread that answers faults, and the one way in which pages get into a served range.
+//! The fault-answering thread, and the one path by which pages enter a served range.
 
 #![allow(unsafe_code)]
 
@@ -18,7 +18,6 @@ use crate::sys::fork::ForkLocal;
 use crate::sys::mmap;
 use crate::sys::uffd::{FEATURE_POISON, Reach, Uffd, WP_ASYNC};
 
-/// The faults of this process.
 pub(super) struct Service {
     pub(super) uffd: Uffd,
     pub(super) ranges: RwLock<BTreeMap<usize, Arc<Range>>>,
@@ -32,7 +31,6 @@ pub(super) fn open() -> io::Result<Uffd> {
 }
 
 impl Service {
-    /// The service of this process, running.
     pub(super) fn get() -> io::Result<&'static Service> {
         static SERVICE: ForkLocal<Service> = ForkLocal::new();
         let service = SERVICE.get_or_try(|| {
@@ -54,7 +52,6 @@ impl Service {
         Ok(service)
     }
 
-    /// Has predicted pages filled from now on.
     pub(super) fn predict(&'static self) {
         self.ahead.start(move |range, pages, buffer| self.fill_predicted(range, pages, buffer));
     }
@@ -63,7 +60,7 @@ impl Service {
         loop {
             let done = self.uffd.wait(|addr| self.answer(addr, buffer));
             if done.is_err() {
-                // Only a broken descriptor ends up here: it is ours, and never closed.
+                // Only a broken descriptor ends up here; ours is never closed.
                 return;
             }
         }
@@ -75,8 +72,8 @@ impl Service {
         (addr - range.base < range.len()).then(|| Arc::clone(range))
     }
 
-    /// Answers a fault, or passes it on: no other fault waits for a slow source, nor for pages that
-    /// are filled ahead.
+    /// Answers a fault or passes it on: no other fault waits for a slow source or for pages filled
+    /// ahead.
     fn answer(&'static self, addr: usize, buffer: &mut [u8]) {
         let addr = addr & !(PAGE - 1);
         let Some(range) = self.find(addr) else { return };
@@ -100,7 +97,6 @@ impl Service {
         self.resolve(&range, claimed, buffer);
     }
 
-    /// Has pages filled that are likely to be touched next.
     fn look_ahead(&self, range: &Arc<Range>, addr: usize) {
         let Some(prediction) = &range.prediction else { return };
         if let Some(window) = prediction.missed((addr - range.base) / PAGE, range.pages()) {
@@ -108,19 +104,19 @@ impl Service {
         }
     }
 
-    /// Fills the first of the claimed pages, for which a thread waits, and those ahead of it.
-    /// Answers the faults that came meanwhile.
+    /// Fills the first claimed page, for which a thread waits, then those ahead, and answers faults
+    /// that arrived meanwhile.
     fn resolve(&self, range: &Range, claimed: ops::Range<usize>, buffer: &mut [u8]) {
         self.answer_one(range, &claimed, buffer);
         self.finish(range, &claimed, buffer);
     }
 
-    /// Ends a claim, and answers the faults that came meanwhile.
+    /// Ends a claim, and answers the faults that arrived meanwhile.
     fn finish(&self, range: &Range, claimed: &ops::Range<usize>, buffer: &mut [u8]) {
         let mut waiting = range.end(claimed);
         while let Some(addr) = waiting.pop() {
-            // Putting it in place has woken its thread, unless that came later, or the page was
-            // dropped again.
+            // The install woke its thread, unless the fault came later or the page was dropped
+            // again.
             if mmap::resident(addr, 1).is_ok_and(|present| present == [true]) {
                 let _ = self.uffd.wake(addr, PAGE);
                 continue;
@@ -131,7 +127,7 @@ impl Service {
         }
     }
 
-    /// Answers one fault, with pages ahead of it that `buffer` has room for.
+    /// Answers one fault, with pages ahead as far as `buffer` has room.
     fn answer_one(&self, range: &Range, claimed: &ops::Range<usize>, buffer: &mut [u8]) {
         let (page, addr) = (claimed.start, range.addr(claimed.start));
         let room = page..claimed.end.min(page + buffer.len() / PAGE);
@@ -139,7 +135,7 @@ impl Service {
             let first = self.install(range, page, &buffer[..PAGE]);
             Self::filled(range, page..page + 1);
             let ahead = match &first {
-                // Pages ahead may be missing for now.
+                // Pages ahead may stay absent.
                 Ok(_) => self.install(range, page + 1, &buffer[PAGE..count * PAGE]).unwrap_or(0),
                 Err(_) => 0,
             };
@@ -156,11 +152,11 @@ impl Service {
         }
     }
 
-    /// Fills predicted pages that are absent and that no other thread fills. One that its source
-    /// does not have stays absent, and is an error when it is touched.
+    /// Fills predicted pages that are absent and unclaimed. A failed page stays absent; touching it
+    /// is an error.
     fn fill_predicted(&self, range: &Range, pages: ops::Range<usize>, buffer: &mut [u8]) {
-        // In a range with stores pages go when its owner decides, which may be long after these
-        // were predicted.
+        // In a range with stores the owner decides about eviction, perhaps long after this
+        // prediction.
         let has_room = || range.frozen || range.resident.as_ref().is_none_or(Resident::has_room);
         let mut rest = pages;
         while has_room()
@@ -186,9 +182,8 @@ impl Service {
         }
     }
 
-    /// Fills those of `count` pages from `first` on that are absent; returns how many are present
-    /// then, from the first on: fewer if no more may be filled ahead. A page that its source does
-    /// not have stays absent.
+    /// Fills the absent ones of `count` pages from `first`; returns how many are present from the
+    /// first on: fewer after the budget is spent. A failed page stays absent.
     pub(super) fn prefault(&self, range: &Range, first: usize, count: usize) -> Result<usize, PageError> {
         let mut buffer = buffer(BATCH).map_err(|error| refused(first, error))?;
         let mut done = 0;
@@ -206,8 +201,8 @@ impl Service {
         Ok(done)
     }
 
-    /// As [`prefault`](Self::prefault), of claimed pages that fit into `buffer`; also returns how
-    /// many it has put in place.
+    /// As [`prefault`](Self::prefault), for claimed pages that fit into `buffer`; also returns how
+    /// many it installed.
     fn fill_absent(
         &self,
         range: &Range,
@@ -244,7 +239,7 @@ impl Service {
         Ok((count, all))
     }
 
-    /// Puts pages in place, skipping those that are there; returns how many it has put.
+    /// Installs pages, skipping present ones; returns how many it installed.
     fn install(&self, range: &Range, page: usize, bytes: &[u8]) -> io::Result<usize> {
         let (addr, protect) = (range.addr(page), range.protect);
         let (mut done, mut installed, mut tries) = (0, 0, 0);
@@ -260,16 +255,16 @@ impl Service {
                     // The address space was changing.
                     Some(libc::EAGAIN) => {}
                     Some(libc::EEXIST) => {
-                        // This page also answers another thread's fault.
+                        // The page also answers another thread's fault.
                         let _ = self.uffd.wake(addr + done, PAGE);
                         done += PAGE;
                     }
-                    // Page protection has cut the range into several mappings, and a copy fills
+                    // Page protection has split the range into several mappings, and a copy fills
                     // one.
                     Some(libc::ENOENT) if piece > PAGE => piece = PAGE,
                     // An unmapped range needs nothing.
                     Some(libc::ENOENT) => return Ok(installed),
-                    // Want of memory may pass; what cannot be installed is a SIGBUS.
+                    // Lack of memory may pass; a page that cannot be installed raises SIGBUS.
                     _ if tries < TRIES => tries += 1,
                     _ => return Err(e),
                 },
@@ -278,25 +273,25 @@ impl Service {
         Ok(installed)
     }
 
-    /// Pages are in place now: others may need to go.
+    /// Evicts after a fill.
     fn filled(range: &Range, pages: ops::Range<usize>) {
         let Some(resident) = &range.resident else { return };
         resident.filled(pages);
         if range.frozen {
             // SAFETY: no thread stores to the range; where bytes are laid over its pages, all are
-            // kept from then on.
+            // kept.
             unsafe { resident.evict(range.base, |_| true) };
         }
     }
 
-    /// Makes the page raise SIGBUS instead of letting its thread wait for ever.
+    /// Makes the page raise SIGBUS, so that its thread does not wait for ever.
     fn give_up(&self, addr: usize) {
         let mut tried = false;
         loop {
             match self.uffd.poison(addr).map_err(|error| error.raw_os_error()) {
                 Err(Some(libc::EAGAIN)) => {}
-                // The mark of a protected absent page is in the way, or the page is there by now:
-                // then it is compared once more.
+                // A protected absent page's mark is in the way, or the page is present by now:
+                // retry once without protection.
                 Err(Some(libc::EEXIST)) if !tried => {
                     tried = true;
                     let _ = self.uffd.unprotect(addr, PAGE);
@@ -311,22 +306,19 @@ impl Service {
     }
 }
 
-/// How often a copy into memory is tried again that failed for no reason of its own.
+/// Retries of a failed copy into memory.
 const TRIES: usize = 3;
 
-/// Memory for pages on their way.
 fn buffer(pages: usize) -> io::Result<SecretBuffer> {
     SecretBuffer::new(pages).map_err(io::Error::other)
 }
 
-/// Overwrites bytes of pages that were on their way, if they are secret.
 fn wipe(range: &Range, bytes: &mut [u8]) {
     if range.secret {
         bytes.fill(0);
     }
 }
 
-/// The error of the kernel, which would not put the page in place.
 fn refused(page: usize, error: io::Error) -> PageError {
     PageError { page, source: error.into() }
 }

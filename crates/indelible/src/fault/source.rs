@@ -1,4 +1,4 @@
-//! The sources of the pages of filled ranges: the trait, and those that stand on a device.
+//! Sources of pages: the trait, and its implementations over a device.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -10,13 +10,12 @@ use indelible_store::table::SharedLayers;
 
 use crate::sys::PAGE;
 
-/// Time that reading a page takes from which on starting a thread for it does not matter.
+/// From this time per page on, the cost of starting a thread does not matter.
 pub(crate) const SLOW: Duration = Duration::from_micros(100);
 
-/// Why a source does not have a page.
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// A page that its source could not supply. The error of the call that meets it names the object.
+/// A page that its source could not supply. The caller's error names the object.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read page {page} of the object: {source}")]
 pub(crate) struct PageError {
@@ -25,24 +24,21 @@ pub(crate) struct PageError {
     pub(crate) source: Cause,
 }
 
-/// Supplies the pages of one object.
+/// Supplies the pages of one object to fault threads and attaches.
 ///
-/// Threads of the fault service, threads that fill pages ahead, and attaches ask a source. It never
-/// touches a served range, and never waits for a thread that might: the service's thread would wait
-/// for itself.
+/// A source never touches a served range, nor waits for a thread that might: the service's thread
+/// would wait for itself.
 pub(crate) trait PageSource: Send + Sync {
-    /// Fills `bytes`, whole pages, with the object's pages from `first` on. After an error those
-    /// before the page that it names are filled.
+    /// Fills `bytes`, whole pages, from page `first` on. On an error, pages before the named one
+    /// are filled.
     fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError>;
 
-    /// Whether reading takes so long that it pays to start a thread for it, lest other objects
-    /// wait.
+    /// Whether reading is slow enough to deserve a thread, so that other objects need not wait.
     fn is_slow(&self) -> bool {
         false
     }
 }
 
-/// The object's bytes in the pool, from `offset` on.
 pub(crate) struct Primary {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) offset: u64,
@@ -56,8 +52,7 @@ impl PageSource for Primary {
     }
 }
 
-/// Reads all pages at once. If one of them cannot be read, which, and whether any at all, is seen
-/// one by one.
+/// Reads all pages at once; after a failure one by one, to find the bad page.
 fn each_if_not_all<E: Into<Cause>>(
     first: usize,
     bytes: &mut [u8],
@@ -72,17 +67,16 @@ fn each_if_not_all<E: Into<Cause>>(
     Ok(())
 }
 
-/// The pages of an object that this process writes.
 pub(crate) struct Live(pub(crate) LivePages);
 
 impl PageSource for Live {
     fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
-        // Nothing that this waits for touches a served range.
+        // This waits for nothing that touches a served range.
         each_if_not_all(first, bytes, |page, bytes| self.0.read((page * PAGE) as u64, bytes))
     }
 }
 
-/// The pages of a base, or of an unwritten object, each from the layer that has it.
+/// The pages of a base or an unwritten object, each from its layer.
 pub(crate) struct Layered {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) layers: SharedLayers,
@@ -90,13 +84,12 @@ pub(crate) struct Layered {
 
 impl PageSource for Layered {
     fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
-        // Nothing that takes this lock touches a served range.
+        // No holder of this lock touches a served range.
         let layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
         each_if_not_all(first, bytes, |page, bytes| layers.read(&*self.device, (page * PAGE) as u64, bytes))
     }
 }
 
-/// The pages of a sealed object, verified and decrypted.
 pub(crate) struct Sealed(pub(crate) Arc<SealedPages>);
 
 impl PageSource for Sealed {
@@ -105,10 +98,9 @@ impl PageSource for Sealed {
     }
 }
 
-/// The words of an object with check words, as they were stored: a read repairs damaged ones.
+/// The words of an object with check words; a read repairs damaged ones.
 pub(crate) struct Decoded(pub(crate) Arc<dyn PageSource>);
 
-/// A word whose former value cannot be found.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "more bits of the word at offset {offset:#x} are wrong, with those of its check word, than can be repaired"
@@ -144,7 +136,7 @@ impl PageSource for Decoded {
     }
 }
 
-/// A source on a medium from which a page takes [`SLOW`] or longer.
+/// A source on a medium that takes [`SLOW`] or longer per page.
 pub(crate) struct OnSlowMedium(pub(crate) Arc<dyn PageSource>);
 
 impl PageSource for OnSlowMedium {

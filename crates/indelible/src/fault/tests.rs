@@ -1,4 +1,4 @@
-//! One service for all sources: scripted ones, which wait, fail and panic as they are told.
+//! One service for scripted sources, which wait, fail and panic.
 
 #![allow(unsafe_code)]
 
@@ -14,20 +14,17 @@ use crate::sys::mmap::{self, Protection};
 
 const PAGES: usize = 100;
 
-/// The script of a page: an event when it is read.
 enum Event {
     Fails,
     Panics,
-    /// Says so, and waits until it is told to go on.
+    /// Says so, and waits for permission.
     Waits(Sender<()>, Receiver<()>),
 }
 
-/// A source whose pages are full of a byte, but for the script.
 struct Scripted {
     byte: u8,
     slow: bool,
     script: Mutex<BTreeMap<usize, Event>>,
-    /// Pages that were read, in order.
     read: Mutex<Vec<usize>>,
 }
 
@@ -36,7 +33,7 @@ impl Scripted {
         Arc::new(Scripted { byte, slow, script: Mutex::default(), read: Mutex::default() })
     }
 
-    /// Lets the next read of a page wait; the channels tell when it is there, and let it go on.
+    /// Lets the next read of a page wait; the channels report its arrival and release it.
     fn wait_at(&self, page: usize) -> (Receiver<()>, Sender<()>) {
         let ((say, said), (go, gone)) = (channel(), channel());
         self.script.lock().unwrap().insert(page, Event::Waits(say, gone));
@@ -78,7 +75,7 @@ impl PageSource for Scripted {
     }
 }
 
-/// A served mapping; dropped in this order.
+/// Fields drop in this order.
 struct Area {
     served: Served,
     mapping: Mapping,
@@ -129,8 +126,7 @@ impl Area {
         assert_eq!(done, 0);
     }
 
-    /// Once the last fault is wholly answered: its thread goes on when its own page is there,
-    /// before those ahead of it are.
+    /// Waits for the last fault's end: its thread resumes before the pages ahead are in place.
     fn present(&self) -> Vec<usize> {
         let mut at = 0;
         while at < PAGES {
@@ -143,7 +139,6 @@ impl Area {
     }
 }
 
-/// Whether this process has userfaultfd, as the tests here need.
 fn serves() -> bool {
     let serves = reach().is_some();
     if !serves {
@@ -152,7 +147,7 @@ fn serves() -> bool {
     serves
 }
 
-/// Long enough for a thread to run on a busy machine.
+/// Enough for a busy machine.
 const LONG: Duration = Duration::from_secs(30);
 
 #[test]
@@ -167,7 +162,6 @@ fn a_slow_source_keeps_no_other_object_waiting() {
     thread::scope(|scope| {
         let first = scope.spawn(|| a.load(3));
         there.recv().unwrap();
-        // The same page, another page, and another object.
         let same = scope.spawn(|| a.load(3));
         let other = scope.spawn(|| a.load(4));
         scope.spawn(|| answer.send(b.load(0)).unwrap());
@@ -191,7 +185,7 @@ fn pages_filled_ahead_keep_no_fault_waiting_elsewhere() {
     thread::scope(|scope| {
         let filler = scope.spawn(|| a.served.prefault(0..80));
         there.recv().unwrap();
-        // Its range is being filled: the filling thread answers this.
+        // The filling thread answers this fault.
         let inside = scope.spawn(|| a.load(90));
         scope.spawn(|| answer.send(b.load(0)).unwrap());
         let answered = answered.recv_timeout(LONG);
@@ -216,7 +210,6 @@ fn a_page_that_fails_ahead_of_its_use_is_an_error_and_no_more() {
         source.script.lock().unwrap().insert(page, event);
         let error = area.served.prefault(page - 5..page + 5).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
-        // Not even read ahead of a fault.
         assert_eq!(area.load(page - 1), 5);
         assert!(!area.present().contains(&page));
         assert!(area.served.failure().is_none(), "nobody touched the page");
@@ -263,8 +256,7 @@ fn pages_dropped_while_their_fault_is_answered_come_back() {
     assert_eq!(*source.read.lock().unwrap(), [3, 3]);
 }
 
-/// A fault that was read late, or pages queued to be filled ahead, find the range gone: nothing of
-/// it gets into the one that has its addresses now.
+/// Late faults and queued predictions find the range gone and must not fill its successor.
 #[test]
 fn a_range_that_is_no_longer_served_is_filled_no_more() {
     if !serves() {
@@ -293,7 +285,7 @@ fn a_source_on_a_slow_medium_says_so() {
     assert_eq!(slow.read(11, &mut bytes).unwrap_err().page, 12);
 }
 
-/// Waits until predicted pages were filled: those of a window that no other thread has.
+/// Waits until predicted pages were filled.
 fn settle(area: &Area, filled: u64) {
     let begin = Instant::now();
     while area.served.prediction().unwrap().filled < filled {
@@ -325,7 +317,6 @@ fn predicted_pages_raise_no_fault_and_their_trigger_does() {
     assert_eq!(area.served.failure().map(|error| error.page), None);
 }
 
-/// A thread that touches a page which is just being filled waits for that, and for nothing else.
 #[test]
 fn a_fault_of_a_page_that_is_being_filled_is_answered_by_its_thread() {
     if !serves() {
@@ -338,7 +329,6 @@ fn a_fault_of_a_page_that_is_being_filled_is_answered_by_its_thread() {
     there.recv().unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| area.load(13));
-        // Another page of the object, meanwhile.
         assert_eq!(area.load(50), 4);
         while area.served.prediction().unwrap().late == 0 {
             thread::yield_now();
@@ -361,7 +351,7 @@ fn predicted_pages_that_fail_are_errors_when_they_are_touched() {
     assert_eq!([area.load(10), area.load(11)], [5, 5]);
     settle(&area, 2);
     assert!(!area.present().contains(&13) && area.served.failure().is_none());
-    // Pages that are filled ahead come out of the budget.
+    // Pages filled ahead use the budget.
     let narrow = predicting(11, &source, 3, false);
     assert_eq!([narrow.load(20), narrow.load(21)], [5, 5]);
     settle(&narrow, 3);

@@ -1,14 +1,13 @@
-//! Memory, or blocks, of files that this process makes.
+//! Allocates memory or blocks for files.
 
 use rustix::fs::{FallocateFlags, fallocate, fstat, ftruncate};
 use rustix::io::{Errno, pwrite};
 use std::os::fd::AsFd;
 
-/// Bytes written at a time.
 const PIECE: usize = 1 << 20;
 
-/// Gives the file `len` bytes, zeros behind those that it has, and blocks for them. Where a sandbox
-/// forbids `fallocate`, zeros are written.
+/// Extends the file to `len` bytes of zeros, with blocks. Where a sandbox forbids `fallocate`,
+/// zeros are written.
 pub(crate) fn allot(file: impl AsFd, len: u64) -> Result<(), Errno> {
     loop {
         match fallocate(&file, FallocateFlags::empty(), 0, len) {

@@ -1,8 +1,7 @@
-//! Identity of the boot and the process, as recorded for people.
+//! Identities of the boot and the process, as recorded for people.
 
-/// The ID of this boot, all zeros where the kernel does not tell.
+/// All zeros if the kernel does not tell.
 pub(crate) fn boot_id() -> [u8; 16] {
-    // An interpreter has no such file system.
     if cfg!(miri) {
         return [1; 16];
     }
@@ -23,7 +22,7 @@ fn parse(text: &str) -> Option<[u8; 16]> {
     digits.next().is_none().then_some(id)
 }
 
-/// This process's ID, as other tools of this PID namespace see it.
+/// This process's ID in its PID namespace.
 pub(crate) fn pid() -> u32 {
     std::process::id()
 }

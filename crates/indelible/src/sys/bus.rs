@@ -1,5 +1,5 @@
-//! Pages of shared files that are gone because another process truncated the file. An access to one
-//! raises SIGBUS, which would kill this process for the other's act.
+//! Pages of shared files that another process truncated away. An access raises SIGBUS, which would
+//! kill this process.
 //!
 //! Invariants:
 //! 1. A slot whose `end` is not 0 describes a mapping of this process that lives until the slot was
@@ -7,9 +7,8 @@
 //! 2. The handler allocates nothing, takes no lock and calls only async-signal-safe functions.
 //! 3. `PREVIOUS` is filled before the handler can run and never changes afterwards.
 //!
-//! The handler puts a page of zeros in the place of one that is gone, inside a known range alone,
-//! and counts it: users of the range ask for that count before they believe bytes that they read.
-//! All other faults are the earlier handler's.
+//! Within a known range the handler replaces a lost page by zeros and counts it; users of the range
+//! check that count before they trust bytes. All other faults go to the earlier handler.
 
 #![allow(unsafe_code)]
 
@@ -22,16 +21,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 const SLOTS: usize = 1024;
-/// Si_code of an access to a page that its file does not have (`BUS_ADRERR`), absent from libc.
+/// si_code of an access behind the file's end (`BUS_ADRERR`), absent from libc.
 const BUS_ADRERR: libc::c_int = 2;
 
 struct Slot {
     taken: AtomicBool,
     start: AtomicUsize,
     end: AtomicUsize,
-    /// Pages that were gone.
+    /// Pages lost.
     gone: AtomicUsize,
-    /// The process whose mapping it is: a forked child has none there.
+    /// The mapping's process: a forked child has none.
     generation: AtomicU32,
 }
 
@@ -53,7 +52,7 @@ impl Watched {
     /// Watches a mapping of the caller's, whole pages, which outlives this value.
     ///
     /// # Errors
-    /// There are too many; the kernel refuses the handler.
+    /// Too many ranges; the kernel refuses the handler.
     pub(crate) fn new(start: usize, len: usize) -> io::Result<Watched> {
         install()?;
         let free = KNOWN.iter().find(|slot| !slot.taken.swap(true, Ordering::SeqCst));
@@ -65,7 +64,7 @@ impl Watched {
         Ok(Watched(slot))
     }
 
-    /// Whether an access met a page that was gone: no byte of the range can be believed any more.
+    /// Whether a page was lost: no byte of the range can be trusted.
     #[inline]
     pub(crate) fn is_broken(&self) -> bool {
         self.0.gone.load(Ordering::Acquire) != 0
@@ -86,7 +85,7 @@ fn install() -> io::Result<()> {
         return Ok(());
     }
     let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: with no new action the call only writes the current one to `previous`.
+    // SAFETY: without a new action the call only writes the current one to `previous`.
     if unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), previous.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -108,7 +107,7 @@ fn install() -> io::Result<()> {
     }
 }
 
-/// Puts zeros in the place of the page that is gone. Async-signal-safe.
+/// Replaces a lost page by zeros. Async-signal-safe.
 fn replace(addr: usize) -> bool {
     let covers = |slot: &&Slot| {
         let end = slot.end.load(Ordering::SeqCst);
@@ -122,7 +121,7 @@ fn replace(addr: usize) -> bool {
     slot.gone.fetch_add(1, Ordering::SeqCst);
     let page = with_exposed_provenance_mut(addr & !(PAGE - 1));
     let (access, how) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::FIXED);
-    // SAFETY: a page of a mapping that lives (1), of which the file has nothing: nothing is lost.
+    // SAFETY: a page of a live mapping (1), which the file lacks: nothing is lost.
     unsafe { mmap_anonymous(page, PAGE, access, how) }.is_ok()
 }
 

@@ -1,4 +1,4 @@
-//! Asking the file system which blocks of a file keep what was written to them.
+//! Which blocks of a file keep data after a power cut.
 //!
 //! Invariants:
 //! 1. `Map` is laid out as the kernel's `struct fiemap` with `MOST` extents behind it, and `most`
@@ -11,13 +11,12 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 
-/// Extents asked for at a time.
+/// Extents per request.
 const MOST: usize = 64;
-/// `FS_IOC_FIEMAP`: `_IOWR('f', 11, struct fiemap)`, of which the extents are no part.
+/// `FS_IOC_FIEMAP`: `_IOWR('f', 11, struct fiemap)`, without the extents.
 const REQUEST: libc::c_ulong = 0xc020_660b;
-/// Flag of an extent: the last of the file.
 const LAST: u32 = 1;
-/// Flags of an extent: no place is known, none is chosen yet, or it was never written.
+/// Flags of an extent: unknown place, delayed allocation, or unwritten.
 const UNWRITTEN: u32 = 0x2 | 0x4 | 0x800;
 
 #[repr(C)]
@@ -44,8 +43,8 @@ struct Map {
 
 const _: () = assert!(size_of::<Extent>() == 56 && size_of::<Map>() == 32 + MOST * 56);
 
-/// Parts of the range that have no blocks, or blocks that read as zeros after a power cut;
-/// ascending and apart. `None`: the file system does not tell.
+/// Parts of the range without blocks, or whose blocks read as zeros after a power cut; ascending
+/// and disjoint. `None`: unknown to the file system.
 pub(crate) fn unwritten(fd: BorrowedFd<'_>, range: Range<u64>) -> Result<Option<Vec<Range<u64>>>, Errno> {
     let (mut found, mut at) = (Vec::new(), range.start);
     let mut gap = |from: u64, to: u64| {
@@ -53,7 +52,7 @@ pub(crate) fn unwritten(fd: BorrowedFd<'_>, range: Range<u64>) -> Result<Option<
             found.push(from..to);
         }
     };
-    // From where on nothing is known to be written.
+    // Start of the part not known to be written.
     let mut open = range.start;
     while at < range.end {
         let mut map = Map {
@@ -101,11 +100,10 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::fs::FileExt;
 
-    /// On ext4: reserved blocks are unwritten until they are written, and again once they are
-    /// zeroed.
+    /// On ext4, reserved blocks are unwritten until written, and again once zeroed.
     #[test]
     fn reserved_blocks_are_unwritten_until_they_are_written() {
-        // Next to this program, where a disk's file system is more likely than in /tmp; unless that
+        // Next to this program, where a disk's file system is likelier than in /tmp; unless that
         // folder is another user's.
         let beside = std::env::current_exe().unwrap();
         let own = tempfile::tempfile_in(beside.parent().unwrap());
@@ -113,7 +111,7 @@ mod tests {
         let all = 0..1 << 20;
         fallocate(&file, FallocateFlags::empty(), 0, 1 << 20).unwrap();
         let ask = || unwritten(file.as_fd(), all.clone()).unwrap();
-        // Other file systems may not tell, or make all blocks of a file written.
+        // Other file systems may not tell, or write all blocks.
         if ask() != Some(vec![all.clone()]) {
             println!("NOT TESTED: extents, on a file system that does not tell which are unwritten");
             return;
@@ -123,7 +121,7 @@ mod tests {
         }
         file.sync_data().unwrap();
         assert_eq!(ask().unwrap(), [0x2000..0x7000, 0x8000..0xff000]);
-        // More extents than are asked for at a time.
+        // More extents than one request returns.
         for page in (1..256).step_by(2) {
             file.write_all_at(&[1; 4096], page * 4096).unwrap();
         }

@@ -5,8 +5,8 @@
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Faults of all threads of this process, system calls' included, since it began. Equal numbers
-/// mean that none happened in between.
+/// Page faults of this process since it began, system calls' included. Equal counts: none in
+/// between.
 pub(crate) fn count() -> io::Result<u64> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the call fills the struct that it is given.

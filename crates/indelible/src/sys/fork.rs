@@ -1,16 +1,16 @@
-//! Cleanup in a forked child, which must lose the descriptors that keep locks alive, and the belief
-//! that the parent's attachments are its own.
+//! Cleanup in a forked child: it must lose the descriptors that keep locks alive, and the parent's
+//! attachments.
 //!
 //! Invariants:
 //! 1. `GENERATION` grows by one in every forked child before any other code of the child runs.
 //! 2. A slot of `FDS` is −1, or names a descriptor that a live [`ForkFd`] owns. Chunks of slots are
-//!    leaked and never move, so that there is no limit but the process's of open files.
+//!    leaked and never move.
 //! 3. The child handler allocates nothing, takes no lock that the parent's threads may hold, and
 //!    calls only async-signal-safe functions.
-//! 4. A descriptor of the parent is not closed in the child but replaced by one on which every
-//!    operation fails (`O_PATH`): its number stays owned, so a late drop cannot close a stranger.
+//! 4. The child does not close a parent's descriptor but replaces it by an `O_PATH` one, on which
+//!    every operation fails: its number stays owned, so a late drop cannot close another file.
 //!
-//! Children made by `vfork`, `posix_spawn` or a bare `clone` run no handlers; they are expected to
+//! Children of `vfork`, `posix_spawn` or a bare `clone` run no handlers; they are expected to
 //! `exec`, which closes everything here (`O_CLOEXEC`).
 
 #![allow(unsafe_code)]
@@ -33,18 +33,17 @@ impl Chunk {
         Chunk { slots: [const { AtomicI32::new(-1) }; 1024], next: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// The chunk behind this one, if there is one. Async-signal-safe.
+    /// Async-signal-safe.
     fn next(&self) -> Option<&'static Chunk> {
         // SAFETY: null, or a chunk that was leaked (2).
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
 
-    /// This chunk and those behind it. Async-signal-safe.
+    /// Async-signal-safe.
     fn onwards(&'static self) -> impl Iterator<Item = &'static Chunk> {
         std::iter::successors(Some(self), |chunk| chunk.next())
     }
 
-    /// The chunk behind this one, which is made if there is none.
     fn next_or_new(&self) -> &'static Chunk {
         if let Some(next) = self.next() {
             return next;
@@ -62,7 +61,6 @@ impl Chunk {
         }
     }
 
-    /// Puts `fd` into a free slot.
     fn register(&'static self, fd: i32) -> Option<&'static AtomicI32> {
         let free = |slot: &&AtomicI32| {
             slot.load(Ordering::Relaxed) == -1
@@ -74,19 +72,19 @@ impl Chunk {
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static FDS: Chunk = Chunk::new();
-/// Chunk in which a slot was free last, null: the first. A hint.
+/// The chunk that last had a free slot, a hint; null: the first.
 static ROOM: AtomicPtr<Chunk> = AtomicPtr::new(ptr::null_mut());
 static TOMB: AtomicI32 = AtomicI32::new(-1);
-/// 1 while a thread is between making a mapping and excluding it from forks, or forking.
+/// 1 while a thread forks, or makes a mapping and has not yet excluded it from forks.
 static MAPPING: AtomicU32 = AtomicU32::new(0);
 
-/// How many forks lie between this process and the one that loaded the library.
+/// Number of forks between this process and the one that loaded the library.
 #[inline]
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Whether state created in generation `of` belongs to a parent of this process.
+/// Whether state of generation `of` belongs to a parent process.
 #[inline]
 pub(crate) fn is_stale(of: u32) -> bool {
     of != generation()
@@ -103,13 +101,12 @@ pub(crate) struct ForkFd {
 }
 
 impl ForkFd {
-    /// Registers `fd`.
     pub(crate) fn new(fd: OwnedFd) -> io::Result<ForkFd> {
         install()?;
         // SAFETY: null, or a chunk of the list, leaked (2).
         let hint = unsafe { ROOM.load(Ordering::Acquire).as_ref() }.unwrap_or(&FDS);
         let known = hint.onwards().chain(FDS.onwards());
-        // New chunks go to the end of the list, one after the other.
+        // New chunks are appended to the list.
         let made = std::iter::successors(FDS.onwards().last(), |chunk| Some(chunk.next_or_new()));
         for chunk in known.chain(made) {
             if let Some(slot) = chunk.register(fd.as_raw_fd()) {
@@ -120,7 +117,6 @@ impl ForkFd {
         Err(io::ErrorKind::OutOfMemory.into())
     }
 
-    /// Whether this process is a forked child of the one that opened the descriptor.
     #[inline]
     pub(crate) fn is_stale(&self) -> bool {
         is_stale(self.generation)
@@ -135,8 +131,8 @@ impl AsFd for ForkFd {
 
 impl Drop for ForkFd {
     fn drop(&mut self) {
-        // Unregistered before it is closed: were it the other way round, a fork in between would
-        // bury another descriptor that has got the number meanwhile.
+        // Unregistered before it is closed: otherwise a fork in between would replace another
+        // descriptor that got the number.
         self.slot.store(-1, Ordering::SeqCst);
         ROOM.store(ptr::from_ref(self.chunk).cast_mut(), Ordering::Release);
     }
@@ -147,7 +143,7 @@ impl Drop for ForkFd {
 pub(crate) struct NoFork(());
 
 impl NoFork {
-    /// Waits for a running fork, or for another mapping being made.
+    /// Waits for a running fork or another mapping.
     pub(crate) fn enter() -> io::Result<NoFork> {
         install()?;
         acquire();
@@ -163,12 +159,12 @@ impl Drop for NoFork {
 
 fn acquire() {
     while MAPPING.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
-        // Held for the length of a few system calls only.
+        // Held for a few system calls only.
         std::thread::yield_now();
     }
 }
 
-/// A value that every process makes for itself, once; a forked child makes its own.
+/// A value that each process makes once; a forked child makes its own.
 #[derive(Debug)]
 pub(crate) struct ForkLocal<T: 'static> {
     /// Invariant: null, or an entry that was leaked and is never freed.
@@ -186,7 +182,7 @@ impl<T: Send + Sync + 'static> ForkLocal<T> {
         ForkLocal { cell: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// The value of this process, made by `make` if there is none yet. A failure is not remembered.
+    /// Returns this process's value, made by `make` if absent. A failure is not remembered.
     pub(crate) fn get_or_try<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&'static T, E> {
         let old = self.cell.load(Ordering::Acquire);
         if let Some(value) = Self::current(old) {
@@ -212,11 +208,10 @@ impl<T: Send + Sync + 'static> ForkLocal<T> {
     }
 }
 
-/// Has forks counted from now on, once.
+/// Starts counting forks, once.
 pub(crate) fn install() -> io::Result<()> {
     static ONCE: Once = Once::new();
     static RESULT: AtomicI32 = AtomicI32::new(0);
-    // An interpreter does not fork.
     if cfg!(miri) {
         return Ok(());
     }
@@ -258,8 +253,8 @@ extern "C" fn after_child() {
         if fd < 0 {
             continue;
         }
-        // SAFETY: `fd` belongs to a `ForkFd` of the parent (2), whose copy in this child treats it
-        // as dead; replacing or closing it touches no memory.
+        // SAFETY: `fd` belongs to a `ForkFd` of the parent (2), whose copy in this child is stale;
+        // replacing or closing it touches no memory.
         unsafe {
             if libc::dup3(tomb, fd, libc::O_CLOEXEC) < 0 {
                 libc::close(fd);

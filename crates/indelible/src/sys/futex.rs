@@ -1,7 +1,7 @@
-//! Sleeping until a word in memory of several processes changes, and waking the sleepers.
+//! Sleeping on words in shared memory, and waking the sleepers.
 //!
-//! The kernel knows such a word by its place in the file, so that addresses may differ. A sleep may
-//! end without a wake: callers look at their words again.
+//! The kernel identifies a word by its place in the file: addresses may differ. A sleep may end
+//! without a wake, so callers check their words again.
 
 #![allow(unsafe_code)]
 
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 /// Words that the kernel waits for at once.
 pub(crate) const MOST: usize = 128;
 
-/// Time for which a word is waited for where the kernel waits for one at a time.
+/// Turn of a word where the kernel waits for one at a time.
 const TURN: Duration = Duration::from_millis(2);
 
-/// Sleeps as long as the word is `expected`, for `timeout` at most. `false`: the time is over.
+/// Sleeps while the word is `expected`. `false`: timeout.
 ///
 /// # Errors
 /// The page of the word is gone.
@@ -33,9 +33,8 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) -
     }
 }
 
-/// Sleeps as long as each word is what is expected of it, for `timeout` at most. `false`: the time
-/// is over. Before Linux 5.16, and where a filter of system calls knows no better, by turns of 2
-/// ms.
+/// Sleeps while each word is as expected. `false`: timeout. Waits in turns of 2 ms before Linux
+/// 5.16 and under system-call filters that lack the call.
 ///
 /// # Errors
 /// The page of a word is gone; more than [`MOST`].
@@ -64,8 +63,7 @@ pub(crate) fn wait_any(words: &[(&AtomicU32, u32)], timeout: Option<Duration>) -
     }
 }
 
-/// As [`wait_any`], with the call that waits for one word: each has its turn, and all are looked at
-/// after it.
+/// [`wait_any`] by the single-word call: each word has its turn, and all are checked after it.
 pub(crate) fn wait_by_turns(words: &[(&AtomicU32, u32)], timeout: Option<Duration>) -> io::Result<bool> {
     let begin = Instant::now();
     for (word, expected) in words.iter().cycle() {
@@ -81,17 +79,16 @@ pub(crate) fn wait_by_turns(words: &[(&AtomicU32, u32)], timeout: Option<Duratio
     Ok(true)
 }
 
-/// Wakes as many as `most` who sleep on the word; returns how many there were.
+/// Wakes up to `most` sleepers; returns their number.
 pub(crate) fn wake(word: &AtomicU32, most: u32) -> io::Result<usize> {
-    // The kernel takes the number for a signed one.
+    // The kernel's number is signed.
     Ok(futex::wake(word, Flags::empty(), most.min(i32::MAX as u32))?)
 }
 
-/// The time of the clock that the kernel waits by.
+/// The time of the kernel's wait clock.
 fn now() -> Timespec {
     let mut now = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: the call fills the struct that it is given, and this clock is always there; zeros are
-    // a time, too.
+    // SAFETY: the call fills the given struct, and this clock always exists; zeros are a time, too.
     let now = unsafe {
         libc::clock_gettime(libc::CLOCK_MONOTONIC, now.as_mut_ptr());
         now.assume_init()

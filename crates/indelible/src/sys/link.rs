@@ -1,4 +1,4 @@
-//! A connection to a process of this machine, by a Unix socket, which a forked child loses.
+//! A Unix-socket connection to a local process, which a forked child loses.
 
 #![allow(unsafe_code)]
 
@@ -11,20 +11,18 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// Bytes of a line that is read, at most.
 const LONGEST: usize = 512;
 
-/// See the module. Lines end with a newline.
+/// Lines end with a newline.
 #[derive(Debug)]
 pub(crate) struct Link {
     fd: ForkFd,
-    /// Bytes that were read behind the last line.
+    /// Bytes read behind the last line.
     rest: Vec<u8>,
 }
 
 impl Link {
-    /// Connects to a socket that root or this process's user listens at. A wait for a line, or for
-    /// room to send one, ends after `patience`.
+    /// Connects to a socket of root or of this process's user. Waits end after `patience`.
     pub(crate) fn connect(path: &Path, patience: Duration) -> io::Result<Link> {
         let stream = UnixStream::connect(path)?;
         let own = rustix::process::geteuid().as_raw();
@@ -37,7 +35,7 @@ impl Link {
         Ok(Link { fd: ForkFd::new(OwnedFd::from(stream))?, rest: Vec::new() })
     }
 
-    /// Sends a line, which `text` ends.
+    /// Sends a line; `text` ends with a newline.
     pub(crate) fn send(&self, text: &str) -> io::Result<()> {
         let mut left = text.as_bytes();
         while !left.is_empty() {
@@ -51,7 +49,7 @@ impl Link {
         Ok(())
     }
 
-    /// The next line, without its end; `None`: there was none in time.
+    /// The next line, without its end; `None`: timeout.
     pub(crate) fn line(&mut self) -> io::Result<Option<String>> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -73,11 +71,11 @@ impl Link {
     }
 }
 
-/// The user who listened when the connection was made.
+/// The user that listened when the connection was made.
 fn user_of(stream: &UnixStream) -> io::Result<u32> {
     let mut peer = MaybeUninit::<libc::ucred>::zeroed();
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the call fills at most `len` bytes of `peer`, of which any are a value.
+    // SAFETY: the call fills at most `len` bytes of `peer`, any of which are valid.
     let peer = unsafe {
         let done = libc::getsockopt(
             stream.as_raw_fd(),

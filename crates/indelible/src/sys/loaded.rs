@@ -1,4 +1,4 @@
-//! The segments of the program and its libraries, as their loader has them in memory.
+//! The loaded segments of the program and its libraries.
 //!
 //! /proc/self/maps does not tell where the zeros behind a file's data end: other memory may be
 //! mapped right behind them.
@@ -7,10 +7,9 @@
 
 use std::ops::Range;
 
-/// The segments that are in memory, with the zeros behind their files' bytes; in any order.
+/// The segments in memory, with the zeros behind their files' bytes; in any order.
 pub(crate) fn segments() -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    // An interpreter has no loader.
     if !cfg!(miri) {
         // SAFETY: `note` gets the vector, which no other code has meanwhile.
         unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut found).cast()) };

@@ -1,9 +1,7 @@
-//! All open-file-description locks on a file. The kernel lists them without their holders
-//! (`/proc/locks`), and each process's own (`/proc/PID/fdinfo`) to users that may look at that
-//! process.
+//! All open-file-description locks on a file. The kernel lists locks without holders in
+//! `/proc/locks`, and each process's own in `/proc/PID/fdinfo`.
 //!
-//! Cost: one text for each open file of the processes that this one may look at; none if the file
-//! has no locks.
+//! Cost: one text per open file of all visible processes; none if the file has no locks.
 
 use indelible_store::medium::LockTable;
 use std::fs;
@@ -14,14 +12,14 @@ use std::path::Path;
 
 use super::process;
 
-/// A line about a lock, of either kind of file.
+/// A line about a lock, of either file.
 struct Line<'a> {
     /// Device and inode: `00:1b:77`.
     file: &'a str,
     bytes: RangeInclusive<u64>,
 }
 
-/// The locks on the file. Empty if the kernel shows nothing of it.
+/// The locks on the file. Empty if the kernel shows none.
 pub(crate) fn locks(fd: BorrowedFd<'_>) -> LockTable {
     let Ok(stat) = rustix::fs::fstat(fd) else { return LockTable::default() };
     let (device, inode) = (stat.st_dev, stat.st_ino);
@@ -31,14 +29,14 @@ pub(crate) fn locks(fd: BorrowedFd<'_>) -> LockTable {
         return LockTable::default();
     }
     let mut table = LockTable::default();
-    // As the kernel writes it: on some file systems not the device that fstat tells.
+    // The kernel's spelling: on some file systems not the device that fstat reports.
     let mut name = None;
     for (pid, folder) in process::all() {
         for (number, text) in texts(&folder.join("fdinfo")) {
             let mut lines =
                 text.lines().filter_map(parse).filter(|line| line.file.ends_with(&ends)).peekable();
             let Some(first) = lines.peek() else { continue };
-            // Inodes have the same numbers on other file systems.
+            // Inode numbers repeat on other file systems.
             let open = fs::metadata(folder.join("fd").join(&number));
             if !open.is_ok_and(|open| (open.dev(), open.ino()) == (device, inode)) {
                 continue;
@@ -55,7 +53,7 @@ pub(crate) fn locks(fd: BorrowedFd<'_>) -> LockTable {
     table
 }
 
-/// The files of a folder with their names, those that can be read.
+/// The readable files of a folder, by name.
 fn texts(folder: &Path) -> impl Iterator<Item = (String, String)> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
     files.filter_map(|file| {
@@ -63,8 +61,8 @@ fn texts(folder: &Path) -> impl Iterator<Item = (String, String)> {
     })
 }
 
-/// Reads `1: OFDLCK ADVISORY READ -1 00:1b:77 100 200`, with `lock:` before it in `fdinfo`. A line
-/// with `->` waits for the lock.
+/// Reads `1: OFDLCK ADVISORY READ -1 00:1b:77 100 200`, after `lock:` in `fdinfo`. A line with `->`
+/// waits for the lock.
 fn parse(line: &str) -> Option<Line<'_>> {
     let mut words = line.split_whitespace().skip_while(|word| *word == "lock:").skip(1);
     if words.next()? != "OFDLCK" {
@@ -95,7 +93,6 @@ mod tests {
         let me = std::process::id();
         assert_eq!(found.seen, [(me, key.byte()..=key.byte()), (me, key.byte()..=key.byte())]);
         assert_eq!((found.all.len(), found.holders(key.byte())), (2, (vec![me], 0)));
-        // Of another file there is nothing.
         assert_eq!(locks(tempfile::tempfile().unwrap().as_fd()), LockTable::default());
         unlock(one.as_fd(), key.byte());
         unlock(two.as_fd(), key.byte());

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 /// `LOOP_GET_STATUS64`.
 const GET_STATUS: libc::Ioctl = 0x4c05;
 
-/// The kernel's `struct loop_info64`, of which the first two words are used.
+/// The kernel's `struct loop_info64`; the first two words are used.
 #[repr(C)]
 struct Status {
     device: u64,
@@ -18,11 +18,11 @@ struct Status {
 
 const _: () = assert!(size_of::<Status>() == 232);
 
-/// Device and inode number of the file under a loop device, or under one of its partitions.
+/// Device and inode of the file under a loop device or one of its partitions.
 pub(crate) fn backing(fd: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
     let mut status = Status { device: 0, inode: 0, rest: [0; 27] };
     // SAFETY: the kernel writes one `struct loop_info64`, for which there is room; the descriptor
-    // is borrowed for the length of the call. A device that is no loop device refuses the request.
+    // is borrowed for the call. Other devices refuse the request.
     match unsafe { libc::ioctl(fd.as_raw_fd(), GET_STATUS, std::ptr::from_mut(&mut status)) } {
         0 => Ok((status.device, status.inode)),
         _ => Err(io::Error::last_os_error()),

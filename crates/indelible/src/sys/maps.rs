@@ -3,18 +3,16 @@
 use std::io;
 use std::ops::Range;
 
-/// A mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapped {
     pub(crate) range: Range<usize>,
-    /// Whether anything can be read there.
     pub(crate) readable: bool,
     pub(crate) executable: bool,
     /// A path, a name in brackets, or nothing.
     pub(crate) name: String,
 }
 
-/// All of them, in the order of addresses.
+/// By address.
 pub(crate) fn mapped() -> io::Result<Vec<Mapped>> {
     Ok(std::fs::read_to_string("/proc/self/maps")?.lines().filter_map(parse).collect())
 }
@@ -23,7 +21,7 @@ fn parse(line: &str) -> Option<Mapped> {
     let (range, rest) = line.split_once(' ')?;
     let (from, to) = range.split_once('-')?;
     let address = |text: &str| usize::from_str_radix(text, 16).ok();
-    // Permissions, offset, device and inode come before the name, which may contain blanks.
+    // Permissions, offset, device and inode precede the name, which may contain blanks.
     let mut parts = rest.splitn(5, ' ');
     let permissions = parts.next()?;
     let name = parts.nth(3).unwrap_or("").trim_start();

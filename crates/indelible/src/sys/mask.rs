@@ -1,12 +1,11 @@
-//! Holding up a thread's signals, and one that an error tells as well.
+//! Blocking a thread's signals, and replacing SIGXFSZ by an error.
 
 #![allow(unsafe_code)]
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// No handler runs on this thread until this is dropped, unless it is for a fault of the thread's
-/// own. Async-signal-safe.
+/// Until drop no handler runs on this thread, except for its own faults. Async-signal-safe.
 pub(crate) struct Blocked {
     before: libc::sigset_t,
     /// The mask is the thread's.
@@ -17,8 +16,7 @@ impl Blocked {
     pub(crate) fn all() -> Blocked {
         let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
         let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: the calls fill the sets that they are given, and cannot fail with these
-        // arguments.
+        // SAFETY: the calls fill the given sets, and cannot fail with these arguments.
         let before = unsafe {
             libc::sigfillset(all.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
@@ -35,8 +33,8 @@ impl Drop for Blocked {
     }
 }
 
-/// Lets a write beyond the limit of file sizes fail with `EFBIG`, instead of ending the process by
-/// SIGXFSZ. Programs that this process starts have the default again.
+/// Lets a write beyond the file-size limit fail with `EFBIG` instead of raising SIGXFSZ. Child
+/// programs get the default back.
 #[doc(hidden)]
 pub fn survive_size_limit() {
     extern "C" fn ignore(_: libc::c_int) {}

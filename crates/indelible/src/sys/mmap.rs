@@ -1,5 +1,4 @@
-//! Mappings and operations on them. Every function states its effect on memory; the caller owns the
-//! range.
+//! Mappings and operations on them. The caller owns the range.
 
 #![allow(unsafe_code)]
 
@@ -36,7 +35,6 @@ impl Protection {
         }
     }
 
-    /// As the kernel's calls have it.
     pub(super) fn bits(self) -> u32 {
         self.map().bits()
     }
@@ -51,7 +49,7 @@ fn at(addr: usize) -> *mut c_void {
 pub(crate) enum Place {
     /// Only if the whole range is free (`EEXIST` otherwise).
     Free,
-    /// In the place of the caller's own mapping.
+    /// Over the caller's own mapping.
     Over,
 }
 
@@ -68,16 +66,16 @@ pub(crate) unsafe fn private(
 ) -> io::Result<()> {
     if cfg!(miri) {
         assert!(file.is_none(), "an interpreter maps no files");
-        // SAFETY: a program in an interpreter has memory at every address of the pool's window.
+        // SAFETY: under Miri there is memory at every address of the pool's window.
         unsafe { at(addr).cast::<u8>().write_bytes(0, len) };
         return Ok(());
     }
-    // Without NORESERVE a sparse object beyond the machine's memory could not be attached.
-    // SAFETY: the caller's promise.
+    // Without NORESERVE a sparse object beyond the machine's memory could not be attached. SAFETY:
+    // the caller's promise.
     unsafe { fixed(addr, len, protection, MapFlags::PRIVATE | MapFlags::NORESERVE, file, place) }
 }
 
-/// Maps `[addr, addr + len)` shared, from `file` at its offset: stores go to the file.
+/// Maps `[addr, addr + len)` shared from `file` at its offset.
 ///
 /// # Safety
 /// With [`Place::Over`] the range is the caller's, and no code relies on its content.
@@ -115,16 +113,15 @@ unsafe fn fixed(
         }
     }?;
     if got.addr() != addr {
-        // A kernel before 4.17 takes the address as a hint. SAFETY: the mapping was made just now
-        // and is unpublished.
+        // A kernel before 4.17 takes the address as a hint. SAFETY: the mapping is new and
+        // unpublished.
         unsafe { mm::munmap(got, len) }?;
         return Err(io::Error::from_raw_os_error(libc::EEXIST));
     }
     Ok(())
 }
 
-/// Addresses for `len` bytes, where the kernel likes: an inaccessible mapping, which is the
-/// caller's.
+/// Reserves `len` bytes of address space: an inaccessible mapping, which is the caller's.
 pub(crate) fn addresses(len: usize) -> io::Result<usize> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: no address is given, so the mapping replaces nothing.
@@ -132,11 +129,11 @@ pub(crate) fn addresses(len: usize) -> io::Result<usize> {
     Ok(got.expose_provenance())
 }
 
-/// Bytes of a huge page, the smallest that the machines have.
+/// Bytes of the smallest huge page.
 pub(crate) const HUGE: usize = 2 << 20;
 
-/// Maps the first `len` bytes of `file` shared, where the kernel likes, at a multiple of [`HUGE`]
-/// if it can be had; `sync` asks for `MAP_SYNC`.
+/// Maps the first `len` bytes of `file` shared, at a multiple of [`HUGE`] if possible; `sync` asks
+/// for `MAP_SYNC`.
 pub(crate) fn shared(
     file: BorrowedFd<'_>,
     len: usize,
@@ -150,7 +147,7 @@ pub(crate) fn shared(
     NonNull::new(base.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))
 }
 
-/// A multiple of [`HUGE`] from which on `len` bytes were free a moment ago.
+/// A multiple of [`HUGE`] at which `len` bytes were free a moment ago.
 fn aligned(len: usize) -> io::Result<usize> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: no address is given, so the mapping replaces nothing; it is unpublished.
@@ -161,12 +158,12 @@ fn aligned(len: usize) -> io::Result<usize> {
     }
 }
 
-/// Makes one huge page of the range's pages and holes, if the kernel can (6.1, files in memory).
-/// The contents stay.
+/// Collapses the range's pages and holes into a huge page, if the kernel can (6.1, files in
+/// memory). Contents stay.
 pub(crate) fn collapse(addr: usize, len: usize) -> io::Result<()> {
     // Not in the C library's headers yet.
     const COLLAPSE: i32 = 25;
-    // SAFETY: changes neither contents nor access of whatever is mapped there.
+    // SAFETY: changes neither contents nor access.
     match unsafe { libc::madvise(at(addr), len, COLLAPSE) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -197,8 +194,7 @@ pub(crate) unsafe fn protect(addr: usize, len: usize, protection: Protection) ->
     Ok(unsafe { mm::mprotect(at(addr), len, protection.change()) }?)
 }
 
-/// Brings the range's pages into the page table for writing, where the kernel can (5.14): a fault
-/// each costs more.
+/// Populates the page table for writing, where the kernel can (5.14): cheaper than faults.
 ///
 /// # Safety
 /// The range is a mapping, and has blocks under it.
@@ -206,25 +202,24 @@ pub(crate) unsafe fn populate(addr: usize, len: usize) {
     if cfg!(miri) {
         return;
     }
-    // Faults that read map neighbours with them, and those that write find them mapped: 8 MiB in
-    // 1.0 ms, for 1.8 without the first.
+    // Read faults map neighbours, and write faults find them mapped: 8 MiB take 1.0 ms, without the
+    // read 1.8.
     for advice in [Advice::LinuxPopulateRead, Advice::LinuxPopulateWrite] {
-        // SAFETY: the caller's promise. Faults bring in any pages that it does not.
+        // SAFETY: the caller's promise.
         let _ = unsafe { mm::madvise(at(addr), len, advice) };
     }
 }
 
-/// Brings the range's pages into memory for reading (Linux 5.14), by the faults that touching them
-/// would take. An error where that would raise SIGBUS.
+/// Populates the page table for reading (Linux 5.14). An error where touching would raise SIGBUS.
 pub(crate) fn populate_for_reading(addr: usize, len: usize) -> io::Result<()> {
     if cfg!(miri) {
         return Ok(());
     }
-    // SAFETY: changes neither contents nor access of whatever is mapped there.
+    // SAFETY: changes neither contents nor access.
     Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxPopulateRead) }?)
 }
 
-/// Which of the pages from `addr` on are present, of an anonymous mapping.
+/// Which pages of an anonymous mapping are present.
 pub(crate) fn resident(addr: usize, pages: usize) -> io::Result<Vec<bool>> {
     let mut out = vec![0_u8; pages];
     // SAFETY: the kernel fills a byte for each page, and reads no mapped bytes.
@@ -234,11 +229,10 @@ pub(crate) fn resident(addr: usize, pages: usize) -> io::Result<Vec<bool>> {
     }
 }
 
-/// Drops pages of the range, locked ones as well: the next access to one is a fault (Linux 5.18).
+/// Drops pages of the range, locked ones as well: the next access faults (Linux 5.18).
 ///
 /// # Safety
-/// The range is the caller's, and the handler of its faults puts the same bytes there again; or no
-/// code relies on them.
+/// The range is the caller's; its fault handler restores the same bytes, or no code relies on them.
 pub(crate) unsafe fn drop_pages(addr: usize, len: usize) -> io::Result<()> {
     // SAFETY: the caller's promise.
     match unsafe { libc::madvise(at(addr), len, libc::MADV_DONTNEED_LOCKED) } {
@@ -247,31 +241,30 @@ pub(crate) unsafe fn drop_pages(addr: usize, len: usize) -> io::Result<()> {
     }
 }
 
-/// Keeps pages of the range in memory from when they are first touched: never in swap.
+/// Locks pages in memory when they are first touched: never in swap.
 ///
 /// # Errors
-/// `EPERM`: it is longer than this process's limit for locked memory (`ulimit -l`, also for root:
-/// more might be all memory there is). The kernel's.
+/// `EPERM`: longer than the limit for locked memory (`ulimit -l`, also for root: more might be all
+/// memory there is). The kernel's.
 pub(crate) fn lock_when_touched(addr: usize, len: usize) -> io::Result<()> {
     use rustix::process::{Resource, getrlimit};
     if cfg!(miri) || getrlimit(Resource::Memlock).current.is_some_and(|most| len as u64 > most) {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
-    // SAFETY: changes neither contents nor access of whatever is mapped there.
+    // SAFETY: changes neither contents nor access.
     Ok(unsafe { mm::mlock_with(at(addr), len, mm::MlockFlags::ONFAULT) }?)
 }
 
-/// Leaves the range out of core dumps.
 pub(crate) fn dont_dump(addr: usize, len: usize) -> io::Result<()> {
     if cfg!(miri) {
         return Ok(());
     }
-    // SAFETY: changes neither contents nor access of whatever is mapped there.
+    // SAFETY: changes neither contents nor access.
     Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxDontDump) }?)
 }
 
-/// Leaves the range out of forked children. Where a sandbox forbids advice they have it, as copies
-/// or as memory of the pool that no code of a child uses: handles of a parent are stale there.
+/// Excludes the range from forked children. Where a sandbox forbids the advice, children have it
+/// but never use it: a parent's handles are stale there.
 ///
 /// # Safety
 /// The range is the caller's mapping.
@@ -286,7 +279,7 @@ pub(crate) unsafe fn dont_fork(addr: usize, len: usize) -> io::Result<()> {
     }
 }
 
-/// Lets forked children have the range again.
+/// Undoes [`dont_fork`].
 ///
 /// # Safety
 /// The range is the caller's mapping.

@@ -1,7 +1,5 @@
-//! The kernel boundary: one file per facility; nothing here knows of pools.
-//!
-//! Everything above reaches the operating system through this folder, the standard library or
-//! rustix; `libc` is used nowhere else.
+//! The kernel boundary: one file per facility; knows nothing of pools. Only this folder uses
+//! `libc`.
 
 pub(crate) mod blocks;
 pub(crate) mod boot;
@@ -38,5 +36,5 @@ pub(crate) use facilities::{Facilities, UffdAccess, max_map_count, va_bits};
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("fixed addresses and object sizes need a 64-bit address space");
 
-/// Bytes of a page of the base size. Kernels with larger base pages are refused at open.
+/// Bytes of a base page. Kernels with larger ones are refused at open.
 pub(crate) const PAGE: usize = 4096;

@@ -1,4 +1,4 @@
-//! Open-file-description locks: the kernel's own, so they die with their holder.
+//! Open-file-description locks, which the kernel releases with their holder.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +19,7 @@ fn request(kind: libc::c_int, start: u64, len: u64) -> io::Result<libc::flock> {
         l_whence: libc::SEEK_SET as libc::c_short,
         l_start: range(start)?,
         l_len: range(len)?,
-        // Must be 0, or the kernel refuses open-file-description locks.
+        // The kernel refuses such locks otherwise.
         l_pid: 0,
     })
 }
@@ -27,7 +27,7 @@ fn request(kind: libc::c_int, start: u64, len: u64) -> io::Result<libc::flock> {
 fn fcntl(fd: BorrowedFd<'_>, command: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {
     loop {
         // SAFETY: `lock` is a valid `struct flock` for the kernel to read and, for F_OFD_GETLK, to
-        // write; the descriptor is borrowed for the length of the call.
+        // write; the descriptor is borrowed for the call.
         if unsafe { libc::fcntl(fd.as_raw_fd(), command, std::ptr::from_mut(lock)) } == 0 {
             return Ok(());
         }
@@ -41,7 +41,6 @@ fn fcntl(fd: BorrowedFd<'_>, command: libc::c_int, lock: &mut libc::flock) -> io
 fn explain(error: io::Error) -> MediumError {
     match error.raw_os_error() {
         Some(libc::ENOLCK | libc::EOPNOTSUPP | libc::EINVAL | libc::ENOSYS) => MediumError::NoLocks,
-        // An exclusive lock needs a descriptor open for writing.
         Some(libc::EBADF) => MediumError::ReadOnly,
         _ => MediumError::Io(error),
     }
@@ -54,8 +53,8 @@ fn kind(mode: LockMode) -> libc::c_int {
     }
 }
 
-/// Takes or converts the lock on one byte without waiting; `Ok(false)` when another holder is in
-/// the way, a lock already held then keeps its mode.
+/// Takes or converts the lock on one byte, without waiting. `Ok(false)`: another holder conflicts,
+/// and a lock already held keeps its mode.
 pub(crate) fn try_lock(fd: BorrowedFd<'_>, byte: u64, mode: LockMode) -> Result<bool, MediumError> {
     let mut lock = request(kind(mode), byte, 1)?;
     match fcntl(fd, libc::F_OFD_SETLK, &mut lock) {
@@ -65,34 +64,31 @@ pub(crate) fn try_lock(fd: BorrowedFd<'_>, byte: u64, mode: LockMode) -> Result<
     }
 }
 
-/// Releases the lock on one byte, if it is held.
 pub(crate) fn unlock(fd: BorrowedFd<'_>, byte: u64) {
     if let Ok(mut lock) = request(libc::F_UNLCK, byte, 1) {
-        // Releasing can fail only on a descriptor that is no longer ours, which holds no lock.
+        // Fails only on a descriptor that is no longer ours, which holds no lock.
         let _ = fcntl(fd, libc::F_OFD_SETLK, &mut lock);
     }
 }
 
-/// Releases every lock of this open file description.
 pub(crate) fn unlock_all(fd: BorrowedFd<'_>) {
     if let Ok(mut lock) = request(libc::F_UNLCK, 0, 0) {
         let _ = fcntl(fd, libc::F_OFD_SETLK, &mut lock);
     }
 }
 
-/// The strongest mode in which another open file description has the byte.
+/// The strongest mode in which another open file description holds the byte.
 pub(crate) fn probe(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<LockMode>, MediumError> {
     probe_range(fd, byte..=byte)
 }
 
-/// The mode of a lock that another open file description has in this range; the strongest, if it
-/// is one byte.
+/// The mode of another open file description's lock in this range; the strongest, for one byte.
 pub(crate) fn probe_range(
     fd: BorrowedFd<'_>,
     bytes: RangeInclusive<u64>,
 ) -> Result<Option<LockMode>, MediumError> {
-    // Asking for an exclusive lock finds any holder. An exclusive holder is alone, so the first
-    // one found of a byte is the strongest.
+    // Asking for an exclusive lock finds any holder. An exclusive holder is alone, so the first one
+    // found of a byte is the strongest.
     let len = bytes.end().saturating_sub(*bytes.start()).saturating_add(1);
     let mut lock = request(libc::F_WRLCK, *bytes.start(), len)?;
     fcntl(fd, libc::F_OFD_GETLK, &mut lock).map_err(explain)?;
@@ -104,12 +100,11 @@ pub(crate) fn probe_range(
 }
 
 thread_local! {
-    /// Whether holders are not looked for.
+    /// Do not look for holders.
     static UNNAMED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does work whose errors no caller sees, as it is tried again: they do not name holders of locks,
-/// which costs more than the work.
+/// Runs work whose errors are retried unseen: finding holders' names would cost more than the work.
 pub(crate) fn unnamed<T>(work: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {
@@ -121,9 +116,8 @@ pub(crate) fn unnamed<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// A process that has the byte locked. The kernel does not name the holder of such a lock, but
-/// shows each process's own (`/proc/PID/fdinfo`, all of which are read); `None` if no process that
-/// this one may look at has it, and [where no caller would see it](unnamed).
+/// A process that holds a lock on the byte. The kernel shows holders only in `/proc/PID/fdinfo`,
+/// all of which are read. `None`: no visible process, or within [`unnamed`].
 pub(crate) fn holder(fd: BorrowedFd<'_>, byte: u64) -> Option<Process> {
     if UNNAMED.get() {
         return None;
@@ -138,7 +132,7 @@ pub(crate) fn holder(fd: BorrowedFd<'_>, byte: u64) -> Option<Process> {
     Some(process::seen(pid))
 }
 
-/// Whether a line of `fdinfo` tells of a lock on that byte: `lock: 1: OFDLCK ADVISORY READ -1
+/// Whether a line of `fdinfo` is about a lock on that byte: `lock: 1: OFDLCK ADVISORY READ -1
 /// 00:1b:77 100 200`.
 fn covers(line: &str, inode: &str, byte: u64) -> bool {
     let ["lock:", _, "OFDLCK", _, _, _, file, start, end] = line.split_whitespace().collect::<Vec<_>>()[..]

@@ -1,6 +1,6 @@
 //! `PAGEMAP_SCAN` (Linux 6.7): which pages of a range were written since they were protected.
 //!
-//! The struct layouts are the kernel's (`include/uapi/linux/fs.h`) and asserted below.
+//! Struct layouts are the kernel's (`include/uapi/linux/fs.h`), asserted below.
 
 #![allow(unsafe_code)]
 
@@ -49,44 +49,40 @@ const FILE: u64 = 1 << 2;
 const PRESENT: u64 = 1 << 3;
 const SWAPPED: u64 = 1 << 4;
 
-/// Protect matching pages; fail if the kernel would not lift the protection by itself.
+/// Protect matching pages; fail unless the kernel lifts the protection by itself.
 const WP_MATCHING: u64 = 1 << 0;
 const CHECK_WPASYNC: u64 = 1 << 1;
 
-/// Pages that a scan looks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seek {
-    /// Pages whose write protection is gone or was never set. The only question for which the
-    /// kernel has a fast path. It also returns pages that were never protected: pages that were
-    /// only read, absent pages, and holes where there is not even a page table.
+    /// Pages whose write protection is gone or was never set: the only question with a fast path in
+    /// the kernel. Also returns pages that were only read, absent pages, and holes without a page
+    /// table.
     Written,
-    /// Pages that exist, in memory or in swap; a protected page that is absent looks as if it were
-    /// in swap. [`Region::is_dirty`] tells which were stored to.
+    /// Pages in memory or in swap; a protected absent page looks swapped. [`Region::is_dirty`]
+    /// tells which were stored to.
     Existing,
     /// Pages in memory that belong to this process alone.
     OwnPresent,
-    /// Pages in memory, with any owner.
     Present,
     /// As [`Seek::Written`], and protects the found pages in the same step. The range must be
-    /// watched by userfaultfd with asynchronous write protection.
+    /// watched with asynchronous write protection.
     ProtectWritten,
 }
 
 impl Region {
-    /// For a region found by [`Seek::Existing`]: stored to since it was protected, if it ever was,
-    /// and this process's own copy.
+    /// For a region found by [`Seek::Existing`]: stored to since its last protection, and this
+    /// process's own copy.
     pub(crate) fn is_dirty(self) -> bool {
         self.categories & (WRITTEN | FILE) == WRITTEN
     }
 }
 
-/// The page map of this process.
 #[derive(Debug)]
 pub(crate) struct Pagemap(ForkFd);
 
 impl Pagemap {
-    /// This process's page map, opened once. A forked child opens its own: the parent's would
-    /// describe the parent.
+    /// Opened once per process: a child's inherited map would describe its parent.
     pub(crate) fn get() -> io::Result<&'static Pagemap> {
         static MAP: ForkLocal<Pagemap> = ForkLocal::new();
         MAP.get_or_try(|| {
@@ -96,14 +92,14 @@ impl Pagemap {
         })
     }
 
-    /// The page map of another process, which this one must have the right to trace.
+    /// The page map of a process that this one may trace.
     pub(crate) fn of(process: u32) -> io::Result<Pagemap> {
         use rustix::fs::{Mode, OFlags, open};
         let path = format!("/proc/{process}/pagemap");
         Ok(Pagemap(ForkFd::new(open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)?))
     }
 
-    /// Whether the kernel knows the call. It is asked until it once did.
+    /// Whether the kernel knows the call; asked until it once did.
     pub(crate) fn supported() -> bool {
         static YES: AtomicBool = AtomicBool::new(false);
         if YES.load(Ordering::Relaxed) {
@@ -116,9 +112,9 @@ impl Pagemap {
         yes
     }
 
-    /// Fills `found` with runs of matching pages of `[start, end)`, in order. Returns how many, and
-    /// the address up to which pages were looked at: less than `end` when `found` became full.
-    /// Addresses are multiples of the page size.
+    /// Fills `found` with runs of matching pages of `[start, end)`, in order; returns their number
+    /// and the address reached: less than `end` if `found` is full. Addresses are multiples of the
+    /// page size.
     #[inline]
     pub(crate) fn scan(
         &self,
@@ -148,7 +144,7 @@ impl Pagemap {
         };
         loop {
             // SAFETY: `arg` has the kernel's layout (asserted above) and names a buffer of
-            // `found.len()` regions, which the kernel fills with plain integers.
+            // `found.len()` regions of plain integers.
             let n = unsafe { libc::ioctl(self.0.as_fd().as_raw_fd(), PAGEMAP_SCAN, &raw mut arg) };
             if let Ok(n) = usize::try_from(n) {
                 return Ok((n, arg.walk_end as usize));

@@ -1,9 +1,8 @@
-//! Protection keys of the processor: the kernel's three calls, and the register of a thread's
-//! rights.
+//! Protection keys: the kernel's three calls, and the register of a thread's rights.
 //!
 //! Invariants:
-//! 1. The register is read and written only where [`lack`] found that the kernel has enabled it:
-//!    elsewhere the instructions are illegal.
+//! 1. The register is accessed only where [`lack`] found that the kernel has enabled it: elsewhere
+//!    the instructions are illegal.
 //! 2. The compiler moves no access to memory over [`write`].
 //!
 //! Only x86-64 has the register `PKRU`; elsewhere there are no keys.
@@ -14,7 +13,7 @@ use std::io;
 
 use super::mmap::Protection;
 
-/// A key's number, 1 to 15. Pages have key 0 unless they are given another.
+/// A key's number, 1 to 15. Key 0 is the default of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key(u8);
 
@@ -25,20 +24,16 @@ impl Key {
     }
 }
 
-/// Why there are no protection keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// The processor has none.
     Processor,
-    /// The processor has them, the kernel has not enabled them.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "other processors have none"))]
     Kernel,
-    /// The kernel's calls are refused, with this error.
+    /// The kernel's calls fail with this error.
     Refused(i32),
 }
 
 impl Lack {
-    /// In words.
     pub(crate) fn why(self) -> &'static str {
         match self {
             Lack::Processor => "the processor has none",
@@ -64,8 +59,7 @@ pub(crate) fn available() -> Result<(), Lack> {
     }
 }
 
-/// The reason why there are no keys, if there are none, as the processor tells it. Cheap after the
-/// first time: the instruction that asks it leaves a virtual machine.
+/// Why the processor offers no keys, if so. Cached: in a virtual machine the instruction traps.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn lack() -> Option<Lack> {
     use std::sync::atomic::{AtomicU8, Ordering};
@@ -83,7 +77,6 @@ pub(crate) fn lack() -> Option<Lack> {
     }
 }
 
-/// Bit 0: the processor has keys; bit 1: the kernel has enabled them.
 #[cfg(target_arch = "x86_64")]
 fn ask() -> u8 {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -138,11 +131,11 @@ pub(crate) unsafe fn write(word: u32) {
     unreachable!("there are no keys for the word {word:#x}")
 }
 
-/// Takes a key, closed for this thread. Other threads have the rights that they had: none, unless
-/// they got some for an earlier use of the key. `ENOSPC`: none is left, or there are none at all.
+/// Takes a key, closed for this thread. Other threads keep their rights of an earlier use of the
+/// key, or none. `ENOSPC`: none is left, or unsupported.
 pub(crate) fn allocate() -> io::Result<Key> {
     const ACCESS_DISABLED: libc::c_ulong = 1;
-    // SAFETY: changes a table of the kernel's, and the rights of a key that was free.
+    // SAFETY: changes a table of the kernel's, and the rights of a free key.
     let got = unsafe { libc::syscall(libc::SYS_pkey_alloc, 0, ACCESS_DISABLED) };
     match u8::try_from(got) {
         Ok(key) => Ok(Key(key)),
@@ -150,8 +143,6 @@ pub(crate) fn allocate() -> io::Result<Key> {
     }
 }
 
-/// Gives a key back.
-///
 /// # Safety
 /// No page has it: its next user could open that page.
 pub(crate) unsafe fn free(key: Key) {
@@ -159,7 +150,7 @@ pub(crate) unsafe fn free(key: Key) {
     unsafe { libc::syscall(libc::SYS_pkey_free, libc::c_long::from(key.0)) };
 }
 
-/// Gives the range's pages this protection, and a key; `None` is that of ordinary memory.
+/// Sets the protection and key of pages; `None` is ordinary memory's key.
 ///
 /// # Safety
 /// The range is the caller's mapping, and no reference relies on the access that is taken away.

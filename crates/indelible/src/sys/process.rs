@@ -1,4 +1,4 @@
-//! Processes as /proc shows them, to be named to people.
+//! Processes as /proc describes them, for messages.
 
 use indelible_store::medium::Process;
 use std::fs;
@@ -7,15 +7,13 @@ use std::path::PathBuf;
 /// Number of the first pid namespace of every Linux (`PROC_PID_INIT_INO`).
 const FIRST: u64 = 0xefff_fffc;
 
-/// Fields of `/proc/PID/stat` behind the state: flags of the task, and signals that wait for it.
+/// Fields of `/proc/PID/stat` behind the state: task flags, pending signals.
 const FLAGS: usize = 6;
 const PENDING: usize = 28;
-/// Flag of a task that ends (`PF_EXITING`).
+/// `PF_EXITING`.
 const EXITING: u64 = 4;
-/// SIGKILL among waiting signals.
 const KILL: u64 = 1 << (libc::SIGKILL - 1);
 
-/// Description of the process `pid` of this pid namespace.
 pub(crate) fn seen(pid: u32) -> Process {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     parse(pid, &stat)
@@ -40,19 +38,18 @@ fn parse(pid: u32, stat: &str) -> Process {
     process
 }
 
-/// Number of this thread. Async-signal-safe.
+/// Async-signal-safe.
 pub(crate) fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// The processes that are to be seen from here, with the folder that describes each.
+/// The visible processes, with their folders.
 pub(crate) fn all() -> impl Iterator<Item = (u32, PathBuf)> {
     let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
     folders.filter_map(|folder| Some((folder.file_name().to_str()?.parse().ok()?, folder.path())))
 }
 
-/// Number of this process's pid namespace, 0 for the machine's first, `u64::MAX` if the kernel does
-/// not tell.
+/// This process's pid namespace: 0 for the machine's first, `u64::MAX` if unknown.
 pub(crate) fn namespace() -> u64 {
     match fs::read_link("/proc/self/ns/pid").ok().as_deref().and_then(|link| number(link.to_str()?)) {
         Some(FIRST) => 0,

@@ -1,5 +1,5 @@
-//! Memory for secrets: pages of their own, which core dumps leave out and swap does not get, as far
-//! as the process may lock memory.
+//! Memory for secrets: own pages, left out of core dumps, and out of swap as far as the process may
+//! lock memory.
 //!
 //! Invariants:
 //! 1. The mapping of a [`SecretPages`] is its own, belongs to no thread, and lives as long as it
@@ -13,12 +13,9 @@ use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous};
 use std::ptr::{self, NonNull};
 use zeroize::Zeroize;
 
-/// See the module. A mapping of its own.
 pub(crate) struct SecretPages {
     start: NonNull<u8>,
-    /// Bytes of the secret.
     len: usize,
-    /// Bytes of the mapping.
     mapped: usize,
 }
 
@@ -28,7 +25,7 @@ unsafe impl Send for SecretPages {}
 unsafe impl Sync for SecretPages {}
 
 impl SecretPages {
-    /// Zeros for a secret of so many bytes. `None`: the kernel gives none.
+    /// Zeros for a secret of `len` bytes. `None`: the kernel gives none.
     pub(crate) fn new(len: usize) -> Option<SecretPages> {
         let mapped = len.max(1).next_multiple_of(PAGE);
         // SAFETY: (1) no address is given, so the mapping replaces nothing.
@@ -38,8 +35,8 @@ impl SecretPages {
         let start = NonNull::new(start.ok()?.cast::<u8>())?;
         let pages = SecretPages { start, len, mapped };
         mmap::dont_dump(start.as_ptr().expose_provenance(), mapped).ok()?;
-        // SAFETY: (1) the range is mapped; locking changes neither contents nor access. A process
-        // may be allowed to lock nothing: the secret could be swapped out then, as SAFETY.md says.
+        // SAFETY: (1) the range is mapped; locking changes neither contents nor access. Without the
+        // right to lock, the secret could be swapped out, as SAFETY.md says.
         let _ = unsafe { mlock(start.as_ptr().cast(), mapped) };
         Some(pages)
     }

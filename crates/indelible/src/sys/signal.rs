@@ -2,20 +2,17 @@
 //!
 //! Invariants:
 //! 1. `PREVIOUS` is filled before the handler can run and never changes afterwards.
-//! 2. The handler, and the functions that it is given, allocate nothing, take no lock and call
-//!    only async-signal-safe functions.
-//! 3. While they run, all signals are blocked: another handler that stores to an object would fault
-//!    while SIGSEGV is blocked, of which the process dies. An earlier handler gets the mask that
-//!    the kernel would have given it.
-//! 4. Accesses that a protection forbids go to the [`Exposer`] first, which resolves those of one
-//!    thread to its own pages. Only stores that a protection forbids go to the [`Resolver`]. Other
-//!    faults, above all jumps, cannot be helped by making a page writable, and would recur for
-//!    ever. A fault that it does not resolve goes to the [`Toucher`], which tells one that recurs
-//!    from one that does not; the [`Explainer`] is told of the others, before an earlier handler
-//!    is.
+//! 2. The handler and its callbacks allocate nothing, take no lock and call only async-signal-safe
+//!    functions.
+//! 3. All signals are blocked meanwhile: another handler's store to an object would fault while
+//!    SIGSEGV is blocked, and end the process. An earlier handler gets the mask that the kernel
+//!    would have set.
+//! 4. Forbidden accesses go to the [`Exposer`] first, which resolves those of a thread to its own
+//!    pages; then forbidden stores to the [`Resolver`]. Making a page writable does not help other
+//!    faults, above all jumps, which would recur for ever. Unresolved faults go to the [`Toucher`],
+//!    which detects recurring ones, then to the [`Explainer`], then to an earlier handler.
 //!
-//! A program that installs a handler of its own *after* us must pass on faults that it does not
-//! know.
+//! A program that installs its own handler *afterwards* must pass on unknown faults.
 
 #![allow(unsafe_code)]
 
@@ -25,26 +22,24 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Verdict on a fault's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Ours, and resolved: run the instruction again.
+    /// Resolved: run the instruction again.
     Resolved,
-    /// Not ours: the previous handler's business.
+    /// The previous handler's business.
     Foreign,
 }
 
-/// Looks at a store that a page's protection forbids, by its address.
+/// Judges a store that a page's protection forbids.
 pub(crate) type Resolver = fn(addr: usize) -> Verdict;
 
-/// Looks at an access that a page's protection forbids, by its address.
+/// Judges an access that a page's protection forbids.
 pub(crate) type Exposer = fn(addr: usize) -> Verdict;
 
-/// Looks at a fault by its address; the second is whether something is mapped there, which forbids
-/// the access.
+/// Judges any fault; `mapped`: a mapping there forbids the access.
 pub(crate) type Toucher = fn(addr: usize, mapped: bool) -> Verdict;
 
-/// Explains an unresolved fault, by its address; the second is whether it was a store.
+/// Explains an unresolved fault.
 pub(crate) type Explainer = fn(addr: usize, is_store: bool);
 
 static RESOLVER: AtomicUsize = AtomicUsize::new(0);
@@ -53,44 +48,42 @@ static TOUCHER: AtomicUsize = AtomicUsize::new(0);
 static EXPLAINER: AtomicUsize = AtomicUsize::new(0);
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 
-/// Si_codes of faults where nothing is mapped (`SEGV_MAPERR`), and at a mapped address
-/// (`SEGV_ACCERR`), absent from libc.
+/// si_codes absent from libc: of unmapped addresses (`SEGV_MAPERR`) and mapped ones
+/// (`SEGV_ACCERR`).
 const SEGV_MAPERR: libc::c_int = 1;
 const SEGV_ACCERR: libc::c_int = 2;
 
-/// Has the handler ask `resolver`. Installs it, once; later calls have no effect.
+/// Sets the resolver and installs the handler once; later calls have no effect.
 pub(crate) fn install(resolver: Resolver) -> io::Result<()> {
     RESOLVER.store(resolver as usize, Ordering::SeqCst);
     install_handler()
 }
 
-/// Has the handler ask `exposer`, and installs it as [`install`] does.
+/// Sets the exposer, as [`install`] does.
 pub(crate) fn install_exposer(exposer: Exposer) -> io::Result<()> {
     EXPOSER.store(exposer as usize, Ordering::SeqCst);
     install_handler()
 }
 
-/// Has the handler ask `toucher`, and installs it as [`install`] does.
+/// Sets the toucher, as [`install`] does.
 pub(crate) fn install_toucher(toucher: Toucher) -> io::Result<()> {
     TOUCHER.store(toucher as usize, Ordering::SeqCst);
     install_handler()
 }
 
-/// Lets the handler tell `explainer` of faults that it passes on, and installs it as [`install`]
-/// does.
+/// Sets the explainer, as [`install`] does.
 pub(crate) fn install_explainer(explainer: Explainer) -> io::Result<()> {
     EXPLAINER.store(explainer as usize, Ordering::SeqCst);
     install_handler()
 }
 
-/// Writes to standard error, as a handler may.
 pub(crate) fn say(bytes: &[u8]) {
-    // SAFETY: bytes that are borrowed; the call is async-signal-safe (2).
+    // SAFETY: borrowed bytes; async-signal-safe (2).
     let _ = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
 }
 
-/// Ends the process, and says why. A handler of the program for SIGABRT does not run: it could jump
-/// out, and the program go on with memory that must not be seen. Async-signal-safe.
+/// Ends the process with a reason. Bypasses the program's SIGABRT handler, which could jump out and
+/// go on with memory that must not be seen. Async-signal-safe.
 pub(crate) fn die(why: &str) -> ! {
     [b"indelible: ", why.as_bytes(), b"\n"].into_iter().for_each(say);
     // SAFETY: the default action of a signal; async-signal-safe.
@@ -105,7 +98,7 @@ fn install_handler() -> io::Result<()> {
         return Ok(());
     }
     let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: with no new action the call only writes the current one to `previous`.
+    // SAFETY: without a new action the call only writes the current one to `previous`.
     if unsafe { libc::sigaction(libc::SIGSEGV, ptr::null(), previous.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -120,7 +113,7 @@ fn put_in_front() -> io::Result<()> {
     // SAFETY: an all-zero `sigaction` is a valid value of this C struct.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = on_segv as *const () as usize;
-    // ONSTACK: with an exhausted stack the previous handler (Rust's own reports that) needs one.
+    // ONSTACK: the previous handler needs a stack when the thread's is exhausted, as Rust's does.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
     // SAFETY: a set of ours (3).
     unsafe { libc::sigfillset(&raw mut action.sa_mask) };
@@ -131,7 +124,7 @@ fn put_in_front() -> io::Result<()> {
     }
 }
 
-/// In a test's child process: puts the handler in front of the present one.
+/// Puts the handler in front of the present one, in a test's child process.
 #[cfg(test)]
 pub(crate) fn reinstall_for_tests() {
     let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
@@ -146,7 +139,7 @@ pub(crate) fn reinstall_for_tests() {
 /// Whether the fault is a store, not a load or a jump.
 ///
 /// # Safety
-/// `context` is what the kernel gave the handler.
+/// `context` is the kernel's.
 #[cfg(target_arch = "x86_64")]
 unsafe fn is_store(context: *mut libc::c_void) -> bool {
     /// Bits of the page fault's error code.
@@ -157,14 +150,13 @@ unsafe fn is_store(context: *mut libc::c_void) -> bool {
     code & (STORE | JUMP) == STORE
 }
 
-/// As on x86-64. The kernel puts the syndrome of the fault into one of the records behind the
-/// registers.
+/// As on x86-64. The syndrome is in one of the records behind the registers.
 ///
 /// # Safety
-/// `context` is what the kernel gave the handler.
+/// `context` is the kernel's.
 #[cfg(target_arch = "aarch64")]
 unsafe fn is_store(context: *mut libc::c_void) -> bool {
-    /// Offset of the records in the machine context, their bytes, and the magic number of this one.
+    /// Offset and bytes of the records in the machine context, and this one's magic number.
     const RECORDS: usize = 288;
     const BYTES: usize = 4096;
     const SYNDROME: u32 = 0x4553_5201;
@@ -173,12 +165,12 @@ unsafe fn is_store(context: *mut libc::c_void) -> bool {
         unsafe { (&raw const (*context.cast::<libc::ucontext_t>()).uc_mcontext).cast::<u8>().add(RECORDS) };
     let mut at = 0;
     while at + 16 <= BYTES {
-        // SAFETY: within the records, which are aligned to 16 and so is each of them.
+        // SAFETY: within the records; each is aligned to 16.
         let [mark, size] = unsafe { records.add(at).cast::<[u32; 2]>().read() };
         if mark == SYNDROME {
             // SAFETY: as above.
             let syndrome = unsafe { records.add(at + 8).cast::<u64>().read() };
-            // A data abort of the program's, and it wanted to write.
+            // A data abort of user code, caused by a write.
             return syndrome >> 26 & 0x3f == 0x24 && syndrome >> 6 & 1 == 1;
         }
         if mark == 0 || size < 16 {
@@ -189,7 +181,7 @@ unsafe fn is_store(context: *mut libc::c_void) -> bool {
     true
 }
 
-/// Elsewhere it is not known.
+/// Unknown elsewhere.
 ///
 /// # Safety
 /// None.
@@ -214,8 +206,8 @@ extern "C" fn on_segv(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
         }
     }
     let resolver = RESOLVER.load(Ordering::Relaxed);
-    // Nothing is mapped elsewhere, or a process sent the signal and the address means nothing.
-    // SAFETY: the kernel's context.
+    // Other codes: unmapped, or a sent signal, whose address means nothing. SAFETY: the kernel's
+    // context.
     if code == SEGV_ACCERR && resolver != 0 && unsafe { is_store(context) } {
         // SAFETY: `install` stored a `Resolver` before it installed this handler.
         let resolver: Resolver = unsafe { std::mem::transmute::<usize, Resolver>(resolver) };
@@ -249,7 +241,7 @@ extern "C" fn on_segv(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
     pass_on(previous, signal, code, info, context);
 }
 
-/// Has the earlier handler of a signal act upon it. Async-signal-safe, as far as that handler is.
+/// Runs the earlier handler's action. Async-signal-safe, as far as that handler is.
 pub(super) fn pass_on(
     previous: &libc::sigaction,
     signal: libc::c_int,
@@ -287,11 +279,10 @@ pub(super) fn pass_on(
     }
 }
 
-/// Blocks the signals that the kernel would have blocked for this action, and unblocks the others.
+/// Sets the signal mask that the kernel would have set for this action.
 fn restore_mask(action: &libc::sigaction, raised: libc::c_int, context: *mut libc::c_void) {
     let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: functions on sets of ours and of the kernel's context; of the latter they read what
-    // the kernel wrote.
+    // SAFETY: sets of ours and the kernel's context, of which only kernel-written parts are read.
     unsafe {
         libc::sigemptyset(mask.as_mut_ptr());
         let interrupted = &raw const (*context.cast::<libc::ucontext_t>()).uc_sigmask;

@@ -1,7 +1,7 @@
-//! A process that runs another one: it passes signals on, and learns of the end.
+//! Runs a program, passes signals on to it, and learns of its end.
 //!
-//! Invariant: the signals of `SET` are blocked in the thread that has a [`Supervisor`], so that
-//! they are pending until it asks for them. Programs have one thread then.
+//! Invariant: the thread that has a [`Supervisor`] blocks the signals of `SET`, so that they stay
+//! pending until asked for. Callers are single-threaded.
 
 #![allow(unsafe_code)]
 
@@ -12,17 +12,17 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Those that are passed on. The first four ask the program to end.
+/// Signals passed on. The first four ask the program to end.
 const PASSED: [libc::c_int; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 const ENDING: usize = 4;
 
-/// Runs programs, and passes the signals of this process on to them, as long as it lives.
+/// Runs programs and passes this process's signals on to them.
 #[derive(Debug)]
 pub struct Supervisor {
     before: libc::sigset_t,
     set: libc::sigset_t,
-    /// The mask is the thread's.
+    /// The mask belongs to the thread.
     _thread: PhantomData<*const ()>,
 }
 
@@ -36,7 +36,7 @@ pub struct Ended {
     pub status: ExitStatus,
     /// How long it ran.
     pub ran: Duration,
-    /// A signal that asked this process, and with it the program, to end.
+    /// A signal that asked this process, and so the program, to end.
     pub asked: Option<i32>,
 }
 
@@ -46,8 +46,7 @@ impl Supervisor {
     pub fn new() -> Supervisor {
         let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
         let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: the calls fill the sets that they are given, and cannot fail with these
-        // arguments.
+        // SAFETY: the calls fill the given sets, and cannot fail with these arguments.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             for signal in PASSED.into_iter().chain([libc::SIGCHLD]) {
@@ -65,13 +64,13 @@ impl Supervisor {
     pub fn run(&self, command: &mut Command) -> io::Result<Ended> {
         let before = self.before;
         let unblock = move || {
-            // SAFETY: a mask that the kernel gave; async-signal-safe.
+            // SAFETY: a mask from the kernel; async-signal-safe.
             match unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) } {
                 0 => Ok(()),
                 _ => Err(io::Error::last_os_error()),
             }
         };
-        // SAFETY: `unblock` makes one async-signal-safe call, and allocates nothing.
+        // SAFETY: `unblock` makes one async-signal-safe call and allocates nothing.
         unsafe { command.pre_exec(unblock) };
         let begin = Instant::now();
         let mut child = command.spawn()?;
@@ -84,16 +83,15 @@ impl Supervisor {
             if PASSED[..ENDING].contains(&signal) {
                 asked = Some(signal);
             }
-            // The terminal gives a signal to the whole group, the program included.
+            // The terminal signals the whole group, the program included.
             if PASSED.contains(&signal) && !by_terminal {
-                // SAFETY: a process that was not waited for yet, so that no other process has its
-                // ID.
+                // SAFETY: not yet waited for, so no other process has its ID.
                 unsafe { libc::kill(child.id() as libc::pid_t, signal) };
             }
         }
     }
 
-    /// Waits, unless a signal asks this process to end: then that.
+    /// Waits; returns early with a signal that asks this process to end.
     #[must_use]
     pub fn pause(&self, time: Duration) -> Option<i32> {
         let end = Instant::now() + time;
@@ -109,7 +107,7 @@ impl Supervisor {
         }
     }
 
-    /// The next signal, 0 if none came in time; and whether the kernel itself sent it.
+    /// The next signal, 0 on timeout; and whether the kernel sent it.
     fn next(&self, time: Option<Duration>) -> (i32, bool) {
         const BY_KERNEL: libc::c_int = 0x80;
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();

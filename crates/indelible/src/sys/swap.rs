@@ -1,13 +1,12 @@
 //! Devices that pages of memory may be swapped out to.
 
-/// Those that keep pages as they are: neither memory (zram) nor encrypted (dm-crypt).
+/// Swap devices that keep pages as they are: neither memory (zram) nor encrypted (dm-crypt).
 pub(crate) fn readable() -> Vec<String> {
     let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
     of(&swaps, |device| std::fs::read_to_string(format!("/sys/block/{device}/dm/uuid")).unwrap_or_default())
 }
 
-/// The devices and files of a table as /proc/swaps is. `mapping` has the identity that the device
-/// mapper gives a device.
+/// Paths in a table like /proc/swaps. `mapping` returns a device's identity in the device mapper.
 fn of(swaps: &str, mapping: impl Fn(&str) -> String) -> Vec<String> {
     let paths = swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next());
     let kept = paths.filter(|path| {

@@ -1,5 +1,4 @@
-//! The primitives that a signal handler and its object share, and those that threads of a heap
-//! share: the models crate compiles the same sources with loom's versions.
+//! Synchronization primitives; the models crate compiles their users with loom's versions.
 
 #![allow(unsafe_code)]
 

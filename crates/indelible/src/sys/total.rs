@@ -1,5 +1,5 @@
-//! Atomics of which all that is `SeqCst` has one order, as std promises. loom takes that for less;
-//! the models crate has atomics that keep it.
+//! Atomics whose `SeqCst` operations have one total order, as std promises. loom's are weaker; the
+//! models crate replaces these with atomics that keep the order.
 
 pub(crate) use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,

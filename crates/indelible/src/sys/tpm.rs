@@ -1,9 +1,9 @@
-//! A TPM 2.0: the kernel's resource manager, or the socket of an emulator. Commands and answers are
+//! A TPM 2.0, by the kernel's resource manager or an emulator's socket. Commands and answers are
 //! those of TCG's TPM 2.0 Library, parts 2 and 3.
 //!
-//! Here is only what sealing a secret takes: a storage key, which follows from the TPM's own seed,
-//! and an object under it that has the secret. Nothing stays in the TPM: the object is a blob, of
-//! which that TPM alone makes the secret again. Counters, which stay, are in `counter`.
+//! Sealing a secret takes a storage key, derived from the TPM's seed, and an object under it that
+//! holds the secret. Nothing stays in the TPM: only that TPM recovers the secret from the blob.
+//! Counters, which stay, are in `counter`.
 
 mod counter;
 
@@ -15,13 +15,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// The resource manager: each opening of it has the TPM for itself.
+/// The resource manager: each opening has the TPM for itself.
 pub(crate) const DEVICE: &str = "/dev/tpmrm0";
 
-/// Bytes of a secret.
 pub(crate) const SECRET: usize = 32;
 
-/// Bytes of an answer, at most.
 const ANSWER: usize = 4096;
 const HEADER: usize = 10;
 /// The slowest TPMs take seconds for a storage key.
@@ -45,12 +43,11 @@ const STORAGE: [u8; 26] = [
     0x00, 0x23, 0x00, 0x0b, 0x00, 0x03, 0x04, 0x72, 0x00, 0x00, 0x00, 0x06, 0x00, 0x80, 0x00, 0x43, 0x00,
     0x10, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00,
 ];
-/// An object that has bytes, of this TPM and this parent only.
+/// A data object of this TPM and this parent only.
 const SEALED: [u8; 14] = [0x00, 0x08, 0x00, 0x0b, 0x00, 0x00, 0x04, 0x52, 0x00, 0x00, 0x00, 0x10, 0x00, 0x00];
 /// No information from outside, and no PCRs.
 const NOTHING: [u8; 6] = [0; 6];
 
-/// Why a TPM did not do it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TpmError {
     #[error("cannot be used: {0}")]
@@ -86,13 +83,11 @@ enum Device {
     Socket(UnixStream),
 }
 
-/// See the module.
 pub(crate) struct Tpm {
     device: Device,
 }
 
 impl Tpm {
-    /// Opens a device, or connects to a socket.
     pub(crate) fn open(path: &Path) -> io::Result<Tpm> {
         let device = if path.metadata()?.file_type().is_socket() {
             let socket = UnixStream::connect(path)?;
@@ -105,7 +100,6 @@ impl Tpm {
         Ok(Tpm { device })
     }
 
-    /// Makes a blob of a secret.
     pub(crate) fn seal(&mut self, secret: &[u8; SECRET]) -> Result<Vec<u8>, TpmError> {
         self.with_storage_key(|tpm, parent| {
             let sensitive = [&[0, 0], &sized(secret)?[..]].concat();
@@ -118,7 +112,6 @@ impl Tpm {
         })
     }
 
-    /// Gives the secret of a blob.
     pub(crate) fn unseal(&mut self, blob: &[u8]) -> Result<Zeroizing<[u8; SECRET]>, TpmError> {
         self.with_storage_key(|tpm, parent| {
             let answer = tpm.call(LOAD, &[parent], blob)?;
@@ -154,7 +147,7 @@ impl Tpm {
         self.exchange(NO_SESSIONS, FLUSH, &handle.to_be_bytes()).map(drop)
     }
 
-    /// A command with one handle or more, of which the first is authorized.
+    /// Runs a command; the first of its handles is authorized.
     fn call(
         &mut self,
         command: u32,
@@ -195,8 +188,8 @@ impl Tpm {
                 answer.truncate(len);
                 return Ok(answer);
             }
-            // A device gives an answer as a whole, to a buffer that is large enough; behind one in
-            // a socket may be the next.
+            // A device gives an answer as a whole, to a large enough buffer; in a socket the next
+            // may follow.
             let end = if matches!(self.device, Device::File(_)) { ANSWER } else { len };
             match self.device.read(&mut answer[got..end])? {
                 0 => return Err(TpmError::Answer),
@@ -206,7 +199,6 @@ impl Tpm {
     }
 }
 
-/// Names the usual reasons.
 fn refusal(command: u32, code: u32) -> TpmError {
     // With its bit 7, a code has the number of a parameter, handle or session beside the error.
     let error = if code & 0x80 == 0 { code } else { code & 0xbf };
@@ -222,13 +214,13 @@ fn refusal(command: u32, code: u32) -> TpmError {
     }
 }
 
-/// Bytes with their length in front.
+/// Bytes after their length.
 fn sized(bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>, TpmError> {
     let len = u16::try_from(bytes.len()).map_err(|_| TpmError::Answer)?;
     Ok(Zeroizing::new([&len.to_be_bytes(), bytes].concat()))
 }
 
-/// Takes bytes with their length in front.
+/// Takes bytes after their length.
 fn take<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], TpmError> {
     let (len, bytes) = rest.split_first_chunk().ok_or(TpmError::Answer)?;
     let (taken, left) =
@@ -268,7 +260,6 @@ pub(crate) fn named(path: &Path, error: &TpmError) -> String {
     format!("the TPM at {} {error}", path.display())
 }
 
-/// Path of the TPM, unless another one is given.
 pub(crate) fn path(given: Option<&Path>) -> PathBuf {
     given.unwrap_or(Path::new(DEVICE)).to_owned()
 }
@@ -277,7 +268,7 @@ pub(crate) fn path(given: Option<&Path>) -> PathBuf {
 pub(super) mod tests {
     use super::*;
 
-    /// A TPM that answers each command with the next of these.
+    /// A TPM that gives these answers in order.
     pub(super) fn answering(answers: &[&[u8]]) -> (Tpm, UnixStream) {
         let (ours, mut its) = UnixStream::pair().unwrap();
         for answer in answers {
@@ -305,7 +296,6 @@ pub(super) mod tests {
             let found = answering(answers).0.seal(&[7; SECRET]);
             assert!(matches!(found, Err(TpmError::Answer)), "{answers:x?}: {found:?}");
         }
-        // One that unseals fewer bytes.
         let short = [0x80, 2, 0, 0, 0, 20, 0, 0, 0, 0, 0, 0, 0, 6, 0, 4, 1, 2, 3, 4];
         let found = answering(&[&primary, &primary, &short, &flushed, &flushed]).0.unseal(&[1; 200]);
         assert!(matches!(found, Err(TpmError::Answer)));

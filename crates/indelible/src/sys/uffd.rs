@@ -1,4 +1,4 @@
-//! userfaultfd: write protection that the kernel lifts by itself, and faults answered by a thread.
+//! userfaultfd: asynchronous write protection, and faults answered by a thread.
 
 #![allow(unsafe_code)]
 
@@ -23,7 +23,7 @@ struct Range {
     len: u64,
 }
 
-/// `struct uffdio_register`, `uffdio_zeropage` and `uffdio_poison` share this shape: the last word
+/// Shared shape of `struct uffdio_register`, `uffdio_zeropage` and `uffdio_poison`: the last word
 /// is the kernel's answer.
 #[repr(C)]
 #[derive(Default)]
@@ -50,7 +50,6 @@ struct Copy {
     copied: i64,
 }
 
-/// `struct uffd_msg` of a page fault.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Message {
@@ -64,7 +63,7 @@ struct Message {
 const _: () = assert!(size_of::<Api>() == 24 && size_of::<Range>() == 16 && size_of::<RangeMode>() == 32);
 const _: () = assert!(size_of::<Protect>() == 24 && size_of::<Copy>() == 40 && size_of::<Message>() == 32);
 
-/// 32 bits, in the type that the C library has for them.
+/// 32 bits, in libc's type.
 const fn request(direction: u32, number: u32, size: u32) -> libc::Ioctl {
     (direction << 30 | size << 16 | 0xaa << 8 | number) as libc::Ioctl
 }
@@ -81,24 +80,23 @@ const NEW: libc::Ioctl = request(0, 0, 0);
 const EVENT_PAGEFAULT: u8 = 0x12;
 const USER_MODE_ONLY: libc::c_int = 1;
 
-/// Write faults clear the protection without a message to user space (Linux 6.7).
+/// Write faults clear the protection without a message (Linux 6.7).
 pub(crate) const WP_ASYNC: u64 = 1 << 15;
 /// A page can be made to raise SIGBUS (Linux 6.6).
 pub(crate) const FEATURE_POISON: u64 = 1 << 14;
 
-/// A thread that drops pages of a watched range waits until the event was read (Linux 4.11).
+/// A thread that drops watched pages waits until the event was read (Linux 4.11).
 pub(crate) const EVENT_REMOVE: u64 = 1 << 3;
 
-/// The faults that a descriptor sees: all, or those of user code.
+/// The faults that a descriptor sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Faults of this process and of system calls on its behalf.
+    /// Faults of user code and of system calls.
     Full,
     /// Faults of user code only; a system call that meets a missing page fails with `EFAULT`.
     UserMode,
 }
 
-/// Events that a registered range reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watch {
     Writes,
@@ -106,7 +104,6 @@ pub(crate) enum Watch {
     MissingAndWrites,
 }
 
-/// One userfaultfd.
 #[derive(Debug)]
 pub(crate) struct Uffd {
     fd: ForkFd,
@@ -115,11 +112,10 @@ pub(crate) struct Uffd {
 }
 
 impl Uffd {
-    /// Opens one with all the features of `wanted` (an error if any is absent) and those of
-    /// `optional` that the kernel has. `reach` is the least that will do.
+    /// Opens one with all features of `wanted` and the available ones of `optional`, with at least
+    /// `reach`.
     pub(crate) fn open(reach: Reach, wanted: u64, optional: u64) -> io::Result<Uffd> {
-        // A handshake fixes the features for good, so the kernel's are asked on a descriptor of
-        // its own.
+        // A handshake fixes the features, so they are probed on a descriptor of its own.
         let (probe, _) = new_fd(reach)?;
         let mut api = Api { api: 0xaa, ..Api::default() };
         ioctl(&probe, API, &mut api)?;
@@ -133,11 +129,11 @@ impl Uffd {
         Ok(Uffd { fd: ForkFd::new(fd)?, reach, features })
     }
 
-    /// The descriptor for asynchronous write protection that all objects of this process share.
+    /// The process's shared descriptor for asynchronous write protection.
     pub(crate) fn wp_async() -> io::Result<&'static Uffd> {
         static SHARED: ForkLocal<Uffd> = ForkLocal::new();
-        // Protection is lifted by the kernel itself, so user-mode reach is enough for system
-        // calls that write into the range, too.
+        // The kernel lifts the protection itself, so user-mode reach also covers system calls that
+        // write into the range.
         SHARED.get_or_try(|| Uffd::open(Reach::UserMode, WP_ASYNC, 0))
     }
 
@@ -149,7 +145,6 @@ impl Uffd {
         self.features & feature == feature
     }
 
-    /// Watches `[addr, addr + len)`, a mapping of this process.
     pub(crate) fn register(&self, addr: usize, len: usize, watch: Watch) -> io::Result<()> {
         let mode = match watch {
             Watch::Missing => 1,
@@ -159,14 +154,13 @@ impl Uffd {
         ioctl(&self.fd, REGISTER, &mut RangeMode { range: range(addr, len), mode, answer: 0 })
     }
 
-    /// Protects the range, so that the next write to each of its pages is noticed.
+    /// Protects the range: the next write to each page is noticed.
     #[inline]
     pub(crate) fn protect(&self, addr: usize, len: usize) -> io::Result<()> {
         self.set_protection(addr, len, 1)
     }
 
-    /// Protects the range no longer: each of its pages that is present counts as written to, and no
-    /// mark stays of an absent one.
+    /// Ends protection: each present page counts as written, and absent ones keep no mark.
     pub(crate) fn unprotect(&self, addr: usize, len: usize) -> io::Result<()> {
         self.set_protection(addr, len, 0)
     }
@@ -176,15 +170,15 @@ impl Uffd {
         loop {
             let done = ioctl(&self.fd, WRITEPROTECT, &mut Protect { range: range(addr, len), mode });
             match done {
-                // The kernel asks to try again while the address space is changing.
+                // `EAGAIN`: the address space is changing.
                 Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
                 done => return done,
             }
         }
     }
 
-    /// Fills missing pages from `bytes`, whose length is a multiple of the page size; `protect`
-    /// installs them write-protected. Returns the bytes filled: fewer when a page was present.
+    /// Fills missing pages from `bytes`, whole pages; `protect` installs them write-protected.
+    /// Returns the bytes filled: fewer at a present page.
     pub(crate) fn copy(&self, addr: usize, bytes: &[u8], protect: bool) -> io::Result<usize> {
         let mut copy = Copy {
             dst: addr as u64,
@@ -205,20 +199,18 @@ impl Uffd {
         ioctl(&self.fd, POISON, &mut RangeMode { range: range(addr, PAGE), mode: 0, answer: 0 })
     }
 
-    /// Lets threads that wait for a page of the range try again.
+    /// Retries the accesses of threads that wait for pages of the range.
     pub(crate) fn wake(&self, addr: usize, len: usize) -> io::Result<()> {
         ioctl(&self.fd, WAKE, &mut range(addr, len))
     }
 
-    /// Makes reading return at once if there is no event, as
-    /// [`wait_for_removals`](Self::wait_for_removals) needs.
+    /// Makes reads non-blocking, as [`wait_for_removals`](Self::wait_for_removals) needs.
     pub(crate) fn never_wait(&self) -> io::Result<()> {
         use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
         Ok(fcntl_setfl(&self.fd, fcntl_getfl(&self.fd)? | OFlags::NONBLOCK)?)
     }
 
-    /// Waits until pages of a watched range are about to be dropped, calls `before`, and lets them
-    /// be dropped.
+    /// Waits for an announced drop of pages, calls `before`, then releases the dropping thread.
     pub(crate) fn wait_for_removals(&self, before: impl FnOnce()) -> io::Result<()> {
         use rustix::event::{PollFd, PollFlags, poll};
         match poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], None) {
@@ -227,7 +219,7 @@ impl Uffd {
             Err(error) => return Err(error.into()),
         }
         before();
-        // Reading the events lets their callers go on.
+        // Reading the events releases their callers.
         self.wait(|_| {})
     }
 
@@ -258,9 +250,8 @@ fn range(addr: usize, len: usize) -> Range {
 }
 
 fn ioctl<T>(fd: &impl AsFd, request: libc::Ioctl, arg: &mut T) -> io::Result<()> {
-    // SAFETY: every caller in this file passes the struct that the request names, with the
-    // kernel's layout (sizes asserted above). None makes the kernel write outside the struct and
-    // ranges that this process has registered.
+    // SAFETY: every caller in this file passes the struct that the request names, with the kernel's
+    // layout (sizes asserted above). The kernel writes only to the struct and to registered ranges.
     if unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), request, std::ptr::from_mut(arg)) } < 0 {
         return Err(io::Error::last_os_error());
     }

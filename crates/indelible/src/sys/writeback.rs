@@ -1,4 +1,4 @@
-//! Having the kernel begin to write a file back, and asking whether that has failed.
+//! Starts a file's write-back, and asks whether one failed.
 
 #![allow(unsafe_code)]
 
@@ -10,16 +10,14 @@ use rustix::io::Errno;
 /// failure.
 pub fn begin(fd: BorrowedFd<'_>, offset: u64, len: u64) {
     let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return };
-    // SAFETY: numbers only; the descriptor is borrowed for the length of the call.
+    // SAFETY: numbers only; the descriptor is borrowed for the call.
     unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
-/// The failure of a write-back that this open file description has not been told of; it is told
-/// once.
+/// Takes this open file description's unreported write-back error; reported once.
 ///
-/// `sync_file_range` that only waits, and for one byte, ends in the same look at the file's errors
-/// as `fdatasync`. Without the call there is no answer, which is no error: the next durable write
-/// tells.
+/// `sync_file_range` that waits for one byte checks the file's errors as `fdatasync` does. Without
+/// the call the next durable write reports the error.
 pub(crate) fn take_error(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: numbers only; the descriptor is borrowed for the length of the call.
     let done = unsafe { libc::sync_file_range(fd.as_raw_fd(), 0, 1, libc::SYNC_FILE_RANGE_WAIT_BEFORE) };

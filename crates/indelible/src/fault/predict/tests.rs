@@ -3,7 +3,6 @@
 use super::*;
 use std::collections::BTreeSet;
 
-/// Outcome of a sequence.
 #[derive(Debug)]
 struct Outcome {
     faults: usize,
@@ -22,7 +21,7 @@ impl Outcome {
     }
 }
 
-/// Has a program touch pages of an object; pages that are predicted are there at once.
+/// Touches pages in order; predicted pages are present at once.
 fn touch(depth: PredictionDepth, pages: usize, sequence: impl IntoIterator<Item = usize>) -> Outcome {
     let mut predictor = Predictor::new(depth);
     let (mut present, mut predicted, mut touched) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -47,7 +46,7 @@ fn touch(depth: PredictionDepth, pages: usize, sequence: impl IntoIterator<Item 
 
 const FIXED: [u8; 5] = [1, 2, 4, 8, 64];
 
-/// The rows of a matrix, by threads that each have pieces of them, in turns.
+/// Rows of a matrix, taken in turns by threads.
 fn rows(rows: usize, pages_a_row: usize, threads: usize) -> Vec<usize> {
     let piece = rows.div_ceil(threads * 4);
     let work = |thread: usize| {
@@ -64,8 +63,7 @@ fn rows(rows: usize, pages_a_row: usize, threads: usize) -> Vec<usize> {
     out
 }
 
-/// Tiles of 32 columns of a square matrix of numbers of 4 bytes, each from its first row to its
-/// last.
+/// Tiles of 32 columns of a square matrix of 4-byte numbers, each from top to bottom.
 fn tiles(side: usize) -> Vec<usize> {
     let columns = (0..side).step_by(32);
     columns.flat_map(|column| (0..side).map(move |row| (row * side + column) * 4 / 4096)).collect()
@@ -113,7 +111,6 @@ fn one_miss_and_its_neighbour_make_a_stream_and_other_distances_take_three() {
         let window = predictor.missed(page, 1000).map(|window| window.pages().collect::<Vec<_>>());
         assert_eq!(window, expected, "{page}");
     }
-    // Both go on.
     let next =
         |predictor: &mut Predictor, page| predictor.missed(page, 1000).unwrap().pages().collect::<Vec<_>>();
     assert_eq!(next(&mut predictor, 103), [105, 107]);
@@ -146,8 +143,7 @@ fn pages_at_random_are_hardly_predicted() {
     }
 }
 
-/// The program is faster than the pages are filled: each touch is a fault. No page is predicted
-/// twice, and the stream goes on.
+/// Each touch faults because the program outruns filling. No page is predicted twice.
 #[test]
 fn pages_that_come_late_are_predicted_once() {
     for depth in [PredictionDepth::Pages(1), PredictionDepth::Pages(8), PredictionDepth::Auto] {
@@ -178,8 +174,7 @@ fn a_stream_passes_pages_that_are_there_already() {
 // S3.4, S3.9
 #[test]
 fn nine_of_ten_pages_of_the_kernels_are_predicted_and_used() {
-    // Those of the arrays whose order is another one than that of their pages, too: the left matrix
-    // of a product.
+    // Includes an array whose order is not that of its pages: the left matrix of a product.
     let kernels: [(&str, Vec<usize>); 6] = [
         ("2dConv", rows(512, 1, 2)),
         ("Gauss", rows(1536, 3, 1)),

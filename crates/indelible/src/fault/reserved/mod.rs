@@ -1,17 +1,15 @@
-//! Ranges of addresses that are mapped when they are first touched: those of a view's objects.
+//! Address ranges mapped on first touch: those of a view's objects.
 //!
-//! The memory of a range is an inaccessible mapping at first, its owner's. A thread that touches it
-//! is stopped in the SIGSEGV handler, which can map nothing: it hands over to one thread of the
-//! process, which asks the owner of the range, and tries the access again once the range is mapped
-//! (S2.8). If it could not be mapped, or the access is still forbidden, the fault goes on to the
-//! program's own handler. System calls raise no SIGSEGV: on a range that is not mapped yet they
-//! fail with `EFAULT`.
+//! A range starts as its owner's inaccessible mapping. The SIGSEGV handler stops the touching
+//! thread and hands over to the process's service thread, which asks the owner to map the range and
+//! retries the access (S2.8). If the range is not mapped, or the access stays forbidden, the
+//! program's own handler gets the fault. System calls on an unmapped range fail with `EFAULT`.
 //!
 //! Invariants:
 //! 1. A published slot of the table has an owner in `owners`: both change together, under the lock
 //!    of `owners`.
-//! 2. Owners are asked by the service's thread without a lock of this module; they touch no range
-//!    that is reserved.
+//! 2. The service's thread asks owners without a lock of this module; owners touch no reserved
+//!    range.
 //! 3. A forked child has none of its parent's ranges, descriptors or threads: it makes its own.
 
 #![allow(unsafe_code)]
@@ -35,25 +33,22 @@ use crate::sys::mask::Blocked;
 use crate::sys::signal;
 use table::Slot;
 
-/// Maps ranges that were touched.
 pub(crate) trait Owner: Send + Sync {
-    /// Maps the range that it gave this number; returns whether it is mapped now. For a window, it
-    /// looks for ranges that are new in it.
+    /// Maps the range with this number; returns whether it is mapped. For a window, looks for new
+    /// ranges in it.
     fn touched(&self, number: usize) -> bool;
 }
 
-/// A range, and its number.
 type Owned = (Weak<dyn Owner>, usize);
 
 struct Service {
     bell: ForkFd,
-    /// Keyed by the address of the slot.
+    /// By address of the slot.
     owners: Mutex<HashMap<usize, Owned>>,
     started: Mutex<bool>,
 }
 
 impl Service {
-    /// The service of this process, running.
     fn get() -> io::Result<&'static Service> {
         static SERVICE: ForkLocal<Service> = ForkLocal::new();
         let service = SERVICE.get_or_try(|| {
@@ -63,7 +58,7 @@ impl Service {
         let mut started = service.started.lock().unwrap_or_else(PoisonError::into_inner);
         if !*started {
             table::BELL.store(service.bell.as_fd().as_raw_fd(), Ordering::SeqCst);
-            // Handlers of the program's signals may touch ranges: they run on other threads.
+            // Signal handlers of the program may touch ranges, so they run on other threads.
             let blocked = Blocked::all();
             std::thread::Builder::new().name("indelible-views".into()).spawn(|| service.run())?;
             drop(blocked);
@@ -76,16 +71,16 @@ impl Service {
     fn run(&'static self) {
         table::ANSWERS.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::SeqCst);
         let mut rings = [0_u8; 8];
-        // Only a broken descriptor ends it: it is ours, and never closed.
+        // Ends only with a broken descriptor; ours is never closed.
         while rustix::io::retry_on_intr(|| rustix::io::read(self.bell.as_fd(), &mut rings)).is_ok() {
             table::slots().filter(|slot| slot.is_asked()).for_each(|slot| self.answer(slot));
         }
     }
 
     fn answer(&self, slot: &Slot) {
-        // The thread that waits is told also where the owner is gone.
+        // Without an owner, too, the waiting thread is told.
         let owner = self.owner(slot);
-        // After a panic the touch is refused: this thread answers those of all other ranges, too.
+        // A panic refuses the touch: this thread serves all other ranges, too.
         let touched = |(owner, number): &(Arc<dyn Owner>, usize)| {
             catch_unwind(AssertUnwindSafe(|| owner.touched(*number))).unwrap_or(false)
         };
@@ -96,7 +91,7 @@ impl Service {
                 its == number && other.as_ptr().addr() == Arc::as_ptr(owner).addr()
             })
         };
-        // Otherwise it was given up meanwhile, and is another range, maybe.
+        // Otherwise the slot was vacated meanwhile, and may be another range.
         match owners.get(&key(slot)).is_some_and(same) {
             true if mapped => slot.mapped(),
             true => slot.refused(),
@@ -116,8 +111,7 @@ fn key(slot: &Slot) -> usize {
     std::ptr::from_ref(slot).addr()
 }
 
-/// Touches of a range of addresses are answered until this is dropped. The memory there is its
-/// owner's.
+/// Answers touches of a range until drop. Its owner owns the memory.
 pub(crate) struct Reserved {
     slot: &'static Slot,
     service: &'static Service,
@@ -125,17 +119,15 @@ pub(crate) struct Reserved {
 }
 
 impl Reserved {
-    /// Has touches of a range that is not accessible be answered by `owner`, as those of range
-    /// `number`.
+    /// Lets `owner` answer touches of an inaccessible range, under this number.
     ///
     /// # Errors
-    /// The kernel refuses a descriptor, a thread or a handler; `OutOfMemory`: there are too many
-    /// ranges.
+    /// The kernel refuses a descriptor, a thread or a handler; `OutOfMemory`: too many ranges.
     pub(crate) fn new(range: Range<usize>, owner: Weak<dyn Owner>, number: usize) -> io::Result<Reserved> {
         Reserved::of(range, false, owner, number)
     }
 
-    /// The same for addresses in which ranges may come to be: of those that nothing is mapped at.
+    /// The same for unmapped addresses in which ranges may appear.
     ///
     /// # Errors
     /// As for [`new`](Reserved::new).
@@ -152,12 +144,11 @@ impl Reserved {
         Ok(Reserved { slot, service, generation: fork::generation() })
     }
 
-    /// The range was mapped, and not because it was touched.
+    /// Records that the range was mapped without a touch.
     pub(crate) fn mapped(&self) {
         self.slot.mapped();
     }
 
-    /// The range is not mapped any more.
     pub(crate) fn unmapped(&self) {
         self.slot.reserved();
     }

@@ -4,10 +4,10 @@
 //! 1. A slot's `start`, `end`, `whole` and `generation` change only while its state is [`FREE`], by
 //!    the thread that has it `taken`.
 //! 2. Chunks of slots are leaked and never move.
-//! 3. [`touched`] runs in the handler: it allocates nothing and takes no lock. While it waits it
-//!    sleeps in a futex, with all signals blocked, and no longer than [`LONGEST`] turns.
-//! 4. A thread tries an access again without asking at most once for each time that a range was
-//!    mapped: a fault that recurs is not the range's.
+//! 3. [`touched`] runs in the handler: it allocates nothing and takes no lock. It sleeps in a futex
+//!    with all signals blocked, for at most [`LONGEST`] turns.
+//! 4. A thread retries an access without asking at most once per mapping of the range: a recurring
+//!    fault is not the range's.
 
 #![allow(unsafe_code)]
 
@@ -24,45 +24,40 @@ use crate::sys::signal::Verdict;
 const SLOTS: usize = 256;
 const CHUNKS: usize = 1024;
 
-/// Without an owner, or not in force.
+/// No owner, or not in force.
 const FREE: u32 = 0;
-/// Nothing but a reservation is there.
+/// Reserved, not mapped.
 const RESERVED: u32 = 1;
-/// A thread waits for it to be mapped.
+/// A thread waits for its mapping.
 const ASKED: u32 = 2;
-/// It was mapped.
 const MAPPED: u32 = 3;
-/// It was asked for, and could not be mapped.
+/// Its mapping failed.
 const REFUSED: u32 = 4;
 
-/// Turns of a second that a thread waits: no answer takes as long, so that the thread which answers
-/// is gone.
+/// Turns of one second. No answer takes as long: the answering thread is gone.
 const LONGEST: u32 = 120;
 
 static TABLE: [AtomicPtr<[Slot; SLOTS]>; CHUNKS] = [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS];
 
-/// The descriptor that wakes the thread which answers, and that thread; −1 and 0: there is none.
+/// The bell's descriptor and the answering thread's ID; −1 and 0 without one.
 pub(super) static BELL: AtomicI32 = AtomicI32::new(-1);
 pub(super) static ANSWERS: AtomicI32 = AtomicI32::new(0);
 
 thread_local! {
-    /// The slot at which this thread last tried an access again, and how often that had been
-    /// mapped. Without a destructor: for handlers.
+    /// The slot of this thread's last retry, and its count of mappings then. No destructor:
+    /// handlers use it.
     static AGAIN: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// A range of addresses.
 #[repr(align(64))]
 pub(super) struct Slot {
     taken: AtomicBool,
     start: AtomicUsize,
     end: AtomicUsize,
-    /// Whether it is one in which nothing is mapped that is not a range of its own: touching it
-    /// asks whether there are new ones.
+    /// A window, in which ranges may appear: touching it asks for new ones.
     whole: AtomicBool,
     generation: AtomicU32,
     state: AtomicU32,
-    /// How often it was mapped.
     maps: AtomicU32,
 }
 
@@ -79,7 +74,7 @@ impl Slot {
         }
     }
 
-    /// A slot for a range, which is reserved from now on; `None`: all are taken.
+    /// Takes and reserves a slot; `None`: all are taken.
     pub(super) fn publish(start: usize, end: usize, whole: bool) -> Option<&'static Slot> {
         let slot = Slot::take()?;
         slot.start.store(start, Ordering::SeqCst);
@@ -97,25 +92,21 @@ impl Slot {
         TABLE.iter().find_map(|place| chunk_or_new(place).iter().find(free))
     }
 
-    /// The range is not answered for any more; for waiting threads, their fault has its usual
-    /// meaning.
+    /// Frees the slot; faults of waiting threads get their usual meaning.
     pub(super) fn vacate(&self) {
         self.settle(FREE);
         self.taken.store(false, Ordering::SeqCst);
     }
 
-    /// The range is mapped.
     pub(super) fn mapped(&self) {
         self.maps.fetch_add(1, Ordering::SeqCst);
         self.settle(MAPPED);
     }
 
-    /// The range is a reservation again.
     pub(super) fn reserved(&self) {
         self.settle(RESERVED);
     }
 
-    /// The range could not be mapped.
     pub(super) fn refused(&self) {
         self.settle(REFUSED);
     }
@@ -136,8 +127,7 @@ impl Slot {
         self.state.load(Ordering::SeqCst) == ASKED && !fork::is_stale(self.generation.load(Ordering::SeqCst))
     }
 
-    /// Asks for the mapping of the range, waits for that, and returns whether to try the access
-    /// again. Async-signal-safe.
+    /// Asks for the mapping, waits, and returns whether to retry. Async-signal-safe.
     fn ask(&self) -> Verdict {
         let mut asked = false;
         let mut turns = 0;
@@ -169,7 +159,7 @@ impl Slot {
         }
     }
 
-    /// The fault of a mapped range: it may have come before the range was mapped, but not twice.
+    /// A fault of a mapped range may predate the mapping, but only once.
     fn once_more(&self) -> Verdict {
         let now = (ptr::from_ref(self).addr(), self.maps.load(Ordering::SeqCst));
         if AGAIN.replace(now) == now { Verdict::Foreign } else { Verdict::Resolved }
@@ -194,7 +184,7 @@ fn chunk_or_new(place: &'static AtomicPtr<[Slot; SLOTS]>) -> &'static [Slot; SLO
     }
 }
 
-/// All slots that there are. Async-signal-safe.
+/// Async-signal-safe.
 pub(super) fn slots() -> impl Iterator<Item = &'static Slot> {
     let chunks = TABLE.iter().map(|place| {
         // SAFETY: null, or a chunk that was leaked (2).
@@ -203,10 +193,10 @@ pub(super) fn slots() -> impl Iterator<Item = &'static Slot> {
     chunks.map_while(|chunk: Option<&'static [Slot; SLOTS]>| chunk).flatten()
 }
 
-/// Wakes the thread that answers. Async-signal-safe.
+/// Wakes the answering thread. Async-signal-safe.
 fn ring() -> bool {
     let bell: RawFd = BELL.load(Ordering::SeqCst);
-    // A fault of its own would wait for itself.
+    // That thread's own fault would wait for itself.
     if bell < 0 || ANSWERS.load(Ordering::SeqCst) == rustix::thread::gettid().as_raw_nonzero().get() {
         return false;
     }
@@ -215,18 +205,18 @@ fn ring() -> bool {
     rustix::io::write(bell, &1_u64.to_ne_bytes()).is_ok()
 }
 
-/// Looks at a fault: the SIGSEGV handler's part. Async-signal-safe.
+/// The SIGSEGV handler's part. Async-signal-safe.
 pub(super) fn touched(addr: usize, mapped: bool) -> Verdict {
     let own = || slots().find(|slot| !slot.whole.load(Ordering::SeqCst) && slot.has(addr));
     if let Some(slot) = own() {
         return slot.ask();
     }
-    // Something else is mapped there, which forbids the access.
+    // A mapping there forbids the access.
     if mapped {
         return Verdict::Foreign;
     }
     for around in slots().filter(|slot| slot.whole.load(Ordering::SeqCst) && slot.has(addr)) {
-        // A range of its own may be there afterwards, also after a refusal.
+        // A new range may be there, even after a refusal.
         around.ask();
         if let Some(slot) = own() {
             return slot.ask();

@@ -7,12 +7,11 @@ use crate::sys::mmap::Protection;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Maps touched ranges, unless it must refuse; counts.
+/// Maps touched ranges, after it refused `refuses` times.
 struct Answers {
     range: Mutex<Mapping>,
     addr: usize,
     asked: AtomicUsize,
-    /// How often it refuses first.
     refuses: usize,
 }
 
@@ -24,8 +23,8 @@ impl Owner for Answers {
         }
         let mut range = self.range.lock().unwrap();
         if range.len() != 2 * PAGE {
-            // In one step: of a hole here the kernel would make the stack of a thread that is just
-            // starting. SAFETY: no thread has had access.
+            // In one step: the kernel would place the stack of a starting thread in a hole here.
+            // SAFETY: no thread has had access.
             unsafe { range.move_to(2 * PAGE, 0, Protection::ReadWrite) }.unwrap();
         }
         true
@@ -64,7 +63,6 @@ fn s2_08_the_first_touch_maps_a_range_for_all_threads() {
     assert_eq!(unsafe { *at(answers.addr) }, 1);
 }
 
-/// Decisions of the handler, without an access.
 #[test]
 fn s2_08_a_fault_that_is_not_the_ranges_goes_on() {
     use super::table::touched;
@@ -97,7 +95,6 @@ fn an_owner_that_is_gone_answers_no_touch() {
     drop(touches);
 }
 
-/// Panics the first time.
 struct Panics(AtomicUsize);
 
 impl Owner for Panics {

@@ -4,7 +4,6 @@ use std::arch::asm;
 
 use super::LINE;
 
-/// `HWCAP_DCPOP` of `AT_HWCAP`.
 const DCPOP: libc::c_ulong = 1 << 16;
 
 fn dcpop() -> bool {
@@ -25,7 +24,7 @@ pub(super) fn fence() {
     unsafe { asm!("dsb sy", options(nostack, preserves_flags)) }
 }
 
-/// A `dsb` waits for the cache maintenance of its own processor only.
+/// A `dsb` waits for its own processor's cache maintenance only.
 pub(super) fn hand_over() {
     fence();
 }
@@ -58,8 +57,8 @@ pub(super) unsafe fn stream_lines(dst: *mut u8, src: *const u8, lines: usize) {
 pub(super) unsafe fn write_back_lines(start: *const u8, lines: usize) {
     let persist = dcpop();
     for line in 0..lines {
-        // SAFETY: the line is mapped; `dc cvap` (spelt out for older assemblers) only where the
-        // CPU has it.
+        // SAFETY: the line is mapped; `dc cvap` (spelt out for older assemblers) only where the CPU
+        // has it.
         unsafe {
             let at = start.add(line * LINE);
             if persist {
@@ -71,7 +70,6 @@ pub(super) unsafe fn write_back_lines(start: *const u8, lines: usize) {
     }
 }
 
-/// See `flush::fetch`.
 #[inline]
 pub(super) fn fetch_line(at: *const u8) {
     // SAFETY: a hint: where nothing is mapped it does nothing.
@@ -86,7 +84,7 @@ pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8, _ahead: [*const u
         let mut differs = 0;
         for word in 0..8 {
             let at = line * LINE + word * 8;
-            // SAFETY: within the page; volatile, because others may map the memory.
+            // SAFETY: within the page; volatile, because other processes may map the memory.
             differs |=
                 unsafe { a.add(at).cast::<u64>().read_volatile() ^ b.add(at).cast::<u64>().read_volatile() };
         }

@@ -1,8 +1,8 @@
-//! Getting cache lines to where they survive: non-temporal stores, line write-back, fences.
+//! Makes cache lines durable: non-temporal stores, line write-back, fences.
 //!
-//! Assumed is ADR, not eADR: a line is safe once it has left the caches and a fence has ordered
-//! that. Memory that other processes map is touched by assembly only, so that the compiler assumes
-//! nothing about it.
+//! Assumes ADR, not eADR: a line is safe once it has left the caches and a fence has ordered that.
+//! Only assembly touches memory that other processes map, so that the compiler assumes nothing
+//! about it.
 
 #![allow(unsafe_code)]
 
@@ -21,7 +21,6 @@ use indelible_store::Mutant;
 /// Bytes of a cache line, the unit of flushing and of dirty comparison.
 pub(crate) const LINE: usize = 64;
 
-/// The instructions that this CPU offers, by name.
 pub(crate) fn instructions() -> &'static [&'static str] {
     arch::instructions()
 }
@@ -31,7 +30,7 @@ pub(crate) fn available() -> bool {
     arch::available()
 }
 
-/// Copies `src` to `dst` around the caches. Durable after [`fence`].
+/// Copies around the caches. Durable after [`fence`].
 ///
 /// # Safety
 /// `dst` is valid for writes of `src.len()` bytes, and no other thread accesses them meanwhile.
@@ -57,8 +56,8 @@ pub(crate) unsafe fn persist_copy(dst: *mut u8, src: &[u8]) {
     }
 }
 
-/// Copies `src` to `dst` through the caches and starts writing the lines back; they stay cached
-/// where the CPU allows it. Durable after [`fence`].
+/// Copies through the caches and starts writing lines back; they stay cached where the CPU allows
+/// it. Durable after [`fence`].
 ///
 /// # Safety
 /// As for [`persist_copy`].
@@ -70,8 +69,7 @@ pub(crate) unsafe fn cached_copy(dst: *mut u8, src: &[u8]) {
     }
 }
 
-/// As [`cached_copy`], from memory that may not be in the caches: lines are on their way back while
-/// the next ones come.
+/// As [`cached_copy`], for uncached sources: overlaps write-back with reading.
 ///
 /// # Safety
 /// As for [`persist_copy`], and `src` is valid for reads of `len` bytes that no thread changes; the
@@ -89,7 +87,7 @@ pub(crate) unsafe fn cached_move(dst: *mut u8, src: *const u8, len: usize) {
     }
 }
 
-/// Fills the range with zeros around the caches. Durable after [`fence`].
+/// Zeros the range around the caches. Durable after [`fence`].
 ///
 /// # Safety
 /// As for [`persist_copy`].
@@ -117,7 +115,7 @@ pub(crate) unsafe fn write_back(start: *const u8, len: usize) {
     unsafe { arch::write_back_lines(start.sub(skew), (skew + len).div_ceil(LINE)) }
 }
 
-/// Copies plainly, in assembly.
+/// Copies in assembly, without write-back.
 ///
 /// # Safety
 /// `dst` is valid for writes and `src` for reads of `len` bytes; they do not overlap.
@@ -126,7 +124,7 @@ pub(crate) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
     unsafe { arch::copy(dst, src, len) }
 }
 
-/// Orders everything written back or streamed before: when it returns, that is durable.
+/// On return, everything written back or streamed before is durable.
 pub(crate) fn fence() {
     if Mutant::NoFence.is_on() {
         return;
@@ -134,15 +132,13 @@ pub(crate) fn fence() {
     arch::fence();
 }
 
-/// Makes the write-backs that this thread has started subject to the fences of whichever thread it
-/// hands over to by a lock: x86-64 orders them by releasing that lock, aarch64 only by a barrier of
-/// its own.
+/// Lets the fence of the next holder of a lock cover this thread's write-backs: x86-64 orders them
+/// by the lock's release, aarch64 only by a barrier.
 pub(crate) fn hand_over() {
     arch::hand_over();
 }
 
-/// Fetches the lines from `at` on into the cache, all at the same time: a hint. They need not be
-/// mapped.
+/// Prefetches lines in parallel: a hint. They need not be mapped.
 #[inline]
 pub(crate) fn fetch(at: *const u8, len: usize) {
     for line in 0..len.div_ceil(LINE) {
@@ -150,10 +146,8 @@ pub(crate) fn fetch(at: *const u8, len: usize) {
     }
 }
 
-/// The lines, of the 64 of a page, in which two pages differ: bit `i` for bytes `[64 i, 64 i +
-/// 64)`.
-///
-/// `ahead`: two pages that will be compared next, to be brought into the cache meanwhile; a hint.
+/// The lines in which two pages differ: bit `i` for bytes `[64 i, 64 i + 64)`. `ahead`: the next
+/// two pages to compare, prefetched.
 ///
 /// # Safety
 /// Both are valid for reads of 4096 bytes.

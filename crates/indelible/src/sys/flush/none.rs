@@ -1,5 +1,4 @@
-//! An architecture whose cache instructions are not known here: files work, persistent memory is
-//! refused.
+//! Unknown architectures: files work, persistent memory is refused.
 
 use super::LINE;
 
@@ -15,22 +14,20 @@ pub(super) fn fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
 }
 
-/// Nothing is written back.
 pub(super) fn hand_over() {}
 
-/// No hint.
 pub(super) fn fetch_line(_at: *const u8) {}
 
 /// # Safety
 /// See `flush::copy`.
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) {
     if cfg!(miri) {
-        // SAFETY: the caller's promise; in an interpreter no other process maps the memory, and
-        // bytes one by one take long.
+        // SAFETY: the caller's promise; under Miri no other process maps the memory, and single
+        // bytes are slow.
         return unsafe { dst.copy_from_nonoverlapping(src, len) };
     }
     for at in 0..len {
-        // SAFETY: the caller's promise; volatile, because others may map the memory.
+        // SAFETY: the caller's promise; volatile, because other processes may map the memory.
         unsafe { dst.add(at).write_volatile(src.add(at).read_volatile()) };
     }
 }
@@ -55,7 +52,7 @@ pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8, _ahead: [*const u
         return (0..64).fold(0, |mask, at| mask | u64::from(line(a, at) != line(b, at)) << at);
     }
     (0..4096).fold(0, |mask, at| {
-        // SAFETY: within the page; volatile, because others may map the memory.
+        // SAFETY: within the page; volatile, because other processes may map the memory.
         let differs = unsafe { a.add(at).read_volatile() != b.add(at).read_volatile() };
         mask | u64::from(differs) << (at / LINE)
     })

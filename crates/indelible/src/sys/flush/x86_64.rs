@@ -92,8 +92,7 @@ pub(super) fn fence() {
     unsafe { _mm_sfence() }
 }
 
-/// Write-backs and streamed lines are ordered by locked instructions, such as the one that releases
-/// a lock.
+/// Locked instructions, such as a lock's release, order write-backs and streamed lines.
 pub(super) fn hand_over() {}
 
 /// # Safety
@@ -186,7 +185,6 @@ pub(super) unsafe fn write_back_lines(start: *const u8, lines: usize) {
     }
 }
 
-/// See `flush::fetch`.
 #[inline]
 pub(super) fn fetch_line(at: *const u8) {
     // SAFETY: a hint: where nothing is mapped it does nothing.
@@ -207,9 +205,8 @@ pub(super) unsafe fn lines_changed(a: *const u8, b: *const u8, ahead: [*const u8
     }
 }
 
-// Each kernel goes from the last line to the first and shifts the answer in from below. For each
-// line it asks for the same one of both pages ahead, as the processor's own guesses end where a
-// page does.
+// Kernels go from the last line to the first and shift the answer in from below. Each prefetches
+// the same line of both pages ahead, as the processor's own prefetch ends with a page.
 
 unsafe fn changed_512(a: *const u8, b: *const u8, [p, q]: [*const u8; 2]) -> u64 {
     let mask: u64;

@@ -1,5 +1,5 @@
-//! Counters in the non-volatile memory of a TPM: they rise by one, and never go back, whatever is
-//! done to them. One that is defined anew goes on above all that there ever were.
+//! Monotonic counters in the non-volatile memory of a TPM. A newly defined counter starts above all
+//! earlier ones.
 
 use super::{HEADER, NO_SESSIONS, OWNER, Tpm, TpmError, number, sized, take};
 
@@ -10,15 +10,14 @@ const READ_PUBLIC: u32 = 0x169;
 
 /// Type *counter*; read and written by the index's own, empty, password, which never locks the TPM.
 const ATTRIBUTES: u32 = 1 << 25 | 1 << 18 | 1 << 4 | 1 << 2;
-/// Attributes that tell of its state: it was written, and so on.
+/// Attributes of state, such as written.
 const STATE: u32 = 1 << 29 | 1 << 28 | 1 << 11;
 const SHA_256: u16 = 0x000b;
 const BYTES: u16 = 8;
-/// The index is free.
 const NO_HANDLE: u32 = 0x18b;
 
 impl Tpm {
-    /// Defines a counter at this index, if there is none, and lets it have a value.
+    /// Defines a counter at this index, if absent, and gives it a value.
     pub(crate) fn define_counter(&mut self, index: u32) -> Result<(), TpmError> {
         if self.is_counter(index)? {
             return Ok(());
@@ -36,7 +35,6 @@ impl Tpm {
         self.increment(index)
     }
 
-    /// The value of a counter.
     pub(crate) fn counter(&mut self, index: u32) -> Result<u64, TpmError> {
         // An ordinary index in its place could have any value.
         if !self.is_counter(index)? {
@@ -48,12 +46,11 @@ impl Tpm {
         value.try_into().map(u64::from_be_bytes).map_err(|_| TpmError::Answer)
     }
 
-    /// Adds one to a counter.
     pub(crate) fn increment(&mut self, index: u32) -> Result<(), TpmError> {
         self.call(INCREMENT, &[index, index], &[]).map(drop)
     }
 
-    /// Whether there is a counter at the index, and not nothing.
+    /// Whether the index has a counter; `false`: nothing.
     fn is_counter(&mut self, index: u32) -> Result<bool, TpmError> {
         let answer = match self.exchange(NO_SESSIONS, READ_PUBLIC, &index.to_be_bytes()) {
             Err(TpmError::Refused { code: NO_HANDLE, .. }) => return Ok(false),
@@ -76,7 +73,7 @@ mod tests {
 
     const INDEX: u32 = 0x0180_0042;
 
-    /// An answer to READ_PUBLIC, of an index with these attributes and so many bytes.
+    /// An answer to READ_PUBLIC, of an index with these attributes and bytes.
     fn public(attributes: u32, bytes: u16) -> Vec<u8> {
         let public = [
             &INDEX.to_be_bytes()[..],
