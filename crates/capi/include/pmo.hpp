@@ -1,5 +1,5 @@
-// Persistent memory objects for C++17: the interface of pmo.h with owners, exceptions, and an allocator
-// with which the containers of the standard library live in an object.
+// Persistent memory objects for C++17: pmo.h with owners, exceptions, and an allocator for
+// containers of the standard library in an object.
 //
 //     pmo::pool pool = pmo::pool::open_or_format("notes.pmo", 64 << 20);
 //     pmo::heap heap = pool.heap("notes", 1 << 20);
@@ -7,8 +7,8 @@
 //     notes[heap.text("today")].emplace_back("water the plants");
 //     heap.psync();
 //
-// Everything since the psync before becomes durable as one step; after a crash at any instant the object,
-// containers included, is exactly as some psync left it.
+// All changes since the last psync become durable as one step; after a crash at any instant the
+// object, containers included, is exactly as some psync left it.
 #ifndef PMO_HPP
 #define PMO_HPP
 
@@ -39,7 +39,7 @@ namespace pmo {
 
 namespace detail {
 
-// Collects what a function of C calls back with; exceptions wait until that function has returned.
+// Collects what a C function calls back with; exceptions wait until it has returned.
 template <class T> class collector {
 public:
     void add(const T &item) noexcept
@@ -83,7 +83,6 @@ public:
             failed_ = std::current_exception();
         }
     }
-    // All of it, given the result of that function.
     std::vector<T> take(int result)
     {
         check(result);
@@ -97,7 +96,7 @@ private:
     std::exception_ptr failed_;
 };
 
-// Calls a function of the program's from C; its exceptions wait until the function of C has returned.
+// A callback for C; its exceptions wait until the C function has returned.
 template <class F> struct caller {
     F &function;
     std::exception_ptr failed;
@@ -125,7 +124,7 @@ template <class F> struct caller {
 
 class pool;
 
-// An attached object; the destructor detaches it, and stores that were not psynced are forgotten.
+// An attached object; the destructor detaches it, and stores since the last psync are lost.
 class object {
 public:
     object(object &&other) noexcept : base_(std::exchange(other.base_, nullptr)) {}
@@ -150,11 +149,10 @@ public:
     // As psync, with a consistent cut: other threads may store meanwhile.
     void psync_cut() { detail::check(pmo_psync_flags(base_, PMO_PSYNC_CUT)); }
     // Takes the object and its heap back to the last psync (pmo_revert). Pointers to later
-    // allocations are invalid then.
+    // allocations become invalid.
     void revert() { detail::check(pmo_revert(base_)); }
-    // Goes to the state of the newest psync, for an object from pool::attach_snapshot or
-    // heap_snapshot; returns whether there was a newer one. Look up references into the object,
-    // also to roots and elements of containers, again (pmo_refresh).
+    // Advances an object of pool::attach_snapshot or heap_snapshot to the newest psync; returns
+    // whether there was one. Look up all references into the object again (pmo_refresh).
     bool refresh()
     {
         int newer = 0;
@@ -164,9 +162,9 @@ public:
     // How stores are found.
     pmo_tracking tracking() const { return static_cast<pmo_tracking>(known().tracking); }
     std::string name() const { return known().name; }
-    // Marks bytes from an address in the object on as stored to: for stores that bypass the page tables (pmo_mark_dirty).
+    // Marks bytes as stored to, for stores that bypass the page tables (pmo_mark_dirty).
     void mark_dirty(const void *address, std::size_t size) { detail::check(pmo_mark_dirty(address, size)); }
-    // Brings bytes from an address in the object on into memory, and returns how many of them are there then (pmo_prefault).
+    // Brings bytes into memory, and returns how many are there (pmo_prefault).
     std::size_t prefault(const void *address, std::size_t size) const
     {
         const std::int64_t filled = pmo_prefault(address, size);
@@ -199,7 +197,7 @@ protected:
     void *base_;
 };
 
-// While it lives, the object is the thread's current one: default constructed current_allocators allocate in it.
+// During its life, the object is the thread's current one, where current_allocators allocate.
 class current {
 public:
     explicit current(const object &in) noexcept : before_(std::exchange(detail::current_base(), in.data())) {}
@@ -222,7 +220,7 @@ public:
 
     template <class T = std::byte> allocator<T> get_allocator() const { return allocator<T>(base_); }
 
-    // A string in the heap, to be a key.
+    // A string in the heap, as a key.
     string text(std::string_view text) const { return string(text, get_allocator<char>()); }
 
     // Constructs a T in the heap, with the allocator as its last argument if it takes one.
@@ -239,8 +237,8 @@ public:
         return block;
     }
 
-    // Destroys what make made, and frees its block. A failure changes nothing: PMO_ERR_ROOT_EXISTS for the value of a root,
-    // which remove destroys.
+    // Destroys a value of make, and frees its block. A failure changes nothing: PMO_ERR_ROOT_EXISTS
+    // for the value of a root; use remove.
     template <class T> void destroy(T *value)
     {
         if (value == nullptr)
@@ -252,8 +250,8 @@ public:
         detail::check(pmo_free(value));
     }
 
-    // The root of that name, made of the arguments if there is none. One of another type, or another layout
-    // of the type, is an error whose message shows both.
+    // The root of that name, made of the arguments if missing. One of another type or layout is an
+    // error, whose message shows both.
     template <class T, class... Args> T &root(const char *name, Args &&...args)
     {
         if (T *found = find<T>(name))
@@ -267,8 +265,7 @@ public:
         return *made;
     }
 
-    // The root of that name, or nullptr if there is none. In an object attached for reading it is not to be
-    // stored to.
+    // The root of that name, or nullptr. An object attached for reading takes no stores to it.
     template <class T> T *find(const char *name) const
     {
         static_assert(detail::persists<T>::value);
@@ -278,13 +275,15 @@ public:
         return static_cast<T *>(found);
     }
 
-    // The root of that name, of whatever version its type is: converted, or reset, as the steps say; made if there is none.
+    // The root of that name, of any version of its type: converted or reset by the steps; made if
+    // missing.
     //
     //     auto &item = heap.root_from<item>("item", pmo::convert<v1::item, item>([](const v1::item &old, pmo::heap &) {
     //         return item{old.number, 1};
     //     }));
     //
-    // See pmo_root_from. Old values are destroyed once the root has the new one. An exception of a step passes, and leaves the old value.
+    // See pmo_root_from. Old values are destroyed once the root has the new one. An exception of a
+    // step leaves the old value.
     template <class T, class... Steps> T &root_from(const char *name, Steps... steps)
     {
         auto construct = [](heap &in, void *value) { in.get_allocator<T>().construct(static_cast<T *>(value)); };
@@ -302,7 +301,7 @@ public:
         return *static_cast<T *>(found);
     }
 
-    // Destroys a root and takes its name away; whether there was one.
+    // Destroys a root and removes its name; returns whether there was one.
     template <class T> bool remove(const char *name)
     {
         T *found = find<T>(name);
@@ -320,7 +319,7 @@ public:
         return stats;
     }
 
-    // Everything that is wrong in the heap, a line each.
+    // All findings in the heap, a line each.
     std::vector<std::string> check() const
     {
         detail::collector<std::string> all;
@@ -333,7 +332,7 @@ public:
 
 // ---- pools ----
 
-// How two objects differ: runs of pages of 4 KiB that hold other bytes, {first, how many}, and sizes in bytes.
+// How two objects differ: runs of differing pages of 4 KiB, {first, how many}, and sizes in bytes.
 struct difference {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> pages;
     std::uint64_t older_size;
@@ -345,7 +344,7 @@ class pool {
 public:
     explicit pool(const char *path, unsigned flags = 0) : pool(pmo_open(path, flags)) {}
     explicit pool(const std::string &path, unsigned flags = 0) : pool(path.c_str(), flags) {}
-    // With a medium, a tracking and so on.
+    // With options.
     pool(const std::string &path, const pmo_pool_options &options) : pool(pmo_open_with(path.c_str(), &options)) {}
     static pool format(const std::string &path, std::uint64_t size, unsigned flags = 0)
     {
@@ -377,8 +376,8 @@ public:
 
     pmo_pool *handle() const noexcept { return handle_; }
 
-    // Looks for objects that far pointers lead to in this pool, too, after those that were added
-    // before (pmo_space_add).
+    // Also looks for objects of far pointers in this pool, after those added before
+    // (pmo_space_add).
     void add_to_space() { detail::check(pmo_space_add(handle_)); }
     void remove_from_space() { detail::check(pmo_space_remove(handle_)); }
 
@@ -399,7 +398,8 @@ public:
     {
         return beginning_with<T>(pmo_attach_transactional(handle_, name, key.data(), key.size()));
     }
-    // The heap of a transactional object, or of one on demand; a transactional object of size bytes is created if there is none.
+    // The heap of a transactional object, or of one on demand; if missing, a transactional object
+    // of size bytes is created.
     pmo::transactional_heap transactional_heap(const char *name, std::uint64_t size, std::string_view key = {})
     {
         pmo_create_options options{};
@@ -411,7 +411,7 @@ public:
             create(name, options);
         return pmo::transactional_heap(detail::check(pmo_attach_transactional(handle_, name, key.data(), key.size())));
     }
-    // As attach_transactional, for transactions on objects of both kinds (pmo_attach_with_on_demand).
+    // For transactions on objects of both kinds (pmo_attach_with_on_demand).
     template <class T> transactional<T> attach_with_on_demand(const char *name, std::string_view key = {})
     {
         return beginning_with<T>(pmo_attach_with_on_demand(handle_, name, key.data(), key.size()));
@@ -426,7 +426,7 @@ public:
     {
         detail::check(pmo_set_durability(handle_, name, key.data(), key.size(), durability));
     }
-    // Says whether plain loads outside of transactions see what these committed (pmo_set_readable_outside).
+    // Whether plain loads outside of transactions see committed bytes (pmo_set_readable_outside).
     void set_readable_outside(const char *name, bool readable = true, std::string_view key = {})
     {
         detail::check(pmo_set_readable_outside(handle_, name, key.data(), key.size(), readable));
@@ -440,27 +440,28 @@ public:
     {
         detail::check(pmo_rename(handle_, name, new_name, key.data(), key.size()));
     }
-    // Keeps what the last psync of an object left, under another name (pmo_snapshot).
+    // Keeps the bytes of an object's last psync under another name (pmo_snapshot).
     void snapshot(const char *name, const char *snapshot, std::string_view key = {})
     {
         detail::check(pmo_snapshot(handle_, name, snapshot, key.data(), key.size()));
     }
-    // The same of several objects, {name, name of the snapshot}, as of one moment: all or none.
+    // Snapshots of objects, {name, name of the snapshot}, as of one moment: all or none.
     void snapshot_all(const std::vector<struct ::pmo_snapshot> &snapshots, std::string_view key = {})
     {
         detail::check(pmo_snapshot_all(handle_, snapshots.data(), snapshots.size(), key.data(), key.size()));
     }
-    // Creates an object that holds what another one, or a snapshot, holds (pmo_create_from).
+    // Creates an object with the bytes of another one, or of a snapshot (pmo_create_from).
     void create_from(const char *name, const char *copy, std::string_view key = {})
     {
         detail::check(pmo_create_from(handle_, name, copy, key.data(), key.size(), nullptr));
     }
-    // The same with keys of its own, or read-only.
+    // The same with options, such as keys.
     void create_from(const char *name, const char *copy, std::string_view key, const pmo_create_options &options)
     {
         detail::check(pmo_create_from(handle_, name, copy, key.data(), key.size(), &options));
     }
-    // Copies what an object, or a snapshot, holds to another pool; with rebase at other addresses, maybe to this one (pmo_copy_to).
+    // Copies an object or a snapshot to another pool; with rebase at other addresses, maybe to this
+    // one (pmo_copy_to).
     void copy_to(const char *name, pool &other, const char *copy, bool rebase = false, std::string_view key = {})
     {
         const unsigned flags = rebase ? PMO_REBASE : 0;
@@ -472,20 +473,20 @@ public:
         const unsigned flags = rebase ? PMO_REBASE : 0;
         detail::check(pmo_move_to(handle_, name, key.data(), key.size(), other.handle_, flags, nullptr, nullptr));
     }
-    // The ID of a read-only object that holds these bytes, which is their hash: made, unless there is one (pmo_create_by_content).
+    // The ID of a read-only object with these bytes, which is their hash; made if missing
+    // (pmo_create_by_content).
     std::array<std::uint8_t, 16> create_by_content(const char *name, std::string_view content)
     {
         std::array<std::uint8_t, 16> id{};
         detail::check(pmo_create_by_content(handle_, name, content.data(), content.size(), id.data()) < 0 ? -1 : 0);
         return id;
     }
-    // Keeps addresses for an object to grow into (pmo_set_reach).
+    // Reserves addresses for growth (pmo_set_reach).
     void set_reach(const char *name, std::uint64_t reach, std::string_view key = {})
     {
         detail::check(pmo_set_reach(handle_, name, key.data(), key.size(), reach));
     }
-    // Declares whether an object's bytes are free of its own addresses
-    // (pmo_set_position_independent).
+    // Declares whether an object is independent of its addresses (pmo_set_position_independent).
     void set_position_independent(const char *name, bool is = true, std::string_view key = {})
     {
         detail::check(pmo_set_position_independent(handle_, name, key.data(), key.size(), is));
@@ -506,7 +507,8 @@ public:
         const int result = ::pmo_diff(handle_, older, newer, key.data(), key.size(), each, &all, &sizes);
         return {all.take(result), sizes.older_size, sizes.newer_size};
     }
-    // Destroys the snapshots named NAME@TIME that a policy such as "24h:1h,7d:1d" does not keep; their names (pmo_thin).
+    // Destroys the snapshots named NAME@TIME that a policy such as "24h:1h,7d:1d" drops; returns
+    // their names (pmo_thin).
     std::vector<std::string> thin(const char *name, const char *keep, std::string_view key = {})
     {
         detail::collector<std::string> all;
@@ -534,7 +536,7 @@ public:
     {
         detail::check(pmo_tie_to_thread(handle_, name, key.data(), key.size()));
     }
-    // Takes a tie back; whether there was one.
+    // Removes a tie; returns whether there was one.
     bool untie(const char *name, const char *from, std::string_view key = {})
     {
         int was_tied = 0;
@@ -551,14 +553,15 @@ public:
         };
         return all.take(pmo_ties(handle_, name, each, &all));
     }
-    // Merges and removes what snapshots and copies left and nothing needs (pmo_collect).
+    // Merges and removes unneeded remains of snapshots and copies (pmo_collect).
     struct ::pmo_collected collect()
     {
         struct ::pmo_collected collected;
         detail::check(pmo_collect(handle_, nullptr, nullptr, &collected));
         return collected;
     }
-    // The same; calls progress with the number of objects that were looked at, and of all. Its exceptions pass once all is done.
+    // Calls progress with the number of objects examined, and of all. Its exceptions pass once all
+    // is done.
     template <class F> struct ::pmo_collected collect(F &&progress)
     {
         detail::caller<std::remove_reference_t<F>> caller{progress, {}};
@@ -574,7 +577,7 @@ public:
         detail::check(pmo_scrub(handle_, name, key.data(), key.size(), nullptr, nullptr, &scrubbed));
         return scrubbed;
     }
-    // Makes the pool so many bytes long, beside all who have it open.
+    // Lengthens the pool, beside its other users.
     void grow(std::uint64_t length)
     {
         detail::check(::pmo_pool_grow(handle_, length));
@@ -585,7 +588,7 @@ public:
         detail::check(::pmo_pool_info(handle_, &info));
         return info;
     }
-    // Every object, in no particular order.
+    // All objects, in no order.
     std::vector<struct ::pmo_stat> list() const
     {
         detail::collector<struct ::pmo_stat> all;
@@ -620,7 +623,8 @@ public:
     {
         return object(pmo_attach(handle_, name, PMO_READ, key.data(), key.size()));
     }
-    // For reading, while another process writes it (pmo_attach_snapshot): what the last psync left, until refresh.
+    // For reading, beside a writer: the state of the last psync, until refresh
+    // (pmo_attach_snapshot).
     object attach_snapshot(const char *name, std::string_view key = {}) const
     {
         return object(pmo_attach_snapshot(handle_, name, key.data(), key.size()));
@@ -647,7 +651,7 @@ public:
     {
         return object(pmo_attach_sealed(handle_, name, PMO_READ, key.data(), key.size(), seal.handle()));
     }
-    // For reading, while another process writes it (pmo_attach_snapshot_sealed).
+    // For reading, beside a writer (pmo_attach_snapshot_sealed).
     object attach_snapshot_sealed(const char *name, const seal_key &seal, std::string_view key = {}) const
     {
         return object(pmo_attach_snapshot_sealed(handle_, name, key.data(), key.size(), seal.handle()));
@@ -656,7 +660,8 @@ public:
     {
         detail::check(pmo_resize_sealed(handle_, name, size, key.data(), key.size(), seal.handle()));
     }
-    // Another key of the object itself, which these keys open, the first of them opens it now; slots of other keys go (pmo_reencrypt).
+    // Seals the object by a new key, which these keys open; the first opens it now; slots of other
+    // keys go (pmo_reencrypt).
     void reencrypt(const char *name, const std::vector<const seal_key *> &seals, std::string_view key = {})
     {
         std::vector<const pmo_seal_key *> handles;
@@ -664,27 +669,27 @@ public:
             handles.push_back(seal->handle());
         detail::check(pmo_reencrypt(handle_, name, key.data(), key.size(), handles.data(), handles.size()));
     }
-    // Another name, which is sealed with the object (pmo_rename_sealed).
+    // See pmo_rename_sealed.
     void rename_sealed(const char *name, const char *new_name, const seal_key &seal, std::string_view key = {})
     {
         detail::check(pmo_rename_sealed(handle_, name, new_name, key.data(), key.size(), seal.handle()));
     }
-    // Name and ID are sealed with the object from now on (pmo_bind_name).
+    // See pmo_bind_name.
     void bind_name(const char *name, const seal_key &seal, std::string_view key = {})
     {
         detail::check(pmo_bind_name(handle_, name, key.data(), key.size(), seal.handle()));
     }
-    // The present state counts as the newest from now on (pmo_set_anchor).
+    // See pmo_set_anchor.
     void set_anchor(const char *name, const seal_key &seal, std::string_view key = {})
     {
         detail::check(pmo_set_anchor(handle_, name, key.data(), key.size(), seal.handle()));
     }
-    // Another key signs the object from now on (pmo_change_signer).
+    // See pmo_change_signer.
     void change_signer(const char *name, const seal_key &seal, const std::string &path, std::string_view key = {})
     {
         detail::check(pmo_change_signer(handle_, name, key.data(), key.size(), seal.handle(), path.c_str()));
     }
-    // The keys that open a sealed object; needs none of them.
+    // The key slots of a sealed object; needs none of their keys.
     std::vector<key_slot> key_slots(const char *name, std::string_view key = {}) const
     {
         detail::collector<key_slot> all;
@@ -703,7 +708,7 @@ public:
         detail::check(slot < 0 ? -1 : 0);
         return static_cast<unsigned>(slot);
     }
-    // Exchanges a key for another one, as one step; nullptr leaves the slot's label (pmo_change_key).
+    // Exchanges a key, as one step; nullptr leaves the slot's label (pmo_change_key).
     unsigned change_key(const char *name, const seal_key &seal, const seal_key &changed, const char *label = nullptr,
                         std::string_view key = {})
     {
@@ -716,8 +721,8 @@ public:
         detail::check(pmo_remove_key(handle_, name, key.data(), key.size(), seal.handle(), slot));
     }
 
-    // The heap in the object of that name; an object of size bytes is created if there is none, with the key for reading
-    // and writing. Flags: those of a heap and of attach.
+    // The heap in the object of that name; if missing, an object of size bytes is created, with the
+    // key for reading and writing. Flags: those of a heap and of attach.
     pmo::heap heap(const char *name, std::uint64_t size, unsigned flags = 0, std::string_view key = {})
     {
         pmo_create_options options{};
@@ -726,7 +731,7 @@ public:
         options.read_key_len = options.write_key_len = key.size();
         return heap(name, options, flags);
     }
-    // The same with a reach for growth, keys and so on. It is attached with the write key.
+    // With options; attached with the write key.
     pmo::heap heap(const char *name, const pmo_create_options &options, unsigned flags = 0)
     {
         if (!contains(name))
@@ -735,7 +740,7 @@ public:
         std::string_view key{static_cast<const char *>(options.write_key), options.write_key_len};
         return pmo::heap(attach(name, key, audit), flags & ~audit);
     }
-    // The same in a sealed object: that is what is created, too.
+    // In a sealed object.
     pmo::heap heap_sealed(const char *name, std::uint64_t size, const seal_key &seal, unsigned flags = 0)
     {
         if (!contains(name))
@@ -743,9 +748,9 @@ public:
         const unsigned audit = flags & (PMO_AUDIT | PMO_AUDIT_OBJECTS);
         return pmo::heap(attach_sealed(name, seal, {}, audit), flags & ~audit);
     }
-    // The same for reading: any number of processes at a time.
+    // For reading: any number of processes at a time.
     pmo::heap heap_read(const char *name, std::string_view key = {}) const { return pmo::heap(attach_read(name, key)); }
-    // The same, while another process writes it.
+    // For reading, beside a writer.
     pmo::heap heap_snapshot_sealed(const char *name, const seal_key &seal, std::string_view key = {}) const
     {
         return pmo::heap(attach_snapshot_sealed(name, seal, key));

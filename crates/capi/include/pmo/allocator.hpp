@@ -1,4 +1,4 @@
-// Allocators with which containers live in an object. Part of pmo.hpp.
+// Allocators for containers in an object. Part of pmo.hpp.
 #ifndef PMO_ALLOCATOR_HPP
 #define PMO_ALLOCATOR_HPP
 
@@ -18,8 +18,8 @@
 namespace pmo {
 namespace detail {
 
-// Allocates in the object with this base. All of its state is that address, which is the object's
-// in every run: containers that keep an allocator may lie in the object themselves.
+// Allocates in the object with this base. Its only state is that address, the same in every run:
+// containers that keep an allocator may lie in the object.
 template <class T> class object_allocator {
 public:
     using value_type = T;
@@ -29,7 +29,6 @@ public:
     using propagate_on_container_swap = std::false_type;
     using is_always_equal = std::false_type;
 
-    // In the object that has this address.
     explicit object_allocator(const void *address)
     {
         struct ::pmo_object known;
@@ -50,8 +49,7 @@ public:
         return static_cast<T *>(check_block(block));
     }
 
-    // A block that cannot be freed is none, or is free already: the program is wrong, as with
-    // std::free.
+    // A failure means that the program frees a block twice, or no block, as with std::free.
     void deallocate(T *block, std::size_t) noexcept
     {
         if (pmo_free(block) != 0) {
@@ -81,10 +79,9 @@ private:
 #endif
 #endif
 
-// Zeros the bytes of a value in an object that belong to none of its members: a copy of a value has
-// brought bytes of the stack there. Compilers can for types that are copied by their bytes (GCC
-// from 11 on); members of such types in classes that are not keep the padding that they were copied
-// with, but for pairs.
+// Zeros the padding of a value in an object, which a copy has filled from the stack. Compilers can
+// for types copied by their bytes (GCC from 11 on); members of such types in other classes keep
+// their padding, but for pairs.
 template <class U> void clear_padding([[maybe_unused]] U *value) noexcept
 {
 #ifdef PMO_CLEARS_PADDING
@@ -98,8 +95,8 @@ template <class A, class B> void clear_padding(std::pair<A, B> *value) noexcept
     clear_padding(std::addressof(value->second));
 }
 
-// Zeros the place of a value that is to be constructed member by member. The compiler may not take
-// the stores for dead because a constructor follows.
+// Zeros the place of a value to be constructed member by member. The compiler may not drop the
+// stores as dead.
 template <class U> void clear_place([[maybe_unused]] U *where) noexcept
 {
     if constexpr (!std::is_trivially_copyable_v<U>) {
@@ -108,14 +105,13 @@ template <class U> void clear_place([[maybe_unused]] U *where) noexcept
     }
 }
 
-// Whether a class whose allocator_type an allocator converts to can be made with one, first or
-// last.
+// Whether a class with an allocator_type takes a convertible allocator, first or last.
 template <class U, class A, class... Args>
 inline constexpr bool takes_its_allocator =
     !std::uses_allocator_v<U, std::decay_t<A>> || std::is_constructible_v<U, std::allocator_arg_t, A, Args...> ||
     std::is_constructible_v<U, Args..., A>;
 
-// An allocator that is made of nothing: of which object, it cannot know.
+// A default-made allocator knows no object.
 template <class T> constexpr void without_an_object()
 {
     static_assert(never<T>, "a container, string or key in an object is made with its allocator: heap.text(\"key\") makes a key, "
@@ -132,9 +128,8 @@ inline void *&current_base() noexcept
 
 } // namespace detail
 
-// Gives what it constructs itself as the allocator, where that takes one: strings in vectors in
-// maps are in the object, too. Allocations throw pmo::bad_alloc, which is a std::bad_alloc, if
-// there is no room.
+// Passes itself on as the allocator to what it constructs: strings in vectors in maps are in the
+// object, too. Without room it throws pmo::bad_alloc, a std::bad_alloc.
 template <class T> class allocator : public detail::object_allocator<T> {
 public:
     template <class U> struct rebind {
@@ -162,9 +157,8 @@ public:
     }
 };
 
-// For containers that know nothing of nested allocators, or ask the allocator for members that
-// std::allocator_traits provides since C++11: elements are constructed as they are, and the program
-// gives the allocator to elements that allocate.
+// For containers that do not nest allocators, or use allocator members older than
+// std::allocator_traits: the program gives the allocator to elements that allocate.
 template <class T> class plain_allocator : public detail::object_allocator<T> {
 public:
     using size_type = std::size_t;
@@ -197,7 +191,7 @@ public:
     template <class U> void destroy(U *where) { where->~U(); }
 };
 
-// As plain_allocator, with a default constructor: it allocates in the thread's current object
+// As plain_allocator, with a default constructor that takes the thread's current object
 // (pmo::current), for containers that make their allocators themselves.
 template <class T> class current_allocator : public plain_allocator<T> {
 public:

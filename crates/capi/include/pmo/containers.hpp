@@ -29,7 +29,7 @@ using wstring = basic_string<wchar_t>;
 using u16string = basic_string<char16_t>;
 using u32string = basic_string<char32_t>;
 
-// A hash that stays what it is: tables that lie in objects outlive libraries.
+// A hash that never changes: tables in objects outlive libraries.
 struct string_hash {
     std::size_t operator()(std::string_view text) const noexcept
     {
@@ -40,7 +40,7 @@ struct string_hash {
     }
 };
 
-// An order in which all kinds of strings can be looked up.
+// An order that takes all kinds of strings.
 struct less {
     using is_transparent = void;
     template <class A, class B> bool operator()(const A &a, const B &b) const

@@ -11,8 +11,8 @@
 
 namespace pmo {
 
-// The error of a function of pmo.h: code() is a PMO_ERR_*, what() the message. All that is thrown
-// is a std::exception as well: a failure, or a bad_alloc.
+// The error of a function of pmo.h: code() is a PMO_ERR_*, what() the message. Thrown objects are
+// also a std::exception: a failure, or a bad_alloc.
 class error {
 public:
     virtual ~error() = default;
@@ -37,7 +37,7 @@ public:
     const char *what() const noexcept override { return error::what(); }
 };
 
-// An allocation for which the heap, the pool or the medium has no room.
+// The heap, the pool or the medium has no room for an allocation.
 class bad_alloc : public error, public std::bad_alloc {
 public:
     bad_alloc() : error(pmo_errno(), pmo_error_message()) {}
@@ -59,7 +59,6 @@ template <class P> P *check(P *result)
     return result;
 }
 
-// A block, if it could be allocated.
 inline void *check_block(void *block)
 {
     if (block != nullptr)
@@ -76,7 +75,7 @@ inline void *check_block(void *block)
     }
 }
 
-// An extension that cannot be made, in code lowered by `pmo leds`.
+// An extension cannot be made, in code lowered by `pmo leds`.
 [[noreturn]] inline void extension_failed()
 {
     check_block(nullptr);

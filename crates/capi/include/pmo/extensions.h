@@ -12,18 +12,19 @@ static inline const struct pmo_type *pmo_type_pmo_extensions(void)
     return &type;
 }
 
-/* The beginning of an extension. Links and identities are loaded as atomics: another thread may store them. */
+/* The beginning of an extension. Links and identities are loaded as atomics: another thread may
+ * store them. */
 struct pmo_extension_head {
     uint64_t next;
     uint64_t size;
     uint64_t description;
 };
 
-/* The offset of the fields in the block, if their alignment is this. */
+/* The offset of the fields in the block, for their alignment. */
 #define PMO_EXTENSION_FIELDS(align) ((sizeof(struct pmo_extension_head) + (align) - 1) / (align) * (align))
 
-/* The fields of the extension of a number if it was made, and is known to be of the program's type; else NULL. A link to the
- * object's first byte is none: no identity is found there. */
+/* The fields of an extension if it exists and has the program's type; else NULL. A link to the
+ * object's first byte is none: no identity is there. */
 static inline void *pmo_extension_at(const struct pmo_extensions *link, const struct pmo_extension *all, size_t number,
                                      size_t align)
 {
@@ -40,7 +41,7 @@ static inline void *pmo_extension_at(const struct pmo_extensions *link, const st
     return NULL;
 }
 
-/* The same, of one that is known to be there. */
+/* The fields of an extension known to exist. */
 static inline void *pmo_extension_there(const struct pmo_extensions *link, size_t number, size_t align)
 {
     uint64_t at = __atomic_load_n(&link->link, __ATOMIC_RELAXED);
@@ -49,15 +50,16 @@ static inline void *pmo_extension_there(const struct pmo_extensions *link, size_
     return (char *)(uintptr_t)at + PMO_EXTENSION_FIELDS(align);
 }
 
-/* ---- what the output of `pmo leds` is made of ---- */
+/* ---- parts of the output of `pmo leds` ---- */
 
-/* The end of an access to an extension that cannot be made: the heap is full, or the struct lies in no object, or it is damaged.
- * PMO_EXTEND beforehand returns -1 instead. In C++, pmo.hpp has it throw. */
+/* The end of an access to an extension that cannot be made: the heap is full, or the struct is in
+ * no object, or damaged. A PMO_EXTEND before it returns -1 instead. In C++, pmo.hpp has it throw.
+ */
 #ifndef PMO_EXTENSION_FAILED
 #define PMO_EXTENSION_FAILED(of) ((void)pmo_extension_failed(of))
 #endif
 
-/* All extensions of *it are freed, also those that this program does not know; -1: it is as it was. */
+/* Frees all extensions of *it, also those unknown to this program; -1: it is unchanged. */
 #define PMO_LEDS_BARE(tag)                                                                        \
     static inline int pmo_leds_##tag##_none(struct tag *it)                                       \
     {                                                                                             \
@@ -67,7 +69,7 @@ static inline void *pmo_extension_there(const struct pmo_extensions *link, size_
         return pmo_extended_copy(it, bare, pmo_type_##tag());                                     \
     }
 
-/* All extensions of struct tag, of which there are count, are made, or it fails. */
+/* Makes all extensions of struct tag, of which there are count, or fails. */
 #define PMO_LEDS_ALL(tag, count)                                                                  \
     PMO_LEDS_BARE(tag)                                                                            \
     static inline int pmo_leds_##tag##_try(struct tag *it)                                        \
@@ -80,7 +82,7 @@ static inline void *pmo_extension_there(const struct pmo_extensions *link, size_
             PMO_EXTENSION_FAILED(#tag);                                                           \
     }
 
-/* The same where there are none. */
+/* For a struct tag without extensions. */
 #define PMO_LEDS_NONE(tag)                                                                        \
     PMO_LEDS_BARE(tag)                                                                            \
     static inline int pmo_leds_##tag##_try(struct tag *it)                                        \
@@ -101,7 +103,7 @@ static inline void *pmo_extension_there(const struct pmo_extensions *link, size_
                                        (struct tag##Extension##number *)fields);                  \
     }
 
-/* The fields of an extension: for storing, where it is known to be there, and for reading. */
+/* The fields of an extension: to store to, where it is known to exist, and to read. */
 #define PMO_LEDS_EXTENSION(tag, number)                                                           \
     static inline struct tag##Extension##number *pmo_leds_##tag##_##number(struct tag *it)        \
     {                                                                                             \
@@ -127,7 +129,7 @@ static inline void *pmo_extension_there(const struct pmo_extensions *link, size_
     }                                                                                             \
     PMO_LEDS_PASSED(tag, number)
 
-/* The same, with initial values in a temporary of C++. */
+/* In C++, with initial values in a temporary. */
 #ifdef __cplusplus
 #define PMO_LEDS_PASSED(tag, number)                                                              \
     static inline const struct tag##Extension##number *pmo_leds_##tag##_##number##_passed(        \
@@ -152,7 +154,7 @@ static inline void *pmo_extension_there(const struct pmo_extensions *link, size_
 #define PMO_LEDS_COPY(to, from, type, of)                                                         \
     (pmo_extended_copy(to, from, type) == 0 ? (void)0 : PMO_EXTENSION_FAILED(of))
 
-/* Copies the structs in so many bytes, which may overlap; -1: some were copied, and each is whole. */
+/* Copies the structs in so many bytes, which may overlap; -1: some were copied, each as a whole. */
 static inline int pmo_leds_copies(void *to, const void *from, size_t bytes, const struct pmo_type *type)
 {
     size_t count = bytes / type->size;

@@ -11,9 +11,9 @@
 
 namespace pmo {
 
-// A pointer to a T in the same object, or in another one in whatever pool (pmo_ptr): 64 bits that
-// mean the same wherever the objects lie. They belong to the object that the pointer lies in; a
-// value that is copied to another object needs pointers of its own, by set() or to().
+// A pointer to a T in the same object, or in another one in any pool (pmo_ptr): 64 bits that mean
+// the same wherever the objects lie. They belong to the pointer's object; a copy in another object
+// needs its own, by set() or to().
 template <class T> class far {
 public:
     using element_type = T;
@@ -26,9 +26,8 @@ public:
         made.word_ = word;
         return made;
     }
-    // For an object that has the address home: to a target in the same object, or in another one
-    // that is attached (pmo_store). The entry asks for these rights; those of a const target are
-    // for reading alone.
+    // For an object that contains home: to a target in the same or another attached object
+    // (pmo_store). The entry asks for these rights; a const target's are for reading alone.
     static far to(const void *home, T *target, unsigned rights = asked)
     {
         if (target == nullptr)
@@ -38,28 +37,28 @@ public:
         return from_word(word);
     }
 
-    // The bits, the number of the entry (0: the object that has the pointer), and the bytes from
-    // the start of the target's object.
+    // The bits, the number of the entry (0: the pointer's own object), and the offset in the
+    // target's object.
     constexpr pmo_ptr word() const noexcept { return word_; }
     constexpr std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(word_ >> 40); }
     constexpr std::uint64_t offset() const noexcept { return word_ & ((std::uint64_t{1} << 40) - 1); }
     constexpr explicit operator bool() const noexcept { return word_ != 0; }
 
-    // The target of a pointer that lies in an object, and nullptr of one that is null. An object
-    // that is reached for the first time is attached for reading, and stays so until pmo_detach
-    // (pmo_lea). A pointer that leads nowhere is a failure with PMO_ERR_DANGLING.
+    // The target of a pointer in an object, or nullptr. An object reached for the first time is
+    // attached for reading, and stays so until pmo_detach (pmo_lea). A dangling pointer is a
+    // failure with PMO_ERR_DANGLING.
     T *get() const { return get_from(this); }
-    // The same of a copy of a pointer: home is an address in the object that it is from.
+    // For a copy of a pointer: home is an address in its object.
     T *get_from(const void *home) const { return word_ == 0 ? nullptr : follow(home); }
-    // A null one is a failure as well.
+    // A null pointer is a failure as well.
     T *operator->() const { return follow(this); }
     std::add_lvalue_reference_t<T> operator*() const { return *follow(this); }
 
-    // Has a pointer that lies in an object lead to target, or nowhere: to() with its own place.
+    // Points a pointer in an object at target, or nowhere.
     void set(T *target, unsigned rights = asked) { *this = to(this, target, rights); }
 
-    // Whether two that lie in the same object have the same bits. A target with two entries, which
-    // ask for other rights, has two.
+    // Whether two pointers in the same object have the same bits. A target with two entries, for
+    // other rights, has two.
     friend constexpr bool operator==(far one, far other) noexcept { return one.word_ == other.word_; }
     friend constexpr bool operator!=(far one, far other) noexcept { return one.word_ != other.word_; }
 
@@ -81,8 +80,7 @@ private:
 
 namespace detail {
 
-// The target of a far pointer, if it is described; asked when all of a program's types are
-// declared.
+// A far pointer's target, if it is described; evaluated when all types are declared.
 template <class T> std::vector<pmo_field> far_target()
 {
     if constexpr (std::is_class_v<T> || std::is_arithmetic_v<T>) {

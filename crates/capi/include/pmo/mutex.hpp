@@ -27,9 +27,9 @@ inline std::uint64_t number_of_run()
 
 } // namespace detail
 
-// As std::mutex, for threads of the process that has the object attached: std::lock_guard and the
-// like take it. A lock that was held when the program died, also where a psync has it locked, is
-// free in the next run. No thread has it when the object is detached.
+// As std::mutex, for threads of the process that has the object attached; std::lock_guard takes it.
+// A lock held at the program's death, or at a psync, is free in the next run. No thread holds it
+// when the object is detached.
 class mutex {
 public:
     constexpr mutex() noexcept = default;
@@ -46,7 +46,7 @@ public:
                 return;
         while (!take(awaited)) {
             std::uint64_t held = run;
-            // The thread that gives it back sees that another one waits.
+            // The unlocking thread sees that another one waits.
             if (word_.compare_exchange_strong(held, awaited) || held == awaited)
                 syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, static_cast<std::uint32_t>(awaited), nullptr, nullptr, 0);
         }
@@ -59,7 +59,7 @@ public:
     }
 
 private:
-    // Takes it if no thread of this run has it.
+    // Takes it if no thread of this run holds it.
     bool take(std::uint64_t as) noexcept
     {
         std::uint64_t found = word_.load(std::memory_order_relaxed);
@@ -69,8 +69,7 @@ private:
         return false;
     }
 
-    // The number of the run whose thread has it, and 1 more if another one waits; 0, or that of
-    // another run: it is free.
+    // The run whose thread holds it, plus 1 if another one waits; 0, or another run: it is free.
     std::atomic<std::uint64_t> word_{0};
 };
 static_assert(sizeof(mutex) == 8 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,

@@ -1,5 +1,4 @@
-// Refusals, when they are compiled, of types that mean nothing in the next run of a program. Part
-// of pmo.hpp.
+// Compile-time refusals of types that mean nothing in the next run of a program. Part of pmo.hpp.
 #ifndef PMO_PERSISTS_HPP
 #define PMO_PERSISTS_HPP
 
@@ -21,7 +20,7 @@
 
 #include <pthread.h>
 
-// The allocator that Boost's containers take unless they are told otherwise.
+// The default allocator of Boost's containers.
 namespace boost {
 namespace container {
 template <class T> class new_allocator;
@@ -35,7 +34,7 @@ template <class> inline constexpr bool never = false;
 
 template <class T, class... Of> inline constexpr bool is_one_of = (std::is_same_v<T, Of> || ...);
 
-// Allocators that take their memory from the process.
+// Allocators of process memory.
 template <class A> struct is_of_the_process : std::false_type {};
 template <class T> struct is_of_the_process<std::allocator<T>> : std::true_type {};
 template <class T> struct is_of_the_process<std::pmr::polymorphic_allocator<T>> : std::true_type {};
@@ -46,7 +45,7 @@ template <class T>
 struct allocates_in_the_process<T, std::void_t<typename T::allocator_type::value_type>> : is_of_the_process<typename T::allocator_type> {
 };
 
-// Locks of threads of one run, and other state of threads.
+// Locks and other state of threads of one run.
 template <class T>
 inline constexpr bool is_a_lock =
     is_one_of<T, std::mutex, std::timed_mutex, std::recursive_mutex, std::recursive_timed_mutex, std::shared_mutex,
@@ -89,8 +88,7 @@ template <class T> struct persists_itself {
     static constexpr bool value = true;
 };
 
-// Whether the arguments of a template are types of its values' parts: containers and their
-// adapters.
+// Whether a template's arguments are types of its parts: containers and their adapters.
 template <class T, class = void> inline constexpr bool allocates = false;
 template <class T> inline constexpr bool allocates<T, std::void_t<typename T::allocator_type>> = true;
 template <class T, class = void> inline constexpr bool adapts = false;
@@ -103,8 +101,7 @@ template <template <class...> class C, class... T>
 struct arguments_persist<C<T...>> : std::conditional_t<allocates<C<T...>> || adapts<C<T...>>, std::conjunction<persists<T>...>, std::true_type> {
 };
 
-// The functions by which a container orders or hashes, of templates that have arguments of other
-// sorts as well.
+// The functions by which a container orders or hashes, where its template also has other arguments.
 template <class T, class = void> struct order_persists : std::true_type {};
 template <class T> struct order_persists<T, std::void_t<typename T::key_compare>> : persists<typename T::key_compare> {};
 template <class T, class = void> struct hash_persists : std::true_type {};
@@ -113,7 +110,7 @@ struct hash_persists<T, std::void_t<typename T::hasher, typename T::key_equal>>
     : std::conjunction<persists<typename T::hasher>, persists<typename T::key_equal>> {
 };
 
-// Does not compile for types that cannot be in an object, as far as that can be seen from outside.
+// Refuses types that cannot be in an object, as far as the compiler can tell.
 template <class T>
 struct persists : std::conjunction<persists_itself<T>, arguments_persist<T>, order_persists<T>, hash_persists<T>> {
 };

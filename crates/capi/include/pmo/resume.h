@@ -9,14 +9,17 @@
 extern "C" {
 #endif
 
-/** A program may define it: it is called in the place of the rest of main, with main's arguments, where an earlier process that ran in the view died. Its result is the program's exit status. */
+/** Optional, defined by the program: pmo_resume calls it with main's arguments, in place of the
+ * rest of main, where an earlier process in the view died. Its result is the program's exit status.
+ */
 extern int _resume(int argc, char **argv) __attribute__((weak));
 
 #ifdef __cplusplus
 }
 #endif
 
-/** To be called first in main: attaches the view that `pmo run` named. After a death it calls _resume, if there is one, and does not return then. Otherwise 0, or -1 if it fails. */
+/** First call of main: attaches the view that `pmo run` named. After a death it calls _resume, if
+ * defined, and does not return. Otherwise 0, or -1 for an error. */
 static inline int pmo_resume(int argc, char **argv)
 {
     int resumed = 0;

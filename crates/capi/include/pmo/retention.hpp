@@ -19,7 +19,7 @@ class heap;
 
 namespace detail {
 
-// A root that is being opened: what the steps say, and the first exception that left one of them.
+// A root that is being opened: the steps, and the first exception of one.
 struct opening {
     heap &in;
     void (*construct)(heap &in, void *value);
@@ -94,8 +94,8 @@ private:
 
 } // namespace detail
 
-// A step of heap::root_from: a New is made of an Old by a function of (const Old &, pmo::heap &),
-// which leaves the old value as it is.
+// A step of heap::root_from: makes a New of an Old by a function of (const Old &, pmo::heap &),
+// which leaves the old value unchanged.
 template <class Old, class New, class F> detail::conversion<Old, New, std::decay_t<F>> convert(F &&function)
 {
     static_assert(std::is_invocable_r_v<New, std::decay_t<F> &, const Old &, heap &>,
@@ -104,7 +104,7 @@ template <class Old, class New, class F> detail::conversion<Old, New, std::decay
 }
 
 // A step of heap::root_from: a root of a type that no converter leads away from is made anew, and
-// its blocks are freed; the function is told, with a const pmo_reset &.
+// its blocks are freed; the function is called with a const pmo_reset &.
 template <class F> detail::reset_step<std::decay_t<F>> or_reset(F &&told)
 {
     return detail::reset_step<std::decay_t<F>>(std::decay_t<F>(std::forward<F>(told)));

@@ -1,13 +1,14 @@
-/* For programs that keep pointers to their own functions, constants or tables of virtual functions in an object, as interpreters and
- * databases do: refuses an object that another program made, or this one where it was loaded elsewhere. The first program that has the
- * object records itself in a root: its build ID, which every build with other code has another of, and the address it is loaded at.
+/* For programs that keep pointers to their own functions, constants or virtual tables in an object,
+ * such as interpreters and databases: refuses an object of another program, or of this one loaded
+ * elsewhere. The first program that has the object records itself in a root: its build ID, unique
+ * to its code, and its load address.
  *
  *     const char *refused = pmo_refuse_another_program(object);
  *     if (refused != NULL)
  *         fprintf(stderr, "%s\n", refused);
  *
- * Link with -no-pie. Functions and tables of shared libraries are elsewhere in every run all the same, and are not looked at: with
- * -static there are none.
+ * Link with -no-pie. Functions and tables of shared libraries move in every run, unchecked: -static
+ * avoids them.
  */
 #ifndef PMO_SAME_PROGRAM_H
 #define PMO_SAME_PROGRAM_H

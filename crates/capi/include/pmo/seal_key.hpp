@@ -19,7 +19,7 @@ public:
     static seal_key bytes(std::string_view bytes) { return seal_key(pmo_seal_key_bytes(bytes.data(), bytes.size())); }
     static seal_key file(const std::string &path) { return seal_key(pmo_seal_key_file(path.c_str())); }
     static seal_key passphrase(const char *text) { return seal_key(pmo_seal_key_passphrase(text)); }
-    // The standard output of a command of the shell, which is killed after so many milliseconds.
+    // The standard output of a shell command, which is killed after so many milliseconds.
     static seal_key command(const std::string &command, std::uint64_t milliseconds)
     {
         return seal_key(pmo_seal_key_command(command.c_str(), milliseconds));
@@ -29,27 +29,26 @@ public:
     // The TPM 2.0 of this machine, or the device or socket of another one.
     static seal_key tpm(const char *path = nullptr) { return seal_key(pmo_seal_key_tpm(path)); }
 
-    // The same with an anchor of the object (struct pmo_anchor).
+    // With an anchor of the object (struct pmo_anchor).
     seal_key anchored(const pmo_anchor &anchor) const { return seal_key(pmo_seal_key_anchored(handle_, &anchor)); }
     // The same passphrase at another cost (pmo_seal_key_costing).
     seal_key costing(std::uint64_t memory, std::uint32_t passes) const
     {
         return seal_key(pmo_seal_key_costing(handle_, memory, passes));
     }
-    // The same; slots that are made with it are refused from then on, in seconds since 1970.
+    // New slots expire then, in seconds since 1970 (pmo_seal_key_until).
     seal_key until(std::uint64_t seconds) const { return seal_key(pmo_seal_key_until(handle_, seconds)); }
 
-    // The same with the key file that signs the object.
+    // With the key file that signs the object.
     seal_key signed_by(const std::string &path) const { return seal_key(pmo_seal_key_signed_by(handle_, path.c_str())); }
-    // The same with the key that verifies the object's signature, 64 digits.
+    // With the key that verifies the object's signature, 64 digits.
     seal_key verified_by(const std::string &digits) const
     {
         return seal_key(pmo_seal_key_verified_by(handle_, digits.c_str()));
     }
-    // The same for an object that was sealed under this name, such as a copy or a snapshot
-    // (pmo_seal_key_sealed_as).
+    // For an object sealed under this name, such as a copy or a snapshot (pmo_seal_key_sealed_as).
     seal_key sealed_as(const std::string &name) const { return seal_key(pmo_seal_key_sealed_as(handle_, name.c_str())); }
-    // The key that verifies what the key file at path signs.
+    // The verify key of the key file at path.
     static std::string verify_key(const std::string &path)
     {
         char digits[65];

@@ -1,4 +1,4 @@
-/* Persistent variables in C: found again by name and type, with their initial value the first time.
+/* Persistent variables in C: found by name and type, with their initial value the first time.
  *
  *     PMO_STATIC(uint64_t, hits, 0)
  *     ...
@@ -7,17 +7,17 @@
  *     PMO_TX (tx, result, statics)
  *         PMO_TX_STORE(tx, hits(tx, statics), PMO_TX_LOAD(tx, hits(tx, statics)) + 1);
  *
- * They are roots in the heap of the transactional object "statics" of a pool, which one process has attached at a time. The first transaction that uses one and commits gives it its initial value:
- * of threads and processes that race, one does.
- */
+ * They are roots in the heap of the pool's transactional object "statics", which one process at a
+ * time attaches. The first transaction that uses one and commits gives it its initial value. */
 #ifndef PMO_STATIC_H
 #define PMO_STATIC_H
 
 #include <pmo/transaction.h>
 #include <string.h>
 
-/** Attaches the statics of a pool, or, for NULL, of the pool that PMO_POOL names; makes them if there are none. NULL for an error: PMO_ERR_HELD if another process has them for longer than
- * pmo_wait says. pmo_detach detaches them. */
+/** Attaches the statics of a pool, or, for NULL, of the pool that PMO_POOL names; makes them if
+ * missing. NULL for an error: PMO_ERR_HELD if another process has them for longer than pmo_wait
+ * says. pmo_detach detaches them. */
 static inline void *pmo_attach_statics(pmo_pool *pool)
 {
     void *statics = pmo_attach_transactional(pool, "statics", NULL, 0);
@@ -34,9 +34,11 @@ static inline void *pmo_attach_statics(pmo_pool *pool)
 
 #ifndef __cplusplus
 
-/** Declares a persistent variable, at file scope: a number, a pointer into an object, or an array of such; its name, which is that of the root; and its initial value. The function of its name returns its
- * address in the statics that a block uses, for PMO_TX_LOAD and PMO_TX_STORE. If there is one of this name and another type, the block fails with PMO_ERR_ROOT_TYPE; the function returns NULL if the
- * heap is full and cannot grow. */
+/** Declares a persistent variable, at file scope: a number, a pointer into an object, or an array
+ * of such; its name, which is the root's; its initial value. The function of its name returns its
+ * address in the statics that a block uses, for PMO_TX_LOAD and PMO_TX_STORE. If it exists with
+ * another type, the block fails with PMO_ERR_ROOT_TYPE; the function returns NULL if the heap is
+ * full and cannot grow. */
 #define PMO_STATIC(type, name, ...)                                                                 \
     struct pmo_static_##name {                                                                      \
         __typeof__(type) value;                                                                     \

@@ -1,14 +1,13 @@
-// Persistent variables in C++: found again by name and type, with their initial value the first
-// time.
+// Persistent variables in C++: found by name and type, with their initial value the first time.
 //
 //     static const pmo::persistent<std::uint64_t> hits("hits", 0);
 //     ...
 //     pmo::statics statics; // of the pool that PMO_POOL names
 //     statics.transaction([&](pmo::tx &tx) { hits.set(tx, statics, hits.get(tx, statics) + 1); });
 //
-// They are roots in the heap of the transactional object "statics" of a pool, as those of
-// PMO_STATIC in C and of persistent! in Rust: of one name and type they are the same. The first
-// transaction that uses one and commits gives it its initial value.
+// They are roots in the heap of the pool's transactional object "statics", the same as those of
+// PMO_STATIC in C and of persistent! in Rust, if name and type agree. The first transaction that
+// uses one and commits gives it its initial value.
 #ifndef PMO_STATIC_HPP
 #define PMO_STATIC_HPP
 
@@ -17,8 +16,8 @@
 
 namespace pmo {
 
-// The persistent variables of a pool, attached; they are made if there are none. One process has
-// them at a time; with pool::wait others wait for it.
+// The persistent variables of a pool, attached, and made if missing. One process has them at a
+// time; others wait as pool::wait says.
 class statics {
 public:
     // Uses the pool that PMO_POOL names.
@@ -30,7 +29,7 @@ public:
 
     void *base() const noexcept { return base_; }
 
-    // Runs a transaction on them: see pmo::transaction.
+    // See pmo::transaction.
     template <class F> auto transaction(F &&body) const { return detail::run(body, &base_, 1); }
 
 private:
@@ -41,8 +40,8 @@ private:
 
 namespace detail {
 
-// Numbers, and arrays of them, by the names that C has for them, so that variables of both are of
-// one type. Empty for other types.
+// C's names of numbers, and of arrays of them, so that variables of both languages have one type.
+// Empty for other types.
 template <class T> struct name_in_c {
     static std::string text()
     {
@@ -66,8 +65,8 @@ template <class T, std::size_t N> struct name_in_c<std::array<T, N>> {
 
 } // namespace detail
 
-// A persistent variable of this name: a number, an array of such, a pointer into an object, or a
-// struct that PMO_DESCRIBE knows.
+// A persistent variable: a number, an array of such, a pointer into an object, or a struct that
+// PMO_DESCRIBE knows.
 template <class T> class persistent {
     static_assert(std::is_trivially_copyable<T>::value, "a value in an object is a number, a pointer, or a struct of such");
 
@@ -92,8 +91,7 @@ public:
     T get(tx &in, const statics &of) const { return in.load(at(in, of)); }
     void set(tx &in, const statics &of, const T &value) const { in.store(at(in, of), value); }
 
-    // Its address, for tx::load and tx::store. A failure with PMO_ERR_ROOT_TYPE if there is one of
-    // this name and another type.
+    // Its address, for tx::load and tx::store. PMO_ERR_ROOT_TYPE: it exists with another type.
     T *at(tx &in, const statics &of) const
     {
         auto *root = static_cast<made *>(in.root(of.base(), name_, type_.get()));

@@ -27,10 +27,10 @@
 namespace pmo {
 namespace detail {
 
-// For containers with any of the allocators of an object: all of them keep the same.
+// Containers with any of an object's allocators have one layout.
 template <class A> using in_object = std::enable_if_t<std::is_base_of_v<object_allocator<typename A::value_type>, A>>;
 
-// A struct of the standard's with one part, which is all of its bytes.
+// A standard struct whose bytes are one part.
 template <class Self, class Part> const pmo_type *whole(const std::string &name, const char *part_name)
 {
     static const made_type made(PMO_STRUCT, name, sizeof(Self), alignof(Self), {part<Part>(part_name, 0)});
@@ -106,7 +106,7 @@ template <class A, class B> struct type_of<std::pair<A, B>> {
     }
 };
 
-// Elements are where std::get finds them; those that are empty have no bytes.
+// Elements are where std::get finds them; empty ones have no bytes.
 template <class... T> struct type_of<std::tuple<T...>> {
     using self = std::tuple<T...>;
     static std::string name()

@@ -1,5 +1,5 @@
 // A vector, a list and a map in the heap of a transactional object, for blocks that GCC compiles
-// with -fgnu-tm: link with libpmo-tm and libpmo. Include it beside pmo/blocks.h.
+// with -fgnu-tm. Link with libpmo-tm and libpmo. Include it beside pmo/blocks.h.
 //
 //     struct shelf { pmo::tm::map<long, long> prices; pmo::tm::list<long> queue; };
 //     __transaction_atomic {
@@ -7,13 +7,13 @@
 //         shelf->queue.push_back(7);
 //     } // durable
 //
-// A container is empty when it is all zeros, as a root is that pmo_tm_root has made. It lies in an
-// attached object, in whose heap it allocates as a part of the block: what the block did is there
-// as a whole, or not at all. A function that adds returns false if the heap is full and cannot
-// grow; nothing was added then. They are not for code outside of blocks, and have no destructors:
-// clear() gives memory back. Values are numbers, pointers into objects, and structs of such.
+// A container of zeros, such as a new root of pmo_tm_root, is empty. It lies in an attached object,
+// and allocates in its heap as a part of the block, which takes effect as a whole or not at all. A
+// function that adds returns false, and adds nothing, if the heap is full and cannot grow. Use
+// containers in blocks alone; they have no destructors: clear() frees their memory. Values are
+// numbers, pointers into objects, and structs of such.
 //
-// Containers of the standard library are for blocks that cannot be undone, which run alone:
+// Containers of the standard library are for blocks that cannot be undone and run alone:
 //
 //     std::vector<long, pmo::tm::allocator<long>> *numbers; // in an object, made in place with
 //     pmo::tm::allocator<long>(object) __transaction_relaxed { numbers->push_back(7); } // durable
@@ -32,16 +32,15 @@
 namespace pmo {
 namespace tm {
 
-// Memory of the heap of an object, for containers that lie in it, in __transaction_relaxed blocks.
-// A full heap that cannot grow is a std::bad_alloc: what the block did before stays, as nothing of
-// it can be undone.
+// Allocates in an object's heap, for containers in it, in __transaction_relaxed blocks. A full heap
+// that cannot grow is a std::bad_alloc; earlier changes of the block stay.
 template <class T> class allocator {
     static_assert(alignof(T) <= 16, "blocks of a heap are at multiples of 16");
 
 public:
     using value_type = T;
 
-    // beside: any address in the object, which has the same one in every run.
+    // beside: any address in the object.
     explicit allocator(void *beside) noexcept : beside_(beside) {}
     template <class U> allocator(const allocator<U> &other) noexcept : beside_(other.beside()) {}
 
@@ -62,14 +61,13 @@ private:
 template <class T, class U> bool operator==(const allocator<T> &one, const allocator<U> &other) noexcept { return one.beside() == other.beside(); }
 template <class T, class U> bool operator!=(const allocator<T> &one, const allocator<U> &other) noexcept { return one.beside() != other.beside(); }
 
-// Values one behind the other.
 template <class T> class vector {
     static_assert(std::is_trivially_copyable<T>::value && alignof(T) <= 16, "a value in an object is a number, a pointer, or a struct of such");
 
 public:
     PMO_TM_SAFE std::size_t size() const { return size_; }
     PMO_TM_SAFE bool empty() const { return size_ == 0; }
-    // The value at an index below size().
+    // For an index below size().
     PMO_TM_SAFE T &operator[](std::size_t index) { return data_[index]; }
     PMO_TM_SAFE const T &operator[](std::size_t index) const { return data_[index]; }
 
@@ -81,7 +79,7 @@ public:
         size_++;
         return true;
     }
-    // Takes the last value out. False: there is none.
+    // Removes the last value. False: there is none.
     PMO_TM_SAFE bool pop_back(T &into)
     {
         if (size_ == 0)
@@ -90,7 +88,7 @@ public:
         into = data_[size_];
         return true;
     }
-    // Takes a value out, in whose place the last one comes. False: there is none at this index.
+    // Removes a value, whose place the last one takes. False: there is none at this index.
     PMO_TM_SAFE bool swap_remove(std::size_t index, T &into)
     {
         if (index >= size_)
@@ -128,7 +126,7 @@ private:
     std::size_t size_, room_;
 };
 
-// Values in nodes that are linked both ways.
+// Values in doubly linked nodes.
 template <class T> class list {
     static_assert(std::is_trivially_copyable<T>::value && alignof(T) <= 16, "a value in an object is a number, a pointer, or a struct of such");
 
@@ -140,16 +138,16 @@ public:
 
     PMO_TM_SAFE std::size_t size() const { return size_; }
     PMO_TM_SAFE bool empty() const { return first_ == nullptr; }
-    // The first node, and the last: nullptr if it is empty. They lead to the others.
+    // nullptr if it is empty. They link to the others.
     PMO_TM_SAFE node *first() const { return first_; }
     PMO_TM_SAFE node *last() const { return last_; }
 
     PMO_TM_SAFE bool push_back(const T &value) { return link(value, last_, nullptr); }
     PMO_TM_SAFE bool push_front(const T &value) { return link(value, nullptr, first_); }
-    // Takes the first value out. False: there is none.
+    // Removes the first value. False: there is none.
     PMO_TM_SAFE bool pop_front(T &into) { return pop(first_, into); }
     PMO_TM_SAFE bool pop_back(T &into) { return pop(last_, into); }
-    // Takes a node of this list out, which is no more then.
+    // Removes and frees a node of this list.
     PMO_TM_SAFE void erase(node *at)
     {
         (at->previous == nullptr ? first_ : at->previous->next) = at->next;
@@ -190,9 +188,8 @@ private:
     std::size_t size_;
 };
 
-// Values by keys, in the order of the keys: a treap (Aragon, Seidel, 1989), whose priorities are
-// hashes of the addresses of nodes. It counts nothing, so that blocks that change different keys
-// seldom meet.
+// Values by keys, in order: a treap (Aragon, Seidel, 1989), whose priorities are hashes of the
+// addresses of nodes. It keeps no count, so that blocks that change different keys seldom conflict.
 template <class K, class V> class map {
     static_assert(std::is_arithmetic<K>::value || std::is_enum<K>::value || std::is_pointer<K>::value, "a key is a number or a pointer");
     static_assert(std::is_trivially_copyable<V>::value && alignof(V) <= 16, "a value in an object is a number, a pointer, or a struct of such");
@@ -213,7 +210,7 @@ public:
             at = key < at->key ? at->left : at->right;
         return at == nullptr ? nullptr : &at->value;
     }
-    // Gives a key a value, in the place of the one that it has.
+    // Sets a key's value.
     PMO_TM_SAFE bool insert(const K &key, const V &value)
     {
         if (V *there = find(key)) {
@@ -243,7 +240,7 @@ public:
         *left = *right = nullptr;
         return true;
     }
-    // Takes a key out. False: there is none.
+    // False: there is no such key.
     PMO_TM_SAFE bool erase(const K &key)
     {
         node **link = &root_;

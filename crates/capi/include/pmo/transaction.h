@@ -1,4 +1,4 @@
-/* Transactions in C that are run again by themselves when they meet others. C++ has pmo::transaction (pmo.hpp).
+/* Transactions in C that run again after conflicts. C++ has pmo::transaction (pmo.hpp).
  *
  *     struct bank { int64_t accounts[64]; } *bank = pmo_attach_transactional(pool, "bank", NULL, 0);
  *     int result;
@@ -12,11 +12,11 @@
  *     if (result == PMO_TX_FAILED)
  *         fprintf(stderr, "%s\n", pmo_error_message());
  *
- * Rules, which are those of setjmp. The block is run again from its beginning as often as needed, so that it does nothing that cannot be done again.
- * A variable of the function around it that the block changes, and then reads, is to be volatile; one that is declared in the block, or in a function that it
- * calls, is as ever. Functions that it calls get tx, a struct pmo_block *. Memory and the like that the block acquires is not released when it is run
- * again: pmo_tx_on_abort(tx->running, free, memory) does that. Leaving it by return or goto undoes the transaction; break and continue commit it.
- */
+ * The rules are those of setjmp. The block may run several times, so that its other effects must be
+ * repeatable. A variable of the surrounding function that the block changes and then reads is
+ * volatile. Functions that it calls get tx, a struct pmo_block *. Memory that the block acquires
+ * leaks when it runs again: pmo_tx_on_abort(tx->running, free, memory) frees it. Leaving the block
+ * by return or goto undoes the transaction; break and continue commit it. */
 #ifndef PMO_TRANSACTION_H
 #define PMO_TRANSACTION_H
 
@@ -29,13 +29,13 @@
 enum pmo_tx_result {
     /* It is durable. */
     PMO_TX_COMMITTED = 0,
-    /* PMO_TX_ABORT, or the block was left in another way: nothing of it is left. */
+    /* PMO_TX_ABORT, or the block was left by return or goto: no effect. */
     PMO_TX_ABORTED = 1,
     /* pmo_errno and pmo_error_message say why. */
     PMO_TX_FAILED = -1
 };
 
-/* The transaction of a block, for as long as that runs. */
+/* The transaction of a running block. */
 struct pmo_block {
     pmo_tx *running;
     void *const *objects;
@@ -45,13 +45,13 @@ struct pmo_block {
     jmp_buf start;
 };
 
-/** Runs the block that follows as a transaction on the objects, addresses in transactional objects of one pool; result is an int, an enum
- * pmo_tx_result once the block is over. */
+/** Runs the block that follows as a transaction on the objects, addresses in transactional objects
+ * of one pool; result is an int, afterwards an enum pmo_tx_result. */
 #define PMO_TX(tx, result, ...)                                                                     \
     PMO_TX_OF (tx, result, ((void *const[]){__VA_ARGS__}),                                          \
                sizeof((void *const[]){__VA_ARGS__}) / sizeof(void *))
 
-/** The same, on count objects of an array, a void *const *. */
+/** As PMO_TX, on count objects of an array, a void *const *. */
 #define PMO_TX_OF(tx, result, objects, count)                                                       \
     for (struct pmo_block tx[1] __attribute__((__cleanup__(pmo_block_leave))) =                     \
              {pmo_block_of((objects), (count), &(result))};                                         \
@@ -69,7 +69,7 @@ struct pmo_block {
         pmo_loaded;                                                                                 \
     })
 
-/** Stores a value there, if the transaction commits. */
+/** Stores a value at an address in an object of the transaction, if it commits. */
 #define PMO_TX_STORE(tx, address, value)                                                            \
     do {                                                                                            \
         __typeof__(*(address)) pmo_stored = (value);                                                \
@@ -98,7 +98,7 @@ static inline void pmo_block_end(struct pmo_block *tx, int result)
     *tx->result = result;
 }
 
-/* Begins a run; other than 0 for an error. */
+/* Begins a run; nonzero for an error. */
 static inline int pmo_block_begin(struct pmo_block *tx)
 {
     if (tx->over)
@@ -119,7 +119,7 @@ static inline void pmo_block_commit(struct pmo_block *tx)
         pmo_block_end(tx, committed);
 }
 
-/* Another run if the transaction has met another one; the end of the block for an error. */
+/* After a conflict runs the block again; after an error ends it. */
 static inline void pmo_block_step(struct pmo_block *tx, int done)
 {
     if (done == 0)
@@ -131,7 +131,7 @@ static inline void pmo_block_step(struct pmo_block *tx, int done)
     longjmp(tx->start, 1);
 }
 
-/* When the block is left, in whatever way. */
+/* Cleanup when the block is left in any way. */
 static inline void pmo_block_leave(void *block)
 {
     struct pmo_block *tx = block;
@@ -159,7 +159,8 @@ static inline void pmo_block_write(struct pmo_block *tx, void *to, const void *f
     pmo_block_step(tx, pmo_tx_write(tx->running, to, from, size));
 }
 
-/* Another run if the transaction has met another one, or has its heap grown; NULL, for the caller, if the heap cannot grow; the end of the block for any other error. */
+/* After a conflict, or to grow the heap, runs the block again; NULL if the heap cannot grow; after
+ * another error ends the block. */
 static inline void *pmo_block_got(struct pmo_block *tx, void *address)
 {
     if (address == NULL && pmo_errno() != PMO_ERR_HEAP_FULL)
@@ -167,7 +168,8 @@ static inline void *pmo_block_got(struct pmo_block *tx, void *address)
     return address;
 }
 
-/** Allocates size bytes in the heap of an object of the transaction, if that commits: see pmo_tx_alloc. NULL if the heap is full and cannot grow. */
+/** Allocates size bytes in the heap of an object of the transaction, if it commits: see
+ * pmo_tx_alloc. NULL if the heap is full and cannot grow. */
 static inline void *pmo_block_alloc(struct pmo_block *tx, const void *object, size_t size)
 {
     return pmo_block_got(tx, pmo_tx_alloc(tx->running, object, size));
@@ -179,19 +181,21 @@ static inline void pmo_block_free(struct pmo_block *tx, void *block)
     pmo_block_step(tx, pmo_tx_free(tx->running, block));
 }
 
-/** The root of a name and type, made of zeros if there is none: see pmo_tx_root. NULL if the heap is full and cannot grow. */
+/** The root of a name and type, made of zeros if missing: see pmo_tx_root. NULL if the heap is full
+ * and cannot grow. */
 static inline void *pmo_block_root(struct pmo_block *tx, const void *object, const char *name, const struct pmo_type *type)
 {
     return pmo_block_got(tx, pmo_tx_root(tx->running, object, name, type));
 }
 
-/** Runs the transaction beside no other of its pool, from its beginning on. */
+/** Has the transaction run alone in its pool, from its beginning. */
 static inline void pmo_block_alone(struct pmo_block *tx)
 {
     pmo_block_step(tx, pmo_tx_alone(tx->running));
 }
 
-/** Calls body as a transaction on count objects. If it returns 0, the transaction commits, else it is undone. The result is an enum pmo_tx_result. */
+/** Calls body as a transaction on count objects. If it returns 0, the transaction commits, else it
+ * is undone. The result is an enum pmo_tx_result. */
 static inline int pmo_transaction(void *const *objects, size_t count, int (*body)(struct pmo_block *tx, void *context), void *context)
 {
     int result;

@@ -27,15 +27,14 @@ class tx;
 
 namespace detail {
 
-// Thrown through a function that is run again: no std::exception, so that few handlers take it.
+// Thrown through a function that runs again: no std::exception, so that few handlers catch it.
 struct tx_conflict {};
 
 template <class F> auto run(F &body, void *const *objects, std::size_t count) -> decltype(body(std::declval<tx &>()));
 
 } // namespace detail
 
-// The transaction that runs, in the function that was given to pmo::transaction. It belongs to that
-// function's thread.
+// The running transaction, in the function given to pmo::transaction and in its thread.
 class tx {
 public:
     tx(const tx &) = delete;
@@ -49,7 +48,7 @@ public:
         step(pmo_tx_read(running_, from, &value, sizeof value));
         return value;
     }
-    // Stores a value there, if the transaction commits.
+    // Stores a value, if the transaction commits.
     template <class T> void store(T *to, const T &value)
     {
         static_assert(std::is_trivially_copyable<T>::value, "a value in an object is a number, a pointer, or a struct of such");
@@ -57,10 +56,10 @@ public:
     }
     void read(const void *from, void *into, std::size_t size) { step(pmo_tx_read(running_, from, into, size)); }
     void write(void *to, const void *from, std::size_t size) { step(pmo_tx_write(running_, to, from, size)); }
-    // Bytes for count values of T in the heap of an object of the transaction, given by any address
-    // in it, if the transaction commits; they may be anything. A full heap grows, and the function
-    // is run again; pmo::bad_alloc if it cannot grow. An object has a heap if a root made one, and
-    // none if it was attached as a T: PMO_ERR_NOT_A_HEAP.
+    // Undefined bytes for count values of T in the heap of an object of the transaction, given by
+    // any address in it, if the transaction commits. A full heap grows, and the function runs
+    // again; pmo::bad_alloc if it cannot grow. PMO_ERR_NOT_A_HEAP: no root has made a heap of the
+    // object, or it was attached as a T.
     template <class T> T *alloc(const void *object, std::size_t count = 1)
     {
         static_assert(std::is_trivially_copyable<T>::value, "a value in an object is a number, a pointer, or a struct of such");
@@ -71,19 +70,18 @@ public:
     }
     // Frees a block of alloc, if the transaction commits.
     void free(void *block) { step(pmo_tx_free(running_, block)); }
-    // The root of this name and type in the heap of an object of the transaction; a new one is all
-    // zeros, and makes a heap of a blank object.
+    // The root of this name and type in an object's heap; a new one is all zeros, and makes a heap
+    // of a blank object.
     void *root(const void *object, const char *name, const pmo_type *type)
     {
         return got(pmo_tx_root(running_, object, name, type));
     }
-    // Runs it beside no other transaction of its pool, from its beginning on.
+    // Runs alone in its pool, from the beginning on.
     void alone() { step(pmo_tx_alone(running_)); }
-    // Has a function called once it is durable, in the order of these calls; the function does not
+    // Calls a function once the transaction is durable, in the order of these calls; it does not
     // throw.
     void on_commit(std::function<void()> action) { commit_.push_back(std::move(action)); }
-    // Has a function called if this run of it does not commit, the last call first; the function
-    // does not throw.
+    // Calls a function if this run does not commit, the last call first; it does not throw.
     void on_abort(std::function<void()> action) { abort_.push_back(std::move(action)); }
 
 private:
@@ -153,8 +151,7 @@ private:
     std::vector<std::function<void()>> commit_, abort_;
 };
 
-// A value that transactions alone read and change. It is where its object is, and has no value of
-// its own otherwise.
+// A value in an object that transactions alone read and change.
 template <class T> class tx_cell {
     static_assert(std::is_trivially_copyable<T>::value, "a value in an object is a number, a pointer, or a struct of such");
 
@@ -182,7 +179,7 @@ template <class F> auto run(F &body, void *const *objects, std::size_t count) ->
                     return value;
             }
         } catch (...) {
-            // After a conflict, an exception of its own says nothing of its data.
+            // After a conflict, the function's own exception may stem from inconsistent data.
             if (!running.conflict_)
                 throw;
         }
@@ -191,9 +188,8 @@ template <class F> auto run(F &body, void *const *objects, std::size_t count) ->
 
 } // namespace detail
 
-// An attached transactional object, or one on demand, which begins with a T. A plain load or store
-// of it is a SIGSEGV: tx_cell, tx::load and tx::store take addresses in it. The destructor detaches
-// it.
+// An attached transactional object, or one on demand, which begins with a T. Its plain loads and
+// stores are a SIGSEGV: use tx_cell, tx::load and tx::store. The destructor detaches it.
 template <class T> class transactional {
     static_assert(std::is_trivially_copyable<T>::value, "an object has numbers, pointers, tx_cells, and structs of such");
 
@@ -215,12 +211,11 @@ public:
     T *operator->() const noexcept { return data(); }
     T &operator*() const noexcept { return *data(); }
 
-    // Runs a transaction on this object alone: see pmo::transaction.
+    // See pmo::transaction.
     template <class F> auto transaction(F &&body) const { return detail::run(body, &base_, 1); }
-    // Returns when all transactions of this thread on objects on demand of the pool are durable
-    // (pmo_tx_sync).
+    // Waits until this thread's commits on demand in the pool are durable (pmo_tx_sync).
     void tx_sync() const { detail::check(pmo_tx_sync(base_)); }
-    // Commits on demand that a power cut would take (pmo_tx_pending).
+    // Commits on demand that a power cut would lose (pmo_tx_pending).
     pmo_pending pending() const
     {
         pmo_pending pending;
@@ -232,25 +227,23 @@ private:
     void *base_;
 };
 
-// A transactional object, or one on demand, that is used as a heap: nothing but blocks and roots is
-// in it.
+// A transactional object, or one on demand, with blocks and roots alone.
 class transactional_heap : public transactional<std::byte> {
 public:
     using transactional<std::byte>::transactional;
 
-    // The root of this name and type; a new one is all zeros.
+    // A new root is all zeros.
     template <class T> T *root(tx &in, const char *name) const
     {
         return static_cast<T *>(in.root(data(), name, type_of<T>::get()));
     }
-    // Bytes for count values of T, which may be anything: tx::alloc.
+    // Undefined bytes for count values of T: tx::alloc.
     template <class T> T *alloc(tx &in, std::size_t count = 1) const { return in.alloc<T>(data(), count); }
 };
 
-// Runs body(tx) as a transaction on these objects of one pool, and returns what it returned, once
-// all that it changed is durable, or, on demand, outlives the process. It is run again if it meets
-// another one, so that it does nothing that cannot be done again. An exception undoes it, and is
-// rethrown.
+// Runs body(tx) as a transaction on these objects of one pool, and returns its result once all
+// changes are durable, or, on demand, outlive the process. After a conflict it runs again, so that
+// its other effects must be repeatable. An exception undoes it, and is rethrown.
 template <class F, class... T> auto transaction(F &&body, const transactional<T> &...objects)
 {
     static_assert(sizeof...(T) > 0, "a transaction needs an object at least");

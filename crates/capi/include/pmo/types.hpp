@@ -14,17 +14,16 @@
 namespace pmo {
 namespace detail {
 
-// A class with elements that it allocates.
 template <class T, class = void> inline constexpr bool has_elements = false;
 template <class T> inline constexpr bool has_elements<T, std::void_t<typename T::allocator_type, typename T::value_type>> = true;
 
 } // namespace detail
 
-// The layout of a T: specialised for numbers, pointers, arrays, pairs, containers and so on; for
-// structs by PMO_DESCRIBE, for containers of other libraries by pmo::opaque. The order or hash of a
-// container is part of it if it has members, or is described.
+// The layout of a T: specialised for numbers, pointers, arrays, pairs, containers; for structs by
+// PMO_DESCRIBE, for other libraries' containers by pmo::opaque. A container's order or hash is part
+// of it if it has members, or is described.
 template <class T, class = void> struct type_of {
-    // So that others can ask: what a pointer leads to need not be described.
+    // A mark to test: the target of a pointer need not be described.
     using undescribed = void;
     static std::string name()
     {
@@ -46,7 +45,7 @@ template <class T, class = void> struct type_of {
 
 namespace detail {
 
-// A type whose name is made of others' and whose parts, if any, are described.
+// A type whose name is made of others' names, and whose parts, if any, are described.
 class made_type {
 public:
     made_type(pmo_kind kind, std::string name, std::size_t size, std::size_t align, std::vector<pmo_field> fields = {})
@@ -64,7 +63,7 @@ private:
     pmo_type type_;
 };
 
-// By name, without looking into it: types may lead back to themselves.
+// Types may refer to themselves: the name alone.
 template <class T> std::string name_of() { return type_of<std::remove_cv_t<T>>::name(); }
 template <class T> const pmo_type *get() { return type_of<std::remove_cv_t<T>>::get(); }
 
@@ -79,15 +78,14 @@ template <class T, class... Rest> struct named<T, Rest...> {
 template <class T> pmo_field part(const char *name, std::size_t offset)
 {
     static_assert(persists<T>::value);
-    // The name of the type is in its own description, below.
+    // The type's name is in its own description, below.
     return pmo_field{name, "", offset, sizeof(T), get<T>, nullptr};
 }
 
 template <class T, class = void> inline constexpr bool is_described = true;
 template <class T> inline constexpr bool is_described<T, std::void_t<typename type_of<T>::undescribed>> = false;
 
-// The target of a pointer, if that is a described class; asked when all of a program's types are
-// declared.
+// A pointer's target, if it is a described class; evaluated when all types are declared.
 template <class T> std::vector<pmo_field> target()
 {
     if constexpr (std::is_class_v<T>) {
@@ -97,12 +95,11 @@ template <class T> std::vector<pmo_field> target()
     return {};
 }
 
-// Arguments of templates that are described: types by their names, values as numbers.
+// Described arguments of templates: types by name, values as numbers.
 template <class T> std::string argument() { return name_of<T>(); }
 template <auto V> std::string argument() { return std::to_string(V); }
 
-// The type that a type_of is of. Within one, the name that the program has for it may be that of
-// something of pmo.
+// The T of a type_of. Within a specialisation, the program's name for T may mean something of pmo.
 template <class> struct described_by;
 template <class T, class E> struct described_by<type_of<T, E>> {
     using type = T;
@@ -110,9 +107,9 @@ template <class T, class E> struct described_by<type_of<T, E>> {
 
 } // namespace detail
 
-// The base of descriptions of containers that are not described here. Tools show its name and the
-// types Parts, and take every word in its bytes that could be an address for one. The name is the
-// constant text of the specialisation, and should include the version of the layout:
+// The base of descriptions of other containers. Tools show its name and the types Parts, and take
+// every word in its bytes that could be an address for one. The name is the constant text, and
+// should include the version of the layout:
 //
 //     template <class T, class A> struct pmo::type_of<boost::container::vector<T, A>> :
 //     pmo::opaque<boost::container::vector<T, A>, T> { static constexpr const char *text = "boost
@@ -138,8 +135,8 @@ namespace detail {
 
 template <class... T> struct types {};
 
-// The description of a container with these elements. Functions that order or hash them, and have
-// no members, are no part of it, unless the program describes them.
+// The description of a container with these elements. Memberless functions that order or hash them
+// are no part of it, unless the program describes them.
 template <class Self, class Parts, class Functions> struct ordered;
 template <class Self, class... Parts> struct ordered<Self, types<Parts...>, types<>> : opaque<Self, Parts...> {};
 template <class Self, class... Parts, class F, class... Rest>
@@ -166,7 +163,7 @@ PMO_TYPE_BY_NAME(long double, "long double")
 PMO_TYPE_BY_NAME(char, "char")
 #undef PMO_TYPE_BY_NAME
 
-// Integers are what they hold: long and long long are the same.
+// long and long long are the same.
 template <class T> struct type_of<T, std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>>> {
     static std::string name()
     {
@@ -204,7 +201,7 @@ template <class T, std::size_t N> struct type_of<std::array<T, N>> : type_of<T[N
 } // namespace pmo
 
 // Describes a struct, outside of any namespace: PMO_DESCRIBE(place, PMO_MEMBER(name),
-// PMO_MEMBER(where)). A class that has private members to be described says PMO_FRIEND in its body.
+// PMO_MEMBER(where)). A class with private members to describe says PMO_FRIEND in its body.
 // PMO_DESCRIBE_WAS(v1::place, "place", …) describes an earlier version of place, for
 // heap::root_from.
 #define PMO_DESCRIBE(struct_name, ...) PMO_DESCRIBE_WAS(struct_name, #struct_name, __VA_ARGS__)
@@ -225,8 +222,7 @@ template <class T, std::size_t N> struct type_of<std::array<T, N>> : type_of<T[N
 #define PMO_MEMBER(member) pmo::detail::part<decltype(pmo_self::member)>(#member, offsetof(pmo_self, member))
 #define PMO_FRIEND template <class, class> friend struct ::pmo::type_of
 
-// Describes a template of classes: its parameters, its name, its arguments, of which there are 4 at
-// most, and its members:
+// Describes a class template: its parameters, its name, at most 4 arguments, and its members:
 //
 //     PMO_DESCRIBE_TEMPLATE((class T, std::size_t N), ring, (T, N), PMO_MEMBER(next),
 //     PMO_MEMBER(items))
