@@ -1,4 +1,4 @@
-//! Arguments as they come from C.
+//! Checks of arguments from C.
 
 use crate::guard::{Failure, Result};
 use indelible::Rights;
@@ -10,7 +10,7 @@ use std::slice;
 /// A string that must not be NULL.
 ///
 /// # Safety
-/// NULL, or a string that ends, and that stays as long as the result is used.
+/// NULL, or a zero-terminated string that outlives the result.
 pub(crate) unsafe fn text<'a>(string: *const c_char, what: &str) -> Result<&'a str> {
     if string.is_null() {
         return Err(Failure::argument(format_args!("the {what} is NULL")));
@@ -23,7 +23,7 @@ pub(crate) unsafe fn text<'a>(string: *const c_char, what: &str) -> Result<&'a s
 /// A value that must not be NULL.
 ///
 /// # Safety
-/// NULL, or a value that stays as long as the result is used.
+/// NULL, or a value that outlives the result.
 pub(crate) unsafe fn borrow<'a, T>(value: *const T, what: &str) -> Result<&'a T> {
     if value.is_null() || !value.is_aligned() {
         return Err(Failure::argument(format_args!("the {what} is NULL or misaligned")));
@@ -32,10 +32,10 @@ pub(crate) unsafe fn borrow<'a, T>(value: *const T, what: &str) -> Result<&'a T>
     Ok(unsafe { &*value })
 }
 
-/// Values, of which there may be none.
+/// Values; none for a count of 0.
 ///
 /// # Safety
-/// NULL, or `count` values that stay as long as the result is used.
+/// NULL, or `count` values that outlive the result.
 pub(crate) unsafe fn array<'a, T>(start: *const T, count: usize, what: &str) -> Result<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
@@ -49,7 +49,7 @@ pub(crate) unsafe fn array<'a, T>(start: *const T, count: usize, what: &str) -> 
     Ok(unsafe { slice::from_raw_parts(start, count) })
 }
 
-/// Strings, of which there may be none.
+/// Strings; none for a count of 0.
 ///
 /// # Safety
 /// As for [`array`], and each as for [`text`].
@@ -62,7 +62,7 @@ pub(crate) unsafe fn texts<'a>(
     unsafe { array(start, count, what)?.iter().map(|string| text(*string, what)).collect() }
 }
 
-/// Bytes, of which there may be none.
+/// Bytes; none for a length of 0.
 ///
 /// # Safety
 /// As for [`array`].
@@ -71,18 +71,18 @@ pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: usize, what: &str) -> 
     unsafe { array(start.cast(), len, what) }
 }
 
-/// Room of the caller's for bytes, of which there may be none, and which need no value before.
+/// Room for bytes, maybe uninitialized; none for a length of 0.
 ///
 /// # Safety
-/// NULL, or `len` bytes that no other thread uses as long as the result is.
+/// NULL, or `len` bytes that no other thread uses during the result's life.
 pub(crate) unsafe fn room_for_bytes<'a>(start: *mut c_void, len: usize, what: &str) -> Result<&'a mut [u8]> {
     // SAFETY: the caller's promise.
     unsafe { bytes(start, len, what) }?;
-    // SAFETY: the caller's promise; they are there.
+    // SAFETY: the caller's promise.
     Ok(if len == 0 { &mut [] } else { unsafe { slice::from_raw_parts_mut(start.cast(), len) } })
 }
 
-/// Fills in the caller's struct.
+/// Stores to the caller's struct.
 ///
 /// # Safety
 /// NULL, or room for a `T`.
@@ -95,7 +95,7 @@ pub(crate) unsafe fn fill<T>(out: *mut T, value: T) -> Result<()> {
     Ok(())
 }
 
-/// Room of the caller's for a value that it may do without.
+/// Optional room for a value.
 pub(crate) struct Room<'a, T>(Option<&'a mut MaybeUninit<T>>);
 
 impl<T> Room<'_, T> {
@@ -104,10 +104,10 @@ impl<T> Room<'_, T> {
     }
 }
 
-/// Looks at such room before anything else happens.
+/// Checks the room before anything else happens.
 ///
 /// # Safety
-/// NULL, or room for a `T` that no other thread uses as long as the result is.
+/// NULL, or room for a `T` that no other thread uses during the result's life.
 pub(crate) unsafe fn room<'a, T>(out: *mut T) -> Result<Room<'a, T>> {
     if !out.is_aligned() {
         return Err(Failure::argument("the value to be filled in is misaligned"));
@@ -116,8 +116,6 @@ pub(crate) unsafe fn room<'a, T>(out: *mut T) -> Result<Room<'a, T>> {
     Ok(Room(unsafe { out.cast::<MaybeUninit<T>>().as_mut() }))
 }
 
-/// Fills `len` bytes of the caller's with zeros.
-///
 /// # Safety
 /// NULL, or room for `len` bytes.
 pub(crate) unsafe fn zero(out: *mut c_void, len: usize) -> Result<()> {
@@ -129,35 +127,33 @@ pub(crate) unsafe fn zero(out: *mut c_void, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// The text of a string that ends.
-///
 /// # Safety
-/// It ends, and stays as long as the result is used.
+/// A zero-terminated string that outlives the result.
 pub(crate) unsafe fn lossy<'a>(string: *const c_char) -> std::borrow::Cow<'a, str> {
     // SAFETY: the caller's promise.
     unsafe { CStr::from_ptr(string) }.to_string_lossy()
 }
 
-/// Fills in as much of a text as there is room for, and a zero byte.
+/// Stores as much of a text as there is room for, and a zero byte.
 ///
 /// # Safety
 /// Room for `len` bytes.
 pub(crate) unsafe fn fill_text(out: *mut c_char, len: usize, text: &str) {
     let Some(most) = len.checked_sub(1) else { return };
     let text = &text[..boundary(text, most)];
-    // SAFETY: the caller's promise; one byte more than the text is there.
+    // SAFETY: the caller's promise; `len` exceeds the text.
     unsafe {
         std::ptr::copy_nonoverlapping(text.as_ptr(), out.cast(), text.len());
         out.add(text.len()).write(0);
     }
 }
 
-/// The last boundary of characters at or before `at`.
+/// The last character boundary at or before `at`.
 pub(crate) fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Rights, of which there are some.
+/// Rights; no bits are an error.
 pub(crate) fn rights(bits: c_uint) -> Result<Rights> {
     let rights = u8::try_from(bits).ok().and_then(Rights::from_bits);
     rights.ok_or_else(|| Failure::argument(format_args!("the rights are {bits}")))

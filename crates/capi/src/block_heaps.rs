@@ -1,5 +1,5 @@
-//! Heaps of transactional objects, for blocks that GCC compiles: libpmo-tm has their words, and
-//! calls these functions with them.
+//! Heaps of transactional objects, for blocks that GCC compiles: libpmo-tm calls these functions
+//! with the block's words.
 
 use crate::args::{borrow, text};
 use crate::described::Described;
@@ -11,7 +11,7 @@ use indelible::ErrorKind;
 use indelible::raw::blocks::{self, BlockWords, Step};
 use std::ffi::c_char;
 
-/// Words of the block that runs on this thread.
+/// Words of this thread's block.
 pub(crate) struct OfBlock<'a>(pub(crate) &'a Words);
 
 impl BlockWords for OfBlock<'_> {
@@ -37,14 +37,12 @@ const fn answer(outcome: u32, value: usize) -> Answer {
     Answer { outcome, reserved: 0, value }
 }
 
-/// The outcome of a step, whose words are those of the block.
 fn step(
     words: *const Words,
     body: impl FnOnce(&mut OfBlock<'_>) -> Result<indelible::Result<Step>>,
 ) -> Answer {
     guarded(answer(FAILED, 0), || {
-        // SAFETY: libpmo-tm gives the words of the block that runs on this thread, or NULL if none
-        // does.
+        // SAFETY: libpmo-tm gives the words of this thread's block, or NULL.
         let words = unsafe { borrow(words, "block that runs on this thread") }?;
         match body(&mut OfBlock(words))? {
             Ok(Step::Done(address)) => Ok(answer(DONE, address)),
@@ -66,13 +64,13 @@ pub(crate) extern "C" fn free(words: *const Words, block: usize) -> Answer {
 pub(crate) extern "C" fn root(words: *const Words, beside: usize, name: *const c_char, ty: usize) -> Answer {
     step(words, |words| {
         let ty: *const Type = std::ptr::with_exposed_provenance(ty);
-        // SAFETY: the program's promise, which libpmo-tm passes on.
+        // SAFETY: the program's promise to libpmo-tm.
         let (name, ty) = unsafe { (text(name, "name")?, Described::of(ty)?) };
         Ok(blocks::root(words, beside, name, (ty.size, ty.align.max(ALIGN)), &ty.info()))
     })
 }
 
-/// The error that it ends with says which limit was met.
+/// Its error says which limit was met.
 pub(crate) extern "C" fn grow(address: usize, needed: usize) -> usize {
     let before = blocks::size(address).unwrap_or(0);
     guarded(before, || Ok(blocks::grow(address, needed)?))

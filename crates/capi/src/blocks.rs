@@ -1,5 +1,5 @@
-//! Transactional objects, and those on demand, for blocks that GCC compiles: libpmo-tm runs these,
-//! and tells of their commits by the functions that it gets here.
+//! Transactional objects, and those on demand, for blocks that GCC compiles: libpmo-tm runs the
+//! blocks, and tells of their commits by the functions that it gets here.
 
 use crate::args::{array, borrow, bytes, fill, text};
 use crate::block_heaps::{self as heaps, OfBlock};
@@ -12,7 +12,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::{Mutex, PoisonError};
 
-/// How objects are taken from libpmo-tm, by address.
+/// How libpmo-tm gives objects back, by address.
 static ATTACHED: Mutex<BTreeMap<usize, extern "C" fn(usize) -> c_int>> = Mutex::new(BTreeMap::new());
 
 extern "C" fn expose() {
@@ -27,7 +27,7 @@ extern "C" fn close(words: *const Words) -> *const c_char {
         if words.is_null() {
             return Ok(blocks::close(None::<&mut OfBlock<'_>>)?);
         }
-        // SAFETY: libpmo-tm gives the words of the block that runs on this thread.
+        // SAFETY: libpmo-tm gives the words of this thread's block.
         let words = unsafe { borrow(words, "block that runs on this thread") }?;
         Ok(blocks::close(Some(&mut OfBlock(words)))?)
     })
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn pmo_attach_for_blocks(
     })
 }
 
-/// Takes an object from blocks, if they have it, before it is detached.
+/// Takes a detaching object back from blocks.
 pub(crate) fn take_back(address: usize) -> Result<()> {
     let mut attached = ATTACHED.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(remove) = attached.get(&address) else { return Ok(()) };

@@ -3,9 +3,9 @@
 
 use std::ffi::CStr;
 
-/// A pointer, string or flag that cannot be.
+/// An invalid pointer, string or flag.
 pub(crate) const ARGUMENT: i32 = 1000;
-/// A root is of another type than the program wants.
+/// A root has another type than the program wants.
 pub(crate) const ROOT_TYPE: i32 = indelible::ErrorKind::RootType as i32;
 /// A defect of this library.
 pub(crate) const INTERNAL: i32 = 1001;
@@ -79,7 +79,6 @@ pub const CODES: &[(i32, &str, &CStr)] = &[
     (INTERNAL, "PMO_ERR_INTERNAL", c"a defect of this library"),
 ];
 
-/// The text for a code.
 pub(crate) fn text(code: i32) -> &'static CStr {
     CODES.iter().find(|(known, ..)| *known == code).map_or(c"no such error", |(.., text)| text)
 }

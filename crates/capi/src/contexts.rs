@@ -14,7 +14,7 @@ const ALLOW: c_uint = 1;
 const MASK: c_uint = 2;
 const DELEGATE: c_uint = 3;
 
-/// Rights; 0 are none.
+/// 0 is none.
 fn asked(rights: c_uint) -> Result<Option<Rights>> {
     match rights {
         0 => Ok(None),
@@ -22,7 +22,6 @@ fn asked(rights: c_uint) -> Result<Option<Rights>> {
     }
 }
 
-/// Changes a context, durably.
 fn change(
     handle: *mut pmo_pool,
     name: &str,

@@ -12,10 +12,8 @@ const DEEPEST: usize = 90;
 /// Bytes of a description at most, as of roots.
 const MOST: usize = 1 << 20;
 
-/// The words of a type.
-///
 /// # Safety
-/// NULL, or a type as the header has it, which stays.
+/// NULL, or a valid, lasting type of C.
 pub(crate) unsafe fn describe(ty: *const Type) -> Result<String> {
     let mut words = Words { out: String::new(), met: Vec::new(), pointers: 0, targets: VecDeque::new() };
     // SAFETY: the caller's promise.
@@ -37,18 +35,18 @@ struct Words {
     out: String,
     /// Structs and opaque types, by number.
     met: Vec<*const Type>,
-    /// How many were described.
+    /// Described pointers.
     pointers: usize,
-    /// Targets of pointers that are not described yet, and the numbers of the pointers.
+    /// Undescribed targets, with the numbers of their pointers.
     targets: VecDeque<(usize, extern "C" fn() -> *const Type)>,
 }
 
-/// The name of a type in one word.
+/// A type's name without spaces.
 fn one_word(name: &str) -> String {
     name.split_whitespace().collect::<Vec<_>>().join("_")
 }
 
-/// The largest alignment that bytes at an offset can have.
+/// The largest possible alignment at an offset.
 fn alignment(offset: usize, size: usize, most: usize) -> usize {
     let fits = |align: &usize| offset.is_multiple_of(*align) && size.is_multiple_of(*align) && *align <= most;
     [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
@@ -66,7 +64,7 @@ impl Words {
         self.word(target);
     }
 
-    /// A far pointer. Its target is no part of the layout, so that it may be described later.
+    /// The target is no part of the layout, and described later.
     fn far(&mut self, target: Option<extern "C" fn() -> *const Type>) {
         if let Some(target) = target {
             self.targets.push_back((self.pointers, target));
@@ -148,7 +146,7 @@ impl Words {
         unsafe { self.of_type(nested, depth + 1) }
     }
 
-    /// The fields of a struct, in the order in which they lie in it.
+    /// In the order of their offsets.
     ///
     /// # Safety
     /// As for [`describe`], of the fields.
@@ -226,8 +224,7 @@ impl Words {
         unsafe { self.of_type(nested, depth + 1) }
     }
 
-    /// A field of a type of C of which there is only the name, such as `unsigned long[4]` or
-    /// `struct place *`.
+    /// A field whose C type is a name, such as `unsigned long[4]` or `struct place *`.
     fn by_name(&mut self, kind: &str, size: usize, align: usize) {
         let (base, dimensions) = kind.find('[').map_or((kind, ""), |at| kind.split_at(at));
         let base = base.trim().trim_start_matches("const ").trim_start_matches("volatile ").trim();
@@ -252,7 +249,7 @@ impl Words {
         }
     }
 
-    /// A number of a known name, or bytes that may be anything.
+    /// A number of a known name, or opaque bytes.
     fn bytes(&mut self, name: &str, size: usize, align: usize) {
         match number(name) {
             Some((word, bytes)) if bytes == size && align.min(bytes) == bytes => {
@@ -262,7 +259,7 @@ impl Words {
                 self.word(word);
             }
             _ => {
-                // Named by no number: it is never met again.
+                // A number that no later type can meet.
                 self.met.push(std::ptr::null());
                 let _ =
                     write!(self.out, "{}:{size}:{} < > ", one_word(name), align.min(alignment(0, size, 16)));
@@ -271,8 +268,7 @@ impl Words {
     }
 }
 
-/// Whether a type's name is that of far pointers, which are aligned; the length, if it is that of
-/// an array.
+/// For a name of far pointers, aligned: the length, if it is an array's.
 fn far_pointers(kind: &str, size: usize, align: usize) -> Option<Option<usize>> {
     let (base, dimensions) = kind.find('[').map_or((kind, ""), |at| kind.split_at(at));
     let base = base.trim().trim_start_matches("const ").trim_start_matches("volatile ").trim();
@@ -300,16 +296,16 @@ mod tests {
     }
 
     fn described(ty: *const Type) -> Result<String> {
-        // SAFETY: a type as the header has it.
+        // SAFETY: a valid type.
         unsafe { describe(ty) }
     }
 
     fn words(name: &str, (size, align): (usize, usize), fields: &[Field]) -> String {
         let ty =
             Type { name: leak(name), size, fields: fields.as_ptr(), count: fields.len(), kind: 0, align };
-        // SAFETY: a type as the header has it.
+        // SAFETY: a valid type.
         let words = unsafe { describe(&raw const ty) }.unwrap();
-        // Types that make no sense have no lines of their own.
+        // Invalid types have no lines.
         let info = indelible::TypeInfo::described("t", &words);
         assert_ne!(info.lines(), words, "{words}");
         words
@@ -380,10 +376,9 @@ mod tests {
         ];
         let own = "list:48:8 { any@0:8 far void all@8:32 [4] far void next@40:8 far void } ";
         let words = self::words("struct list", (48, 8), &fields);
-        // The first pointer, the four of the array, which have one number, and the one with a
-        // target.
+        // The first pointer, the array's four with one number, and the one with a target.
         assert!(words.starts_with(&format!("{own}-> 2 node:24:8 {{")), "{words}");
-        // As a type of its own, as C++ has it.
+        // A type of its own, as in C++.
         let far =
             leaked("far pointer", 8, 6, vec![Field { nested: Some(node), ..field("target", "", 0, 24) }]);
         assert!(described(far).unwrap().starts_with("far void -> 0 node:24:8 {"));

@@ -1,4 +1,4 @@
-//! A type as a root keeps it: its name, its description, the fingerprint of that.
+//! A root's type: its name, its description and the fingerprint of that.
 
 use crate::args::{borrow, boundary, fill, fill_text, text};
 use crate::describe::describe;
@@ -7,23 +7,22 @@ use crate::types::Type;
 use indelible::TypeInfo;
 use std::ffi::{c_char, c_int};
 
-/// The description of a type that a root keeps.
 pub(crate) struct Described {
     pub(crate) name: String,
     pub(crate) layout: String,
     pub(crate) fingerprint: u128,
     /// Bytes of a value.
     pub(crate) size: usize,
-    /// A power of two, or 0 for the usual one.
+    /// A power of two, or 0 for the default.
     pub(crate) align: usize,
 }
 
-/// Bytes of a type's name that a root keeps.
+/// Bytes of a type's name in a root, at most.
 const NAME: usize = 255;
 
 impl Described {
     /// # Safety
-    /// NULL, or a type as the header has it, which stays.
+    /// NULL, or a valid, lasting type of C.
     pub(crate) unsafe fn of(ty: *const Type) -> Result<Described> {
         // SAFETY: the caller's promise.
         let layout = unsafe { describe(ty) }?;
@@ -58,7 +57,7 @@ pub unsafe extern "C" fn pmo_type_describe(
         let described = unsafe { Described::of(ty) }?;
         if !fingerprint.is_null() {
             let halves = [described.fingerprint as u64, (described.fingerprint >> 64) as u64];
-            // SAFETY: room for two numbers, as the caller promises.
+            // SAFETY: room for two numbers, by the caller's promise.
             unsafe { fill(fingerprint.cast::<[u64; 2]>(), halves) }?;
         }
         if !out.is_null() {

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of a link.
 const LINK: usize = 8;
-/// Links of a value at most: they are listed at each copy and each free.
+/// The most links of a value: each copy and free lists them.
 const MOST: usize = 1 << 20;
 
 /// `struct pmo_extension`.
@@ -23,7 +23,7 @@ pub struct Extension {
     pub of: *const c_char,
     pub ty: Option<extern "C" fn() -> *const Type>,
     pub init: Option<extern "C" fn(*const c_void, *mut c_void)>,
-    /// Half of the fingerprint of the type; 0 until it is asked for.
+    /// Half of the type's fingerprint; 0 until it is computed.
     pub identity: AtomicU64,
 }
 
@@ -61,14 +61,13 @@ impl Extension {
         Ok(ExtensionOf { of, number, size: described.size, align, identity })
     }
 
-    /// The fields as errors show them.
+    /// For errors.
     fn lines(&self) -> String {
-        // SAFETY: it was described before, by `with`.
+        // SAFETY: `with` has described it.
         let described = self.ty().and_then(|ty| unsafe { Described::of(ty) });
         described.map(|described| described.info().lines()).unwrap_or_default()
     }
 
-    /// Writes initial values to fields that are zero.
     fn write_initial(&self, base: *const c_void, fields: *mut u8) -> Result<()> {
         let Some(init) = self.init else { return Ok(()) };
         raw::initial_values(|| init(base, fields.cast())).ok_or_else(|| {
@@ -179,7 +178,7 @@ pub unsafe extern "C" fn pmo_extended_free(block: *mut c_void, count: usize, ty:
 #[unsafe(no_mangle)]
 pub extern "C" fn pmo_extension_failed(of: *const c_char) -> c_int {
     guarded(-1, || {
-        // SAFETY: strings that end, as the header says.
+        // SAFETY: zero-terminated strings, as the header says.
         let (of, message) = unsafe { (text(of, "name").unwrap_or("a struct"), lossy(pmo_error_message())) };
         eprintln!("cannot use an extension of {of}: {message}");
         std::process::abort()
@@ -189,7 +188,7 @@ pub extern "C" fn pmo_extension_failed(of: *const c_char) -> c_int {
 /// Offsets of the links in a value.
 ///
 /// # Safety
-/// NULL, or a type as the header has it, which stays.
+/// NULL, or a valid, lasting type of C.
 unsafe fn links(ty: *const Type) -> Result<Vec<usize>> {
     let mut all = Vec::new();
     // SAFETY: the caller's promise.

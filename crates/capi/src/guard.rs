@@ -8,23 +8,20 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Why a function failed.
 #[derive(Debug)]
 pub struct Failure {
     code: i32,
     text: String,
 }
 
-/// Result of a function's work.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// An argument that cannot be.
     pub(crate) fn argument(text: impl Display) -> Failure {
         Failure { code: ARGUMENT, text: format!("argument: {text}") }
     }
 
-    /// A root that is of another type than the program wants, and stays so.
+    /// The root keeps another type than the program wants.
     pub(crate) fn root_type(text: String) -> Failure {
         Failure { code: ROOT_TYPE, text }
     }
@@ -47,7 +44,7 @@ thread_local! {
     static LAST: RefCell<(i32, Option<CString>)> = const { RefCell::new((0, None)) };
 }
 
-/// Keeps an error for the thread. In the last destructors of a thread there is nowhere to keep it.
+/// Keeps the thread's error; the last destructors of a thread have no place for it.
 #[cold]
 fn keep(failure: Failure) {
     let text = failure.text.replace('\0', "\u{fffd}");
@@ -55,12 +52,11 @@ fn keep(failure: Failure) {
     let _ = LAST.try_with(|last| *last.borrow_mut() = (failure.code, text));
 }
 
-/// Forgets the thread's error: a later one is of a call in between.
+/// Forgets the thread's error, so that a later one is a callback's.
 pub(crate) fn forget_last() {
     let _ = LAST.try_with(|last| *last.borrow_mut() = (0, None));
 }
 
-/// The text of the thread's error, if there is one.
 pub(crate) fn last_text() -> Option<String> {
     let text = |last: &RefCell<(i32, Option<CString>)>| {
         last.borrow().1.as_ref().map(|text| text.to_string_lossy().into_owned())
@@ -68,7 +64,7 @@ pub(crate) fn last_text() -> Option<String> {
     LAST.try_with(text).ok().flatten()
 }
 
-/// Runs the body of an exported function, which returns `failed` for an error.
+/// Runs an exported function's body; an error or panic returns `failed`.
 #[inline]
 pub fn guarded<T>(failed: T, body: impl FnOnce() -> std::result::Result<T, Failure>) -> T {
     let failure = match catch_unwind(AssertUnwindSafe(body)) {

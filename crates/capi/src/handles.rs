@@ -4,14 +4,13 @@ use crate::guard::{Failure, Result};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The target of a handle: nothing. A handle is a number, so that one of a closed pool is noticed.
+/// Empty: a handle is a number, so that closed ones are noticed.
 #[allow(non_camel_case_types)]
 pub struct pmo_pool(());
 
-/// Pools that are open, by the number that is their handle.
+/// Open pools, by handle.
 pub(crate) struct Pools {
     pub(crate) open: BTreeMap<usize, indelible::Pool>,
-    /// The newest handle.
     pub(crate) last: usize,
     /// Of `pmo_use`.
     pub(crate) used: Option<indelible::Pool>,
@@ -19,12 +18,11 @@ pub(crate) struct Pools {
 
 static POOLS: Mutex<Pools> = Mutex::new(Pools { open: BTreeMap::new(), last: 0, used: None });
 
-/// Works on the open pools, under their lock.
+/// Runs `f` under the lock of the open pools.
 pub(crate) fn pools<R>(f: impl FnOnce(&mut Pools) -> R) -> R {
     f(&mut POOLS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The pool that a handle means.
 pub(crate) fn pool(handle: *mut pmo_pool) -> Result<indelible::Pool> {
     let (found, null) = (pools(|pools| pools.open.get(&handle.addr()).cloned()), handle.is_null());
     match found {

@@ -3,9 +3,9 @@
 //! Rules of every exported function:
 //! 1. Its body is one call of `guarded`: errors are kept for the calling thread, and no panic
 //!    passes.
-//! 2. Pointers are checked before they are used: NULL is an error unless the header gives it a
-//!    meaning. Beyond that, C callers promise, as the header says: strings that end, structs and
-//!    blocks of their own, no stores during psync, no use after the detach.
+//! 2. Pointers are checked first: NULL is an error unless the header gives it a meaning. Callers
+//!    promise the rest, as the header says: zero-terminated strings, structs and blocks of their
+//!    own, no stores during psync, no use after the detach.
 //!
 //! `tests/header.rs` compares the header with these functions.
 

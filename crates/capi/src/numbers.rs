@@ -1,6 +1,6 @@
-//! Numbers of C and C++ by their names, as descriptions of types have them.
+//! Numbers of C and C++ by name, for descriptions of types.
 
-/// Names of numbers, and their words; of a name that has several sizes, the one on 64-bit Linux.
+/// Names, words and sizes of numbers on 64-bit Linux.
 const NUMBERS: [(&str, &str, usize); 58] = [
     ("bool", "bool", 1),
     ("_Bool", "bool", 1),
@@ -62,7 +62,6 @@ const NUMBERS: [(&str, &str, usize); 58] = [
     ("enum64", "u64", 8),
 ];
 
-/// The word and the size of a number by its name in C.
 pub(crate) fn number(name: &str) -> Option<(&'static str, usize)> {
     NUMBERS.iter().find(|(known, ..)| *known == name).map(|(_, word, size)| (*word, *size))
 }

@@ -27,7 +27,6 @@ const POSITION_INDEPENDENT: c_uint = 1024;
 const ECC: c_uint = 2048;
 const BY_CONTENT: c_uint = 4096;
 const READABLE_OUTSIDE: c_uint = 8192;
-/// Those that a new object may be given.
 pub(crate) const OF_NEW: c_uint =
     READ_ONLY | SPARSE | VOLATILE | POSITION_INDEPENDENT | ECC | READABLE_OUTSIDE;
 
@@ -111,10 +110,10 @@ pub struct CreateOptions {
 }
 
 impl CreateOptions {
-    /// The options that they stand for, of which a function knows the flags `known`.
+    /// Options with flags out of `known`.
     ///
     /// # Safety
-    /// As the header has them.
+    /// As the header says.
     pub(crate) unsafe fn read(&self, known: c_uint) -> Result<indelible::CreateOptions> {
         let durability = class(self.durability)?;
         flags(self.flags & !known, [])?;
@@ -221,7 +220,7 @@ pub unsafe extern "C" fn pmo_create_by_content(
         let (name, content) = unsafe { (text(name, "name")?, bytes(content, size, "content")?) };
         let found = pool(handle)?.create_by_content(name, content)?;
         if !id.is_null() {
-            // SAFETY: the caller's promise: 16 bytes.
+            // SAFETY: room for 16 bytes, by the caller's promise.
             unsafe { id.copy_from_nonoverlapping(found.id.as_ptr(), found.id.len()) };
         }
         Ok(c_int::from(found.made))
@@ -301,7 +300,7 @@ pub unsafe extern "C" fn pmo_attach_at(
     })
 }
 
-/// Attaches, with the permission and the flags that C gives as one number.
+/// The permission has flags of `PMO_AUDIT`.
 pub(crate) fn attach(
     pool: &indelible::Pool,
     name: &str,
@@ -316,7 +315,7 @@ pub(crate) fn attach(
     };
     let base = base.as_ptr();
     if audit != Audit::Off {
-        // SAFETY: the header has it of pmo_detach that no other thread uses the object meanwhile.
+        // SAFETY: no other thread uses the object during pmo_detach.
         unsafe { raw::set_audit(base, audit) }?;
     }
     Ok(base.cast())

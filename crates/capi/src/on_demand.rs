@@ -1,4 +1,4 @@
-//! Commits on demand: when they become durable, and which are not yet.
+//! Commits on demand: when they become durable, and which are pending.
 
 use crate::args::{fill, text};
 use crate::guard::status;

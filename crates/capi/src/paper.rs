@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 
 /// # Safety
-/// NULL, or a string that stays.
+/// NULL, or a zero-terminated string that outlives the result.
 unsafe fn key<'a>(key: *const c_char) -> Result<&'a [u8]> {
     // SAFETY: the caller's promise.
     if key.is_null() { Ok(b"") } else { Ok(unsafe { text(key, "key") }?.as_bytes()) }

@@ -12,13 +12,13 @@ const UNTRUSTED: c_uint = 8;
 const FAULT_IN: c_uint = 16;
 const INHERIT_READS: c_uint = 32;
 
-/// `enum pmo_medium`: the number is the place.
+/// `enum pmo_medium`, by number.
 const MEDIA: [MediumKind; 5] =
     [MediumKind::Auto, MediumKind::File, MediumKind::Memory, MediumKind::Dax, MediumKind::DevDax];
-/// `enum pmo_tracking`, likewise.
+/// `enum pmo_tracking`, by number.
 const TRACKINGS: [Tracking; 4] = [Tracking::Auto, Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit];
 
-/// The number of a kind in its enum; 0 where it has none.
+/// The number of a kind in its enum, or 0.
 fn number<T: PartialEq>(kinds: &[T], kind: T) -> u32 {
     kinds.iter().position(|known| *known == kind).unwrap_or(0) as u32
 }
@@ -45,7 +45,7 @@ pub struct PoolWith {
     pub label: *const c_char,
 }
 
-/// The options that `flags` stand for, of which a function knows `known`.
+/// Options with flags out of `known`.
 pub(crate) fn flagged(with: c_uint, known: c_uint) -> Result<PoolOptions> {
     flags(with & !known, [])?;
     let has = |flag: c_uint| with & flag != 0;
@@ -55,7 +55,7 @@ pub(crate) fn flagged(with: c_uint, known: c_uint) -> Result<PoolOptions> {
 }
 
 /// # Safety
-/// NULL, or options as the header has them.
+/// NULL, or valid options.
 pub(crate) unsafe fn options(with: *const PoolWith, known: c_uint) -> Result<PoolOptions> {
     // SAFETY: the caller's promise.
     let with = unsafe { borrow(with, "struct of options") }?;
@@ -83,5 +83,5 @@ pub(crate) unsafe fn options(with: *const PoolWith, known: c_uint) -> Result<Poo
 pub(crate) const OPEN: c_uint = READ_ONLY | ALLOW_REMOTE;
 /// Flags of formatting.
 pub(crate) const FORMAT: c_uint = FORCE | ALLOW_REMOTE;
-/// Flags that matter after either.
+/// Flags of both.
 pub(crate) const LATER: c_uint = UNTRUSTED | FAULT_IN | INHERIT_READS;

@@ -1,4 +1,4 @@
-//! psync.
+//! psync, marks, and reverts.
 
 use crate::args::{array, flags};
 use crate::guard::{guarded, status};

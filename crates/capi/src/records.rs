@@ -1,15 +1,14 @@
-//! Transactions that record bytes before they change them (paper 002, S2.17): TXSTART, TXRECORD and
-//! TXEND, on an object that is psynced.
+//! Transactions that record bytes before they change (paper 002, S2.17): TXSTART, TXRECORD and
+//! TXEND, on a psynced object.
 //!
-//! The undo log, which the paper has in persistent memory, is volatile here: nothing of a
-//! transaction is durable before its psync, so that a crash needs no undoing, and an abort alone
-//! does.
+//! The undo log, persistent in the paper, is volatile here: as changes become durable by the psync
+//! alone, only an abort needs it.
 //!
 //! Invariants:
-//! 1. One thread has the transaction of each object in [`RUNNING`] (its first address), in that
-//!    thread's `OWN`, until it ends.
-//! 2. All that is recorded lies in that object. It is put back only while an object of as many
-//!    bytes is attached for stores at that address.
+//! 1. [`RUNNING`] has the first address of each object in a transaction; its one thread has the
+//!    transaction in `OWN` until it ends.
+//! 2. All recorded bytes lie in that object. They are put back only while an object of that size is
+//!    attached for stores at that address.
 
 #![allow(unsafe_code)]
 
@@ -20,25 +19,22 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Objects that a transaction changes.
 static RUNNING: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-/// A transaction ended.
 static ENDED: Condvar = Condvar::new();
 
 thread_local! {
     static OWN: RefCell<Option<Transaction>> = const { RefCell::new(None) };
 }
 
-/// The transaction of a thread.
 struct Transaction {
     /// First address of the object.
     base: usize,
-    /// Bytes of the object when it began.
+    /// Bytes of the object at the beginning.
     len: usize,
     records: Vec<Record>,
 }
 
-/// Bytes as they were before.
+/// Former bytes.
 struct Record {
     address: usize,
     bytes: Vec<u8>,
@@ -49,7 +45,7 @@ fn running() -> MutexGuard<'static, Vec<usize>> {
 }
 
 impl Transaction {
-    /// Waits for the transaction of another thread on the same object.
+    /// Waits for another thread's transaction on the object.
     fn begin(object: *const u8) -> Result<Transaction> {
         let of = raw::attached(object)?;
         if !of.writable {
@@ -70,22 +66,22 @@ impl Transaction {
         if address < self.base || end.is_none_or(|end| end > self.base + self.len) {
             return Err(Failure::argument("the bytes do not lie in the object of the transaction"));
         }
-        // SAFETY: mapped bytes of the object; no other thread stores to the bytes that the caller
-        // is about to change, as the header demands.
+        // SAFETY: mapped bytes of the object; no other thread stores to them, as the header
+        // demands.
         let bytes =
             unsafe { args::bytes(std::ptr::with_exposed_provenance(address), size, "recorded bytes") }?;
         self.records.push(Record { address, bytes: bytes.to_vec() });
         Ok(())
     }
 
-    /// The object, attached as it was.
+    /// Fails unless it is attached as before.
     fn object(&self) -> Result<raw::Attached> {
         let of = raw::attached(std::ptr::without_provenance(self.base))?;
         let same = of.base.addr().get() == self.base && of.writable && of.len >= self.len;
         if same { Ok(of) } else { Err(Failure::argument("the object was detached in its transaction")) }
     }
 
-    /// Marks the recorded bytes for the next psync, where it does not find stores by itself.
+    /// Marks the recorded bytes, with explicit tracking.
     fn mark(&self, of: &raw::Attached) -> Result<()> {
         if of.tracking == Tracking::Explicit {
             for record in &self.records {
@@ -95,12 +91,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Puts the recorded bytes back, the last record first.
+    /// The last record first.
     fn undo(&mut self) -> Result<()> {
         let of = self.object()?;
         for record in self.records.iter().rev() {
-            // SAFETY: bytes of the object (2), which is attached for stores; the caller's
-            // transaction is over, and no thread uses the bytes that it changed.
+            // SAFETY: bytes of the object (2), attached for stores; no thread uses them after the
+            // end of the caller's transaction.
             unsafe {
                 std::ptr::copy_nonoverlapping(
                     record.bytes.as_ptr(),
@@ -124,11 +120,11 @@ impl Transaction {
     }
 }
 
-/// A thread that ends in its transaction, or one that fails, leaves nothing of it.
+/// Undoes the transaction of a thread that ends, or a failed one.
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.records.is_empty() {
-            // If the object is gone, so are its stores.
+            // The stores of a detached object are gone.
             let _ = self.undo();
         }
         running().retain(|base| *base != self.base);

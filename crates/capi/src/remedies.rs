@@ -1,6 +1,6 @@
-//! Advice at the end of errors, which names functions of Rust, in the words of C.
+//! Advice of errors, with C's names of functions.
 
-/// Words of advice, and the words in C. Those for errors that C cannot have are not among them.
+/// Words of advice, and C's. Errors that C cannot have are left out.
 const WORDS: [(&str, &str); 21] = [
     ("`View::create`", "pmo_view_create"),
     ("`SecurityContext::create`", "pmo_context_create"),
@@ -25,13 +25,13 @@ const WORDS: [(&str, &str); 21] = [
     ("`Heap::compact_far` frees", "a program in Rust (compact_far) frees"),
 ];
 
-/// Advice in the words of C.
+/// Advice with C's names of functions.
 #[must_use]
 pub fn in_c(remedy: &str) -> String {
     WORDS.iter().fold(remedy.to_owned(), |remedy, (rust, c)| remedy.replace(rust, c))
 }
 
-/// The text of an error, with its advice in the words of C.
+/// An error's text and advice for C.
 pub(crate) fn text(error: &indelible::Error) -> String {
     let (text, remedy) = (error.to_string(), error.remedy());
     match text.strip_suffix(&format!("({remedy})")) {

@@ -43,14 +43,12 @@ pub struct RootOptions {
     pub context: *mut c_void,
 }
 
-/// A converter with its types read.
 struct Step<'a> {
     converter: &'a Converter,
     from: Described,
     to: Described,
 }
 
-/// A root that is being opened.
 struct Opening<'a> {
     object: *const u8,
     name: &'a str,
@@ -127,7 +125,7 @@ impl Opening<'_> {
         converters.iter().map(step).collect()
     }
 
-    /// A zeroed block for a value.
+    /// Zeroed, for a value.
     ///
     /// # Safety
     /// As the header says.
@@ -142,8 +140,6 @@ impl Opening<'_> {
         }
     }
 
-    /// A new value of the type that the program wants.
-    ///
     /// # Safety
     /// As the header says.
     unsafe fn made(&self) -> Result<*mut u8> {
@@ -177,8 +173,7 @@ impl Opening<'_> {
         Ok(unsafe { raw::replace_root(self.object, self.name, value, size, &self.wanted.info()) }?)
     }
 
-    /// Makes the last version of the first, step by step. Old values go once the root has the new
-    /// one.
+    /// Converts step by step. Old values are freed once the root has the new one.
     ///
     /// # Safety
     /// As the header says.
@@ -201,7 +196,7 @@ impl Opening<'_> {
         }
     }
 
-    /// The last version, with the values before it, each with the converter away from it.
+    /// The last version, and the values before it with their converters.
     ///
     /// # Safety
     /// As the header says.
@@ -257,8 +252,8 @@ impl Opening<'_> {
         }
     }
 
-    /// Whether the block of a root's value is that of another root, too, or does not begin with the
-    /// value: it stays then.
+    /// Whether the root's value lies inside a block, or another root shares the block: the block
+    /// then stays.
     ///
     /// # Safety
     /// As the header says.
@@ -272,7 +267,7 @@ impl Opening<'_> {
         }
     }
 
-    /// Runs `body`; if it fails, frees all blocks that it left: converters need not clean up.
+    /// If `body` fails, frees all blocks that it left: converters need not clean up.
     ///
     /// # Safety
     /// As the header says.
@@ -282,8 +277,8 @@ impl Opening<'_> {
             unsafe { raw::blocks(self.object) }?.iter().map(|block| block.address).collect();
         let result = body();
         if result.is_err() {
-            // SAFETY: the caller's promise: no other thread uses the heap, so that these are the
-            // converters'.
+            // SAFETY: no other thread uses the heap, by the caller's promise: the new blocks are
+            // the converters'.
             unsafe {
                 for block in raw::blocks(self.object)? {
                     if !before.contains(&block.address) {
@@ -304,10 +299,10 @@ impl Opening<'_> {
     }
 }
 
-/// Frees blocks that no root leads to any more: all that can be freed.
+/// Frees blocks without a root, as far as possible.
 ///
 /// # Errors
-/// The first that cannot. Nothing is undone for it: the root has its new value.
+/// The first failure. The root keeps its new value.
 ///
 /// # Safety
 /// As for [`raw::free`].
@@ -317,10 +312,10 @@ unsafe fn free_all(blocks: impl IntoIterator<Item = *mut u8>) -> Result<()> {
     Ok(results.into_iter().collect::<indelible::Result<()>>()?)
 }
 
-/// The way from the version in the heap to the one that the program wants.
+/// The converters from the version in the heap to the wanted one.
 enum Chain<'a, 'b> {
     Whole(Vec<&'a Step<'b>>),
-    /// The last version there is a converter to, if there is any.
+    /// The last reachable version, if any.
     EndsAt(Option<String>),
 }
 
@@ -328,7 +323,6 @@ fn version(of: &Described) -> String {
     format!("{} (fingerprint {:032x})", of.name, of.fingerprint)
 }
 
-/// Finds the way, before any converter runs.
 fn chain<'a, 'b>(steps: &'a [Step<'b>], from: TypeInfo<'a>, wanted: &Described) -> Result<Chain<'a, 'b>> {
     let (mut at, mut chain) = (from, Vec::new());
     while !at.is_that_of(&wanted.info()) {

@@ -12,18 +12,17 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The target of a handle: nothing. A handle is a number, so that one that was freed is noticed.
+/// Empty: a handle is a number, so that freed ones are noticed.
 #[allow(non_camel_case_types)]
 pub struct pmo_seal_key(());
 
-/// Keys by the number that is their handle, and the newest one.
+/// Keys by handle, and the newest handle.
 static KEYS: Mutex<(BTreeMap<usize, SealKey>, usize)> = Mutex::new((BTreeMap::new(), 0));
 
 fn keys<R>(f: impl FnOnce(&mut (BTreeMap<usize, SealKey>, usize)) -> R) -> R {
     f(&mut KEYS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The key that a handle means.
 pub(crate) fn find(handle: *const pmo_seal_key) -> Result<SealKey> {
     let found = keys(|(all, _)| all.get(&handle.addr()).cloned());
     found.ok_or_else(|| match handle.is_null() {
@@ -32,7 +31,6 @@ pub(crate) fn find(handle: *const pmo_seal_key) -> Result<SealKey> {
     })
 }
 
-/// A new key, for the caller to free.
 pub(crate) fn made(make: impl FnOnce() -> Result<SealKey>) -> *mut pmo_seal_key {
     guarded(null_mut(), || {
         let key = make()?;

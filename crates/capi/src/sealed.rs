@@ -1,5 +1,4 @@
-//! Sealed objects: read beside their writer, of another size, by another key, by another anchor,
-//! under another name, signed.
+//! Sealed objects: snapshots, sizes, keys, anchors, names, signatures.
 
 use crate::args::{array, bytes, text};
 use crate::guard::{Failure, guarded, status};
@@ -9,7 +8,7 @@ use indelible::{SealKey, SignKey, raw};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-/// Bytes of a verify key's text, with the zero behind it.
+/// Bytes of a verify key's text, with its zero.
 const DIGITS: usize = 65;
 
 /// # Safety
@@ -168,7 +167,7 @@ pub unsafe extern "C" fn pmo_verify_key(path: *const c_char, digits: *mut c_char
         let key = SignKey::from_file(unsafe { text(path, "path") }?)?.verify_key();
         let text = CString::new(key.to_string()).unwrap_or_default();
         let text = text.as_bytes_with_nul();
-        // SAFETY: the caller's promise: there is room for 64 digits and a zero, which these are.
+        // SAFETY: room for 64 digits and a zero, by the caller's promise.
         unsafe { digits.cast::<u8>().copy_from_nonoverlapping(text.as_ptr(), text.len().min(DIGITS)) };
         Ok(())
     })

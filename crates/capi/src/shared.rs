@@ -11,7 +11,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Result of a wait whose time is over, where 0 means something else.
+/// -2 as 0 has another meaning.
 const TIMED_OUT: i64 = -2;
 
 /// `struct pmo_word`.
@@ -33,12 +33,12 @@ pub struct QueueOf {
     pub reserved: u32,
 }
 
-/// The target of a handle: nothing. A handle is a number, so that one of a closed queue is noticed.
+/// Empty: a handle is a number, so that closed ones are noticed.
 #[allow(non_camel_case_types)]
 pub struct pmo_queue(());
 
-/// A queue, and its two sides in this process, once they are used. Each has a lock of its own: one
-/// thread may send while another waits for a message.
+/// A queue, and its sides as this process uses them. Each has a lock: one thread may send while
+/// another waits.
 struct Sides {
     queue: Queue,
     producer: Mutex<Option<Producer>>,
@@ -47,7 +47,6 @@ struct Sides {
 
 struct Queues {
     open: BTreeMap<usize, Arc<Sides>>,
-    /// The newest handle.
     last: usize,
 }
 
@@ -62,7 +61,7 @@ fn sides(queue: *mut pmo_queue) -> Result<Arc<Sides>> {
     found.ok_or_else(|| Failure::argument("the queue is NULL, or not open"))
 }
 
-/// Nanoseconds; negative: however long it takes.
+/// Negative: no limit.
 fn timeout(nanoseconds: i64) -> Option<Duration> {
     u64::try_from(nanoseconds).ok().map(Duration::from_nanos)
 }

@@ -1,5 +1,5 @@
-//! Transactional objects, and transactions, which their callers run again: the loops around them
-//! are in `include/pmo/transaction.h`.
+//! Transactional objects, and transactions, which their callers run again: the loops are in
+//! `include/pmo/transaction.h`.
 
 use crate::args::{array, bytes, room_for_bytes, text};
 use crate::described::Described;
@@ -13,8 +13,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The target of a handle: nothing. A handle is a number, so that one of a transaction that is
-/// over, or another thread's, is noticed.
+/// Empty: a handle is a number, so that a finished or another thread's transaction is noticed.
 #[allow(non_camel_case_types)]
 pub struct pmo_tx(());
 
@@ -26,9 +25,9 @@ const HANDLES: usize = 1 << 24;
 static NEXT: AtomicUsize = AtomicUsize::new(HANDLES);
 
 thread_local! {
-    /// Handle of the running transaction; 0 for none.
+    /// 0 for none.
     static CURRENT: Cell<usize> = const { Cell::new(0) };
-    /// The newest of this thread; 0 before the first.
+    /// This thread's newest; 0 before the first.
     static LAST: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -46,13 +45,11 @@ fn mine(tx: *mut pmo_tx) -> Result<()> {
     Err(Failure::argument("the transaction is NULL, is over, or is another thread's"))
 }
 
-/// The class that C gives as a number.
 pub(crate) fn class(durability: u32) -> Result<Class> {
     let known = Class::ALL.into_iter().find(|class| u32::from(class.byte()) == durability);
     known.ok_or_else(|| Failure::argument(format_args!("there is no durability {durability}")))
 }
 
-/// The number that C has for a class.
 pub(crate) fn durability(class: Option<Class>) -> u32 {
     class.map_or(u32::MAX, |class| u32::from(class.byte()))
 }
@@ -250,7 +247,6 @@ pub extern "C" fn pmo_tx_alone(tx: *mut pmo_tx) -> c_int {
     })
 }
 
-/// A function of the program's that is called once, with its context.
 fn action(each: Option<extern "C" fn(*mut c_void)>, context: *mut c_void) -> Result<Box<dyn FnOnce()>> {
     let each = each.ok_or_else(|| Failure::argument("the function to be called is NULL"))?;
     Ok(Box::new(move || each(context)))

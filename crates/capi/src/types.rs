@@ -1,4 +1,4 @@
-//! Types as C and C++ hand them over.
+//! Types as C and C++ pass them.
 
 use crate::guard::{Failure, Result};
 use std::ffi::{c_char, c_int};

@@ -1,4 +1,4 @@
-//! Views: the objects that a program has in memory, each from its first use on.
+//! Views: a program's objects, attached on first use.
 
 use crate::args::{self, fill, text, texts};
 use crate::guard::{Failure, Result, guarded, status};
@@ -16,11 +16,11 @@ const CONTEXT: &str = "name of a security context";
 /// Attached views, by pool and name.
 struct Views {
     attached: BTreeMap<([u8; 16], String), Attached>,
-    /// The view that `pmo run` named, and the state that a death left.
+    /// The view that `pmo run` named, and its state after a death.
     started: Option<(Pool, String, Option<Resumed>)>,
 }
 
-/// A view, with the contexts of the process, or with those of threads.
+/// With contexts of the process, or of threads.
 enum Attached {
     Process(AttachedView),
     Threads(SwitchedView),
@@ -58,11 +58,11 @@ impl Attached {
 }
 
 thread_local! {
-    /// The contexts that this thread is within, those entered last at the end.
+    /// The contexts of this thread, in the order of entry.
     static INSIDE: RefCell<Vec<Inside>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Looks at them. In the last destructors of a thread there are none, and no place for any.
+/// The last destructors of a thread have none.
 fn own<R>(look: impl FnOnce(&mut Vec<Inside>) -> R) -> Result<R> {
     let gone = |_| Failure::argument("the thread is at its end");
     INSIDE.try_with(|all| look(&mut all.borrow_mut())).map_err(gone)
@@ -75,10 +75,10 @@ fn views<R>(f: impl FnOnce(&mut Views) -> Result<R>) -> Result<R> {
 }
 
 impl Views {
-    /// An attached view; NULL is the one that the program was started in.
+    /// NULL is the view that the program was started in.
     ///
     /// # Safety
-    /// `name` is NULL, or a string that ends.
+    /// `name` is NULL, or a zero-terminated string.
     unsafe fn find(&mut self, handle: *mut pmo_pool, name: *const c_char) -> Result<&mut Attached> {
         let (id, name) = match (&self.started, name.is_null()) {
             (Some((pool, name, _)), true) => (pool.id(), name.clone()),
@@ -175,8 +175,6 @@ fn in_process(pool: &Pool, name: &str, contexts: &[&str]) -> indelible::Result<A
     AttachedView::attach_in(pool, name, contexts).map(Attached::Process)
 }
 
-/// Attaches a view of a pool in contexts, as `how` does.
-///
 /// # Safety
 /// As for [`text`] and [`texts`].
 unsafe fn attach(

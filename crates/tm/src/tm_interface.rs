@@ -1,116 +1,116 @@
-//! The interface between libpmo, which has persistent objects, and libpmo-tm, which runs the blocks
-//! of compiled code that change them. Each library has a copy of this file, as neither is linked
-//! with the other; a test compares the two. Objects are named by their own addresses.
+//! The interface between libpmo, which has persistent objects, and libpmo-tm, which runs blocks of
+//! compiled code. Each library has a copy of this file; a test compares the two. Objects are named
+//! by their own addresses.
 
 use std::ffi::{c_char, c_int};
 
-/// The version of all that is in here.
+/// Version of the interface.
 pub const VERSION: u32 = 4;
 
-/// A line, as it is after a commit.
+/// A line after a commit.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Line {
-    /// A multiple of 64; of 32 in an object with check words, of which each half of a line of words
-    /// is a line with these.
+    /// A multiple of 64; in an object with check words of 32, as each half of a line of words fills
+    /// a line with these.
     pub address: usize,
-    /// The place of that for blocks.
+    /// Its address for blocks.
     pub view: usize,
     /// Its bytes.
     pub bytes: [u8; 64],
 }
 
-/// The outcome of telling of a commit.
+/// The answer about a commit.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Telling {
-    /// There is no room for so much of it, and nothing is told: make room, and run the block again.
+    /// Bytes that the log lacks; nothing is told: make room, and run the block again.
     pub short: u64,
-    /// 1: it is to be waited for.
+    /// 1: it must be waited for.
     pub awaited: u32,
     /// Unused, 0.
     pub reserved: u32,
 }
 
-/// Words of objects, as the block that runs on this thread sees and changes them. All but `peek`
-/// return 0, or 1 if the block has met another one.
+/// Words of objects, as this thread's block sees them. All but `peek` return 0, or 1 after a
+/// conflict.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Words {
     /// The word at an address, a multiple of 8.
     pub load: extern "C" fn(usize, *mut u64) -> c_int,
-    /// Changes that word.
+    /// Changes a word.
     pub store: extern "C" fn(usize, u64) -> c_int,
     /// Changes the byte at an address.
     pub store_byte: extern "C" fn(usize, u8) -> c_int,
-    /// The word as it is just now, which nothing may rely on.
+    /// The present word, maybe inconsistent.
     pub peek: extern "C" fn(usize) -> u64,
 }
 
-/// The outcome of a step in the heap of an object.
+/// The outcome of a step in an object's heap.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Answer {
-    /// One of those below.
+    /// `DONE`, `CONFLICT`, `FULL` or `FAILED`.
     pub outcome: u32,
     /// Unused, 0.
     pub reserved: u32,
-    /// An address; bytes that the heap has no room for.
+    /// An address, or the bytes that do not fit.
     pub value: usize,
 }
 
-/// It is done: an address.
+/// Done: an address.
 pub const DONE: u32 = 0;
-/// The block has met another one, and is to be run again.
+/// A conflict: the block runs again.
 pub const CONFLICT: u32 = 1;
-/// The heap has no room for so many bytes.
+/// So many bytes do not fit.
 pub const FULL: u32 = 2;
 /// libpmo has the error.
 pub const FAILED: u32 = 3;
 
-/// An object, with the functions of the library that attached it. Texts are NULL, or say why not.
+/// An object, with functions of the library that attached it. Texts are NULL, or an error.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Object {
     /// Its first byte.
     pub address: usize,
-    /// The place of that for blocks.
+    /// Its address for blocks.
     pub view: usize,
-    /// 1: a check word follows each word there, which so is at twice its offset. Else 0.
+    /// 1: a check word follows each word, which is at twice its offset. Else 0.
     pub checked: usize,
     /// In bytes, of words alone.
     pub len: usize,
-    /// 0: each commit is waited for, and durable then. Else it is on demand, and commits are told
-    /// with this number, which all objects have that a block may change together.
+    /// 0: a commit waits until it is durable. Else the object is on demand, and commits are told
+    /// with this number, common to the objects that a block may change together.
     pub demand: usize,
-    /// Has this thread, which runs a block that cannot be undone, load and store objects at their
-    /// own addresses, as code that was not compiled for blocks does.
+    /// Lets this thread, in a block that cannot be undone, use objects at their own addresses, as
+    /// other code does.
     pub expose: extern "C" fn(),
-    /// Ends that: what was changed is stored to these words, or forgotten if they are NULL.
+    /// Ends that: stores the changes to these words, or drops them for NULL.
     pub close: extern "C" fn(*const Words) -> *const c_char,
-    /// Bytes that the log is short of for lines at these addresses.
+    /// Bytes that the log lacks for lines at these addresses.
     pub shortage: extern "C" fn(*const usize, usize) -> u64,
-    /// Gives the log room for so many.
+    /// Makes so much room in the log.
     pub make_room: extern "C" fn(usize, u64) -> *const c_char,
     /// Tells of a commit on objects with this number, while the block owns its lines.
     pub tell: extern "C" fn(usize, *const Line, usize, *mut Telling) -> *const c_char,
-    /// All lines are in memory of the commit on demand that this thread told.
+    /// This thread's told commit on demand is in memory.
     pub stored: extern "C" fn(),
-    /// Returns when all that was told is durable.
+    /// Waits until all told commits are durable.
     pub wait: extern "C" fn(usize) -> *const c_char,
-    /// Allocates bytes in the heap of the object that has an address.
+    /// Allocates bytes in the heap of the object that contains an address.
     pub allocate: extern "C" fn(*const Words, usize, usize) -> Answer,
-    /// Frees what was allocated at an address.
+    /// Frees a block.
     pub free: extern "C" fn(*const Words, usize) -> Answer,
     /// The root of a name and a `struct pmo_type`; a new one is zeros.
     pub root: extern "C" fn(*const Words, usize, *const c_char, usize) -> Answer,
-    /// Has the object that has an address grow until its heap has room for so many bytes, while no
-    /// block runs. Its bytes now, as before if it does not grow.
+    /// Grows the object that contains an address until its heap has room for so many bytes, while
+    /// no block runs. Returns its bytes, unchanged if it does not grow.
     pub grow: extern "C" fn(usize, usize) -> usize,
 }
 
-/// `struct pmo_tm_runtime`: what libpmo-tm has. 0, or -1 if a block runs on this thread, or there
-/// are as many objects as there can be.
+/// `struct pmo_tm_runtime`: functions of libpmo-tm. They return 0, or -1 if a block runs on this
+/// thread or there are too many objects.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Runtime {
