@@ -2,9 +2,8 @@
 
 use std::process::Command;
 
-/// A command of cargo as a person would type it, without the variables by which cargo tells a test
-/// of its package. A dependency whose build script looks at them would be built again, with all
-/// that rests on it, for each package whose tests run cargo.
+/// Returns a command of cargo without the variables that tell a test of its package: build scripts
+/// that look at them would cause rebuilds for each package.
 #[must_use]
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

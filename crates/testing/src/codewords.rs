@@ -1,15 +1,14 @@
-//! Codewords of few ones, of a code that gives each word of 64 bits a check word of 64 bits.
+//! Codewords of few ones, of a code with check words of 64 bits for words of 64 bits.
 //!
-//! Such codewords are the damages that no check can notice; and half of one is a damage that has
-//! two explanations. They are found here by the check words alone, apart from the code that repairs
-//! with them.
+//! No check notices such a damage; half of one has two explanations. They are found by the check
+//! words alone, apart from the code that repairs.
 
 use std::collections::{BTreeSet, HashMap};
 
 /// Sums of up to three pairs, by their remainder of the check.
 struct Sums {
     exact: HashMap<u64, u128>,
-    /// A bit for each of them, in the place of its hash: most look-ups end here.
+    /// A bit for each, at its hash: most look-ups end here.
     likely: Vec<u64>,
 }
 
@@ -20,7 +19,7 @@ fn place(rest: u64) -> usize {
 }
 
 impl Sums {
-    /// Returns the bits of an earlier sum that leaves the same.
+    /// Returns the bits of an earlier sum with the same remainder.
     fn insert(&mut self, rest: u64, bits: u128) -> u128 {
         self.likely[place(rest) / 64] |= 1 << (place(rest) % 64);
         *self.exact.entry(rest).or_insert(bits)
@@ -32,9 +31,9 @@ impl Sums {
     }
 }
 
-/// All codewords, but zero, of at most 14 ones, as word and check word in one number, for a linear
-/// code in which each codeword has, for each i below 32, an even number of ones among the bits i
-/// and i + 32 of both words.
+/// Returns the nonzero codewords of at most 14 ones, as word and check word in one number, for a
+/// linear code in which each codeword has, for each i below 32, an even number of ones among the
+/// bits i and i + 32 of both words.
 #[must_use]
 pub fn codewords(check_word: impl Fn(u64) -> u64) -> Vec<u128> {
     let rest = |bits: u128| check_word((bits >> 64) as u64) ^ bits as u64;
@@ -53,7 +52,6 @@ pub fn codewords(check_word: impl Fn(u64) -> u64) -> Vec<u128> {
     found.into_iter().collect()
 }
 
-/// Every sum of at most `most` pairs.
 fn each_sum(pairs: &[(u64, u128)], sum: (u64, u128), most: usize, then: &mut impl FnMut(u64, u128)) {
     then(sum.0, sum.1);
     if most > 0 {

@@ -7,21 +7,21 @@ use std::fmt;
 /// Counters of a crash test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CrashReport {
-    /// Events recorded.
+    /// Recorded events.
     pub events: u64,
-    /// Points at which the power was cut.
+    /// Points of power cuts.
     pub points: u64,
-    /// Points left out because of [`Limits::points`].
+    /// Points omitted by [`Limits::points`].
     pub points_skipped: u64,
-    /// Images made.
+    /// Made images.
     pub images: u64,
-    /// Images judged: those that differ from all others in contents or in the marks before them.
+    /// Judged images: distinct in contents or marks.
     pub distinct: u64,
 }
 
-/// The first image that was judged wrong.
+/// The first image judged wrong.
 pub struct CrashFailure {
-    /// Gives the image again: [`SimMedium::crash_at`] after the same recording.
+    /// Makes the image again: [`SimMedium::crash_at`] after the same recording.
     pub cut: Cut,
     /// The judge's error.
     pub cause: String,
@@ -39,7 +39,7 @@ impl fmt::Display for CrashFailure {
     }
 }
 
-/// The same text: it is what `unwrap` prints.
+/// `unwrap` prints the `Debug` text.
 impl fmt::Debug for CrashFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -48,7 +48,7 @@ impl fmt::Debug for CrashFailure {
 
 impl std::error::Error for CrashFailure {}
 
-/// Says which image was being judged when the judge panicked.
+/// Names the image when the judge panics.
 struct Blame(Cut);
 
 impl Drop for Blame {
@@ -59,13 +59,11 @@ impl Drop for Blame {
     }
 }
 
-/// Lets `record` work on the medium and shows `verify` each distinct image that a power cut in the
-/// meantime may leave, the very first and the very last moment included.
+/// Lets `record` work on the medium and shows `verify` each distinct image that a power cut from
+/// the first to the last moment may leave.
 ///
-/// Writes that were pending before are still undecided; events logged before are forgotten.
-/// `record` notes its promises so far with [`SimMedium::mark`], and `verify` finds them in
-/// [`CrashImage::marks`]; two equal images with the same marks are judged once. Stops at the first
-/// error.
+/// Writes that were pending before stay undecided; earlier events are forgotten. `record` notes its
+/// promises by [`SimMedium::mark`]; `verify` finds them in [`CrashImage::marks`].
 ///
 /// # Errors
 ///
@@ -84,7 +82,7 @@ pub fn for_each_crash<E: fmt::Display>(
     let mut images = medium.power_cut_states(limits);
     for image in images.by_ref() {
         report.images += 1;
-        // Marks of one log are prefixes of each other, so their number identifies them.
+        // Marks of one log are prefixes of each other: their number identifies them.
         if !seen.insert((image.digest(), image.marks().len())) {
             continue;
         }
@@ -101,11 +99,11 @@ pub fn for_each_crash<E: fmt::Display>(
     Ok(report)
 }
 
-/// As [`for_each_crash`], but of *all* images that a power cut may leave, one of each class that
-/// `verify` cannot tell apart (see [`classes`](crate::sim::ClassLimits)).
+/// As [`for_each_crash`], but of *all* images, one of each class that `verify` cannot tell apart
+/// (see [`classes`](crate::sim::ClassLimits)).
 ///
-/// `verify` gets the image and the medium that holds it, which notes all reads: `verify` must read
-/// everything that the verdict depends on from that one.
+/// `verify` gets the image and a medium that notes all reads: it must read all that its verdict
+/// depends on from that medium.
 ///
 /// # Errors
 ///
@@ -113,7 +111,7 @@ pub fn for_each_crash<E: fmt::Display>(
 ///
 /// # Panics
 ///
-/// If `verify` depends on other things than the bytes that it reads, or the classes do not add up.
+/// `verify` depends on more than the bytes that it reads, or the classes do not add up.
 pub fn for_each_class<E: fmt::Display>(
     medium: &SimMedium,
     record: impl FnOnce(&SimMedium),

@@ -1,6 +1,5 @@
-//! A medium on another one, with something of a test's own at chosen calls. All other calls are
-//! passed on, and reports of failed write-backs with them: a wrapper that forgot those would hide
-//! errors.
+//! A medium on another one, with a test's code at chosen calls. It passes all other calls on,
+//! reports of failed write-backs included.
 
 use indelible_store::medium::{
     Capabilities, Device, Extended, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError,
@@ -11,35 +10,35 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The calls that a test can take part in; each is passed on by default.
+/// Calls that a test intercepts; each is passed on by default.
 pub trait Hook: Send + Sync {
-    /// A read is about to be made.
+    /// Called before a read.
     fn before_read(&self) {}
 
-    /// In the place of [`Medium::write_durable`].
+    /// Replaces [`Medium::write_durable`].
     ///
     /// # Errors
-    /// Those of the medium, or the test's own.
+    /// Those of the medium or the test.
     fn write_durable(&self, under: &dyn Device, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         under.write_durable(offset, bytes)
     }
 
-    /// In the place of [`Medium::check_writeback`].
+    /// Replaces [`Medium::check_writeback`].
     ///
     /// # Errors
-    /// Those of the medium, or the test's own.
+    /// Those of the medium or the test.
     fn check_writeback(&self, under: &dyn Device) -> Result<(), Fatal> {
         under.check_writeback()
     }
 
-    /// A lock is about to be asked for.
+    /// Called before a lock is requested.
     fn locking(&self, _: LockKey) {}
 
-    /// A lock was given up.
+    /// Called after a lock was released.
     fn unlocked(&self, _: LockKey) {}
 }
 
-/// See the module. It is used as its hook, too.
+/// See the module. It dereferences to its hook.
 pub struct Hooked<H> {
     under: Arc<dyn Device>,
     hook: H,
@@ -138,20 +137,20 @@ impl<H: Hook> Locks for Hooked<H> {
 
 type Event = Box<dyn FnOnce() + Send>;
 
-/// An action before a chosen read: another process's work in between, without another thread.
+/// An action of another process before a chosen read, without another thread.
 #[derive(Default)]
 pub struct BeforeRead {
-    /// Reads to go, and the event before the last of them.
+    /// Reads to go, and the event before the last.
     planned: Mutex<Option<(u64, Event)>>,
 }
 
 impl BeforeRead {
-    /// `event` happens before the read number `nth` from now on, counted from 0.
+    /// Plans `event` before the `nth` read from now on, counted from 0.
     pub fn plan(&self, nth: u64, event: impl FnOnce() + Send + 'static) {
         *self.planned.lock().unwrap_or_else(PoisonError::into_inner) = Some((nth, Box::new(event)));
     }
 
-    /// Whether the planned event is still to come; it is dropped.
+    /// Returns whether the planned event is still due, and drops it.
     pub fn is_due(&self) -> bool {
         self.planned.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }

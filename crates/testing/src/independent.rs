@@ -6,7 +6,6 @@ use indelible_store::format::seal::KeySlot;
 use sha2::{Digest, Sha256};
 use zerocopy::FromBytes;
 
-/// Reads the object by FORMAT.md alone.
 pub(crate) struct Independent {
     pub(crate) cipher: XChaCha20Poly1305,
     pub(crate) key: [u8; 32],
@@ -14,7 +13,6 @@ pub(crate) struct Independent {
 }
 
 impl Independent {
-    /// Opens the first slot of the key page.
     pub(crate) fn open(key_page: &[u8]) -> Result<Independent, String> {
         let slot = KeySlot::read_from_bytes(&key_page[1024..1280]).map_err(|error| error.to_string())?;
         let derived = Sha256::new().chain_update(b"indelible key file 1").chain_update(slot.salt);

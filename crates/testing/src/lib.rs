@@ -1,15 +1,13 @@
-//! Simulated media for Indelible: what may be left after a crash, enumerated; programs against a
-//! model.
+//! Simulated media for Indelible: enumerates crash images; runs programs against a model.
 //!
-//! - [`SimMedium`] stands in for a file or a device; its fault model is in [`sim`].
-//! - [`for_each_crash`] takes samples of the images of power cuts, all images where there are few;
-//!   [`for_each_class`] covers all of them, taking together those that its judge cannot tell apart
-//!   (`sim/classes.rs` proves that nothing is lost).
-//! - [`oracle`] has programs of several processes, random ones and short ones, and the model they
-//!   are held against; [`scenario`] has the judges.
+//! - [`SimMedium`] simulates a file or a device; [`sim`] states its fault model.
+//! - [`for_each_crash`] samples the images of power cuts, or takes all of few; [`for_each_class`]
+//!   covers all, merging those that its judge cannot tell apart (proof in `sim/classes.rs`).
+//! - [`oracle`] has random and short programs of several processes, and their model; [`scenario`]
+//!   has the judges.
 //!
-//! [`for_each_crash`] records the effects of a piece of code on one and shows every state a power
-//! cut could have left to a closure that checks the contract:
+//! [`for_each_crash`] records the effects of code on a medium and shows each possible image to a
+//! closure that checks the contract:
 //!
 //! ```
 //! use indelible_store::medium::Medium;
@@ -62,8 +60,8 @@ pub use sim::{
 };
 pub use tpm::EmulatedTpm;
 
-/// Reports on the terminal that a test could not do its work here: past the test harness, which
-/// keeps the output of passing tests to itself. Once in a process.
+/// Reports once per process, on the terminal, that a test could not run here: the harness hides the
+/// output of passing tests.
 pub fn not_tested(what: impl std::fmt::Display) {
     use std::io::Write;
     static SAID: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());

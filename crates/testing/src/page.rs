@@ -1,14 +1,13 @@
-//! Pages of documentation followed to the letter: programs are written to files, commands are run,
-//! and their output is compared.
+//! Follows pages of documentation: writes programs to files, runs commands, compares output.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// The fenced blocks of a page: what follows the fence, and the text.
+/// The fenced blocks of a page: info string and text.
 ///
 /// # Panics
-/// If the last block does not end.
+/// The last block does not end.
 #[must_use]
 pub fn blocks(page: &str) -> Vec<(String, String)> {
     let mut blocks = Vec::new();
@@ -25,7 +24,7 @@ pub fn blocks(page: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// Rows of a page's tables whose first column has this head, by the heading above.
+/// Rows of tables whose first column has this head, by the heading above.
 #[must_use]
 pub fn tables(page: &str, head: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     let (mut all, mut heading, mut inside) = (BTreeMap::<String, Vec<_>>::new(), String::new(), false);
@@ -45,11 +44,11 @@ pub fn tables(page: &str, head: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     all
 }
 
-/// Follows a page in an empty folder. Files are blocks of one of the `languages`, named in their
-/// first line; `sh install` is left to `install`. Returns how many outputs were compared.
+/// Follows a page in an empty folder. Blocks of `languages` are files, named in their first line;
+/// `install` handles `sh install`. Returns the number of compared outputs.
 ///
 /// # Panics
-/// If a command fails, prints something else than the page says, or a block is of another kind.
+/// A command fails, its output differs, or a block is of another kind.
 pub fn follow(page: &str, folder: &Path, languages: &[&str], install: &dyn Fn(&str)) -> usize {
     let (mut exports, mut printed, mut compared) = (String::new(), None, 0);
     for (kind, block) in blocks(page) {
@@ -77,7 +76,7 @@ pub fn follow(page: &str, folder: &Path, languages: &[&str], install: &dyn Fn(&s
     compared
 }
 
-/// Runs commands in a shell that remembers what earlier ones exported.
+/// Runs commands in a shell with the exports of earlier ones.
 fn shell(folder: &Path, commands: &str, exports: &mut String) -> String {
     let script = format!("set -e\n{exports}\n{commands}");
     let mut command = Command::new("sh");

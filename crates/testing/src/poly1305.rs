@@ -1,10 +1,9 @@
-//! Poly1305 by its definition (RFC 8439, 2.5), and another message for a tag: a holder of the key
-//! can make one, as tags do not bind holders.
+//! Poly1305 (RFC 8439, 2.5), and another message for a tag: a holder of the key can make one.
 
 use chacha20::XChaCha20;
 use chacha20::cipher::{KeyIvInit, StreamCipher};
 
-/// A number below 2^130 - 5: the bits from 128 on, and those below.
+/// A number below 2^130 - 5: (bits from 128 on, bits below).
 type Number = (u128, u128);
 
 /// 2^130 - 5, without its bits from 128 on.
@@ -36,7 +35,7 @@ fn product(a: Number, b: Number) -> Number {
     })
 }
 
-/// The number whose product with `a` is one: `a` to the power of 2^130 - 7.
+/// The inverse: `a` to the power of 2^130 - 7.
 fn inverse(a: Number) -> Number {
     let power = (3, LOW - 2);
     let bits = (0..2).rev().map(|bit| power.0 >> bit & 1).chain((0..128).rev().map(|bit| power.1 >> bit & 1));
@@ -57,7 +56,7 @@ pub(crate) struct OneTime {
 }
 
 impl OneTime {
-    /// That of XChaCha20-Poly1305 for a key and a nonce.
+    /// The key of XChaCha20-Poly1305 for a nonce.
     pub(crate) fn of(key: &[u8; 32], nonce: &[u8; 24]) -> OneTime {
         let mut both = [0; 32];
         XChaCha20::new(key.into(), nonce.into()).apply_keystream(&mut both);
@@ -76,8 +75,7 @@ impl OneTime {
         self.evaluated(message).1.wrapping_add(self.s).to_le_bytes()
     }
 
-    /// Changes the block at `free` so that the message has this tag; `false`: no value of that
-    /// block has it.
+    /// Changes the block at `free` so that the message has this tag; `false`: impossible.
     pub(crate) fn forge(&self, message: &mut [u8], free: usize, tag: &[u8; 16]) -> bool {
         message[free..free + 16].fill(0);
         let without = self.evaluated(message);
@@ -85,7 +83,7 @@ impl OneTime {
         let factor = inverse((0..behind).fold((0, 1), |power, _| product(power, self.r)));
         let wanted = u128::from_le_bytes(*tag).wrapping_sub(self.s);
         for high in 0..4 {
-            // The block was counted as one of zeros.
+            // The block was counted as zeros.
             let missing = sum(reduced((high, wanted)), negative(without));
             let (over, value) = product(missing, factor);
             if over == 0 && (high < 3 || wanted < LOW) {

@@ -1,4 +1,4 @@
-//! Pools under test: bytes in and out of objects, a pool's contents, and whether its space adds up.
+//! Pools under test: contents of objects and pools, and a check of space.
 
 use crate::sealed;
 use indelible_store::error::{Result, StoreError};
@@ -17,13 +17,13 @@ use std::collections::btree_map;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A process as tests open pools: told apart by `pid`, on the first boot.
+/// A process of the first boot, identified by `pid`.
 #[must_use]
 pub fn process(pid: u32) -> Identity {
     Identity { pid, boot: [1; 16], namespace: 0 }
 }
 
-/// The lines that a batch borrows, by their destination.
+/// Borrowed lines of a batch, by destination.
 #[derive(Default)]
 pub(crate) struct Lines(Mutex<BTreeMap<u64, [u8; LINE as usize]>>);
 
@@ -36,7 +36,7 @@ impl BatchSource for Lines {
     }
 }
 
-/// An object's part in a [`Lines`]: every second psync has lines borrowed, where it may.
+/// An object's part in a [`Lines`]: every second psync borrows lines where it may.
 #[derive(Clone, Copy)]
 pub(crate) struct Borrowing<'a> {
     from: &'a Lines,
@@ -48,20 +48,18 @@ impl<'a> Borrowing<'a> {
         Borrowing { from, on: writer.psyncs() % 2 == 1 }
     }
 
-    /// All lines are copied.
     pub(crate) fn never(from: &'a Lines) -> Self {
         Borrowing { from, on: false }
     }
 }
 
-/// Stores to an object, as (offset, bytes), for a psync.
 struct Stores<'a> {
     edits: Edits<'a>,
     borrowing: Borrowing<'a>,
 }
 
 impl Changes for Stores<'_> {
-    /// The lines that differ from the primary, as the mapped half would find them.
+    /// Collects the lines that differ from the primary.
     fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64> {
         let mut pages: BTreeMap<u64, [[u8; PAGE as usize]; 2]> = BTreeMap::new();
         for &(offset, bytes) in self.edits {
@@ -83,8 +81,8 @@ impl Changes for Stores<'_> {
 
 type Page = [u8; PAGE as usize];
 
-/// Takes the lines of a page that changed, and keeps the page; returns where in the object they
-/// end, 0 if none changed.
+/// Takes a page's changed lines and keeps the page; returns where in the object they end, 0 if none
+/// changed.
 pub(crate) fn take(
     primary: &mut Primary<'_>,
     batch: &mut Batch,
@@ -100,7 +98,7 @@ pub(crate) fn take(
             end = number * PAGE + at + LINE;
             let target = primary.start() + end - LINE;
             let mut lines = borrowing.from.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Lines of others of the psync may be borrowed, even if those of this one are not.
+            // Others of the psync may borrow lines even if this object does not.
             lines.entry(target).or_insert([0; LINE as usize]).copy_from_slice(&new[line.clone()]);
             if borrowing.on && batch.may_borrow() {
                 batch.borrow_lines(target, 1);
@@ -109,7 +107,7 @@ pub(crate) fn take(
             }
         }
     }
-    // Other pages keep only the lines that change.
+    // Other pages keep only the changed lines.
     if old != new && number.is_multiple_of(2) {
         primary.keep(number, Box::new(PageImage(*old)));
     }
@@ -126,18 +124,17 @@ pub(crate) fn page(primary: &Primary<'_>, number: u64) -> Result<[u8; PAGE as us
 /// Stores to one object: (offset, bytes).
 pub type Edits<'e> = &'e [(u64, &'e [u8])];
 
-/// psync of stores to one object.
+/// Psyncs stores to one object.
 pub fn psync(writer: &mut Writer, edits: Edits<'_>) -> Result<()> {
     psync_many(&mut [(writer, edits)])
 }
 
-/// psync of stores to several objects as one step.
+/// Psyncs stores to several objects as one step.
 pub fn psync_many(parts: &mut [(&mut Writer, Edits<'_>)]) -> Result<()> {
     joined(parts, true)
 }
 
-/// As [`psync_many`], with all lines copied into the batch, so that one durable write alone reaches
-/// the medium.
+/// As [`psync_many`], with all lines copied, so that only one durable write reaches the medium.
 pub fn psync_copied(parts: &mut [(&mut Writer, Edits<'_>)]) -> Result<()> {
     joined(parts, false)
 }
@@ -156,7 +153,7 @@ fn joined(parts: &mut [(&mut Writer, Edits<'_>)], borrow: bool) -> Result<()> {
     psync_all(&mut joined, borrow.then_some(&source))
 }
 
-/// The bytes of an object as last psynced, without what lies beyond its size.
+/// The psynced bytes of an object, up to its size.
 pub fn contents(store: &Arc<Store>, object: &Located) -> Result<Vec<u8>> {
     if object.is_sealed() {
         return sealed::contents(store, object);
@@ -166,11 +163,10 @@ pub fn contents(store: &Arc<Store>, object: &Located) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Content of a pool, by name: identity, address, bytes.
+/// Content of a pool by name: identity, address, bytes.
 pub type Snapshot = BTreeMap<String, ([u8; 16], u64, Vec<u8>)>;
 
-/// Whether the found state is the promised one. An ID or address that is promised as zero is not
-/// known.
+/// Whether the states agree; a promised ID or address of zero is unknown.
 #[must_use]
 pub fn agree(promised: &Snapshot, found: &Snapshot) -> bool {
     promised.len() == found.len()
@@ -182,7 +178,7 @@ pub fn agree(promised: &Snapshot, found: &Snapshot) -> bool {
         })
 }
 
-/// The present content of the pool, without unpublished batches of other processes.
+/// The pool's content, without unpublished batches of other processes.
 pub fn snapshot(store: &Arc<Store>) -> Result<Snapshot> {
     let mut all = Snapshot::new();
     for object in objects(store)? {
@@ -204,8 +200,8 @@ pub fn objects(store: &Store) -> Result<Vec<Located>> {
     Ok(all)
 }
 
-/// Attaches every object for writing (for reading, if it is read-only) and detaches it: that
-/// recovers all pending batches.
+/// Attaches every object for writing (reading, if it is read-only) and detaches it, which recovers
+/// all pending batches.
 pub fn recover_all(store: &Arc<Store>) -> Result<()> {
     for object in objects(store)? {
         let name = object.entry.name();
@@ -218,8 +214,8 @@ pub fn recover_all(store: &Arc<Store>) -> Result<()> {
     Ok(())
 }
 
-/// Each page of the pool and each address of its window has exactly one owner, names and IDs lead
-/// to the same objects, and the counters agree.
+/// Checks that each page and each address of the window has exactly one owner, that names and IDs
+/// agree, and that the counters agree.
 ///
 /// # Errors
 /// The contradiction.
@@ -235,7 +231,7 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
     let mut pages = Tiles::default();
     let mut addresses = Tiles::default();
     let mut slots = BTreeSet::new();
-    // For each base: the objects that rest on it, and how many it counts.
+    // For each base: its users, found and counted.
     let mut users: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     let mut listed = 0;
     let mut from = Some((0, 0));
@@ -260,12 +256,11 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
                 users.entry(object.offset).or_insert((0, entry.users.get()));
             }
             slots.insert(object.offset);
-            // A process that frees deleted objects redoes its lane first, or does not free them:
-            // until then the lane has the content of a torn line.
+            // Until a process redoes the lane of a deleted object, its progress line may be torn.
             if !(entry.has(FLAG_DELETED) && entry.lane.get() != NO_LANE) {
                 table.progress(&object).map_err(text)?;
             }
-            // No name leads to a resize's work in progress.
+            // No name leads to a resize in progress.
             let by_name = (!entry.has(FLAG_HIDDEN)).then(|| table.find(&entry.name()));
             for found in by_name.into_iter().chain([table.find_id(&entry.id)]) {
                 match found.map_err(text)? {
@@ -361,7 +356,6 @@ pub fn check_tiling(store: &Store) -> Result<(), String> {
     addresses.cover(superblock.window.get(), superblock.window.get() + superblock.window_len.get())
 }
 
-/// Ranges with their owners.
 #[derive(Default)]
 struct Tiles(Vec<(u64, u64, String)>);
 
@@ -372,7 +366,7 @@ impl Tiles {
         }
     }
 
-    /// Whether the ranges cover `from..to` exactly once.
+    /// Checks that the ranges cover `from..to` exactly once.
     fn cover(mut self, from: u64, to: u64) -> Result<(), String> {
         self.0.sort();
         let mut at = from;

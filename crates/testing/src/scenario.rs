@@ -1,4 +1,4 @@
-//! Programs on a pool, step by step, and the judge of the images that power cuts leave.
+//! Programs on a pool, step by step, and the judges of images of power cuts.
 
 use crate::pool::{Snapshot, agree, check_tiling, objects, process, psync, recover_all, snapshot};
 use crate::sealed;
@@ -10,8 +10,8 @@ use indelible_store::table::{CreateOptions, Key};
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-/// The media every crash test runs on: where they tear, and whether commits are grouped. Transfers
-/// are [small](SMALL): the programs are.
+/// The media of every crash test: tear units, with and without group commit. Transfers are
+/// [small](SMALL), as the programs are.
 #[must_use]
 pub fn media() -> Vec<SimConfig> {
     let units = [TearUnit::Word, TearUnit::Line, TearUnit::Sector];
@@ -21,7 +21,7 @@ pub fn media() -> Vec<SimConfig> {
     units.into_iter().flat_map(both).collect()
 }
 
-/// A formatted pool of `len` bytes on a medium of its own, everything durable.
+/// A formatted, durable pool of `len` bytes on a medium of its own.
 #[must_use]
 #[allow(clippy::missing_panics_doc)]
 pub fn formatted(len: u64, config: SimConfig) -> SimMedium {
@@ -36,38 +36,38 @@ pub fn formatted(len: u64, config: SimConfig) -> SimMedium {
     medium
 }
 
-/// A process at work on a pool. After each step the states so far and a mark record the promises.
+/// A process at work on a pool. Each step records the state and a mark.
 pub struct Scenario {
     medium: SimMedium,
-    /// The pool, as this process has it open.
+    /// The pool of this process.
     pub store: Arc<Store>,
-    /// Content of the pool at first and after each step.
+    /// Content at first and after each step.
     pub states: Vec<Snapshot>,
 }
 
 impl Scenario {
-    /// The process `pid` opens the pool through its own handle.
+    /// Opens the pool as process `pid` with its own handle.
     pub fn begin(medium: &SimMedium, pid: u32) -> Result<Scenario> {
         let store = Store::open(Arc::new(medium.handle()), process(pid))?;
         let states = vec![snapshot(&store)?];
         Ok(Scenario { medium: medium.handle(), store, states })
     }
 
-    /// One step: done wholly or not at all.
+    /// Makes a step that is done wholly or not at all.
     pub fn step<R>(&mut self, step: impl FnOnce(&Arc<Store>) -> Result<R>) -> Result<R> {
         let out = step(&self.store)?;
         self.promise(snapshot(&self.store)?);
         Ok(out)
     }
 
-    /// A step without effects that show after a crash.
+    /// Makes a step without effects after a crash.
     pub fn quiet<R>(&mut self, step: impl FnOnce(&Arc<Store>) -> Result<R>) -> Result<R> {
         let out = step(&self.store)?;
         self.promise(self.last());
         Ok(out)
     }
 
-    /// A step after which the pool holds `state`, although the bytes in place may look otherwise.
+    /// Makes a step after which the pool holds `state`, whatever the bytes in place.
     pub fn step_to<R>(&mut self, state: Snapshot, step: impl FnOnce(&Arc<Store>) -> Result<R>) -> Result<R> {
         let out = step(&self.store)?;
         self.promise(state);
@@ -87,16 +87,16 @@ impl Scenario {
 }
 
 /// Cuts the power everywhere during `program` and judges every image: it holds the state of the
-/// last completed step or of the one in flight, its space adds up, and it can be used.
+/// last completed step or of the one in flight, its space adds up, and it is usable.
 ///
 /// # Errors
-/// The first image that is judged wrong.
+/// The first image judged wrong.
 pub fn crash_everywhere(
     medium: &SimMedium,
     limits: &Limits,
     program: impl FnOnce(&mut Scenario) -> Result<()>,
 ) -> std::result::Result<CrashReport, CrashFailure> {
-    // The states exist once `record` has run; images are judged only after that.
+    // `record` fills the states before any image is judged.
     let states = std::cell::RefCell::new(Vec::new());
     let record = |medium: &SimMedium| {
         let mut scenario = Scenario::begin(medium, 2).unwrap_or_else(|error| panic!("open: {error}"));
@@ -115,13 +115,13 @@ pub fn allowed<'s>(image: &CrashImage, states: &'s [Snapshot]) -> &'s [Snapshot]
     &states[done..(done + 2).min(states.len())]
 }
 
-/// Judges one image; returns the state found.
+/// Judges an image; returns the state found.
 pub fn judge(image: &CrashImage, states: &[Snapshot]) -> Result<Snapshot, String> {
     judge_medium(&image.medium(), allowed(image, states))
 }
 
-/// As [`judge_medium`], without the checks before recovery and without using the pool afterwards: a
-/// function of the bytes that it reads from `medium`.
+/// As [`judge_medium`] without checks before recovery and uses afterwards: a function of the bytes
+/// that it reads.
 pub fn judge_state(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Result<Snapshot, String> {
     judge_by(medium, |found| among(found, allowed))
 }
@@ -144,7 +144,6 @@ fn among(found: &Snapshot, allowed: &[impl Borrow<Snapshot>]) -> Result<(), Stri
     Err(difference(found, allowed))
 }
 
-/// Recovers the pool on `medium`; `accept` must find it in order.
 fn recovered(
     medium: &SimMedium,
     accept: impl FnOnce(&Snapshot) -> Result<(), String>,
@@ -174,7 +173,7 @@ pub fn judge_medium(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Re
     Ok(found)
 }
 
-/// Nothing that the pool's own check calls `severity` or worse.
+/// Checks that the pool's check finds nothing of `severity` or worse.
 fn sound(medium: &SimMedium, severity: Severity) -> Result<(), String> {
     let report =
         Store::check(Arc::new(medium.handle()), &mut |_, _| {}).map_err(|error| format!("check: {error}"))?;
@@ -184,11 +183,11 @@ fn sound(medium: &SimMedium, severity: Severity) -> Result<(), String> {
     }
 }
 
-/// Creates, attaches, psyncs, destroys; leaves everything as it was.
+/// Creates, attaches, psyncs and destroys, without a lasting change.
 fn usable(store: &Arc<Store>) -> Result<()> {
     let probe = "\u{2055}probe";
     match store.create(probe, &CreateOptions { size: 5000, ..CreateOptions::default() }) {
-        // A pool may be full; `check_tiling` sees to it that no space is lost.
+        // A pool may be full; `check_tiling` finds lost space.
         Err(StoreError::NoRoom { .. }) => {}
         created => {
             created?;
@@ -210,10 +209,9 @@ fn usable(store: &Arc<Store>) -> Result<()> {
     Ok(())
 }
 
-/// Writes to an object that was just created.
 fn use_new(store: &Arc<Store>, name: &str) -> Result<()> {
     let mut writer = match store.attach_writer(name, Key::default()) {
-        // There may be none for a lane.
+        // There may be no room for a lane.
         Err(StoreError::NoRoom { .. }) => return Ok(()),
         attached => attached?,
     };

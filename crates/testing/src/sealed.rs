@@ -1,4 +1,4 @@
-//! Sealed objects under test. All of them have one key, so that every judge can look into them.
+//! Sealed objects under test, all of one key, so that every judge can read them.
 
 use indelible_store::error::{Result, SealError, StoreError};
 use indelible_store::format::seal::Shape;
@@ -15,13 +15,13 @@ pub fn strict_key() -> SealKey {
     SealKey::file(vec![0x5a; 32]).expect("it is long enough")
 }
 
-/// The same, for copies and snapshots as well, under any name.
+/// The same key, also for copies and snapshots, under any name.
 #[must_use]
 pub fn key() -> SealKey {
     strict_key().of_any_name()
 }
 
-/// Gives an object another name, sealed or not.
+/// Renames an object, sealed or not.
 pub fn rename(store: &Arc<Store>, name: &str, new: &str) -> Result<()> {
     match store.rename(name, new, Key::default()) {
         Err(StoreError::Seal(SealError::NameSealed)) => {
@@ -33,26 +33,26 @@ pub fn rename(store: &Arc<Store>, name: &str, new: &str) -> Result<()> {
     }
 }
 
-/// Creates one.
+/// Creates a sealed object.
 pub fn create(store: &Arc<Store>, name: &str, size: u64) -> Result<Located> {
     store.create_sealed(name, &CreateOptions { size, ..CreateOptions::default() }, &[(&key(), "test")])
 }
 
-/// The key that signs those that are signed.
+/// The signing key.
 #[must_use]
 #[allow(clippy::missing_panics_doc)]
 pub fn sign_key() -> SignKey {
     SignKey::file(vec![0x3c; 32]).expect("it is long enough")
 }
 
-/// The key of those that are signed.
+/// The key of signed objects.
 #[must_use]
 #[allow(clippy::missing_panics_doc)]
 pub fn signed_key() -> SealKey {
     key().signed_by(&sign_key()).expect("it is another one")
 }
 
-/// Creates one that is signed.
+/// Creates a signed object.
 pub fn create_signed(store: &Arc<Store>, name: &str, size: u64) -> Result<Located> {
     let how = CreateOptions { size, ..CreateOptions::default() };
     store.create_sealed(name, &how, &[(&signed_key(), "test")])
@@ -62,7 +62,7 @@ fn key_of(page: &KeyPage) -> SealKey {
     if page.is_signed() { signed_key() } else { key() }
 }
 
-/// The object's key.
+/// Unlocks the object's key.
 pub fn unlock(store: &Arc<Store>, name: &str) -> Result<Unlocked> {
     store.unlock(name, Key::default(), &key_of(&store.key_page(name, Key::default())?))
 }
@@ -76,7 +76,7 @@ pub fn writer(store: &Arc<Store>, name: &str) -> Result<Writer> {
         Some(Class::Transactional) => store.attach_transactional_writer(name, Key::default()),
         Some(Class::OnDemand) => {
             let mut writer = store.attach_on_demand_writer(name, Key::default(), store.memory_number()?)?;
-            // Its psyncs are in the pool, and nowhere else.
+            // Its psyncs go to the pool alone.
             writer.forget_memory();
             Ok(writer)
         }
@@ -91,7 +91,7 @@ pub fn reader(store: &Arc<Store>, name: &str) -> Result<Reader> {
     Ok(reader)
 }
 
-/// Decrypts a reader's pages, if the object is sealed.
+/// Opens a reader's pages, if the object is sealed.
 pub fn open(reader: &mut Reader) -> Result<()> {
     if reader.object().is_sealed() {
         reader.unseal(&reader.unlock(&key_of(&reader.key_page()?))?)?;
@@ -99,7 +99,7 @@ pub fn open(reader: &mut Reader) -> Result<()> {
     Ok(())
 }
 
-/// The bytes of an unwritten sealed object.
+/// The bytes of a sealed object without a writer.
 pub fn contents(store: &Arc<Store>, object: &Located) -> Result<Vec<u8>> {
     match reader(store, &object.entry.name())?.sealed_pages() {
         Some(pages) => bytes(&pages),
@@ -116,19 +116,19 @@ pub fn bytes(pages: &SealedPages) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Gives one another size.
+/// Resizes a sealed object.
 pub fn resize(store: &Arc<Store>, name: &str, size: u64) -> Result<Located> {
     store.resize_sealed(name, Key::default(), size, &unlock(store, name)?)
 }
 
-/// Its places.
+/// The layout of a sealed object.
 #[must_use]
 #[allow(clippy::missing_panics_doc)]
 pub fn shape(object: &Located) -> Shape {
     Shape::of(pages_for(object.entry.size.get())).expect("it has pages")
 }
 
-/// The places of an object's pages in the pool's bytes.
+/// The place of an object's page in the pool's bytes.
 #[must_use]
 pub fn page_at(object: &Located, page: u64) -> std::ops::Range<usize> {
     let start = (object.entry.primary_offset() + page * PAGE) as usize;

@@ -1,11 +1,10 @@
-//! Random numbers that a failing test can be given again.
+//! Reproducible random numbers.
 
 use std::ops::{Deref, DerefMut};
 
 /// A generator that prints its seed when a test panics while it lives.
 ///
-/// `INDELIBLE_SEED=n` in the environment replaces the seed of every generator made with
-/// [`Seeded::new`].
+/// `INDELIBLE_SEED=n` in the environment replaces the seed of each [`Seeded::new`].
 #[derive(Debug)]
 pub struct Seeded {
     rng: fastrand::Rng,
@@ -13,12 +12,11 @@ pub struct Seeded {
 }
 
 impl Seeded {
-    /// A generator that starts from the environment's seed, else from `default`.
+    /// Makes a generator from the environment's seed, else from `default`.
     ///
     /// # Panics
     ///
-    /// If `INDELIBLE_SEED` is set and not a number: silently testing with another seed would hide
-    /// the failure that is being looked for.
+    /// `INDELIBLE_SEED` is set and not a number.
     #[must_use]
     pub fn new(default: u64) -> Self {
         let seed = match std::env::var("INDELIBLE_SEED") {
@@ -57,8 +55,8 @@ impl Drop for Seeded {
     }
 }
 
-/// A generator for one decision among many of the same run: `stream` tells them apart, so that an
-/// added decision does not shift all later ones.
+/// A generator for one decision of a run: `stream` identifies it, so that an added decision does
+/// not shift later ones.
 pub(crate) fn derived(seed: u64, stream: u64) -> fastrand::Rng {
     fastrand::Rng::with_seed(seed ^ stream.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

@@ -1,5 +1,4 @@
-//! Changes that an attacker makes without any key to sealed objects of one pool: it exchanges them
-//! wherever the pool says which one is which.
+//! An attacker's changes, without a key, to sealed objects of one pool: exchanges their identities.
 
 use crate::independent::Independent;
 use crate::sealed::{page_at, shape};
@@ -18,14 +17,13 @@ const FLAGS: usize = 12;
 /// Flag of the header: the root authenticates ID and name.
 const IDENTITY: u8 = 4;
 
-/// A way to exchange two detached objects of one size, in the bytes of a closed pool.
-/// Nothing in the table's lane is redone over it.
+/// Exchanges two detached objects of one size in a closed pool's bytes. The table's lane redoes
+/// nothing over it.
 pub type Exchange = fn(&mut [u8], &Located, &Located);
 
-/// All ways but other names, which take the tree of names as well.
+/// All ways except renames, which change the tree of names, too.
 pub const EXCHANGES: [(&str, Exchange); 3] = [("extents", extents), ("places", places), ("entries", entries)];
 
-/// The bytes of each extent are where the other's were.
 fn extents(pool: &mut [u8], a: &Located, b: &Located) {
     for page in 0..a.entry.pages.get().min(b.entry.pages.get()) {
         let (a, b) = (page_at(a, page), page_at(b, page));
@@ -35,14 +33,14 @@ fn extents(pool: &mut [u8], a: &Located, b: &Located) {
     }
 }
 
-/// The entry of each says that its bytes lie where the other has them.
+/// Exchanges the places in the entries.
 fn places(pool: &mut [u8], a: &Located, b: &Located) {
     void_table_lane(pool);
     put(pool, a, Entry { primary: b.entry.primary, ..a.entry });
     put(pool, b, Entry { primary: a.entry.primary, ..b.entry });
 }
 
-/// Each has the name of the other and, for the rest, its own entry and progress.
+/// Exchanges the entries except the names.
 fn entries(pool: &mut [u8], a: &Located, b: &Located) {
     void_table_lane(pool);
     let moved = |entry: Entry, to: &Located| {
@@ -57,10 +55,10 @@ fn entries(pool: &mut [u8], a: &Located, b: &Located) {
     pool[line(b)].copy_from_slice(&of_a);
 }
 
-/// A change of one entry: from that of another object, and a random number.
+/// A change of one entry, from another object's and a random number.
 pub type Forge = fn(&mut Entry, &Entry, u64);
 
-/// Fields of an entry that are forged.
+/// Forged fields of an entry.
 pub const FIELDS: [(&str, Forge); 8] = [
     ("place", |entry, other, _| entry.primary = other.primary),
     ("ID", |entry, other, _| entry.id = other.id),
@@ -87,8 +85,7 @@ fn seed(pool: &[u8]) -> u64 {
     superblock.seed.get()
 }
 
-/// Begins another generation of the table's lane, so that nothing in it is redone over what is
-/// forged.
+/// Begins another generation of the table's lane, so that it redoes nothing over forgeries.
 pub fn void_table_lane(pool: &mut [u8]) {
     let at = |copy: u64| (TABLE_LANE + copy) as usize..(TABLE_LANE + copy + LINE) as usize;
     let generation =
@@ -100,24 +97,24 @@ pub fn void_table_lane(pool: &mut [u8]) {
     }
 }
 
-/// Writes an entry whose checksum is right, as that has no key.
+/// Writes an entry with its checksum, which has no key.
 fn put(pool: &mut [u8], at: &Located, entry: Entry) {
     let (entry, at) = (entry.sealed(seed(pool)), at.offset as usize);
     pool[at..at + PROGRESS as usize].copy_from_slice(entry.as_bytes());
 }
 
-/// Has the key page of an object say, or not say, that the root authenticates which object it is: a
-/// rename without a key is refused by that.
+/// Sets or clears the flag that the root authenticates the object's identity, which refuses a
+/// rename without a key.
 pub fn say_identity(pool: &mut [u8], object: &Located, is: bool) {
     let flags = &mut pool[page_at(object, shape(object).key_page()).start + FLAGS];
     *flags = if is { *flags | IDENTITY } else { *flags & !IDENTITY };
 }
 
-/// Makes an unsigned object of it as an earlier release made them, by the key that all sealed
-/// objects of tests have: its root says nothing of a name.
+/// Rewrites an unsigned object of the tests' key as an earlier release made it: its root does not
+/// cover the name.
 ///
 /// # Panics
-/// If the object is not one of those.
+/// The object is of another kind.
 pub fn of_earlier_release(pool: &mut [u8], object: &Located) {
     let shape = shape(object);
     let (key_page, top) = (page_at(object, shape.key_page()), page_at(object, shape.page(shape.top(), 0)));

@@ -1,21 +1,21 @@
-//! An emulated TPM 2.0: swtpm, where it is installed.
+//! An emulated TPM 2.0 (swtpm).
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// An emulated TPM, which has its state in a folder, and ends with this value. Each use of it is a
-/// connection of its own, which it gives to one at a time.
+/// An emulated TPM with its state in a folder, which ends on drop. It serves one connection at a
+/// time.
 pub struct EmulatedTpm {
     process: Child,
     socket: PathBuf,
 }
 
 impl EmulatedTpm {
-    /// Starts the TPM whose state is in the folder `state`, a new one if that is empty. `None`:
-    /// swtpm is not installed, which is said; `what` is not tested then.
+    /// Starts the TPM with its state in `state`. `None`: swtpm is not installed, and `what` is
+    /// reported as not tested.
     ///
     /// # Panics
-    /// If it ends at once.
+    /// It ends at once.
     #[must_use]
     pub fn start(state: &Path, what: &str) -> Option<EmulatedTpm> {
         let (socket, control) = (state.join("socket"), state.join("control"));
@@ -40,7 +40,7 @@ impl EmulatedTpm {
         Some(emulator)
     }
 
-    /// Its socket, which takes the place of a device.
+    /// Its socket, in place of a device.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket

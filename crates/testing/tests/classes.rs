@@ -1,5 +1,4 @@
-//! The enumeration of classes: its counts are those that a hand counts, and merging loses no
-//! outcome.
+//! The enumeration of classes: counts equal those by hand, and merging loses no outcome.
 
 use indelible_store::medium::Medium;
 use indelible_testing::{
@@ -20,7 +19,7 @@ fn word(medium: &SimMedium, word: u64) -> u8 {
     byte[0]
 }
 
-/// Classes of a run in which the judge looks at what `look` does.
+/// Classes of a run whose judge reads as `look` does.
 fn count(
     limits: &ClassLimits,
     run: impl FnOnce(&SimMedium),
@@ -44,15 +43,14 @@ fn three_words(medium: &SimMedium) {
 #[test]
 fn counts_of_tiny_runs() {
     let nothing = |_: &SimMedium| {};
-    // Three words are left or not: 8 images before the barrier, nothing new after it.
+    // Three words are left or not: 8 images before the barrier, none new after it.
     let (report, seen) = count(&ALL, three_words, nothing);
     assert_eq!((report.points, report.judged, report.cut_short), (1, 8, 0));
     assert_eq!((report.legal_log2 * 1000.0).round(), 3000.0);
     assert_eq!(seen.iter().collect::<BTreeSet<_>>().len(), 8);
-    // A reader of nothing cannot tell them apart; a reader of one word distinguishes two.
+    // A reader of nothing sees one image, a reader of one word two.
     assert_eq!(count(&MERGED, three_words, nothing).0.judged, 1);
     assert_eq!(count(&MERGED, three_words, |m| _ = word(m, 1)).0.judged, 2);
-    // The second only if the first is there.
     let lazy = |m: &SimMedium| {
         if word(m, 0) == 1 {
             word(m, 2);
@@ -60,7 +58,6 @@ fn counts_of_tiny_runs() {
     };
     let (report, _) = count(&MERGED, three_words, lazy);
     assert_eq!((report.judged, report.merged), (3, 3));
-    // Overwritten words are not read.
     let overwrite = |m: &SimMedium| {
         m.write(0, &[9; 16]).unwrap();
         (0..3).for_each(|at| _ = word(m, at));
@@ -90,7 +87,6 @@ fn a_torn_durable_write_is_one_class() {
     assert_eq!(report.judged, 8, "seven ways to tear it, and the whole");
     assert_eq!(seen.iter().filter(|words| words[..4] == [1; 4]).count(), 1);
     assert!(seen.contains(&vec![0; 8]));
-    // A word that looks at nothing of it does not tell it apart at all.
     assert_eq!(count(&ClassLimits { torn: 7, ..MERGED }, run, |_| {}).0.judged, 1);
 }
 
@@ -112,7 +108,6 @@ fn a_judge_that_depends_on_something_else_is_found_out() {
     count(&MERGED, three_words, look);
 }
 
-/// Judges whose reads depend on earlier ones: merged or not, they come to the same verdicts.
 #[test]
 fn merging_loses_no_outcome() {
     let mut rng = Seeded::new(7);
@@ -156,7 +151,6 @@ fn merging_loses_no_outcome() {
         let ((all, made), (merged, judged)) = (outcomes(&ALL), outcomes(&MERGED));
         assert_eq!(all, merged, "{steps:?} {table:?}");
         spared += made - judged;
-        // Compares with the plain enumeration, which cuts everywhere.
         let mut everywhere = BTreeSet::new();
         let keep = |image: &indelible_testing::CrashImage| {
             everywhere.insert((image.last_mark(), judge(&image.medium())));

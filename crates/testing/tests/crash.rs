@@ -1,5 +1,4 @@
-//! The crash helper fulfils its purpose: a toy commit protocol passes, each way of breaking it is
-//! caught.
+//! A toy commit protocol passes the crash helper; each way of breaking it is caught.
 
 use indelible_store::medium::Medium;
 use indelible_testing::for_each_crash;
@@ -9,24 +8,23 @@ const RECORD: u64 = 64;
 const DATA: u64 = 4096;
 const SIZE: usize = 256;
 
-/// The rule that the toy breaks.
 #[derive(Clone, Copy, PartialEq)]
 enum Broken {
     Nothing,
     BarrierBeforeCommit,
     BarrierAfterCommit,
-    /// Recovery does not look at the record's second word.
+    /// Recovery ignores the record's second word.
     Check,
 }
 
-/// Two copies of the data and a record that says which is valid: copy, barrier, record, barrier.
+/// Two copies of the data and a record of the valid one: copy, barrier, record, barrier.
 fn commit(m: &SimMedium, value: u8, broken: Broken) {
     let at = DATA * (1 + u64::from(value) % 2);
     m.write(at, &[value; SIZE]).unwrap();
     if broken != Broken::BarrierBeforeCommit {
         m.barrier().unwrap();
     }
-    // Two words, so that the record itself can tear.
+    // Two words, so that the record can tear.
     let mut record = [0; 16];
     record[0] = value;
     record[8] = !value;
@@ -80,7 +78,7 @@ fn run(broken: Broken, tear_unit: TearUnit) -> Result<CrashReport, CrashFailure>
 fn a_correct_protocol_passes() {
     let report = run(Broken::Nothing, TearUnit::Sector).unwrap();
     assert_eq!((report.points, report.points_skipped), (16, 0));
-    // The record fits a unit, and so does the data: each commit is 4 steps, each its own image.
+    // Record and data fit a unit each: each commit is 4 steps, each its own image.
     assert_eq!(report.distinct, 1 + 3 * 3);
     assert!(report.images > report.distinct);
 }
@@ -122,7 +120,6 @@ fn equal_images_are_judged_once_per_promise() {
     assert_eq!((report.events, report.points, report.images), (4, 5, 6));
 }
 
-/// A cut during recovery from a cut: an image's medium is recorded like any other.
 #[test]
 fn crashes_nest() {
     let m = SimMedium::new(4096, SimConfig::default());
@@ -139,7 +136,7 @@ fn crashes_nest() {
     assert_eq!((report.distinct, inner), (4, 16));
 }
 
-/// Keeping thousands of images of 16 MiB, each its own copy, would not fit into memory.
+/// Thousands of separate images of 16 MiB would not fit into memory.
 #[test]
 fn images_share_what_they_have_in_common() {
     let m = SimMedium::new(64 << 30, SimConfig::default());

@@ -1,4 +1,4 @@
-//! Forged tables, with checksums that fit: every reader of them ends, and nothing overflows.
+//! Forged tables with fitting checksums: every reader ends, without an overflow.
 
 use indelible_store::error::StoreError;
 use indelible_store::format::node::Node;
@@ -13,7 +13,6 @@ use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// Everything that reads or changes a table, on this image.
 fn use_all(image: &Image) {
     let open = || Store::open(Arc::new(image.copy()), process(5)).unwrap();
     let store = open();
@@ -41,8 +40,7 @@ fn current(pool: &Pool) -> (Image, u64) {
     (image, seed)
 }
 
-/// An image panics when more is asked of it than anything bounded needs: 168 ways to go at each of
-/// 16 levels.
+/// An image panics past its bound; there are 168 ways at each of 16 levels.
 #[test]
 fn a_tree_whose_nodes_all_lead_to_one_is_walked_once() {
     for pool in pools() {
@@ -56,7 +54,6 @@ fn a_tree_whose_nodes_all_lead_to_one_is_walked_once() {
     }
 }
 
-/// Keys, counts and lengths at the end of their range.
 #[test]
 fn the_highest_numbers_there_are_overflow_nothing() {
     for pool in pools() {
@@ -96,8 +93,7 @@ fn the_highest_numbers_there_are_overflow_nothing() {
     }
 }
 
-/// A name found by a key that is the last there can be: the search went on from the first key, for
-/// ever.
+/// The search went on from the first key for ever.
 #[test]
 fn a_search_ends_at_the_last_key() {
     let pool = pools().iter().find(|pool| pool.name == "many").unwrap();
@@ -129,7 +125,6 @@ fn is_entry(image: &Image, seed: u64, offset: u64) -> bool {
     entry.verify(seed, offset, indelible_store::medium::Medium::len(image))
 }
 
-/// The fuzzers' first inputs reach towers, too.
 #[test]
 fn fuzzing_begins_with_towers() {
     let towers = edit::seeds().into_iter().filter(|input| input.len() == 18 && input[3] == 0x80);

@@ -1,5 +1,5 @@
-//! Tests of the simulated media, the enumerator of crashes and the judge of programs, in one
-//! program: it links in the time of one.
+//! Tests of the simulated media, the crash enumerator and the judge of programs, in one program,
+//! which links faster.
 
 mod classes;
 mod crash;

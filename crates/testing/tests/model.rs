@@ -161,8 +161,7 @@ fn a_failed_barrier_leaves_both_outcomes_for_good() {
     assert_eq!(cuts_now(&m, &[0]), set([[1]]), "written again, it is dirty again");
 }
 
-/// `errseq_t`: one error of the file, told to every handle once, and to no handle opened after its
-/// first report.
+/// `errseq_t`: no handle opened after the first report gets the error.
 #[test]
 fn a_writeback_error_is_told_once_to_each_handle() {
     let m = medium(TearUnit::Line);
@@ -190,11 +189,9 @@ fn an_error_nobody_was_told_of_is_told_to_a_handle_opened_later() {
     assert!(late.check_writeback().is_ok() && late.barrier().is_err() && late.barrier().is_ok());
     assert!(m.check_writeback().is_err() && m.check_writeback().is_ok());
     assert!(m.barrier().is_err() && m.barrier().is_ok());
-    // Pages that were not written back stay lost for every later reader.
     assert_eq!(cuts_now(&m, &[0]), set([[0], [1]]));
 }
 
-/// A barrier that is told of an older error loses nothing that was written since.
 #[test]
 fn writes_after_a_failure_are_made_durable_by_another_handle() {
     let m = medium(TearUnit::Line);
@@ -224,7 +221,7 @@ fn a_failed_durable_write_loses_earlier_writes_of_its_units_and_is_known_to_othe
     }
 }
 
-/// Programs see their own writes vanish, unless they wrote to the page again.
+/// A page written again stays.
 #[test]
 fn an_evicted_page_shows_what_is_durable() {
     let mut seen = BTreeSet::new();

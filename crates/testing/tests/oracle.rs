@@ -1,4 +1,4 @@
-//! Programs that the judge of programs once took for violations, and programs that fail on the way.
+//! Programs that the judge once took for violations, and programs with failures.
 
 use indelible_testing::oracle::{
     Cuts, How, Made, Program, Start, Step, Together, Transactions, failing, random, short, starts,
@@ -6,8 +6,7 @@ use indelible_testing::oracle::{
 use indelible_testing::scenario::{allowed, formatted, judge_by, judge_state, media};
 use indelible_testing::{Choice, Fault, Limits, OpKind, SimConfig, SimMedium};
 
-/// A psync that names an object of another process concerns the caller's own alone: that the other
-/// still has it when the caller is dead is no violation.
+/// A psync concerns the caller's objects alone.
 #[test]
 fn an_object_of_another_process_stays_with_it_when_a_caller_dies() {
     let psync = Step::Psync { objects: vec![2, 3, 2] };
@@ -23,7 +22,7 @@ fn an_object_of_another_process_stays_with_it_when_a_caller_dies() {
     assert_eq!((promise.steps, promise.deaths), (5, 1));
 }
 
-/// It is unknown whether the object was deleted: if it was not, its writer may not read it, too.
+/// If the object was not deleted, its writer may not read it, too.
 #[test]
 fn a_writer_that_reads_an_object_that_may_be_deleted_is_told_who_has_it() {
     let fail = Step::FailIn {
@@ -44,8 +43,7 @@ fn a_writer_that_reads_an_object_that_may_be_deleted_is_told_who_has_it() {
     }
 }
 
-/// Its writer died, and a repair that redid its lane lost the power: the lane still has the content
-/// of the torn line.
+/// A repair of the dead writer's lane lost the power: the lane still has the torn line.
 #[test]
 fn a_deleted_object_that_nobody_freed_may_have_a_torn_progress_line() {
     let medium = Start::TableLaneFull.pool(media()[0]).medium();
@@ -64,7 +62,6 @@ fn a_deleted_object_that_nobody_freed_may_have_a_torn_progress_line() {
     }
 }
 
-/// Runs a program, and judges some images of its power cuts.
 fn run_and_cut(medium: &SimMedium, program: &Program, seed: u64) -> Result<bool, String> {
     medium.reseed(seed);
     let promise = program.run(medium).map_err(|wrong| wrong.to_string())?;
@@ -76,8 +73,7 @@ fn run_and_cut(medium: &SimMedium, program: &Program, seed: u64) -> Result<bool,
     Ok(promise.failures > 0)
 }
 
-/// Operations of each step of each short program fail, in each way, and all processes go on: a
-/// sample of `pmo-evidence crashes`.
+/// A sample of `pmo-evidence crashes`.
 #[test]
 fn any_operation_of_any_call_may_fail_and_everybody_goes_on() {
     let mut wrong = Vec::new();
@@ -95,7 +91,6 @@ fn any_operation_of_any_call_may_fail_and_everybody_goes_on() {
     println!("{met} failures");
 }
 
-/// Long programs in which calls fail, processes die, and the system fails to write back.
 #[test]
 fn random_programs_go_on_after_failures() {
     let mut wrong = Vec::new();
@@ -110,7 +105,6 @@ fn random_programs_go_on_after_failures() {
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// A failure is told to each process that had the pool open, once.
 #[test]
 fn a_failed_call_poisons_and_the_next_attachment_goes_on() {
     let psync = Step::Psync { objects: vec![0] };
@@ -133,14 +127,12 @@ fn a_failed_call_poisons_and_the_next_attachment_goes_on() {
     ]);
     let medium = Start::Used.pool(media()[5]).medium();
     let promise = program.run(&medium).unwrap();
-    // The attach may be told of the failure once more, by a barrier.
+    // A barrier of the attach may report the failure once more.
     assert_eq!((promise.failures, promise.refused), (1, 1));
     assert!(promise.unknown >= 1);
 }
 
-/// A detach whose change of the table fails leaves the object bound to the lane. It holds the
-/// object no longer than its process has others attached, with any attaches and detaches in
-/// between.
+/// The object stays bound to the lane, no longer than its process has others attached.
 #[test]
 fn a_failed_detach_holds_the_object_no_longer_than_its_process_writes() {
     let mut met = 0;
@@ -173,7 +165,7 @@ fn a_failed_detach_holds_the_object_no_longer_than_its_process_writes() {
     assert!(met > 20, "{met}");
 }
 
-/// It had failed to look whether the object was poisoned, and succeeded.
+/// The growth did not check for poison.
 #[test]
 fn a_poisoned_object_does_not_grow() {
     let program = Program(vec![
@@ -187,8 +179,7 @@ fn a_poisoned_object_does_not_grow() {
     assert_eq!((promise.unknown, promise.refused), (1, 1));
 }
 
-/// Runs actors at once, and judges what power cuts leave; returns a digest of the log, and the
-/// commits that joined.
+/// Runs actors at once and judges power cuts; returns a digest of the log, and the joined commits.
 fn together(together: Together, medium: usize) -> Result<(u64, u64), String> {
     let medium = formatted(4 << 20, media()[medium]);
     medium.reseed(together.seed);
@@ -220,8 +211,7 @@ fn processes_interleaved_at_every_operation_keep_what_they_were_promised() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// An attach after failures shows the promised state. Without power cuts: threads meet in more ways
-/// than a few runs show.
+/// Without power cuts, as threads meet in more ways than a few runs show.
 #[test]
 fn threads_find_what_they_were_promised_after_failures() {
     for nth in 0..150 {
@@ -232,8 +222,7 @@ fn threads_find_what_they_were_promised_after_failures() {
     }
 }
 
-/// Transactions of several objects beside psyncs of another, with failures after which the process
-/// goes on, and deaths.
+/// Psyncs of another object, failures and deaths are among them.
 #[test]
 fn s1_03_programs_of_transactions_keep_what_they_were_promised() {
     let (mut commits, mut failures, mut deaths) = (0, 0, 0);
@@ -257,8 +246,8 @@ fn s1_03_programs_of_transactions_keep_what_they_were_promised() {
     );
 }
 
-/// Found by campaigns: after a checkpoint that failed, and a second failure, nothing told the
-/// generation of a lane.
+/// Found by campaigns: after a failed checkpoint and a second failure, nothing told a lane's
+/// generation.
 #[test]
 fn processes_that_were_once_refused_a_lane() {
     for seed in [1, 290_305] {
@@ -267,8 +256,8 @@ fn processes_that_were_once_refused_a_lane() {
     }
 }
 
-/// Found by a campaign: the system lost a page and read it again as it had been, a psync took a
-/// line from it before it was told of the failure, and recovery redid that psync.
+/// Found by a campaign: the system read a lost page as it had been, a psync took a line from it
+/// before the report, and recovery redid that psync.
 #[test]
 fn a_line_of_a_lost_page_is_not_published() {
     let seed = 20_282 ^ 66 << 8;
@@ -276,7 +265,6 @@ fn a_line_of_a_lost_page_is_not_published() {
     together(program, 0).unwrap_or_else(|cause| panic!("{program:?}: {cause}"));
 }
 
-/// The scheduler decides everything: the same seed, the same bytes.
 #[test]
 fn processes_that_take_turns_do_the_same_again() {
     let program = Together { how: How::Processes, actors: 3, steps: 10, fails: false, seed: 5 };
@@ -301,7 +289,6 @@ fn threads_that_join_one_commit_keep_what_they_were_promised() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Makes cuts beside storing threads.
 fn cut(cuts: Cuts) -> (SimMedium, Made) {
     let medium =
         indelible_store::with_seed(cuts.seed, || formatted(2 << 20, media()[cuts.seed as usize % 6]));
@@ -310,7 +297,6 @@ fn cut(cuts: Cuts) -> (SimMedium, Made) {
     (medium, made)
 }
 
-/// The same, and judges what power cuts leave.
 fn cut_and_judge(cuts: Cuts) -> Result<Made, String> {
     let (medium, made) = cut(cuts);
     let limits = Limits { exhaustive: 1, singles: 1, random: 2, points: 25, seed: cuts.seed };
@@ -332,7 +318,6 @@ fn cuts_beside_storing_threads_leave_what_was_held() {
     assert!(beside > 100 && waited > 100, "{beside} stores beside commits, {waited} waited");
 }
 
-/// The scheduler decides everything: the same seed, the same stores, the same bytes.
 #[test]
 fn threads_that_store_beside_cuts_do_the_same_again() {
     let cuts = Cuts { threads: 3, cuts: 6, held: true, seed: 5 };
@@ -341,15 +326,14 @@ fn threads_that_store_beside_cuts_do_the_same_again() {
     assert!(one.states == two.states);
 }
 
-/// The judge notices a cut that holds no stores.
 #[test]
 fn cuts_that_hold_nobody_are_noticed() {
     let torn = |seed| cut_and_judge(Cuts { threads: 3, cuts: 6, held: false, seed }).is_err();
     assert_eq!((0..6).filter(|seed| torn(*seed)).count(), 6);
 }
 
-/// A resize that failed in the last page of the object left a block there that took no write any
-/// more, although barriers succeeded, and that was not healed as it was not all new.
+/// A failed resize left a lost block in the object's last page, which was not healed as it was not
+/// all new.
 #[test]
 fn a_resize_that_failed_in_a_shared_page_costs_no_later_psync() {
     let mut met = 0;
@@ -377,8 +361,7 @@ fn a_resize_that_failed_in_a_shared_page_costs_no_later_psync() {
     assert!(met > 20, "{met}");
 }
 
-/// A sealed object had shrunk when its pages could not be freed, and the error said that nothing
-/// had happened. Afterwards the size is changed again, and the object used.
+/// The error said that nothing had happened, but the object had shrunk.
 #[test]
 fn an_error_of_a_sealed_object_that_shrinks_says_that_nothing_happened() {
     let mut met = 0;
@@ -401,9 +384,8 @@ fn an_error_of_a_sealed_object_that_shrinks_says_that_nothing_happened() {
     assert!(met > 20, "{met}");
 }
 
-/// Objects changed while they were held still, because they left the lane that was held: detached,
-/// moved to another lane by a psync, recovered by a process that had its lane, or destroyed. And a
-/// refused attach poisoned another object.
+/// Objects left the held lane: by a detach, a psync that moved them, a recovery, or a destruction.
+/// And a refused attach poisoned another object.
 #[test]
 fn an_object_that_is_held_still_does_not_leave_its_lane() {
     let attach = |object| Step::Attach { object };
@@ -445,14 +427,14 @@ fn an_object_that_is_held_still_does_not_leave_its_lane() {
     }
 }
 
-/// A repair took a write that failed, or a read that failed once, for damage, and gave up changes
-/// of the table; the pool was whole.
+/// A repair took a failed write, or a read that failed once, for damage, and dropped changes of the
+/// table.
 #[test]
 fn a_repair_that_fails_gives_nothing_up() {
     let kinds =
         [OpKind::Read, OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Reserve, OpKind::Verify];
     let mut met = 0;
-    // A check reads hundreds of times before anything is written.
+    // A check reads hundreds of times before the first write.
     for (nth, kind) in (0..500).flat_map(|nth| kinds.map(|kind| (nth, kind))) {
         if nth > 16 && (kind != OpKind::Read || nth % 3 > 0) {
             continue;
@@ -477,8 +459,8 @@ fn a_repair_that_fails_gives_nothing_up() {
     assert!(met > 50, "{met}");
 }
 
-/// A repair voids the table's lane, and its barrier fails: neither copy of the lane's header is
-/// risked while the other may not be durable.
+/// A repair voids the table's lane, and its barrier fails: one copy of the header stays safe until
+/// the other is durable.
 #[test]
 fn a_repair_that_failed_leaves_the_tables_lane_with_a_header() {
     let repair = Step::Repair { drop_damaged: false };

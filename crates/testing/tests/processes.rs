@@ -1,4 +1,4 @@
-//! Locks between handles; the death of a process against the loss of power.
+//! Locks between handles; a process's death compared with a power cut.
 
 use indelible_store::medium::{Device, LockKey, LockMode, Locks, Medium, MediumError};
 use indelible_testing::{Choice, Fault, OpKind, SimConfig, SimMedium};
@@ -96,7 +96,7 @@ fn death_in_the_middle_of_a_call() {
     assert_eq!(b.power_cut(Choice::None).medium().to_bytes(), [0; 4096]);
 }
 
-/// A visible write is not yet durable, and others may build on it too early.
+/// Others may rely too early on a visible write that is not durable.
 #[test]
 fn others_run_between_the_halves_of_a_durable_write() {
     let (a, b) = pair();

@@ -1,4 +1,4 @@
-//! Offsets of a pool's structures, and how to make a changed structure pass for sound.
+//! Offsets of a pool's structures; makes checksums of changed structures fit.
 
 use super::Image;
 use indelible_store::format::batch::Header as BatchHeader;
@@ -23,9 +23,9 @@ pub enum Kind {
     Directory,
     /// The table root.
     Root,
-    /// A node of a tree, or bytes that still look like one.
+    /// A node of a tree, or bytes that look like one.
     Node,
-    /// An entry slot in use, without its progress line.
+    /// A used entry slot, without its progress line.
     Entry,
     /// A free entry slot.
     FreeSlot,
@@ -42,9 +42,9 @@ pub enum Kind {
 pub struct Structure {
     /// Kind of the structure.
     pub kind: Kind,
-    /// First byte.
+    /// Offset.
     pub offset: u64,
-    /// Bytes.
+    /// Length.
     pub len: u64,
 }
 
@@ -91,13 +91,13 @@ pub fn structures(image: &Image) -> Vec<Structure> {
     all
 }
 
-/// The seed of a pool's checksums, as its first superblock slot has it.
+/// The seed of a pool's checksums, from its first superblock slot.
 #[must_use]
 pub fn seed(image: &Image) -> u64 {
     read::<Superblock>(image, SLOTS[0]).seed.get()
 }
 
-/// Makes the checksums of a structure fit what it holds.
+/// Recomputes the checksums of a structure.
 pub fn seal(image: &Image, seed: u64, structure: Structure) {
     let at = structure.offset;
     match structure.kind {
@@ -119,7 +119,7 @@ pub fn seal(image: &Image, seed: u64, structure: Structure) {
         }
         Kind::Batch => {
             let mut header: BatchHeader = read(image, at);
-            // The length is the image's present one, as far as there are bytes.
+            // The length is the image's own, within the image.
             let len = header.len.get().clamp(LINE, (image.len() - at).max(LINE));
             let mut body = vec![0; (len - LINE) as usize];
             image.get(at + LINE, &mut body);
@@ -127,13 +127,11 @@ pub fn seal(image: &Image, seed: u64, structure: Structure) {
             header.head_sum = U64::new(header.sum(seed));
             image.put(at, header.as_bytes());
         }
-        // Has no checksum.
         Kind::FreeSlot => {}
     }
 }
 
-/// Starts the next generation of the table's lane, so that nothing in it is redone over later
-/// forgeries.
+/// Starts the next generation of the table's lane, so that no batch is redone over later forgeries.
 pub fn void_table_lane(image: &Image, seed: u64) {
     let generations = HEADERS.map(|copy| read::<LaneHeader>(image, TABLE_LANE + copy).generation.get());
     let next = generations.into_iter().max().unwrap_or(0).wrapping_add(1);
@@ -142,7 +140,7 @@ pub fn void_table_lane(image: &Image, seed: u64) {
     }
 }
 
-/// The offset of the field that says where the structure lies, if it has one.
+/// The offset of the field with the structure's own place, if any.
 #[must_use]
 pub fn own_offset(kind: Kind) -> Option<u64> {
     match kind {

@@ -1,6 +1,4 @@
-//! Each decoder alone, on bytes that claim to be what it decodes.
-//!
-//! Every function does its work twice: on the bytes as they are, and with the checksum made to fit.
+//! Each decoder alone, on hostile bytes as they are, and with the checksum made to fit.
 
 use super::anatomy::{Kind, Structure, seal, structures};
 use super::{Image, pool::pools};
@@ -21,7 +19,7 @@ use zerocopy::{FromBytes, IntoBytes};
 const SEED: u64 = 7;
 const LEN: u64 = 1 << 20;
 
-/// The first bytes of the input as a struct, zeros where it is short.
+/// The first bytes of the input as a struct, padded with zeros.
 fn made<T: FromBytes + IntoBytes>(input: &[u8]) -> T {
     let mut value = T::new_zeroed();
     let len = input.len().min(size_of::<T>());
@@ -29,7 +27,7 @@ fn made<T: FromBytes + IntoBytes>(input: &[u8]) -> T {
     value
 }
 
-/// A superblock slot.
+/// Decodes a superblock slot.
 pub fn superblock(input: &[u8]) {
     let found: Superblock = made(input);
     for slot in [found, found.sealed()] {
@@ -42,7 +40,7 @@ pub fn superblock(input: &[u8]) {
     }
 }
 
-/// The table root, and a slot of the lane directory behind it.
+/// Decodes the table root and a slot of the lane directory.
 pub fn root(input: &[u8]) {
     let found: Root = made(input);
     for root in [found, found.sealed(SEED)] {
@@ -59,7 +57,7 @@ pub fn root(input: &[u8]) {
     }
 }
 
-/// A node: what verifies has keys that ascend, and can be worked on.
+/// Decodes a node: a verified one has ascending keys and can be changed.
 pub fn node(input: &[u8]) {
     let found: Node = made(input);
     let mut sealed = found;
@@ -78,7 +76,7 @@ pub fn node(input: &[u8]) {
     }
 }
 
-/// An entry with its progress line.
+/// Decodes an entry with its progress line.
 pub fn entry(input: &[u8]) {
     let found: Entry = made(input);
     for entry in [found, found.sealed(SEED)] {
@@ -94,7 +92,7 @@ pub fn entry(input: &[u8]) {
     let _ = found.of(&[9; 16], SEED);
 }
 
-/// A key page: a readable one does not open with another key.
+/// Decodes a key page: another key must not open it.
 pub fn key_page(input: &[u8]) {
     let (mut found, stranger) =
         (Box::new([0; PAGE as usize]), SealKey::file(vec![9; 32]).expect("long enough"));
@@ -125,7 +123,7 @@ pub fn key_pages() -> Vec<Vec<u8>> {
     made.map(|(page, _)| page.bytes().to_vec()).into_iter().collect()
 }
 
-/// A lane of the input's bytes, its headers and its batches' sums made to fit one after the other.
+/// Reads a lane of the input's bytes, with headers and batches made to fit in turn.
 pub fn lane(input: &[u8]) {
     let len = (input.len() as u64).next_multiple_of(PAGE).max(2 * PAGE);
     let mut bytes = vec![0; len as usize];
@@ -153,7 +151,7 @@ fn read<T: FromBytes + IntoBytes>(image: &Image, offset: u64) -> T {
     value
 }
 
-/// Everything that reads lanes; redo stays within the pool.
+/// Redo stays within the pool.
 fn read_lane(image: &Image, seed: u64) {
     for copy in HEADERS {
         let _ = read::<LaneHeader>(image, copy).generation(seed, 0);
@@ -169,7 +167,7 @@ fn read_lane(image: &Image, seed: u64) {
         Ok(())
     });
     match scanned {
-        // Memory does not fail; but a later release may have written it.
+        // Memory does not fail; a later release may have written it.
         Ok(()) | Err(StoreError::SectionKind { .. }) => {}
         Err(error) => panic!("a lane in memory: {error}"),
     }
@@ -177,8 +175,7 @@ fn read_lane(image: &Image, seed: u64) {
     let _ = ending(image, seed, &log, Search::Whole);
 }
 
-/// Structures of the real pools, one of each kind wanted per pool, each followed by `behind` more
-/// bytes.
+/// Structures of the real pools, one of each kind per pool, with `behind` more bytes.
 fn of(kinds: &[Kind], behind: u64) -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
     for pool in pools() {
@@ -219,7 +216,7 @@ pub fn entries() -> Vec<Vec<u8>> {
     of(&[Kind::Entry, Kind::FreeSlot], LINE)
 }
 
-/// Inputs for [`lane`]: the beginnings of writers' lanes.
+/// Inputs for [`lane`].
 #[must_use]
 pub fn lanes() -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
@@ -235,7 +232,7 @@ pub fn lanes() -> Vec<Vec<u8>> {
             whole.resize(whole.len().next_multiple_of(PAGE as usize).max(2 * PAGE as usize), 0);
             Arc::from(whole)
         });
-        // It lies at 0, as the target has it.
+        // The target has the lane at 0.
         for header in HEADERS {
             let mut made: LaneHeader = read(&copy, header);
             made.own_offset = 0.into();

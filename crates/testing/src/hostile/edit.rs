@@ -5,13 +5,12 @@
 //! edit:  operation (1) | width (1) | structure (2) | field (2) | other structure (2) | value (8)
 //! ```
 //!
-//! The highest bit of *width* stands for a tower instead, where checksums are made to fit: tree
-//! number *structure* becomes *field* levels of nodes with *other structure* slots each, all of
-//! which refer to the same node below; the leaf's values are *value*, and its last key is the
-//! highest there is.
+//! The highest bit of *width* makes a tower: tree number *structure* becomes *field* levels of
+//! nodes with *other structure* slots each, all referring to the same node below; the leaf's values
+//! are *value*, and its last key is the maximum.
 //!
-//! Numbers are little-endian and taken modulo what there is, so that every input means something.
-//! Fixed lengths let a fuzzer's mutations stay local.
+//! Numbers are little-endian, modulo the range, so that every input has a meaning. Fixed lengths
+//! keep a fuzzer's mutations local.
 
 use super::Image;
 use super::anatomy::{Kind, Structure, own_offset, seal, seed, structures, void_table_lane};
@@ -26,18 +25,17 @@ use zerocopy::little_endian::{U16, U32, U64};
 
 const EDITS: usize = 32;
 
-/// Effect of an edit on the structure it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
-    /// Puts the value into a field.
+    /// Sets a field to the value.
     Set,
-    /// Puts a value that tends to matter into a field.
+    /// Sets a field to a boundary value.
     Telling,
-    /// Puts the offset of another structure into a field, in bytes or in pages.
+    /// Sets a field to another structure's offset, in bytes or pages.
     Point,
     /// Adds the value, signed and small, to a field.
     Add,
-    /// Makes it a copy of another structure, which knows its new place.
+    /// Copies another structure, with the new place.
     Copy,
     /// Zeros.
     Zero,
@@ -58,26 +56,25 @@ const OPERATIONS: [Operation; 8] = [
     Operation::Noise,
 ];
 
-/// An input, read.
+/// A decoded input.
 pub struct Forged {
-    /// The pool it starts from.
+    /// The original pool.
     pub pool: &'static Pool,
     /// The edited image.
     pub image: Image,
-    /// A byte for choices of the target's.
+    /// A byte for choices of the target.
     pub how: u8,
 }
 
-/// Applies an input's edits; afterwards checksums of the edited structures fit.
+/// Applies an input's edits and makes checksums fit.
 #[must_use]
 pub fn forged(input: &[u8]) -> Forged {
     make(input, true)
 }
 
 /// As [`forged`], with flips, zeros and noise alone, and checksums as they were. Noise is derived
-/// from the value, so that no fuzzer that sees the sums compared can supply them. Progress lines
-/// have single bits flipped: one of pure noise looks like one never written. The last batch of a
-/// lane is left alone.
+/// from the value, so that no fuzzer can learn the sums. Progress lines get single flips: one of
+/// noise looks unwritten. The last batch of a lane stays.
 #[must_use]
 pub fn damaged(input: &[u8]) -> Forged {
     make(input, false)
@@ -102,8 +99,8 @@ fn anatomies() -> &'static [Vec<Structure>] {
     ALL.get_or_init(|| pools().iter().map(|pool| structures(&pool.current())).collect())
 }
 
-/// As [`anatomies`], without the last batch of each lane: damaged, it looks like one that was cut
-/// short, and its applied lines stay. The sweep over single bits counts those.
+/// As [`anatomies`] without the last batch of each lane: a damaged one looks cut short, and its
+/// applied lines stay. The sweep over single bits counts those.
 fn firm() -> &'static [Vec<Structure>] {
     static ALL: OnceLock<Vec<Vec<Structure>>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -173,11 +170,10 @@ fn apply(image: &Image, all: &[Structure], seed: u64, edit: &[u8; 16], sealed: b
     }
 }
 
-/// A tree with as many ways to its only leaf as fit: one node for each level, at the end of the
-/// image.
+/// Makes a tree with the most ways to its only leaf: one node per level, at the end of the image.
 ///
 /// # Panics
-/// If the image holds no root, or is shorter than the tower.
+/// The image holds no root, or is shorter than the tower.
 pub fn tower(image: &Image, seed: u64, tree: TreeId, height: u32, slots: usize, value: u64) {
     void_table_lane(image, seed);
     let place = |level: u32| image.len() - PAGE * u64::from(level + 1);
@@ -220,7 +216,7 @@ fn telling(image: &Image, which: u64) -> u64 {
     all[(which % all.len() as u64) as usize]
 }
 
-/// Inputs to start from: every pool as it is, and with one edit of each operation to each kind of
+/// Inputs to start from: every pool, and each with one edit of each operation to each kind of
 /// structure.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! A medium that shares an image, keeps its own changes, and stops endless callers.
+//! A medium over a shared image, with private changes and a bound on operations.
 
 use indelible_store::medium::{
     Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError,
@@ -10,7 +10,7 @@ const PAGE: u64 = 4096;
 
 /// Operations that one image serves.
 const OPERATIONS: u64 = 1 << 20;
-/// Bytes that one image serves, in lengths of itself.
+/// Bytes that one image serves, in multiples of its length.
 const LAPS: u64 = 1 << 12;
 
 #[derive(Clone, Default)]
@@ -21,34 +21,34 @@ struct State {
     writes: u64,
 }
 
-/// An image in memory. It is private, so locks are always free.
+/// A private image in memory: locks are always free.
 pub struct Image {
     base: Arc<[u8]>,
     state: Mutex<State>,
 }
 
 impl Image {
-    /// An image of whole pages.
+    /// Wraps an image of whole pages.
     ///
     /// # Panics
-    /// If `base` is not.
+    /// `base` is not whole pages.
     #[must_use]
     pub fn new(base: Arc<[u8]>) -> Image {
         assert!((base.len() as u64).is_multiple_of(PAGE), "an image has whole pages");
         Image { base, state: Mutex::default() }
     }
 
-    /// The same contents, to be used on its own, with nothing asked of it yet.
+    /// Copies the contents, with fresh counts.
     #[must_use]
     pub fn copy(&self) -> Image {
         let changed = self.state().changed.clone();
         Image { base: self.base.clone(), state: Mutex::new(State { changed, ..State::default() }) }
     }
 
-    /// Takes over the contents of another image of the same base.
+    /// Takes the contents of another image of the same base.
     ///
     /// # Panics
-    /// If its base is another.
+    /// The base differs.
     pub fn take(&self, other: &Image) {
         assert!(Arc::ptr_eq(&self.base, &other.base), "images of different pools");
         let changed = other.state().changed.clone();
@@ -58,7 +58,7 @@ impl Image {
     /// Flips one bit.
     ///
     /// # Panics
-    /// If there is no such byte.
+    /// The byte does not exist.
     pub fn flip(&self, byte: u64, bit: u32) {
         let mut old = [0];
         self.get(byte, &mut old);
@@ -71,10 +71,10 @@ impl Image {
         self.state().writes
     }
 
-    /// Bytes at `offset`, without being counted.
+    /// Reads bytes at `offset` without counting.
     ///
     /// # Panics
-    /// If they do not lie within the image.
+    /// They are outside of the image.
     pub fn get(&self, offset: u64, buf: &mut [u8]) {
         assert!(self.holds(offset, buf.len() as u64), "{} bytes at {offset}", buf.len());
         let state = self.state();
@@ -92,10 +92,10 @@ impl Image {
         }
     }
 
-    /// Puts bytes at `offset`, without being counted.
+    /// Writes bytes at `offset` without counting.
     ///
     /// # Panics
-    /// If they do not lie within the image.
+    /// They are outside of the image.
     pub fn put(&self, offset: u64, bytes: &[u8]) {
         assert!(self.holds(offset, bytes.len() as u64), "{} bytes at {offset}", bytes.len());
         let mut state = self.state();
@@ -124,7 +124,7 @@ impl Image {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an operation; one that leaves the image is refused as a medium would.
+    /// Counts an operation; refuses one that leaves the image, as a medium would.
     fn enter(&self, offset: u64, len: u64, write: bool) -> Result<(), MediumError> {
         let mut state = self.state();
         state.operations += 1;

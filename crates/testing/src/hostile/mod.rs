@@ -1,19 +1,16 @@
-//! Images that an attacker, or a failing medium, made up: the store must withstand them.
+//! Images made by an attacker or a failing medium: the store must withstand them.
 //!
-//! All functions here depend on bytes alone, so that a fuzzer, a replay of its finds, and a test
-//! run the same code. [`TARGETS`] names them. A function panics if a promise is broken:
+//! Functions here depend on bytes alone: a fuzzer, a replay and a test run the same code.
+//! [`TARGETS`] names them. They panic if a promise is broken:
 //!
-//! 1. Nothing panics, and nothing is read out of bounds (the medium refuses that, and callers may
-//!    not ask).
-//! 2. Every operation ends: a [`Image`] panics when more operations or bytes are asked of it than
-//!    any operation on a pool of its size can need.
+//! 1. Nothing panics, and no read is out of bounds (the medium refuses it).
+//! 2. Every operation ends: an [`Image`] panics past the bound for a pool of its size.
 //! 3. `check` changes nothing.
-//! 4. After `repair`, `check` finds no error but those that repair said it left.
-//! 5. If bytes were damaged without their checksums being made to fit again, objects that attach
-//!    show a state that some psync wrote.
+//! 4. After `repair`, `check` finds only errors that repair reported as left.
+//! 5. If bytes were damaged without fitting checksums, objects that attach show a psynced state.
 //!
-//! Images start from real pools ([`pool`]), kept compressed beside this crate, because a pool's
-//! identity and seed are random: an input is a list of changes to one of them ([`edit`]).
+//! Images start from real pools ([`pool`]), kept compressed beside this crate as a pool's identity
+//! and seed are random; an input is a list of changes to one ([`edit`]).
 
 pub mod anatomy;
 pub mod decode;

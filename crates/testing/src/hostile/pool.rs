@@ -1,4 +1,4 @@
-//! Real pools, made by the library, to be damaged: their images and contents.
+//! Real pools to damage: images and contents.
 
 use super::Image;
 use crate::pool::{check_tiling, contents, objects, process, psync, psync_many, recover_all, snapshot};
@@ -16,20 +16,19 @@ use std::sync::{Arc, OnceLock};
 
 const KEY: Key<'static> = Key(&[]);
 
-/// States that an object may show, by name: the last is its own, the others are those of earlier
-/// psyncs whose batches still wait in a lane.
+/// States that an object may show, by name: its own last, before it those of batches that wait in a
+/// lane.
 pub type History = BTreeMap<String, Vec<Vec<u8>>>;
 
-/// How a pool is made, its name, and images that were made so.
 struct Recipe {
     name: &'static str,
     make: fn() -> Result<(SimMedium, History)>,
     image: &'static [u8],
-    /// Made by release 0.1 before it had format 2.
+    /// Made by release 0.1 in format 1.
     old: &'static [u8],
 }
 
-/// Recipes by the names of their functions, which are those of their files, too.
+/// Recipes, named like their functions and files.
 macro_rules! recipes {
     ($($name:ident)+) => {
         &[$(Recipe {
@@ -49,21 +48,21 @@ pub struct Pool {
     pub name: &'static str,
     /// Its bytes.
     pub image: Arc<[u8]>,
-    /// The objects' states.
+    /// States of the objects.
     pub history: History,
 }
 
 impl Pool {
-    /// The image, to be changed.
+    /// A copy of the image to change.
     #[must_use]
     pub fn image(&self) -> Image {
         Image::new(self.image.clone())
     }
 
-    /// The image after a look at the table: the batches of the table's lane are in place.
+    /// The image with the batches of the table's lane in place.
     ///
     /// # Panics
-    /// If the pool, which is sound, cannot be opened.
+    /// The sound pool cannot be opened.
     #[must_use]
     pub fn current(&self) -> Image {
         let image = Arc::new(self.image());
@@ -72,10 +71,10 @@ impl Pool {
         image.copy()
     }
 
-    /// Fails if the store's state differs from the last psyncs in this pool. Recovers its objects.
+    /// Recovers the objects and compares the store's state with the last psyncs.
     ///
     /// # Errors
-    /// The first difference, for people.
+    /// The first difference, as text.
     pub fn expect_in(&self, store: &Arc<Store>) -> std::result::Result<(), String> {
         let text = |error: StoreError| error.to_string();
         recover_all(store).map_err(text)?;
@@ -91,39 +90,37 @@ impl Pool {
     }
 }
 
-/// The pools: blank; settled; with batches of a dead writer that are also in place; with batches
-/// that are not; with trees of two levels; full, with a dead writer; with an object that was being
-/// moved when its process died.
+/// The pools: blank; settled; with a dead writer's batches in place; with batches not in place;
+/// with trees of two levels; full, with a dead writer; with an interrupted move.
 ///
 /// # Panics
-/// If an image is not readable, or a recipe fails.
+/// An image is unreadable, or a recipe fails.
 #[must_use]
 pub fn pools() -> &'static [Pool] {
     static POOLS: OnceLock<Vec<Pool>> = OnceLock::new();
     POOLS.get_or_init(|| RECIPES.iter().map(|recipe| recipe.load(recipe.image)).collect())
 }
 
-/// The same pools in format 1, as release 0.1 made them.
+/// The same pools in format 1, made by release 0.1.
 ///
 /// # Panics
-/// If an image is not readable, or a recipe fails.
+/// An image is unreadable, or a recipe fails.
 #[must_use]
 pub fn old_pools() -> Vec<Pool> {
     RECIPES.iter().map(|recipe| recipe.load(recipe.old)).collect()
 }
 
-/// The one of [`old_pools`] that has this name.
+/// Returns the pool `name` of [`old_pools`].
 ///
 /// # Panics
-/// If there is none; as [`old_pools`] otherwise.
+/// It does not exist; as [`old_pools`].
 #[must_use]
 pub fn old_pool(name: &str) -> Pool {
     let recipe = recipe(name);
     recipe.load(recipe.old)
 }
 
-/// The bytes of [`old_pool`] alone: what it holds takes longer to know, and writers that die in its
-/// making leave memory behind.
+/// The bytes of [`old_pool`] alone, which is faster; writers that die in its making leak memory.
 ///
 /// # Panics
 /// As [`old_pool`].
@@ -150,10 +147,10 @@ impl Recipe {
     }
 }
 
-/// Makes the pools anew, with other identities, compressed, by name: after a change of the format.
+/// Makes the pools anew, compressed, by name: after a change of the format.
 ///
 /// # Panics
-/// If a recipe fails.
+/// A recipe fails.
 #[must_use]
 pub fn remake() -> Vec<(&'static str, Vec<u8>)> {
     let make = |recipe: &Recipe| {
@@ -184,7 +181,6 @@ fn create(store: &Arc<Store>, name: &str, size: u64) -> Result<()> {
     writer.detach()
 }
 
-/// The pool's present content, one state each.
 fn now(store: &Arc<Store>) -> Result<History> {
     let state =
         |object: indelible_store::table::Located| Ok((object.entry.name(), vec![contents(store, &object)?]));
@@ -214,8 +210,8 @@ fn settled() -> Result<(SimMedium, History)> {
     Ok((medium, history))
 }
 
-/// A writer of three objects, one of them with a direct write under way, dies; `choice` decides
-/// which of the bytes that are not durable survive the power cut that follows.
+/// A writer of three objects dies, one with an open direct write; `choice` decides which volatile
+/// bytes survive the power cut.
 fn dead(choice: Choice) -> Result<(SimMedium, History)> {
     let (medium, store) = begin(1 << 20)?;
     for (name, size) in [("left", 5000), ("right", 3000), ("loading", 40_000)] {
@@ -269,7 +265,6 @@ fn many() -> Result<(SimMedium, History)> {
     Ok((medium, history))
 }
 
-/// A writer dies in a pool that has no room for one more page.
 fn full() -> Result<(SimMedium, History)> {
     let (medium, store) = begin(1 << 20)?;
     create(&store, "attached", 20_000)?;
@@ -284,8 +279,7 @@ fn full() -> Result<(SimMedium, History)> {
     Ok((medium.power_cut(Choice::None).medium(), history))
 }
 
-/// A process dies while an object moves, so that another, hidden one stands for the place it moves
-/// to.
+/// A process dies while an object moves: a hidden object stands for the new place.
 fn resizing() -> Result<(SimMedium, History)> {
     let (medium, store) = begin(1 << 20)?;
     let sparse = CreateOptions { size: 20_000, sparse: true, ..CreateOptions::default() };
@@ -296,7 +290,7 @@ fn resizing() -> Result<(SimMedium, History)> {
     writer.detach()?;
     let history = now(&store)?;
     drop(store);
-    // In the change of the table that lets the hidden object take the place of the other.
+    // In the change of the table that exchanges the two.
     medium.fail_at(OpKind::WriteDurable, 3, Fault::Kill);
     let died = Store::open(Arc::new(medium.handle()), process(2))?.resize("moving", KEY, 60_000).is_err();
     medium.clear_faults();
@@ -309,7 +303,7 @@ fn resizing() -> Result<(SimMedium, History)> {
 mod tests {
     use super::*;
 
-    /// The committed images equal the results of their recipes, by the store's own account.
+    /// By the store's own account.
     #[test]
     #[cfg_attr(miri, ignore = "two megabytes of image take minutes")]
     fn the_images_are_what_the_recipes_make() {

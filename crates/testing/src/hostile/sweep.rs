@@ -1,4 +1,4 @@
-//! Every single bit of a pool, flipped.
+//! Flips every single bit of a pool.
 
 use super::anatomy::{Kind, structures};
 use super::pool::Pool;
@@ -8,22 +8,22 @@ use std::collections::BTreeMap;
 /// Outcome of a flipped bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// It went unnoticed, and every object shows the same bytes as before.
+    /// Unnoticed; every object shows the same bytes.
     Harmless,
-    /// Check reported it, repair put it right, and every object shows the same bytes as before.
+    /// Reported and repaired; every object shows the same bytes.
     Repaired,
-    /// Check reported it; every object that can be attached shows the same bytes as before.
+    /// Reported; every object that attaches shows the same bytes.
     Reported,
-    /// It lies in the last batch of a lane, which is undone whole, as if its commit had been cut
-    /// short: objects show an earlier state, and check says that a batch is not whole.
+    /// In the last batch of a lane, which is undone whole as if cut short: objects show an earlier
+    /// state, and check reports a batch that is not whole.
     Undone,
-    /// As [`Undone`](Outcome::Undone), and check reports it; but the lines that were applied before
-    /// the bit flipped are there still, so that an attach without a check sees two states mixed. A
-    /// last batch that was cut short and one that is damaged look the same.
+    /// As [`Undone`](Outcome::Undone), and reported; but lines applied before the flip stay, so
+    /// that an attach without a check sees two states mixed. A cut and a damaged last batch look
+    /// the same.
     Mixed,
-    /// It lies in an object's bytes, which have no checksum: the object shows it.
+    /// In an object's bytes, which have no checksum: the object shows it.
     Unprotected,
-    /// Anything else: a promise is broken.
+    /// A broken promise.
     Violation,
 }
 
@@ -32,25 +32,25 @@ pub enum Outcome {
 pub enum Region {
     /// In a structure of this kind.
     In(Kind),
-    /// In an object's primary, with its offset in the object.
+    /// In an object's primary.
     Object,
-    /// In none of these.
+    /// Elsewhere.
     Rest,
 }
 
-/// A pool before any bit of it is flipped.
+/// A pool before any flip.
 pub struct Regions {
-    /// Which region each byte is in: start, end.
+    /// (start, end, region).
     regions: Vec<(u64, u64, Region)>,
-    /// Findings of check without a flipped bit.
+    /// Findings of check without a flip.
     known: Vec<String>,
 }
 
 impl Regions {
-    /// The regions of this pool; objects are where the table has them.
+    /// Computes the regions of a pool.
     ///
     /// # Panics
-    /// If the pool, which is sound, cannot be opened.
+    /// The sound pool cannot be opened.
     #[must_use]
     pub fn of(pool: &Pool) -> Regions {
         let image = pool.current();
@@ -63,7 +63,7 @@ impl Regions {
         let objects = store.and_then(|store| crate::pool::objects(&store)).expect("a sound pool");
         for object in objects {
             let start = object.entry.primary_offset();
-            // An object may lie where a node was once.
+            // An object may lie where a node was.
             all.retain(|(from, _, _)| !(start..start + object.entry.extent_len()).contains(from));
             all.push((start, start + object.entry.size.get(), Region::Object));
         }
@@ -86,7 +86,7 @@ impl Regions {
 /// Counts of outcomes, by region.
 pub type Counts = BTreeMap<(Region, Outcome), u64>;
 
-/// Flips one bit and returns its outcome; for a violation, with the bytes that were seen.
+/// Flips one bit; returns its outcome and, for a violation, the seen bytes.
 #[must_use]
 pub fn flip(pool: &Pool, regions: &Regions, byte: u64, bit: u32) -> (Outcome, String) {
     let image = pool.image();

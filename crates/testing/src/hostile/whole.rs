@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const KEY: Key<'static> = Key(&[]);
 
-/// The table's trees, read and changed without the rest of the store.
+/// Reads and changes the table's trees without the rest of the store.
 pub fn table(input: &[u8]) {
     let forged = forged(input);
     let (seed, len) = (super::anatomy::seed(&forged.image), forged.pool.image.len() as u64);
@@ -36,12 +36,12 @@ pub fn table(input: &[u8]) {
     let _ = table.stock_up(false);
 }
 
-/// Check: it ends, and changes nothing.
+/// Checks: ends, and changes nothing.
 pub fn check(input: &[u8]) {
     let _ = report(&forged(input).image);
 }
 
-/// Opening, looking at everything, recovering, and using the pool.
+/// Opens, inspects, recovers and uses the pool.
 pub fn recover(input: &[u8]) {
     let forged = forged(input);
     let Ok(store) = Store::open(Arc::new(forged.image), process(5)) else { return };
@@ -75,7 +75,6 @@ pub fn recover(input: &[u8]) {
     let _ = inspect(&store);
 }
 
-/// Everything that shows a pool to people.
 fn inspect(store: &Arc<Store>) -> Result<()> {
     let _ = store.info();
     let _ = store.lanes();
@@ -87,19 +86,19 @@ fn inspect(store: &Arc<Store>) -> Result<()> {
     Ok(())
 }
 
-/// Repair: the repaired pool is sound, or its damage named.
+/// Repairs: the pool is sound, or its damage named.
 pub fn repair(input: &[u8]) {
     let forged = forged(input);
     let _ = repaired(&forged.image, forged.how & 1 != 0, forged.how & 2 != 0);
 }
 
-/// Repairs an image and compares the result with the report.
+/// Repairs an image and compares it with the report.
 ///
 /// # Errors
-/// Repair's.
+/// Those of repair.
 ///
 /// # Panics
-/// If an error is left that repair did not name.
+/// An error is left that repair did not name.
 pub fn repaired(image: &Image, drop_damaged: bool, dry_first: bool) -> Result<Vec<RepairAction>> {
     if dry_first {
         let device = Arc::new(image.copy());
@@ -107,7 +106,7 @@ pub fn repaired(image: &Image, drop_damaged: bool, dry_first: bool) -> Result<Ve
         let _ = Store::repair(device.clone(), &options, &mut |_, _| {});
         assert_eq!(device.writes(), 0, "a dry run writes");
     }
-    // Kept, to be looked at afterwards.
+    // Kept for later inspection.
     let device = Arc::new(image.copy());
     let options = RepairOptions { dry_run: false, drop_damaged };
     let actions = Store::repair(device.clone(), &options, &mut |_, _| {})?;
@@ -119,10 +118,10 @@ pub fn repaired(image: &Image, drop_damaged: bool, dry_first: bool) -> Result<Ve
     Ok(actions)
 }
 
-/// Report of check, `None` if it cannot be run on this image.
+/// Report of check; `None`: check fails on this image.
 ///
 /// # Panics
-/// If the image was changed.
+/// The image changed.
 #[must_use]
 pub fn report(image: &Image) -> Option<Report> {
     let device = Arc::new(image.copy());
@@ -131,7 +130,7 @@ pub fn report(image: &Image) -> Option<Report> {
     found
 }
 
-/// Damage at rest: every attach that succeeds shows a psync's bytes.
+/// Damage at rest: every successful attach shows a psynced state.
 pub fn damage(input: &[u8]) {
     let forged = damaged(input);
     let _ = report(&forged.image);
@@ -155,25 +154,25 @@ pub fn damage(input: &[u8]) {
 pub enum Sight {
     /// Its last state.
     Same,
-    /// A state before that.
+    /// An earlier state.
     Earlier,
-    /// Bytes that no psync wrote so: the offsets in the object of the first few.
+    /// Bytes of no psync: the first few offsets in the object.
     Other(Vec<u64>),
-    /// An error that says why there is none.
+    /// An error with a cause.
     Refused,
-    /// It is said not to exist.
+    /// The object is said not to exist.
     Missing,
 }
 
-/// Opens the pool and attaches every object it should hold, and begins a direct write that is given
-/// up, which must not touch psynced bytes.
+/// Attaches every expected object, and begins and abandons a direct write, which must not touch
+/// psynced bytes.
 #[must_use]
 pub fn shown(image: &Image, pool: &Pool) -> Vec<(String, Sight)> {
     let history: &History = &pool.history;
     let Ok(store) = Store::open(Arc::new(image.copy()), process(5)) else {
         return history.keys().map(|name| (name.clone(), Sight::Refused)).collect();
     };
-    // The first ones stand for the others where there are many of a kind.
+    // The first ones stand for many of a kind.
     let first = history.iter().take(8);
     first.map(|(name, states)| (name.clone(), sight(&store, name, states))).collect()
 }

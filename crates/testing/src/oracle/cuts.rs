@@ -1,11 +1,9 @@
-//! psync cuts beside threads that store, on a simulated medium.
+//! Psync cuts beside storing threads, on a simulated medium.
 //!
-//! The mapped half makes a cut in three steps: it holds the stores to the objects, stages what
-//! changed (all lines are copied then), lets stores go on, and commits. Here the objects' memory is
-//! plain bytes behind a lock, which takes the place of held pages: a thread that stores while the
-//! lock is held waits. The threads take [turns](crate::sim) at the operations of the medium, of
-//! which staging and committing make many, so that stores fall between any two of them. The psync
-//! makes durable exactly the stores made before the memory was held.
+//! The mapped half makes a cut in three steps: it holds stores, stages copies of changed lines,
+//! releases stores, and commits. Here memory is plain bytes behind a lock, which stands for held
+//! pages. Threads take [turns](crate::sim) at operations of the medium, so that stores fall between
+//! any two. The psync makes durable exactly the stores made before the hold.
 
 use crate::pool::{Borrowing, Lines, Snapshot, contents, page, process, take};
 use crate::sim::{SimMedium, Turns};
@@ -19,35 +17,32 @@ use indelible_store::with_seed;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-/// Names of the objects that are psynced as one.
 const OBJECTS: [&str; 3] = ["a", "b", "c"];
 const SIZE: u64 = 12_000;
 
-/// A process, one thread of which makes cuts while others store.
+/// A process that makes cuts while its other threads store.
 #[derive(Clone, Copy, Debug)]
 pub struct Cuts {
-    /// Threads that store.
+    /// Storing threads.
     pub threads: usize,
-    /// Cuts that are made.
+    /// Number of cuts.
     pub cuts: usize,
     /// Whether stores wait while a cut is staged; if not, cuts are wrong, and a judge must notice.
     pub held: bool,
-    /// Decides everything.
+    /// Seed of all decisions.
     pub seed: u64,
 }
 
 /// The promises of cuts.
 pub struct Made {
-    /// Content of the objects at first and at each cut. Mark `n` of the log says that state `n` is
-    /// durable.
+    /// Content of the objects at first and at each cut. Mark `n` promises state `n`.
     pub states: Vec<Snapshot>,
-    /// Stores made between the moment when a cut was staged and the end of its commit.
+    /// Stores between a cut's stage and the end of its commit.
     pub beside: u64,
     /// Stores that waited.
     pub waited: u64,
 }
 
-/// The objects' memory.
 type Memory = [Vec<u8>; OBJECTS.len()];
 
 struct Process<'m> {
@@ -60,7 +55,7 @@ struct Process<'m> {
     waited: AtomicU64,
 }
 
-/// Ends the other threads, also if this one panics.
+/// Ends the other threads, also after a panic.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -69,7 +64,6 @@ impl Drop for Done<'_> {
     }
 }
 
-/// One object's memory, as it is held or as it changes.
 struct Source<'a, 'm> {
     process: &'a Process<'m>,
     held: Option<&'a Memory>,
@@ -98,7 +92,6 @@ impl Changes for Source<'_, '_> {
 }
 
 impl Process<'_> {
-    /// The memory. A thread that finds it held lets the others have their turns.
     fn memory(&self) -> MutexGuard<'_, Memory> {
         loop {
             match self.memory.try_lock() {
@@ -113,12 +106,11 @@ impl Process<'_> {
     }
 
     fn pass(&self) {
-        // Any operation will do; this one changes nothing.
+        // An operation without effects.
         let _ = self.medium.read(0, &mut [0]);
     }
 
-    /// Stores to the objects until all cuts are made: runs of any length, and a count that two
-    /// objects have in common.
+    /// Stores runs of any length, and a count that two objects share.
     fn store(&self, mut rng: fastrand::Rng) {
         while !self.done.load(Ordering::Relaxed) {
             let (object, value) = (rng.usize(..OBJECTS.len()), rng.u8(..));
@@ -135,10 +127,10 @@ impl Process<'_> {
 }
 
 impl Cuts {
-    /// Makes objects in a fresh pool, and cuts of them. The log begins when the objects exist.
+    /// Makes objects in a fresh pool, then cuts. The log begins when the objects exist.
     ///
     /// # Errors
-    /// A call of the store fails.
+    /// A call of the store failed.
     pub fn run(&self, medium: &SimMedium) -> Result<Made> {
         with_seed(self.seed, || {
             let store = Store::open(Arc::new(medium.handle()), process(1))?;
@@ -184,7 +176,6 @@ impl Cuts {
         Ok(Made { states, beside, waited })
     }
 
-    /// Makes the cuts; returns the states.
     fn cut(&self, process: &Process<'_>, first: Snapshot, writers: &mut [Writer]) -> Result<Vec<Snapshot>> {
         let mut states = vec![first];
         for number in 1..=self.cuts {

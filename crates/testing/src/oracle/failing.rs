@@ -1,9 +1,9 @@
-//! Programs in which one operation of one step fails, and all processes go on.
+//! Programs in which one operation fails and all processes go on.
 
 use super::{NAMES, PROCESSES, Program, Step};
 use crate::sim::{Fault, OpKind};
 
-/// Operations that are made to fail, and how many of a step at most.
+/// Failing operations, and the most per step.
 const KINDS: [(OpKind, u64); 7] = [
     (OpKind::WriteDurable, 8),
     (OpKind::Barrier, 6),
@@ -15,16 +15,15 @@ const KINDS: [(OpKind, u64); 7] = [
 ];
 const FAULTS: [Fault; 4] = [Fault::Io, Fault::NoSpace, Fault::After, Fault::Short];
 
-/// The last line, or so, of each object as it is at first: in the page that it shares with space
-/// that it may grow into.
+/// Near the end of each object: in the page that it may grow in.
 const AT: [u32; 3] = [8950, 4950, 19_950];
 
-/// Ways in which a program goes on behind a failure.
+/// Continuations after a failure.
 const TAILS: u64 = 5;
 
-/// Shows `judge` the program with each operation of each of its steps failing in each way, and
-/// going on in one of several ways, which `seed` chooses; of all these programs every `stride`th.
-/// `judge` says whether the failure was met. Returns how many were.
+/// Shows `judge` every `stride`th of the programs in which each operation of each step fails in
+/// each way, with a continuation chosen by `seed`. `judge` tells whether the failure was met;
+/// returns their number.
 ///
 /// # Errors
 /// The first error of `judge`, with the program.
@@ -41,7 +40,7 @@ pub fn failing(
             continue;
         }
         for (kind, most) in KINDS {
-            // Reads that fail are all alike.
+            // Failing reads are all alike.
             let faults =
                 if matches!(kind, OpKind::Read | OpKind::Verify) { &FAULTS[..1] } else { &FAULTS[..] };
             for nth in 0..most {
@@ -72,13 +71,13 @@ pub fn failing(
     Ok(met)
 }
 
-/// How all processes go on after the failure of a step.
+/// Steps of all processes after the failure.
 fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
     let other = (process + 1) % PROCESSES;
     let all = Step::Psync { objects: (0..NAMES.len()).collect() };
     let take_over = |process, value| {
         (0..3).flat_map(move |object| {
-            // Without its log, psynced bytes rest on the primary alone.
+            // Without its log, psynced bytes depend on the primary alone.
             [
                 (process, Step::Attach { object }),
                 (process, Step::Store { object, at: AT[object], len: 100, value }),
@@ -92,21 +91,20 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
     let create = (other, Step::Create { object: 3, size: 5000, sparse: false });
     let mut steps = Vec::new();
     match choice % TAILS {
-        // The same again, by the failed process, and more; then death.
+        // The failed process repeats the step, does more, then dies.
         0 => {
             steps.extend([again, (process, all)]);
             steps.extend(checkpoints);
             steps.push((process, Step::Die));
             steps.extend(take_over(other, 0xd1));
         }
-        // Another changes the table, and learns of the error; then the same again.
+        // Another process changes the table and gets the error; then the step is repeated.
         1 => {
             steps.extend([create, (other, Step::Rename { object: 3, to: 2 }), again, (process, all)]);
             steps.extend((0..3).map(|object| (process, Step::Detach { object })));
             steps.extend(take_over(process, 0xd2));
         }
-        // It fails again in another way, and another process recovers while one of the barriers
-        // fails.
+        // The step fails in another way, and another process recovers while a barrier fails.
         2 => {
             let failing = |step: &Step, kind, nth| {
                 let (step, fault) = (Box::new(step.clone()), Fault::Io);
@@ -120,8 +118,8 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
             ]);
             steps.extend(take_over(other, 0xd3));
         }
-        // Another holds an object still meanwhile; the same again, and a detach, which is refused
-        // and poisons.
+        // Another process holds an object still; the step is repeated, and a refused detach
+        // poisons.
         3 => {
             steps.push((other, Step::Hold { object: 0 }));
             steps.extend([again.clone(), (process, all.clone()), (process, Step::Detach { object: 0 })]);
@@ -137,7 +135,7 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
             steps.push((other, Step::LetGo));
             steps.extend(take_over(other, 0xd7));
         }
-        // An unrelated process fills lanes, and checkpoints.
+        // An unrelated process fills lanes and checkpoints.
         _ => {
             steps.push(create);
             steps.push((other, Step::Attach { object: 3 }));

@@ -1,4 +1,4 @@
-//! A process of a program that follows an object, beside any writer.
+//! A process that follows an object beside any writer.
 
 use super::NAMES;
 use crate::sealed;
@@ -8,20 +8,18 @@ use indelible_store::store::{Followed, Reader, Store};
 use indelible_store::table::{Key, Layers};
 use std::sync::Arc;
 
-/// See the module.
 pub(super) struct Follower {
     store: Arc<Store>,
     reader: Reader,
-    /// The layers when it came, kept in memory. Unused for a sealed object.
+    /// The first layers. Unused for a sealed object.
     layers: Layers,
     object: usize,
-    /// Content of its base.
     based: Vec<u8>,
     pub(super) shown: Vec<u8>,
 }
 
 impl Follower {
-    /// Looks at the state of the last psync.
+    /// Reads the state of the last psync.
     pub(super) fn begin(store: &Arc<Store>, object: usize) -> Result<Follower> {
         if let Some(base) = store.attach_base(NAMES[object], Key::default())? {
             let mut follower = Follower::of(store, base, object)?;
@@ -46,20 +44,18 @@ impl Follower {
         Ok(follower)
     }
 
-    /// Looks at the state of the newest psync, if it follows that object and the writer's log
-    /// tells.
+    /// Reads the newest state, if it follows `object` and the log has the psyncs.
     pub(super) fn again(&mut self, object: usize) -> bool {
         object == self.object && !self.has_the_name() && self.lay()
     }
 
-    /// Lays later psyncs over its state. `false`: the writer's log does not tell.
+    /// Applies later psyncs. `false`: the log does not have them.
     fn lay(&mut self) -> bool {
         match self.store.follow(&mut self.reader) {
             Followed::Newest => true,
             Followed::Newer(lines) => {
                 for (offset, bytes) in lines.iter() {
-                    // A page that is logged whole reaches beyond the object, and so may its last
-                    // line.
+                    // A page logged whole exceeds the object, and so may its last line.
                     let Some(shown) = self.shown.get_mut(offset as usize..) else { continue };
                     let len = bytes.len().min(shown.len());
                     shown[..len].copy_from_slice(&bytes[..len]);
@@ -70,7 +66,6 @@ impl Follower {
         }
     }
 
-    /// Whether it has the object of that name attached.
     pub(super) fn has_the_name(&self) -> bool {
         !self.reader.object().entry.has(FLAG_HIDDEN)
     }
@@ -84,9 +79,9 @@ impl Follower {
         Ok(bytes)
     }
 
-    /// Looks once more, and ends. `false`: what it follows has changed beneath it.
+    /// Reads once more and ends. `false`: the followed state changed.
     pub(super) fn end(self) -> Result<bool> {
-        // The pages of a sealed object have the bytes laid over them.
+        // Pages of a sealed object get the bytes laid over them.
         let sealed = self.reader.object().is_sealed();
         let same = self.look()? == if sealed { self.shown.clone() } else { self.based.clone() };
         self.store.end_snapshot(self.reader)?;

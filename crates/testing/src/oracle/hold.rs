@@ -1,4 +1,4 @@
-//! An object that a process of a program holds still.
+//! An object that a process holds still.
 
 use super::NAMES;
 use super::model::{Model, Writing};
@@ -6,14 +6,12 @@ use indelible_store::error::Result;
 use indelible_store::store::StillObject;
 use indelible_store::table::Located;
 
-/// See the module.
 pub(super) struct Hold {
     still: StillObject,
     shown: Vec<u8>,
 }
 
 impl Hold {
-    /// Looks at the held object.
     pub(super) fn begin(still: StillObject) -> Result<Hold> {
         let shown = contents(&still)?;
         Ok(Hold { still, shown })
@@ -27,7 +25,7 @@ impl Hold {
         &self.shown
     }
 
-    /// Looks once more, and lets go. `false`: the object has changed meanwhile.
+    /// Reads once more and releases. `false`: the object changed meanwhile.
     pub(super) fn end(self) -> Result<bool> {
         Ok(contents(&self.still)? == self.shown)
     }
@@ -39,8 +37,8 @@ fn contents(still: &StillObject) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether rule 8 allows the result of a call to hold an object still. An object without a writer
-/// may be held: its last lane may have another holder.
+/// Checks a hold against rule 8. An object without a writer may be refused, too: its last lane may
+/// have another holder.
 pub(super) fn judge(worlds: &[Model], object: usize, hold: Option<&Hold>) -> Result<(), String> {
     match (worlds[0].writing(object), hold) {
         (Some(Writing::Well), None) => Err("it has a writer, and is not held".into()),

@@ -1,22 +1,22 @@
-//! Objects that are held though unattached: when that is lawful, and until when.
+//! When unattached objects may be held.
 //!
-//! A failed attach or detach may leave the object's entry bound to a lane of the process that
-//! failed. Another process that wants to attach the object must recover that lane first, and finds
-//! it taken (`Held`). The process may keep the lane as long as it has an object attached for
-//! writing, because that one may use the same lane; not longer. The hold ends as well when the
-//! process dies, and when a process attaches, resizes, destroys or deletes the object.
+//! A failed attach or detach may leave the object's entry bound to a lane of the failed process.
+//! Another process must recover that lane before it attaches the object, and finds it taken
+//! (`Held`). The process may keep the lane while it has an object attached for writing. The hold
+//! also ends when the process dies, and when a process attaches, resizes, destroys or deletes the
+//! object.
 
 use super::model::Model;
 use super::{PROCESSES, Step};
 
-/// See the module: (process, object).
+/// (process, object).
 #[derive(Default)]
 pub(super) struct Left(Vec<(usize, usize)>);
 
 impl Left {
-    /// Whether `process` may find the object of the call held by another.
+    /// Whether `process` may find the call's object held by another.
     pub(super) fn may_hold(&self, process: usize, call: &Step) -> bool {
-        // Only these recover.
+        // Only these calls recover.
         let (Step::Attach { object }
         | Step::Read { object }
         | Step::Resize { object, .. }
@@ -29,13 +29,12 @@ impl Left {
         self.0.iter().any(|(owner, left)| *owner != process && *left == object)
     }
 
-    /// A call failed.
     pub(super) fn failed(&mut self, process: usize, call: &Step) {
         match *call {
             Step::Attach { object } | Step::Detach { object } | Step::Rollback { object, .. } => {
                 self.0.push((process, object));
             }
-            // It may have happened.
+            // The call may have happened.
             Step::Rename { object, to } => {
                 let moved: Vec<_> = self.0.iter().filter(|(_, left)| *left == object).copied().collect();
                 self.0.extend(moved.into_iter().map(|(owner, _)| (owner, to)));
@@ -44,7 +43,6 @@ impl Left {
         }
     }
 
-    /// A call succeeded.
     pub(super) fn done(&mut self, call: &Step) {
         match *call {
             Step::Attach { object }
@@ -62,14 +60,13 @@ impl Left {
         }
     }
 
-    /// Ends the holds of processes that have nothing attached for writing in any world.
+    /// Ends the holds of processes without writable attachments in any world.
     pub(super) fn settle(&mut self, worlds: &[Model]) {
         let writes = |process: usize| worlds.iter().any(|world| world.writes(process));
         let writing: Vec<bool> = (0..PROCESSES).map(writes).collect();
         self.0.retain(|(owner, _)| writing[*owner]);
     }
 
-    /// The process is gone.
     pub(super) fn died(&mut self, process: usize) {
         self.0.retain(|(owner, _)| *owner != process);
     }

@@ -1,44 +1,40 @@
 //! Programs against a plain model of the store's promises.
 //!
-//! A [`Program`] is a list of [`Step`]s: several processes create, attach, store to, psync, grow,
-//! checkpoint, detach, rename, resize and destroy a handful of objects; calls fail in the middle,
-//! and their callers go on; and now and then a process dies, between two steps or in the middle of
-//! one. [`Program::run`] takes it through a pool on a simulated medium and, next to it, through a
-//! model of mere maps of bytes: the model predicts whether each call succeeds and the bytes that
-//! each attach shows. The result is a [`Promise`]: for every moment of the log the states that a
-//! power cut at that moment may leave.
+//! A [`Program`] is a list of [`Step`]s of several processes: calls fail in the middle and their
+//! callers go on; processes die between two steps or in one. [`Program::run`] runs it on a
+//! simulated medium beside a model of maps of bytes, which predicts success and shown bytes. The
+//! result is a [`Promise`]: for every moment of the log the states that a power cut may leave.
 //!
 //! # What the model says of a call that fails
 //!
-//! 1. `NoSpace`, `NoRoom` and the like: nothing happened, and nothing is poisoned by it.
-//! 2. Any other failure, and the death of the caller: the call happened wholly or not at all,
-//!    unknown which. From then on there are two *worlds*; each later answer and each content that
-//!    is shown rules out those that it contradicts. A power cut may leave the state of any
-//!    remaining world.
+//! 1. `NoSpace`, `NoRoom` and the like: nothing happened, nothing is poisoned.
+//! 2. Any other failure, and a death: the call happened wholly or not at all. From then on there
+//!    are two *worlds*; later answers and shown contents rule out worlds that they contradict. A
+//!    power cut may leave the state of any remaining world.
 //! 3. An acknowledged call is in all worlds.
-//! 4. A psync, load, growth or checkpoint that fails either poisons its objects, or did not happen.
-//!    A poisoned object refuses all of these as `Poisoned` until it is detached. A new attachment
-//!    is not poisoned.
-//! 5. A call may only fail where a failure was planned in it, or where its process has yet to be
-//!    told of a write-back error of the file (`sim`, 7).
-//! 6. While a process keeps poisoned objects attached, it may refuse others of their lane as
+//! 4. A failed psync, load, growth or checkpoint either poisons its objects or did not happen. A
+//!    poisoned object refuses all of these as `Poisoned` until it is detached. A new attachment is
+//!    not poisoned.
+//! 5. A call may only fail where a failure was planned, or where its process must yet be told of a
+//!    write-back error (`sim`, 7).
+//! 6. While a process has poisoned objects attached, it may refuse others of their lane as
 //!    `Poisoned`.
-//! 7. An unattached object is never `Held`, with one exception, of which the module `left` is the
-//!    whole rule: a process whose attach or detach of it failed may keep the lane that the object
-//!    is bound to, for as long as it has another object attached for writing.
+//! 7. An unattached object is never `Held`, except as the module `left` states: a process whose
+//!    attach or detach failed may keep the object's lane while it has another object attached for
+//!    writing.
 //! 8. While an object is held still, any call may be refused as `HeldStill`. Then nothing happened,
-//!    but for a detach, which poisons its lane. The holder sees the state of the last psync, or, if
-//!    that failed, of either; and it sees the same until it lets go.
-//! 9. A snapshot holds the state of its object's last psync, whatever becomes of the two, and is
-//!    never attached for writing. It may be refused as `Changing`, as if it had not been asked for,
-//!    while a process writes the object.
-//! 10. A process that follows an object sees the state of its last psync, and goes on seeing that.
-//! 11. A sealed object, and each copy and snapshot of it, is all that, and has no other bytes. It
-//!     may refuse to be held still, as if that had not been asked for.
-//! 12. A repair loses nothing, also if it may, and is refused as `Held` while others use the pool.
+//!    but a detach poisons its lane. The holder sees the state of the last psync, or, if that
+//!    failed, of either, and sees the same until it releases.
+//! 9. A snapshot keeps the state of its object's last psync and is never attached for writing.
+//!    While a process writes the object, it may be refused as `Changing`, without effect.
+//! 10. A follower sees the state of the object's last psync, and keeps it.
+//! 11. A sealed object, its copies and its snapshots are all sealed, with the same bytes. A hold
+//!     may be refused, without effect.
+//! 12. A repair loses nothing, even if permitted, and is refused as `Held` while others use the
+//!     pool.
 //!
-//! Every step is defined in every state (storing to an unattached object does nothing), so that any
-//! part of a program is a program: [`shrink`] relies on that.
+//! Every step is defined in every state (a store to an unattached object does nothing), so that
+//! [`shrink`] may drop any steps.
 
 mod cuts;
 mod failing;
@@ -68,13 +64,13 @@ pub use transactions::{Committed, Transactions};
 use crate::sim::{Fault, OpKind};
 use std::fmt;
 
-/// Processes that a program has.
+/// Processes of a program.
 pub const PROCESSES: usize = 3;
 
-/// Names of the objects that a program has, by number.
+/// Names of a program's objects, by number.
 pub const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// One step of one process; objects go by their number in [`NAMES`].
+/// A step of one process; objects are numbers in [`NAMES`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Step {
@@ -90,7 +86,7 @@ pub enum Step {
     Destroy {
         object: usize,
     },
-    /// Processes that have it attached go on with it.
+    /// Processes that have it attached go on.
     Delete {
         object: usize,
     },
@@ -98,7 +94,7 @@ pub enum Step {
         object: usize,
         to: usize,
     },
-    /// A snapshot of an object, attached or not, or a copy of it that can be written to.
+    /// A snapshot, or a writable copy, of an object, attached or not.
     Copy {
         object: usize,
         to: usize,
@@ -122,21 +118,21 @@ pub enum Step {
     Attach {
         object: usize,
     },
-    /// Attaches for reading, looks, and stays attached.
+    /// Attaches for reading, reads, and stays attached.
     Read {
         object: usize,
     },
     Detach {
         object: usize,
     },
-    /// Plain stores: they are in no psync yet.
+    /// Plain stores, not psynced.
     Store {
         object: usize,
         at: u32,
         len: u32,
         value: u8,
     },
-    /// Loads what no psync ever covered, straight into the primary.
+    /// Loads bytes that no psync covered, straight into the primary.
     Load {
         object: usize,
         len: u32,
@@ -153,36 +149,35 @@ pub enum Step {
     Checkpoint {
         object: usize,
     },
-    /// Makes the pool longer.
+    /// Lengthens the pool.
     Lengthen,
-    /// Holds an object still that a process has attached for writing, and looks. An object that it
-    /// held before goes on.
+    /// Holds still an object that a process writes, and reads it. An object held before is
+    /// released.
     Hold {
         object: usize,
     },
-    /// Attaches the state of an object's last psync, beside any writer, and looks; once more at the
-    /// one that it followed before.
+    /// Attaches the state of the last psync beside any writer, and reads; reads the one followed
+    /// before once more.
     Follow {
         object: usize,
     },
-    /// Looks at the object that it holds once more, and lets it go on.
+    /// Reads the held object once more and releases it.
     LetGo,
-    /// The process dies, and the next one repairs the pool before it does anything else.
+    /// The process dies; the next one first repairs the pool.
     Repair {
         drop_damaged: bool,
     },
-    /// The process dies between two steps. Another takes its place.
+    /// The process dies between two steps. Another replaces it.
     Die,
-    /// The process dies in the `nth` operation of this kind that the step makes, if it makes so
-    /// many; then another finds out what became of it.
+    /// The process dies in the step's `nth` operation of this kind, if any; another finds out the
+    /// result.
     DieIn {
         step: Box<Step>,
         kind: OpKind,
         nth: u64,
         late: bool,
     },
-    /// The `nth` operation of this kind that the step makes fails, if it makes so many; if it
-    /// `lasts`, those behind it in this step fail, too.
+    /// The step's `nth` operation of this kind fails, if any; with `lasts`, the later ones, too.
     FailIn {
         step: Box<Step>,
         kind: OpKind,
@@ -190,15 +185,14 @@ pub enum Step {
         fault: Fault,
         lasts: bool,
     },
-    /// The system fails to write pending pages back, for want of space or otherwise, and reports it
-    /// to no process yet.
+    /// The system fails to write pending pages back, and has not reported it yet.
     WritebackFails {
         no_space: bool,
     },
 }
 
 impl Step {
-    /// The call that is made, without what befalls it.
+    /// The call itself, without its failure.
     #[must_use]
     pub fn call(&self) -> &Step {
         match self {
@@ -214,7 +208,7 @@ impl Step {
     }
 }
 
-/// Steps of the processes, in turn: (process, step).
+/// Steps in order: (process, step).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Program<S = Step>(pub Vec<(usize, S)>);
 

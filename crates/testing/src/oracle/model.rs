@@ -4,13 +4,11 @@ use super::{NAMES, PROCESSES, Step};
 use crate::pool::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Expected answer of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// There is nothing to call.
+    /// No call to make.
     Nothing,
-    /// The program makes no such call: it would be about two objects of one name, or two
-    /// attachments of one object.
+    /// Not called: it would concern two objects of one name, or two attachments of one object.
     Ambiguous,
     Done,
     NotFound,
@@ -20,32 +18,30 @@ pub(super) enum Answer {
     Poisoned,
 }
 
-/// How an object is attached for writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writing {
     Well,
-    /// A psync of it failed, or it is on a lane with one that did.
+    /// Its psync failed, or another one on its lane.
     Poisoned,
 }
 
-/// An object as a process has it attached.
 #[derive(Clone, PartialEq)]
 pub(super) enum Attached {
     Reading,
-    /// With what it stored, psynced or not.
+    /// With its stores, psynced or not.
     Writing {
         bytes: Vec<u8>,
         poisoned: bool,
     },
 }
 
-/// Promised and attached objects. An ID or address of zero is not known yet.
+/// Promised and attached objects. An ID or address of zero is unknown.
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct Model {
     pub(super) durable: Snapshot,
     /// Those of the objects that are snapshots.
     snapshots: BTreeSet<usize>,
-    /// Those that are sealed, or were when they were there last.
+    /// Sealed, now or when last present.
     pub(super) sealed: BTreeSet<usize>,
     pub(super) attached: BTreeMap<(usize, usize), Attached>,
 }
@@ -59,12 +55,11 @@ impl Model {
         self.durable.contains_key(NAMES[object])
     }
 
-    /// Whether a process has an object of that name attached that was deleted.
     fn is_deleted(&self, object: usize) -> bool {
         !self.has(object) && self.attached.keys().any(|(_, attached)| *attached == object)
     }
 
-    /// The memory of an object that the process can use: its stores, psynced or not.
+    /// The process's memory of an object: all its stores.
     pub(super) fn shadow(&mut self, process: usize, object: usize) -> Option<&mut Vec<u8>> {
         match self.attached.get_mut(&(process, object)) {
             Some(Attached::Writing { bytes, poisoned: false }) => Some(bytes),
@@ -76,13 +71,11 @@ impl Model {
         matches!(self.attached.get(&(process, object)), Some(Attached::Writing { poisoned: true, .. }))
     }
 
-    /// Whether the process has an object attached for writing.
     pub(super) fn writes(&self, process: usize) -> bool {
         let writing = |a: &Attached| matches!(a, Attached::Writing { .. });
         self.attached.iter().any(|((owner, _), attached)| *owner == process && writing(attached))
     }
 
-    /// The processes that have poisoned objects.
     pub(super) fn poisoned(&self) -> impl Iterator<Item = usize> + '_ {
         let poisoned = |a: &Attached| matches!(a, Attached::Writing { poisoned: true, .. });
         self.attached.iter().filter(move |(_, attached)| poisoned(attached)).map(|((process, _), _)| *process)
@@ -94,7 +87,6 @@ impl Model {
         }
     }
 
-    /// How a process has the object attached for writing, if one has.
     pub(super) fn writing(&self, object: usize) -> Option<Writing> {
         (0..PROCESSES).find_map(|process| match self.attached.get(&(process, object)) {
             Some(Attached::Writing { poisoned: true, .. }) => Some(Writing::Poisoned),
@@ -112,7 +104,7 @@ impl Model {
         })
     }
 
-    /// The objects, of those named, that `process` psyncs.
+    /// The ones of `objects` that `process` psyncs.
     pub(super) fn psynced(&self, process: usize, objects: &[usize]) -> Vec<usize> {
         let mut own: Vec<usize> = objects.to_vec();
         own.retain(|object| matches!(self.attached.get(&(process, *object)), Some(Attached::Writing { .. })));
@@ -121,13 +113,11 @@ impl Model {
         own
     }
 
-    /// The process dies: its attached objects are free, its unpsynced stores are gone.
     pub(super) fn die(&mut self, process: usize) {
         self.attached.retain(|(owner, _), _| *owner != process);
     }
 
-    /// Takes the step, and says how the call is to answer. IDs and addresses of new objects are
-    /// zero.
+    /// Takes the step; returns the expected answer. IDs and addresses of new objects are zero.
     pub(super) fn step(&mut self, process: usize, step: &Step) -> Answer {
         let answer = self.answer(process, step);
         if answer == Answer::Done {
@@ -176,7 +166,6 @@ impl Model {
             }
             Step::Rollback { to, .. } if !self.snapshots.contains(&to) => Answer::Nothing,
             Step::Rollback { object, .. } => free(self.held(object, false)),
-            // Attached or not.
             Step::Delete { .. } => Answer::Done,
             Step::Copy { to, .. } if self.has(to) => Answer::Exists,
             Step::Copy { .. } => Answer::Done,
@@ -186,7 +175,6 @@ impl Model {
             | Step::Resize { object, .. }
             | Step::Attach { object } => free(self.held(object, false)),
             Step::Read { object } => match self.attached.get(&(process, object)) {
-                // A second time.
                 Some(Attached::Reading) => Answer::Ambiguous,
                 Some(Attached::Writing { .. }) => Answer::Held,
                 None => free(self.held(object, true)),
@@ -294,7 +282,7 @@ impl Model {
             }
             Step::DieIn { ref step, .. } | Step::FailIn { ref step, .. } => self.take(process, step),
             Step::Die => self.die(process),
-            // Loaded bytes are stored once it is known where the object's virgin part begins.
+            // Loaded bytes are stored once the start of the virgin part is known.
             Step::Load { .. }
             | Step::Follow { .. }
             | Step::Merge { .. }

@@ -15,25 +15,24 @@ use std::sync::Arc;
 pub enum Start {
     /// Just formatted.
     Fresh,
-    /// Objects `a`, `b` and `c` have contents; there is used space between them that is free again.
+    /// Objects `a`, `b` and `c` have contents, with freed space between them.
     Used,
-    /// As `Used`, and the table's lane is full but for a few changes.
+    /// As `Used`, and the table's lane is almost full.
     TableLaneFull,
-    /// As `Used`, and hardly any space is left.
+    /// As `Used`, with hardly any space left.
     Tight,
-    /// As `Used`, and `a` and `c` are sealed, `c` signed as well.
+    /// As `Used`, with `a` and `c` sealed, `c` also signed.
     Sealed,
 }
 
-/// All of them.
+/// All starts.
 #[must_use]
 pub fn starts() -> [Start; 5] {
     [Start::Fresh, Start::Used, Start::TableLaneFull, Start::Tight, Start::Sealed]
 }
 
 impl Start {
-    /// The pool, everything durable, on a medium of this kind. Each [`CrashImage::medium`] of it is
-    /// another.
+    /// The pool, durable, on a medium of this kind. Each [`CrashImage::medium`] of it is another.
     #[must_use]
     #[allow(clippy::missing_panics_doc)]
     pub fn pool(self, config: SimConfig) -> CrashImage {
@@ -79,7 +78,6 @@ impl Start {
     }
 }
 
-/// End of the table's last batch in its lane.
 fn table_lane_use(medium: &SimMedium) -> u64 {
     let lane = TABLE_LANE..TABLE_LANE + TABLE_LANE_LEN;
     let events = medium.events();

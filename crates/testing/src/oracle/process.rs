@@ -1,4 +1,4 @@
-//! A process of a program: its handle on the medium, and the calls it makes.
+//! A process of a program: its handle on the medium and its calls.
 
 use super::follow::Follower;
 use super::hold::Hold;
@@ -19,10 +19,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes by which a pool becomes longer.
 const LONGER: u64 = 128 << 10;
 
-/// See the module.
 pub(super) struct Process {
     pub(super) medium: Arc<SimMedium>,
     pub(super) store: Arc<Store>,
@@ -32,25 +30,23 @@ pub(super) struct Process {
     follower: Option<Follower>,
 }
 
-/// The answer to a call, and the stores that the process made with it.
 #[derive(Default)]
 pub(super) struct Seen {
     /// An object, its place, and its content.
     object: Option<(usize, Located, Vec<u8>)>,
-    /// An object that is followed, as its follower sees it.
+    /// The state that a follower shows.
     shown: Option<(usize, Vec<u8>)>,
-    /// An object that is new, and was not looked at.
+    /// A new object that was not read.
     made: Option<Located>,
-    /// Bytes of an object that are now this value.
+    /// Bytes of an object that now have this value.
     loaded: Option<(usize, Range<usize>, u8)>,
-    /// A loss that a repair reports, or damage that it leaves.
+    /// A loss or damage that a repair reports.
     pub(super) repair: Option<String>,
-    /// An object that was held still has changed.
+    /// A held object changed.
     pub(super) moved: bool,
 }
 
 impl Seen {
-    /// Its contradictions with the world.
     pub(super) fn difference(&self, world: &Model) -> Option<String> {
         let found = self.object.as_ref().map(|(object, _, shown)| (object, shown));
         let (object, shown) = found.or(self.shown.as_ref().map(|(object, shown)| (object, shown)))?;
@@ -64,7 +60,6 @@ impl Seen {
         Some(format!("shows {} at {at}, where {} was psynced", shown[at], bytes[at]))
     }
 
-    /// Tells the world where an object lies.
     pub(super) fn located(&self, world: &mut Model) {
         let seen = self.object.as_ref().map(|(_, located, _)| located).or(self.made.as_ref());
         if let Some(Located { entry, .. }) = seen
@@ -74,7 +69,7 @@ impl Seen {
         }
     }
 
-    /// Loaded bytes are in the process's memory, whether or not they are anywhere else.
+    /// Loaded bytes are in the process's memory in any case.
     pub(super) fn stored(&self, world: &mut Model, process: usize) {
         if let Some((object, range, value)) = &self.loaded
             && let Some(shadow) = world.shadow(process, *object)
@@ -85,7 +80,6 @@ impl Seen {
     }
 }
 
-/// Bytes that an object is to hold, as its process sees them.
 struct Shadow<'a> {
     bytes: &'a [u8],
     borrowing: Borrowing<'a>,
@@ -108,7 +102,7 @@ impl Process {
     pub(super) fn begin(medium: &SimMedium, pid: u32) -> Result<Process> {
         let medium = Arc::new(medium.handle());
         let store = Store::open(medium.clone(), process(pid))?;
-        // Locks are not released during a wait: one step follows the other.
+        // Steps are sequential: no lock is released during a wait.
         store.set_patience(Duration::ZERO);
         Ok(Process {
             medium,
@@ -135,7 +129,6 @@ impl Process {
                 seen.object = Some((object, made, vec![0; size as usize]));
             }
             Step::CreateSealed { object, size } => {
-                // Half of them are signed.
                 let create = if size % 2 == 0 { sealed::create_signed } else { sealed::create };
                 let made = create(store, NAMES[object], size.into())?;
                 seen.object = Some((object, made, vec![0; size as usize]));
@@ -191,11 +184,10 @@ impl Process {
                 let from = writer.published().min(bytes.len() as u64);
                 let to = (from + u64::from(len)).min(bytes.len() as u64);
                 seen.loaded = Some((object, from as usize..to as usize, value));
-                // An object that rests on a base, or is sealed, logs it with the next psync.
+                // With a base or a seal, the next psync logs the bytes.
                 let direct = from < to && writer.takes_direct_writes();
                 if direct || writer.is_poisoned() {
                     match writer.begin_direct(to) {
-                        // It became a base's just now.
                         Err(StoreError::HasBase) => return Ok(()),
                         begun => begun?,
                     }
@@ -206,7 +198,7 @@ impl Process {
             Step::Psync { ref objects } => psync(writers, own, &world.psynced(own, objects), world)?,
             Step::Grow { object, size } => {
                 if let Some(writer) = writers.get_mut(&object) {
-                    // In turns alone, and beside memory that is in use.
+                    // In place alone, or beside memory in use.
                     match size % 3 {
                         0 => writer.grow(size.into())?,
                         way => writer.grow_beside(size.into(), way == 1)?,
@@ -240,7 +232,7 @@ impl Process {
                 let now = follower.insert(Follower::begin(store, object)?);
                 seen.shown = Some((object, now.shown.clone()));
                 if now.has_the_name() {
-                    // A snapshot is attached itself, and could not be destroyed meanwhile.
+                    // A snapshot stays attached, and cannot be destroyed meanwhile.
                     seen.moved |= !follower.take().map_or(Ok(true), Follower::end)?;
                 }
             }

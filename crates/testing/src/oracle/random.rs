@@ -7,11 +7,10 @@ use fastrand::Rng;
 
 const SIZES: [u32; 7] = [64, 1000, 4096, 5000, 9000, 12_288, 20_000];
 const LENGTHS: [u32; 6] = [1, 8, 64, 200, 3000, 9000];
-/// Operations in which a process may die.
 const DEADLY: [OpKind; 6] =
     [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero, OpKind::Reserve, OpKind::Extend];
 
-/// A program of `len` steps for a pool that starts this way.
+/// Makes a program of `len` steps for a pool of this start.
 pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
     let mut model = Model::default();
     if start != Start::Fresh {
@@ -28,7 +27,7 @@ pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
         let step = step(rng);
         let mut after = model.clone();
         match after.step(process, &step) {
-            // Whether it happens is not known here; most of the time it does not.
+            // Whether it happens is unknown here; mostly it does not.
             Answer::Done if matches!(step, Step::FailIn { .. }) => {
                 for object in 0..NAMES.len() {
                     model.poison(process, object);
@@ -38,7 +37,7 @@ pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
                 }
             }
             Answer::Done => model = after,
-            // A call that will be refused is worth a try, now and then.
+            // Now and then a call that is refused.
             Answer::Nothing | Answer::Ambiguous => continue,
             _ if rng.u8(..8) > 0 => continue,
             _ => {}
@@ -96,7 +95,6 @@ fn step(rng: &mut Rng) -> Step {
     }
 }
 
-/// A step that calls the store.
 fn call(rng: &mut Rng) -> Step {
     loop {
         match step(rng) {
@@ -108,7 +106,7 @@ fn call(rng: &mut Rng) -> Step {
 }
 
 fn failing(rng: &mut Rng) -> Step {
-    // Reads are many, locks and verifications hardly matter: each kind as often as it is worth.
+    // Reads are many, locks and verifications hardly matter: weights.
     let (kind, among) = match rng.u8(..12) {
         0..3 => (OpKind::WriteDurable, 3),
         3..6 => (OpKind::Barrier, 3),

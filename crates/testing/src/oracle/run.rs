@@ -1,4 +1,4 @@
-//! A program on a pool, held against the model.
+//! Runs a program on a pool, against the model.
 
 use super::hold;
 use super::left::Left;
@@ -9,26 +9,26 @@ use crate::pool::{Snapshot, snapshot};
 use crate::sim::{CrashImage, Fault, SimMedium};
 use indelible_store::error::{SealError, StoreError};
 
-/// Promises to a program, moment by moment.
+/// The promises of a program at each moment.
 #[derive(Default)]
 pub struct Promise {
     states: Vec<Snapshot>,
-    /// After mark `m`: the states that may be found, by number.
+    /// The states that may be found after mark `m`, by number.
     windows: Vec<Vec<usize>>,
-    /// Steps that called the store.
+    /// Steps with calls of the store.
     pub steps: u64,
-    /// Processes that died.
+    /// Deaths of processes.
     pub deaths: u64,
-    /// Calls that were refused, as the model had said.
+    /// Calls refused as the model said.
     pub refused: u64,
-    /// Steps in which an operation of the medium failed.
+    /// Steps with a failed operation of the medium.
     pub failures: u64,
-    /// Calls whose outcome was unknown afterwards.
+    /// Calls with an unknown outcome.
     pub unknown: u64,
 }
 
 impl Promise {
-    /// The states that may be found on an image.
+    /// Returns the states that may be found on an image.
     #[must_use]
     pub fn allowed(&self, image: &CrashImage) -> Vec<&Snapshot> {
         let window = image.last_mark().unwrap_or(0) as usize;
@@ -36,7 +36,7 @@ impl Promise {
     }
 }
 
-/// A program that went wrong without any power cut, and where.
+/// A violation without a power cut, and its place.
 #[derive(Debug)]
 pub struct Wrong(pub String);
 
@@ -48,17 +48,16 @@ impl std::fmt::Display for Wrong {
 
 type Verdict = Result<(), String>;
 
-/// A world, the model's answer in it, and the world after the call.
+/// A world, the model's answer, and the world after the call.
 struct Future {
     before: Model,
     answer: Answer,
     after: Model,
 }
 
-/// A program under way.
 struct Run<'a> {
     medium: &'a SimMedium,
-    /// Possible worlds, at least one.
+    /// At least one.
     worlds: Vec<Model>,
     processes: Vec<Process>,
     promise: Promise,
@@ -68,12 +67,11 @@ struct Run<'a> {
 }
 
 impl Program {
-    /// Runs the program on a pool whose objects are all detached, and marks each completed step.
-    /// Pages that a failure left clean but lost may be evicted in between, as the medium's seed has
-    /// it.
+    /// Runs the program on a pool without attached objects and marks each completed step. Lost
+    /// clean pages may be evicted in between, by the medium's seed.
     ///
     /// # Errors
-    /// A call that does not answer as the model does, or shows other bytes.
+    /// A call whose answer or shown bytes differ from the model's.
     pub fn run(&self, medium: &SimMedium) -> Result<Promise, Wrong> {
         let wrong = |error: StoreError| Wrong(format!("before the first step: {error}"));
         medium.evict_by_itself(true);
@@ -127,7 +125,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Calls the store, and keeps the worlds that its answer leaves.
+    /// Calls the store and keeps the worlds that agree with its answer.
     fn call(&mut self, process: usize, step: &Step, futures: Vec<Future>) -> Verdict {
         let met = self.medium.faults_met();
         match *step {
@@ -173,7 +171,6 @@ impl Run<'_> {
         self.processes.iter().any(|process| process.hold.is_some())
     }
 
-    /// A hold began, or ended.
     fn held(&self, process: usize, call: &Step, seen: &Seen) -> Verdict {
         match *call {
             Step::Hold { object } => {
@@ -188,7 +185,6 @@ impl Run<'_> {
         }
     }
 
-    /// The worlds that are left when a call answers with an error.
     fn refused(
         &mut self,
         process: usize,
@@ -206,15 +202,14 @@ impl Run<'_> {
             E::Exists => Some(Answer::Exists),
             E::Held { .. } => Some(Answer::Held),
             E::ObjectReadOnly => Some(Answer::ReadOnly),
-            // Which of the two is said first is the store's business.
+            // The store chooses which of the two it reports.
             E::Poisoned | E::BadSize { .. } => Some(Answer::Poisoned),
-            // How much fits is the store's business; that nothing happened is not.
+            // The store decides how much fits; that nothing happened is fixed.
             E::NoRoom { .. } | E::NoAddresses { .. } | E::NoLane { .. } => Some(Answer::Done),
             _ => None,
         };
-        // Which snapshots have which addresses is the store's business, too. It looks at that
-        // first, and also where a program that knew that there is no snapshot would not have
-        // called.
+        // The store decides which snapshots have which addresses. It checks that first, also where
+        // a program that knows of no snapshot would not call.
         let unfit = matches!(error, E::NotItsSnapshot { .. })
             || matches!((error, call), (E::NoAddresses { .. }, Step::Rollback { .. }));
         let unbuilt = matches!(error, E::Seal(SealError::Refused { .. })) && self.may_refuse(call);
@@ -237,11 +232,11 @@ impl Run<'_> {
         let beside = match error {
             E::Held { .. } if matches!(call, Step::Repair { .. }) => true,
             E::Held { .. } if self.left.may_hold(process, call) => true,
-            // No failure leaves a hold behind, but for those.
+            // A failure leaves no other hold behind.
             E::Held { .. } => return Err(contrary()),
             E::Poisoned => poisoned.contains(&process),
             E::HeldStill { .. } => self.is_any_held(),
-            // A direct write that no psync has published.
+            // An unpublished direct write.
             E::Changing { .. } => {
                 copies.is_some_and(|object| self.worlds.iter().any(|world| world.writing(object).is_some()))
             }
@@ -269,7 +264,7 @@ impl Run<'_> {
         Ok(worlds.into_iter().map(|world| without_detached(world, process, call)).collect())
     }
 
-    /// Whether the call is one that a sealed object does not have, in one of the worlds.
+    /// Whether a sealed object lacks this call, in one of the worlds.
     fn may_refuse(&self, call: &Step) -> bool {
         match *call {
             Step::Hold { object } => self.worlds.iter().any(|world| world.sealed.contains(&object)),
@@ -277,7 +272,7 @@ impl Run<'_> {
         }
     }
 
-    /// Whether a call that failed did not happen, because it would have poisoned its objects.
+    /// Whether a failed call did not happen, as it would have poisoned its objects.
     fn is_certain(&self, process: usize, call: &Step) -> bool {
         matches!(
             call,
@@ -293,7 +288,7 @@ impl Run<'_> {
         self.processes[process].is_poisoned(object) && !self.worlds[0].is_poisoned(process, object)
     }
 
-    /// Notes which objects are poisoned now. `may_be`: the caller's alone.
+    /// Updates the poisoned objects. `may_be`: only the caller's may be.
     fn poison(&mut self, caller: usize, may_be: bool) -> Verdict {
         for process in 0..PROCESSES {
             for (object, name) in NAMES.iter().enumerate() {
@@ -319,7 +314,7 @@ impl Run<'_> {
         self.worlds = left;
     }
 
-    /// A power cut in the step in flight may leave this.
+    /// A power cut in the step in flight may leave this state.
     fn may_be_found(&mut self, state: &Snapshot) {
         self.promise.states.push(state.clone());
         let number = self.promise.states.len() - 1;
@@ -328,7 +323,7 @@ impl Run<'_> {
         }
     }
 
-    /// From here on the state of any one of the worlds is promised.
+    /// From here on the state of one of the worlds is promised.
     fn promised(&mut self) {
         self.promise.windows.push(Vec::new());
         for world in 0..self.worlds.len() {
@@ -338,7 +333,7 @@ impl Run<'_> {
         self.medium.mark(self.promise.windows.len() as u64 - 1);
     }
 
-    /// The process is gone; a new one takes its place.
+    /// Replaces a gone process.
     fn replace(&mut self, process: usize) -> Verdict {
         self.processes[process].medium.kill();
         self.left.died(process);
@@ -378,7 +373,7 @@ fn agreeing(futures: Vec<Future>, seen: &Seen) -> Result<Vec<Model>, String> {
     Ok(done)
 }
 
-/// The call happened, or did not; the process has the same attachments as before.
+/// The call happened or did not; the attachments stay.
 fn wholly_or_not(futures: Vec<Future>) -> Vec<Model> {
     let mut worlds = Vec::new();
     for Future { before, answer, mut after } in futures {
@@ -391,7 +386,7 @@ fn wholly_or_not(futures: Vec<Future>) -> Vec<Model> {
     worlds
 }
 
-/// A detach that fails leaves nothing attached all the same.
+/// A failed detach detaches, too.
 fn without_detached(mut world: Model, process: usize, call: &Step) -> Model {
     if let Step::Detach { object } = *call {
         world.attached.remove(&(process, object));
@@ -400,7 +395,7 @@ fn without_detached(mut world: Model, process: usize, call: &Step) -> Model {
 }
 
 impl Step {
-    /// Objects whose attachment the step is about.
+    /// Objects whose attachment the step concerns.
     fn objects(&self) -> Vec<usize> {
         match *self {
             Step::Grow { object, .. } | Step::Load { object, .. } | Step::Checkpoint { object } => {

@@ -1,9 +1,9 @@
-//! Programs so short that every image they may leave can be judged.
+//! Programs so short that all their images can be judged.
 
 use super::{Program, Start, Step};
 use crate::sim::{Fault, OpKind};
 
-/// Each with its name and the pool it starts from.
+/// Each with its name and its start.
 #[must_use]
 #[allow(clippy::too_many_lines)]
 pub fn short() -> Vec<(&'static str, Start, Program)> {
@@ -78,8 +78,8 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
-            // The batch after the checkpoint is as long as those of the lap before: behind it lies
-            // one of them.
+            // The batch after the checkpoint is as long as those of the lap before, so that one
+            // follows it.
             "psyncs around a checkpoint",
             Start::Used,
             alone(vec![
@@ -108,8 +108,8 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
-            // Two lanes, until the second psync moves one object to the other's, where its lines
-            // must not be missed.
+            // The second psync moves one object to the other's lane, where its lines must not be
+            // missed.
             "psync of one, then of two",
             Start::Used,
             alone(vec![

@@ -1,15 +1,15 @@
-//! Smaller programs that fail as well.
+//! Shrinks failing programs.
 
 use super::{Program, Step};
 
-/// Steps that have simpler ones.
+/// Steps with simpler variants.
 pub trait Shrinks: Clone {
-    /// Steps that do less, the simplest first.
+    /// Simpler steps, the simplest first.
     fn simpler(&self) -> Vec<Self>;
 }
 
 impl Shrinks for Step {
-    /// Faults in a step are less likely to matter than the step.
+    /// Faults are dropped first.
     fn simpler(&self) -> Vec<Step> {
         match self {
             Step::DieIn { step, .. } => vec![(**step).clone()],
@@ -26,7 +26,7 @@ impl Shrinks for Step {
     }
 }
 
-/// The smallest program found, by leaving out steps, that still fails.
+/// The smallest failing program found by dropping steps.
 pub fn shrink<S: Shrinks>(program: &Program<S>, mut fails: impl FnMut(&Program<S>) -> bool) -> Program<S> {
     let mut best = program.clone();
     let mut piece = best.0.len().div_ceil(2);

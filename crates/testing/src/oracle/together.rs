@@ -1,11 +1,10 @@
-//! Concurrent programs: several actors at once, each with objects of its own, and one table.
+//! Concurrent programs: several actors, each with objects of its own, and one table.
 //!
-//! Actors are processes that take [turns](crate::sim) at the operations of the medium, or threads
-//! of one process, which run freely and join each other's commits. Only the actor changes its
-//! objects, so their states follow from the answers to its own calls, whichever actors ran in
-//! between; they share the table, the lanes, free space and the file's errors. Each actor keeps the
-//! states its objects may be in, one after a call that succeeded, two after one that failed; each
-//! moment of the log has those of all actors.
+//! Actors are processes that take [turns](crate::sim) at operations of the medium, or threads of
+//! one process that run freely and join each other's commits. They share the table, the lanes, free
+//! space and the file's errors. Only its actor changes an object, so its states follow from the
+//! answers to that actor: one state after a success, two after a failure. Each moment of the log
+//! has the states of all actors.
 
 use crate::pool::{Edits, Snapshot, contents, process, psync};
 use crate::sim::{CrashImage, Fault, OpKind, SimMedium, Turns};
@@ -19,9 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// How actors run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// Processes, interleaved at operations by the seed.
+    /// Processes, interleaved by the seed.
     Processes,
-    /// Threads of one process, as the machine has it.
+    /// Threads of one process, scheduled by the machine.
     Threads,
 }
 
@@ -30,39 +29,38 @@ pub enum How {
 pub struct Together {
     /// How they run.
     pub how: How,
-    /// How many there are.
+    /// Number of actors.
     pub actors: usize,
     /// Steps of each.
     pub steps: usize,
-    /// Whether an operation fails now and then.
+    /// Whether operations fail sometimes.
     pub fails: bool,
-    /// Decides everything, but for the order of threads.
+    /// Seed of all decisions, except the order of threads.
     pub seed: u64,
 }
 
-/// An actor's objects, by name.
 type State = BTreeMap<String, Vec<u8>>;
 
-/// A promise: the states of one actor from a mark on.
+/// The states of one actor from a mark on.
 struct Entry {
     actor: usize,
     states: Vec<State>,
 }
 
-/// Promises to a run, moment by moment.
+/// The promises of a run at each moment.
 pub struct Shared {
     entries: Vec<Entry>,
     actors: usize,
-    /// Calls made.
+    /// Calls.
     pub calls: u64,
-    /// Calls that failed.
+    /// Failed calls.
     pub failures: u64,
-    /// Batches that went with others in one durable write.
+    /// Batches that joined others in one durable write.
     pub joined: u64,
 }
 
 impl Shared {
-    /// Whether the content found on an image was promised there.
+    /// Checks that an image's content was promised.
     ///
     /// # Errors
     /// The difference.
@@ -110,7 +108,6 @@ fn prefix(actor: usize) -> String {
     format!("{actor}:")
 }
 
-/// The parts of an actor.
 struct Actor<'a> {
     number: usize,
     medium: &'a SimMedium,
@@ -127,10 +124,10 @@ struct Actor<'a> {
 type Verdict = Result<(), String>;
 
 impl Together {
-    /// Runs the actors on a fresh pool, whose log begins when their objects exist.
+    /// Runs the actors on a fresh pool; the log begins when their objects exist.
     ///
     /// # Errors
-    /// A call that fails for no reason, or shows bytes that were never stored.
+    /// A call fails without reason, or shows bytes that were never stored.
     pub fn run(&self, medium: &SimMedium) -> Result<Shared, String> {
         with_seed(self.seed, || self.run_seeded(medium))
     }
@@ -206,15 +203,15 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl Actor<'_> {
-    /// From here on these are the states that may be found.
+    /// From here on these states may be found.
     fn promise(&self, states: &[State]) {
-        // No operation of the medium in between: no other actor gets a turn.
+        // No operation of the medium in between: no other actor runs.
         let mut shared = lock(self.shared);
         shared.entries.push(Entry { actor: self.number, states: states.to_vec() });
         self.medium.mark(shared.entries.len() as u64 - 1);
     }
 
-    /// Makes a call that leads each state to another.
+    /// Makes a call that maps each state to another.
     fn call<R>(
         &mut self,
         change: impl Fn(&mut State),
@@ -297,7 +294,7 @@ impl Actor<'_> {
                 self.call(|_| {}, |_| writer.map_or(Ok(()), Writer::detach)).map(drop)
             }
             _ => {
-                // The object's existence, if it is known, decides which of the two it is.
+                // The object's existence, if known, decides which of the two it is.
                 let exists = self.states[0].contains_key(&extra);
                 if self.states.iter().any(|state| state.contains_key(&extra) != exists) {
                     let found = self.store.find(&extra);
@@ -354,7 +351,7 @@ impl Actor<'_> {
         Ok(())
     }
 
-    /// Detaches; the call's answer does not matter any more.
+    /// Detaches, whatever the answer.
     fn leave(&mut self) {
         self.forget();
     }

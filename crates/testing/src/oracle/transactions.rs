@@ -1,11 +1,9 @@
-//! Programs of transactions: a process commits changes of several objects, psyncs another one
-//! beside them, fails and goes on, detaches, dies, and is followed by the next.
+//! Programs of transactions: processes commit changes of several objects, psync another one, fail,
+//! detach and die.
 //!
-//! The model is a line of states, one after each commit. The state found must be one of them, no
-//! older than the last acknowledged and no newer than the last told; the process goes on from the
-//! state that an attach shows. The model knows one state of the psynced object, or two after a
-//! failed psync. After a failure the process makes more calls before it detaches: any acknowledged
-//! one must hold.
+//! The model is a line of states, one per commit. The state found is one of them, from the last
+//! acknowledged to the last told. It knows one state of the psynced object, or two after a failed
+//! psync. After a failure more calls precede the detach: any acknowledged one must hold.
 
 use crate::pool::{Snapshot, contents, process, psync};
 use crate::seed::Seeded;
@@ -18,48 +16,45 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// Objects that transactions change.
 const OBJECTS: [&str; 3] = ["a", "b", "c"];
-/// The object that is psynced.
 const PLAIN: &str = "plain";
 const SIZE: u64 = 9000;
 
 /// A program of transactions.
 #[derive(Clone, Copy, Debug)]
 pub struct Transactions {
-    /// Steps of it.
+    /// Steps.
     pub steps: usize,
-    /// Whether an operation fails now and then.
+    /// Whether operations fail sometimes.
     pub fails: bool,
-    /// Whether the process dies now and then.
+    /// Whether the process dies sometimes.
     pub dies: bool,
-    /// Decides everything.
+    /// Seed of all decisions.
     pub seed: u64,
 }
 
 type State = [Vec<u8>; OBJECTS.len()];
 
-/// States that may be found from a mark on.
 struct Moment {
     states: RangeInclusive<usize>,
     plain: Vec<Vec<u8>>,
 }
 
-/// Promises to a program of transactions, moment by moment.
+/// The promises of a program at each moment.
 #[derive(Default)]
 pub struct Committed {
     states: Vec<State>,
     moments: Vec<Moment>,
-    /// Transactions that were told.
+    /// Told transactions.
     pub commits: u64,
-    /// Calls that failed.
+    /// Failed calls.
     pub failures: u64,
-    /// Processes that died.
+    /// Deaths of processes.
     pub deaths: u64,
 }
 
 impl Committed {
-    /// Whether the content found on an image was promised there.
+    /// Checks that an image's content was promised.
     ///
     /// # Errors
     /// The difference.
@@ -78,9 +73,8 @@ impl Committed {
     }
 }
 
-/// A process, with all attached.
 struct Attached {
-    /// The handle of the process, which the store has as well.
+    /// The process's handle, shared with the store.
     medium: Arc<SimMedium>,
     store: Arc<Store>,
     commits: Commits,
@@ -88,7 +82,6 @@ struct Attached {
     plain: Option<Writer>,
 }
 
-/// A program under way.
 struct Run<'a> {
     program: Transactions,
     medium: &'a SimMedium,
@@ -100,7 +93,7 @@ struct Run<'a> {
     told: u64,
     plain: Vec<Vec<u8>>,
     snapshots: usize,
-    /// A call failed since all was attached.
+    /// A call failed since the attach.
     broken: bool,
     pids: u32,
     out: Committed,
@@ -109,11 +102,10 @@ struct Run<'a> {
 type Verdict = Result<(), String>;
 
 impl Transactions {
-    /// Runs the program on a pool without objects, and marks its promises.
+    /// Runs the program on a pool without objects and marks its promises.
     ///
     /// # Errors
-    /// A call that fails without reason, is acknowledged wrongly, or shows bytes that were never
-    /// stored.
+    /// A call fails without reason, is acknowledged wrongly, or shows bytes that were never stored.
     pub fn run(&self, medium: &SimMedium) -> Result<Committed, String> {
         let text = |error: StoreError| format!("before the first step: {error}");
         let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;
@@ -147,7 +139,7 @@ impl Transactions {
     }
 }
 
-/// A new process attaches everything. Returns their contents as well.
+/// A new process attaches everything; also returns the contents.
 fn attach(medium: &SimMedium, pid: u32) -> indelible_store::error::Result<(Attached, State, Vec<u8>)> {
     let medium = Arc::new(medium.handle());
     let store = Store::open(medium.clone(), process(pid))?;
@@ -172,7 +164,7 @@ fn attach_in(
 }
 
 impl Run<'_> {
-    /// From here on this is what may be found.
+    /// From here on these states may be found.
     fn promise(&mut self) {
         let states = self.base + self.acknowledged as usize..=self.base + self.told as usize;
         self.out.moments.push(Moment { states, plain: self.plain.clone() });
@@ -191,7 +183,7 @@ impl Run<'_> {
         }
     }
 
-    /// Makes a call in which an operation may fail; says whether it succeeded.
+    /// Makes a call in which an operation may fail; returns whether it succeeded.
     fn call<R>(
         &mut self,
         call: impl FnOnce(&mut Self) -> indelible_store::error::Result<R>,
@@ -218,7 +210,6 @@ impl Run<'_> {
         }
     }
 
-    /// The next transaction, which changes a few lines, or none.
     fn next(&mut self) -> (u64, Vec<ChangedLine>) {
         let mut state = self.out.states[self.base + self.told as usize].clone();
         let most = [0, 1, 2, 5, 60][self.rng.usize(0..5)];
@@ -238,7 +229,7 @@ impl Run<'_> {
         (self.told, lines)
     }
 
-    /// Tells of a few transactions, in any order, and waits for one of them, or for none.
+    /// Tells a few transactions in any order, and waits for one or none.
     fn commit(&mut self) -> Verdict {
         if self.process.commits.check().is_err() {
             return self.refused();
@@ -264,7 +255,7 @@ impl Run<'_> {
         if self.rng.u8(0..4) == 0 { Ok(()) } else { self.wait(some) }
     }
 
-    /// Waits for a transaction: if that succeeds, it stays, and all before it.
+    /// A success keeps the transaction and all before it.
     fn wait(&mut self, number: u64) -> Verdict {
         if self.call(|run| run.process.commits.wait(number))?.is_some() {
             self.acknowledged = self.acknowledged.max(number);
@@ -283,7 +274,7 @@ impl Run<'_> {
         if self.process.commits.tell(self.told + 1, lines).is_ok() {
             return Err("a transaction is taken after check has refused".into());
         }
-        // One that was acknowledged before may be so again.
+        // An acknowledged number may be acknowledged again.
         let some = self.rng.u64(0..self.told + 1);
         self.wait(some)?;
         self.go_on()
@@ -311,7 +302,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A snapshot of an object that transactions change, beside them.
     fn snapshot(&mut self) -> Verdict {
         if self.snapshots == 3 {
             return Ok(());
@@ -322,7 +312,7 @@ impl Run<'_> {
         self.call(|run| run.process.store.snapshot(&[of])).map(drop)
     }
 
-    /// Detaches everything, which makes all told commits durable or fails, and attaches it again.
+    /// Detaches, which makes all told commits durable or fails, and attaches again.
     fn go_on(&mut self) -> Verdict {
         let left = self.call(|run| {
             let mut first = Ok(());
@@ -340,8 +330,7 @@ impl Run<'_> {
         let again = attach_in(self.process.medium.clone(), self.process.store.clone());
         match again {
             Ok(found) => self.found(found),
-            // The process has yet to be told of an error, or has lost its lane: the next one goes
-            // on.
+            // The process awaits an error report or lost its lane: the next one goes on.
             Err(_) if self.broken => self.die(),
             Err(error) => Err(format!("attach: {error:?} without a failure")),
         }
@@ -355,7 +344,7 @@ impl Run<'_> {
         self.found(found)
     }
 
-    /// An attach shows one of the states that may be, which goes on.
+    /// An attach shows one of the possible states, which becomes the only one.
     fn found(&mut self, (process, state, plain): (Attached, State, Vec<u8>)) -> Verdict {
         let (least, most) = (self.base + self.acknowledged as usize, self.base + self.told as usize);
         let is = |number: &usize| self.out.states[*number] == state;

@@ -1,4 +1,4 @@
-//! Anchors of sealed objects: their records tell a complete older state from the newest.
+//! Anchors of sealed objects: they refuse a complete older state.
 
 use super::{CONFIG, LIMITS, Verdict, open};
 use crate::for_each_crash;
@@ -16,14 +16,12 @@ fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// The state of the object in a pool.
 fn state(medium: &SimMedium) -> Result<AnchorRecord> {
     let store = open(medium, 7);
     let reader = store.attach_sealed_reader("a", super::KEY, &sealed::unlock(&store, "a")?)?;
     Ok(reader.sealed_pages().expect("it is sealed").state())
 }
 
-/// Everything that changes a sealed object.
 const CHANGES: [fn(&mut Writer) -> Result<()>; 6] = [
     |a| psync(a, &[(70, &[1; 8])]),
     |a| a.grow(70 * PAGE).map(drop),
@@ -40,7 +38,6 @@ fn prepared(config: SimConfig) -> Result<SimMedium> {
     Ok(medium)
 }
 
-/// The pool as it was before the object's last change is refused.
 pub(super) fn a_complete_older_state_is_behind_its_anchor() -> Verdict {
     let medium = prepared(CONFIG).map_err(text)?;
     let psynced = |value: u8| -> Result<(Vec<u8>, AnchorRecord)> {
@@ -66,7 +63,6 @@ pub(super) fn a_complete_older_state_is_behind_its_anchor() -> Verdict {
     }
 }
 
-/// Each change is later than all before it, as an anchor sees it.
 pub(super) fn no_change_takes_an_object_back_behind_its_anchor() -> Verdict {
     let medium = prepared(CONFIG).map_err(text)?;
     let mut states = vec![state(&medium).map_err(text)?];
@@ -86,8 +82,6 @@ pub(super) fn no_change_takes_an_object_back_behind_its_anchor() -> Verdict {
     Ok(())
 }
 
-/// An anchor's record that was put back is told from the newest by the anchor's counter, wherever
-/// the record is, and one that was made without the key is refused.
 pub(super) fn a_counted_record_is_not_put_back() -> Verdict {
     let medium = prepared(CONFIG).map_err(text)?;
     let a = sealed::writer(&open(&medium, 2), "a").map_err(text)?;
@@ -114,8 +108,6 @@ pub(super) fn a_counted_record_is_not_put_back() -> Verdict {
     forged(AnchorRecord { count: Some(Count { proof: [0; 40], ..count }), ..newer })
 }
 
-/// An older pool that was put back together with the anchor's record of that time is told from the
-/// newest by the anchor's counter.
 pub(super) fn a_pool_is_not_put_back_together_with_its_counted_record() -> Verdict {
     let medium = prepared(CONFIG).map_err(text)?;
     let psynced = |value: u8, counter| -> Result<(Vec<u8>, AnchorRecord)> {
@@ -143,7 +135,6 @@ pub(super) fn a_pool_is_not_put_back_together_with_its_counted_record() -> Verdi
     }
 }
 
-/// A power cut leaves no state that is older than the one that the anchor was told after a change.
 pub(super) fn an_anchor_is_not_ahead_after_a_power_cut() -> Verdict {
     for disk in [true, false] {
         let medium = prepared(SimConfig { disk, ..CONFIG }).map_err(text)?;

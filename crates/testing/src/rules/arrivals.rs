@@ -1,4 +1,4 @@
-//! Objects that come to a pool together, and objects whose ID is the hash of their bytes.
+//! Objects that come to a pool together; objects whose ID is the hash of their bytes.
 
 use super::{CONFIG, KEY, Verdict, crash_on, open};
 use crate::pool::contents;
@@ -18,7 +18,6 @@ fn attributes(number: u8) -> Attributes {
     Attributes { name, id: [number + 1; 16], size: SIZE, published: SIZE, psyncs: 1, ..Attributes::default() }
 }
 
-/// Brings three objects, as an import does.
 fn bring(store: &Arc<Store>) -> Result<()> {
     store.reap()?;
     let begun: Result<Vec<Revived>> = (0..3)
@@ -31,7 +30,7 @@ fn bring(store: &Arc<Store>) -> Result<()> {
     Revived::publish_all(begun?).map(drop).map_err(|unpublished| unpublished.cause)
 }
 
-/// All three with their bytes, or none. How many.
+/// Returns how many of the three are there, each with its bytes.
 fn all_or_none(store: &Arc<Store>) -> Result<usize, String> {
     let text = |error: StoreError| error.to_string();
     store.reap().map_err(text)?;
@@ -61,7 +60,6 @@ fn sound(medium: &SimMedium) -> Verdict {
     wrong.map_or(Ok(()), |finding| Err(format!("{finding:?}")))
 }
 
-/// After a power cut at any instant all objects of an import are there, or none.
 pub(super) fn objects_that_come_together_are_there_together_after_a_power_cut() -> Verdict {
     for disk in [true, false] {
         let config = SimConfig { disk, ..CONFIG };
@@ -70,8 +68,7 @@ pub(super) fn objects_that_come_together_are_there_together_after_a_power_cut() 
     Ok(())
 }
 
-/// An import whose process dies, or fails, in any operation; once more by the next one or the same
-/// one, with a power cut at the end.
+/// An import that dies or fails in any operation is repeated, with a power cut at the end.
 pub(super) fn objects_that_come_together_are_there_together_wherever_it_ends() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let text = |error: StoreError| error.to_string();
@@ -111,8 +108,6 @@ pub(super) fn objects_that_come_together_are_there_together_wherever_it_ends() -
     Ok(())
 }
 
-/// As many objects as fit in one batch of the table come; more are refused, and none of them is
-/// there.
 pub(super) fn too_many_objects_at_once_are_refused_as_a_whole() -> Verdict {
     let text = |error: StoreError| error.to_string();
     let (mut refused, mut came) = (0, 0);
@@ -140,7 +135,6 @@ pub(super) fn too_many_objects_at_once_are_refused_as_a_whole() -> Verdict {
     if (came, refused) == (1, 1) { Ok(()) } else { Err(format!("{came} came, {refused} were refused")) }
 }
 
-/// Bytes that are not those of an ID are refused where they come from elsewhere.
 pub(super) fn bytes_of_another_content_do_not_come() -> Verdict {
     let text = |error: StoreError| error.to_string();
     let medium = formatted(2 << 20, CONFIG);
@@ -164,7 +158,6 @@ pub(super) fn bytes_of_another_content_do_not_come() -> Verdict {
     }
 }
 
-/// The same bytes are one object, and bytes that changed in the pool are found.
 pub(super) fn a_content_that_changed_is_found() -> Verdict {
     let text = |error: StoreError| error.to_string();
     let medium = formatted(2 << 20, CONFIG);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const SIZE: usize = 9000;
 
-/// An object `a` of three pages that holds ones, psynced twice.
+/// A psynced object `a` of three pages of ones.
 fn source(store: &Arc<Store>) -> Result<()> {
     create(store, "a", SIZE as u64);
     let mut a = store.attach_writer("a", KEY)?;
@@ -28,8 +28,7 @@ fn shows(store: &Arc<Store>, name: &str, expected: &[u8]) -> Verdict {
     }
 }
 
-/// A few bytes of a copy change: the rest of their pages is as before, in the copy and in its
-/// origin, at once and in the next attachment.
+/// The rest of the pages stays, in the copy and in its origin, at once and in the next attachment.
 pub(super) fn first_changes_keep_the_rest_of_their_pages() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);
@@ -56,12 +55,10 @@ pub(super) fn first_changes_keep_the_rest_of_their_pages() -> Verdict {
     Ok(())
 }
 
-/// The same, with the power cut everywhere.
 pub(super) fn first_changes_are_whole_after_a_power_cut() -> Verdict {
     first_changes(CONFIG)
 }
 
-/// The same where the medium is memory.
 pub(super) fn first_changes_in_memory_are_whole_after_a_power_cut() -> Verdict {
     first_changes(SimConfig { disk: false, ..CONFIG })
 }
@@ -84,7 +81,6 @@ fn first_changes(config: SimConfig) -> Verdict {
     )
 }
 
-/// All pages in one psync, of an object that a process wrote when it was kept.
 pub(super) fn first_changes_of_several_pages_in_memory_are_whole_after_a_power_cut() -> Verdict {
     crash_on(
         SimConfig { disk: false, ..CONFIG },
@@ -105,8 +101,6 @@ pub(super) fn first_changes_of_several_pages_in_memory_are_whole_after_a_power_c
     )
 }
 
-/// The origin of a copy is destroyed, and its space is used again: the copy shows the same bytes as
-/// before.
 pub(super) fn a_base_outlives_the_first_of_its_users() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);
@@ -126,8 +120,7 @@ pub(super) fn a_base_outlives_the_first_of_its_users() -> Verdict {
     shows(&store, "b", &[1; SIZE])
 }
 
-/// A copy that is reported as created has its progress, and none of its pages but those of its
-/// base, after a power cut.
+/// A copy has only the pages of its base after a power cut.
 pub(super) fn a_copy_is_there_with_its_progress() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);
@@ -147,7 +140,7 @@ pub(super) fn a_copy_is_there_with_its_progress() -> Verdict {
     }
 }
 
-/// Leaves space that was used: as a bitmap, it says that each page is the object's own.
+/// Leaves used space; as a bitmap it would mark each page as the object's own.
 fn use_space(store: &Arc<Store>) -> Result<()> {
     create(store, "used", 30_000);
     let mut used = store.attach_writer("used", KEY)?;
@@ -156,8 +149,7 @@ fn use_space(store: &Arc<Store>) -> Result<()> {
     store.destroy("used", KEY)
 }
 
-/// An object `a` with a snapshot `s`, and a later one, since which every page changed in part; the
-/// last psynced bytes.
+/// An object `a` with a snapshot `s` and a later one, since which every page changed in part.
 fn changed(store: &Arc<Store>) -> Result<Vec<u8>> {
     source(store)?;
     store.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "s" }])?;
@@ -177,8 +169,7 @@ fn changed(store: &Arc<Store>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Back to a snapshot, changed, and back again, once longer and once shorter, with the power cut
-/// everywhere.
+/// Rolls back, changes, and rolls back again, once longer and once shorter.
 pub(super) fn a_rollback_is_whole_after_a_power_cut() -> Verdict {
     crash(
         |store| drop(changed(store).unwrap()),
@@ -202,8 +193,7 @@ pub(super) fn a_rollback_is_whole_after_a_power_cut() -> Verdict {
     )
 }
 
-/// In any operation that it makes: the object is as it was, or as the snapshot is, and the pool is
-/// sound.
+/// The object is as it was or as the snapshot is, and the pool is sound.
 pub(super) fn whoever_rolls_back_may_die() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let text = |error: indelible_store::error::StoreError| error.to_string();
@@ -230,7 +220,6 @@ pub(super) fn whoever_rolls_back_may_die() -> Verdict {
     Ok(())
 }
 
-/// The next process finds the object as one of the two, goes back, and leaves a sound pool.
 fn goes_on(medium: &SimMedium, before: &[u8]) -> Verdict {
     let text = |error: indelible_store::error::StoreError| error.to_string();
     let next = open(medium, 3);

@@ -18,13 +18,12 @@ pub(super) fn keep(store: &Arc<Store>, of: &[(&str, &str)]) -> Result<Vec<Locate
     store.snapshot(&of)
 }
 
-/// A process that writes objects, psynced, and another one.
 pub(super) struct Beside {
     pub(super) medium: SimMedium,
     pub(super) writers: Vec<Writer>,
     pub(super) store: Arc<Store>,
     pub(super) other: Arc<Store>,
-    /// Contents as the last psync of each object left them.
+    /// Contents as of the last psync of each object.
     pub(super) expected: Vec<Vec<u8>>,
 }
 
@@ -35,7 +34,7 @@ impl Beside {
         Beside::begin_with(config, false)
     }
 
-    /// `seal`: the first object is sealed.
+    /// With `seal` the first object is sealed.
     pub(super) fn begin_with(config: SimConfig, seal: bool) -> Result<Beside> {
         let medium = formatted(4 << 20, config);
         let (store, other) = (open(&medium, 1), open(&medium, 2));
@@ -60,7 +59,7 @@ impl Beside {
         Ok(beside)
     }
 
-    /// Attaches the first object again, whose writer has detached.
+    /// Attaches the first object again after its writer detached.
     pub(super) fn attach(&mut self) -> Verdict {
         self.writers.insert(0, sealed::writer(&self.store, NAMES[0]).map_err(text)?);
         Ok(())
@@ -72,14 +71,14 @@ impl Beside {
         Ok(())
     }
 
-    /// Compares the object as both processes, and a process after a power cut, see it.
+    /// Compares the object as both processes see it, and a process after a power cut.
     pub(super) fn shows(&self, name: &str, expected: &[u8]) -> Verdict {
         same(&self.other, name, expected)?;
         let cut = open(&self.medium.power_cut(Choice::None).medium(), 9);
         same(&cut, name, expected).map_err(|what| format!("after a power cut, {what}"))
     }
 
-    /// The objects, once their writers have detached, and after a power cut before.
+    /// Checks the objects after their writers detached, and after a power cut before that.
     pub(super) fn ends(mut self) -> Verdict {
         let cut = self.medium.power_cut(Choice::None);
         self.writers.drain(..).try_for_each(Writer::detach).map_err(text)?;
@@ -110,7 +109,7 @@ pub(super) fn same(store: &Arc<Store>, name: &str, expected: &[u8]) -> Verdict {
     }
 }
 
-/// Runs it on a disk, with locks and page caches, and on memory, with words of the pool.
+/// Runs the scenario on a disk, with locks and page caches, and on memory, with words of the pool.
 pub(super) fn on_each(scenario: impl Fn(Beside) -> Verdict) -> Verdict {
     [true, false].into_iter().try_for_each(|disk| {
         let named = |what| format!("{}: {what}", if disk { "disk" } else { "memory" });
@@ -118,7 +117,6 @@ pub(super) fn on_each(scenario: impl Fn(Beside) -> Verdict) -> Verdict {
     })
 }
 
-/// As [`on_each`], with a first object that is sealed.
 pub(super) fn on_each_sealed(scenario: impl Fn(Beside) -> Verdict) -> Verdict {
     [true, false].into_iter().try_for_each(|disk| {
         let named = |what| format!("{}: {what}", if disk { "disk" } else { "memory" });
@@ -127,8 +125,6 @@ pub(super) fn on_each_sealed(scenario: impl Fn(Beside) -> Verdict) -> Verdict {
     })
 }
 
-/// Each snapshot holds the state of the psync before it; the writer goes on, on pages of old and of
-/// new, and grows.
 pub(super) fn a_writer_goes_on_beside_a_snapshot() -> Verdict {
     on_each(|mut beside| {
         let mut kept = Vec::new();
@@ -156,7 +152,7 @@ pub(super) fn a_writer_goes_on_beside_a_snapshot() -> Verdict {
     })
 }
 
-/// Two objects with a lane of their own, or one between them.
+/// Two objects, with a lane of each or one lane of both.
 pub(super) fn several_objects_are_kept_as_of_one_moment() -> Verdict {
     on_each(several_are_kept)
 }
@@ -168,7 +164,6 @@ pub(super) fn several_are_kept(mut beside: Beside) -> Verdict {
     beside.psync(1, 8000, 4, 300).map_err(text)?;
     beside.shows("s", &before[0])?;
     beside.shows("t", &before[1])?;
-    // Neither is made if one of them cannot be.
     let refused = keep(&beside.other, &[("a", "u"), ("b", "t")]);
     if !matches!(refused, Err(StoreError::Exists)) {
         return Err(format!("{refused:?}"));
@@ -177,7 +172,6 @@ pub(super) fn several_are_kept(mut beside: Beside) -> Verdict {
         return Err("one of two was made".into());
     }
     beside.psync(0, 300, 5, 300).map_err(text)?;
-    // One object twice is two snapshots.
     let now = beside.expected[0].clone();
     keep(&beside.other, &[("a", "v"), ("a", "w")]).map_err(text)?;
     beside.psync(0, 300, 6, 9000).map_err(text)?;
@@ -186,7 +180,6 @@ pub(super) fn several_are_kept(mut beside: Beside) -> Verdict {
     beside.ends()
 }
 
-/// The writer psyncs after the snapshot and dies: its psyncs are there.
 pub(super) fn a_writer_that_dies_after_a_snapshot_is_recovered() -> Verdict {
     on_each(the_writer_dies)
 }
@@ -203,7 +196,6 @@ pub(super) fn the_writer_dies(mut beside: Beside) -> Verdict {
     beside.ends()
 }
 
-/// Bytes that go straight to the primary are in no state before a psync publishes them.
 pub(super) fn a_snapshot_waits_for_a_direct_write() -> Verdict {
     on_each(|mut beside| {
         create(&beside.store, "c", SIZE as u64);
@@ -218,7 +210,6 @@ pub(super) fn a_snapshot_waits_for_a_direct_write() -> Verdict {
         keep(&beside.other, &[("c", "s")]).map_err(text)?;
         psync(&mut c, &[(0, &[1; 10])]).map_err(text)?;
         beside.shows("s", &[9; SIZE])?;
-        // From now on it rests on a base.
         if !matches!(c.begin_direct(to), Err(StoreError::HasBase)) {
             return Err("a direct write to a page of a base".into());
         }
@@ -228,7 +219,6 @@ pub(super) fn a_snapshot_waits_for_a_direct_write() -> Verdict {
     })
 }
 
-/// So do a copy, and a reader that follows.
 pub(super) fn copies_and_followers_wait_for_a_direct_write() -> Verdict {
     on_each(|mut beside| {
         create(&beside.store, "c", SIZE as u64);
@@ -248,8 +238,7 @@ pub(super) fn copies_and_followers_wait_for_a_direct_write() -> Verdict {
     })
 }
 
-/// In any operation that it makes: the snapshot is there or not, whole, and the writer loses
-/// nothing, whether it goes on or dies next.
+/// The snapshot is there whole or not at all; the writer goes on or dies next, without a loss.
 pub(super) fn whoever_makes_a_snapshot_may_die() -> Verdict {
     keeper_dies(false)
 }

@@ -1,5 +1,5 @@
-//! Blocks whose first write failed: barriers succeed from then on, and nothing that is written to
-//! them is kept.
+//! Blocks whose first write failed: later barriers succeed, and no bytes written to the blocks
+//! stay.
 
 use super::errors::{recovered, state};
 use super::{CONFIG, KEY, Verdict, create, of, open};
@@ -21,7 +21,7 @@ fn cuts(medium: &SimMedium) -> Result<(), String> {
     Ok(())
 }
 
-/// A checkpoint fails, and the next process, which is not told, redoes the lane and voids it.
+/// A checkpoint fails; the next process, which gets no error, redoes the lane and voids it.
 pub(super) fn redone_blocks_keep_what_is_written() -> Verdict {
     for sparse in [false, true] {
         let medium = formatted(2 << 20, CONFIG);
@@ -54,8 +54,7 @@ pub(super) fn redone_blocks_keep_what_is_written() -> Verdict {
     Ok(())
 }
 
-/// The table's checkpoint fails, and another process, which is not told, brings the table up to
-/// date and makes its own.
+/// The table's checkpoint fails; another process, which gets no error, makes its own.
 pub(super) fn blocks_of_the_table_were_written_before() -> Verdict {
     for failing in [Fault::Io, Fault::After] {
         let medium = formatted(2 << 20, CONFIG);
@@ -80,8 +79,7 @@ pub(super) fn blocks_of_the_table_were_written_before() -> Verdict {
     Ok(())
 }
 
-/// A psync fails to reach its lane, and the next process, which is not told, goes on in the same
-/// lane.
+/// A psync fails to reach its lane; the next process goes on in that lane.
 pub(super) fn blocks_of_a_lane_were_written_before() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let first = open(&medium, 1);
@@ -104,8 +102,7 @@ pub(super) fn blocks_of_a_lane_were_written_before() -> Verdict {
     Ok(())
 }
 
-/// A process fails to make a lane, or the place that an object moves to, in space that the next one
-/// takes for the same.
+/// A process fails to make a lane or to move an object; the next one takes the same space.
 pub(super) fn space_that_failed_once_is_zeroed_before_its_use() -> Verdict {
     for kind in [OpKind::Barrier, OpKind::WriteDurable] {
         let medium = formatted(4 << 20, CONFIG);
@@ -141,7 +138,7 @@ pub(super) fn space_that_failed_once_is_zeroed_before_its_use() -> Verdict {
     Ok(())
 }
 
-/// An object is destroyed whose blocks are lost, and the next one gets its space, or moves there.
+/// The blocks of a destroyed object are lost; the next object is created or moved there.
 pub(super) fn recycled_blocks_keep_what_is_written() -> Verdict {
     for moves in [false, true] {
         let medium = formatted(4 << 20, CONFIG);
@@ -177,7 +174,6 @@ pub(super) fn recycled_blocks_keep_what_is_written() -> Verdict {
     Ok(())
 }
 
-/// A process fails to make a lane in never-used space, and the next one makes an object there.
 pub(super) fn space_that_was_never_used_is_zeroed_before_its_use() -> Verdict {
     for sparse in [false, true] {
         for failing in [OpKind::Write, OpKind::Barrier] {
@@ -212,9 +208,8 @@ pub(super) fn space_that_was_never_used_is_zeroed_before_its_use() -> Verdict {
     Ok(())
 }
 
-/// A direct write of an object of which no page was ever written fails, behind `published` bytes;
-/// the next process, which is not told, takes it back, and psyncs to the pages that it covered in
-/// part.
+/// A first direct write fails behind `published` bytes; the next process takes it back and psyncs
+/// to the pages that it covered in part.
 fn direct_write_fails(published: u64) -> Verdict {
     for sparse in [false, true] {
         let medium = formatted(2 << 20, CONFIG);
@@ -239,12 +234,12 @@ fn direct_write_fails(published: u64) -> Verdict {
     Ok(())
 }
 
-/// It ended in the middle of a page.
+/// It ended within a page.
 pub(super) fn the_last_page_of_a_failed_direct_write_keeps_what_is_written() -> Verdict {
     direct_write_fails(0)
 }
 
-/// It began in the middle of a page that is published, and has only zeros.
+/// It began within a published page of zeros.
 pub(super) fn the_first_page_of_a_failed_direct_write_keeps_what_is_written() -> Verdict {
     direct_write_fails(2560)
 }

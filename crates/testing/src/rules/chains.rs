@@ -1,12 +1,10 @@
-//! Chains of bases: merged, absorbed, kept short.
+//! Chains of bases: merged, absorbed and kept short.
 
 use super::beside::{Beside, SIZE, keep, on_each, same, text};
 use super::{KEY, Verdict, crash, create, open};
 use crate::pool::{contents, psync};
 use crate::sim::Choice;
 
-/// Unneeded bases are merged beneath a writer, and with the object once it has detached; named ones
-/// stay.
 pub(super) fn bases_are_merged_beneath_a_writer() -> Verdict {
     on_each(merged_beneath)
 }
@@ -20,7 +18,7 @@ pub(super) fn merged_beneath(mut beside: Beside) -> Verdict {
             beside.psync(1, 0, 9, 9).map_err(text)?;
         }
     }
-    // A snapshot that is made later would absorb them.
+    // A later snapshot would absorb them.
     for name in ["s0", "s1", "s3", "s4"] {
         beside.other.destroy(name, KEY).map_err(text)?;
     }
@@ -37,7 +35,6 @@ pub(super) fn merged_beneath(mut beside: Beside) -> Verdict {
     }
     beside.psync(0, 9000, 30, 64).map_err(text)?;
     beside.shows("s2", &kept)?;
-    // Pages that were merged are whole after a power cut at once.
     let cut = open(&beside.medium.power_cut(Choice::None).medium(), 9);
     same(&cut, "a", &beside.expected[0])?;
     let a = beside.writers.remove(0);
@@ -57,8 +54,8 @@ pub(super) fn merged_beneath(mut beside: Beside) -> Verdict {
     beside.ends()
 }
 
-/// Readers follow an object of `size` bytes between changes of a few, whose chain is shortened, and
-/// the power is cut anywhere. With `merge`, its bases are merged at the end.
+/// Readers follow an object of `size` bytes between changes; its chain is shortened, and the power
+/// is cut anywhere. With `merge`, its bases are merged at the end.
 fn followed(size: usize, changes: &[(usize, u8)], merge: bool) -> Verdict {
     crash(
         |store| {
@@ -88,13 +85,11 @@ fn followed(size: usize, changes: &[(usize, u8)], merge: bool) -> Verdict {
     )
 }
 
-/// In an object of few pages, whole bases are absorbed.
 pub(super) fn bases_are_absorbed_whole() -> Verdict {
     followed(SIZE, &[(100, 2), (5000, 3), (9000, 4), (200, 5)], true)
 }
 
-/// Readers that come and go, of which one stays: below the object are a few bases, and each reader
-/// shows its own state.
+/// Readers come and go, and one stays: a few bases remain, and each reader shows its own state.
 pub(super) fn the_chain_below_readers_stays_short() -> Verdict {
     const PAGES: usize = 40;
     on_each(|mut beside| {
@@ -132,8 +127,7 @@ pub(super) fn the_chain_below_readers_stays_short() -> Verdict {
     })
 }
 
-/// The chain below an attached object stays short, too, if each of its snapshots is destroyed
-/// before the next is made; one that is left keeps its state.
+/// Each snapshot is destroyed before the next is made; one that stays keeps its state.
 pub(super) fn the_chain_of_destroyed_snapshots_stays_short() -> Verdict {
     on_each(|mut beside| {
         keep(&beside.other, &[("a", "first")]).map_err(text)?;
@@ -153,14 +147,12 @@ pub(super) fn the_chain_of_destroyed_snapshots_stays_short() -> Verdict {
     })
 }
 
-/// In a larger one, few pages are absorbed at a time.
 pub(super) fn absorbed_pages_are_there_after_a_power_cut() -> Verdict {
     followed(20 * 4096, &[(100, 2), (50_000, 3), (70_000, 4)], false)
 }
 
 const NAMES_OF_KEPT: [&str; 3] = ["s0", "s1", "s2"];
 
-/// An object whose bases nothing else needs takes their place, with the power cut everywhere.
 pub(super) fn merges_are_whole_after_a_power_cut() -> Verdict {
     crash(
         |store| {
@@ -174,7 +166,7 @@ pub(super) fn merges_are_whole_after_a_power_cut() -> Verdict {
                     keep(store, &[("a", NAMES_OF_KEPT[round])]).unwrap();
                 }
             }
-            // A snapshot that is made later would absorb them.
+            // A later snapshot would absorb them.
             NAMES_OF_KEPT.iter().for_each(|name| store.destroy(name, KEY).unwrap());
         },
         |run| {

@@ -13,7 +13,6 @@ pub(super) fn psyncs_and_a_checkpoint() -> Verdict {
     psyncs_on(CONFIG)
 }
 
-/// On a medium that takes batches in pieces.
 pub(super) fn psyncs_in_pieces() -> Verdict {
     psyncs_on(SimConfig { disk: false, ..CONFIG })
 }
@@ -45,7 +44,7 @@ pub(super) fn detach_forgets_what_waits_in_memory() -> Verdict {
     )
 }
 
-/// No write the protocol makes can put a batch where another one belongs; a misdirected one can.
+/// Only a misdirected write puts a batch in the place of another one.
 pub(super) fn sequence_ignored() -> Verdict {
     let medium = formatted(1 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -94,8 +93,7 @@ pub(super) fn intent_ignored() -> Verdict {
     )
 }
 
-/// A direct write that is never ended is in the primary, not durable: the next psync logs the same
-/// bytes.
+/// An unended direct write is in the primary, not durable: the next psync logs the same bytes.
 pub(super) fn a_direct_write_that_never_ended_is_logged() -> Verdict {
     crash(
         |store| create(store, "a", 20_000),
@@ -103,7 +101,7 @@ pub(super) fn a_direct_write_that_never_ended_is_logged() -> Verdict {
             let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
             run.step(|_| psync(&mut a, &[(0, &[1; 100])]))?;
             run.quiet(|_| a.begin_direct(16_000))?;
-            // This state is promised only from the psync on.
+            // Promised only from the psync on.
             let mut promised = run.last();
             a.write_direct(4096, &[2; 5000])?;
             if let Some((_, _, bytes)) = promised.get_mut("a") {

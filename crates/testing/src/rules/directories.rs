@@ -1,4 +1,4 @@
-//! Directories that get another name: all their objects have it, or none.
+//! Renamed directories: all their objects have the new name, or none.
 
 use super::{CONFIG, KEY, Verdict, crash_on, create, open};
 use crate::scenario::formatted;
@@ -17,7 +17,6 @@ fn rename(store: &Arc<Store>, from: &str, to: &str) -> Result<u64> {
     store.rename_directory(from, to, KEY).map_err(|unmoved| unmoved.cause)
 }
 
-/// After a power cut at any instant a directory has its name before, or the other one.
 pub(super) fn a_directory_is_moved_whole_or_not_at_all_by_a_power_cut() -> Verdict {
     for disk in [true, false] {
         let config = SimConfig { disk, ..CONFIG };
@@ -31,7 +30,6 @@ pub(super) fn a_directory_is_moved_whole_or_not_at_all_by_a_power_cut() -> Verdi
     Ok(())
 }
 
-/// A move whose process dies, or fails, in any operation.
 pub(super) fn a_directory_is_moved_whole_or_not_at_all_wherever_it_ends() -> Verdict {
     const KINDS: [OpKind; 3] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier];
     for (kind, fault) in
@@ -86,7 +84,6 @@ fn all_or_none(store: &Arc<Store>) -> Result<bool, String> {
     }
 }
 
-/// Objects that are in the way of some are in the way of all; so are more than fit in one batch.
 pub(super) fn a_directory_that_cannot_be_moved_stays_whole() -> Verdict {
     let medium = formatted(64 << 20, CONFIG);
     let store = open(&medium, 2);
@@ -104,7 +101,7 @@ pub(super) fn a_directory_that_cannot_be_moved_stays_whole() -> Verdict {
     refused("a/", "a/b/", |cause| matches!(cause, StoreError::BadName { .. }), None)?;
     let long = format!("{}/", "n".repeat(509));
     refused("a/b/", &long, |cause| matches!(cause, StoreError::BadName { .. }), Some("a/b/b/3"))?;
-    // So many that their changes do not fit; then so many that this is plain beforehand.
+    // The first is too many for a batch, the second is refused beforehand.
     let too_many: fn(&StoreError) -> bool = |cause| matches!(cause, StoreError::TooManyAtOnce { .. });
     (100..2000).for_each(|number| create(&store, &format!("many/{number}"), 1));
     refused("many/", "d/", too_many, None)?;

@@ -1,4 +1,4 @@
-//! Pages that were written, not written back, reported lost, and dropped, while a call reads them.
+//! Pages that were written, reported lost and dropped while a call reads them.
 
 use super::{Verdict, create, open};
 use crate::hooked::{BeforeRead, Hooked};
@@ -8,13 +8,12 @@ use indelible_store::error::{Result, StoreError};
 use indelible_store::store::Store;
 use std::sync::Arc;
 
-/// Calls `change`, which changes the table, while before one of its reads, each in turn, everything
-/// pending is lost and dropped. Whether it fails or not, others find a sound table afterwards, with
-/// all in it that was acknowledged; only the objects that it is about may be as before or as after
-/// it.
+/// Before each read of `change` in turn, all pending pages are lost and dropped. Whether the change
+/// fails or not, others find a sound table with all that was acknowledged; only the objects in
+/// `about` may be in either state.
 ///
 /// # Errors
-/// They do not.
+/// Others find a damaged table, or a loss.
 #[allow(clippy::missing_panics_doc)]
 pub fn whenever_pages_are_dropped(about: &[&str], change: impl Fn(&Arc<Store>) -> Result<()>) -> Verdict {
     let beside = |store: &Arc<Store>| {

@@ -11,16 +11,14 @@ use indelible_store::medium::LockKey;
 use indelible_store::store::{Store, Writer};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The writers of two objects, and their process.
 struct Dying {
     writers: Vec<Writer>,
     process: Arc<SimMedium>,
-    /// The write of the psync in which it dies; later, if `None`.
+    /// The write of the last psync in which the process dies; `None`: later.
     midst: Option<u64>,
 }
 
-/// Once the objects are not held still any more, their writer makes its last psync, of both, and
-/// dies.
+/// Once the objects are released, their writer psyncs both and dies.
 struct Last {
     dying: Mutex<Option<Dying>>,
     psynced: Mutex<Option<Result<(), StoreError>>>,
@@ -43,9 +41,9 @@ impl Hook for Last {
     }
 }
 
-/// A reader has made a base, which is about to absorb the one below: psyncs that wait in the lane
-/// of the dead writer count under the number that the object had. Returns whether each of the two
-/// objects has the last psync, and whether that returned.
+/// A reader's base is about to absorb the one below: psyncs in the dead writer's lane count under
+/// the object's former number. Returns whether each object has the last psync, and whether the
+/// psync returned.
 fn last_psyncs(disk: bool, midst: Option<u64>) -> Result<([bool; 2], bool), String> {
     let medium = formatted(4 << 20, SimConfig { disk, ..CONFIG });
     let process_of_writer = Arc::new(medium.handle());

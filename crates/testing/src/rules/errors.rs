@@ -1,4 +1,4 @@
-//! Media errors, and their consequences for processes other than the caller that is told.
+//! Media errors, and their consequences for processes that were not told.
 
 use super::{KEY, Verdict, of};
 use crate::hooked::{Hook, Hooked};
@@ -14,27 +14,26 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// How much of a durable write that fails is visible.
+/// The visible part of a failing durable write.
 #[derive(Clone, Copy, Debug)]
 pub enum Visible {
     /// Nothing.
     None,
-    /// Whole lines, about half of them.
+    /// About half of its lines.
     Half,
     /// All of it.
     All,
 }
 
-/// A file whose write-back may fail: a durable write is told of it, and everything in the page
-/// cache, by any writer, is clean and perhaps lost. Once all reports of that were taken, a later
-/// call says nothing.
+/// A file whose write-back may fail: a durable write reports it, and all pages in the page cache,
+/// of any writer, are clean and perhaps lost. Once all reports were taken, later calls succeed.
 pub struct WritebackFile {
     /// The medium under it.
     pub sim: Arc<SimMedium>,
-    /// Durable writes up to now.
+    /// Number of durable writes.
     pub durable: AtomicU64,
     plan: Mutex<Option<(u64, Visible)>>,
-    /// A write-back failed, unreported.
+    /// A write-back failed and was not reported.
     untold: AtomicBool,
 }
 
@@ -47,7 +46,7 @@ impl WritebackFile {
         Hooked::new(sim.clone(), WritebackFile { sim, durable, plan, untold })
     }
 
-    /// The `nth` durable write from now on fails.
+    /// Makes the `nth` durable write from now on fail.
     #[allow(clippy::missing_panics_doc)]
     pub fn fail(&self, nth: u64, visible: Visible) {
         *self.plan.lock().unwrap() = Some((self.durable.load(Ordering::Relaxed) + nth, visible));
@@ -89,10 +88,10 @@ pub fn state(store: &Arc<Store>) -> State {
     snapshot(store).unwrap().into_iter().map(|(name, (_, _, bytes))| (name, bytes)).collect()
 }
 
-/// The state that a power cut or a death leaves, recovered.
+/// Contents that recovery finds after a power cut or a death.
 ///
 /// # Errors
-/// It cannot be recovered, or its space does not add up.
+/// The pool cannot be recovered, or its space does not add up.
 pub fn recovered(medium: &SimMedium) -> Result<State, String> {
     let store = Store::open(Arc::new(medium.handle()), process(9)).map_err(|error| error.to_string())?;
     recover_all(&store).map_err(|error| error.to_string())?;
@@ -100,7 +99,6 @@ pub fn recovered(medium: &SimMedium) -> Result<State, String> {
     Ok(state(&store))
 }
 
-/// An error told to a lane concerns the pages of the table, too: their lane must not be voided.
 pub(super) fn an_error_told_to_one_lane_poisons_the_table_lane() -> Verdict {
     for config in media() {
         for cut in 0..20 {
@@ -132,8 +130,7 @@ pub(super) fn an_error_told_to_one_lane_poisons_the_table_lane() -> Verdict {
     Ok(())
 }
 
-/// Nor is another lane of the process to be voided, nor its objects detached as if they were in
-/// place.
+/// The process voids no other lane, and detaches no object as if it were in place.
 pub(super) fn an_error_told_to_one_lane_poisons_every_other() -> Verdict {
     for cut in 0..20 {
         let sim = formatted(1 << 20, SimConfig::default());
@@ -162,8 +159,7 @@ pub(super) fn an_error_told_to_one_lane_poisons_every_other() -> Verdict {
     Ok(())
 }
 
-/// A direct write that ended without its barrier is in the primary, where the next psync finds
-/// nothing to log.
+/// The write is in the primary, so that the next psync finds no bytes to log.
 pub(super) fn a_direct_write_without_proof_is_not_published() -> Verdict {
     for config in media() {
         let sim = formatted(2 << 20, config);
@@ -187,9 +183,8 @@ pub(super) fn a_direct_write_without_proof_is_not_published() -> Verdict {
     Ok(())
 }
 
-/// Pages that were lost are clean: the system may drop them, and read them again as they were. A
-/// change of the table that is made from such a mixture is not published, where others would redo
-/// it.
+/// The system may drop lost pages, which are clean, and read their old bytes. A change made from
+/// such a mixture is not published, as others would redo it.
 pub(super) fn a_change_made_from_dropped_pages_is_not_published() -> Verdict {
     for config in media() {
         for half in 0..2 {
@@ -213,7 +208,7 @@ pub(super) fn a_change_made_from_dropped_pages_is_not_published() -> Verdict {
                 }
             }
             file.untold.store(true, Ordering::Relaxed);
-            // The result does not matter: no other process may see it.
+            // The result does not matter: no other process may see the change.
             let result = store.create("more", &of(5000));
             assert!(result.is_err(), "{config:?}, {half}");
             let other = Store::open(Arc::new(sim.handle()), process(2)).unwrap();
@@ -226,8 +221,8 @@ pub(super) fn a_change_made_from_dropped_pages_is_not_published() -> Verdict {
     Ok(())
 }
 
-/// A psync takes the rest of its lines from a primary that went back to an earlier state. Its batch
-/// does not reach the medium, where recovery would redo it, and with it undo the psync before.
+/// The psync takes the rest of its lines from a primary in an earlier state. Redone by recovery,
+/// its batch would undo the psync before.
 pub(super) fn a_psync_made_from_dropped_pages_is_not_published() -> Verdict {
     for config in media() {
         let sim = formatted(1 << 20, config);
@@ -253,7 +248,7 @@ pub(super) fn a_psync_made_from_dropped_pages_is_not_published() -> Verdict {
     Ok(())
 }
 
-/// A failure is reported once: an attach that begins afterwards relies on nothing that failed.
+/// An attach after the report relies on no failed write.
 pub(super) fn an_error_is_told_once() -> Verdict {
     for config in media() {
         for kind in [OpKind::WriteDurable, OpKind::Barrier] {
@@ -277,13 +272,11 @@ pub(super) fn an_error_is_told_once() -> Verdict {
     Ok(())
 }
 
-/// As above, while the change is made: before any of its reads the pages may be lost and dropped.
+/// The pages may be lost before any read of the change.
 pub(super) fn a_change_is_not_made_from_pages_dropped_meanwhile() -> Verdict {
     super::dropped::whenever_pages_are_dropped(&["more"], |store| store.create("more", &of(5000)).map(drop))
 }
 
-/// A barrier that fails concerns all that was written to the file: no other lane is voided after
-/// it.
 pub(super) fn a_failed_barrier_poisons_every_lane() -> Verdict {
     for seed in 0..16 {
         let sim = formatted(1 << 20, SimConfig { seed, ..SimConfig::default() });
@@ -298,7 +291,7 @@ pub(super) fn a_failed_barrier_poisons_every_lane() -> Verdict {
         }
         sim.fail_at(OpKind::Barrier, 0, Fault::Io);
         writers[0].checkpoint().unwrap_err();
-        // Its pages are clean, and lost: a second barrier says nothing of them.
+        // The pages are clean and lost; a second barrier reports no error.
         let _ = writers[1].checkpoint();
         std::mem::forget(writers);
         for choice in [Choice::None, Choice::Random(seed), Choice::All] {
@@ -311,8 +304,8 @@ pub(super) fn a_failed_barrier_poisons_every_lane() -> Verdict {
     Ok(())
 }
 
-/// The system fails to write back by itself, and a change of the table is told. The object that is
-/// attached afterwards psyncs and checkpoints as ever.
+/// A write-back fails, and a change of the table gets the report; an object attached afterwards
+/// psyncs and checkpoints.
 pub(super) fn a_failed_write_back_is_told_to_one_call() -> Verdict {
     for config in media() {
         let sim = formatted(1 << 20, config);

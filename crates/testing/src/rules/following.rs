@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A reader that follows by the writer's log: its bytes.
 pub(super) struct Following<'a> {
     store: &'a Arc<Store>,
     reader: Option<Reader>,
@@ -56,7 +55,7 @@ impl<'a> Following<'a> {
         self.reader.replace(reader).map_or(Ok(()), |before| self.store.end_snapshot(before))
     }
 
-    /// Lays over what came since the last look. `false`: the log does not tell.
+    /// Applies new psyncs. `false`: the log does not have them.
     fn follow(&mut self) -> bool {
         match self.reader.as_mut().map(|reader| self.store.follow(reader)) {
             Some(Followed::Newest) => true,
@@ -76,7 +75,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// As [`follow`](Self::follow), and takes a base where the log does not tell.
+    /// As [`follow`](Self::follow), with a new base if needed.
     pub(super) fn look(&mut self) -> Result<&[u8]> {
         if !self.follow() {
             self.attach()?;
@@ -96,8 +95,7 @@ impl<'a> Following<'a> {
     }
 }
 
-/// A reader follows by the writer's log, without another base, until a checkpoint hides psyncs from
-/// it, or the object is another.
+/// A checkpoint that hides psyncs, or another object, ends the following.
 pub(super) fn readers_follow_by_the_log() -> Verdict {
     on_each(follow_by_the_log)
 }
@@ -113,15 +111,13 @@ pub(super) fn follow_by_the_log(mut beside: Beside) -> Verdict {
             reader.expect(&format!("round {round}"), &beside.expected[0])?;
         }
         if round == 11 {
-            // All of this generation was seen.
             beside.writers[0].checkpoint().map_err(text)?;
         }
     }
     if reader.bases != 1 {
         return Err(format!("{} bases, where the log tells", reader.bases));
     }
-    // Unread psyncs are gone from the log once others took their place: of another object, or of
-    // this one.
+    // Unread psyncs leave the log once others, of either object, took their place.
     for (object, at) in [(1, 0), (0, 6000)] {
         beside.psync(0, 64, 70 + object as u8, 500).map_err(text)?;
         beside.writers[0].checkpoint().map_err(text)?;
@@ -130,7 +126,6 @@ pub(super) fn follow_by_the_log(mut beside: Beside) -> Verdict {
         }
         reader.expect(&format!("behind a checkpoint, and psyncs of {object}"), &beside.expected[0])?;
     }
-    // Others keep it, it grows, its writer goes and comes, it is put in the place of its base.
     keep(&other, &[("a", "s")]).map_err(text)?;
     beside.psync(0, 100, 72, 5000).map_err(text)?;
     reader.expect("beside a snapshot", &beside.expected[0])?;
@@ -157,8 +152,7 @@ pub(super) fn follow_by_the_log(mut beside: Beside) -> Verdict {
     beside.ends()
 }
 
-/// Readers of several processes share a base: one that lost the log makes it, and the others go on
-/// from there.
+/// A reader that lost the log makes the base; the others go on from it.
 pub(super) fn readers_share_a_base() -> Verdict {
     on_each(|mut beside| {
         let stores = [2, 3, 4].map(|number| open(&beside.medium, number));
@@ -170,7 +164,6 @@ pub(super) fn readers_share_a_base() -> Verdict {
         for round in 0..12_u8 {
             beside.psync(0, 4096 * usize::from(round % 4) + 9, 100 + round, 700).map_err(text)?;
             if round % 4 == 3 {
-                // Unread psyncs are hidden.
                 beside.writers[0].checkpoint().map_err(text)?;
                 beside.psync(0, 64, 40 + round, 3000).map_err(text)?;
             }
@@ -193,8 +186,7 @@ pub(super) fn readers_share_a_base() -> Verdict {
     })
 }
 
-/// A writer has failed, and let the object go, while its process still has the lane: only recovery
-/// finds the state of its last psync.
+/// The writer's process still has the lane: only recovery finds the last psync.
 pub(super) fn a_writer_that_failed_is_not_followed() -> Verdict {
     on_each(|mut beside| {
         let reader = beside.other.attach_snapshot("a", KEY).map_err(text)?;
@@ -212,8 +204,7 @@ pub(super) fn a_writer_that_failed_is_not_followed() -> Verdict {
     })
 }
 
-/// A psync of both objects was reported as failed, and all processes see it whole: only recovery
-/// tells whether it is durable.
+/// All processes see the psync whole; only recovery tells whether it is durable.
 pub(super) fn a_psync_that_was_reported_as_failed_is_not_followed() -> Verdict {
     on_each(|mut beside| {
         let reader = beside.other.attach_snapshot("b", KEY).map_err(text)?;
@@ -236,11 +227,11 @@ pub(super) fn a_psync_that_was_reported_as_failed_is_not_followed() -> Verdict {
     })
 }
 
-/// Takes, as another process, the base that a reader has just made, once the table has it.
+/// Takes, as another process, a base as soon as the table has it.
 struct Adopt {
     store: Arc<Store>,
     taken: Mutex<Vec<Reader>>,
-    /// Psyncs that such a base has; 0: none is made.
+    /// Psyncs of the awaited base; 0: none.
     awaited: AtomicU64,
 }
 
@@ -261,8 +252,7 @@ impl Hook for Adopt {
 
 const FILLERS: [&str; 4] = ["f0", "f1", "f2", "f3"];
 
-/// No reader has a base that still absorbs others: the absorbed ones go, and their space is used
-/// again.
+/// The absorbed bases go, and their space is used again.
 fn a_base_that_absorbs_is_its_makers(config: SimConfig) -> Verdict {
     let mut beside = Beside::begin(config).map_err(text)?;
     let adopt = Adopt { store: open(&beside.medium, 3), taken: Mutex::default(), awaited: 0.into() };
@@ -276,7 +266,7 @@ fn a_base_that_absorbs_is_its_makers(config: SimConfig) -> Verdict {
         let reader = maker.attach_snapshot("a", KEY).map_err(text)?;
         hooked.awaited.store(0, Ordering::Relaxed);
         let others = taken();
-        // Extents that were given back have other contents.
+        // Gives other contents to freed extents.
         for name in FILLERS {
             create(&beside.store, name, SIZE as u64);
             let mut filler = beside.store.attach_writer(name, KEY).map_err(text)?;
@@ -306,8 +296,7 @@ pub(super) fn a_base_that_absorbs_is_its_makers_in_memory() -> Verdict {
     a_base_that_absorbs_is_its_makers(SimConfig { disk: false, ..CONFIG })
 }
 
-/// The writer's process dies after an unread psync, or detaches: the reader shows the state that
-/// the next process finds.
+/// The reader shows the state that the next process finds.
 pub(super) fn readers_do_not_miss_the_last_psync() -> Verdict {
     on_each(do_not_miss)
 }
@@ -318,7 +307,6 @@ pub(super) fn do_not_miss(mut beside: Beside) -> Verdict {
     for round in 0..3_u8 {
         beside.psync(0, 9000, 10 + round, 64).map_err(text)?;
         reader.expect("beside its writer", &beside.expected[0])?;
-        // Hidden by checkpoints, and written over.
         for value in 0..3_u8 {
             beside.psync(0, 70, 50 + 10 * round + value, 9000).map_err(text)?;
             beside.writers[0].checkpoint().map_err(text)?;
@@ -333,7 +321,7 @@ pub(super) fn do_not_miss(mut beside: Beside) -> Verdict {
     beside.ends()
 }
 
-/// Looks, as another process, while a durable write is under way whose bytes can be seen already.
+/// Looks, as another process, during a durable write whose bytes are visible already.
 struct Peek {
     store: Arc<Store>,
     reader: Mutex<Option<Reader>>,
@@ -351,7 +339,6 @@ impl Hook for Peek {
     }
 }
 
-/// A psync that is being made durable is no reader's yet.
 fn no_reader_sees_a_psync_early(disk: bool) -> Verdict {
     let medium = formatted(4 << 20, SimConfig { disk, ..CONFIG });
     let other = open(&medium, 2);

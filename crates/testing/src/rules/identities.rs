@@ -1,5 +1,5 @@
-//! Sealed objects of one key that were exchanged, and renames of them: an object is used under the
-//! name and the ID alone that its root authenticates.
+//! Exchanged and renamed sealed objects of one key: an object opens only under the name and the ID
+//! that its root authenticates.
 
 use super::{CONFIG, KEY, LIMITS, Verdict, of, open};
 use crate::for_each_crash;
@@ -22,14 +22,14 @@ fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// The keys of a reader and of a writer who mean the object that they name.
+/// Keys of a reader and a writer that check the object's name.
 fn keys(signed: bool) -> [SealKey; 2] {
     let key = sealed::strict_key;
     let signed_by = || key().signed_by(&sealed::sign_key()).expect("it is another one");
     if signed { [key().verified_by(sealed::sign_key().verify_key()), signed_by()] } else { [key(), key()] }
 }
 
-/// A small pool with the objects `a` and `b`, of one key, which have other bytes.
+/// A pool with the objects `a` and `b`, of one key and different bytes.
 fn prepared(config: SimConfig, signed: bool) -> Result<SimMedium> {
     prepared_in(2 << 20, config, signed)
 }
@@ -75,7 +75,6 @@ fn attach(store: &Arc<Store>, name: &str, [reading, writing]: &[SealKey; 2]) -> 
     [reader(), writer(), beside()]
 }
 
-/// A caller who asks for an object gets an error, and no other object.
 fn is_refused(bytes: &[u8], names: &[&str], keys: &[SealKey; 2], what: &str) -> Verdict {
     let store = open(&SimMedium::from_bytes(bytes, CONFIG), 7);
     for name in names {
@@ -106,7 +105,6 @@ fn exchanged(signed: bool) -> Verdict {
         exchange(&mut bytes, &a, &b);
         is_refused(&bytes, &["a", "b"], &keys, what)?;
     }
-    // A rename in the bytes of the table, without keys.
     let mut renamed = bytes.clone();
     [a, b].iter().for_each(|object| say_identity(&mut renamed, object, false));
     let medium = SimMedium::from_bytes(&renamed, CONFIG);
@@ -124,13 +122,12 @@ pub(super) fn objects_that_were_exchanged_are_told_apart() -> Verdict {
     exchanged(false)
 }
 
-/// The signature is that of a name, too.
 pub(super) fn signed_objects_that_were_exchanged_are_told_apart() -> Verdict {
     exchanged(true)
 }
 
-/// A copy has the key of its origin. It opens for callers that give the name of the origin, and for
-/// all once it is bound to its own name.
+/// A copy has its origin's key: it opens under the origin's name, and under its own once bound to
+/// it.
 pub(super) fn a_copy_is_not_taken_for_its_origin() -> Verdict {
     for signed in [false, true] {
         let medium = prepared_in(8 << 20, CONFIG, signed).map_err(text)?;
@@ -161,8 +158,7 @@ pub(super) fn a_copy_is_not_taken_for_its_origin() -> Verdict {
     Ok(())
 }
 
-/// The object has one name, which its root authenticates, and after the next attach that name
-/// alone.
+/// The root authenticates one name, which is the only one after the next attach.
 fn has_one_name(store: &Arc<Store>, keys: &[SealKey; 2], renamed: bool) -> Verdict {
     let found: Vec<&str> = ["a", "c"].into_iter().filter(|name| store.find(name).is_ok()).collect();
     let [name] = found[..] else { return Err(format!("it has the names {found:?}")) };

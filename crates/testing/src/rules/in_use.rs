@@ -7,9 +7,8 @@ use indelible_store::error::StoreError;
 use indelible_store::medium::Medium;
 use indelible_store::table::CreateOptions;
 
-/// An object grows while its memory is in use, and moves. The extent that its memory shows is there
-/// until it is detached, even if others need space; then its space is free. Rests on a base in
-/// every second round.
+/// The extent that memory shows stays until the detach, even if others need space. Each second
+/// round is on a base.
 pub(super) fn what_memory_shows_stays_when_an_object_moves() -> Verdict {
     for based in [false, true] {
         on_each(|beside| memory_stays(beside, based))
@@ -23,7 +22,6 @@ fn memory_stays(mut beside: Beside, based: bool) -> Verdict {
         keep(&beside.other, &[("a", "s")]).map_err(text)?;
         beside.psync(0, 9000, 3, 9).map_err(text)?;
     }
-    // The other process has a lane from here on.
     create(&beside.other, "first", 4096);
     let mut first = beside.other.attach_writer("first", KEY).map_err(text)?;
     psync(&mut first, &[(0, &[1; 4096])]).map_err(text)?;
@@ -38,7 +36,7 @@ fn memory_stays(mut beside: Beside, based: bool) -> Verdict {
     if !moved || beside.writers[0].object().entry.primary_offset() == extent {
         return Err("it did not move".into());
     }
-    // One call removes unused objects, and one takes all the space there is.
+    // Removes unused objects, then takes all free space.
     beside.other.reap().map_err(text)?;
     for (index, size) in [1 << 20, 64 << 10, 4096].into_iter().enumerate() {
         for number in 0.. {
@@ -48,7 +46,7 @@ fn memory_stays(mut beside: Beside, based: bool) -> Verdict {
                 created => created.map_err(text)?,
             };
             let mut writer = beside.other.attach_writer(&name, KEY).map_err(text)?;
-            // In pieces that its lane has room for.
+            // In pieces that fit its lane.
             for at in (0..size).step_by(16 << 10) {
                 let piece = vec![0xee; (size - at).min(16 << 10) as usize];
                 psync(&mut writer, &[(at, &piece)]).map_err(text)?;
@@ -73,16 +71,15 @@ fn memory_stays(mut beside: Beside, based: bool) -> Verdict {
         }
     }
     let more = (before - free(&beside)?) / 4096;
-    // Ten pages more of its own, one more of the bitmap or of the table.
+    // Ten pages of its own, one of the bitmap or the table.
     if more > 12 {
         return Err(format!("{more} pages are missing"));
     }
     Ok(())
 }
 
-/// The pool has both extents until the object is detached, or its memory is mapped from the new
-/// one; then it has the new one. So it is with an object that grows again and again, each time with
-/// something behind it.
+/// The pool has both extents until the object is detached or remapped; then the new one, also after
+/// repeated growths.
 pub(super) fn an_extent_that_memory_shows_is_taken() -> Verdict {
     on_each(|mut beside| {
         let free = |beside: &Beside| beside.other.info().map(|info| info.free / 4096).map_err(text);
@@ -90,7 +87,7 @@ pub(super) fn an_extent_that_memory_shows_is_taken() -> Verdict {
         let (begin, mut size) = (free(&beside)?, SIZE);
         for round in 0..4 {
             create(&beside.store, &format!("wall {round}"), 1);
-            // Memory stays mapped as it was: from the first extent alone.
+            // Memory stays mapped from the first extent.
             size += SIZE;
             beside.writers[0].grow_beside(size as u64, round == 0).map_err(text)?;
             beside.expected[0].resize(size, 0);

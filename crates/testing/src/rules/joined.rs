@@ -1,4 +1,4 @@
-//! Commits of several threads that go to the lane in one durable write.
+//! Commits of several threads in one durable write.
 
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::hooked::{Hook, Hooked};
@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex};
 use zerocopy::FromBytes;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-/// Rounds in which no commit joined another are repeated; so many in a row do not happen.
+/// Limit of rounds in a row without a joined commit.
 const PATIENCE: u8 = 100;
 
-/// Keeps the first durable write of a round back until all threads are about to psync, and keeps
-/// the written bytes.
+/// Delays the first durable write of a round until all threads begin to psync; keeps the written
+/// bytes.
 #[derive(Default)]
 struct Together {
     begun: AtomicU64,
@@ -31,7 +31,7 @@ impl Hook for Together {
         while self.begun.load(Ordering::Acquire) < self.awaited.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
-        // They have said that they begin; a little later they wait for this write.
+        // The threads have begun; soon they wait for this write.
         (0..500).for_each(|_| std::thread::yield_now());
         self.written.lock().unwrap().push(bytes.to_vec());
         under.write_durable(offset, bytes)
@@ -61,7 +61,6 @@ impl Joined {
         used.batches - used.commits
     }
 
-    /// A thread for each object psyncs it.
     fn round(&mut self, value: u8) -> Verdict {
         let (together, selected) = (&self.together, Selected::here());
         together.begun.store(0, Ordering::Release);
@@ -85,14 +84,13 @@ impl Joined {
         done
     }
 
-    /// Rounds until commits have joined others; `before` each, `after` each.
+    /// Rounds until commits joined.
     fn rounds(&mut self, before: impl Fn(&Joined)) -> Result<u8, String> {
         for value in 1..PATIENCE {
             before(self);
             let joined = self.joined();
             self.round(value)?;
-            // The first batch of a write of several has two more after it: then a cut can tear in
-            // between.
+            // Two batches after the first let a cut tear between them.
             if self.joined() > joined + 1 {
                 return Ok(value);
             }
@@ -101,8 +99,7 @@ impl Joined {
     }
 }
 
-/// Cuts the power in a durable write of several batches. One of them torn, and a later one whole:
-/// that is no damage, and the lane is not refused.
+/// One torn batch before a whole one is no damage: the lane is not refused.
 pub(super) fn a_torn_write_of_several_batches_is_no_damage() -> Verdict {
     let mut joined = Joined::begin();
     let value = joined.rounds(|joined| joined.medium.forget_log())?;
@@ -119,8 +116,7 @@ pub(super) fn a_torn_write_of_several_batches_is_no_damage() -> Verdict {
     joined.medium.power_cut_states(&limits).try_for_each(|image| judge_by(&image.medium(), judge).map(drop))
 }
 
-/// Each batch of a write says that those before the write were durable, and no others, as FORMAT.md
-/// has it.
+/// Each batch names as durable the batches before the write only (FORMAT.md).
 pub(super) fn batches_of_one_write_state_the_same_watermark() -> Verdict {
     let mut joined = Joined::begin();
     joined.rounds(|joined| joined.together.written.lock().unwrap().clear())?;

@@ -1,4 +1,4 @@
-//! Lanes: those that recovery must look into, and the batches that count.
+//! The lanes that recovery reads, and the batches that count.
 
 use super::errors::recovered;
 use super::{CONFIG, KEY, LIMITS, Verdict, crash, crash_on, create, of, open};
@@ -9,7 +9,7 @@ use crate::sim::{Choice, Fault, OpKind, SimConfig, SimMedium, TearUnit};
 use indelible_store::error::StoreError;
 
 pub(super) fn lane_forgotten() -> Verdict {
-    // With one lane the next writer would take, and so recover, just that one.
+    // With one lane the next writer would take, and recover, just that one.
     let medium = formatted(2 << 20, SimConfig { disk: false, ..CONFIG });
     let store = open(&medium, 1);
     let names = ["a", "b", "c"];
@@ -63,7 +63,6 @@ pub(super) fn visible_taken_for_durable() -> Verdict {
         .map_err(|failure| failure.to_string())
 }
 
-/// Two processes that write at once have a lane each: what one psyncs is not voided by the other.
 pub(super) fn each_process_has_a_lane_of_its_own() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let stores = [1, 2].map(|pid| open(&medium, pid));
@@ -89,8 +88,7 @@ pub(super) fn each_process_has_a_lane_of_its_own() -> Verdict {
     judge_medium(&medium.power_cut(Choice::None).medium(), &[promised]).map(drop)
 }
 
-/// A psync of two objects moves one to the lane of the other; psyncs that wait in the lane it
-/// leaves are in place before.
+/// A psync of two objects moves one to the other's lane; first its waiting psyncs are put in place.
 pub(super) fn an_object_moves_once_its_primary_is_durable() -> Verdict {
     crash_on(
         SimConfig { disk: false, ..CONFIG },
@@ -104,13 +102,13 @@ pub(super) fn an_object_moves_once_its_primary_is_durable() -> Verdict {
     )
 }
 
-/// A checkpoint fails in its header, of which a power cut may leave any part. The next holder of
-/// the lane has nothing in it yet, and the first batch is of a generation that is over.
+/// A power cut may leave any part of the failed header. The next holder's first batch is of an
+/// ended generation.
 pub(super) fn a_checkpoint_that_failed_leaves_the_generation_known() -> Verdict {
     after_a_failed_checkpoint(false)
 }
 
-/// The same, and the next holder, too, fails at first to state its generation.
+/// The next holder also fails at first to state its generation.
 pub(super) fn a_lane_that_nobody_could_take_over_leaves_the_generation_known() -> Verdict {
     after_a_failed_checkpoint(true)
 }
@@ -156,9 +154,8 @@ fn after_a_failed_checkpoint(fails_again: bool) -> Verdict {
     Ok(())
 }
 
-/// Nothing was psynced since the lane was taken over, so that no batch tells its generation, and a
-/// checkpoint fails in the header. The power is cut while the next holder takes the lane over: the
-/// same process, or one that comes after a death.
+/// No batch tells the generation of the lane, and a checkpoint fails in the header. The power is
+/// cut while the next holder, the same process or another, takes the lane over.
 fn take_over_fails(checkpoint: Fault, take_over: Fault, nth: u64) -> Verdict {
     let medium = formatted(1 << 20, SimConfig { tear_unit: TearUnit::Word, ..CONFIG });
     let store = open(&medium, 1);
@@ -166,7 +163,6 @@ fn take_over_fails(checkpoint: Fault, take_over: Fault, nth: u64) -> Verdict {
     let mut a = store.attach_writer("a", KEY).unwrap();
     psync(&mut a, &[(0, &[1; 5000])]).unwrap();
     let promised = snapshot(&store).unwrap();
-    // The process dies.
     std::mem::forget(a);
     let image = medium.power_cut(Choice::None).medium();
     let store = open(&image, 2);
@@ -176,7 +172,6 @@ fn take_over_fails(checkpoint: Fault, take_over: Fault, nth: u64) -> Verdict {
     image.clear_faults();
     drop(a);
     let next = if checkpoint == Fault::KillLate { open(&image, 3) } else { store };
-    // One of these writes states the lane's next generation.
     image.fail_at(OpKind::WriteDurable, nth, take_over);
     let _ = next.attach_writer("a", KEY);
     for cut in 0..64 {
@@ -187,7 +182,7 @@ fn take_over_fails(checkpoint: Fault, take_over: Fault, nth: u64) -> Verdict {
     Ok(())
 }
 
-/// Both fail, and the process lives.
+/// Both fail; the process lives.
 pub(super) fn an_empty_lane_whose_checkpoint_failed_is_taken_over() -> Verdict {
     for fault in [Fault::Io, Fault::After, Fault::Short] {
         (0..4).try_for_each(|nth| take_over_fails(fault, fault, nth))?;
@@ -195,7 +190,6 @@ pub(super) fn an_empty_lane_whose_checkpoint_failed_is_taken_over() -> Verdict {
     Ok(())
 }
 
-/// Both end in deaths.
 pub(super) fn an_empty_lane_whose_holders_died_is_taken_over() -> Verdict {
     for fault in [Fault::Kill, Fault::KillLate] {
         (0..4).try_for_each(|nth| take_over_fails(Fault::KillLate, fault, nth))?;

@@ -1,4 +1,4 @@
-//! Pools with parts that only a later release knows.
+//! Pools with parts of a later release.
 
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::hostile::pool::pools;
@@ -15,7 +15,6 @@ use indelible_store::store::{RepairOptions, Store};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// A change of an entry.
 type Change = fn(&mut Entry);
 
 /// An object of an unknown class, model or flag is neither attached nor changed; its neighbour is.
@@ -60,7 +59,6 @@ pub(super) fn an_object_of_a_later_release_is_left_alone() -> Verdict {
     Ok(())
 }
 
-/// A section of an unknown kind refuses its lane, unless it says that it may be left out.
 pub(super) fn a_section_of_a_later_release_refuses_its_lane() -> Verdict {
     let pool = pools().iter().find(|pool| pool.name == "torn").ok_or("no such pool")?;
     for (flags, refused) in [(0, true), (SKIPPABLE, false), (SKIPPABLE | 2, true)] {
@@ -101,8 +99,7 @@ pub(super) fn a_section_of_a_later_release_refuses_its_lane() -> Verdict {
     Ok(())
 }
 
-/// Changes the second section, the one of `right`, of the newest batch in a writers' lane that has
-/// two.
+/// Changes the second section, that of `right`, of the newest batch with two.
 fn change_second_section(medium: &SimMedium, seed: u64, change: impl Fn(&mut Section)) {
     let bytes = medium.to_bytes();
     let headers = (DATA..bytes.len() as u64).step_by(LINE as usize).filter_map(|at| {

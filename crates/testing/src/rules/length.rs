@@ -1,4 +1,4 @@
-//! Pools that become longer.
+//! Pools that are lengthened.
 
 use super::{CONFIG, KEY, LIMITS, Verdict, create, of, open};
 use crate::crash::for_each_crash;
@@ -14,7 +14,6 @@ use std::sync::Arc;
 const MIB: u64 = 1 << 20;
 const MEMORY: SimConfig = SimConfig { disk: false, tear_unit: TearUnit::Word, ..CONFIG };
 
-/// A pool of 1 MiB whose free space one object has.
 fn full(config: SimConfig) -> SimMedium {
     let medium = formatted(MIB, config);
     let store = open(&medium, 1);
@@ -24,7 +23,6 @@ fn full(config: SimConfig) -> SimMedium {
     medium
 }
 
-/// The power fails while a full pool becomes longer, and while the new space is used.
 fn becomes_longer(config: SimConfig) -> Verdict {
     let program = |run: &mut crate::scenario::Scenario| -> Result<()> {
         run.quiet(|store| store.lengthen(2 * MIB))?;
@@ -46,11 +44,10 @@ pub(super) fn a_full_pool_in_memory_becomes_longer() -> Verdict {
     becomes_longer(MEMORY)
 }
 
-/// A superblock slot, say, could not be written, which is seen all the same; the power fails in the
-/// next attempt.
+/// The failed write is visible all the same; the power fails in the next attempt.
 fn becomes_longer_after_a_failure(config: SimConfig) -> Verdict {
-    // The copy of the superblock, two slots and the batch; with a copy of the length before, which
-    // is erased, too.
+    // The copy of the superblock, two slots and the batch; with a copy of the former length, its
+    // erasure.
     let writes =
         [false, true].into_iter().flat_map(|spared| (0..4 + u64::from(spared)).map(move |nth| (spared, nth)));
     let faults = [Fault::Io, Fault::Short, Fault::After];
@@ -89,7 +86,6 @@ fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// Bytes that lay behind the pool are in no new object.
 fn lengthened_over_bytes(config: SimConfig, options: &CreateOptions<'_>) -> Verdict {
     let medium = full(config);
     medium.extend(2 * MIB).map_err(|error| format!("{error:?}"))?;

@@ -10,7 +10,6 @@ use indelible_store::store::{Life, Severity, Store};
 use std::sync::Arc;
 
 const SIZE: usize = 5000;
-/// Name of the life.
 const LIFE: &str = "process 7";
 
 fn text(error: StoreError) -> String {
@@ -26,14 +25,13 @@ fn is_sound(medium: &SimMedium, store: &Store) -> Verdict {
     }
 }
 
-/// An object of a process, to whose life it is tied, and another process.
 struct Tied {
     medium: SimMedium,
     process: Arc<SimMedium>,
     other: Arc<Store>,
     id: [u8; 16],
     life: Life,
-    /// Bytes that are free without the object and the life.
+    /// Free bytes without the object and the life.
     free: u64,
 }
 
@@ -55,8 +53,7 @@ impl Tied {
         Ok(Tied { medium, process: own, other, id, life, free })
     }
 
-    /// The other process deletes the object, and removes all that may go: the object is still
-    /// there, whole.
+    /// The other process deletes the object and reaps; the object stays whole.
     fn is_kept(&self) -> Verdict {
         let names: Vec<_> = self.other.ties("a").map_err(text)?.into_iter().map(|tie| tie.name).collect();
         if names != [LIFE] {
@@ -84,7 +81,6 @@ impl Tied {
     }
 }
 
-/// The holder of the life ends it.
 pub(super) fn a_tied_object_goes_with_the_thread() -> Verdict {
     let tied = Tied::begin().map_err(text)?;
     tied.is_kept()?;
@@ -92,19 +88,17 @@ pub(super) fn a_tied_object_goes_with_the_thread() -> Verdict {
     Tied::is_gone(&tied.medium, &tied.other, &tied.id, tied.free)
 }
 
-/// It dies, and the next process that looks finds its leftovers.
+/// The next process reaps the leftovers of a dead one.
 pub(super) fn a_tied_object_goes_with_the_process() -> Verdict {
     let tied = Tied::begin().map_err(text)?;
     tied.is_kept()?;
     tied.process.kill();
     tied.other.reap().map_err(text)?;
     Tied::is_gone(&tied.medium, &tied.other, &tied.id, tied.free)?;
-    // It ends nothing any more.
     drop(tied.life);
     is_sound(&tied.medium, &tied.other)
 }
 
-/// No life goes on after a power cut; an object that was not deleted is there.
 pub(super) fn lives_end_with_a_power_cut_everywhere() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     create(&open(&medium, 1), "a", SIZE as u64);

@@ -1,4 +1,4 @@
-//! A reader looks for newer psyncs, and the writer and others act between any two of its reads.
+//! A reader looks for newer psyncs while others act between any two of its reads.
 
 use super::beside::{Beside, text};
 use super::following::Following;
@@ -10,15 +10,13 @@ use indelible_store::error::Result;
 use indelible_store::store::{Store, Writer};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// More than a look makes.
+/// Above the reads of one look.
 const READS: u64 = 60;
 
-/// A change that happens during a look, and leaves the object with the contents that `Beside`
-/// expects.
+/// A change during a look that leaves the contents that `Beside` expects.
 type Change = fn(&mut Beside) -> Result<()>;
 
-/// A look that a change interrupts shows the object before or after the change, and the next one
-/// shows it after.
+/// The interrupted look shows the object before or after the change, the next one after it.
 fn seen(disk: bool, change: Change) -> Verdict {
     for nth in 0..READS {
         let beside = Beside::begin(SimConfig { disk, ..CONFIG }).map_err(text)?;
@@ -67,8 +65,7 @@ fn on_each(changes: &[(&str, Change)]) -> Verdict {
     Ok(())
 }
 
-/// Psyncs, also in another generation of the lane, whose batches lie where those did that the
-/// reader has read.
+/// Also psyncs in another generation, in the places of batches that the reader has read.
 pub(super) fn psyncs_between_the_reads_of_a_look_are_seen() -> Verdict {
     on_each(&[
         ("one", |beside| beside.psync(0, 4100, 30, 300)),
@@ -89,7 +86,7 @@ pub(super) fn psyncs_between_the_reads_of_a_look_are_seen() -> Verdict {
     ])
 }
 
-/// Changes that are the table's alone, or end with another writer.
+/// Changes of the table alone, or that end with another writer.
 pub(super) fn changes_of_the_object_between_the_reads_of_a_look_are_seen() -> Verdict {
     on_each(&[
         ("growth", |beside| {
@@ -119,11 +116,9 @@ pub(super) fn changes_of_the_object_between_the_reads_of_a_look_are_seen() -> Ve
     ])
 }
 
-/// The line behind the last batch, three that state the lane's generation, and two of the table's
-/// lane.
+/// The line behind the last batch, three of the lane's generation, two of the table's lane.
 const READS_WITHOUT_NEWS: u64 = 6;
 
-/// A look in memory that finds nothing does not read the table.
 pub(super) fn a_look_without_news_costs_few_reads() -> Verdict {
     let beside = Beside::begin(SimConfig { disk: false, ..CONFIG }).map_err(text)?;
     let device = Hooked::new(Arc::new(beside.medium.handle()), BeforeRead::default());

@@ -11,9 +11,9 @@ use indelible_store::error::Result;
 use indelible_store::store::{Reader, Store};
 use std::sync::Arc;
 
-/// No base is made of blocks that lose their writes, and each attempt's error tells the remedy;
-/// readers that have a base go on. The writer's next psync reports the failure. Once the object is
-/// attached anew, every process goes on, those whose barrier failed among them.
+/// No base is made of blocks that lose their writes; each attempt's error names the remedy. Readers
+/// with a base go on. The writer's next psync reports the failure; after a new attach every process
+/// goes on.
 pub(super) fn blocks_that_are_lost_beneath_a_writer_are_mended_when_it_attaches() -> Verdict {
     let medium = formatted(4 << 20, SimConfig { disk: true, ..CONFIG });
     let [first, failing, late, reading] = [1, 2, 3, 4].map(|number| open(&medium, number));
@@ -32,7 +32,7 @@ pub(super) fn blocks_that_are_lost_beneath_a_writer_are_mended_when_it_attaches(
     if failed.is_ok() {
         return Err("its barrier did not fail".into());
     }
-    // The first attempt of a process that had the file open may be told of the failure itself.
+    // A process that had the file open may get the report itself.
     for store in [&failing, &late, &late] {
         match snapshot(store) {
             Ok(()) => return Err("a base is made of blocks that are lost".into()),

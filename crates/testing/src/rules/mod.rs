@@ -1,9 +1,8 @@
-//! Scenarios made for single rules of the protocol: each finds nothing wrong with the protocol as
-//! it is, and something once a rule that it watches is broken.
+//! Scenarios for single rules of the protocol: each passes, and fails once a rule that it watches
+//! is broken.
 //!
-//! `crates/store/tests/mutants.rs` runs each as a test, and `pmo-evidence mutants` each against the
-//! mutants that it watches, as the column `tests`. A new one is a function and a line in the list
-//! below.
+//! `crates/store/tests/mutants.rs` runs each as a test, `pmo-evidence mutants` each against its
+//! mutants (column `tests`). Add a scenario as a function and a line in the list below.
 
 mod anchors;
 mod arrivals;
@@ -56,13 +55,13 @@ use indelible_store::store::Store;
 use indelible_store::table::{CreateOptions, Key};
 use std::sync::Arc;
 
-/// Nothing, or a description of the violation.
+/// Success, or a description of the violation.
 pub type Verdict = std::result::Result<(), String>;
 
 /// A scenario and the rules that it watches.
 #[derive(Clone, Copy)]
 pub struct RuleTest {
-    /// Its name: that of a test.
+    /// Name of the test.
     pub name: &'static str,
     /// Mutants that it must notice.
     pub watches: &'static [Mutant],
@@ -72,14 +71,14 @@ pub struct RuleTest {
 
 macro_rules! rule_tests {
     ($($module:ident::$name:ident => $($mutant:ident)|+;)+) => {
-        /// All of them.
+        /// All scenarios.
         pub const RULE_TESTS: &[RuleTest] = &[$(RuleTest {
             name: stringify!($name),
             watches: &[$(Mutant::$mutant),+],
             run: $module::$name,
         },)+];
 
-        /// Makes a test of each scenario, which calls `$check` with its name.
+        /// Makes a test of each scenario; the test calls `$check` with its name.
         #[macro_export]
         macro_rules! test_every_rule {
             ($check:path) => {
@@ -284,7 +283,7 @@ const CONFIG: SimConfig =
     SimConfig { tear_unit: TearUnit::Line, disk: true, discard: Discard::Keep, transfers: SMALL, seed: 0 };
 const LIMITS: Limits = Limits { exhaustive: 64, singles: 6, random: 8, points: u64::MAX, seed: 1 };
 
-/// The pool, as a process of its own has it open.
+/// Opens the pool as a process of its own.
 fn open(medium: &SimMedium, pid: u32) -> Arc<Store> {
     Store::open(Arc::new(medium.handle()), process(pid)).unwrap()
 }

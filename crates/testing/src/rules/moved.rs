@@ -1,4 +1,4 @@
-//! Objects that go from pool to pool.
+//! Objects that move between pools.
 
 use super::{CONFIG, KEY, Verdict, create, open};
 use crate::pool::{contents, process, psync};
@@ -11,10 +11,9 @@ use std::sync::Arc;
 
 const SIZE: usize = 9000;
 
-/// Content of an object, its ID, its psyncs.
+/// Content, ID and psyncs of an object.
 type Seen = (Vec<u8>, [u8; 16], u64);
 
-/// The object `a` of a pool.
 fn seen(medium: &SimMedium) -> Result<Option<Seen>> {
     let store = open(medium, 9);
     store.reap()?;
@@ -34,8 +33,7 @@ fn sound(medium: &SimMedium) -> Verdict {
     wrong.map_or(Ok(()), |finding| Err(format!("{finding:?}")))
 }
 
-/// Two pools, the first with an object `a`, which may be sealed, the other with space that was
-/// used.
+/// Two pools: the first with an object `a`, the other with used space.
 fn prepared(config: SimConfig, seal: bool) -> Result<[SimMedium; 2]> {
     let [from, to] = [(); 2].map(|()| formatted(2 << 20, config));
     let store = open(&from, 1);
@@ -56,7 +54,7 @@ fn prepared(config: SimConfig, seal: bool) -> Result<[SimMedium; 2]> {
     Ok([from, to])
 }
 
-/// Brings the object to the other pool, and lets it be in both.
+/// Brings the object to the other pool and leaves it in both.
 fn bring(from: &Arc<Store>, to: &Arc<Store>) -> Result<Leaving> {
     let leaving = from.begin_leaving("a", KEY)?;
     let revived = to.adopt(&leaving.attributes())?;
@@ -67,7 +65,6 @@ fn bring(from: &Arc<Store>, to: &Arc<Store>) -> Result<Leaving> {
     Ok(leaving)
 }
 
-/// An object that has come from another pool has all of its bytes after a power cut at once.
 pub(super) fn an_object_that_has_come_is_whole_after_a_power_cut() -> Verdict {
     let text = |error: StoreError| error.to_string();
     for (disk, seal) in [(true, false), (false, false), (true, true), (false, true)] {
@@ -83,8 +80,8 @@ pub(super) fn an_object_that_has_come_is_whole_after_a_power_cut() -> Verdict {
     Ok(())
 }
 
-/// A process that moves an object dies in any operation, in either pool, or the power fails then:
-/// one of the pools has it whole, with its identity, and both are sound.
+/// After a death or a power cut in any operation, in either pool, one pool has the object whole,
+/// with its identity, and both are sound.
 pub(super) fn an_object_is_in_one_of_two_pools_wherever_the_move_ends() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let text = |error: StoreError| error.to_string();

@@ -1,6 +1,5 @@
-//! Objects on demand, as far as the pool is concerned: epochs are commits, which are a prefix after
-//! a power cut; and commits that a dead process left in memory come to the pool before any process
-//! takes the object for whole.
+//! Objects on demand in the pool: epochs are a prefix after a power cut; commits in the memory of a
+//! dead process reach the pool before any attach.
 
 use super::transactions::{NAMES, few, prefixes_of};
 use super::{CONFIG, KEY, Verdict, open};
@@ -13,21 +12,20 @@ use indelible_store::store::{ChangedLine, Commits, Identity, Store};
 use indelible_store::table::{Class, CreateOptions};
 use std::sync::Arc;
 
-/// Number of the memory.
 const MEMORY: u64 = 77;
 
 fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// Wherever the power is cut, the next boot finds the state of some epoch, and asks for no memory.
+/// The next boot finds the state of an epoch and asks for no memory.
 pub(super) fn epochs_are_a_prefix_after_a_power_cut() -> Verdict {
     [false, true]
         .into_iter()
         .try_for_each(|disk| prefixes_of(Class::OnDemand, SimConfig { disk, ..CONFIG }, few))
 }
 
-/// A process that has two objects, and dies with commits in memory.
+/// Two objects whose process dies with commits in memory.
 fn left() -> std::result::Result<SimMedium, String> {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -46,7 +44,7 @@ fn left() -> std::result::Result<SimMedium, String> {
     Ok(medium)
 }
 
-/// Brings to the pool that the first line of both objects is all `value`.
+/// Makes the first line of both objects all `value`.
 fn bring(store: &Arc<Store>, value: u8) -> Result<()> {
     let (commits, mut lines) = (Commits::default(), Vec::new());
     let found = store.objects_in(MEMORY)?;
@@ -67,7 +65,7 @@ fn bring(store: &Arc<Store>, value: u8) -> Result<()> {
     Ok(())
 }
 
-/// Calls that are refused before that.
+/// Whether calls are refused before the recovery.
 fn refusals(store: &Arc<Store>) -> [bool; 4] {
     let refused = |result: Result<()>| matches!(result, Err(StoreError::MemoryLeft { memory: MEMORY }));
     [
@@ -88,7 +86,7 @@ pub(super) fn commits_left_in_memory_come_to_the_pool_first() -> Verdict {
     if !matches!(store.attach_left_writer(&a.entry.id, MEMORY + 1), Err(StoreError::NotFound)) {
         return Err("memory of another number is taken for its own".into());
     }
-    // A recovery that does not come to its end leaves all as it is.
+    // An unfinished recovery leaves all as it is.
     drop(store.attach_left_writer(&a.entry.id, MEMORY).map_err(text)?);
     if refusals(&store) != [true; 4] {
         return Err("memory is forgotten before the pool has it".into());
@@ -101,7 +99,7 @@ pub(super) fn commits_left_in_memory_come_to_the_pool_first() -> Verdict {
     }
     store.attach_reader("a", KEY).map_err(text)?.detach().map_err(text)?;
     store.attach_on_demand_writer("a", KEY, 1).map(drop).map_err(text)?;
-    // That of an earlier boot is gone, and is not asked for.
+    // Memory of an earlier boot is gone and not asked for.
     let medium = left()?;
     let boot = Identity { boot: [2; 16], ..process(4) };
     let store = Store::open(Arc::new(medium.handle()), boot).map_err(text)?;
@@ -109,8 +107,7 @@ pub(super) fn commits_left_in_memory_come_to_the_pool_first() -> Verdict {
     store.attach_on_demand_writer("a", KEY, 1).map(drop).map_err(text)
 }
 
-/// The process that recovers dies in each of its operations: the next one is asked to recover,
-/// unless the pool has everything.
+/// The next process is asked to recover, unless the pool has everything.
 pub(super) fn a_recovery_of_memory_may_die() -> Verdict {
     let kinds = [OpKind::WriteDurable, OpKind::Barrier, OpKind::Write];
     for (kind, fault) in kinds.into_iter().flat_map(|kind| [(kind, Fault::Kill), (kind, Fault::KillLate)]) {

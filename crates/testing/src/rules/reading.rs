@@ -31,7 +31,7 @@ pub(super) fn nodes_kept_although_another_process_changed_them() -> Verdict {
     check_tiling(&store)
 }
 
-/// Before each of its reads another process changes the table.
+/// Another process changes the table before each read.
 pub(super) fn read_unchecked() -> Verdict {
     for point in 0.. {
         let medium = formatted(2 << 20, CONFIG);
@@ -54,7 +54,7 @@ pub(super) fn read_unchecked() -> Verdict {
     Ok(())
 }
 
-/// A copy that was made without a lock is no psync's state once a writer had the object.
+/// An unlocked copy is no psynced state once the object has had a writer.
 pub(super) fn read_unchecked_object() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 1);

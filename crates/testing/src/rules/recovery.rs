@@ -1,4 +1,4 @@
-//! The lane of a dead writer, damaged as by a power cut or by a medium at rest.
+//! The lane of a dead writer, damaged by a power cut or at rest.
 
 use super::{CONFIG, KEY, LIMITS, Verdict, create, of, open};
 use crate::for_each_crash;
@@ -23,8 +23,7 @@ pub(super) fn pool_on(config: SimConfig) -> SimMedium {
     medium
 }
 
-/// State after a writer of "a" and "b" died following `work`: the image, what it psynced, and its
-/// lane.
+/// Image, psynced state and lane after a writer of "a" and "b" died following `work`.
 #[must_use]
 pub fn dead(choice: Choice, work: impl Fn(&SimMedium, &mut [Writer; 2])) -> (SimMedium, Snapshot, LaneDump) {
     let medium = pool();
@@ -44,7 +43,7 @@ pub fn dead(choice: Choice, work: impl Fn(&SimMedium, &mut [Writer; 2])) -> (Sim
     (image, promised, lane)
 }
 
-/// Brings the table in place and voids its lane, which would put damage to the table right.
+/// Applies the table and voids its lane, which would repair damage.
 #[allow(clippy::missing_panics_doc)]
 pub fn void_table_lane(medium: &SimMedium) {
     let store = open(medium, 3);
@@ -56,17 +55,17 @@ pub fn void_table_lane(medium: &SimMedium) {
     medium.settle();
 }
 
-/// Three psyncs of both objects.
+/// Psyncs both objects three times.
 pub fn psync_both(_: &SimMedium, [a, b]: &mut [Writer; 2]) {
     for round in 1..4 {
         psync_many(&mut [(a, &[(0, &[round; 300])]), (b, &[(64, &[round; 300])])]).unwrap();
     }
 }
 
-/// Recovers, and says whether everything psynced is there.
+/// Recovers and checks that the promised state is there.
 ///
 /// # Errors
-/// Something is refused, or lost.
+/// The pool is refused, or a promise is lost.
 pub fn found(medium: &SimMedium, promised: &Snapshot) -> Verdict {
     let store = open(medium, 5);
     recover_all(&store).map_err(|error| error.to_string())?;
@@ -90,7 +89,6 @@ pub(super) fn an_unreadable_entry_is_not_taken_for_destroyed() -> Verdict {
 pub(super) fn an_applied_psync_is_not_undone() -> Verdict {
     let (medium, _, lane) = dead(Choice::All, |medium, writers| {
         psync_both(medium, writers);
-        // The checkpoint dies once the progress lines are written.
         medium.fail_at(OpKind::Barrier, 0, Fault::Kill);
         writers[0].checkpoint().unwrap_err();
     });

@@ -1,4 +1,4 @@
-//! Objects that are deleted while processes have them attached, and volatile ones.
+//! Volatile objects, and objects that are deleted while attached.
 
 use super::{CONFIG, KEY, Verdict, crash, create, open};
 use crate::pool::{check_tiling, contents, process, psync};
@@ -15,13 +15,12 @@ fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// A process that writes the object `a`, and another one.
 struct Deleted {
     medium: SimMedium,
     writer: Option<Writer>,
     id: [u8; 16],
     other: Arc<Store>,
-    /// Bytes that are free without the object.
+    /// Free bytes without the object.
     free: u64,
 }
 
@@ -29,7 +28,7 @@ impl Deleted {
     fn begin() -> Result<Deleted> {
         let medium = formatted(2 << 20, CONFIG);
         let (store, other) = (open(&medium, 2), open(&medium, 3));
-        // Both get their lanes, and the table its pages, before the free space is counted.
+        // Lanes and pages of the table come first, then the free space is counted.
         let mut lanes = Vec::new();
         for (store, name) in [(&store, "b"), (&other, "c")] {
             create(store, name, SIZE as u64);
@@ -43,7 +42,7 @@ impl Deleted {
         Ok(Deleted { medium, id: writer.object().entry.id, writer: Some(writer), other, free })
     }
 
-    /// The writer goes on, others use the free space, and no object has the other's psynced bytes.
+    /// The writer goes on, others use the free space, and psynced bytes stay apart.
     fn goes_on(&mut self) -> Verdict {
         for name in ["d", "e"] {
             create(&self.other, name, SIZE as u64);
@@ -70,7 +69,6 @@ impl Deleted {
         Ok(())
     }
 
-    /// Nothing is left of it.
     fn is_gone(&self) -> Verdict {
         if self.other.find_id(&self.id).is_ok() {
             return Err("it is still there".into());
@@ -85,7 +83,6 @@ impl Deleted {
     }
 }
 
-/// Lookups do not find it any more, its name is free, and its writer goes on until it detaches.
 pub(super) fn a_deleted_object_stays_with_its_writer() -> Verdict {
     let mut deleted = Deleted::begin().map_err(text)?;
     let other = deleted.other.clone();
@@ -113,7 +110,7 @@ pub(super) fn a_deleted_object_stays_with_its_writer() -> Verdict {
     deleted.is_gone()
 }
 
-/// The last of several readers removes it; and the next process that looks, if the writer died.
+/// The last of several readers removes it, or the next process after the writer died.
 pub(super) fn a_deleted_object_goes_with_the_last_that_has_it() -> Verdict {
     let mut deleted = Deleted::begin().map_err(text)?;
     deleted.writer.take().map_or(Ok(()), Writer::detach).map_err(text)?;
@@ -147,7 +144,7 @@ pub(super) fn a_deleted_object_goes_with_the_last_that_has_it() -> Verdict {
     check_tiling(&deleted.other)
 }
 
-/// The object is there or not; other psyncs into the free space stay intact.
+/// Other psyncs into the free space stay intact.
 pub(super) fn deleted_and_psynced_with_a_power_cut_everywhere() -> Verdict {
     crash(
         |store| {
@@ -166,7 +163,6 @@ pub(super) fn deleted_and_psynced_with_a_power_cut_everywhere() -> Verdict {
     )
 }
 
-/// In any operation that it makes: the object has its name or has it not, and its writer goes on.
 pub(super) fn whoever_deletes_may_die() -> Verdict {
     const KINDS: [OpKind; 3] = [OpKind::Write, OpKind::WriteDurable, OpKind::Lock];
     for (kind, late) in KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]) {
@@ -203,7 +199,6 @@ fn volatile() -> CreateOptions<'static> {
     CreateOptions { volatile: Some(process(1).boot), ..super::of(SIZE as u64) }
 }
 
-/// A volatile object, which was psynced, and a snapshot of it.
 fn with_volatile(store: &Arc<Store>) -> Result<()> {
     store.create("a", &volatile())?;
     let mut a = store.attach_writer("a", KEY)?;
@@ -212,7 +207,7 @@ fn with_volatile(store: &Arc<Store>) -> Result<()> {
     store.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "kept" }]).map(drop)
 }
 
-/// It is unused; data kept of it stays, and its name and space are free.
+/// Snapshots and copies stay; the name and the space are free.
 fn gone(medium: &SimMedium) -> Verdict {
     let store = Store::open(Arc::new(medium.handle()), REBOOTED).map_err(text)?;
     let copied = store.create_from("a", KEY, "copy", &CreateOptions::default()).map(drop);
@@ -246,7 +241,7 @@ pub(super) fn a_volatile_object_is_gone_in_another_boot() -> Verdict {
     for name in ["b", "c"] {
         store.create(name, &volatile()).map_err(text)?;
     }
-    // In the same boot it is as any other; a copy of it is not volatile unless it is told to be.
+    // In the same boot it is as any other; a copy is volatile only if asked for.
     store.create_from("a", KEY, "d", &CreateOptions::default()).map_err(text)?;
     store.attach_writer("a", KEY).and_then(Writer::detach).map_err(text)?;
     if store.remove_gone().map_err(text)? != 0 {
@@ -258,7 +253,7 @@ pub(super) fn a_volatile_object_is_gone_in_another_boot() -> Verdict {
         return Err("not all that is gone was removed".into());
     }
     later.attach_writer("d", KEY).and_then(Writer::detach).map_err(text)?;
-    // Where there is no room, objects that are gone make way.
+    // A full pool reclaims gone objects.
     let (mut names, size) = (0.., 100_000);
     let full = loop {
         let name = format!("fill {}", names.next().unwrap_or(0));
@@ -272,7 +267,6 @@ pub(super) fn a_volatile_object_is_gone_in_another_boot() -> Verdict {
     check_tiling(&later)
 }
 
-/// Its writer dies with the machine.
 pub(super) fn volatile_objects_of_a_machine_that_failed_are_gone() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);

@@ -1,4 +1,4 @@
-//! Repairs, and the assumptions that they must not make.
+//! Repairs, and assumptions that they must not make.
 
 use super::recovery::{pool_on, void_table_lane};
 use super::{KEY, Verdict, create, open};
@@ -14,15 +14,14 @@ use indelible_store::store::{RepairOptions, Store};
 use indelible_store::table::CreateOptions;
 use std::sync::Arc;
 
-/// A medium on which space that was never used is not cleared before its use: on disks it is, so
-/// that old bytes do no harm there.
+/// On memory unused space is not cleared before its use; on disks it is, which hides old bytes.
 const MEMORY: SimConfig =
     SimConfig { tear_unit: TearUnit::Word, disk: false, discard: Discard::Keep, transfers: SMALL, seed: 0 };
 
-/// Whether new objects read as zeros, wherever there is space.
+/// Checks that new objects read as zeros wherever there is space.
 ///
 /// # Errors
-/// One does not.
+/// A new object does not.
 #[allow(clippy::missing_panics_doc)]
 pub fn new_is_zero(medium: &SimMedium) -> Verdict {
     let store = open(medium, 6);
@@ -71,7 +70,7 @@ pub(super) fn a_repair_says_where_it_builds() -> Verdict {
 pub(super) fn objects_the_table_lost_count_as_written() -> Verdict {
     let medium = pool_on(MEMORY);
     let store = open(&medium, 2);
-    // The root is in place as it is now; the rest waits in the lane.
+    // The root is in place; the rest waits in the lane.
     store.info().unwrap();
     medium.settle();
     create(&store, "large", 300_000);
@@ -80,7 +79,7 @@ pub(super) fn objects_the_table_lost_count_as_written() -> Verdict {
     std::mem::forget(large);
     let seed = store.superblock().seed.get();
     drop(store);
-    // After some cuts the data is in place, and the root as it was before.
+    // After some cuts the data is in place and the root is the former one.
     for choice in (0..60).map(Choice::Random) {
         let image = medium.power_cut(choice).medium();
         let mut log = LaneLog::read(&image, seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();
@@ -90,7 +89,7 @@ pub(super) fn objects_the_table_lost_count_as_written() -> Verdict {
             Ok(())
         })
         .unwrap();
-        // Both copies of the header, and the first batch: nothing tells the generation.
+        // Without both headers and the first batch the generation is unknown.
         HEADERS.iter().for_each(|copy| image.scribble(TABLE_LANE + copy..TABLE_LANE + copy + LINE, 2));
         image.scribble(first.unwrap()..first.unwrap() + LINE, 2);
         repair(&image);

@@ -1,4 +1,4 @@
-//! Sealed objects that get another key.
+//! Sealed objects whose key is exchanged.
 
 use super::{CONFIG, KEY, LIMITS, Verdict, open};
 use crate::independent::Independent;
@@ -25,7 +25,6 @@ fn other() -> SealKey {
     SealKey::file(vec![0xa5; 40]).expect("it is long enough")
 }
 
-/// A pool with a sealed object, which two keys open.
 fn prepare(config: SimConfig) -> Result<SimMedium> {
     let medium = formatted(2 << 20, config);
     let store = open(&medium, 1);
@@ -44,7 +43,6 @@ fn rotate(store: &Arc<Store>) -> Result<()> {
     a.detach()
 }
 
-/// The former key or the new one, and all of the object, wherever the power is cut.
 pub(super) fn a_rotation_is_whole_after_a_power_cut() -> Verdict {
     for disk in [true, false] {
         let medium = prepare(SimConfig { disk, ..CONFIG }).map_err(text)?;
@@ -56,7 +54,6 @@ pub(super) fn a_rotation_is_whole_after_a_power_cut() -> Verdict {
             let (_, _, bytes) = after.get_mut("a").expect("it was created");
             bytes[700..704].fill(7);
             run.step_to(after.clone(), |_| psync(&mut a, &[(700, &[7; 4])]))?;
-            // The object's writer goes on.
             run.step_to(after, |_| a.reencrypt(&[&sealed::key()], &mut |_, _| {}))?;
             run.quiet(|_| a.detach())
         });
@@ -80,7 +77,6 @@ fn rotated() -> Result<Rotated> {
     Ok(Rotated { object: store.find("a")?, before, object_before, after: medium.to_bytes() })
 }
 
-/// Nothing is sealed by the former key any more.
 pub(super) fn the_former_key_reads_nothing() -> Verdict {
     let Rotated { object, before, object_before, after } = rotated().map_err(text)?;
     let (shape, page) = (shape(&object), |page| &after[page_at(&object, page)]);
@@ -97,7 +93,7 @@ pub(super) fn the_former_key_reads_nothing() -> Verdict {
     Ok(())
 }
 
-/// Owners whose slots went open nothing, not even with the slots that they had.
+/// Former slots open nothing for removed owners.
 pub(super) fn a_slot_that_is_put_back_opens_nothing() -> Verdict {
     let Rotated { object, before, object_before, mut after } = rotated().map_err(text)?;
     let held = |bytes: &[u8]| {

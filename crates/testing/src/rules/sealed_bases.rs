@@ -1,4 +1,4 @@
-//! Copies and snapshots of sealed objects, readers beside their writers, and their bases.
+//! Copies, snapshots, concurrent readers and bases of sealed objects.
 
 use super::beside::{
     Beside, SIZE, keep, keeper_dies, on_each_sealed, several_are_kept, text, the_writer_dies,
@@ -19,7 +19,6 @@ use indelible_store::table::Located;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A sealed object and one that is not: snapshots of both are of one moment.
 pub(super) fn several_sealed_objects_are_kept_as_of_one_moment() -> Verdict {
     on_each_sealed(several_are_kept)
 }
@@ -36,7 +35,6 @@ pub(super) fn sealed_bases_are_merged_beneath_a_writer() -> Verdict {
     on_each_sealed(merged_beneath)
 }
 
-/// Readers go on by the log, and from base to base, and decrypt what changed.
 pub(super) fn readers_follow_a_sealed_object() -> Verdict {
     on_each_sealed(follow_by_the_log)
 }
@@ -47,10 +45,9 @@ pub(super) fn readers_of_a_sealed_object_do_not_miss_the_last_psync() -> Verdict
 
 /// Two levels of seals.
 const PAGES: u64 = 66;
-/// Pages that are written.
+/// Written pages.
 const WRITTEN: [u64; 3] = [0, 1, 65];
 
-/// Stores `value` to the object and makes it durable.
 fn change(store: &Arc<Store>, name: &str, value: u8) -> Result<()> {
     let mut writer = sealed::writer(store, name)?;
     let line = [value; 64];
@@ -59,15 +56,15 @@ fn change(store: &Arc<Store>, name: &str, value: u8) -> Result<()> {
     writer.detach()
 }
 
-/// Pages of the extent that a psync of [`change`] has.
+/// Pages of the extent that [`change`] psyncs.
 fn pages(object: &Located) -> Vec<u64> {
     let shape = sealed::shape(object);
     let nodes = [shape.key_page(), shape.page(0, 0), shape.page(0, 1), shape.page(1, 0)];
     WRITTEN.into_iter().map(|page| shape.content_page(page)).chain(nodes).collect()
 }
 
-/// Two copies that go on from one base have one key and one seal ID, and as many psyncs: none of
-/// the one's pages is taken for the other's, nor any of the base's, or of a snapshot.
+/// Two copies on one base share a key, a seal ID and the number of psyncs, but no page of one
+/// passes for a page of the other, of the base or of a snapshot.
 pub(super) fn copies_of_a_sealed_object_do_not_mix() -> Verdict {
     let medium = formatted(4 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -76,7 +73,6 @@ pub(super) fn copies_of_a_sealed_object_do_not_mix() -> Verdict {
         change(&store, "a", 1)?;
         change(&store, "a", 2)?;
         store.create_from("a", KEY, "b", &of(0))?;
-        // The same bytes.
         change(&store, "a", 3)?;
         change(&store, "b", 3)?;
         store.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "s" }])?;
@@ -100,7 +96,7 @@ pub(super) fn copies_of_a_sealed_object_do_not_mix() -> Verdict {
                 Err(error) => return Err(text(error)),
             }
         }
-        // As it was, and all that the other one has: a complete state.
+        // Its own state, and all of the other's: both complete.
         if accepted != [0, (1 << all.len()) - 1] {
             let names = [into, from].map(|object| object.entry.name());
             return Err(format!("of {names:?} these mixtures are accepted: {accepted:?}"));
@@ -109,7 +105,7 @@ pub(super) fn copies_of_a_sealed_object_do_not_mix() -> Verdict {
     Ok(())
 }
 
-/// Objects that share their pages, and go on from a power cut's image, take unused nonces.
+/// Objects that share pages, continued from a power cut's image, take unused nonces.
 pub(super) fn no_nonce_comes_twice_in_copies_and_snapshots() -> Verdict {
     let medium = formatted(4 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -137,8 +133,7 @@ pub(super) fn no_nonce_comes_twice_in_copies_and_snapshots() -> Verdict {
     if seals.len() < 50 { Err(format!("{} seals were seen", seals.len())) } else { Ok(()) }
 }
 
-/// A copy, a snapshot, first changes, a rollback: each is there as a whole or not at all, with its
-/// seals.
+/// A copy, a snapshot, first changes and a rollback are whole or not there, with their seals.
 fn whole(disk: bool) -> Verdict {
     crash_on(
         SimConfig { disk, ..CONFIG },
@@ -174,8 +169,8 @@ pub(super) fn sealed_copies_in_memory_are_whole_after_a_power_cut() -> Verdict {
 
 const FILLERS: [&str; 4] = ["f0", "f1", "f2", "f3"];
 
-/// Compares pages that the writer reads outside of a change with the psynced ones, once all freed
-/// space has other contents.
+/// Compares pages that the writer reads outside of a change with psynced ones, after freed space
+/// was overwritten.
 fn compare(beside: &Beside, pages: &SealedPages, when: &str) -> Verdict {
     for name in FILLERS {
         create(&beside.store, name, SIZE as u64 + 3 * PAGE);

@@ -1,4 +1,4 @@
-//! Sealed objects that get another size.
+//! Sealed objects that are resized.
 
 use super::{CONFIG, KEY, Verdict, crash_on, open};
 use crate::pool::{check_tiling, process, psync};
@@ -12,16 +12,15 @@ use std::sync::Arc;
 
 /// Two leaves, and a part of a page.
 const SIZE: u64 = 65 * PAGE + 100;
-/// In the last page of a shorter object, behind its end; in a page that goes; at the end.
+/// Behind the end of a shorter object; in a page that goes; at the end.
 const PLACES: [u64; 4] = [70, 2 * PAGE + 3000, 3 * PAGE, 65 * PAGE];
-/// Shorter by a page, by a level of the tree, within a page; and longer again.
+/// Shorter by a page, by a level of the tree, within a page; and longer.
 const SIZES: [u64; 6] = [64 * PAGE + 7, 2 * PAGE + 500, 2 * PAGE + 100, 3 * PAGE, SIZE, 1];
 
 fn text(error: indelible_store::error::StoreError) -> String {
     error.to_string()
 }
 
-/// Creates it, with bytes in its places.
 fn prepare(store: &Arc<Store>) -> Result<()> {
     sealed::create(store, "a", SIZE)?;
     let mut a = sealed::writer(store, "a")?;
@@ -38,7 +37,6 @@ fn resized(mut bytes: Vec<u8>, size: u64) -> Vec<u8> {
     bytes
 }
 
-/// Old size or new one, each with its bytes, wherever the power is cut.
 pub(super) fn a_sealed_object_has_one_size_after_a_power_cut() -> Verdict {
     for disk in [true, false] {
         crash_on(
@@ -50,7 +48,6 @@ pub(super) fn a_sealed_object_has_one_size_after_a_power_cut() -> Verdict {
                     let (_, _, bytes) = after.get_mut("a").expect("it was created");
                     *bytes = resized(std::mem::take(bytes), size);
                     run.step_to(after.clone(), |store| sealed::resize(store, "a", size))?;
-                    // The table, too, has the header's size.
                     assert_eq!(run.step(|store| store.find("a"))?.entry.size.get(), size);
                     assert!(run.last() == after, "size {size}");
                 }
@@ -61,7 +58,7 @@ pub(super) fn a_sealed_object_has_one_size_after_a_power_cut() -> Verdict {
     Ok(())
 }
 
-/// The same of one that is attached, which grows where it stands, and moves.
+/// An attached object grows in place, and by moving.
 pub(super) fn an_attached_sealed_object_grows_whole() -> Verdict {
     for disk in [true, false] {
         crash_on(
@@ -91,7 +88,6 @@ pub(super) fn an_attached_sealed_object_grows_whole() -> Verdict {
     Ok(())
 }
 
-/// In any operation that it makes: the object has one of the two sizes, and goes on.
 pub(super) fn a_process_that_resizes_a_sealed_object_may_die() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let all = KINDS.into_iter().flat_map(|kind| [(kind, false), (kind, true)]);
@@ -118,7 +114,7 @@ pub(super) fn a_process_that_resizes_a_sealed_object_may_die() -> Verdict {
             if found != before && found != resized(before.clone(), size) {
                 return Err(named(format!("{} bytes, which are neither", found.len())));
             }
-            // Cut pages come back as zeros, and keep later psyncs.
+            // Cut pages come back as zeros and keep later psyncs.
             if a.object().entry.size.get() < SIZE {
                 a.grow(SIZE).map_err(|error| named(error.to_string()))?;
                 let grown = sealed::bytes(&pages).map_err(|error| named(error.to_string()))?;

@@ -19,16 +19,16 @@ use zerocopy::FromBytes;
 /// Two levels of seals.
 const PAGES: u64 = 66;
 const SIZE: u64 = PAGES * PAGE - 100;
-/// Text that is found where plaintext is.
+/// Text to look for where plaintext is.
 const PLANTED: &[u8] = b"planted plaintext, 31 bytes long";
-/// Pages that are written.
+/// Written pages.
 const WRITTEN: [u64; 3] = [0, 1, 65];
 
 fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// A pool with a sealed object, as of its first psync and of its second.
+/// A pool with a sealed object, as of its first and second psync.
 struct Made {
     object: Located,
     older: Vec<u8>,
@@ -51,7 +51,7 @@ fn made() -> Result<Made> {
     Ok(Made { object: store.find("a")?, older, newer })
 }
 
-/// Contents of the object by the bytes of a pool.
+/// Contents of the object in the bytes of a pool.
 fn held(bytes: &[u8]) -> Result<Vec<u8>> {
     let store = open(&SimMedium::from_bytes(bytes, CONFIG), 7);
     let object = store.find("a")?;
@@ -66,7 +66,6 @@ fn is_broken(bytes: &[u8], what: &str) -> Verdict {
     }
 }
 
-/// Each psync is there as a whole or not at all, with its seals.
 pub(super) fn sealed_psyncs_are_whole_after_a_power_cut() -> Verdict {
     for disk in [true, false] {
         crash_on(
@@ -87,8 +86,7 @@ pub(super) fn sealed_psyncs_are_whole_after_a_power_cut() -> Verdict {
     Ok(())
 }
 
-/// A psync of a sealed object and one that is not sealed is one step, and so is the creation of a
-/// sealed object.
+/// Creating a sealed object is one step, too.
 pub(super) fn sealed_and_plain_objects_change_as_one_step() -> Verdict {
     crash_on(
         CONFIG,
@@ -114,7 +112,7 @@ pub(super) fn sealed_and_plain_objects_change_as_one_step() -> Verdict {
     )
 }
 
-/// A changed bit anywhere in the bytes read is an error, which names the page.
+/// The error names the page.
 pub(super) fn a_changed_bit_is_an_error() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
     let shape = shape(&object);
@@ -134,7 +132,6 @@ pub(super) fn a_changed_bit_is_an_error() -> Verdict {
     Ok(())
 }
 
-/// Pages, and nodes with their subtrees, of different places or times are no object.
 pub(super) fn pages_of_two_places_or_times_are_no_object() -> Verdict {
     let Made { object, older, newer } = made().map_err(text)?;
     let shape = shape(&object);
@@ -165,7 +162,6 @@ pub(super) fn pages_of_two_places_or_times_are_no_object() -> Verdict {
     Ok(())
 }
 
-/// A node overwritten with zeros is not one that was never written.
 pub(super) fn a_node_of_zeros_is_an_error() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
     let shape = shape(&object);
@@ -177,7 +173,7 @@ pub(super) fn a_node_of_zeros_is_an_error() -> Verdict {
     Ok(())
 }
 
-/// As above, of the subtree with its seal: the node above notices.
+/// The node above notices a removed subtree.
 pub(super) fn a_subtree_that_is_taken_away_is_an_error() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
     let shape = shape(&object);
@@ -194,13 +190,12 @@ pub(super) fn a_subtree_that_is_taken_away_is_an_error() -> Verdict {
     is_broken(&bytes, "all nodes")
 }
 
-/// Nonces of the object's seals in the pool's bytes, each with the seal that has it; its lane's
-/// among them.
+/// Collects the nonces in the pool's bytes, its lanes included, each with its seal.
 pub(super) fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdict {
     for line in bytes.as_chunks::<64>().0 {
         let Ok(seal) = Seal::read_from_bytes(line) else { continue };
-        // A line that looks like a seal: its version is small, the rest behind it zeros, and its
-        // tag is random.
+        // A line looks like a seal if its version is small, the rest behind it zeros, its tag
+        // random.
         let zeros = seal.tag.iter().filter(|byte| **byte == 0).count();
         if !(1..1000).contains(&seal.version.get()) || seal.hash != [0; 16] || zeros > 4 {
             continue;
@@ -213,7 +208,7 @@ pub(super) fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdi
     Ok(())
 }
 
-/// Psyncs `value` all over an object, sealed or not.
+/// Psyncs `value` all over an object.
 pub(super) fn written_over(store: &Arc<Store>, name: &str, value: u8) -> Result<()> {
     let mut writer = sealed::writer(store, name)?;
     let size = writer.object().entry.size.get() as usize;
@@ -221,7 +216,6 @@ pub(super) fn written_over(store: &Arc<Store>, name: &str, value: u8) -> Result<
     writer.detach()
 }
 
-/// A process that goes on from a power cut's image takes unused nonces.
 pub(super) fn no_nonce_comes_twice_after_a_power_cut() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     sealed::create(&open(&medium, 1), "a", 9000).map_err(text)?;
@@ -246,7 +240,6 @@ pub(super) fn no_nonce_comes_twice_after_a_power_cut() -> Verdict {
     if seals.len() < 50 { Err(format!("{} seals were seen", seals.len())) } else { Ok(()) }
 }
 
-/// The same bytes, psynced again, are other ciphertext.
 pub(super) fn equal_pages_have_unequal_ciphertext() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -257,7 +250,7 @@ pub(super) fn equal_pages_have_unequal_ciphertext() -> Verdict {
         psync(&mut writer, &[(0, &[value; 9000])]).map_err(text)?;
         writer.detach().map_err(text)?;
         let bytes = medium.to_bytes();
-        // Two with one nonce differ as their plaintexts differ.
+        // With one nonce, the ciphertexts would differ as the plaintexts do.
         seen.push(bytes[page_at(&object, shape(&object).content_page(0))].to_vec());
     }
     for (nth, one) in seen.iter().enumerate() {
@@ -272,7 +265,6 @@ pub(super) fn equal_pages_have_unequal_ciphertext() -> Verdict {
     Ok(())
 }
 
-/// Text that is stored is nowhere in the pool, its lanes among it, at any time.
 pub(super) fn plaintext_is_nowhere_in_the_pool() -> Verdict {
     for disk in [true, false] {
         let medium = formatted(2 << 20, SimConfig { disk, ..CONFIG });
@@ -297,7 +289,6 @@ pub(super) fn plaintext_is_nowhere_in_the_pool() -> Verdict {
     Ok(())
 }
 
-/// Pages of the contents are encrypted as FORMAT.md says.
 pub(super) fn pages_are_sealed_as_the_format_says() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
     let (shape, page) = (shape(&object), |page| &newer[page_at(&object, page)]);
@@ -314,7 +305,6 @@ pub(super) fn pages_are_sealed_as_the_format_says() -> Verdict {
     Ok(())
 }
 
-/// Nodes are authenticated as FORMAT.md says.
 pub(super) fn nodes_are_sealed_as_the_format_says() -> Verdict {
     let Made { object, newer, .. } = made().map_err(text)?;
     let (shape, page) = (shape(&object), |page| &newer[page_at(&object, page)]);

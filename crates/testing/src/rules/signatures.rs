@@ -1,5 +1,5 @@
-//! Signed objects: an attacker with a seal key, and with the right to write to the pool, makes no
-//! state that a reader believes.
+//! Signed objects: an attacker with a seal key who may write to the pool makes no state that a
+//! reader accepts.
 
 use super::{CONFIG, KEY, LIMITS, Verdict, crash_on, open};
 use crate::for_each_crash;
@@ -19,14 +19,14 @@ use sha2::{Digest, Sha256};
 
 /// Two levels of seals.
 const SIZE: u64 = 66 * PAGE - 100;
-/// The page that is forged.
+/// The forged page.
 const FORGED: u64 = 1;
 
 fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// The pool as of the object's first psync, and as of its second.
+/// The pool as of the object's first and second psync.
 struct Made {
     object: Located,
     older: Vec<u8>,
@@ -47,7 +47,6 @@ fn made() -> Result<Made> {
     Ok(Made { object: store.find("a")?, older, newer })
 }
 
-/// A reader with a seal key, and the key that verifies, reads the object.
 fn held(bytes: &[u8]) -> Result<()> {
     let store = open(&SimMedium::from_bytes(bytes, CONFIG), 7);
     let key = sealed::key().verified_by(sealed::sign_key().verify_key());
@@ -64,7 +63,7 @@ fn is_refused(bytes: &[u8], what: &str, is_right: fn(&SealError) -> bool) -> Ver
     }
 }
 
-/// An attacker with a seal key, who changes the pool by the rules of FORMAT.md.
+/// An attacker with a seal key, who follows FORMAT.md.
 struct Forger {
     key: Independent,
     object: Located,
@@ -83,12 +82,11 @@ impl Forger {
         &mut self.bytes[page_at(&self.object, page)]
     }
 
-    /// The place that a seal authenticates, of a kind, level, number and version.
+    /// The associated place of a seal.
     fn place(&self, kind: &[u8; 8], (level, index): (u64, u64), version: &[u8]) -> Vec<u8> {
         [kind, &self.key.id[..], &level.to_le_bytes(), &index.to_le_bytes(), version].concat()
     }
 
-    /// A new seal of `associated` and of the encrypted `bytes`, with a version.
     fn seal(&mut self, associated: &[u8], bytes: &mut [u8], version: &[u8]) -> [u8; 64] {
         self.nonces += 1;
         let nonce = [0xe0 + self.nonces; 24];
@@ -102,13 +100,13 @@ impl Forger {
         seal
     }
 
-    /// The seal of the page as it is.
+    /// Seal of the page.
     fn page_seal(&mut self) -> Vec<u8> {
         let leaf = shape(&self.object).page(0, 0);
         self.page(leaf)[(FORGED * 64) as usize..][..64].to_vec()
     }
 
-    /// Another page in place of the one that is forged, and its seal in the leaf.
+    /// Replaces the page, and its seal in the leaf.
     fn forge_page(&mut self) {
         let (shape, version) = (shape(&self.object), self.page_seal()[40..48].to_vec());
         let (mut bytes, place) = ([0x99; PAGE as usize], self.place(b"granule\0", (0, FORGED), &version));
@@ -117,7 +115,7 @@ impl Forger {
         self.page(shape.page(0, 0))[(FORGED * 64) as usize..][..64].copy_from_slice(&seal);
     }
 
-    /// The bytes by which a node is authenticated, by its seal as it is.
+    /// The authenticated bytes of a node, by its seal.
     fn node(&mut self, level: u64) -> (Vec<u8>, Vec<u8>) {
         let (shape, is_top) = (shape(&self.object), level == 1);
         let (above, header) = if is_top { (shape.key_page(), 64) } else { (shape.page(1, 0), 0) };
@@ -132,7 +130,6 @@ impl Forger {
         (seal, associated)
     }
 
-    /// Seals the nodes above the page anew.
     fn forge_nodes(&mut self) {
         let shape = shape(&self.object);
         for (level, above, at) in [(0, shape.page(1, 0), 0), (1, shape.key_page(), 64)] {
@@ -142,8 +139,8 @@ impl Forger {
         }
     }
 
-    /// Another end of `message`, which this seal authenticates, with the same tag: `free` is the
-    /// offset of 16 bytes, and 16 more are ahead of them.
+    /// Finds another end of `message` with the same tag; 16 bytes at `free`, and 16 before it, are
+    /// free to choose.
     fn same_tag(&self, seal: &[u8], message: &[u8], free: usize) -> Vec<u8> {
         let one_time = OneTime::of(&self.key.key, seal[..24].try_into().expect("a nonce"));
         let tag = seal[24..40].try_into().expect("a tag");
@@ -158,7 +155,6 @@ impl Forger {
     }
 }
 
-/// All tags and hashes fit, and the signature alone betrays the forgery.
 pub(super) fn a_seal_key_makes_no_state_of_a_signed_object() -> Verdict {
     let made = made().map_err(text)?;
     held(&made.newer).map_err(text)?;
@@ -174,7 +170,6 @@ pub(super) fn a_seal_key_makes_no_state_of_a_signed_object() -> Verdict {
     is_refused(&forger.bytes, "without a signature", |error| *error == SealError::NotSigned)
 }
 
-/// A signature is that of one root and header, in every bit.
 pub(super) fn the_signature_of_another_state_is_refused() -> Verdict {
     let Made { object, older, newer } = made().map_err(text)?;
     let place = page_at(&object, shape(&object).key_page()).start;
@@ -186,7 +181,7 @@ pub(super) fn the_signature_of_another_state_is_refused() -> Verdict {
         bytes[place + at] ^= 1;
         is_refused(&bytes, &format!("byte {at}"), |error| *error == SealError::BadSignature)?;
     }
-    // The header and the root, which the signature covers, and which tags cover as well.
+    // The header and the root: both signature and tags cover them.
     for at in [16, 48, 63, 64, 88, 104, 112, 127] {
         let mut bytes = newer.clone();
         bytes[place + at] ^= 1;
@@ -197,8 +192,7 @@ pub(super) fn the_signature_of_another_state_is_refused() -> Verdict {
     Ok(())
 }
 
-/// A holder of the seal key finds another page for a tag: the seal, and all above it, stay as they
-/// were signed.
+/// The seal, and all above it, stay as signed.
 pub(super) fn another_page_with_the_tag_of_a_signed_one_is_refused() -> Verdict {
     let mut forger = Forger::of(&made().map_err(text)?)?;
     let (seal, at) = (forger.page_seal(), shape(&forger.object).content_page(FORGED));
@@ -211,7 +205,7 @@ pub(super) fn another_page_with_the_tag_of_a_signed_one_is_refused() -> Verdict 
     is_refused(&forger.bytes, "a page", |error| matches!(error, SealError::Broken { page: FORGED, .. }))
 }
 
-/// As above, of a leaf with the seal of another page, and of the top.
+/// The same for a leaf, and for the top.
 pub(super) fn another_node_with_the_tag_of_a_signed_one_is_refused() -> Verdict {
     let made = made().map_err(text)?;
     for level in [0, 1] {
@@ -225,8 +219,7 @@ pub(super) fn another_node_with_the_tag_of_a_signed_one_is_refused() -> Verdict 
         }
         let (seal, node) = forger.node(level);
         let lengths = [(node.len() as u64).to_le_bytes(), 0_u64.to_le_bytes()].concat();
-        // The last line of a node is the seal of a page that the object does not have, or that is
-        // not read.
+        // A node's last line is the seal of a page that is absent or not read.
         let free = node.len() - 16;
         let message = forger.same_tag(&seal, &[&node[..], &lengths].concat(), free);
         let (at, end) = (shape(&forger.object).page(level as u32, 0), node.len());
@@ -238,7 +231,6 @@ pub(super) fn another_node_with_the_tag_of_a_signed_one_is_refused() -> Verdict 
     Ok(())
 }
 
-/// Each change is there as a whole or not at all, with its signature.
 pub(super) fn signed_psyncs_are_whole_after_a_power_cut() -> Verdict {
     for disk in [true, false] {
         crash_on(
@@ -261,7 +253,6 @@ pub(super) fn signed_psyncs_are_whole_after_a_power_cut() -> Verdict {
     Ok(())
 }
 
-/// The former key or the new one signs, wherever the power is cut.
 pub(super) fn one_key_signs_an_object_after_a_power_cut() -> Verdict {
     let other = || SignKey::file(vec![0x77; 32]).expect("it is long enough");
     for disk in [true, false] {

@@ -34,12 +34,11 @@ impl Holding {
         self.reader.hold_still("a", KEY).unwrap().expect("it has a writer")
     }
 
-    /// Offset of the object on the medium.
     fn place(&self) -> Result<u64> {
         Ok(self.reader.find("a")?.entry.primary_offset())
     }
 
-    /// Finds the object as that many psyncs left it.
+    /// Checks that the object is as `psyncs` psyncs left it.
     fn expect(&self, still: &StillObject, psyncs: u8) -> Verdict {
         let mut bytes = [0; SIZE as usize];
         still.read(0, &mut bytes).unwrap();
@@ -75,14 +74,14 @@ pub(super) fn a_psync_waits_for_who_holds_its_object_still() -> Verdict {
     })
 }
 
-/// In place within its last page and, as another object lies behind it, by moving: at once as long
-/// as it is small, and through a hidden object otherwise.
+/// It grows within its last page, then, blocked by another object, by moving: at once if small,
+/// through a hidden object if large.
 pub(super) fn a_growth_waits_for_who_holds_its_object_still() -> Verdict {
     on_each(|mut holding| {
         let text = |error: StoreError| error.to_string();
         let mut places = vec![holding.place().map_err(text)?];
         for size in [12_000, 200_000, 600_000] {
-            // Too large for the free space in front of the object.
+            // Too large for the space in front of the object.
             create(&holding.reader, &format!("behind {size}"), 50_000);
             let still = holding.hold();
             refused(holding.writer.grow(size), "a growth")?;

@@ -7,7 +7,7 @@ use crate::sim::{CrashImage, SimMedium};
 use indelible_store::store::{FormatOptions, Store};
 use std::sync::Arc;
 
-/// In a table lane without batches: present ones would repair the mutant's damage.
+/// Needs a table lane without batches: present ones would repair the mutant's damage.
 fn first_table_change() -> Verdict {
     crash(|_| {}, |run| run.step(|store| store.create("a", &of(9000))).map(drop))
 }

@@ -15,7 +15,7 @@ fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// Objects that were psynced, each with its number.
+/// Psynced objects with their numbers.
 fn made(store: &Arc<Store>, names: &[&str]) -> Result<Vec<[u8; 16]>> {
     let mut ids = Vec::new();
     for (value, name) in (1..).zip(names) {
@@ -37,8 +37,7 @@ fn is_sound(medium: &SimMedium, store: &Store) -> Verdict {
     }
 }
 
-/// Deleted or destroyed, it stays, whole, until the last that it is tied to has gone, or the tie
-/// was taken back.
+/// It goes with the last object that it is tied to, or with the tie.
 pub(super) fn a_tied_object_outlives_the_other() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);
@@ -67,7 +66,7 @@ pub(super) fn a_tied_object_outlives_the_other() -> Verdict {
         return Err("it has gone before the others".into());
     }
     is_sound(&medium, &store)?;
-    // The last, to which both are tied, and one of them to the other.
+    // The last object, to which both are tied, and one of them to the other.
     let reader = store.attach_reader("c", KEY).map_err(text)?;
     store.delete("c", KEY).map_err(text)?;
     store.reap().map_err(text)?;
@@ -96,8 +95,7 @@ pub(super) fn a_tied_object_outlives_the_other() -> Verdict {
     is_sound(&medium, &store)
 }
 
-/// Each is tied to the one before it, or to the one behind it, and all are deleted but the one at
-/// the end.
+/// Each is tied to its predecessor, or successor; all are deleted but the one at the end.
 pub(super) fn chains_of_ties_end_from_the_far_end() -> Verdict {
     const LONG: usize = 40;
     for forward in [true, false] {
@@ -126,7 +124,6 @@ pub(super) fn chains_of_ties_end_from_the_far_end() -> Verdict {
     Ok(())
 }
 
-/// A tie that is reported as made is there after a power cut.
 pub(super) fn lists_are_whole_after_a_power_cut() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);
@@ -144,7 +141,6 @@ pub(super) fn lists_are_whole_after_a_power_cut() -> Verdict {
     Ok(())
 }
 
-/// A tied object stays from its deletion to the end of the other, and of the tie.
 pub(super) fn a_tied_object_is_there_as_long_as_the_other_with_a_power_cut_everywhere() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let ids = made(&open(&medium, 1), &["a", "b", "c"]).map_err(text)?;

@@ -1,9 +1,7 @@
-//! Transactions that become durable as a prefix of all: commits of two objects, told in any order,
-//! several in one batch.
+//! Transactions of two objects, told in any order, several in a batch, become durable as a prefix.
 //!
-//! The model: state *n* is the result of the commits up to number *n*. Wherever the power is cut,
-//! the pool holds state *n* for some *n* that is at least the last acknowledged number, and at most
-//! the last told one.
+//! The model: state *n* is the result of the commits up to number *n*. After a power cut the pool
+//! holds a state *n* from the last acknowledged number to the last told one.
 
 use super::{CONFIG, KEY, LIMITS, Verdict, create, open};
 use crate::for_each_crash;
@@ -34,7 +32,7 @@ fn create_of(class: Class, store: &Arc<Store>, name: &str) -> Result<()> {
     store.create(name, &CreateOptions { size: SIZE, class, ..CreateOptions::default() }).map(drop)
 }
 
-/// A process that commits transactions, and the states that they leave.
+/// A process that commits, with the states of its commits.
 pub(super) struct Committing {
     medium: Arc<SimMedium>,
     store: Arc<Store>,
@@ -42,14 +40,14 @@ pub(super) struct Committing {
     slots: [u64; 2],
     /// Indexed by number.
     states: Vec<Snapshot>,
-    /// After each acknowledgement: how many were acknowledged, and told.
+    /// After each acknowledgement: numbers acknowledged and told.
     progress: Vec<(usize, usize)>,
 }
 
 impl Committing {
     fn begin(medium: &SimMedium) -> Result<Committing> {
         let medium = Arc::new(medium.handle());
-        // To the judges, memory of its boot is gone.
+        // The judges are of another boot.
         let store = Store::open(medium.clone(), Identity { boot: [9; 16], ..process(2) })?;
         let states = vec![snapshot(&store)?];
         let commits = Commits::default();
@@ -69,7 +67,7 @@ impl Committing {
         self.states.len() - 1
     }
 
-    /// The next transaction: each line that it changes is all `value`. Given by object and line.
+    /// The next transaction sets each given line of an object to `value`.
     fn commit(&mut self, lines: &[(usize, u64)], value: u8) -> (u64, Vec<ChangedLine>) {
         let mut state = self.states[self.last()].clone();
         let mut changed = Vec::new();
@@ -122,7 +120,6 @@ fn prefixes(config: SimConfig, program: impl FnOnce(&mut Committing, &SimMedium)
     prefixes_of(Class::Transactional, config, program)
 }
 
-/// The same with objects of this class.
 pub(super) fn prefixes_of(
     class: Class,
     config: SimConfig,
@@ -148,13 +145,11 @@ pub(super) fn prefixes_of(
     for_each_crash(&medium, record, judge, &LIMITS).map(drop).map_err(|failure| failure.to_string())
 }
 
-/// One after the other, of one object and of both, and several in one batch that change the same
-/// lines.
+/// Commits of one object and of both, and several of the same lines in a batch.
 pub(super) fn commits_are_a_prefix_after_a_power_cut() -> Verdict {
     prefixes(CONFIG, few)
 }
 
-/// The same in memory.
 pub(super) fn commits_in_memory_are_a_prefix_after_a_power_cut() -> Verdict {
     prefixes(SimConfig { disk: false, ..CONFIG }, few)
 }
@@ -164,7 +159,6 @@ pub(super) fn few(run: &mut Committing, medium: &SimMedium) -> Result<()> {
     run.wait(medium, first)?;
     run.tell(&[(0, 3), (1, 70)], 2)?;
     run.tell(&[(1, 70), (1, 71), (0, 9)], 3)?;
-    // Numbers are told in any order.
     let (fourth, changed) = run.commit(&[(0, 3), (1, 0)], 4);
     let (fifth, then) = run.commit(&[(0, 4)], 5);
     run.commits.tell(fifth, then)?;
@@ -175,7 +169,7 @@ pub(super) fn few(run: &mut Committing, medium: &SimMedium) -> Result<()> {
     run.end(medium)
 }
 
-/// Random ones, through several laps of the lane; some numbers have no transaction.
+/// Several laps of the lane; some numbers have no transaction.
 pub(super) fn random_commits_are_a_prefix_after_a_power_cut() -> Verdict {
     let mut rng = Seeded::new(19);
     [false, true].into_iter().try_for_each(|disk| {
@@ -205,8 +199,7 @@ pub(super) fn random_commits_are_a_prefix_after_a_power_cut() -> Verdict {
     })
 }
 
-/// A transaction larger than the lane gets a larger lane first, and one larger than the pool is
-/// refused before anything happens.
+/// One that exceeds the pool is refused before anything happens.
 pub(super) fn large_commits_get_room_first() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -248,9 +241,8 @@ pub(super) fn large_commits_get_room_first() -> Verdict {
     }
 }
 
-/// Each durable write, and each barrier, of a commit fails once. Nothing is acknowledged from then
-/// on, and the next process finds all that was acknowledged before, and the failed one as a whole
-/// or not at all.
+/// Each durable write and barrier fails once. The next process finds everything acknowledged
+/// before, and the failed commit whole or not at all.
 pub(super) fn nothing_is_acknowledged_after_a_failure() -> Verdict {
     failures(|run, number| {
         if run.commits.wait(number).is_ok() || run.commits.flush().is_ok() {
@@ -260,7 +252,6 @@ pub(super) fn nothing_is_acknowledged_after_a_failure() -> Verdict {
     })
 }
 
-/// Others are refused as well, before they change anything.
 pub(super) fn nothing_is_committed_after_a_failure() -> Verdict {
     failures(|run, _| {
         if run.commits.check().is_ok() {
@@ -311,8 +302,7 @@ fn failures(then: impl Fn(&mut Committing, u64) -> Verdict) -> Verdict {
     Ok(())
 }
 
-/// The process dies in each operation of its commits: the next one finds a prefix with all that was
-/// acknowledged.
+/// The next process finds a prefix with everything acknowledged.
 pub(super) fn whoever_commits_may_die() -> Verdict {
     let kinds = [OpKind::WriteDurable, OpKind::Barrier, OpKind::Write];
     for (disk, kind) in [false, true].into_iter().flat_map(|disk| kinds.map(|kind| (disk, kind))) {
@@ -346,8 +336,7 @@ pub(super) fn whoever_commits_may_die() -> Verdict {
     Ok(())
 }
 
-/// An object is attached as one of its class, or not at all; its class is the one it was given
-/// last.
+/// Its class is the one it was given last.
 pub(super) fn an_object_is_attached_by_its_class() -> Verdict {
     let medium = formatted(1 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -366,7 +355,6 @@ pub(super) fn an_object_is_attached_by_its_class() -> Verdict {
         if (refused, taken) != ([true; 2], [true; 2]) {
             return Err(format!("round {round}: refused {refused:?}, taken {taken:?}"));
         }
-        // The other way round, and back, as another process sees it.
         let (plain, strict) = (Class::Transactional, Class::Psync);
         store
             .set_class("plain", KEY, plain)
@@ -382,8 +370,7 @@ pub(super) fn an_object_is_attached_by_its_class() -> Verdict {
     Ok(())
 }
 
-/// While a process has it attached, an object keeps its class; one that is sealed or sparse has
-/// none but the first.
+/// Sealed and sparse objects keep their first class.
 pub(super) fn a_class_is_given_to_detached_objects_alone() -> Verdict {
     let medium = formatted(1 << 20, CONFIG);
     let store = open(&medium, 1);

@@ -1,4 +1,4 @@
-//! Objects that a psync of both brings to one lane: in a pool that is memory each had its own.
+//! Objects of separate lanes in memory that a psync of both brings to one lane.
 
 use super::beside::{Beside, SIZE, keep, text};
 use super::{CONFIG, KEY, Verdict, create};
@@ -9,8 +9,7 @@ use indelible_store::store::LivePages;
 
 const FILLERS: [&str; 4] = ["f0", "f1", "f2", "f3"];
 
-/// Begins with one psync of both objects, and the pages of the second one, as its writer's memory
-/// gets them.
+/// Psyncs both; returns the second object's pages, as its writer's memory gets them.
 fn begin() -> Result<(Beside, LivePages)> {
     let mut beside = Beside::begin(SimConfig { disk: false, ..CONFIG })?;
     let pages = beside.writers[1].pages();
@@ -23,7 +22,7 @@ fn begin() -> Result<(Beside, LivePages)> {
     Ok((beside, pages))
 }
 
-/// Compares the pages with the psynced ones, once all freed space has other contents.
+/// Compares the pages with psynced ones, after freed space was overwritten.
 fn compare(beside: &Beside, pages: &LivePages, when: &str) -> Verdict {
     for name in FILLERS {
         create(&beside.store, name, SIZE as u64);
@@ -40,7 +39,6 @@ fn compare(beside: &Beside, pages: &LivePages, when: &str) -> Verdict {
     }
 }
 
-/// Readers come and go, whose bases absorb those before.
 pub(super) fn pages_are_right_while_bases_are_absorbed() -> Verdict {
     let (mut beside, pages) = begin().map_err(text)?;
     let other = beside.other.clone();
@@ -57,7 +55,6 @@ pub(super) fn pages_are_right_while_bases_are_absorbed() -> Verdict {
     beside.ends()
 }
 
-/// Snapshots are made and destroyed, and their remains are merged.
 pub(super) fn pages_are_right_while_bases_are_merged() -> Verdict {
     let (mut beside, pages) = begin().map_err(text)?;
     for (round, name) in ["s0", "s1", "s2"].into_iter().enumerate() {
@@ -76,8 +73,8 @@ pub(super) fn pages_are_right_while_bases_are_merged() -> Verdict {
     beside.ends()
 }
 
-/// The move fails, maybe behind the change of the table that others see: whatever they do with the
-/// bases since, the writer gets the psynced bytes, or none.
+/// The failed move may have changed the table visibly: the writer gets the psynced bytes, or an
+/// error.
 pub(super) fn pages_are_right_or_none_after_a_move_that_failed() -> Verdict {
     let kinds = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier];
     for (kind, fault) in kinds.into_iter().flat_map(|kind| [(kind, Fault::Io), (kind, Fault::After)]) {
@@ -95,7 +92,7 @@ pub(super) fn pages_are_right_or_none_after_a_move_that_failed() -> Verdict {
                 break;
             }
             for round in 0..3 {
-                // A look before it must not make it miss what comes.
+                // An earlier look must not hide later changes.
                 let _ = pages.read(0, &mut vec![0; SIZE]);
                 let other = beside.other.clone();
                 let _ = match round {

@@ -1,9 +1,8 @@
-//! Blocks of the file system, of a page each: which of them keep their writes.
+//! Blocks of the file system, one per page: which of them keep their writes.
 //!
 //! A block is reserved before it is written, and reads as zeros after a power cut. Its first
-//! successful write-back makes it a written one. If the first write-back fails, it is lost, as on
-//! ext4: the system takes later writes to it, reports no error, and the block stays a reserved one.
-//! Zeroing makes any block a reserved one again.
+//! successful write-back makes it a written one. If the first write-back fails, the block is lost,
+//! as on ext4: later writes succeed, and it stays reserved. Zeroing makes any block reserved.
 //!
 //! Invariant: a page is in at most one of `written`, `first` and `lost`.
 
@@ -16,38 +15,36 @@ const GROUP: u64 = 64;
 
 #[derive(Clone, Default)]
 pub(super) struct Blocks {
-    /// Whether the medium has such blocks: one without a page cache between programs and the medium
-    /// has none.
+    /// Without a page cache, the medium has no such blocks.
     cached: bool,
-    /// One bit for each page, by groups.
+    /// One bit per page, in groups.
     written: BTreeMap<u64, u64>,
-    /// Pages with a first write that was not written back yet, and its event.
+    /// Pages with a pending first write, and its event.
     first: BTreeMap<u64, u64>,
     /// Pages whose first write-back failed.
     lost: BTreeSet<u64>,
 }
 
 impl Blocks {
-    /// None is written.
     pub(super) fn reserved(cached: bool) -> Blocks {
         Blocks { cached, ..Blocks::default() }
     }
 
-    /// Every page up to `len` is written.
+    /// Makes every page up to `len` written.
     pub(super) fn all(cached: bool, len: u64) -> Blocks {
         let mut blocks = Blocks::reserved(cached);
         pages(0, len).for_each(|page| blocks.mark(page));
         blocks
     }
 
-    /// As after a power cut that left `contents`.
+    /// The blocks after a power cut that left `contents`.
     pub(super) fn after_cut(&self, contents: &Pages) -> Blocks {
         let mut blocks = Blocks { cached: self.cached, written: self.written.clone(), ..Blocks::default() };
         contents.present(0, u64::MAX).into_iter().for_each(|page| blocks.mark(page));
         blocks
     }
 
-    /// As when everything was written back, without a failure.
+    /// The blocks after a successful write-back of everything.
     pub(super) fn settle(&mut self) {
         let first: Vec<u64> = self.first.keys().chain(&self.lost).copied().collect();
         first.into_iter().for_each(|page| self.mark(page));
@@ -57,7 +54,6 @@ impl Blocks {
         self.lost.contains(&page)
     }
 
-    /// Takes in the event with number `seq`.
     pub(super) fn apply(&mut self, seq: u64, event: &Event) {
         if !self.cached {
             return;
@@ -68,7 +64,7 @@ impl Blocks {
                 let whole = page * PAGE >= extent.offset && (page + 1) * PAGE <= extent.end();
                 match event.kind {
                     EventKind::Damage => self.mark(page),
-                    // A clean page was dropped, and is read again from its block.
+                    // A dropped clean page is read again from its block.
                     EventKind::Evicted if self.is_lost(page) => self.clear(page),
                     EventKind::Evicted => {}
                     _ if clears && whole => self.clear(page),
@@ -87,7 +83,6 @@ impl Blocks {
         }
     }
 
-    /// Parts of a range that are not written.
     pub(super) fn unwritten(&self, offset: u64, len: u64) -> Vec<Range<u64>> {
         let mut found: Vec<Range<u64>> = Vec::new();
         for page in pages(offset, len).filter(|page| self.cached && !self.is_written(*page)) {
@@ -144,7 +139,6 @@ impl Blocks {
     }
 }
 
-/// Pages that a range touches.
 fn pages(offset: u64, len: u64) -> Range<u64> {
     match len {
         0 => 0..0,

@@ -1,4 +1,4 @@
-//! Which of the pending writes a power cut leaves.
+//! Which pending writes a power cut leaves.
 
 use super::model::{Model, Unit};
 use crate::seed::derived;
@@ -6,27 +6,25 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// How a cut decides the undecided units. Each is a function of the log alone: the same choice at
-/// the same event of the same log gives the same image.
+/// How a cut decides the undecided units: a function of the log, so that the same choice at the
+/// same event gives the same image.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// Nothing that was pending persists.
+    /// No pending write persists.
     None,
-    /// Everything persists, as after the death of a process.
+    /// Everything persists, as after a process's death.
     All,
-    /// The write with this event number persists (and earlier ones to the same units), nothing
-    /// else does.
+    /// This write and earlier ones to its units persist, nothing else.
     Only(u64),
-    /// The write with this event number does not persist (nor do later ones to the same units),
-    /// everything else does.
+    /// All but this write, and later ones to its units, persist.
     AllBut(u64),
-    /// A random subset of units. The seed also decides the shape: even, sparse or dense subsets, a
-    /// single unit, all but one, all below or above an address, or writes in order with the last
-    /// torn. Even subsets alone would hardly ever leave just one hole in a long write.
+    /// A random subset of units. The seed also decides the shape: even, sparse or dense, one unit,
+    /// all but one, all below or above an address, or writes in order with the last torn. Even
+    /// subsets hardly ever leave just one hole in a long write.
     Random(u64),
     /// The nth of all subsets.
     Exact(u64),
-    /// For each undecided unit, in order, the version it is left with, 0 being the durable content.
+    /// For each undecided unit, in order, its version; 0 is the durable content.
     Picks(Arc<[u32]>),
 }
 
@@ -45,7 +43,7 @@ impl fmt::Debug for Choice {
 }
 
 impl Choice {
-    /// For each undecided unit the version it is left with, 0 being the durable content.
+    /// For each undecided unit its version; 0 is the durable content.
     pub(super) fn picks(&self, model: &Model) -> Vec<usize> {
         let units = model.pending().values();
         match *self {
@@ -72,7 +70,6 @@ impl Choice {
     }
 }
 
-/// Events that left undecided units, in order.
 pub(super) fn undecided_events(model: &Model) -> Vec<u64> {
     let versions = model.pending().values().flat_map(|unit| &unit.versions);
     let events: BTreeSet<u64> = versions.map(|version| version.event).collect();
@@ -141,8 +138,7 @@ fn random(model: &Model, rng: &mut fastrand::Rng) -> Vec<usize> {
     full.iter().enumerate().map(|(i, all)| pick(i, *all)).collect()
 }
 
-/// The image of a medium without reordering: all writes up to one, which is torn, and none after
-/// it.
+/// A medium without reordering: all writes up to one, which is torn.
 fn in_order(model: &Model, rng: &mut fastrand::Rng) -> Vec<usize> {
     let events = undecided_events(model);
     let torn = events[rng.usize(..events.len())];

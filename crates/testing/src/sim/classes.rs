@@ -1,30 +1,27 @@
-//! All images that power cuts may leave, those that a judge cannot tell apart taken together.
+//! All images of power cuts, merging those that a judge cannot tell apart.
 //!
 //! # What is left out, and why nothing is lost
 //!
 //! *Points.* A cut after a write leaves every image that a cut before it does, and more. So the
-//! power is cut only where that ends: before a barrier or a durable write returns, before a mark
-//! (from there on more is promised), and at the end of the log.
+//! power is cut only before a barrier or a durable write returns, before a mark (more is promised
+//! from there on), and at the end of the log.
 //!
-//! *Unread units.* At a point, each undecided unit is a decision: which of its versions is left.
-//! The judge runs on a medium that notes which words it reads that differ between versions and that
-//! it did not itself overwrite before. A judge is a function of the bytes it reads. Hence two
-//! images that agree in the decisions it met on one of them take it through the same steps on both,
-//! to the same verdict: the decisions it did not meet need no enumeration. The others are
-//! enumerated depth first, each branch running the judge again. If the judge asks its questions in
-//! another order although the answers were the same, it is not such a function; that is an error
-//! and not ignored.
+//! *Unread units.* At a point, each undecided unit is a decision: its version. The judge's medium
+//! notes the words that it reads that differ between versions and that it did not overwrite before.
+//! A judge is a function of the bytes it reads. Hence two images that agree in the decisions met on
+//! one of them get the same verdict: other decisions need no enumeration. The met ones are
+//! enumerated depth first, the judge running again for each branch. A judge that asks in another
+//! order after the same answers is an error.
 //!
-//! *Torn durable writes.* The store's durable writes all prove themselves by a checksum over the
-//! whole: a batch, a header, a superblock slot. For such a write in flight, on `n` units, one
-//! subset is the whole and 2^n - 1 are not, and all of those must be refused alike. That is a claim
-//! about the store and not a fact, so some of them are judged: all where [`ClassLimits::torn`]
-//! allows, else none of the units, all but one, just one, and random ones. The same holds for a
-//! batch that is written in pieces, header last, and made durable by the barrier after it
-//! (`whole.rs` tells how it is recognised).
+//! *Torn durable writes.* Each durable write of the store (a batch, a header, a superblock slot)
+//! has a checksum over the whole. For one in flight on `n` units, one subset is the whole, and the
+//! 2^n - 1 others must be refused alike. As that is a claim about the store, some are judged: all
+//! where [`ClassLimits::torn`] allows, else none of the units, all but one, just one, and random
+//! ones. The same holds for a batch written in pieces, header last, and made durable by the next
+//! barrier (`whole.rs` recognises it).
 //!
-//! Each class weighs as many images as it stands for; that the weights of a point add up to the
-//! number of its images is checked at every point.
+//! Each class weighs as many images as it stands for; at every point the weights must add up to the
+//! number of images.
 
 use super::choice::Choice;
 use super::cut::{CrashImage, Cut};
@@ -41,13 +38,14 @@ use std::sync::Arc;
 /// How far to enumerate.
 #[derive(Clone, Copy, Debug)]
 pub struct ClassLimits {
-    /// Classes at one point; beyond them the point counts as cut short.
+    /// Classes at one point; more cut the point short.
     pub per_point: u64,
-    /// How many of the ways to tear a durable write are judged.
+    /// Judged ways to tear a durable write.
     pub torn: u64,
-    /// Whether unread units are left out. Without, with `torn` at its maximum, every image is made.
+    /// Whether unread units are merged. Without, and with `torn` at its maximum, every image is
+    /// made.
     pub merge: bool,
-    /// Chooses the ways to tear.
+    /// Seed of the ways to tear.
     pub seed: u64,
 }
 
@@ -60,29 +58,27 @@ impl Default for ClassLimits {
 /// Counters of an enumeration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClassReport {
-    /// Points at which the power was cut.
+    /// Points of power cuts.
     pub points: u64,
     /// Points with more classes than [`ClassLimits::per_point`].
     pub cut_short: u64,
-    /// Binary logarithm of the number of legal images at all points together.
+    /// Binary logarithm of the number of legal images at all points.
     pub legal_log2: f64,
-    /// Classes judged, further ways to tear included.
+    /// Judged classes, further ways to tear included.
     pub judged: u64,
     /// Classes that stand for more than one image.
     pub merged: u64,
 }
 
-/// One undecided thing.
 enum Decision {
-    /// The unit at this place among the pending ones has so many versions.
+    /// A pending unit, with its number of versions.
     Unit { place: usize, states: usize },
-    /// A durable write, or a batch in pieces, in flight on the units at these places, and which
-    /// subsets of them stand for a torn one.
+    /// A durable write, or a batch in pieces, in flight on these units, and the subsets that stand
+    /// for a torn one.
     Write { places: Vec<usize>, torn: Vec<Vec<bool>> },
 }
 
 impl Decision {
-    /// Ways to decide it that are tried.
     fn arity(&self) -> usize {
         match self {
             Decision::Unit { states, .. } => *states,
@@ -90,7 +86,7 @@ impl Decision {
         }
     }
 
-    /// Images it stands for when it does not matter; modulo 2^128.
+    /// Images of an unmet decision, modulo 2^128.
     fn weight(&self) -> u128 {
         match self {
             Decision::Unit { states, .. } => *states as u128,
@@ -105,8 +101,7 @@ impl Decision {
         }
     }
 
-    /// Images that its `pick`th way stands for; modulo 2^128. The first torn way stands for those
-    /// that are not tried.
+    /// Images of the `pick`th way, modulo 2^128. The first torn way stands for all untried ones.
     fn weight_of(&self, pick: usize) -> u128 {
         match self {
             Decision::Write { places, torn } if pick == 0 => {
@@ -132,7 +127,6 @@ fn power_of_two(exponent: usize) -> u128 {
     1_u128.checked_shl(exponent as u32).unwrap_or(0)
 }
 
-/// The decisions at one point.
 pub(crate) struct Point {
     recording: Arc<Recording>,
     model: Model,
@@ -142,7 +136,6 @@ pub(crate) struct Point {
     merge: bool,
 }
 
-/// An image to be judged, on a medium that notes all reads.
 pub(crate) struct Candidate {
     pub(crate) image: CrashImage,
     pub(crate) medium: SimMedium,
@@ -160,7 +153,7 @@ impl Point {
         let mut of_place = Vec::new();
         let mut writes: BTreeMap<u64, u32> = BTreeMap::new();
         for (place, unit) in model.pending().values().enumerate() {
-            // A header may be yet to come: then its pieces are judged one by one.
+            // A header may follow: then its pieces are judged one by one.
             let whole = wholes.get(&unit.versions[0].event).filter(|whole| **whole < before);
             let next = decisions.len() as u32;
             let (1, Some(whole)) = (unit.versions.len(), whole) else {
@@ -207,19 +200,18 @@ impl Point {
         Candidate { image, medium }
     }
 
-    /// Binary logarithm of the number of images.
     fn log2(&self) -> f64 {
         self.decisions.iter().map(Decision::log2).sum()
     }
 
-    /// Shows `judge` one image of each class. False if there are more than `most`.
+    /// Shows `judge` one image of each class. False: there are more than `most`.
     pub(crate) fn explore<E>(
         &self,
         most: u64,
         report: &mut ClassReport,
         mut judge: impl FnMut(&Candidate) -> Result<(), E>,
     ) -> Result<bool, E> {
-        // The decisions met so far, in order, and how each is decided.
+        // The decisions met, in order, and their picks.
         let mut path: Vec<(u32, usize)> = Vec::new();
         let all: Vec<u32> = (0..self.decisions.len() as u32).collect();
         let (mut weights, mut judged) = (0_u128, 0);
@@ -256,7 +248,6 @@ impl Point {
         }
     }
 
-    /// Images that agree with this path.
     fn weight(&self, path: &[(u32, usize)]) -> u128 {
         let mut decided = vec![None; self.decisions.len()];
         path.iter().for_each(|(number, pick)| decided[*number as usize] = Some(*pick));
@@ -266,8 +257,7 @@ impl Point {
     }
 }
 
-/// Subsets that stand for all in which something is missing: all of these if there are at most
-/// `most`.
+/// Subsets that stand for all incomplete ones: all of them if at most `most`.
 fn ways_to_tear(units: usize, most: u64, rng: &mut fastrand::Rng) -> Vec<Vec<bool>> {
     if units < 64 && (1_u64 << units) - 1 <= most {
         return (0..(1_u64 << units) - 1)
@@ -287,7 +277,7 @@ fn ways_to_tear(units: usize, most: u64, rng: &mut fastrand::Rng) -> Vec<Vec<boo
     ways
 }
 
-/// The points of a log at which the set of images is at its largest, one after another.
+/// The points of a log with maximal sets of images.
 pub(crate) fn points(medium: &SimMedium, limits: ClassLimits) -> impl Iterator<Item = (Point, f64)> {
     let recording = Arc::new(medium.lock().recording.clone());
     let wholes = wholes(&recording);

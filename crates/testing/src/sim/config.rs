@@ -2,9 +2,8 @@
 
 use indelible_store::medium::Transfers;
 
-/// Sizes at which batches of a few kilobytes are written, read and redone in many pieces, and the
-/// write combiner is full again and again: for programs so short that every image they leave can be
-/// judged.
+/// Sizes that split batches of a few kilobytes into many pieces and fill the write combiner often,
+/// for short programs.
 pub const SMALL: Transfers =
     Transfers::SHIPPED.with_append(256).with_scan(4 << 10).with_direct(2 << 10).with_combine(8 << 10);
 
@@ -40,7 +39,7 @@ pub enum Discard {
     Zero,
     /// Bytes that were never written.
     Noise,
-    /// One of the above, by the seed, anew for each call.
+    /// One of the above, by the seed, for each call.
     Any,
 }
 
@@ -49,19 +48,18 @@ pub enum Discard {
 pub struct SimConfig {
     /// Unit at which writes tear.
     pub tear_unit: TearUnit,
-    /// Whether it is like a disk, behind a page cache, or like memory.
+    /// A disk behind a page cache, or memory.
     pub disk: bool,
     /// Content of a discarded range.
     pub discard: Discard,
-    /// How many bytes are moved at a time.
+    /// Sizes of transfers.
     pub transfers: Transfers,
-    /// Decides everything that is undefined while the medium runs: discarded contents, how much of
-    /// a failed write is visible.
+    /// Seed of undefined bytes: discarded contents, visible parts of failed writes.
     pub seed: u64,
 }
 
 impl Default for SimConfig {
-    /// A block device with undefined discards, and transfers as they are shipped.
+    /// A block device with undefined discards and default transfers.
     fn default() -> Self {
         let transfers = Transfers::SHIPPED;
         Self { tear_unit: TearUnit::Sector, disk: false, discard: Discard::Any, transfers, seed: 0 }

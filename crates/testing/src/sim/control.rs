@@ -1,4 +1,4 @@
-//! Operations of a test on a medium behind the store's back.
+//! A test's operations on a medium behind the store's back.
 
 use super::choice::Choice;
 use super::cut::{CrashImage, Cut};
@@ -11,8 +11,7 @@ use crate::seed::derived;
 use indelible_store::medium::{LockKey, LockMode};
 
 impl CrashImage {
-    /// A medium that holds the image: nothing pending, no locks, an empty log. Each call gives an
-    /// independent one.
+    /// An independent medium with the image: nothing pending, no locks, an empty log.
     #[must_use]
     pub fn medium(&self) -> SimMedium {
         SimMedium::holding(
@@ -25,19 +24,19 @@ impl CrashImage {
 }
 
 impl SimMedium {
-    /// The process behind this handle dies: its locks are free, its later operations fail, what it
-    /// wrote stays visible.
+    /// Kills the process of this handle: its locks are free, its later operations fail, its writes
+    /// stay visible.
     pub fn kill(&self) {
         self.lock().kill(self.holder);
     }
 
-    /// Has `look` called in the moment in which a fault ends a process, whose call goes on for a
-    /// while. It must not use the medium.
+    /// Calls `look` when a fault ends a process, whose call goes on for a while. It must not use
+    /// the medium.
     pub fn at_death(&self, look: impl FnMut() + Send + 'static) {
         self.lock().at_death = Some(Box::new(look));
     }
 
-    /// Whether the process behind this handle died.
+    /// Whether the process of this handle died.
     #[must_use]
     pub fn is_dead(&self) -> bool {
         self.lock().processes.get(&self.holder).is_none_or(|process| process.dead)
@@ -49,48 +48,47 @@ impl SimMedium {
         self.lock().locks.held_by(self.holder)
     }
 
-    /// Makes the `nth` operation of its kind from now on fail, 0 being the next one, by whichever
-    /// handle.
+    /// Makes the `nth` operation of its kind from now on, of any handle, fail; 0 is the next one.
     pub fn fail_at(&self, kind: OpKind, nth: u64, fault: Fault) {
         self.lock().faults.plan(kind, nth, false, fault);
     }
 
-    /// As [`fail_at`](SimMedium::fail_at), and all after it.
+    /// As [`fail_at`](SimMedium::fail_at), with all later ones.
     pub fn fail_from(&self, kind: OpKind, nth: u64, fault: Fault) {
         self.lock().faults.plan(kind, nth, true, fault);
     }
 
-    /// Nothing fails any more.
+    /// Removes all planned faults.
     pub fn clear_faults(&self) {
         self.lock().faults.clear();
     }
 
-    /// How many operations of a kind were begun, by all handles, failed ones included.
+    /// Number of begun operations of a kind, of all handles.
     #[must_use]
     pub fn count(&self, kind: OpKind) -> u64 {
         self.lock().faults.count(kind)
     }
 
-    /// How many operations failed because it was asked for.
+    /// Number of planned failures met.
     #[must_use]
     pub fn faults_met(&self) -> u64 {
         self.lock().faults.met()
     }
 
-    /// Notes a promise in the log that the test has just got ("psync 3 returned"), or a request
-    /// that it is about to make. An image carries the marks set before its cut.
+    /// Notes in the log a promise that the test got, or a request that it is about to make. An
+    /// image has the marks before its cut.
     pub fn mark(&self, mark: u64) {
         self.lock().log(self.holder, EventKind::Mark(mark), Vec::new());
     }
 
-    /// The log since it was last forgotten, with the events' numbers.
+    /// The log with the events' numbers.
     #[must_use]
     pub fn events(&self) -> Vec<(u64, Event)> {
         let recording = &self.lock().recording;
         (recording.first..).zip(recording.events.iter().cloned()).collect()
     }
 
-    /// Empties the log and frees its memory. Pending writes stay pending.
+    /// Empties the log. Pending writes stay pending.
     pub fn forget_log(&self) {
         let recording = &mut self.lock().recording;
         let next = recording.next();
@@ -100,7 +98,7 @@ impl SimMedium {
         recording.events.clear();
     }
 
-    /// Makes everything durable and empties the log, as an orderly shutdown would.
+    /// Makes everything durable and empties the log.
     pub fn settle(&self) {
         let mut shared = self.lock();
         let (contents, len) = (shared.volatile.clone(), shared.len);
@@ -125,11 +123,11 @@ impl SimMedium {
         self.crash_at(Cut { before, choice })
     }
 
-    /// The image of one cut, for instance of one that a failing test printed.
+    /// The image of one cut, such as a failing test printed.
     ///
     /// # Panics
     ///
-    /// If the log does not reach from its start to the cut's event.
+    /// The log does not reach from its start to the cut's event.
     #[must_use]
     pub fn crash_at(&self, cut: Cut) -> CrashImage {
         let recording = &self.lock().recording;
@@ -138,11 +136,11 @@ impl SimMedium {
         recording.image(&recording.state_at(cut.before), cut)
     }
 
-    /// Flips one bit at rest; its unit is thereby durable.
+    /// Flips one bit at rest, which makes its unit durable.
     ///
     /// # Panics
     ///
-    /// If the medium has no such byte, or a byte no such bit.
+    /// The medium has no such byte, or a byte no such bit.
     pub fn flip(&self, offset: u64, bit: u32) {
         assert!(offset < self.lock().len && bit < 8, "bit {bit} at {offset} does not exist");
         let mut shared = self.lock();
@@ -152,11 +150,11 @@ impl SimMedium {
         shared.log(self.holder, EventKind::Damage, vec![extent]);
     }
 
-    /// Fills a range with noise at rest; its units are thereby durable.
+    /// Fills a range with noise at rest, which makes its units durable.
     ///
     /// # Panics
     ///
-    /// If the range does not lie within the medium.
+    /// The range exceeds the medium.
     pub fn scribble(&self, range: std::ops::Range<u64>, seed: u64) {
         assert!(range.start <= range.end && range.end <= self.lock().len, "{range:?} is out of bounds");
         let mut bytes = vec![0; (range.end - range.start) as usize];
@@ -169,13 +167,13 @@ impl SimMedium {
     ///
     /// # Panics
     ///
-    /// If the range does not lie within the medium.
+    /// The range exceeds the medium.
     pub fn spoil(&self, range: std::ops::Range<u64>) {
         assert!(range.start <= range.end && range.end <= self.lock().len, "{range:?} is out of bounds");
         self.lock().spoiled.extend(range.start / SECTOR..range.end.div_ceil(SECTOR));
     }
 
-    /// The bytes that programs see, in full.
+    /// All bytes that programs see.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; usize::try_from(self.lock().len).unwrap_or(usize::MAX)];

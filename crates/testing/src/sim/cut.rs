@@ -6,13 +6,13 @@ use super::config::SimConfig;
 use super::pages::Pages;
 use std::fmt;
 
-/// The moment of a power cut and the choice of pending writes that it left: with the same log, all
-/// that is needed to get an image again ([`SimMedium::crash_at`](super::SimMedium::crash_at)).
+/// Moment and choice of a power cut: with the same log, they give the image again
+/// ([`SimMedium::crash_at`](super::SimMedium::crash_at)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Events with smaller numbers happened, later ones did not.
+    /// Events with smaller numbers happened.
     pub before: u64,
-    /// The writes that persisted.
+    /// The persistent writes.
     pub choice: Choice,
 }
 
@@ -26,7 +26,6 @@ impl fmt::Display for Cut {
 #[derive(Clone)]
 pub struct CrashImage {
     pub(super) contents: Pages,
-    /// Blocks as they were at the cut.
     pub(super) blocks: Blocks,
     pub(super) len: u64,
     pub(super) config: SimConfig,
@@ -35,7 +34,7 @@ pub struct CrashImage {
 }
 
 impl CrashImage {
-    /// How to get this image again.
+    /// The cut of this image.
     #[must_use]
     pub fn cut(&self) -> Cut {
         self.cut.clone()

@@ -15,11 +15,10 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// At each end of a discarded range so many pages get noise although they held nothing.
+/// Pages of noise at each end of a discarded hole.
 const NOISY_PAGES: u64 = 16;
 
 impl SimMedium {
-    /// A write of this kind, durable after a later barrier.
     fn plain(&self, kind: EventKind, offset: u64, bytes: &[u8]) -> Result<(), Fatal> {
         let (mut shared, fault) = self.enter(OpKind::Write)?;
         self.check_change(offset, bytes.len() as u64)?;
@@ -42,13 +41,13 @@ impl SimMedium {
         }
     }
 
-    /// Making durable fails, and the caller is told: the others are yet to be.
+    /// Making durable fails; the caller gets the report, others do so later.
     fn fail(&self, shared: &mut Shared, event: EventKind, fault: Fault) {
         let no_space = fault == Fault::NoSpace;
         let asker = if event == EventKind::BarrierFailed { Asker::Barrier } else { Asker::DurableWrite };
         shared.lose(self.holder, event, no_space);
         if derived(shared.seed, shared.recording.next()).bool() {
-            // The file system lost more than it was asked for.
+            // The file system lost more than the range.
             shared.lose(self.holder, EventKind::WritebackFailed { offset: 0, len: shared.len }, no_space);
         }
         let _told = shared.report(self.holder, asker);
@@ -121,7 +120,7 @@ impl Medium for SimMedium {
         shared.heal(offset, bytes.len() as u64)?;
         let len = bytes.len() as u64;
         let visible = match fault {
-            // The failure comes after the bytes are in the page cache.
+            // The failure follows the write to the page cache.
             None | Some(Fault::Io | Fault::Gone(_)) => len,
             Some(Fault::NoSpace) => {
                 let mut rng = derived(shared.seed, shared.recording.next());

@@ -1,10 +1,10 @@
-//! Write-back errors of the file, and the handles that are told of them.
+//! Write-back errors of the file, and their reports to handles.
 
 use super::fault::{eio, enospc};
 use indelible_store::medium::MediumError;
 
-/// The file's error, as `errseq_t` keeps it: a number that grows with each error that is not yet
-/// known to be one of those reported, and whether any handle was told of the last.
+/// The file's error, as in `errseq_t`: a number that grows with each error after a report, and
+/// whether any handle got the last.
 #[derive(Default)]
 pub(super) struct Errors {
     sequence: u64,
@@ -13,12 +13,10 @@ pub(super) struct Errors {
 }
 
 impl Errors {
-    /// The cursor of a handle that is opened now.
     pub(super) fn sample(&self) -> u64 {
         if self.seen { self.sequence } else { 0 }
     }
 
-    /// A page could not be written back.
     pub(super) fn set(&mut self, no_space: bool) {
         if self.seen || self.sequence == 0 {
             self.sequence += 1;
@@ -30,7 +28,6 @@ impl Errors {
         self.sequence != cursor
     }
 
-    /// Tells a handle all news.
     pub(super) fn check_and_advance(&mut self, cursor: &mut u64) -> Result<(), MediumError> {
         if !self.is_due(*cursor) {
             return Ok(());
@@ -41,7 +38,7 @@ impl Errors {
 }
 
 /// The cursor of a question: a handle is two descriptions of the file, one for barriers and one for
-/// everything else.
+/// the rest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asker {
     Barrier,

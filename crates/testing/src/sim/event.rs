@@ -8,18 +8,17 @@ use std::sync::Arc;
 pub struct Event {
     /// Kind of event.
     pub kind: EventKind,
-    /// Which handle did it; the first handle of a medium is 0.
+    /// Handle of the operation; the first of a medium is 0.
     pub holder: u64,
     pub(super) extents: Vec<Extent>,
 }
 
-/// Kind of event. Events are numbered from 0 since the medium was made; a number in a variant is
-/// that of an earlier event.
+/// Kind of event. Events are numbered from 0; a number in a variant is that of an earlier event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// A plain write.
     Write,
-    /// A plain write that is a piece of many.
+    /// A plain write in pieces.
     Stream,
     /// A durable write became visible.
     WriteDurable,
@@ -59,22 +58,21 @@ pub enum EventKind {
     },
     /// Pages that are clean but lost were evicted, and read again.
     Evicted,
-    /// The medium became so long.
+    /// The medium's new length.
     Extended(u64),
     /// Bytes were damaged at rest.
     Damage,
-    /// The test's own remark: see [`SimMedium::mark`](super::SimMedium::mark).
+    /// The test's mark: see [`SimMedium::mark`](super::SimMedium::mark).
     Mark(u64),
 }
 
 impl Event {
-    /// The ranges it changed: (offset, length).
+    /// Changed ranges: (offset, length).
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64)> {
         self.extents.iter().map(|extent| (extent.offset, extent.len()))
     }
 
-    /// Whether a cut after this event may leave something that a cut before it could not, or must
-    /// be judged differently.
+    /// Whether a cut after this event may leave new images, or is judged differently.
     pub(super) fn is_point(&self) -> bool {
         !matches!(
             self.kind,
@@ -93,7 +91,6 @@ impl fmt::Debug for Event {
     }
 }
 
-/// A range and its bytes from now on.
 #[derive(Clone)]
 pub(super) struct Extent {
     pub(super) offset: u64,

@@ -3,7 +3,7 @@
 use indelible_store::medium::MediumError;
 use std::io;
 
-/// The operations of a medium, for counting and for making them fail.
+/// The operations of a medium, to count and to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
     /// `read`
@@ -18,9 +18,9 @@ pub enum OpKind {
     Zero,
     /// `reserve`
     Reserve,
-    /// `extend`: after a failure nothing happened, or all.
+    /// `extend`: a failed one happened wholly or not at all.
     Extend,
-    /// `discard`, which cannot report a failure: only [`Fault::Kill`] has an effect.
+    /// `discard`, which cannot fail: only [`Fault::Kill`] has an effect.
     Discard,
     /// `verify`
     Verify,
@@ -29,7 +29,7 @@ pub enum OpKind {
 }
 
 impl OpKind {
-    /// All of them, to sweep a fault over.
+    /// All kinds.
     pub const ALL: [OpKind; 10] = [
         OpKind::Read,
         OpKind::Write,
@@ -47,24 +47,22 @@ impl OpKind {
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// `EIO`. A plain write has no effect; a durable write is visible whole, and its durability
-    /// undefined, as that of everything pending is after a barrier.
+    /// `EIO`. A plain write has no effect; a durable write is visible whole, its durability
+    /// undefined, as that of everything pending after a barrier.
     Io,
-    /// `EIO` after a part, chosen by the seed, of the bytes became visible. As [`Fault::Io`] where
-    /// there is nothing to shorten.
+    /// `EIO` after a part of the bytes, by the seed, became visible; otherwise [`Fault::Io`].
     Short,
-    /// `EIO` when all of the bytes are visible: done, and reported as failed.
+    /// `EIO` after all bytes are visible: done, and reported as failed.
     After,
     /// `ENOSPC`. A reservation, a plain write and `zero` have no effect. A part of a durable write,
-    /// none or all is visible, by the seed, and undefined, as after a failed barrier.
+    /// none or all is visible, by the seed; its durability is undefined.
     NoSpace,
-    /// The file under the medium is gone, and why ("truncated", "deleted"). As [`Fault::Io`] in
-    /// effect.
+    /// The file is gone, with the cause ("truncated", "deleted"). Effects of [`Fault::Io`].
     Gone(&'static str),
-    /// The process dies in the call, a part of its bytes visible: the locks of the handle are
-    /// released and all its later operations fail.
+    /// The process dies in the call, a part of its bytes visible: its locks are released and its
+    /// later operations fail.
     Kill,
-    /// As [`Fault::Kill`], when all of the bytes are visible and before they are durable.
+    /// As [`Fault::Kill`], with all bytes visible and not durable.
     KillLate,
 }
 
@@ -99,7 +97,6 @@ struct Planned {
     fault: Fault,
 }
 
-/// Counts operations and knows which of them are to fail.
 #[derive(Default)]
 pub(super) struct Faults {
     counts: [u64; OpKind::ALL.len()],
@@ -121,12 +118,11 @@ impl Faults {
         self.counts[kind as usize]
     }
 
-    /// Operations that failed because it was planned.
     pub(super) fn met(&self) -> u64 {
         self.met
     }
 
-    /// Counts one operation and returns its planned fault, if any. The latest plan wins.
+    /// Counts one operation; returns its planned fault. The latest plan wins.
     pub(super) fn next(&mut self, kind: OpKind) -> Option<Fault> {
         let now = self.count(kind);
         self.counts[kind as usize] += 1;

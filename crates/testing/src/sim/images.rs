@@ -1,4 +1,4 @@
-//! The images that power cuts may leave, one after another.
+//! Iterates over images of power cuts.
 
 use super::choice::{Choice, undecided_events};
 use super::cut::{CrashImage, Cut};
@@ -6,18 +6,16 @@ use super::model::Model;
 use super::recording::Recording;
 use crate::seed::derived;
 
-/// How many images to make. Between limits the whole is covered: the limits, and
-/// [`CrashImages::points_skipped`], tell the gaps.
+/// How many images to make. Limits spread evenly; [`CrashImages::points_skipped`] tells the gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// All subsets are made where there are at most so many; then nothing else is.
+    /// Up to so many subsets, all are made, and nothing else.
     pub exhaustive: u64,
-    /// So many pending writes persist alone, and are lost alone; evenly spread over the pending
-    /// ones if there are more.
+    /// Pending writes that persist alone, and are lost alone.
     pub singles: usize,
     /// Random subsets at each point.
     pub random: u64,
-    /// Events after which to cut; evenly spread over the log if there are more.
+    /// Events after which to cut.
     pub points: u64,
     /// Seed of the random subsets.
     pub seed: u64,
@@ -48,18 +46,18 @@ impl Limits {
     }
 }
 
-/// Whether the `i`th of `total` is among `limit` evenly spread ones, of which the last is one.
+/// Whether the `i`th of `total` is among `limit` evenly spread ones, the last included.
 fn kept(i: u64, total: u64, limit: u64) -> bool {
     let (i, total, limit) = (u128::from(i), u128::from(total), u128::from(limit));
     limit >= total || (i + 1) * limit / total > i * limit / total
 }
 
-/// A lazy iterator: it holds the log, one state, and the choices of one point.
+/// A lazy iterator over images; holds the log, one state, and one point's choices.
 pub struct CrashImages {
     recording: Recording,
     limits: Limits,
     state: Model,
-    /// Events with smaller numbers are in `state`.
+    /// `state` has the events below.
     at: u64,
     choices: std::vec::IntoIter<Choice>,
     points_seen: u64,
@@ -90,7 +88,7 @@ impl CrashImages {
         self.points_kept
     }
 
-    /// Points left out so far because of [`Limits::points`].
+    /// Points omitted by [`Limits::points`] so far.
     #[must_use]
     pub fn points_skipped(&self) -> u64 {
         self.points_seen - self.points_kept
@@ -104,7 +102,7 @@ impl CrashImages {
         self.points_seen += 1;
     }
 
-    /// Goes on to the next event; false at the end of the log.
+    /// Applies the next event; false at the end of the log.
     fn advance(&mut self) -> bool {
         let Some(event) = self.recording.event(self.at) else {
             return false;

@@ -17,34 +17,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// Unit that a latent error makes unreadable.
 pub(super) const SECTOR: u64 = 512;
 
-/// One process's handle on a simulated medium: the holder of its locks.
+/// A process's handle on a simulated medium, which holds its locks.
 ///
-/// Threads of one process share a handle (`&SimMedium` or `Arc<SimMedium>`); another process is
-/// another [`handle`](SimMedium::handle). Dropping a handle releases its locks.
+/// Threads of a process share a handle; another process has another [`handle`](SimMedium::handle).
+/// A dropped handle releases its locks.
 pub struct SimMedium {
     pub(super) shared: Arc<Mutex<Shared>>,
     pub(super) holder: u64,
     pub(super) writable: bool,
-    /// Length of the medium as this handle knows it.
+    /// Length known to this handle.
     len: AtomicU64,
     pub(super) config: SimConfig,
-    /// Words that processes share while they live, apart from the bytes: after a power cut they are
-    /// undefined.
+    /// Words that living processes share, apart from the bytes; undefined after a power cut.
     pub(super) words: Arc<[AtomicU64]>,
 }
 
-/// State of one handle.
 #[derive(Default)]
 pub(super) struct Process {
     pub(super) dead: bool,
-    /// The last error of the file that each of its [`Asker`](super::errors::Asker)s was told of.
+    /// The last error of the file told to each [`Asker`](super::errors::Asker).
     pub(super) cursors: [u64; 2],
 }
 
-/// The threads that have used a medium.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Users {
     None,
@@ -52,7 +48,7 @@ enum Users {
     Several,
 }
 
-/// State that all handles share. `volatile` is what `recording` leaves when all of it is applied.
+/// State of all handles. `volatile` is `recording` with all of it applied.
 pub(super) struct Shared {
     pub(super) len: u64,
     pub(super) volatile: Pages,
@@ -61,20 +57,17 @@ pub(super) struct Shared {
     pub(super) locks: LockTable,
     pub(super) faults: Faults,
     pub(super) processes: BTreeMap<u64, Process>,
-    /// Sectors that cannot be read.
     pub(super) spoiled: BTreeSet<u64>,
-    /// The observer of reads, if a test asked for one.
     pub(super) watch: Option<Watch>,
     pub(super) errors: Errors,
-    /// Whether lost pages are evicted by themselves.
+    /// Whether lost pages are evicted.
     pub(super) evicts: bool,
-    /// Decides undefined bytes while the medium runs.
+    /// Seed of undefined bytes.
     pub(super) seed: u64,
-    /// Operations begun.
+    /// Begun operations.
     pub(super) operations: u64,
     /// The operation before which lost pages are evicted.
     pub(super) evict_at: Option<u64>,
-    /// A call of the test when a fault ends a process.
     pub(super) at_death: Option<Box<dyn FnMut() + Send>>,
     next_holder: u64,
     users: Users,
@@ -90,7 +83,7 @@ impl Shared {
         };
     }
 
-    /// Appends to the log, makes it visible, and returns the event's number.
+    /// Appends a visible event to the log; returns its number.
     pub(super) fn log(&mut self, holder: u64, kind: EventKind, extents: Vec<Extent>) -> u64 {
         for extent in &extents {
             match &extent.fill {
@@ -108,14 +101,12 @@ impl Shared {
         seq
     }
 
-    /// Fails if the range touches a spoiled sector.
     pub(super) fn check_readable(&self, offset: u64, len: u64) -> Result<(), MediumError> {
         let sectors = offset / SECTOR..(offset + len).div_ceil(SECTOR);
         if self.spoiled.range(sectors).next().is_some() { Err(eio()) } else { Ok(()) }
     }
 
-    /// Heals the spoiled sectors that are about to be written; fails if one of them is written in
-    /// part.
+    /// Heals spoiled sectors that are written whole; fails if one is written in part.
     pub(super) fn heal(&mut self, offset: u64, len: u64) -> Result<(), MediumError> {
         if self.spoiled.is_empty() {
             return Ok(());
@@ -138,13 +129,13 @@ impl Shared {
 }
 
 impl SimMedium {
-    /// `len` bytes of zeros that were never written.
+    /// `len` bytes of zeros, never written.
     #[must_use]
     pub fn new(len: u64, config: SimConfig) -> Self {
         Self::holding(Pages::default(), Blocks::reserved(config.disk), len, config)
     }
 
-    /// These bytes, all of them written, durably.
+    /// These bytes, written durably.
     #[must_use]
     pub fn from_bytes(bytes: &[u8], config: SimConfig) -> Self {
         let mut contents = Pages::default();
@@ -185,7 +176,7 @@ impl SimMedium {
         self.open(true)
     }
 
-    /// Another process's handle, opened for reading only.
+    /// Another process's read-only handle.
     #[must_use]
     pub fn read_only_handle(&self) -> Self {
         self.open(false)
@@ -204,13 +195,13 @@ impl SimMedium {
         Self { shared, holder, writable, len, config: self.config, words }
     }
 
-    /// A test that panicked on another thread leaves nothing half-done here: each operation
-    /// changes the state only after its last check.
+    /// Operations change the state after their last check, so that a panic of another thread leaves
+    /// it whole.
     pub(super) fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins an operation: counts it and finds out whether it is to fail.
+    /// Counts an operation and returns its planned fault.
     pub(super) fn enter(&self, kind: OpKind) -> Result<(MutexGuard<'_, Shared>, Option<Fault>), MediumError> {
         super::turns::pass();
         let mut shared = self.lock();
@@ -233,8 +224,8 @@ impl SimMedium {
         Ok((shared, fault))
     }
 
-    /// Other threads run in the middle of an operation. A thread alone does not yield: on a busy
-    /// machine each yield costs it the other programs' time slices.
+    /// Lets other threads run within an operation. A single thread does not yield, which would cost
+    /// time slices on a busy machine.
     pub(super) fn let_others_run(&self, shared: MutexGuard<'_, Shared>) -> MutexGuard<'_, Shared> {
         let alone = shared.users != Users::Several;
         drop(shared);
@@ -244,12 +235,10 @@ impl SimMedium {
         self.lock()
     }
 
-    /// Length of the medium as this handle knows it.
     pub(super) fn length(&self) -> u64 {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// The handle takes notice of the length.
     pub(super) fn know(&self, len: u64) {
         self.len.store(len, Ordering::Relaxed);
     }

@@ -16,21 +16,18 @@ use super::pages::{PAGE, Pages};
 use super::watch::WORD;
 use std::collections::BTreeMap;
 
-/// One content a unit may be left with.
 #[derive(Clone)]
 pub(super) struct Version {
     pub(super) event: u64,
     content: Box<[u8]>,
 }
 
-/// The undecided contents of one unit.
 #[derive(Clone, Default)]
 pub(super) struct Unit {
     pub(super) versions: Vec<Version>,
     stuck: usize,
 }
 
-/// The state of a medium after some prefix of its log.
 #[derive(Clone)]
 pub(super) struct Model {
     unit: u64,
@@ -40,12 +37,12 @@ pub(super) struct Model {
     blocks: Blocks,
     marks: Vec<u64>,
     len: u64,
-    /// The event that made the medium longer, and its length, until a barrier.
+    /// The event that lengthened the medium, and its length, until a barrier.
     extended: Option<(u64, u64)>,
 }
 
 impl Model {
-    /// Contents of `len` bytes that are durable, nothing pending.
+    /// Durable contents of `len` bytes, nothing pending.
     pub(super) fn settled(contents: Pages, blocks: Blocks, len: u64, unit: TearUnit) -> Self {
         Self {
             len,
@@ -79,7 +76,6 @@ impl Model {
         self.marks.clear();
     }
 
-    /// Takes in the event with number `seq`.
     pub(super) fn apply(&mut self, seq: u64, event: &Event) {
         self.blocks.apply(seq, event);
         if event.kind == EventKind::Evicted {
@@ -117,7 +113,7 @@ impl Model {
         }
     }
 
-    /// A whole unit does not change: it is durable, and visible.
+    /// Makes whole units durable and visible.
     fn decide(&mut self, extent: &Extent) {
         if let Fill::Bytes(bytes) = &extent.fill {
             self.durable.write(extent.offset, bytes);
@@ -126,8 +122,7 @@ impl Model {
         }
     }
 
-    /// Units of the `chosen` pages among those that are clean but lost, and the version that each
-    /// then shows.
+    /// Units of the `chosen` lost pages, with the version that each then shows.
     pub(super) fn evicted(&self, mut chosen: impl FnMut() -> bool, rng: &mut fastrand::Rng) -> Vec<Extent> {
         let mut extents = Vec::new();
         let units: Vec<(u64, &Unit)> = self.pending.iter().map(|(at, unit)| (at * self.unit, unit)).collect();
@@ -138,7 +133,7 @@ impl Model {
             let lost = self.blocks.is_lost(page[0].0 / PAGE);
             for (at, unit) in page {
                 let mut content = vec![0; self.unit as usize];
-                // Nothing that was written to a lost block is ever read from it.
+                // Writes to a lost block are never read from it.
                 let left = if lost { 0 } else { rng.usize(..=unit.versions.len()) };
                 match left.checked_sub(1) {
                     Some(version) => content.copy_from_slice(&unit.versions[version].content),
@@ -150,7 +145,6 @@ impl Model {
         extents
     }
 
-    /// Undecided units in a range of bytes.
     fn pending_in(&self, offset: u64, len: u64) -> Vec<u64> {
         let units = match len {
             0 => 0..0,
@@ -167,9 +161,8 @@ impl Model {
         }
     }
 
-    /// Makes the versions of events before `before` durable. A unit without a write since its
-    /// failure stays undecided: the system writes no page back that is marked clean. So does one
-    /// whose block is lost.
+    /// Makes versions from events below `before` durable. Lost units without a new write, and those
+    /// of lost blocks, stay undecided.
     fn harden(&mut self, units: &[u64], before: u64) {
         for at in units {
             let Some(unit) = self.pending.get_mut(at) else {
@@ -208,8 +201,8 @@ impl Model {
         }
     }
 
-    /// Only pages that were ever written can change when they are zeroed. By invariant 4 they
-    /// include those that read as zeros now and may hold something else after a cut.
+    /// Only pages that were written can change. By invariant 4 they include those that read as
+    /// zeros now and may hold other bytes after a cut.
     fn zero(&mut self, seq: u64, extent: &Extent) {
         let mut units = Vec::new();
         for page in self.latest.present(extent.offset, extent.len()) {
@@ -227,14 +220,13 @@ impl Model {
         }
     }
 
-    /// Changes bytes within one unit.
     fn change_unit(&mut self, seq: u64, offset: u64, bytes: &[u8]) {
         let at = offset / self.unit;
         let stuck = self.pending.get(&at).is_some_and(|unit| unit.stuck == unit.versions.len());
         let mut old = vec![0; bytes.len()];
         self.latest.read(offset, &mut old);
-        // The same bytes again leave the same set of states; only where the write makes a stuck
-        // unit dirty again is it remembered.
+        // The same bytes leave the same states; the write counts only where it makes a stuck unit
+        // dirty again.
         if old == bytes && !stuck {
             return;
         }
@@ -244,8 +236,8 @@ impl Model {
         self.pending.entry(at).or_default().versions.push(Version { event: seq, content });
     }
 
-    /// Words that not all contents of their unit have in common, with the place of the unit among
-    /// the pending ones.
+    /// Words that differ between contents of their unit, with the unit's place among the pending
+    /// ones.
     pub(super) fn differing_words(&self) -> Vec<(usize, u64)> {
         let mut words = Vec::new();
         let mut durable = vec![0; self.unit as usize];
@@ -262,15 +254,14 @@ impl Model {
         words
     }
 
-    /// How many different picks there are, `None` if more than `limit`.
+    /// Number of picks, `None` if more than `limit`.
     pub(super) fn states(&self, limit: u64) -> Option<u64> {
         self.pending.values().try_fold(1u64, |product, unit| {
             product.checked_mul(unit.versions.len() as u64 + 1).filter(|n| *n <= limit)
         })
     }
 
-    /// The contents when the `i`th undecided unit is left with its durable content (pick 0) or with
-    /// its `picks[i]`th version.
+    /// Contents with the `i`th undecided unit's durable content (pick 0) or `picks[i]`th version.
     pub(super) fn contents(&self, picks: &[usize]) -> Pages {
         let mut contents = self.durable.clone();
         for ((at, unit), pick) in self.pending.iter().zip(picks) {
@@ -281,7 +272,6 @@ impl Model {
         contents
     }
 
-    /// The bytes that running programs see.
     #[cfg(test)]
     pub(super) fn latest(&self) -> &Pages {
         &self.latest
@@ -294,8 +284,8 @@ mod tests {
     use super::*;
     use crate::Seeded;
 
-    /// After any history, everything persisting is what programs see, the first of all subsets is
-    /// nothing persisting, and a barrier decides everything that did not fail.
+    /// After any history, all versions are what programs see, the first subset is nothing, and a
+    /// barrier decides everything that did not fail.
     #[test]
     fn extremes_are_what_they_say() {
         let mut rng = Seeded::new(1);

@@ -1,5 +1,5 @@
-//! Sparse bytes with structural sharing: a clone costs one pointer per 256 KiB that were written,
-//! and two clones share all pages that neither has changed since.
+//! Sparse bytes with structural sharing: a clone costs one pointer per written 256 KiB, and clones
+//! share unchanged pages.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -26,7 +26,7 @@ impl Chunk {
     }
 }
 
-/// Bytes from 0 to infinity, zero where nothing was written.
+/// Unbounded bytes, zero where unwritten.
 #[derive(Clone, Default)]
 pub(super) struct Pages {
     chunks: BTreeMap<u64, Arc<Chunk>>,
@@ -53,7 +53,7 @@ impl Pages {
         chunk.pages[(number % PAGES_PER_CHUNK) as usize].as_deref()
     }
 
-    /// The slot of a page, unshared, its chunk's digest forgotten.
+    /// The unshared slot of a page; forgets its chunk's digest.
     fn slot(&mut self, number: u64) -> &mut Option<Arc<Page>> {
         let chunk = self.chunks.entry(number / PAGES_PER_CHUNK).or_insert_with(|| Arc::new(Chunk::new()));
         let chunk = Arc::make_mut(chunk);
@@ -78,7 +78,7 @@ impl Pages {
         for (number, within, step) in split(offset, bytes.len() as u64) {
             let (head, tail) = rest.split_at(step);
             rest = tail;
-            // Zeros over nothing stay nothing, so that clearing a big range costs no memory.
+            // Zeros over an absent page allocate no memory.
             if self.page(number).is_none() && head.iter().all(|b| *b == 0) {
                 continue;
             }
@@ -103,7 +103,7 @@ impl Pages {
         }
     }
 
-    /// Numbers of the pages in the range that may hold something other than zeros.
+    /// Numbers of the present pages in the range.
     pub(super) fn present(&self, offset: u64, len: u64) -> Vec<u64> {
         if len == 0 {
             return Vec::new();
@@ -120,8 +120,8 @@ impl Pages {
             .collect()
     }
 
-    /// A hash of the contents alone: equal contents have equal digests however they came about.
-    /// Pages remember theirs, so that an image costs only the pages it does not share.
+    /// A hash of the contents alone. Pages cache theirs, so that an image costs only its unshared
+    /// pages.
     pub(super) fn digest(&self) -> u64 {
         self.chunks.iter().fold(0, |sum: u64, (at, chunk)| {
             sum.wrapping_add(*chunk.digest.get_or_init(|| chunk_digest(*at, chunk)))
@@ -133,7 +133,7 @@ fn chunk_digest(at: u64, chunk: &Chunk) -> u64 {
     chunk.pages.iter().zip(at * PAGES_PER_CHUNK..).fold(0, |sum: u64, (page, number)| {
         let Some(page) = page else { return sum };
         sum.wrapping_add(*page.digest.get_or_init(|| {
-            // A page of zeros counts as much as an absent one.
+            // A page of zeros equals an absent one.
             if page.bytes.iter().all(|b| *b == 0) {
                 0
             } else {

@@ -1,4 +1,4 @@
-//! A log and the state it starts from.
+//! A log with its first state.
 
 use super::config::SimConfig;
 use super::cut::{CrashImage, Cut};
@@ -15,7 +15,6 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Number of the next event.
     pub(super) fn next(&self) -> u64 {
         self.first + self.events.len() as u64
     }
@@ -24,21 +23,18 @@ impl Recording {
         self.events.get(usize::try_from(seq.checked_sub(self.first)?).ok()?)
     }
 
-    /// Takes event `seq` into `model`, which is the state before it.
     pub(super) fn step(&self, model: &mut Model, seq: u64) {
         if let Some(event) = self.event(seq) {
             model.apply(seq, event);
         }
     }
 
-    /// The state when events below `seq` have happened.
     pub(super) fn state_at(&self, seq: u64) -> Model {
         let mut model = self.base.clone();
         (self.first..seq).for_each(|at| self.step(&mut model, at));
         model
     }
 
-    /// The image that a cut leaves, given the state at its event.
     pub(super) fn image(&self, model: &Model, cut: Cut) -> CrashImage {
         CrashImage {
             contents: model.contents(&cut.choice.picks(model)),

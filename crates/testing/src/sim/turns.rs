@@ -1,10 +1,8 @@
-//! Threads take turns at a medium's operations: which runs next is decided by a seed, or by the
-//! operations at which they switch, so that a run of several simulated processes can be repeated to
-//! the last byte.
+//! Threads take turns at a medium's operations, by a seed or at given operations, so that a run of
+//! simulated processes repeats to the last byte.
 //!
-//! Exactly one of the threads runs at any time: it has the turn from one operation to the next.
-//! Therefore none of them may wait for another except at an operation, as those of one process do
-//! that share its locks: these run freely.
+//! Exactly one thread runs, from one operation to the next. So no thread may wait for another
+//! except at an operation; threads of one process wait for its locks, and run freely instead.
 
 use crate::seed::derived;
 use std::cell::RefCell;
@@ -16,36 +14,31 @@ thread_local!(static SEAT: RefCell<Option<(Arc<Turns>, usize)>> = const { RefCel
 /// The right of one thread at a time to run.
 pub struct Turns {
     state: Mutex<State>,
-    /// For each thread: it has the turn.
     called: Vec<Condvar>,
 }
 
-/// The thread that runs next.
 enum Order {
     Random(fastrand::Rng),
-    /// Threads, and the turns that each has before the next of them.
+    /// (thread, turns before the next entry).
     Switches(VecDeque<(usize, u64)>),
 }
 
 struct State {
     order: Order,
-    /// Threads that have not begun yet.
     missing: usize,
-    /// Threads that are not done yet, ascending.
+    /// Threads that are not done, ascending.
     live: Vec<usize>,
     current: Option<usize>,
-    /// Of each thread: turns that it had.
     taken: Vec<u64>,
 }
 
 impl Turns {
-    /// Turns of so many threads.
     pub(crate) fn new(threads: usize, seed: u64) -> Arc<Turns> {
         Turns::with(threads, Order::Random(derived(seed, 0)))
     }
 
-    /// Turns of two threads: the first has so many turns, then the second, then the first to its
-    /// end. A thread that waits passes its turn on.
+    /// Turns of two threads: the first has so many, then the second, then the first until its end.
+    /// A waiting thread passes its turn on.
     #[must_use]
     pub fn switching([first, second]: [u64; 2]) -> Arc<Turns> {
         Turns::with(2, Order::Switches([(0, first), (1, second), (0, u64::MAX), (1, u64::MAX)].into()))
@@ -58,7 +51,7 @@ impl Turns {
         Arc::new(Turns { state: Mutex::new(state), called })
     }
 
-    /// Turns that each thread had so far.
+    /// Turns per thread so far.
     #[must_use]
     pub fn taken(&self) -> Vec<u64> {
         self.lock().taken.clone()
@@ -124,13 +117,12 @@ impl Turns {
     }
 }
 
-/// Passes the turn to the next thread of the order; returns when it is this thread's again.
-/// `false`: this thread takes no part.
+/// Passes the turn on; returns at this thread's next turn. `false`: this thread takes no part.
 pub(super) fn pass() -> bool {
     take_turns(Turns::next)
 }
 
-/// As [`pass`], for a thread that waits for another one.
+/// As [`pass`], for a thread that waits for another.
 pub(super) fn pause() -> bool {
     take_turns(|turns, state| {
         let waiting = state.current;
@@ -146,7 +138,7 @@ pub(super) fn pause() -> bool {
 }
 
 fn take_turns(next: impl FnOnce(&Turns, &mut State)) -> bool {
-    // A thread at its end has left.
+    // An ended thread has left.
     let Ok(Some((turns, number))) = SEAT.try_with(|seat| seat.borrow().clone()) else { return false };
     let mut state = turns.lock();
     next(&turns, &mut state);

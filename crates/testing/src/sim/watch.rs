@@ -1,14 +1,14 @@
-//! Undecided bytes that were read.
+//! Reads of undecided bytes.
 
 use std::sync::Arc;
 
-/// Bytes that are told apart: no tear unit is smaller.
+/// Granularity: no tear unit is smaller.
 pub(super) const WORD: u64 = 8;
 
-/// Watched words, ascending, each with the decision that its content hangs on.
+/// Watched words, ascending, each with its decision.
 pub(super) type Words = Arc<[(u64, u32)]>;
 
-/// Notes the decisions that reads depend on. A word that was overwritten depends on none.
+/// Notes the decisions that reads depend on. An overwritten word depends on none.
 pub(super) struct Watch {
     words: Words,
     overwritten: Vec<bool>,
@@ -17,7 +17,6 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Nothing looked at yet, of `decisions` decisions.
     pub(super) fn new(words: Words, decisions: usize) -> Self {
         Watch {
             overwritten: vec![false; words.len()],
@@ -27,12 +26,12 @@ impl Watch {
         }
     }
 
-    /// Decisions in the order in which they were first looked at.
+    /// Decisions in the order of their first reads.
     pub(super) fn touched(&self) -> &[u32] {
         &self.touched
     }
 
-    /// Positions in `words` of those from word `first` up to, without it, word `end`.
+    /// Positions in `words` of the words `first..end`.
     fn among(&self, first: u64, end: u64) -> std::ops::Range<usize> {
         let start = self.words.partition_point(|(word, _)| *word < first);
         let len = self.words[start..].partition_point(|(word, _)| *word < end);

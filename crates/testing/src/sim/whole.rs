@@ -1,14 +1,14 @@
-//! Which writes are parts of one thing that a checksum proves whole.
+//! Writes that are parts of one checksummed whole.
 //!
-//! A durable write is one by itself. A batch in pieces is one, too: its pieces are streamed one
-//! behind the other, and the header that sums them up is written last, in front of the first.
-//! Nothing else has this shape: pieces on their way to a primary have the batch's lane elsewhere.
+//! A durable write is a whole. So is a batch in pieces: streamed one after the other, with the
+//! header written last, in front. Nothing else has this shape: pieces for a primary lie elsewhere
+//! than the lane.
 
 use super::event::{Event, EventKind};
 use super::recording::Recording;
 use std::collections::BTreeMap;
 
-/// For each event that is part of such a write, the number of the event that completes it.
+/// For each event of a whole, the event that completes it.
 pub(super) fn wholes(recording: &Recording) -> BTreeMap<u64, u64> {
     let mut wholes = BTreeMap::new();
     for (number, event) in (recording.first..).zip(&recording.events) {
@@ -27,7 +27,7 @@ pub(super) fn wholes(recording: &Recording) -> BTreeMap<u64, u64> {
     wholes
 }
 
-/// The pieces that were streamed just before `header` was written, if they begin where it ends.
+/// The pieces streamed just before `header`, if they begin at its end.
 fn pieces_behind(recording: &Recording, number: u64, header: &Event) -> Option<Vec<u64>> {
     let (header_at, header_len) = header.ranges().next()?;
     let mut pieces = Vec::new();

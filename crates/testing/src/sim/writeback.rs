@@ -1,4 +1,4 @@
-//! Failed write-back: the state of its pages, and the reports of the medium.
+//! Failed write-back: its pages and its reports.
 
 use super::errors::Asker;
 use super::event::{EventKind, Extent};
@@ -10,7 +10,7 @@ use indelible_store::medium::MediumError;
 const SOON: u64 = 60;
 
 impl Shared {
-    /// Writing back failed. The pages of `event` are clean but lost, and all handles must be told.
+    /// The pages of `event` become clean but lost; a report is due to all handles.
     pub(super) fn lose(&mut self, holder: u64, event: EventKind, no_space: bool) {
         self.log(holder, event, Vec::new());
         self.errors.set(no_space);
@@ -20,13 +20,12 @@ impl Shared {
         }
     }
 
-    /// The error that a call of a handle must report, by the cursor that such calls share.
+    /// The error that a call must report, by the cursor of such calls.
     pub(super) fn report(&mut self, holder: u64, whose: Asker) -> Result<(), MediumError> {
         let process = self.processes.entry(holder).or_default();
         self.errors.check_and_advance(&mut process.cursors[whose as usize])
     }
 
-    /// Evicts pages that are clean but lost, some or all of them.
     pub(super) fn evict(&mut self, all: bool) {
         let mut rng = derived(self.seed, !self.recording.next());
         let model = self.recording.state_at(self.recording.next());
@@ -39,8 +38,7 @@ impl Shared {
 }
 
 impl SimMedium {
-    /// Whether this handle has yet to be told of a write-back error: its next barrier, or its next
-    /// durable write, or both fail.
+    /// Whether this handle's next barrier, or its next durable write, must report an error.
     #[must_use]
     pub fn error_due(&self) -> bool {
         let shared = self.lock();
@@ -48,25 +46,23 @@ impl SimMedium {
         cursors.is_some_and(|cursors| cursors.iter().any(|cursor| shared.errors.is_due(*cursor)))
     }
 
-    /// The system tries to write pending pages back, and fails: a process is told by its next
-    /// barrier or durable write.
+    /// The system fails to write pending pages back; the next barrier or durable write reports it.
     pub fn fail_writeback(&self, no_space: bool) {
         let everything = EventKind::WritebackFailed { offset: 0, len: self.length() };
         self.lock().lose(self.holder, everything, no_space);
     }
 
-    /// Whether pages that are clean but lost are evicted by themselves, some operations after the
-    /// failure.
+    /// Whether lost pages are evicted some operations after the failure.
     pub fn evict_by_itself(&self, evicts: bool) {
         self.lock().evicts = evicts;
     }
 
-    /// Evicts every page that is clean but lost.
+    /// Evicts every lost page.
     pub fn evict(&self) {
         self.lock().evict(true);
     }
 
-    /// Decides anew everything that is undefined while the medium runs.
+    /// Replaces the seed of undefined bytes.
     pub fn reseed(&self, seed: u64) {
         self.lock().seed = seed;
     }
