@@ -1,5 +1,5 @@
-//! Objects whose first bytes say how long they are at least: heaps, logs, views, security contexts,
-//! and the arrays of Python. A resize keeps the bytes that the type needs.
+//! Smallest sizes of objects by the first bytes of their contents: heaps, logs, views, security
+//! contexts, and Python's arrays. A resize keeps the bytes that the type needs.
 
 use crate::entries::{CONTEXT as CONTEXTS, Entries, VIEW as VIEWS};
 use crate::error::{Cause, HeapError, Result};
@@ -20,10 +20,9 @@ const LOG: u64 = u64::from_le_bytes(*b"pmo-log\0");
 const VIEW: u64 = u64::from_le_bytes(VIEWS.magic);
 const CONTEXT: u64 = u64::from_le_bytes(CONTEXTS.magic);
 const ARRAY: u64 = u64::from_le_bytes(*b"PMO-NDAR");
-/// Longest header of an array.
 const ARRAY_HEADER: usize = 4096;
 
-/// The type of an object, and the bytes that its data need.
+/// An object's type, and the bytes that its data need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub(crate) what: &'static str,
@@ -31,8 +30,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// The contents of an object, whose words `word` reads. `None`: of no type that says its
-    /// length.
+    /// `word` reads the object's words. `None`: its type records no length.
     fn of(mut word: impl FnMut(u64) -> Result<u64, Cause>, size: u64) -> Result<Option<Contents>, Cause> {
         if size < 64 {
             return Ok(None);
@@ -56,7 +54,6 @@ impl Contents {
         Ok(Some(Contents { what, least }))
     }
 
-    /// Those of an object that is at rest.
     pub(crate) fn at_rest(store: &Store, object: &Located) -> Result<Option<Contents>, Cause> {
         let (entry, mut seen) = (&object.entry, BTreeMap::new());
         let word = |offset: u64| {
@@ -72,7 +69,6 @@ impl Contents {
         Contents::of(word, entry.usable(entry.size.get()))
     }
 
-    /// Refuses a size that is too small.
     fn fit(&self, size: u64) -> Result<(), Cause> {
         match *self {
             Contents { what, least } if size < least => Err(HeapError::Needs { what, least }.into()),
@@ -86,7 +82,7 @@ fn get(bytes: &[u8], at: u64) -> u64 {
     word.map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// Bytes of an array with its header (crates/python/FORMAT.md). `None`: it cannot be told.
+/// Bytes of an array with its header (crates/python/FORMAT.md); `None`: unknown.
 fn array(header: &[u8]) -> Option<u64> {
     let number = |at: usize| Some(u32::from_le_bytes(*header.get(at..)?.first_chunk()?));
     let (start, dimensions, len) = (number(16)?, *header.get(24)?, number(28)? as usize);
@@ -98,14 +94,13 @@ fn array(header: &[u8]) -> Option<u64> {
     item.checked_mul(count)?.checked_add(start.into())
 }
 
-/// The rest of the description of the elements of an array.
+/// Unparsed rest of an array's type description.
 struct Description<'t>(&'t str);
 
 impl<'t> Description<'t> {
-    /// Bytes of a value of the type that follows.
     fn item(&mut self) -> Option<u64> {
         if self.eat("{") {
-            // A type of the package ml_dtypes: one byte, but for bfloat16.
+            // ml_dtypes: one byte, except bfloat16.
             self.text()?;
             self.eat(":").then_some(())?;
             let name = self.text()?;
@@ -157,7 +152,7 @@ impl<'t> Description<'t> {
         number.parse().ok()
     }
 
-    /// A text, with its escapes as they are.
+    /// A text, escapes left in.
     fn text(&mut self) -> Option<&'t str> {
         let rest = self.0.strip_prefix('"')?;
         let (mut end, mut escaped) = (None, false);
@@ -182,7 +177,7 @@ impl<'t> Description<'t> {
     }
 }
 
-/// Bytes of one of NumPy's own types: its order of bytes, its kind and its size.
+/// Bytes of a NumPy type: byte order, kind, size.
 fn scalar(text: &str) -> Option<u64> {
     let mut letters = text.trim_start_matches(['<', '>', '|', '=']).chars();
     let kind = letters.next()?;
@@ -196,9 +191,9 @@ fn scalar(text: &str) -> Option<u64> {
 }
 
 impl Pool {
-    /// Gives a detached object another size; its address stays. Shrinking cuts off its end for
-    /// good: a heap gives its free space there, and a heap, log, array, view or security context
-    /// stays as it is if it needs more than `size` bytes.
+    /// Resizes a detached object; its address stays. Shrinking discards the end: a heap gives up
+    /// free space there. A heap, log, array, view or security context that needs more than `size`
+    /// bytes is refused.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing
@@ -209,8 +204,8 @@ impl Pool {
         self.about("resize", name, resized)
     }
 
-    /// Gives a detached, sealed object another size, as [`resize`](Pool::resize) does one that is
-    /// not sealed. A crash leaves one of the two sizes.
+    /// Resizes a detached, sealed object, as [`resize`](Pool::resize) does others. A crash leaves
+    /// one of the two sizes.
     ///
     /// # Errors
     /// As for [`resize`](Pool::resize) and [`attach_sealed`](Pool::attach_sealed).
@@ -254,7 +249,6 @@ impl Inner {
     }
 }
 
-/// Shortens the heap of an attached object to `size` bytes, or refuses.
 fn fit(writer: &mut Writer, size: u64) -> Result<(), Cause> {
     let entry = writer.object().entry;
     let (old, sealed) = (entry.usable(entry.size.get()), writer.object().is_sealed());
@@ -276,15 +270,13 @@ fn fit(writer: &mut Writer, size: u64) -> Result<(), Cause> {
     }
 }
 
-/// The words of an object that this process has attached without memory.
+/// Words of an object that this process has attached without memory.
 struct WordsAtRest<'w> {
     writer: &'w mut Writer,
     ecc: bool,
-    /// Bytes of words.
     len: u64,
-    /// Pages of the object that were read, with its changes.
+    /// Pages read, with their changes.
     pages: BTreeMap<u64, Box<PageImage>>,
-    /// Lines that were changed.
     lines: BTreeSet<u64>,
 }
 
@@ -315,7 +307,6 @@ impl WordsAtRest<'_> {
         Ok(())
     }
 
-    /// Makes the changes durable as one step.
     fn psync(self) -> Result<(), Cause> {
         let WordsAtRest { writer, pages, lines, .. } = self;
         let end = lines.last().map_or(0, |line| (line + 1) * LINE);

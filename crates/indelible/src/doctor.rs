@@ -15,17 +15,17 @@ use indelible_store::format::VERSION;
 use indelible_store::store::Store;
 use std::path::Path;
 
-/// One thing a machine offers or lacks.
+/// A feature of the machine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Facility {
-    /// Name of the facility.
+    /// Name.
     pub name: &'static str,
-    /// Whether it is there; `None` where that is not a question.
+    /// Whether it is there; `None` if not applicable.
     pub available: Option<bool>,
     /// Finding.
     pub found: String,
-    /// Purpose of the facility, or advice if it is missing.
+    /// Its purpose, or advice if it is missing.
     pub advice: String,
 }
 
@@ -33,15 +33,15 @@ pub struct Facility {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Doctor {
-    /// Everything found, most important first.
+    /// Findings, most important first.
     pub facilities: Vec<Facility>,
-    /// The tracking rung that will be used.
+    /// The tracking rung that attaches will use.
     pub tracking: String,
-    /// Kind of medium that the path was taken for.
+    /// Kind of medium at the path.
     pub medium: Option<MediumKind>,
 }
 
-/// Examines the machine, and `path` if given: a pool, or where one might be put.
+/// Examines the machine, and `path` if given: a pool, or a place for one.
 #[must_use]
 pub fn doctor(path: Option<&Path>) -> Doctor {
     let found = Facilities::gather();
@@ -96,7 +96,6 @@ pub fn doctor(path: Option<&Path>) -> Doctor {
     Doctor { facilities, tracking: Rung::best().to_string(), medium }
 }
 
-/// How pages are closed to stray stores.
 fn protection_keys(found: &Facilities) -> Facility {
     let means = protection::means();
     Facility {
@@ -116,7 +115,6 @@ fn protection_keys(found: &Facilities) -> Facility {
     }
 }
 
-/// How pages can be filled on demand.
 fn fault_in(found: &Facilities) -> Facility {
     let (available, found, advice) = match (fault::reach(), found.uffd) {
         (Some(Reach::Full), _) => {
@@ -144,7 +142,7 @@ fn fault_in(found: &Facilities) -> Facility {
     Facility { name: "fault-in", available: Some(available), found, advice }
 }
 
-/// Why the kernel does not notice stores, and the remedy.
+/// Why the kernel does not report stores, and the remedy.
 fn obstacle(found: &Facilities) -> &'static str {
     if !found.proc {
         return "mount /proc; until then stores are noticed by page protection";
@@ -168,12 +166,11 @@ fn yes(there: bool) -> &'static str {
     if there { "yes" } else { "no" }
 }
 
-/// Opens the path for reading to find its kind; in a directory, a file made for the purpose.
+/// Finds the kind of the path's medium; in a directory, by a temporary file.
 fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
     let opened = if path.is_dir() {
         let probe = path.join(format!(".pmo-doctor-{}", std::process::id()));
         let made = media::create(&probe, 1 << 20, &media::CreateOptions::default());
-        // The open descriptor is all that is needed of it.
         let _ = std::fs::remove_file(&probe);
         made
     } else {
@@ -195,7 +192,7 @@ fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
                     _ => "stores and fences, no system calls".into(),
                 },
             });
-            // Memory has no barriers, and neither has a device a mount.
+            // Memory has no barriers, and a device no mount.
             if kind == MediumKind::File {
                 facilities.extend(mount::facts(path));
             }
@@ -234,7 +231,6 @@ fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
     }
 }
 
-/// The pool on the medium, if there is one.
 fn pool(media: &Media, path: &Path) -> Facility {
     let found = Store::open(media.device().clone(), identity());
     match found.map_err(|cause| Error::new("open", cause).pool(path)) {

@@ -1,35 +1,31 @@
-//! Objects that begin with a header and have entries of one size behind it: views (FORMAT.md,
-//! section 12) and security contexts (section 14).
+//! Objects of a header and entries of one size: views (FORMAT.md, section 12) and security contexts
+//! (section 14).
 
 use std::ops::Range;
 
-/// Bytes of the header.
 pub(crate) const HEADER: usize = 64;
 
-/// A kind of such objects.
 pub(crate) struct Entries {
     pub(crate) magic: [u8; 8],
     pub(crate) version: u32,
     /// Bytes of an entry.
     pub(crate) size: usize,
-    /// Entries of one object.
+    /// Most entries of one object.
     pub(crate) most: usize,
-    /// How errors name them.
+    /// Their name in errors.
     pub(crate) noun: &'static str,
 }
 
-/// Views, and their slots.
 pub(crate) const VIEW: Entries =
     Entries { magic: *b"PMO-VIEW", version: 1, size: 32, most: 65_536, noun: "slots" };
 
-/// Security contexts.
 pub(crate) const CONTEXT: Entries =
     Entries { magic: *b"PMO-CTXT", version: 1, size: 128, most: 65_536, noun: "entries" };
 
 /// Why bytes are no such object.
 #[derive(Debug)]
 pub(crate) enum Misfit {
-    /// They begin as something else does.
+    /// Another type.
     Other,
     Version {
         found: u32,
@@ -39,17 +35,15 @@ pub(crate) enum Misfit {
 }
 
 impl Entries {
-    /// Bytes of one with so many entries.
     pub(crate) const fn len(&self, entries: usize) -> usize {
         HEADER + entries * self.size
     }
 
-    /// Bytes of the largest one, as whole pages of an object that it is alone in.
+    /// Bytes of the largest such object, in whole pages.
     pub(crate) fn most_bytes(&self) -> usize {
         self.len(self.most).next_multiple_of(4096)
     }
 
-    /// The header of one with so many entries.
     pub(crate) fn header(&self, entries: usize) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&self.magic);
@@ -58,12 +52,11 @@ impl Entries {
         bytes
     }
 
-    /// Bytes of the entry with this number.
     pub(crate) const fn place(&self, number: usize) -> Range<usize> {
         self.len(number)..self.len(number + 1)
     }
 
-    /// Number of entries that an object has, which may be longer.
+    /// Entries of an object, which may be longer.
     pub(crate) fn count(&self, bytes: &[u8]) -> Result<usize, Misfit> {
         let word =
             |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
@@ -84,7 +77,7 @@ impl Entries {
         Ok(entries)
     }
 
-    /// The entries that an object has, by their numbers; `None` for one that is empty.
+    /// Entries by number; `None` if empty.
     pub(crate) fn all<'b>(
         &self,
         bytes: &'b [u8],
@@ -94,7 +87,7 @@ impl Entries {
     }
 }
 
-/// The ID that an entry begins with; `None`: it has none.
+/// The ID at the start of an entry.
 pub(crate) fn target(entry: &[u8]) -> Option<[u8; 16]> {
     let target: [u8; 16] = entry.get(..16)?.try_into().ok()?;
     (target != [0; 16]).then_some(target)

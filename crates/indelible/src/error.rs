@@ -1,5 +1,4 @@
-//! Errors, named by operation: the intended operation, its object and pool, the reason of its
-//! failure, and the remedy.
+//! Errors: the operation, its object and pool, the reason, and the remedy.
 
 mod anchor;
 mod command;
@@ -161,7 +160,7 @@ struct Inner {
     operation: &'static str,
     pool: Option<PathBuf>,
     object: Option<String>,
-    /// Shared by the copies for all waiters of one failure.
+    /// Shared by all waiters of one failure.
     cause: Arc<Cause>,
 }
 
@@ -186,13 +185,13 @@ impl Error {
         self.0.operation
     }
 
-    /// The object concerned, by name.
+    /// The object's name.
     #[must_use]
     pub fn object_name(&self) -> Option<&str> {
         self.0.object.as_deref()
     }
 
-    /// The pool concerned, by path.
+    /// The pool's path.
     #[must_use]
     pub fn pool_path(&self) -> Option<&Path> {
         self.0.pool.as_deref()
@@ -204,14 +203,14 @@ impl Error {
         self.0.cause.kind()
     }
 
-    /// The number of the operating system's error, if that is the cause: 28, `ENOSPC`, say.
+    /// The operating system's error number, if that is the cause, such as 28 for `ENOSPC`.
     /// [`source`](std::error::Error::source) has the whole [`io::Error`].
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         self.0.cause.system().and_then(io::Error::raw_os_error)
     }
 
-    /// Advice to the user, one sentence without a full stop.
+    /// Advice, one sentence without a full stop.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         if let Cause::Heap(error) = &*self.0.cause
@@ -391,7 +390,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { operation, pool, object, cause } = &*self.0;
-        // Errors of the medium name the path themselves, and some of them the operation.
+        // Errors of the medium contain the path, and some the operation.
         if matches!(&**cause, Cause::Media(MediaError::Io { action, .. }) if action == operation) {
             return write!(f, "{cause} ({})", self.remedy());
         }
@@ -407,8 +406,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// The source is the operating system's error, an [`io::Error`], if that is the cause. The text has
-/// it already.
+/// The source is the operating system's [`io::Error`], if that is the cause. The error's text
+/// includes it.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.cause.system().map(|error| error as _)

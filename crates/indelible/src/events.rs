@@ -1,8 +1,8 @@
-//! Events of the crate `tracing`, with the feature of that name; without it, nothing.
+//! Events of the crate `tracing`, with the feature of that name.
 
 use crate::error::{Error, ErrorKind};
 
-/// An object was attached for writing, and so much of a dead writer's lane replayed.
+/// `recovered_bytes` of a dead writer's lane were replayed.
 pub(crate) fn attached(object: &str, bytes: usize, recovered_bytes: u64) {
     #[cfg(feature = "tracing")]
     match recovered_bytes {
@@ -12,7 +12,6 @@ pub(crate) fn attached(object: &str, bytes: usize, recovered_bytes: u64) {
     let _ = (object, bytes, recovered_bytes);
 }
 
-/// A psync has ended.
 pub(crate) fn psynced(object: &str, logged_bytes: impl FnOnce() -> u64) {
     #[cfg(feature = "tracing")]
     if tracing::enabled!(target: "indelible", tracing::Level::TRACE) {
@@ -22,15 +21,13 @@ pub(crate) fn psynced(object: &str, logged_bytes: impl FnOnce() -> u64) {
     let _ = (object, logged_bytes);
 }
 
-/// An object has grown.
 pub(crate) fn grown(object: &str, bytes: u64) {
     #[cfg(feature = "tracing")]
     tracing::debug!(target: "indelible", object, bytes, "grown");
     let _ = (object, bytes);
 }
 
-/// An operation on an object failed. A failure of the medium is an error here as well; all else is
-/// the caller's affair.
+/// A failure of the medium is an error; all others are the caller's affair.
 pub(crate) fn failed(error: &Error) {
     #[cfg(feature = "tracing")]
     match error.kind() {

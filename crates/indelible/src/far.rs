@@ -1,9 +1,9 @@
-//! Pointers from object to object.
+//! Pointers between objects.
 //!
-//! A far pointer has 64 bits: the number of an entry in the table of the object that holds it, and
-//! an offset in the object that the entry names. It means the same wherever either object lies, in
-//! any pool, so that objects which hold no other pointers travel as they are. The table is part of
-//! the object (`heap/far`); [`Space`](crate::Space) finds a pointer's target.
+//! A far pointer has 64 bits: an entry's number in the table of the object that holds the pointer,
+//! and an offset in the object that the entry names. It is valid wherever either object lies, in
+//! any pool. The table is part of the object (`heap/far`); [`Space`](crate::Space) resolves
+//! pointers.
 
 use crate::plain::Plain;
 use crate::types::far::{MOST_INDEX, MOST_OFFSET, index, offset, pack};
@@ -12,11 +12,10 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ops::BitOr;
 
-/// A pointer to a `T` in the same object, or in another one. Zeros are null.
+/// A pointer to a `T` in the same or another object. Zeros are null.
 ///
-/// It is a number: copying it is free, and it leads nowhere by itself.
-/// [`Space::get`](crate::Space::get) follows it, as part of the object that it was read from: the
-/// same number in another object means something else.
+/// It is a plain number. [`Space::get`](crate::Space::get) follows it, relative to the object that
+/// it was read from: in another object the same number means something else.
 ///
 /// ```
 /// use indelible::Far;
@@ -40,22 +39,22 @@ impl<T> Far<T> {
         Far::from_word(0)
     }
 
-    /// A pointer to the byte `offset` of the object that it is stored to, from 1 to 2^40 - 1.
+    /// A pointer to byte `offset` of the object that will hold it, from 1 to 2^40 - 1.
     #[must_use]
     pub fn own(offset: u64) -> Option<Self> {
         Far::new(0, offset)
     }
 
-    /// A pointer to the byte `offset`, from 1 to 2^40 - 1, of the object that entry `index` names,
-    /// up to 2^24 - 1; 0 is the object that the pointer is stored to.
-    /// [`Heap::far_index`](crate::Heap::far_index) has the number of an entry.
+    /// A pointer to byte `offset`, from 1 to 2^40 - 1, of the object that entry `index` names, up
+    /// to 2^24 - 1; 0 is the holding object. [`Heap::far_index`](crate::Heap::far_index) returns an
+    /// entry's number.
     #[must_use]
     pub fn new(index: u32, offset: u64) -> Option<Self> {
         let fits = index <= MOST_INDEX && (1..=MOST_OFFSET).contains(&offset);
         fits.then(|| Far::from_word(pack(index, offset)))
     }
 
-    /// The pointer that has these 64 bits: 24 of the number, above 40 of the offset.
+    /// The pointer with these bits: 24 of the entry's number, above 40 of the offset.
     #[must_use]
     pub const fn from_word(word: u64) -> Self {
         Far { word, target: PhantomData }
@@ -68,29 +67,29 @@ impl<T> Far<T> {
         self.word
     }
 
-    /// Whether it leads nowhere.
+    /// Whether it is null.
     #[must_use]
     #[inline]
     pub const fn is_null(self) -> bool {
         self.word == 0
     }
 
-    /// Number of the entry that names the target's object; 0: the object that has the pointer.
+    /// Number of the target's entry; 0: the holding object.
     #[must_use]
     #[inline]
     pub const fn index(self) -> u32 {
         index(self.word)
     }
 
-    /// Bytes from the start of the target's object.
+    /// Offset in the target's object, in bytes.
     #[must_use]
     #[inline]
     pub const fn offset(self) -> u64 {
         offset(self.word)
     }
 
-    /// The value `count` values behind this one, in the same object. `None`: that is beyond what
-    /// pointers reach, or this one leads nowhere.
+    /// The value `count` values further, in the same object. `None`: out of the range of pointers,
+    /// or this one is null.
     ///
     /// ```
     /// use indelible::Far;
@@ -109,7 +108,7 @@ impl<T> Far<T> {
         Far::new(self.index(), self.offset().checked_add(bytes)?)
     }
 
-    /// The same place, as one of another type.
+    /// The same place, typed as `U`.
     #[must_use]
     pub const fn cast<U>(self) -> Far<U> {
         Far::from_word(self.word)
@@ -151,13 +150,12 @@ impl<T> fmt::Debug for Far<T> {
 }
 
 #[allow(unsafe_code)]
-// SAFETY: any 64 bits are one; it is followed by `Space` alone, which checks where it leads.
+// SAFETY: any 64 bits are a value; `Space` alone follows it, and checks the target.
 unsafe impl<T> Plain for Far<T> {
     const SHARED: bool = false;
 }
 
-/// Rights that pointers through an entry ask for. They are requests: the object's keys and locks
-/// decide.
+/// Rights that an entry requests; the object's keys and locks decide.
 ///
 /// ```
 /// use indelible::Rights;
@@ -173,43 +171,41 @@ impl Rights {
     pub const READ: Rights = Rights(1);
     /// Stores.
     pub const WRITE: Rights = Rights(2);
-    /// Fetches of code.
+    /// Instruction fetches.
     pub const EXECUTE: Rights = Rights(4);
 
-    /// Nothing. To users that is the absence of rights: an entry has some.
+    /// Entries have at least one right, so this is not public.
     pub(crate) const NONE: Rights = Rights(0);
-    /// Everything.
     pub(crate) const ALL: Rights = Rights(7);
 
-    /// Whether all of `other` are among them.
+    /// Whether it includes all of `other`.
     #[must_use]
     pub const fn has(self, other: Rights) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// As they lie in an entry: `None` for none, and for bits that mean nothing.
+    /// Decodes an entry's rights: `None` for none, and for unknown bits.
     #[must_use]
     pub fn from_bits(bits: u8) -> Option<Rights> {
         (1..=7).contains(&bits).then_some(Rights(bits))
     }
 
-    /// Whether pages of objects can have them: none is executable, and none can be stored to and
-    /// not be read.
+    /// Whether pages of objects can have them: never executable, and no writes without reads.
     pub(crate) fn are_of_pages(self) -> bool {
         self == Rights::READ || self == Rights::READ | Rights::WRITE
     }
 
-    /// Those that are among `other` as well; there may be none.
+    /// The intersection; may be empty.
     pub(crate) const fn and(self, other: Rights) -> Rights {
         Rights(self.0 & other.0)
     }
 
-    /// `None` if there are none.
+    /// `None` if empty.
     pub(crate) fn some(self) -> Option<Rights> {
         Rights::from_bits(self.0)
     }
 
-    /// Bits: 1 for loads, 2 for stores, 4 for fetches of code.
+    /// Bits: 1 for loads, 2 for stores, 4 for instruction fetches.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
@@ -224,7 +220,7 @@ impl BitOr for Rights {
     }
 }
 
-/// `rw-`, and so on.
+/// For example `rw-`.
 impl fmt::Display for Rights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = [(Rights::READ, 'r'), (Rights::WRITE, 'w'), (Rights::EXECUTE, 'x')];
@@ -237,14 +233,14 @@ impl fmt::Display for Rights {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FarTarget {
-    /// The object with this ID, under any name and in any place.
+    /// The object with this ID, under any name, in any place.
     Object([u8; 16]),
-    /// The object that `resolver` finds for `name`, when a pointer is followed for the first time.
+    /// The object that `resolver` finds for `name` when a pointer is first followed.
     Name {
-        /// Name of the resolver, 1 to 255 bytes: `name`, `latest`, or one that the program adds to
-        /// its [`Space`](crate::Space).
+        /// The resolver, 1 to 255 bytes: `name`, `latest`, or one that the program adds to its
+        /// [`Space`](crate::Space).
         resolver: String,
-        /// A name that means something to it: with the name of the resolver at most 4,096 bytes.
+        /// A name for the resolver: with the resolver's own at most 4,096 bytes.
         name: String,
     },
 }
@@ -261,8 +257,8 @@ impl fmt::Display for FarTarget {
 /// An entry of an object's table of other objects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FarEntry {
-    /// The object that pointers through it lead to.
+    /// The target's object.
     pub target: FarTarget,
-    /// The rights that they ask for. One object may have several entries, with other rights.
+    /// Requested rights. One object may have several entries with different rights.
     pub rights: Rights,
 }

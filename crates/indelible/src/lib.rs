@@ -1,8 +1,8 @@
 //! Persistent memory objects for stock Linux.
 //!
 //! A program attaches a named object to its address space, changes plain data in it through native
-//! pointers, and calls [`psync`](Object::psync). Everything since the psync before becomes durable
-//! as one atomic step; after a crash at any instant the object is exactly as some psync left it.
+//! pointers, and calls [`psync`](Object::psync). All stores since the last psync become durable as
+//! one atomic step; after a crash the object is exactly as some psync left it.
 //!
 //! ```
 //! # fn main() -> indelible::Result<()> {
@@ -30,15 +30,15 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Structures that grow (text, vectors, maps, in each other) are in [`collections`], and are found
-//! again by name and type.
+//! [`collections`] has growing structures (text, vectors, maps, nested), found again by name and
+//! type.
 //!
-//! Features, none by default: `serde` has collections serialise, and deserialises into heaps
-//! (`collections::InHeap`); `tracing` has attaches, recoveries, psyncs, growth and failures be
+//! Features, none by default: `serde` serialises collections, and deserialises into heaps
+//! (`collections::InHeap`); `tracing` emits attaches, recoveries, psyncs, growth and failures as
 //! events of the crate `tracing`.
 //!
-//! How the promises are kept is in the repository's ARCHITECTURE.md; SAFETY.md argues which parts
-//! are `unsafe` and why the rest is sound.
+//! The repository's ARCHITECTURE.md explains the design; SAFETY.md argues why the `unsafe` parts
+//! are sound.
 
 #![deny(unsafe_code)]
 

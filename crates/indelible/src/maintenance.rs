@@ -1,7 +1,7 @@
-//! Check, repair, upgrade, and a look inside: for pools that need not be fit to be opened.
+//! Check, repair and upgrade of pools, which need not be fit to be opened.
 //!
-//! Each opens the medium anew, so that its locks meet those of pools this process has open as they
-//! would meet another process's.
+//! Each opens the medium anew, so that its locks conflict with those of pools that this process has
+//! open.
 
 use crate::backing::{Identity, Origin};
 use crate::contents::Contents;
@@ -25,13 +25,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Verifies the whole pool at `path` without changing anything. Programs may have it open
-/// meanwhile; what only they can judge is left to them. `progress(done, total)` is called now and
-/// then.
+/// Verifies the pool at `path` without changing it, also while programs have it open; data that
+/// only they can judge is skipped. Calls `progress(done, total)` now and then.
 ///
 /// # Errors
-/// `NoPool`, `NotAPool`, `Version`: there is nothing to check. `Busy`: a process works on
-/// the table for long. Damage is in the report instead.
+/// `NoPool`, `NotAPool`, `Version`: nothing to check. `Busy`: a process keeps the table locked.
+/// Damage is in the report instead.
 pub fn check(
     path: impl AsRef<Path>,
     options: &PoolOptions,
@@ -51,7 +50,7 @@ pub fn check(
         })
     };
     match check(Access::ReadOnly, progress) {
-        // Others change the table all the time. A process that may write may also lock it.
+        // The table changes all the time: a process with write access can lock it.
         Err(error) if error.kind() == ErrorKind::Busy => match check(Access::ReadWrite, progress) {
             Err(denied) if denied.kind() == ErrorKind::ReadOnly => Err(error),
             done => done,
@@ -60,7 +59,7 @@ pub fn check(
     }
 }
 
-/// Notes that there is no copy of the superblock, where no page for it is behind the pool.
+/// Notes a missing copy of the superblock, if the pool has no page behind it.
 fn note_no_spare(device: &Arc<dyn Device>, report: &mut Report) -> Result<(), StoreError> {
     if let Some(len) = Store::len_without_spare(&**device)? {
         report.findings.push(Finding {
@@ -75,7 +74,7 @@ fn note_no_spare(device: &Arc<dyn Device>, report: &mut Report) -> Result<(), St
     Ok(())
 }
 
-/// Objects that are looked at with one look at the table.
+/// Objects per look at the table.
 const PIECE: usize = 1024;
 
 /// Calls `look` for each intact object that `wanted` accepts, until it breaks off.
@@ -94,8 +93,8 @@ fn each_object(
     Ok(())
 }
 
-/// Notes the first object whose last writer runs, but has no lock on this file: this may be a copy
-/// of a pool in use, whose parts are of different moments though nothing in it need be wrong.
+/// Notes the first object whose last writer runs, but has no lock on this file: the file may be a
+/// copy of a pool in use, whose parts are of different moments.
 fn note_living_writers(
     store: &Arc<Store>,
     device: &Arc<dyn Device>,
@@ -110,7 +109,7 @@ fn note_living_writers(
             return Ok(ControlFlow::Continue(()));
         }
         let pid = writer.pid;
-        // Notes on the remains of that writer say nothing more.
+        // Notes on that writer's remains add nothing.
         report.findings.retain(|found| {
             (found.severity, found.part, found.offset) != (Severity::Note, Part::Entry, object.offset)
         });
@@ -127,7 +126,7 @@ fn note_living_writers(
 }
 
 /// Finds heaps, arrays, logs, views and security contexts that need more bytes than their object
-/// has. Objects that a process has, or left to be recovered, and sealed ones, are not judged.
+/// has. Skips sealed objects, and those that a process holds or left to be recovered.
 fn judge_contents(
     store: &Arc<Store>,
     device: &Arc<dyn Device>,
@@ -156,23 +155,22 @@ fn judge_contents(
     })
 }
 
-/// Files of memory that processes left which died: see [`remove_leftovers`].
+/// Memory files that dead processes left: see [`remove_leftovers`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leftovers {
-    /// Files that are gone now.
+    /// Files removed.
     pub removed: u64,
-    /// Files that a process has, and keeps.
+    /// Files that a process still uses.
     pub in_use: u64,
 }
 
-/// Removes the memory that processes which died left of objects on demand, of the pool that was at
-/// `path` and was *deleted*: no process will ask for it. Its commits are lost with it; so never of
-/// a pool that was moved. If another pool is at `path` now, its own memory stays. That of a pool
-/// which is there goes by [`Pool::collect`].
+/// Removes the memory files that dead processes left of on-demand objects of a *deleted* pool, once
+/// at `path`. Their commits are lost: never call it for a pool that was moved. The files of a pool
+/// that is at `path` now stay; [`Pool::collect`] removes those.
 ///
 /// # Errors
-/// Those of opening, if something is at `path` that is no pool: nothing is removed. `Io`: a folder
+/// As for opening, if `path` has something that is no pool: nothing is removed. `Io`: a folder
 /// cannot be read, or a file cannot be removed.
 pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
     let path = path.as_ref();
@@ -183,7 +181,7 @@ pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
     };
     let failed = |cause: Cause| Error::new("remove memory that was left of", cause).pool(path);
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // As the processes had it, through any links.
+    // As the processes resolved it, through any links.
     let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
     let origin = match (folder, absolute.file_name()) {
         (Some(folder), Some(name)) => folder.join(name),
@@ -196,11 +194,11 @@ pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
     Ok(Leftovers { removed: done.0, in_use: done.1 })
 }
 
-/// Repairs the findings of [`check`], as far as nothing is lost by it, or as far as `how` allows.
-/// No process may have the pool open.
+/// Repairs the findings of [`check`] as far as that loses nothing, or as far as `how` allows. No
+/// process may have the pool open.
 ///
 /// # Errors
-/// As for [`check`], and `Busy` or `Held` if the pool is in use.
+/// As for [`check`]; `Busy` or `Held` if the pool is in use.
 pub fn repair(
     path: impl AsRef<Path>,
     options: &PoolOptions,
@@ -217,14 +215,13 @@ pub fn repair(
     })
 }
 
-/// Makes the pool at `path`, of an earlier format, one of this format, where it is. Psyncs of
-/// programs that died are recovered. `dry_run`: only tries, in memory, whether that is possible. A
-/// pool of this format is left as it is. An upgrade that was cut short goes on when it is called
-/// again. `progress(done, total)` is called now and then.
+/// Upgrades the pool at `path` to this format, in place, and recovers psyncs of dead programs.
+/// `dry_run` only tries, in memory. A pool of this format is left alone. Call it again to finish an
+/// interrupted upgrade. Calls `progress(done, total)` now and then.
 ///
 /// # Errors
-/// `Held`: a program has the pool open, even if it has nothing attached: it would go on in the old
-/// format. `Damaged`: the pool was not sound, and is as it was. Otherwise as for [`check`].
+/// `Held`: a program has the pool open, even with nothing attached. `Damaged`: the pool was
+/// unsound, and is unchanged. Otherwise as for [`check`].
 pub fn upgrade(
     path: impl AsRef<Path>,
     options: &PoolOptions,
@@ -241,12 +238,12 @@ pub fn upgrade(
     })
 }
 
-/// A pool that no other process has open for writing, or can open, as long as this lives.
+/// Keeps other processes from opening the pool, for as long as it lives.
 #[doc(hidden)]
 pub struct Alone(Media);
 
 impl Alone {
-    /// The file, or the device.
+    /// The file or device.
     ///
     /// # Errors
     /// The operating system's.
@@ -255,12 +252,12 @@ impl Alone {
     }
 }
 
-/// Keeps all other processes away from the file or device at `path`, with any contents. For tools;
-/// not part of the stable interface.
+/// Keeps other processes from the file or device at `path`, whatever its contents. For tools; not
+/// part of the stable interface.
 ///
 /// # Errors
-/// `Held` or `Busy`: a program has the pool open, even if it has nothing attached; the path cannot
-/// be opened for writing.
+/// `Held` or `Busy`: a program has the pool open, even with nothing attached; the path cannot be
+/// opened for writing.
 #[doc(hidden)]
 pub fn claimed(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
     let path = path.as_ref();
@@ -270,11 +267,10 @@ pub fn claimed(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
     })
 }
 
-/// As [`claimed`], of a pool, which has all commits then: those that processes which died left in
-/// memory are brought there.
+/// As [`claimed`], of a pool; commits that dead processes left in memory are applied first.
 ///
 /// # Errors
-/// As for [`claimed`]; `NoPool`; as for [`Pool::recover`].
+/// As for [`claimed`] and [`Pool::recover`]; `NoPool`.
 #[doc(hidden)]
 pub fn alone(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
     let path = path.as_ref();

@@ -20,11 +20,10 @@ use std::sync::atomic;
 /// }
 /// ```
 ///
-/// Native pointers are allowed: an object has the same address in every process, so a pointer
-/// into it, or into another object, is good wherever that object is attached. Following one is
+/// Native pointers are allowed: an object has the same address in every process. Following one is
 /// `unsafe`, as always.
 ///
-/// Types that cannot work do not compile:
+/// Unfit types do not compile:
 ///
 /// ```compile_fail
 /// #[derive(indelible::Plain)]
@@ -33,6 +32,7 @@ use std::sync::atomic;
 ///     name: String, // its bytes are on this process's own heap
 /// }
 /// ```
+///
 /// ```compile_fail
 /// #[derive(indelible::Plain)]
 /// #[repr(C)]
@@ -40,6 +40,7 @@ use std::sync::atomic;
 ///     text: &'static str, // a reference must be valid at every instant; an object's bytes may be anything
 /// }
 /// ```
+///
 /// ```compile_fail
 /// #[derive(indelible::Plain)]
 /// #[repr(C)]
@@ -48,6 +49,7 @@ use std::sync::atomic;
 ///     b: u64,
 /// }
 /// ```
+///
 /// ```compile_fail
 /// #[derive(indelible::Plain)]
 /// struct Unfixed { // no #[repr(C)]: the next build may lay it out differently
@@ -57,31 +59,28 @@ use std::sync::atomic;
 /// ```
 ///
 /// # Safety
-///
-/// 1. Every bit pattern is a value: objects start as zeros, hold what any program psynced, and are
-///    not inspected when they are attached.
-/// 2. The layout is fixed: it does not depend on the compiler's mood or the process.
-/// 3. The type needs no drop and refers to nothing by means other than raw pointers.
-/// 4. It has no padding, whose bytes would be undefined, and nothing that a shared reference could
-///    change without being atomic.
+/// 1. Every bit pattern is a value: objects start as zeros, and are not inspected when attached.
+/// 2. The layout is fixed, across compilers and processes.
+/// 3. The type needs no drop and refers to nothing except by raw pointers.
+/// 4. It has no padding, whose bytes would be undefined, and no interior mutability except
+///    atomics and `TxCell`s.
 /// 5. [`SHARED`](Plain::SHARED) is true if it contains atomics or [`TxCell`](crate::TxCell)s,
-///    [`ATOMICS`](Plain::ATOMICS) if it contains atomics; [`CELLS`](Plain::CELLS) only if each of
-///    its bytes is in a `TxCell`.
+///    [`ATOMICS`](Plain::ATOMICS) if it contains atomics; [`CELLS`](Plain::CELLS) only if each byte
+///    is in a `TxCell`.
 ///
-/// Values are used by any thread of any process, one after the other, whether the type is `Send` or
-/// not.
+/// Any thread of any process uses the values, in turn, whether the type is `Send` or not.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot lie in an object",
     label = "not `Plain`",
     note = "integers, floats, arrays, raw pointers, atomics and #[repr(C)] structs of these can; derive it with #[derive(indelible::Plain)]"
 )]
 pub unsafe trait Plain {
-    /// Whether a shared reference is enough to store to it: it contains atomics, or
+    /// Whether a shared reference can store to it: it contains atomics, or
     /// [`TxCell`](crate::TxCell)s.
     const SHARED: bool;
 
-    /// Whether it contains atomics: parts to which a shared reference stores outside of
-    /// transactions. Without them, it may still contain [`TxCell`](crate::TxCell)s.
+    /// Whether it contains atomics, to which shared references store outside of transactions.
+    /// [`TxCell`](crate::TxCell)s do not count.
     const ATOMICS: bool = Self::SHARED;
 
     /// Whether it consists of [`TxCell`](crate::TxCell)s alone, as values in blocks of a
@@ -111,7 +110,7 @@ plain!(true: atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::Ato
 macro_rules! pointer {
     ($shared:literal: $($ty:ty),*) => {
         $(
-            // SAFETY: any address is one, zero is `None`; following it is the user's `unsafe`.
+            // SAFETY: any address is a value, zero is `None`; following it is the user's `unsafe`.
             unsafe impl<T> Plain for $ty {
                 const SHARED: bool = $shared;
             }
@@ -138,8 +137,8 @@ macro_rules! of {
 
 of!([T; N], N; Wrapping<T>; ManuallyDrop<T>);
 
-/// Fails to compile unless shared references to a `T` anywhere in an object are for reading:
-/// references to the same bytes as another type may exist.
+/// Fails to compile if shared references to a `T` can store: plain references to the same bytes may
+/// exist.
 pub(crate) const fn frozen<T: Plain>() {
     placed::<T>();
     assert!(

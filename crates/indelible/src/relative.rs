@@ -1,8 +1,8 @@
 //! Self-relative pointers.
 //!
-//! A native pointer is good as long as its target's object keeps its address, which it does from
-//! creation to destruction. A relative one is good wherever the bytes around it lie: in objects
-//! that are copied, or whose address space is too dear to be kept for them alone.
+//! A native pointer is valid while its target's object keeps its address: from creation to
+//! destruction. A relative one is valid wherever the bytes around it lie: in copied objects, or
+//! those that reserve no addresses.
 
 use crate::plain::Plain;
 use std::fmt;
@@ -10,8 +10,8 @@ use std::marker::PhantomData;
 
 /// A pointer kept as the distance from itself to its target; zeros are null.
 ///
-/// It means something only in place: moving the value elsewhere changes what it points to, so that
-/// it can neither be copied nor cloned, and pointer and target move together or not at all.
+/// Moving the value changes its target, so it can be neither copied nor cloned; pointer and target
+/// move together or not at all.
 ///
 /// ```
 /// use indelible::Relative;
@@ -30,7 +30,7 @@ pub struct Relative<T> {
 }
 
 impl<T> Relative<T> {
-    /// A pointer to nothing.
+    /// A null pointer.
     #[must_use]
     pub const fn null() -> Self {
         Relative { distance: 0, target: PhantomData }
@@ -71,7 +71,8 @@ impl<T> fmt::Debug for Relative<T> {
 }
 
 #[allow(unsafe_code)]
-// SAFETY: any distance is one; the layout is that of an i64; following it is the user's `unsafe`.
+// SAFETY: any distance is a value; the layout is that of an i64; following it is the user's
+// `unsafe`.
 unsafe impl<T> Plain for Relative<T> {
     const SHARED: bool = false;
 }

@@ -1,11 +1,12 @@
-//! The anchor of an attached sealed object: asked before a byte of the object is used, told of the
-//! newest state now and then.
+//! The anchor of an attached sealed object: asked before the object is used, told of new states at
+//! intervals.
 //!
 //! Invariants:
-//! 1. The anchor is told of durable states only: those that the seals of this attachment are in.
-//! 2. For an anchor with a counter, the record is in place ahead of the counter: a process that
-//!    dies between the two leaves a record that counts one more.
-//! 3. It is told that the object was left while this process still has the object for itself.
+//!
+//! 1. The anchor is told of durable states only: those of this attachment's seals.
+//! 2. For an anchor with a counter, the record precedes the counter: a process that dies between
+//!    the two leaves a record that counts one more.
+//! 3. It is told that the object was left while this process still has the object locked.
 
 use crate::error::{AnchorError, Cause};
 use crate::pool::Anchor;
@@ -17,7 +18,6 @@ use indelible_store::table::Located;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A sealed object's key as it was found, and its anchor.
 pub(crate) struct Opened {
     pub(super) unlocked: Unlocked,
     pub(super) anchor: Option<Arc<dyn Anchor>>,
@@ -31,7 +31,6 @@ impl std::ops::Deref for Opened {
     }
 }
 
-/// The anchor of an object that this process writes.
 pub(super) struct Anchored {
     anchor: Arc<dyn Anchor>,
     pages: Arc<SealedPages>,
@@ -39,8 +38,7 @@ pub(super) struct Anchored {
 }
 
 impl Anchored {
-    /// Asks the anchor, and tells it that the object is written from now on. `None`: the object has
-    /// none.
+    /// Asks the anchor, and tells it that the object is written. `None`: the object has none.
     pub(super) fn begin(
         writer: &mut Writer,
         anchor: Option<&Arc<dyn Anchor>>,
@@ -50,7 +48,7 @@ impl Anchored {
         Anchored::start(writer, anchor, !pages.is_anchored())
     }
 
-    /// As [`begin`](Anchored::begin), and takes the present state for the newest.
+    /// As [`begin`](Anchored::begin), but accepts the present state as the newest.
     pub(super) fn set(
         writer: &mut Writer,
         anchor: Option<&Arc<dyn Anchor>>,
@@ -68,14 +66,13 @@ impl Anchored {
         if let Some(counter) = anchor.counter().filter(|_| first) {
             counter.define().map_err(AnchorError::written)?;
         }
-        // The record comes first: an object that says that it has an anchor has a record there.
+        // The record comes first: an object marked as anchored has a record.
         let mut anchored = Anchored { anchor: anchor.clone(), pages, told: Instant::now() };
         anchored.tell(false)?;
         writer.set_anchored(true)?;
         Ok(Some(anchored))
     }
 
-    /// Tells the anchor of the present state.
     pub(super) fn tell(&mut self, left: bool) -> Result<(), Cause> {
         let mut record = AnchorRecord { left, ..self.pages.state() };
         let counter = self.anchor.counter();
@@ -91,7 +88,7 @@ impl Anchored {
         Ok(())
     }
 
-    /// Tells it that the object is left, and detaches it.
+    /// Tells the anchor that the object is left, and detaches it.
     pub(super) fn leave(anchored: Option<Anchored>, writer: Writer) -> Result<(), Cause> {
         let told = match anchored {
             // A failed psync left an unknown state.
@@ -102,17 +99,16 @@ impl Anchored {
         told
     }
 
-    /// Leaves an object after a change of it as a whole, which is durable.
+    /// Leaves an object after a durable change of the whole.
     pub(super) fn leave_changed(anchored: Option<Anchored>, writer: Writer) -> Result<(), Cause> {
         let told = anchored.map_or(Ok(()), |mut anchored| anchored.tell(true));
-        // An error here would say that the change has not happened; the next process that takes the
-        // object recovers it.
+        // An error would deny the change; the next process recovers the object.
         let _ = writer.detach();
         told.map_err(AnchorError::after_a_change)
     }
 
-    /// Tells it if it is time. The psync is done: if the anchor cannot be reached, the next one
-    /// tries again, and the detach reports that.
+    /// Tells it if due. The psync is done: if the anchor cannot be reached, a later psync tries
+    /// again, and the detach reports the failure.
     pub(super) fn after_psync(&mut self) {
         if self.told.elapsed() >= self.anchor.interval() {
             let _ = self.tell(false);
@@ -120,17 +116,16 @@ impl Anchored {
     }
 }
 
-/// Times that an anchor's record is read again because it changed. A writer tells it of a state
-/// once in an interval.
+/// Tries to read a record that changes meanwhile. A writer changes it once per interval.
 const LOOKS: usize = 16;
 
-/// The answer of an anchor, at a moment.
+/// An anchor's answer, at a moment.
 pub(super) struct Told {
     record: AnchorRecord,
     counter: Option<u64>,
 }
 
-/// Asks an anchor. `None`: it has no record.
+/// `None`: the anchor has no record.
 pub(super) fn ask(anchor: &dyn Anchor) -> Result<Option<Told>, Cause> {
     let record = || -> Result<Option<AnchorRecord>, Cause> {
         let record = anchor.read().map_err(AnchorError::read)?;
@@ -142,7 +137,7 @@ pub(super) fn ask(anchor: &dyn Anchor) -> Result<Option<Told>, Cause> {
     for _ in 0..LOOKS {
         let Some(before) = record()? else { return Ok(None) };
         let value = counter.value().map_err(AnchorError::read)?;
-        // The object's writer may have told it of another state meanwhile.
+        // The object's writer may have told it of another state.
         if record()? == Some(before) {
             return Ok(Some(Told { record: before, counter: Some(value) }));
         }
@@ -151,7 +146,7 @@ pub(super) fn ask(anchor: &dyn Anchor) -> Result<Option<Told>, Cause> {
     Err(Cause::Store(SealError::BadAnchor { why }.into()))
 }
 
-/// The record that the anchor had, if it was the newest by its counter.
+/// The anchor's record, if its counter proves it the newest.
 fn proved(told: Option<&Told>, pages: &SealedPages) -> Result<Option<AnchorRecord>, Cause> {
     let Some(Told { record, counter }) = told else { return Ok(None) };
     match counter {
@@ -165,8 +160,7 @@ fn proved(told: Option<&Told>, pages: &SealedPages) -> Result<Option<AnchorRecor
     Ok(Some(*record))
 }
 
-/// Refuses a state that is not the one that the anchor was told, or a later one. `recorded`: the
-/// anchor has to have a record.
+/// Refuses a state older than the anchor's. `recorded`: the anchor must have a record.
 fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>, recorded: bool) -> Result<(), Cause> {
     let Some(anchor) = anchor else {
         let needed = || Cause::Store(SealError::AnchorNeeded.into());
@@ -176,8 +170,8 @@ fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>, recorded: bool) 
     Ok(AnchorRecord::judge(&pages.state(), recorded, record.as_ref())?)
 }
 
-/// As [`check`], for a reader: an anchor without a record proves nothing. A snapshot is older by
-/// intention, and may be asked for without the anchor.
+/// As [`check`], for a reader: an anchor without a record proves nothing. Snapshots are old by
+/// intention, and need no anchor.
 pub(super) fn check_reader(
     object: &Located,
     pages: &SealedPages,
@@ -186,8 +180,8 @@ pub(super) fn check_reader(
     if anchor.is_none() && object.entry.has(FLAG_BASE) { Ok(()) } else { check(pages, anchor, true) }
 }
 
-/// As [`check_reader`], of a state that was had beside a writer, who may have gone on and told the
-/// anchor of it since. `before` is what the anchor said before: the state is not older than that.
+/// As [`check_reader`], for a state read beside a writer, who may have told the anchor of later
+/// ones since. The state must not be older than `before`, the anchor's earlier answer.
 pub(super) fn check_beside(
     object: &Located,
     pages: &SealedPages,

@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 impl Pool {
-    /// Attaches an object for writing. If its last writer died, it is recovered first.
+    /// Attaches an object for writing, after recovery if its last writer died.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`, `AddressTaken`, `ReadOnly`, `Busy`.
@@ -41,16 +41,15 @@ impl Pool {
         self.about("attach", name, result)
     }
 
-    /// Creates an object of `size` bytes and attaches it, as one step: cheaper than one after the
-    /// other.
+    /// Creates an object of `size` bytes and attaches it, in one step.
     ///
     /// # Errors
-    /// As for [`create`](Pool::create) and [`attach`](Pool::attach); there is no object then.
+    /// As for [`create`](Pool::create) and [`attach`](Pool::attach); no object is created.
     pub fn create_attached(&self, name: &str, size: u64) -> Result<Object> {
         self.create_attached_with(name, &CreateOptions::new(size))
     }
 
-    /// As [`create_attached`](Pool::create_attached), with keys and so on.
+    /// As [`create_attached`](Pool::create_attached), with options.
     ///
     /// # Errors
     /// As for [`create_attached`](Pool::create_attached).
@@ -82,7 +81,7 @@ impl Pool {
         self.about("create", name, result)
     }
 
-    /// Attaches an object for reading: shared with other readers, never with a writer.
+    /// Attaches an object for reading: shared with readers, never with a writer.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`, `AddressTaken`, `NeedsRecovery`.
@@ -100,13 +99,11 @@ impl Pool {
         self.about("attach", name, result)
     }
 
-    /// Attaches the state of an object's last psync, for reading, while another process writes it:
-    /// that one goes on, and so does any later writer. [`ReadObject::refresh`] goes to the newest
-    /// psync. Attaches a snapshot as it is.
+    /// Attaches the state of an object's last psync for reading; the present writer and later ones
+    /// continue. [`ReadObject::refresh`] goes to the newest psync. A snapshot is attached as it is.
     ///
-    /// It takes a moment of the writer's time and, of the pool, a free piece as large as the
-    /// object. It has the object's addresses, so that a process which has the object attached
-    /// itself cannot have both.
+    /// It needs a moment of the writer's time, and free space in the pool as large as the object.
+    /// It uses the object's addresses: a process cannot also attach the object itself.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -124,9 +121,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`, `AddressTaken`, `NoRoom`; `Busy`: the writer is in the middle of
-    /// something for longer than [`set_wait`](Pool::set_wait) says. `ReadOnly`: the pool was opened
-    /// for reading.
+    /// `NotFound`, `WrongKey`, `AddressTaken`, `NoRoom`; `Busy`: the writer is busy for longer than
+    /// [`set_wait`](Pool::set_wait) allows. `ReadOnly`: the pool was opened for reading.
     pub fn attach_snapshot(&self, name: &str) -> Result<ReadObject> {
         self.attach_snapshot_with_key(name, b"")
     }
@@ -140,9 +136,9 @@ impl Pool {
     }
 
     /// As [`attach_snapshot`](Pool::attach_snapshot), at addresses that the kernel chooses: for
-    /// objects without pointers, since those that are in it lead elsewhere. So a process can have
-    /// several states of an object at once, and the object itself. [`ReadObject::newer`] attaches
-    /// the newest one beside this.
+    /// objects without pointers, which would lead elsewhere. A process can so have several states
+    /// of an object at once, and the object itself. [`ReadObject::newer`] attaches the newest
+    /// state.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -159,7 +155,7 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// As for [`attach_snapshot`](Pool::attach_snapshot), but for `AddressTaken`.
+    /// As for [`attach_snapshot`](Pool::attach_snapshot), except `AddressTaken`.
     pub fn attach_snapshot_anywhere(&self, name: &str, key: &[u8]) -> Result<ReadObject> {
         self.attach_beside(name, Follows::new(key, Addresses::Any, None))
     }
@@ -187,7 +183,6 @@ pub(crate) fn attach_core(
     core_of(pool, writer, unlocked, finding)
 }
 
-/// Maps what a writer has.
 fn core_of(
     pool: &Arc<Inner>,
     mut writer: Writer,
@@ -195,7 +190,7 @@ fn core_of(
     finding: Finding,
 ) -> Result<Core, Cause> {
     let anchored = Anchored::begin(&mut writer, unlocked.and_then(|opened| opened.anchor.as_ref()))?;
-    // Once the anchor knows that the object is written.
+    // Only once the anchor knows that the object is written.
     writer.finish_rename()?;
     let mut core = Core::new(pool.clone(), writer, finding)?;
     core.anchored = anchored;
@@ -229,7 +224,7 @@ pub(crate) fn attach_reader(
     let begin = Instant::now();
     loop {
         let entry = reader.object().offset;
-        // Held while mapping, so that two threads do not map the object twice.
+        // Held while mapping, so that no two threads map the object twice.
         let mut shared = pool.shared();
         match shared.get(&entry).map(Weak::upgrade) {
             Some(Some(core)) => {
@@ -237,7 +232,7 @@ pub(crate) fn attach_reader(
                     return if core.is_alone() { Err(ViewError::Closed.into()) } else { Ok(core) };
                 }
             }
-            // Another thread is about to unmap it.
+            // Another thread is unmapping it.
             Some(None) => {
                 drop(shared);
                 std::thread::yield_now();
@@ -247,7 +242,7 @@ pub(crate) fn attach_reader(
         }
         let core = match ReadCore::attach(pool.clone(), reader)? {
             Some(core) => Arc::new(core),
-            // A writer came while the object was copied.
+            // A writer came during the copy.
             None if begin.elapsed() < pool.store.patience() => {
                 drop(shared);
                 reader = pool.patiently(reading)?;

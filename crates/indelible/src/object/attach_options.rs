@@ -1,11 +1,11 @@
-//! How an object is attached for writing.
+//! Options of attaching for writing.
 
 use super::tracked::Finding;
 use super::writer::Object;
 use crate::error::{Cause, Result};
 use crate::pool::{Pool, Tracking};
 
-/// How to attach an object for writing: see [`Pool::attach_with`].
+/// Options of attaching an object for writing: see [`Pool::attach_with`].
 #[derive(Clone, Debug, Default)]
 pub struct AttachOptions {
     key: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct AttachOptions {
 }
 
 impl AttachOptions {
-    /// The defaults: no key, and the tracking of the pool.
+    /// No key, and the pool's tracking.
     #[must_use]
     pub fn new() -> Self {
         AttachOptions::default()
@@ -26,8 +26,7 @@ impl AttachOptions {
         self
     }
 
-    /// How stores to this attachment are noticed. `Auto`: as the [pool's
-    /// options](crate::PoolOptions::tracking) say.
+    /// How stores are tracked. `Auto`: as the [pool's options](crate::PoolOptions::tracking) say.
     #[must_use]
     pub fn tracking(mut self, tracking: Tracking) -> Self {
         self.tracking = tracking;

@@ -1,8 +1,7 @@
-//! Lines of a large psync that go from the shadow to the medium in pieces: a copy of all of them
-//! would take as much memory again, and a second pass to read it back.
+//! Lines of a large psync, passed from the shadow to the medium in pieces rather than copied first.
 //!
 //! Invariant: a [`Part`] is a shadow, mapped as long as the part is used. The contract forbids
-//! stores to it meanwhile; a store that breaks it is logged or not (see `shadow/lines.rs`).
+//! stores to it meanwhile; a store in violation is logged or not (see `shadow/lines.rs`).
 
 #![allow(unsafe_code)]
 
@@ -12,7 +11,6 @@ use crate::sys::PAGE;
 use indelible_store::lane::{BatchSource, Done};
 use std::ops::Range;
 
-/// An object whose lines a batch borrows.
 pub(super) struct Part {
     /// Its place in the pool, in bytes.
     extent: Range<u64>,
@@ -25,7 +23,6 @@ impl Part {
     }
 }
 
-/// The shadows of the objects of one psync.
 pub(super) struct Shadows<'a>(pub(super) &'a [Part]);
 
 // SAFETY: shadows are read by assembly, which any thread may do.

@@ -1,5 +1,5 @@
-//! How a reader reads beside a writer: where it has the object, and the pages over which it has
-//! laid what came after its base.
+//! Reading beside a writer: the addresses of the object, and the pages with lines newer than the
+//! base.
 
 #![allow(unsafe_code)]
 
@@ -14,21 +14,20 @@ use indelible_store::table::Located;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The addresses that a reader beside a writer has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Addresses {
-    /// Those of the object.
+    /// The object's own.
     Own,
-    /// Those that the kernel chooses.
+    /// Chosen by the kernel.
     Any,
 }
 
-/// The part that decrypts a sealed object.
+/// Decrypts a sealed object.
 #[derive(Clone)]
 pub(crate) struct Opener {
     /// A key of one of its slots.
     owner: SealKey,
-    /// Its own key, once it is known.
+    /// The object's key, once known.
     object: Option<Unlocked>,
 }
 
@@ -45,7 +44,7 @@ const PAGES: usize = 4096;
 pub(crate) struct Follows {
     pub(super) key: Vec<u8>,
     pub(super) addresses: Addresses,
-    /// Pages over which lines were laid: this process has a copy of each.
+    /// Pages with newer lines: copies of this process.
     pub(super) laid: BTreeSet<usize>,
     /// `None`: the object is not sealed.
     pub(super) opener: Option<Opener>,
@@ -56,18 +55,17 @@ impl Follows {
         Follows { key: key.to_vec(), addresses, laid: BTreeSet::new(), opener }
     }
 
-    /// The anchor of the object, if the key has one.
     pub(super) fn anchor(&self) -> Option<&Arc<dyn Anchor>> {
         self.opener.as_ref()?.owner.anchor.as_ref()
     }
 
-    /// The answer of the anchor, if the object has one.
+    /// The anchor's answer, if there is one.
     pub(super) fn told(&self) -> Result<Option<Told>, Cause> {
         Ok(self.anchor().map(|anchor| anchored::ask(&**anchor)).transpose()?.flatten())
     }
 
-    /// Asks the anchor about what a reader of `object` shows; `before` is what it said before the
-    /// reader had that.
+    /// Asks the anchor about the reader's state of `object`; `before` is its answer from before
+    /// that state was read.
     pub(super) fn judge(
         &self,
         object: &Located,
@@ -78,12 +76,12 @@ impl Follows {
         anchored::check_beside(object, &pages, self.anchor(), before)
     }
 
-    /// Decrypts what a reader has, if it is sealed. After an error it has ended.
+    /// Decrypts a sealed reader's pages. After an error the reader has ended.
     pub(super) fn open(&mut self, pool: &PoolInner, mut reader: Reader) -> Result<Reader, Cause> {
         match self.unseal(&mut reader) {
             Ok(()) => Ok(reader),
             Err(cause) => {
-                // A base that is left goes with the next one.
+                // A base that stays is removed with the next one.
                 let _ = pool.store.end_snapshot(reader);
                 Err(cause)
             }
@@ -95,7 +93,7 @@ impl Follows {
             let sealed = reader.object().is_sealed();
             return if sealed { Err(StoreError::from(SealError::KeyNeeded).into()) } else { Ok(()) };
         };
-        // The object may have got another key.
+        // The object's key may have changed.
         let known = |unlocked: &&Unlocked| reader.key_page().is_ok_and(|page| unlocked.is_for(&page));
         let unlocked = match opener.object.as_ref().filter(known) {
             Some(unlocked) => unlocked.clone(),
@@ -106,8 +104,7 @@ impl Follows {
         Ok(())
     }
 
-    /// Lays lines over the shadow. `false`: they would be too many, or a page of them cannot be
-    /// had.
+    /// Lays lines over the shadow. `false`: too many, or one of their pages is unreadable.
     ///
     /// # Safety
     /// No thread reads the object meanwhile or has a reference into it.
@@ -127,9 +124,8 @@ impl Follows {
                 return false;
             }
         }
-        // SAFETY: the caller's promise; the bytes lie in these pages, which the object has. Where
-        // no more pages may be filled ahead, this thread's stores bring them, as any access of the
-        // program would.
+        // SAFETY: the caller's promise; the bytes lie in these pages, which the object has. Pages
+        // not filled ahead are filled by this thread's stores, as by any access.
         self.laid.len() <= PAGES.max(all / 4) && unsafe { shadow.lay_over(pages, lines.iter()) }.is_ok()
     }
 }

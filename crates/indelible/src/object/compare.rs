@@ -1,4 +1,4 @@
-//! Comparing dirty pages with the primary, and handing the lines that differ to the batch.
+//! Compares dirty pages with the primary, and passes differing lines to the batch.
 
 #![allow(unsafe_code)]
 
@@ -14,26 +14,24 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 pub(super) const LINE: usize = 64;
-/// Pages that are worth a thread of their own: comparing them takes longer than starting the
-/// thread, even if all of them are in the cache, and than the extra cost of protecting pages in a
-/// process with threads on two cores. At 400, psync of 1,000 pages took 228 µs for 125 if they were
-/// in the cache, 1,090 for 850 if not.
+/// Pages worth an extra thread: comparing them takes longer than starting it, even in the cache,
+/// and than protecting pages in a process with threads on two cores. At 400, psync of 1,000 pages
+/// took 228 µs rather than 125 in the cache, 1,090 rather than 850 outside.
 const SHARE: u64 = 1024;
 /// Pages from which on all are compared before the first line is logged, so that the amount is
 /// known.
 const MASKS_FROM: u64 = 64;
-/// Lines that are borrowed rather than copied: no fewer bytes than the nearest caches hold.
+/// Lines borrowed rather than copied: at least the bytes of the nearest caches.
 const BORROW_FROM: u64 = 4096;
-/// Threads that share a comparison at most.
+/// Most threads of a comparison.
 const THREADS: usize = 8;
-/// Pages from which on the comparison is timed: two looks at the clock.
+/// Pages from which on the comparison is timed, by two reads of the clock.
 const MANY: u64 = 64;
 /// Marked lines of a page up to which they are compared one by one.
 const FEW: u32 = 16;
-/// Pages of the primary read at a time, where it is not memory.
+/// Pages read at a time where the primary is not memory.
 const READ_PAGES: u64 = 16;
 
-/// The dirty pages of one object, about to be compared.
 pub(super) struct Comparison<'a> {
     pub(super) shadow: &'a Shadow,
     /// The primary where the medium is memory, else null.
@@ -42,11 +40,11 @@ pub(super) struct Comparison<'a> {
     pub(super) changed: &'a mut Vec<PageRange>,
     pub(super) unchanged: &'a mut Vec<PageRange>,
     pub(super) stats: &'a mut PsyncStats,
-    /// How many pages were compared, and how long it took, if there were many.
+    /// Pages compared, and the time, if there were many.
     pub(super) pace: &'a mut Option<(u64, Duration)>,
 }
 
-/// Pages that were read; changed ones are kept for the next time.
+/// Pages that were read; changed ones are kept for the next comparison.
 struct Fresh {
     read: u64,
     pages: Vec<(u64, Box<PageImage>)>,
@@ -71,14 +69,14 @@ impl Fresh {
     }
 }
 
-/// Input of the comparison, in a form that threads can share.
+/// Input of the comparison that threads can share.
 #[derive(Clone, Copy)]
 struct Pages<'a> {
     shadow: &'a Shadow,
     primary: *const u8,
-    /// The primary that is read from the medium.
+    /// The primary to be read from the medium.
     slow: &'a Primary<'a>,
-    /// Whether a page all of whose samples changed counts as changed whole.
+    /// Whether a page whose samples all changed counts as wholly changed.
     samples: bool,
 }
 
@@ -109,7 +107,7 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// As `compare`, with a primary whose pages are read unless they are kept in memory.
+    /// As `compare`, reading pages of the primary that memory lacks.
     fn compare_slow(
         &self,
         pages: &mut Peekable<impl Iterator<Item = u64>>,
@@ -123,8 +121,7 @@ impl Pages<'_> {
             if let Some((lines, bytes)) = next {
                 next = known(pages.peek());
                 let ahead = (*pages.peek().unwrap_or(&page), next.map_or(bytes, |(_, bytes)| bytes));
-                // SAFETY: a page, aligned as its type says; none is looked at of which no line is
-                // known.
+                // SAFETY: a page, aligned as its type says; a page without known lines is not read.
                 let mask = unsafe { self.changed(page, lines, bytes, ahead) };
                 // Marked lines without a copy of the primary in memory are assumed changed.
                 each(page, mask | self.shadow.lines(page) & !lines);
@@ -146,14 +143,13 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// The known lines of a page, and where they are, if that can be told without reading it.
+    /// The known lines of a page, and their address, if no read is needed.
     fn known(&self, page: u64) -> Option<(u64, *const u8)> {
         let cached = self.slow.cached(page).map(|(image, lines)| (lines, image.0.as_ptr()));
         let known = cached.unwrap_or((0, std::ptr::null()));
         (known.0 == u64::MAX || self.shadow.lines(page).count_ones() <= FEW).then_some(known)
     }
 
-    /// Reads and compares pages, from `first` on.
     fn read(
         &self,
         first: u64,
@@ -175,8 +171,8 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// The lines in which the shadow's page differs from `primary`, of those that may and are
-    /// `known`. `ahead`: the page to be compared next, as a hint.
+    /// The lines, of those that may differ and are `known`, in which the shadow's page differs from
+    /// `primary`. `ahead` hints at the next page.
     ///
     /// # Safety
     /// `page` is one of the shadow's; `primary` is aligned to 8 and valid for reads of the known
@@ -202,7 +198,7 @@ impl Pages<'_> {
         Ok((masks, fresh))
     }
 
-    /// The masks of all pages of the ranges, in order, found by this thread and others.
+    /// The masks of all pages of the ranges, in order, found by several threads.
     fn compare_together(
         &self,
         ranges: &[PageRange],
@@ -238,7 +234,6 @@ impl Pages<'_> {
     }
 }
 
-/// Threads that `total` pages are worth on this machine.
 pub(super) fn threads_for(total: u64) -> u64 {
     static CORES: OnceLock<usize> = OnceLock::new();
     if total < 2 * SHARE {
@@ -270,7 +265,6 @@ fn split(ranges: &[PageRange], share: u64) -> Vec<Vec<PageRange>> {
     pieces
 }
 
-/// Appends a page to runs of pages.
 pub(super) fn extend(runs: &mut Vec<PageRange>, page: u64) {
     match runs.last_mut() {
         Some(last) if last.end() == page => last.count += 1,
@@ -279,8 +273,8 @@ pub(super) fn extend(runs: &mut Vec<PageRange>, page: u64) {
 }
 
 impl Comparison<'_> {
-    /// Hands the changed lines of a page to the batch, or has it borrow them; returns where the
-    /// last of them ends.
+    /// Gives a page's changed lines to the batch, or lets it borrow them; returns the end of the
+    /// last one.
     #[inline]
     fn take(&mut self, primary: u64, page: u64, mask: u64, borrows: bool, batch: &mut Batch) -> u64 {
         if mask == 0 {
@@ -316,8 +310,8 @@ impl Changes for Comparison<'_> {
             samples: batch.may_borrow() && total >= MASKS_FROM,
         };
         let (start_at, mut fresh) = (primary.start(), Fresh::new(primary.room()));
-        // A sealed page is encrypted whole: a part would need its other lines decrypted again. With
-        // marks, other threads may store to those just now.
+        // A sealed page is encrypted whole: a part would require decrypting its other lines. With
+        // marks, other threads may be storing to those.
         let shadow = self.shadow;
         let whole = primary.is_sealed();
         let lines_of = |page: u64, mask: u64| {

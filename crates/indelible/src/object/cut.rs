@@ -1,4 +1,4 @@
-//! psync of an object beside threads that store to it.
+//! psync of an object while threads store to it.
 
 use super::together::cut_cores;
 use super::writer::Object;
@@ -7,14 +7,12 @@ use crate::error::Result;
 use crate::events;
 
 impl Object {
-    /// As [`psync`](Object::psync), while other threads may be storing to the object through
-    /// pointers or atomics: a consistent cut. Their stores wait while it is taken, or belong to the
-    /// next psync.
+    /// As [`psync`](Object::psync), while other threads may store to the object through pointers or
+    /// atomics: a consistent cut. Their stores wait while it is taken, or belong to the next psync.
     ///
-    /// Costs as much as a psync, another scan for dirty pages, and a copy of each. If threads store
-    /// all the time while that is tried, their stores to dirty pages are held up by protection: a
-    /// system call that writes there at that moment fails with `EFAULT`. See
-    /// [`psync_cut_beside`](Object::psync_cut_beside).
+    /// Costs a psync, another scan for dirty pages, and a copy of each. Against continual stores,
+    /// it protects dirty pages: a system call that writes there at that moment fails with `EFAULT`.
+    /// See [`psync_cut_beside`](Object::psync_cut_beside).
     ///
     /// # Errors
     /// As for [`psync`](Object::psync).
@@ -22,9 +20,9 @@ impl Object {
         self.cut(false, &mut Unknown, || {})
     }
 
-    /// As [`psync_cut`](Object::psync_cut), by a caller that knows more about the threads that
-    /// store: it may keep them away, or wait for them, so that their stores need not be held up.
-    /// Tracking by `mprotect` or `explicit` holds them up in any case, without asking `others`.
+    /// As [`psync_cut`](Object::psync_cut), for a caller that can keep storing threads away, or
+    /// wait for them, so that their stores need not be held up. Tracking by `mprotect` or
+    /// `explicit` holds them up in any case, without asking `others`.
     ///
     /// # Errors
     /// As for [`psync`](Object::psync); `Busy` if the answer is
@@ -33,9 +31,8 @@ impl Object {
         self.cut(false, others, || {})
     }
 
-    /// As [`psync_cut`](Object::psync_cut), with a gate closed that keeps all out who store under
-    /// locks of the object's heap. Calls `fixed` when the content is fixed, before the durable
-    /// write.
+    /// As [`psync_cut`](Object::psync_cut), with a gate closed to threads that store under locks of
+    /// the object's heap. Calls `fixed` when the content is fixed, before the durable write.
     pub(crate) fn psync_cut_gated(&self, others: &mut dyn Bystanders, fixed: impl FnOnce()) -> Result<()> {
         self.cut(true, others, fixed)
     }

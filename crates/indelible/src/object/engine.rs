@@ -1,5 +1,5 @@
-//! A writable attachment: the store's writer of an object beside its shadow. psync finds the
-//! changed lines, commits them, and settles the pages afterwards.
+//! A writable attachment: the store's writer of an object, and its shadow. psync finds changed
+//! lines, commits them, and settles the pages.
 //!
 //! Invariant of [`Core`]: `writer` has the object locked as long as it is mapped; `tracked` is
 //! unmapped first.
@@ -21,14 +21,12 @@ use indelible_store::store::{Changes, Psync, Writer};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Parts of a writable attachment.
 pub(crate) struct Core {
     pub(super) tracked: Tracked,
     /// Writes pending lines out before pages are dropped; goes before `writer`.
     announced: Option<Announced>,
     pub(super) writer: Option<Writer>,
     pub(super) trust: Trust,
-    /// Its anchor, if it has one.
     pub(super) anchored: Option<Anchored>,
 }
 
@@ -54,7 +52,7 @@ impl Core {
         self.tracked.shadow()
     }
 
-    /// The writer and the shadow of an object that has both, each to be borrowed by itself.
+    /// The writer and the shadow, borrowed separately.
     pub(super) fn halves(&mut self) -> Result<(&mut Writer, &mut Tracked), Cause> {
         self.tracked.shadow()?;
         let writer = self.writer.as_mut().ok_or(Cause::Detached)?;
@@ -84,13 +82,13 @@ impl Core {
         Ok(())
     }
 
-    /// The set in which bytes are marked as dirty, and whether every store needs a mark.
+    /// The set of dirty marks, and whether every store needs a mark.
     pub(crate) fn marks(&self) -> Option<(Arc<DirtyLines>, bool)> {
         let shadow = self.shadow().ok()?;
         Some((shadow.marks()?, shadow.rung() == Some(Rung::Explicit)))
     }
 
-    /// Whether the tracker finds stores by the protection of pages, which no other code may change.
+    /// Whether stores are found by page protection, which no other code may change.
     pub(crate) fn is_protected(&self) -> bool {
         self.shadow().is_ok_and(|shadow| shadow.rung() == Some(Rung::Mprotect))
     }
@@ -100,32 +98,30 @@ impl Core {
         self.tracked.is_typed()
     }
 
-    /// Finds stores from now on: code gets addresses in the object that may not mark stores. After
-    /// an error each psync tries again, and fails if it cannot.
+    /// Finds stores from now on: code that may not mark stores gets addresses. After an error each
+    /// psync tries again, and fails if it cannot.
     pub(crate) fn find_stores(&mut self) -> Result<(), Cause> {
         self.tracked.find_stores()
     }
 
-    /// How long to wait for others.
     pub(crate) fn patience(&self) -> std::time::Duration {
         self.tracked.pool.store.patience()
     }
 
-    /// Marks bytes that are stored to through the page tables, if the rung does not find such
-    /// stores by itself.
+    /// Marks stored bytes if the tracking rung misses stores through page tables.
     pub(crate) fn stored(&self, range: Range<usize>) {
         let Ok(shadow) = self.shadow() else { return };
         shadow.stored(range);
     }
 
-    /// Ends the attachment; stores that were not psynced are forgotten.
+    /// Ends the attachment; stores not psynced are lost.
     pub(crate) fn detach(&mut self) -> Result<(), Cause> {
         let Some(writer) = self.unmapped() else { return Ok(()) };
         Anchored::leave(self.anchored.take(), writer)
     }
 
-    /// As [`detach`](Core::detach), of the memory alone. The caller ends the attachment in the pool
-    /// if a writer is returned; an object with an anchor is detached as a whole.
+    /// As [`detach`](Core::detach), of the memory alone: the caller ends the attachment in the pool
+    /// if a writer is returned. An object with an anchor is detached as a whole.
     pub(crate) fn detach_memory(&mut self) -> Option<Writer> {
         if self.anchored.is_some() {
             let _ = self.detach();
@@ -139,7 +135,6 @@ impl Core {
         self.writer.take()
     }
 
-    /// Checkpoints, and tells the anchor.
     pub(crate) fn checkpoint(&mut self) -> Result<(), Cause> {
         self.writer()?.checkpoint()?;
         self.anchored.as_mut().map_or(Ok(()), |anchored| anchored.tell(false))

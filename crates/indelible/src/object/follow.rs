@@ -1,5 +1,5 @@
-//! Readers that follow a writer: each refresh lays the psyncs since the last one over what the
-//! reader shows, or shows a newer base.
+//! Readers that follow a writer: each refresh adds the psyncs since the last one, or moves to a
+//! newer base.
 
 #![allow(unsafe_code)]
 
@@ -11,9 +11,9 @@ use indelible_store::store::{Followed, Lines, Reader};
 use indelible_store::table::Key;
 
 impl ReadCore {
-    /// Shows what the newest psync left, once `changing` has heard that bytes are about to change;
-    /// returns whether there was one. After an error in which the object could not be mapped, it
-    /// has no bytes. The address stays, unless it is any.
+    /// Shows the newest psync, after calling `changing` before bytes change; returns whether there
+    /// was one. After an error in which the object could not be mapped, it has no bytes. The
+    /// address stays, unless the kernel chose it.
     ///
     /// # Safety
     /// No thread reads the object meanwhile or has a reference into it.
@@ -30,7 +30,7 @@ impl ReadCore {
                     if unsafe { follows.lay(shadow, &lines) } {
                         return Ok(true);
                     }
-                    // The reader counts as showing what the shadow does not.
+                    // The reader is ahead of the shadow.
                     self.shadow = None;
                     return self.attach_newer(shown, &mut || {});
                 }
@@ -41,8 +41,8 @@ impl ReadCore {
         self.attach_newer(shown, &mut || changing.take().map_or((), |changing| changing()))
     }
 
-    /// Maps the state of the last psync in place of the present one, psync number `shown`: on the
-    /// base of another reader, if the log goes back to that.
+    /// Maps the last psync in place of the present state, psync number `shown`: on another reader's
+    /// base, if the log reaches back to it.
     fn attach_newer(&mut self, shown: Option<u64>, changing: &mut dyn FnMut()) -> Result<bool, Cause> {
         let (pool, name) = (self.pool.clone(), self.name.clone());
         let Some(follows) = &mut self.follows else { return Ok(false) };
@@ -62,8 +62,7 @@ impl ReadCore {
         Ok(changed)
     }
 
-    /// A base that another reader made, and the changes since, if the log of the writer goes back
-    /// to it.
+    /// Another reader's base, and the changes since, if the writer's log reaches back to it.
     pub(super) fn base_of_others(
         pool: &PoolInner,
         name: &str,
@@ -81,8 +80,7 @@ impl ReadCore {
         }
     }
 
-    /// Lays what came since over a base that was just mapped. `false`: it cannot be; then the
-    /// object has no bytes.
+    /// Lays newer lines over a base just mapped. `false`: failed, and the object has no bytes.
     pub(super) fn lay_first(&mut self, lines: &Lines) -> bool {
         let (Some(follows), Some(shadow)) = (&mut self.follows, &mut self.shadow) else { return false };
         // SAFETY: no thread has read them yet.
@@ -93,7 +91,7 @@ impl ReadCore {
         laid
     }
 
-    /// Maps the state of another reader in place of the present one.
+    /// Maps another reader's state in place of the present one.
     fn show(&mut self, mut newer: Reader, changing: &mut dyn FnMut()) -> Result<(), Cause> {
         let pool = self.pool.clone();
         let Some(follows) = &mut self.follows else { return Ok(()) };
@@ -105,7 +103,7 @@ impl ReadCore {
         }
         if let (Some(shadow), Some(older)) = (&mut self.shadow, &self.reader) {
             match newer.succeed(older) {
-                // Pages that are decrypted stay, and only those that differ are decrypted anew.
+                // Decrypted pages stay; only differing ones are decrypted again.
                 Ok(Some(lines)) => {
                     changing();
                     follows.laid.clear();
@@ -126,15 +124,15 @@ impl ReadCore {
         follows.laid.clear();
         (self.shadow, self.inherited) = (None, Inherited::No);
         let mapped = ReadCore::map(&pool, &mut newer, follows.addresses);
-        // Space that cannot be given back now is given back later.
+        // Space that cannot be freed now is freed later.
         let _ = self.reader.replace(newer).map(|before| pool.store.end_snapshot(before));
         let (shadow, inherited) = mapped?;
         (self.shadow, self.inherited) = (Some(shadow), inherited);
         Ok(())
     }
 
-    /// Maps what the newest psync left, if there was one, elsewhere: with the same base, as far as
-    /// the writer's log goes back to that.
+    /// Maps the newest psync, if there was one, elsewhere: on the same base, as far as the writer's
+    /// log reaches back.
     pub(super) fn newer(&self) -> Result<Option<ReadCore>, Cause> {
         self.pool.alive()?;
         let (Some(follows), Some(reader)) = (&self.follows, &self.reader) else { return Ok(None) };

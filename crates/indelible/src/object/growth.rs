@@ -1,4 +1,4 @@
-//! Growth of an attached object, and leave to store in it without marks.
+//! Growth of an attached object, and permission to store without marks.
 
 use super::writer::Object;
 use crate::error::Result;
@@ -6,15 +6,14 @@ use crate::events;
 use std::sync::atomic::Ordering;
 
 impl Object {
-    /// Grows the object to `size` bytes, in place if the pages behind it are free, else by moving
-    /// it to a larger extent. The address stays, and so do stores that were not psynced; pointers
-    /// into the object stay valid. The growth itself is durable on return.
+    /// Grows the object to `size` bytes, in place if possible, else in a larger extent. Its
+    /// address, pointers into it and stores not psynced stay. The growth is durable on return.
     ///
     /// # Errors
     /// `NoRoom`, `NoSpace`, `NoAddresses`, and `AddressTaken` if this process uses the addresses
     /// behind the object: nothing changed. `BadSize` for a smaller size. If the object moved and
-    /// the kernel cannot map it from where it is now, the kernel's error; the object is `Poisoned`
-    /// from then on, and its memory unusable: attach it again.
+    /// cannot be mapped from its new place, the kernel's error; the object is then `Poisoned`, its
+    /// memory unusable: attach it again.
     pub fn grow(&mut self, size: u64) -> Result<()> {
         let result = self.pool.alive().and_then(|()| {
             let core = self.core_mut();
@@ -26,8 +25,7 @@ impl Object {
         Ok(())
     }
 
-    /// As [`grow`](Object::grow), while other threads use the object, which stays mapped from where
-    /// it is.
+    /// As [`grow`](Object::grow), while other threads use the object, which stays mapped.
     pub(crate) fn grow_beside(&self, size: u64) -> Result<()> {
         let mut core = self.core();
         let result = self.pool.alive().and_then(|()| core.grow_beside(size));
@@ -37,13 +35,13 @@ impl Object {
         Ok(())
     }
 
-    /// Bytes the object may have one day, by the addresses kept for it.
+    /// Bytes of addresses reserved for the object.
     pub(crate) fn reach(&self) -> usize {
         self.core().reach()
     }
 
-    /// Finds stores from now on: code gets addresses in the object that may not mark stores. After
-    /// an error each psync tries again, and fails if it cannot.
+    /// Finds stores from now on: code that may not mark stores gets addresses. After an error each
+    /// psync tries again, and fails if it cannot.
     #[inline]
     pub(crate) fn give_addresses(&self) -> Result<()> {
         if self.typed.load(Ordering::Acquire) { self.find_stores() } else { Ok(()) }

@@ -1,11 +1,10 @@
-//! The origin of an object's bytes: `trust` has its rules.
+//! Origin of an object's bytes: `trust` has the rules.
 
-/// Origin of the bytes of the shadow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// Typed code alone stored them, or the heap that typed code uses.
+    /// Typed code alone stored them, or its heap.
     Own,
-    /// They were verified; the next psync makes that durable.
+    /// They were verified; the next psync records that durably.
     Verified,
     /// Anything may have stored them.
     Foreign,

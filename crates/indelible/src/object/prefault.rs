@@ -1,4 +1,4 @@
-//! Pages that are brought into memory before they are touched.
+//! Brings pages into memory before they are touched.
 
 use super::engine::Core;
 use super::reader::ReadObject;
@@ -8,39 +8,38 @@ use crate::shadow::Shadow;
 use crate::sys::PAGE;
 use std::ops::Range;
 
-/// Bytes between which others may have the object's lock: a cut, say.
+/// Bytes after which the object's lock is released briefly, for a cut, say.
 const PIECE: usize = 1 << 20;
 
 impl Object {
-    /// Brings the pages of a range of bytes, counted from the object's first, into memory, and
-    /// returns how many bytes of it are there then, from its start on. Bytes beyond the object are
-    /// ignored.
+    /// Brings the pages of a range of bytes into memory; returns how many of its bytes, from its
+    /// start, are there. Bytes beyond the object are ignored.
     ///
-    /// Touching a page brings it in as well, but an unreadable page is an error here, and a signal
-    /// there. And where [`doctor`](crate::doctor()) says that userfaultfd sees faults of user code
-    /// only, system calls on pages of objects that are filled on demand fail with `EFAULT` unless
-    /// the pages were touched, or prefaulted.
+    /// Touching a page also brings it in, but an unreadable page is an error here, and a signal
+    /// there. Where [`doctor`](crate::doctor()) says that userfaultfd sees faults of user code
+    /// only, system calls on pages filled on demand fail with `EFAULT` unless the pages were
+    /// touched or prefaulted.
     ///
     /// Fewer bytes than asked for if [`ahead_limit`](crate::PoolOptions::ahead_limit) or
-    /// [`memory_limit`](crate::PoolOptions::memory_limit) allows no more. Other threads may use the
-    /// object meanwhile.
+    /// [`memory_limit`](crate::PoolOptions::memory_limit) applies. Other threads may use the object
+    /// meanwhile.
     ///
     /// # Errors
-    /// `Io`, `Gone`, and so on: a page, which is named, cannot be read. Those before it are in
-    /// memory. `NoSpace`: the file system is memory, and has no room for pages of a sparse object.
+    /// `Io`, `Gone`, and others: the named page cannot be read; those before it are in memory.
+    /// `NoSpace`: the file system is memory, and has no room for a sparse object's pages.
     pub fn prefault(&self, range: Range<usize>) -> Result<usize> {
         prefault(self.most(range), self.len(), |pages| self.prefault_piece(pages))
             .map_err(|cause| self.error("prefault", cause))
     }
 
-    /// The part of a range of bytes that can be in memory at a time.
+    /// The part of a range that can be in memory at a time.
     fn most(&self, range: Range<usize>) -> Range<usize> {
         let limit = self.core().shadow().ok().and_then(Shadow::limit);
         first_pages(range, limit)
     }
 }
 
-/// The bytes of a range that are in its first pages, so many of them.
+/// The bytes of a range in its first `pages` pages.
 fn first_pages(range: Range<usize>, pages: Option<usize>) -> Range<usize> {
     let end = pages.and_then(|pages| (range.start / PAGE).checked_add(pages)?.checked_mul(PAGE));
     range.start..range.end.min(end.unwrap_or(usize::MAX))
@@ -59,14 +58,13 @@ impl ReadObject {
 }
 
 impl Core {
-    /// See [`Shadow::prefault`]. Pages of a sparse object that is mapped get their space, on a
-    /// medium that is memory.
+    /// See [`Shadow::prefault`]. On a medium that is memory, pages of a mapped sparse object get
+    /// their space.
     pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, Cause> {
         let shadow = self.shadow()?;
         match shadow.prefault(pages.clone()) {
             Ok(filled) => Ok(filled),
-            // Space is what they may lack: it is asked for, so that its want is an error of this
-            // name.
+            // They may lack space: asking for it gives the proper error.
             Err(failed) if !self.writer()?.claim(pages.start as u64, pages.len() as u64)? => {
                 Err(failed.into())
             }
@@ -75,8 +73,8 @@ impl Core {
     }
 }
 
-/// Has `piece` fill the pages of a range of bytes of an object of `len` bytes; returns how many
-/// bytes are there.
+/// Calls `piece` to fill pages of a range of an object of `len` bytes; returns how many bytes are
+/// present.
 pub(crate) fn prefault(
     range: Range<usize>,
     len: usize,

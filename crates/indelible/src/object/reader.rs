@@ -19,13 +19,12 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Mapping and lock of a read attachment; several [`ReadObject`]s of one process share it.
+/// Mapping and lock of a read attachment, which several [`ReadObject`]s of a process share.
 pub(crate) struct ReadCore {
-    /// Goes first: nothing is mapped once the lock is given up.
+    /// Goes first: nothing is mapped once the lock is released.
     pub(super) shadow: Option<Shadow>,
     pub(super) reader: Option<Reader>,
     pub(super) inherited: Inherited,
-    /// How it reads beside a writer, if it does.
     pub(super) follows: Option<Follows>,
     pub(crate) pool: Arc<PoolInner>,
     pub(crate) name: String,
@@ -33,12 +32,12 @@ pub(crate) struct ReadCore {
     pub(super) alone: AtomicBool,
 }
 
-/// Whether forked children have the object's memory, too.
+/// Whether forked children keep the object's memory.
 pub(super) enum Inherited {
     No,
-    /// A copy, which is each process's own.
+    /// A private copy.
     Copy,
-    /// The pool's file, locked for as long as any of them has the descriptor.
+    /// The pool's file, locked as long as a process has the descriptor.
     File {
         _lock: OwnedFd,
     },
@@ -64,19 +63,19 @@ impl ReadCore {
     /// meanwhile, and nothing is mapped.
     pub(crate) fn attach(pool: Arc<PoolInner>, mut reader: Reader) -> Result<Option<ReadCore>, Cause> {
         let mapped = Self::map(&pool, &mut reader, Addresses::Own);
-        // Asked last: the copy is one psync's state if no writer has come by now.
+        // Last: the copy is one psync's state if no writer came until now.
         if !reader.is_current()? {
             return Ok(None);
         }
         let (shadow, inherited) = mapped?;
-        // Its own, where it was attached by its ID.
+        // The object's own name, if attached by its ID.
         let name = reader.object().entry.name();
         let (shadow, reader) = (Some(shadow), Some(reader));
         let alone = AtomicBool::new(false);
         Ok(Some(ReadCore { shadow, reader, inherited, follows: None, pool, name, alone }))
     }
 
-    /// Maps what the reader reads; says whether forked children have it.
+    /// Returns whether forked children have the mapping.
     pub(super) fn map(
         pool: &PoolInner,
         reader: &mut Reader,
@@ -98,7 +97,7 @@ impl ReadCore {
 
     /// Maps the state of an object's last psync, beside a writer.
     pub(crate) fn beside(pool: Arc<PoolInner>, name: &str, mut follows: Follows) -> Result<ReadCore, Cause> {
-        // Before the writer is kept waiting for nothing.
+        // Before keeping the writer waiting for nothing.
         let object = pool.store.find(name)?;
         match (object.is_sealed(), &follows.opener) {
             (true, None) => return Err(StoreError::from(SealError::KeyNeeded).into()),
@@ -108,10 +107,10 @@ impl ReadCore {
             }
             _ => {}
         }
-        // Readers that died have left their bases.
+        // Dead readers leave their bases.
         pool.store.reap()?;
-        // If the log goes back to the base of another reader, the writer takes no notice. That base
-        // may be older than the state that an anchor was told.
+        // If the log reaches back to another reader's base, the writer is not disturbed. That base
+        // may be older than the anchor's state.
         let others = match follows.anchor() {
             Some(_) => None,
             None => Self::base_of_others(&pool, name, &mut follows)?,
@@ -128,14 +127,13 @@ impl ReadCore {
         let reader = pool.patiently(|| Ok(pool.store.attach_snapshot(name, Key(&follows.key))?))?;
         let reader = follows.open(&pool, reader)?;
         if let Err(refused) = follows.judge(&object, &reader, told.as_ref()) {
-            // A base that is left goes with the next one.
+            // A base that stays is removed with the next one.
             let _ = pool.store.end_snapshot(reader);
             return Err(refused);
         }
         ReadCore::following(pool, name, reader, follows)
     }
 
-    /// Maps what the reader of a snapshot reads.
     pub(super) fn following(
         pool: Arc<PoolInner>,
         name: &str,
@@ -148,9 +146,9 @@ impl ReadCore {
         Ok(ReadCore { shadow, reader, inherited, follows: Some(follows), pool, name, alone })
     }
 
-    /// Forbids sharing with other handles of this process from now on; false: one shares it.
+    /// Forbids sharing with other handles of this process; `false`: one shares it.
     pub(crate) fn keep_alone(self: &Arc<Self>) -> bool {
-        // Others take it from there to share it.
+        // Other handles share it from there.
         let _shared = self.pool.shared();
         let alone = Arc::strong_count(self) == 1;
         if alone {
@@ -159,7 +157,6 @@ impl ReadCore {
         alone
     }
 
-    /// Whether other handles may not share it.
     pub(super) fn is_alone(&self) -> bool {
         self.alone.load(Ordering::Relaxed)
     }
@@ -170,7 +167,7 @@ impl ReadCore {
             .map_or(NonNull::<u8>::dangling().as_ptr().cast_const(), |shadow| shadow.base().as_ptr())
     }
 
-    /// The ID, while it is attached; beside a writer that of the state read.
+    /// The ID, while attached; beside a writer that of the state read.
     pub(crate) fn id(&self) -> Option<[u8; 16]> {
         Some(self.reader.as_ref()?.object().entry.id)
     }
@@ -185,7 +182,7 @@ impl ReadCore {
         })
     }
 
-    /// Brings pages into memory: see [`Shadow::prefault`].
+    /// See [`Shadow::prefault`].
     pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, Cause> {
         self.pool.alive()?;
         Ok(self.shadow.as_ref().ok_or(Cause::Detached)?.prefault(pages)?)
@@ -209,8 +206,8 @@ impl Drop for ReadCore {
     }
 }
 
-/// An object attached for reading: by any number of processes and threads at a time, while none has
-/// it attached for writing. It has no psync.
+/// An object attached for reading: by any number of processes and threads, while none has it
+/// attached for writing.
 pub struct ReadObject {
     core: Arc<ReadCore>,
 }
@@ -243,7 +240,7 @@ impl ReadObject {
         &self.core.name
     }
 
-    /// The ID, while it is attached.
+    /// The ID, while attached.
     pub(crate) fn id(&self) -> Option<[u8; 16]> {
         self.core.id()
     }
@@ -267,7 +264,7 @@ impl ReadObject {
         self.len() == 0
     }
 
-    /// First byte: the object's fixed address, unless it was attached elsewhere.
+    /// First byte: the object's fixed address, unless attached elsewhere.
     #[must_use]
     pub fn as_ptr(&self) -> *const u8 {
         self.core.base()
@@ -282,8 +279,8 @@ impl ReadObject {
         unsafe { std::slice::from_raw_parts(self.core.base(), self.core.len()) }
     }
 
-    /// The value at the start of the object. A type with atomics does not compile: a reader's pages
-    /// cannot be stored to.
+    /// The value at the start of the object. Types with atomics do not compile: a reader's pages
+    /// are read-only.
     ///
     /// ```compile_fail,E0080
     /// # use std::sync::atomic::{AtomicU64, Ordering};
@@ -305,8 +302,8 @@ impl ReadObject {
         Ok(unsafe { &*self.core.base().cast::<T>() })
     }
 
-    /// State, size, holder and so on, of this object, even if it was deleted or renamed meanwhile;
-    /// beside a writer those of the object of that name.
+    /// State, size, holder and more, of this object, even if deleted or renamed since; beside a
+    /// writer those of the object of that name.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -319,10 +316,10 @@ impl ReadObject {
         }
     }
 
-    /// Attaches the bytes that the newest psync of the object left, beside these, at addresses that
-    /// the kernel chooses; `None` if this one has it. This one stays as it is. Only of an object
-    /// that [`attach_snapshot`](crate::Pool::attach_snapshot) or
-    /// [`attach_snapshot_anywhere`](crate::Pool::attach_snapshot_anywhere) attached.
+    /// Attaches the newest psync's state beside this one, at addresses that the kernel chooses;
+    /// `None` if this is the newest. Only for objects of
+    /// [`attach_snapshot`](crate::Pool::attach_snapshot) or
+    /// [`attach_snapshot_anywhere`](crate::Pool::attach_snapshot_anywhere).
     ///
     /// # Errors
     /// As for [`attach_snapshot_anywhere`](crate::Pool::attach_snapshot_anywhere).
@@ -331,29 +328,28 @@ impl ReadObject {
         Ok(newer.map(|core| ReadObject::new(Arc::new(core))))
     }
 
-    /// Goes to the state of the object's newest psync; returns whether there was a newer one. Only
-    /// of an object that [`attach_snapshot`](crate::Pool::attach_snapshot) attached.
+    /// Moves to the object's newest psync; returns whether there was a newer one. Only for objects
+    /// of [`attach_snapshot`](crate::Pool::attach_snapshot).
     ///
-    /// Costs the bytes of the psyncs since the last call, which are taken from the writer's log
-    /// without the writer noticing. If the writer has begun its log anew since, which it does every
-    /// 8 MiB, or the object was moved, resized or kept as a snapshot, it costs a snapshot, for
-    /// which the writer waits a moment.
+    /// Reads the bytes of the psyncs since the last call from the writer's log, without disturbing
+    /// the writer. If the writer restarted its log since, as it does every 8 MiB, or the object was
+    /// moved, resized or snapshotted, it costs a snapshot, for which the writer waits a moment.
     ///
     /// # Errors
-    /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is as it was, or has no
+    /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is unchanged, or has no
     /// bytes until a later call succeeds. `NotFound`, too, if another object, at other addresses,
     /// has its name now.
     pub fn refresh(&mut self) -> Result<bool> {
         let Some(core) = Arc::get_mut(&mut self.core) else { return Ok(false) };
-        // SAFETY: references into the object borrow this value, which is borrowed here for changes.
+        // SAFETY: references into the object borrow this value, which is borrowed mutably here.
         let done = unsafe { core.refresh(|| {}) };
         done.map_err(|cause| Error::new("refresh", cause).pool(&core.pool.path).object(&core.name))
     }
 
-    /// Detaches. The bytes become inaccessible when the last `ReadObject` of this process is gone.
+    /// Detaches. The bytes become inaccessible when the process's last `ReadObject` of it is gone.
     ///
     /// # Errors
-    /// The table could not be changed; the lock is given up in any case.
+    /// The table could not be changed; the lock is released in any case.
     pub fn detach(self) -> Result<()> {
         match Arc::into_inner(self.core) {
             Some(mut core) => {

@@ -1,4 +1,4 @@
-//! Sealed objects: attach them by a seal key, and change the keys that open them.
+//! Sealed objects: attaching by a seal key, and changing keys.
 
 use super::anchored::{Anchored, Opened};
 use super::attach::{attach_core, attach_reader};
@@ -14,18 +14,17 @@ use indelible_store::store::{Unlocked, Writer};
 use indelible_store::table::Key;
 
 impl Pool {
-    /// Attaches a sealed object for writing. `key` is that of the object, as for any other
+    /// Attaches a sealed object for writing. `key` is the object's
     /// ([`attach_with_key`](Pool::attach_with_key)), `seal` one of the keys that it was
     /// [sealed](crate::CreateOptions::sealed) with, or that were added since.
     ///
-    /// Its pages are verified and decrypted into this process's memory when they are touched, or
-    /// before ([`PoolOptions::prediction`](crate::PoolOptions::prediction)); all of them now if
-    /// they are few, or if this process has no userfaultfd. A page that does not verify raises
-    /// SIGBUS where it is touched, and is an error of [`prefault`](Object::prefault), which also
-    /// brings pages that system calls are to use where only faults of user code are seen. Core
-    /// dumps do not have that memory, and the detach overwrites it. It is locked if the object is
-    /// within `ulimit -l`. Other pages that the system swaps out are on the swap device as they
-    /// are: encrypt that, or have none.
+    /// Pages are verified and decrypted into this process's memory when touched, or before
+    /// ([`PoolOptions::prediction`](crate::PoolOptions::prediction)); all of them at once if they
+    /// are few, or without userfaultfd. A page that does not verify raises SIGBUS when touched, and
+    /// is an error of [`prefault`](Object::prefault), which also brings pages for system calls
+    /// where only faults of user code are seen. Core dumps exclude that memory, and the detach
+    /// overwrites it. It is locked if the object is within `ulimit -l`. Other pages reach the swap
+    /// device in plaintext: encrypt it, or have none.
     ///
     /// ```
     /// use indelible::{CreateOptions, Pool, SealKey};
@@ -45,8 +44,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// As for [`attach`](Pool::attach). `WrongKey`: nothing was read. `Damaged`: a page that was
-    /// read is not what was sealed, which the error names. `Sealed`: the object is not sealed.
+    /// As for [`attach`](Pool::attach). `WrongKey`: nothing was read. `Damaged`: the named page
+    /// does not verify. `Sealed`: the object is not sealed.
     pub fn attach_sealed(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Object> {
         let inner = self.inner();
         let result = self.unlock(name, key, seal).and_then(|unlocked| {
@@ -69,7 +68,7 @@ impl Pool {
     }
 
     /// As [`attach_snapshot`](Pool::attach_snapshot), of a sealed object. A refresh verifies and
-    /// decrypts what changed.
+    /// decrypts changed pages.
     ///
     /// # Errors
     /// As for [`attach_snapshot`](Pool::attach_snapshot) and
@@ -91,7 +90,7 @@ impl Pool {
         self.attach_beside(name, Follows::new(key, Addresses::Any, Some(Opener::from(seal))))
     }
 
-    /// The key of the object, by one of its seal keys.
+    /// The object's key, by one of its seal keys.
     pub(crate) fn unlock(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Opened, Cause> {
         let inner = self.inner();
         inner.alive()?;
@@ -99,11 +98,10 @@ impl Pool {
         Ok(Opened { unlocked, anchor: seal.anchor.clone() })
     }
 
-    /// The key slots in use of a sealed object, attached or not. No seal key is needed.
+    /// The key slots in use of a sealed object, attached or not. Needs no seal key.
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`; `Sealed`: it is not sealed; `Held`: a process changes them, and does
-    /// not end.
+    /// `NotFound`, `WrongKey`; `Sealed`: it is not sealed; `Held`: a process keeps changing them.
     pub fn key_slots(&self, name: &str, key: &[u8]) -> Result<Vec<SlotInfo>> {
         let inner = self.inner();
         let found = || inner.patiently(|| Ok(inner.store.key_slots(name, Key(key))?));
@@ -111,13 +109,13 @@ impl Pool {
         self.about("list the keys of", name, result)
     }
 
-    /// Lets another seal key, `new`, open a detached sealed object; returns the number of its slot.
+    /// Lets another seal key, `new`, open a detached sealed object; returns its slot's number.
     /// `label` is for people.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: all slots are in use, or the label
-    /// is too long. Nothing has changed then, unless the error's text says that the change is
-    /// durable, and its anchor was not told of it.
+    /// is too long. Nothing has changed, unless the error says that the change is durable, and the
+    /// anchor was not told.
     pub fn add_key(
         &self,
         name: &str,
@@ -132,8 +130,8 @@ impl Pool {
         self.about("add a key of", name, result)
     }
 
-    /// Empties a key slot of a detached sealed object. The object's own key stays the same, and an
-    /// owner who has opened the object may have kept it.
+    /// Empties a key slot of a detached sealed object. The object's own key stays; an owner who
+    /// opened the object may have kept it.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: the slot is empty, or the last one.
@@ -144,8 +142,8 @@ impl Pool {
         self.about("remove a key of", name, result)
     }
 
-    /// Exchanges a seal key of a detached sealed object for another one, as one step; returns the
-    /// number of the slot. `label`: a new one, or that of the slot.
+    /// Replaces a seal key of a detached sealed object, as one step; returns the slot's number.
+    /// `label`: a new one, or the slot's.
     ///
     /// # Errors
     /// As for [`add_key`](Pool::add_key).
@@ -163,17 +161,17 @@ impl Pool {
         self.about("change a key of", name, result)
     }
 
-    /// Seals all of a sealed object anew, by a new key, which `seals` open, each in the slot that
-    /// it opens now; all other slots go. So owners of other seal keys, or of the object's former
-    /// key, cannot read later psyncs. (An older copy of the pool's file opens as before.) The first
-    /// of `seals` opens the object. `progress` gets the number of pages done, and of all.
+    /// Reseals the whole of a detached, sealed object by a new key, which `seals` open, each in its
+    /// present slot; all other slots are emptied. Owners of other seal keys, or of the object's
+    /// former key, cannot read later psyncs. (An older copy of the pool's file opens as before.)
+    /// The first of `seals` opens the object. `progress` gets the pages done, and all.
     ///
-    /// The object must be detached. It needs its space once more meanwhile. A crash leaves the
-    /// former key or the new one, and the whole object.
+    /// It temporarily needs the object's space a second time. A crash leaves the whole object under
+    /// the former key or the new one.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed); `WrongKey`: one of `seals` opens no slot.
-    /// `Sealed`: there are none. `NoRoom`, `NoSpace`: nothing changed.
+    /// `Sealed`: `seals` is empty. `NoRoom`, `NoSpace`: nothing changed.
     pub fn reencrypt(
         &self,
         name: &str,
@@ -210,8 +208,8 @@ impl Pool {
     }
 
     /// Re-signs a detached, signed, sealed object with another key. `seal` holds the former [key
-    /// that signs](SealKey::signed_by). Readers need the verify key of `new` from then on. An older
-    /// state of the whole pool is signed by the former key.
+    /// that signs](SealKey::signed_by). Readers then need the verify key of `new`; older states of
+    /// the pool keep the former signature.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed). `Damaged`: the object is not signed.
@@ -221,23 +219,22 @@ impl Pool {
         self.about("change the sign key of", name, changed)
     }
 
-    /// Renames a detached, sealed object. Its root authenticates the new name: an object of the
-    /// same keys that takes its place is refused. `seal` has the [key that
-    /// signs](SealKey::signed_by) it, if it is signed. A crash leaves the object under one of the
-    /// two names.
+    /// Renames a detached, sealed object. Its root authenticates the name: an object of the same
+    /// keys in its place is refused. `seal` has the [key that signs](SealKey::signed_by) it, if it
+    /// is signed. A crash leaves one of the two names.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed) and [`rename`](Pool::rename). Nothing has
-    /// changed then, unless the error's text says that the change is durable.
+    /// changed, unless the error says that the change is durable.
     pub fn rename_sealed(&self, name: &str, new: &str, key: &[u8], seal: &SealKey) -> Result<()> {
         let renamed = self.change_keys(name, key, seal, |writer, _| Ok(writer.rename(new)?));
         self.about("rename", name, renamed)
     }
 
-    /// Binds a detached, sealed object to the name and the ID that it has: its root authenticates
-    /// both from then on. The object is one of an earlier release, whose root has neither; or a
-    /// copy, or one that came back under another name, and then `seal` has the name that it was
-    /// [sealed as](SealKey::sealed_as). Nothing changes if the object is bound already.
+    /// Binds a detached, sealed object to its present name and ID, which its root then
+    /// authenticates: for an object of an earlier release, whose root has neither, or a copy, or a
+    /// renamed one, for which `seal` has the name that it was [sealed as](SealKey::sealed_as). A
+    /// bound object is left alone.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed); `ObjectReadOnly` of a snapshot.
@@ -246,13 +243,12 @@ impl Pool {
         self.about("bind the name of", name, bound)
     }
 
-    /// Takes the state that the object has in the pool for the newest, whatever its anchor, which
-    /// `seal` [has](SealKey::anchored), was told. For a state that was put back on purpose, an
-    /// anchor that was lost, or another anchor. If `seal` has no anchor, the object has none from
-    /// then on.
+    /// Accepts the object's state in the pool as the newest, whatever `seal`'s
+    /// [anchor](SealKey::anchored) was told: after a deliberate restore, the loss of an anchor, or
+    /// a change of it. Without an anchor in `seal`, the object has none from then on.
     ///
     /// # Errors
-    /// As for [`attach_sealed`](Pool::attach_sealed), but for those of the anchor's record. `Io`:
+    /// As for [`attach_sealed`](Pool::attach_sealed), except those of the anchor's record. `Io`:
     /// the anchor cannot be written.
     pub fn set_anchor(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<()> {
         let inner = self.inner();
@@ -267,7 +263,7 @@ impl Pool {
         self.about("set the anchor of", name, result)
     }
 
-    /// An error says that nothing happened, but for one of the anchor that
+    /// After an error nothing happened, except if the anchor's error
     /// [says](AnchorError::after_a_change) that it was not told.
     pub(crate) fn change_keys<R>(
         &self,
@@ -283,7 +279,7 @@ impl Pool {
         match change(&mut writer, &opened) {
             Ok(out) => Anchored::leave_changed(anchored, writer).map(|()| out),
             Err(cause) => {
-                // The object is left all the same, and the first failure counts.
+                // The object is left all the same; the first failure counts.
                 let _ = Anchored::leave(anchored, writer);
                 Err(cause)
             }
@@ -292,7 +288,6 @@ impl Pool {
 }
 
 impl Inner {
-    /// Attaches a sealed object that is detached right after one change.
     fn attach_for_a_change(&self, name: &str, key: &[u8], opened: &Unlocked) -> Result<Writer, Cause> {
         self.patiently(|| {
             self.store.expect_not_held_still()?;

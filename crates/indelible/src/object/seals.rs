@@ -1,4 +1,4 @@
-//! Sealed objects verified, page by page.
+//! Verifies sealed objects, page by page.
 
 use super::anchored::{ask, check_beside};
 use crate::error::{Cause, Result};
@@ -9,25 +9,24 @@ use indelible_store::store::{Reader, SealedPages};
 use indelible_store::table::{Key, Located};
 use std::collections::BTreeSet;
 
-/// A page of a sealed object that is not what was sealed.
+/// A page of a sealed object that does not verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BrokenPage {
-    /// Its number, among the pages of the contents or of the extent, as `what` says.
+    /// Its number within the contents or the extent, as `what` says.
     pub page: u64,
     /// Its part in the object.
     pub what: &'static str,
 }
 
 impl Pool {
-    /// Verifies every page that a sealed object had at its last psync, attached or not, or every
-    /// page of a snapshot; returns those that differ from the sealed state, each once. All pages
-    /// below a node that is broken are unreadable, and not named one by one. `progress` gets the
-    /// number of bytes verified, and of all. The name, a signature and an anchor are judged as by
-    /// an attach; without its anchor, an object that has one is verified in its present state.
+    /// Verifies every page of a sealed object's last psync, attached or not, or of a snapshot;
+    /// returns each broken page once. Pages below a broken node are unreadable, and not named.
+    /// `progress` gets the bytes verified, and all. Name, signature and anchor are checked as by an
+    /// attach; an object with an anchor can be verified without it, in its present state.
     ///
     /// # Errors
     /// As for [`attach_snapshot_sealed`](Pool::attach_snapshot_sealed); failures of the medium. In
-    /// a pool that is opened for reading, `Held` if a process writes the object.
+    /// a pool opened for reading, `Held` if a process writes the object.
     pub fn verify_sealed(
         &self,
         name: &str,
@@ -37,7 +36,7 @@ impl Pool {
     ) -> Result<Vec<BrokenPage>> {
         let inner = self.inner();
         let anchor = seal.anchor.as_deref();
-        // Before its state is had: a writer may go on, and tell the anchor of later ones.
+        // Before its state is read: a writer may tell the anchor of later ones.
         let told = anchor.map_or(Ok(None), ask);
         let told = self.about("verify", name, told)?;
         let held =
@@ -47,15 +46,14 @@ impl Pool {
             Some(anchor) => check_beside(object, pages, Some(anchor), told.as_ref()),
             None => Ok(()),
         });
-        // A base that is left goes with the next one.
+        // A base that stays is removed with the next one.
         let _ = inner.store.end_snapshot(reader);
         self.about("verify", name, verified)
     }
 
-    /// Whether a sealed object, attached or not, was sealed under the name and the ID that it has.
-    /// `false`: it is a copy, a snapshot of an object, was renamed without its key, or
-    /// exchanged for another one. `None`: an earlier release made it,
-    /// and its root says no name.
+    /// Whether a sealed object, attached or not, was sealed under its present name and ID. `false`:
+    /// it is a copy, a snapshot, was renamed without its key, or exchanged. `None`: an earlier
+    /// release made it, without a name in its root.
     ///
     /// # Errors
     /// As for [`verify_sealed`](Pool::verify_sealed); `Damaged` as well.

@@ -1,8 +1,7 @@
-//! A value with atomics at the start of an object, for threads that store to it while it is
-//! psynced.
+//! A value with atomics at the start of an object, for threads that store while it is psynced.
 //!
-//! Invariant: the object is borrowed exclusively as long as a [`Shared`] of it lives, so that all
-//! references to the object's bytes are to this one `T`, by this handle.
+//! Invariant: the object is borrowed exclusively as long as a [`Shared`] of it lives: all
+//! references to its bytes are to this one `T`, through this handle.
 
 #![allow(unsafe_code)]
 
@@ -42,6 +41,7 @@ impl Object {
     /// # assert_eq!(hits[0].load(Ordering::Relaxed), 1);
     /// # Ok(()) }
     /// ```
+    ///
     /// ```compile_fail,E0277
     /// # fn example(object: &mut indelible::Object) -> indelible::Result<()> {
     /// let pointer = object.share::<*mut u8>()?;

@@ -1,35 +1,35 @@
-//! Counts of psync's work, and times if asked for.
+//! Counts of psync's work, and times on request.
 
 use std::time::{Duration, Instant};
 
-/// Counters of an attachment since it was attached.
+/// Counters since the attach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PsyncStats {
     /// Pages compared with the primary.
     pub pages_compared: u64,
-    /// Pages read from the medium for that; the others were in memory.
+    /// Of those, pages read from the medium.
     pub pages_read: u64,
-    /// Pages kept in memory now, so that comparing them reads nothing: at most 64 MiB, and none
-    /// where the medium is memory.
+    /// Pages of the primary kept in memory for comparisons: at most 64 MiB, none where the medium
+    /// is memory.
     pub pages_kept: u64,
-    /// Pages in which a line had changed.
+    /// Pages with a changed line.
     pub pages_changed: u64,
-    /// Bytes of changed lines given to the lane.
+    /// Bytes of changed lines logged in the lane.
     pub logged_bytes: u64,
-    /// Bytes written straight to the primary because no psync had covered them before.
+    /// Bytes of never-psynced pages written straight to the primary.
     pub direct_bytes: u64,
-    /// Whether times are taken; they cost about 50 ns each.
+    /// Whether times are taken; each costs about 50 ns.
     pub timed: bool,
-    /// Finding the dirty pages.
+    /// Time to find dirty pages.
     pub collect: Duration,
-    /// Writing straight to the primary, barriers included.
+    /// Time of straight writes to the primary, with barriers.
     pub direct: Duration,
-    /// Comparing and copying the changed lines.
+    /// Time to compare and copy changed lines.
     pub compare: Duration,
-    /// Lane, barrier and apply; see `LaneUse` for the parts.
+    /// Time of lane, barrier and apply; see `LaneUse` for the parts.
     pub commit: Duration,
-    /// Protecting pages again.
+    /// Time to protect pages again.
     pub settle: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! psync of several objects as one atomic step, and cuts: psyncs beside threads that store.
+//! psync of several objects as one atomic step, and cuts: psyncs while threads store.
 
 #![allow(unsafe_code)]
 
@@ -17,10 +17,9 @@ pub(crate) fn psync_cores(cores: &mut [&mut Core]) -> Result<(), Cause> {
     psync_halves(cores, |mut writers, tracked| psync_alone(&mut writers, tracked))
 }
 
-/// As [`psync_cores`], beside threads that store (`others`): their stores wait until this one's
-/// content is fixed, or belong to the next psync. `fixed` is called when it is, before the durable
-/// write. `gated`: until then a gate keeps out all who store under locks of a heap, or change it,
-/// and each of the objects is a heap's.
+/// As [`psync_cores`], while threads (`others`) store: their stores wait until the content is
+/// fixed, or belong to the next psync. Then calls `fixed`, before the durable write. `gated`: until
+/// then a gate keeps out all threads that change the heaps; each object has a heap.
 pub(crate) fn cut_cores(
     cores: &mut [&mut Core],
     gated: bool,
@@ -67,8 +66,8 @@ fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Res
     Ok(result?)
 }
 
-/// Other threads may store meanwhile: as soon as the content is fixed, so that all of it is copied.
-/// No page goes straight to the primary, either.
+/// Other threads may store once the content is fixed, so all of it is copied, and no page goes
+/// straight to the primary.
 fn psync_cut(
     writers: Vec<&mut Writer>,
     tracked: &mut [&mut Tracked],
@@ -76,12 +75,12 @@ fn psync_cut(
     others: &mut dyn Bystanders,
     fixed: impl FnOnce(),
 ) -> Result<(), Cause> {
-    // A hold of one of the objects is waited for before any store is held up.
+    // Waits for a hold of an object before stores are held up.
     let psync = Psync::begin(writers)?;
     for (writer, tracked) in psync.writers().zip(tracked.iter_mut()) {
         tracked.be_ready()?;
         tracked.follow(writer);
-        // Those of the last psync: what is marked if this one fails is its own.
+        // A failure marks only this psync's changes.
         tracked.changed.clear();
     }
     let result = stage_held(psync, tracked, gated, others).and_then(|staged| {
@@ -90,14 +89,14 @@ fn psync_cut(
         Ok(commit(staged, tracked)?)
     });
     if result.is_err() {
-        // Trackers may have been told that the pages that changed are durable: with the stores held
-        // up, before the commit.
+        // Trackers may have been told that changed pages are durable: before the commit, with
+        // stores held up.
         tracked.iter().for_each(|tracked| tracked.mark_changed());
     }
     result
 }
 
-/// Stages the object's content as of one moment, and settles; lets waiting stores pass again.
+/// Stages the object's content of one moment, settles, and releases waiting stores.
 fn stage_held<'w>(
     psync: Psync<'w>,
     tracked: &mut [&mut Tracked],
@@ -107,7 +106,7 @@ fn stage_held<'w>(
     let (mut held, alone) = (0, tracked.len() == 1);
     let result = (|| {
         for tracked in tracked.iter_mut() {
-            // Several objects have a moment in common if no thread stores to any of them.
+            // Several objects share a moment if no thread stores to any.
             let cut = if alone { Cut::Copied(&mut *others) } else { Cut::Closed };
             tracked.shadow_mut()?.hold(gated, cut)?;
             held += 1;
@@ -124,7 +123,7 @@ fn stage_held<'w>(
     })();
     let mut released = Ok(());
     for tracked in &mut tracked[..held] {
-        // Those behind one that fails must not stay held.
+        // Those after a failed one must be released too.
         released = released.and(tracked.release());
     }
     released?;
@@ -148,7 +147,7 @@ fn stage_all<'w, 'l>(
     Ok(psync.stage(changes, source)?)
 }
 
-/// Its time is the first object's.
+/// Its time counts for the first object.
 fn commit(staged: Staged<'_, '_>, tracked: &mut [&mut Tracked]) -> Result<(), StoreError> {
     let start = tracked.first().and_then(|first| first.stats.start());
     let result = staged.commit();

@@ -1,5 +1,5 @@
-//! Cuts of several objects that fail after the trackers were told that the changes are durable:
-//! nothing is lost to the next psync, and no thread is left waiting.
+//! Cuts of several objects that fail after the trackers were told of durability: the next psync
+//! loses nothing, and no thread waits forever.
 
 use super::Object;
 use super::together::cut_cores;
@@ -8,7 +8,6 @@ use crate::pool::{Pool, PoolOptions, Tracking};
 use crate::sys::PAGE;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
-/// Pages of an object, all of which change.
 const PAGES: usize = 9;
 
 fn objects(pool: &Pool) -> [Object; 3] {
@@ -58,7 +57,7 @@ fn a_cut_that_fails_after_settling_loses_nothing_and_holds_nobody_up() {
     }
 }
 
-/// The tracker that takes the place of the one that held them up would not let them pass.
+/// The tracker that replaces the one that held stores up would not release them.
 #[test]
 fn a_cut_begins_to_find_stores_before_it_holds_them_up() {
     let folder = tempfile::tempdir().unwrap();

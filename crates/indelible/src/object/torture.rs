@@ -1,6 +1,6 @@
-//! Objects tracked on random advice, against a model: whatever is left writable, protected,
-//! scanned, or dropped from memory, and when, each psync makes every byte durable that was stored,
-//! and each revert undoes it. On each rung and medium.
+//! Objects tracked on random advice, against a model: whatever pages are writable, protected,
+//! scanned or dropped, each psync makes every stored byte durable, and each revert undoes it. On
+//! each rung and medium.
 
 use super::Object;
 use crate::dirty::Advice;
@@ -8,7 +8,7 @@ use crate::fault;
 use crate::pool::{MediumKind, Pool, PoolOptions, Tracking};
 use crate::sys::PAGE;
 
-/// Pages of an object, under more page tables than one; it grows to twice as many.
+/// More than one page table; the object doubles.
 const PAGES: usize = 1_100;
 const ROUNDS: u64 = 120;
 
@@ -21,7 +21,6 @@ impl Chance {
     }
 }
 
-/// The object's bytes as the medium has them.
 fn primary(object: &mut Object) -> Vec<u8> {
     let core = object.core_mut();
     let writer = core.writer().unwrap();
@@ -32,13 +31,12 @@ fn primary(object: &mut Object) -> Vec<u8> {
     bytes
 }
 
-/// The first place where bytes differ.
 fn difference(found: &[u8], expected: &[u8]) -> Option<usize> {
     assert_eq!(found.len(), expected.len());
     if found == expected { None } else { (0..found.len()).find(|at| found[*at] != expected[*at]) }
 }
 
-/// Stores here and there: near each other and again and again, anywhere, or long runs.
+/// Random stores: repeated near each other, anywhere, or long runs.
 fn store(object: &mut Object, model: &mut [u8], chance: &mut Chance, round: u64) {
     let pages = model.len() / PAGE;
     for _ in 0..chance.below(40) {
@@ -89,7 +87,7 @@ fn torture(options: &PoolOptions, folder: &str, seed: u64) {
             }
             2 if model.len() < 2 * PAGES * PAGE => {
                 model.resize(model.len() + chance.below(90) * PAGE, 0);
-                // If something lies behind it, it moves: alone, or while its memory is in use.
+                // With something behind it, it moves: alone, or while its memory is in use.
                 if chance.below(2) == 0 {
                     pool.create(&format!("wall {round}"), 1).unwrap();
                 }

@@ -1,8 +1,9 @@
-//! The shadow of an object attached for writing, and the results of a psync for its pages: which
-//! may differ from the primary, which do. It knows the store's writer only where a call is given
-//! it, so that a psync that is staged can have the writer while the shadow goes on.
+//! The shadow of an object attached for writing, and a psync's lists of its pages: possibly
+//! changed, changed, unchanged. Calls pass the store's writer in, so that a staged psync can hold
+//! the writer while the shadow continues.
 //!
 //! Invariants of [`Tracked`]:
+//!
 //! 1. A page that the tracker does not report equals the primary in every byte, and so does a line
 //!    that it does not count among those of a page.
 //! 2. `primary`, where it is not null, points at the object's first byte in the medium's own
@@ -29,29 +30,28 @@ use indelible_store::store::Writer;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A writable shadow, and the lists of its psyncs.
 pub(super) struct Tracked {
     shadow: Option<Shadow>,
-    /// In the place of `shadow`, after a growth that could not be finished: a placeholder mapping,
-    /// so that stale references do not fault.
+    /// Replaces `shadow` after a growth that failed: a placeholder mapping, so that stale
+    /// references do not fault.
     lost: Option<Shadow>,
     primary: *const u8,
-    /// Offset of the object's extent in the pool, as it was last seen.
+    /// Last known offset of the object's extent in the pool.
     extent: u64,
-    /// Whether the shadow is mapped from an extent that became a base since, or that the object
-    /// left when it grew, so that its pages have to stay in memory.
+    /// Whether the shadow maps an extent that became a base, or that the object left in growing:
+    /// its pages must stay in memory.
     apart: bool,
     stores: Stores,
-    /// The tracking that the attachment asked for; `None`: that of the pool.
+    /// The attachment's own tracking; `None`: the pool's.
     own: Option<Rung>,
     pub(super) pool: Arc<PoolInner>,
     /// Pages that may differ, as collected last.
     pub(super) ranges: Vec<PageRange>,
-    /// Pages of them in which a line differed.
+    /// Of those, pages with a changed line.
     pub(super) changed: Vec<PageRange>,
     /// The others.
     pub(super) unchanged: Vec<PageRange>,
-    /// As `Comparison` has it.
+    /// See `Comparison`.
     pace: Option<(u64, Duration)>,
     pub(super) stats: PsyncStats,
 }
@@ -59,13 +59,11 @@ pub(super) struct Tracked {
 // SAFETY: `primary` points into the medium's mapping (2), which any thread may read by assembly.
 unsafe impl Send for Tracked {}
 
-/// Why there is no shadow.
 fn absent(lost: &Option<Shadow>) -> Cause {
     if lost.is_some() { Cause::Store(StoreError::Poisoned) } else { Cause::Detached }
 }
 
 impl Tracked {
-    /// Maps the object.
     pub(super) fn new(pool: Arc<PoolInner>, writer: &Writer, finding: Finding) -> Result<Tracked, Cause> {
         let entry = &writer.object().entry;
         let mut params = pool.mapping_of(entry, Place::of(writer), true);
@@ -109,52 +107,47 @@ impl Tracked {
         self.shadow.as_mut().ok_or_else(|| absent(&self.lost))
     }
 
-    /// Bytes that are mapped.
     pub(super) fn mapped(&self) -> usize {
         self.shadow.as_ref().or(self.lost.as_ref()).map_or(0, Shadow::len)
     }
 
-    /// Unmaps the object.
     pub(super) fn unmap(&mut self) {
         (self.shadow, self.lost) = (None, None);
     }
 
-    /// Keeps the addresses that the object needs to have this size; on failure none.
+    /// Reserves the addresses for an object of this size; on failure none.
     pub(super) fn keep(&mut self, size: u64) -> Result<(), Cause> {
-        // A size beyond the pool's is refused by the store.
+        // The store refuses a size beyond the pool's.
         if size > self.pool.media.device().len() {
             return Ok(());
         }
         Ok(self.shadow_mut()?.keep(size.next_multiple_of(PAGE as u64) as usize)?)
     }
 
-    /// Keeps none.
     pub(super) fn let_go(&mut self) {
         if let Some(shadow) = &mut self.shadow {
             shadow.let_go();
         }
     }
 
-    /// Whether the shadow is mapped from the extent that the object has.
+    /// Whether the shadow maps the object's present extent.
     pub(super) fn shows_extent(&self) -> bool {
         !self.apart && self.shadow.as_ref().is_some_and(Shadow::is_file)
     }
 
-    /// Maps the bytes by which the object grew, all of them zeros. The other ones stay mapped from
-    /// where they are.
+    /// Maps the zeros by which the object grew. The other bytes stay mapped as before.
     pub(super) fn grow(&mut self, writer: &Writer) -> Result<(), Cause> {
         self.follow(writer);
         let entry = &writer.object().entry;
-        // The new bytes may lie behind what the pool was when its memory was mapped first.
+        // The new bytes may lie behind the pool's first mapping.
         self.find_primary(entry);
-        // An extent may become a base, and that be merged into another one, while the shadow still
-        // shows pages of it.
+        // An extent may become a base, and be merged, while the shadow still maps pages of it.
         let extent = (!self.apart).then(|| entry.primary_offset());
         Ok(self.shadow_mut()?.grow(entry.content_len() as usize, extent)?)
     }
 
-    /// Follows the object to another extent, if its former one became a base, or it moved to grow.
-    /// Pages that the shadow has not changed since are those of the former one.
+    /// Follows the object to another extent, if the former became a base, or the object moved to
+    /// grow. Unchanged pages of the shadow are the former extent's.
     pub(super) fn follow(&mut self, writer: &Writer) {
         let entry = &writer.object().entry;
         if entry.primary_offset() == self.extent {
@@ -164,7 +157,7 @@ impl Tracked {
         self.apart = self.shadow.as_ref().is_some_and(Shadow::is_file);
     }
 
-    /// Maps the object from where its primary is now. After an error the object is lost: a
+    /// Maps the object from its present primary. After an error the object is lost, and a
     /// placeholder has its range.
     ///
     /// # Safety
@@ -172,7 +165,7 @@ impl Tracked {
     pub(super) unsafe fn move_to(&mut self, writer: &Writer) -> Result<(), Cause> {
         let entry = &writer.object().entry;
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
-        // A copy has all of its pages in its extent.
+        // A copy has all pages in its extent.
         let place = if shadow.is_file() { Place::Mapped } else { Place::Live(writer.pages()) };
         let mut params = self.pool.mapping_of(entry, place, true);
         let finding = match self.stores {
@@ -190,8 +183,7 @@ impl Tracked {
         Ok(())
     }
 
-    /// Finds the pages that may differ from the primary. Pages that are found here and not settled
-    /// are found again.
+    /// Finds the pages that may differ from the primary. Pages not settled are found again.
     pub(super) fn collect(&mut self) -> Result<(), Cause> {
         self.be_ready()?;
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
@@ -209,7 +201,6 @@ impl Tracked {
         Ok(())
     }
 
-    /// The pages that were collected, to be compared.
     pub(super) fn comparison(&mut self) -> Result<Comparison<'_>, Cause> {
         let Some(shadow) = &self.shadow else { return Err(absent(&self.lost)) };
         Ok(Comparison {
@@ -223,17 +214,17 @@ impl Tracked {
         })
     }
 
-    /// The shadow as a source of lines that a batch borrows.
+    /// The shadow as a source of borrowed lines.
     pub(super) fn part(&self, entry: &Entry) -> Result<Part, Cause> {
         Ok(Part::new(entry.primary_offset(), self.shadow()?))
     }
 
-    /// Lets stores pass again that were held up.
+    /// Releases stores that were held up.
     pub(super) fn release(&mut self) -> Result<(), Cause> {
         Ok(self.shadow_mut()?.release()?)
     }
 
-    /// Tells the tracker which pages had changed.
+    /// Tells the tracker which pages changed.
     pub(super) fn settle(&mut self) -> Result<(), Cause> {
         let start = self.stats.start();
         if let Some(shadow) = &mut self.shadow {
@@ -246,21 +237,20 @@ impl Tracked {
         Ok(())
     }
 
-    /// Drops pages that no store has changed since the last psync, if the object's memory is
-    /// limited.
+    /// If the object's memory is limited, drops pages without stores since the last psync.
     ///
     /// # Safety
-    /// The pages that the tracker collected were compared just now, and all stores are held up
-    /// since before that, until this returns.
+    /// The collected pages were compared just now, and all stores are held up from before that
+    /// until this returns.
     pub(super) unsafe fn evict_clean(&self) {
         if let Some(shadow) = &self.shadow {
-            // SAFETY: the caller's promise: a page that was not collected, or did not differ, is as
-            // the last psync left it.
+            // SAFETY: the caller's promise: a page not collected, or not differing, is as the last
+            // psync left it.
             unsafe { shadow.evict(&self.changed) };
         }
     }
 
-    /// Has the next psync compare again what this one found changed.
+    /// Makes the next psync compare the changed pages again.
     pub(super) fn mark_changed(&self) {
         if let Some(shadow) = &self.shadow {
             self.changed.iter().for_each(|range| shadow.mark_again(*range));
@@ -282,12 +272,12 @@ impl Tracked {
         // the caller's exclusive borrow (in C: the caller's promise) keeps stores away until this
         // returns.
         unsafe { self.shadow_mut()?.evict(&[]) };
-        // Pages that are dropped come back as the extent has them that is mapped: the former one,
-        // until all are mapped from the present one.
+        // Dropped pages come back from the mapped extent: the former one, until all are mapped from
+        // the present one.
         let home = !writer.has_base() && !self.pool.avoids_holes(&writer.object().entry);
         if (!self.apart || home) && self.shadow_mut()?.renewal_due()? {
             match writer.apply() {
-                // The psync is done. The renewal only spares time, and is due again after the next
+                // The psync is done; the renewal only saves time, and is due again after the next
                 // one.
                 Err(StoreError::HeldStill { .. }) => return Ok(()),
                 applied => applied?,

@@ -1,11 +1,11 @@
-//! Whether the bytes of an attached object are the work of typed code alone
-//! (docs/decisions/0024-trust.md).
+//! Whether typed code alone stored an attached object's bytes (docs/decisions/0024-trust.md).
 //!
 //! Invariants:
+//!
 //! 1. `Trust::Own` is true of every byte of the shadow: it was blank, or marked in the table, when
-//!    it was attached, and its bytes were not given out since.
+//!    it was attached, and its bytes were not lent since.
 //! 2. Foreign bytes are not made durable before the mark in the table is gone; the mark does not
-//!    come back before bytes that were verified are durable.
+//!    come back before verified bytes are durable.
 
 use super::engine::Core;
 use super::origin::Trust;
@@ -22,12 +22,12 @@ impl Core {
         Ok(())
     }
 
-    /// Gives out bytes for arbitrary stores.
+    /// Lends bytes for arbitrary stores.
     pub(crate) fn lend_bytes(&mut self) {
         self.trust = Trust::Foreign;
     }
 
-    /// Marks the object as typed code's. It is blank, or was psynced as such.
+    /// Marks the object as typed code's; it is blank, or was psynced as such.
     fn mark(&mut self) -> Result<(), Cause> {
         match &mut self.writer {
             Some(writer) => Ok(writer.set_typed(true)?),
@@ -45,8 +45,8 @@ impl Core {
         }
     }
 
-    /// Without the mark, which the next psync tries to set again, the next attach verifies the
-    /// object again: no loss.
+    /// Without the mark, which the next psync tries again, the next attach verifies the object
+    /// again: no loss.
     pub(super) fn after_psync(&mut self) {
         if self.trust == Trust::Verified && self.mark().is_ok() {
             self.trust = Trust::Own;
@@ -58,12 +58,11 @@ impl Core {
 }
 
 impl Object {
-    /// Whether anything may have stored the object's bytes.
     pub(crate) fn is_foreign(&self) -> bool {
         self.foreign
     }
 
-    /// Gives out bytes for arbitrary stores.
+    /// Lends bytes for arbitrary stores.
     #[inline]
     pub(crate) fn lend_bytes(&mut self) {
         if !self.foreign {
@@ -72,8 +71,8 @@ impl Object {
         }
     }
 
-    /// A heap was made in a blank object: from now on only typed code stores to it, unless bytes
-    /// are lent.
+    /// A heap was made in a blank object: only typed code stores from now on, unless bytes are
+    /// lent.
     pub(crate) fn adopt_blank(&mut self) -> Result<()> {
         if self.foreign {
             return Ok(());
@@ -82,7 +81,7 @@ impl Object {
         marked.map_err(|cause| self.error("format the heap of", cause))
     }
 
-    /// All bytes of the object were verified, or the caller vouches for them.
+    /// All bytes were verified, or the caller vouches for them.
     pub(crate) fn adopt(&mut self) {
         if self.foreign {
             self.foreign = false;

@@ -1,5 +1,5 @@
-//! The bytes of a small object as its last psync left them, attached or not: for objects that
-//! describe others, such as views.
+//! Reads a small object's last psync, attached or not: for objects that describe others, such as
+//! views.
 
 #![allow(unsafe_code)]
 
@@ -13,15 +13,14 @@ use indelible_store::table::Key;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Reads an object without a key whole; `None`: it has more than `most` bytes. Nothing stays
-/// attached.
+/// Reads an object without a key; `None`: it has more than `most` bytes. Leaves nothing attached.
 pub(crate) fn read_whole(pool: &Arc<PoolInner>, name: &str, most: usize) -> Result<Option<Vec<u8>>, Cause> {
     pool.alive()?;
     let begin = Instant::now();
     loop {
         let mut reader = match pool.store.attach_reader(name, Key(b"")) {
             Ok(reader) => reader,
-            // A snapshot of its writer's last psync.
+            // Reads a snapshot of its writer's last psync.
             Err(StoreError::Held { .. }) => return read_beside(pool, name, most),
             Err(error) => return Err(error.into()),
         };

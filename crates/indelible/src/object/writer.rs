@@ -18,9 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// An object attached for writing, by this process alone.
 ///
-/// Stores are ordinary stores. [`psync`](Object::psync) makes all of them since the psync before
-/// durable as one step; stores that were not psynced when the object is dropped, or when the
-/// process dies, are gone, and the object is as the last psync left it.
+/// Stores are ordinary stores. [`psync`](Object::psync) makes all of them since the last psync
+/// durable as one step. Stores not psynced when the object is dropped, or the process dies, are
+/// lost.
 ///
 /// Storing during psync does not compile:
 ///
@@ -37,22 +37,22 @@ pub struct Object {
     /// Changes under the lock of `core`.
     pub(super) len: AtomicUsize,
     marks: Arc<DirtyLines>,
-    /// Whether every store needs a mark, with explicit tracking.
+    /// Whether every store needs a mark (explicit tracking).
     explicit: bool,
     /// Whether only code that marks its stores has addresses in the object. Changes under the lock
     /// of `core`.
     pub(super) typed: AtomicBool,
     pub(super) pool: Arc<PoolInner>,
     pub(super) name: String,
-    /// As the core's trust has it.
+    /// The core's trust.
     pub(super) foreign: bool,
 }
 
 // SAFETY: `base` is owned mapped memory; access to it follows Rust's borrowing of `Object`.
 unsafe impl Send for Object {}
 // SAFETY: shared references only read bytes, of types without atomics (`frozen`), and `psync_cut`
-// synchronises by `core`. The one way to store through a shared reference is `Shared`, which is
-// `Sync` only if its value is.
+// synchronises by `core`. Only `Shared` stores through a shared reference, and is `Sync` only if
+// its value is.
 unsafe impl Sync for Object {}
 
 impl Object {
@@ -60,7 +60,7 @@ impl Object {
         let (base, len) = (core.shadow()?.base().as_ptr(), AtomicUsize::new(core.size()));
         let (marks, explicit) = core.marks().unwrap_or_default();
         let recovered = core.writer().map_or(0, |writer| writer.recovered().lane_bytes);
-        // Its own, where it was attached by its ID.
+        // The object's own name, if attached by its ID.
         let name = core.writer().map_or_else(|_| name.to_owned(), |writer| writer.object().entry.name());
         events::attached(&name, core.size(), recovered);
         let (foreign, typed) = (core.trust == Trust::Foreign, AtomicBool::new(core.is_typed()));
@@ -105,15 +105,15 @@ impl Object {
         self.base
     }
 
-    /// First byte, for storing. With explicit tracking, mark stores through it with
-    /// [`mark_dirty`](Object::mark_dirty); the other rungs find them by themselves.
+    /// First byte, for storing. With explicit tracking, mark stores with
+    /// [`mark_dirty`](Object::mark_dirty).
     #[must_use]
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.lend_bytes();
         self.base
     }
 
-    /// The object's bytes, stores not yet psynced included.
+    /// The object's bytes, with stores not yet psynced.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: mapped and readable until drop; stores need `&mut self` or the user's `unsafe`.
@@ -132,7 +132,7 @@ impl Object {
     /// Some of the object's bytes, for storing.
     ///
     /// # Panics
-    /// If the range does not lie within the object, as slicing does.
+    /// If the range lies outside the object.
     #[must_use]
     pub fn range_mut(&mut self, range: Range<usize>) -> &mut [u8] {
         self.lend_bytes();
@@ -142,8 +142,8 @@ impl Object {
         &mut all[range]
     }
 
-    /// The value at the start of the object; zeros at first. A type with atomics does not compile,
-    /// as the same bytes may be referred to as plain ones: see [`share`](Object::share).
+    /// The value at the start of the object; zeros at first. Types with atomics do not compile, as
+    /// plain references to the same bytes may exist: see [`share`](Object::share).
     ///
     /// ```compile_fail,E0080
     /// # use std::sync::atomic::{AtomicU64, Ordering};
@@ -154,6 +154,7 @@ impl Object {
     /// # Ok(()) }
     /// # let _ = example as fn(_) -> _;
     /// ```
+    ///
     /// ```compile_fail,E0080
     /// #[derive(indelible::Plain)]
     /// #[repr(C, align(8192))]
@@ -197,7 +198,6 @@ impl Object {
         self.core().writer().is_ok_and(|writer| writer.object().entry.has(FLAG_POSITION_INDEPENDENT))
     }
 
-    /// Path of its pool.
     pub(crate) fn pool_path(&self) -> &std::path::Path {
         &self.pool.path
     }
@@ -205,31 +205,29 @@ impl Object {
     /// The ID.
     ///
     /// # Errors
-    /// It is no longer attached.
+    /// It is not attached.
     pub(crate) fn id(&self) -> Result<[u8; 16]> {
         let id = self.core().writer().map(|writer| writer.object().entry.id);
         id.map_err(|cause| self.error("inspect", cause))
     }
 
-    /// Marks bytes, counted from the object's first, as stored to: the next psync compares them,
-    /// whatever tracking found. Bytes beyond the object are ignored. Any thread may call it at any
-    /// time; costs no system call.
+    /// Marks bytes, counted from the object's first, as stored to, so that the next psync compares
+    /// them. Bytes beyond the object are ignored. Any thread may call it at any time; it makes no
+    /// system call.
     ///
-    /// Tracking finds every store that goes through the page tables by itself. Call this where a
-    /// store does not:
+    /// Tracking finds stores through the page tables by itself. Call this for other stores:
     ///
     /// - **Devices that write to pinned pages**: registered buffers of io_uring, RDMA, VFIO, and
-    ///   `O_DIRECT` reads that were begun before a psync and end after it. The kernel looked at the
-    ///   page's protection when it pinned the page, not when the device writes. Mark the range once
-    ///   when it is pinned, and each time such I/O has ended, before the psync that is to have its
-    ///   bytes. The first mark also keeps the object's pages where they are until detach; a
-    ///   [`grow`](Object::grow) that moves the object ends what is pinned, so pin again after it.
-    /// - **Tracking `mprotect`**, where `/proc/self/mem` or a debugger stored to the object: they
-    ///   ignore protection.
-    /// - **Explicit tracking**, which finds nothing by itself: after every store through a pointer.
-    ///   Heap and collections mark theirs. There a psync costs no page fault and no scan, and makes
-    ///   the lines of 64 bytes durable that were marked. Stores without a mark may become durable,
-    ///   or not.
+    ///   `O_DIRECT` reads begun before a psync and ended after it. The kernel checks a page's
+    ///   protection when it is pinned, not when the device writes. Mark the range once when it is
+    ///   pinned, and after each such I/O, before the psync that is to have its bytes. The first
+    ///   mark also keeps the object's pages in place until detach; a [`grow`](Object::grow) that
+    ///   moves the object ends pinning: pin again.
+    /// - **Tracking `mprotect`**: stores by `/proc/self/mem` or a debugger, which ignore
+    ///   protection.
+    /// - **Explicit tracking**: every store through a pointer; heap and collections mark theirs. A
+    ///   psync then needs no page fault and no scan, and makes the marked 64-byte lines durable.
+    ///   Stores without a mark may become durable, or not.
     pub fn mark_dirty(&self, range: Range<usize>) {
         self.marks.mark_pinned(range);
     }
@@ -241,27 +239,25 @@ impl Object {
         self.explicit
     }
 
-    /// Marks bytes that are stored to through the page tables, if the rung does not find such
-    /// stores by itself.
+    /// Marks stored bytes if the tracking rung misses stores through page tables.
     pub(crate) fn stored(&self, range: Range<usize>) {
         if self.explicit {
             self.marks.mark([range]);
         }
     }
 
-    /// Makes all stores since the last psync durable, as one step: when this returns `Ok`, all
-    /// of it survives any crash; when the process dies before, all of it or nothing does.
+    /// Makes all stores since the last psync durable, as one step: after `Ok` all of them survive
+    /// any crash; if the process dies before, all or none do.
     ///
-    /// Costs one scan for dirty pages, a comparison per dirty page, and one durable write of the
-    /// lines that changed. Never waits for the psync of another object, except to share a durable
-    /// write with it on a medium where that is cheaper for both.
+    /// Costs a scan for dirty pages, a comparison per dirty page, and one durable write of the
+    /// changed lines. Waits for another object's psync only to share a durable write, where the
+    /// medium makes that cheaper for both.
     ///
     /// # Errors
-    /// `NoSpace`, `NoRoom`: the state of the last psync is intact, the stores are kept, and the
-    /// call may be made again. `Gone`: the pool's file was truncated or deleted. `Io`, `Poisoned`:
-    /// a write failed. This psync took effect as a whole or not at all; detach all objects of the
-    /// pool in this process, and attach again: the attach finds out, and recovers every
-    /// acknowledged psync.
+    /// `NoSpace`, `NoRoom`: the last psync is intact, the stores are kept; call again. `Gone`: the
+    /// pool's file was truncated or deleted. `Io`, `Poisoned`: a write failed; this psync took
+    /// effect as a whole or not at all. Then detach all objects of the pool in this process and
+    /// attach again: the attach recovers every acknowledged psync.
     pub fn psync(&mut self) -> Result<()> {
         let done = self.pool.alive().and_then(|()| self.core_mut().psync());
         done.map_err(|cause| self.error("psync", cause))?;
@@ -269,9 +265,9 @@ impl Object {
         Ok(())
     }
 
-    /// Whether the object differs from its last psync: whether a detach now would lose stores.
-    /// Costs a look at the pages that were stored to, up to the first that differs. With explicit
-    /// tracking, only marked stores count.
+    /// Whether the object differs from its last psync, so that a detach would lose stores. Costs a
+    /// look at the dirty pages, up to the first that differs. With explicit tracking, only marked
+    /// stores count.
     ///
     /// # Errors
     /// Dirty pages cannot be found, or the last psync cannot be read.
@@ -280,10 +276,9 @@ impl Object {
         result.map_err(|cause| self.error("inspect", cause))
     }
 
-    /// Takes the object back to its last psync, where it is: all stores since are undone, and it
-    /// stays attached. An object that was never psynced is zeros again. Its size stays: growth is
-    /// durable by itself. Nothing is written to the medium. With explicit tracking, only marked
-    /// stores are undone.
+    /// Undoes all stores since the last psync; the object stays attached. Without any psync it is
+    /// zeros again. Its size stays: growth is durable by itself. Writes nothing to the medium. With
+    /// explicit tracking, only marked stores are undone.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -298,7 +293,7 @@ impl Object {
     /// # Ok(()) }
     /// ```
     ///
-    /// Costs a look at each page that was stored to, and memory for those that differ.
+    /// Costs a look at each dirty page, and memory for those that differ.
     ///
     /// # Errors
     /// Dirty pages cannot be found, or the last psync cannot be read: nothing was undone.
@@ -314,24 +309,24 @@ impl Object {
         self.pool.alive().and_then(|()| self.core().prefault(pages))
     }
 
-    /// Whether this process still has the pool.
+    /// Fails if this process lost the pool.
     pub(crate) fn check_alive(&self, operation: &'static str) -> Result<()> {
         self.pool.alive().map_err(|cause| self.error(operation, cause))
     }
 
-    /// How long to wait for others: see [`Pool::set_wait`](crate::Pool::set_wait).
+    /// See [`Pool::set_wait`](crate::Pool::set_wait).
     pub(crate) fn patience(&self) -> std::time::Duration {
         self.pool.store.patience()
     }
 
-    /// The set in which every store must be marked, with explicit tracking.
+    /// The set of dirty marks, with explicit tracking.
     #[inline]
     pub(crate) fn explicit_marks(&self) -> Option<&Arc<DirtyLines>> {
         self.explicit.then_some(&self.marks)
     }
 
-    /// Makes psynced data durable in its final place and empties the lane, so that a crash later
-    /// leaves less to recover. psync does this by itself when the lane is full.
+    /// Writes psynced data to its final place and empties the lane, which shortens recovery. psync
+    /// does this itself when the lane is full.
     ///
     /// # Errors
     /// `Io`: the object is poisoned.
@@ -341,7 +336,7 @@ impl Object {
         result.map_err(|cause| self.error("checkpoint", cause))
     }
 
-    /// Detaches: the bytes become inaccessible. Stores that were not psynced are forgotten.
+    /// Detaches: the bytes become inaccessible. Stores not psynced are lost.
     ///
     /// # Errors
     /// Psynced data is safe in any case; after an error the next attach recovers it.
@@ -350,7 +345,7 @@ impl Object {
         result.map_err(|cause| self.error("detach", cause))
     }
 
-    /// State, size, holder and so on, of this object, even if it was deleted or renamed meanwhile.
+    /// State, size, holder and more, of this object, even if deleted or renamed since.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -360,19 +355,19 @@ impl Object {
         self.pool.stat_attached(&self.name, &object)
     }
 
-    /// Psyncs of this object that had something to do, over its life.
+    /// Psyncs of this object that changed it, over its life.
     #[must_use]
     pub fn psyncs(&self) -> u64 {
         self.core().writer().map_or(0, |writer| writer.psyncs())
     }
 
-    /// Bytes of lane that the attach replayed, 0 if the last writer detached.
+    /// Bytes of lane that the attach replayed; 0 if the last writer detached.
     #[must_use]
     pub fn recovered_bytes(&self) -> u64 {
         self.core().writer().map_or(0, |writer| writer.recovered().lane_bytes)
     }
 
-    /// How stores are noticed: "wp-async", "mprotect" or "explicit".
+    /// The tracking rung: "wp-async", "mprotect" or "explicit".
     #[must_use]
     pub fn rung(&self) -> String {
         self.core()
@@ -388,7 +383,7 @@ impl Object {
         self.core().tracked.stats
     }
 
-    /// Starts or stops taking times in [`stats`](Object::stats).
+    /// Switches timing in [`stats`](Object::stats) on or off.
     pub fn set_timed(&mut self, timed: bool) {
         let core = self.core_mut();
         core.tracked.stats.timed = timed;
@@ -397,15 +392,14 @@ impl Object {
         }
     }
 
-    /// Counters of the object's lane since this process has it.
+    /// Counters of the object's lane in this process.
     #[must_use]
     pub fn lane_use(&self) -> LaneUse {
         self.core().writer().map_or_else(|_| LaneUse::default(), |writer| writer.lane_use())
     }
 }
 
-/// psync of several objects of one pool as one atomic step: after a crash, all of them are as this
-/// call left them, or none is.
+/// psync of several objects of one pool as one atomic step: a crash keeps all of them or none.
 ///
 /// # Errors
 /// As for [`Object::psync`]; objects of different pools are refused.

@@ -1,5 +1,4 @@
-//! Lines that differ from the last psync, found without settling anything: to tell whether there
-//! are any, and to undo them.
+//! Finds lines that differ from the last psync without settling: to detect and to undo them.
 
 #![allow(unsafe_code)]
 
@@ -11,14 +10,14 @@ use indelible_store::store::PageImage;
 use std::ops::ControlFlow;
 
 impl Core {
-    /// The first page that no psync covered. It and those behind it held zeros at the last psync,
-    /// whatever a psync that failed wrote to the primary there.
+    /// The first page that no psync covered. From there on the last psync has zeros, whatever a
+    /// failed psync wrote to the primary.
     pub(super) fn fresh(&self) -> Result<u64, Cause> {
         Ok(self.writer()?.published().div_ceil(PAGE as u64))
     }
 
-    /// Calls `each` with every page that differs from the last psync, the lines that do, and the
-    /// page as it was then; until it breaks off. The tracker reports these pages again.
+    /// Calls `each` with every page that differs from the last psync, the differing lines, and the
+    /// page as psynced, until it breaks off. The tracker reports these pages again.
     pub(super) fn each_difference(
         &mut self,
         mut each: impl FnMut(u64, u64, &PageImage) -> ControlFlow<()>,
@@ -47,8 +46,7 @@ impl Core {
         })
     }
 
-    /// Whether a line differs from the last psync. Reads the primary up to the first page that
-    /// differs.
+    /// Whether a line differs from the last psync. Reads up to the first page that does.
     pub(crate) fn is_unsynced(&mut self) -> Result<bool, Cause> {
         let mut differs = false;
         self.each_difference(|_, _, _| {

@@ -1,4 +1,4 @@
-//! Growth of an attached object: the store finds the space, the shadow follows.
+//! Growth of an attached object: the store finds space, the shadow follows.
 
 #![allow(unsafe_code)]
 
@@ -8,19 +8,19 @@ use crate::shadow::{Shadow, copy_page};
 use crate::sys::PAGE;
 
 impl Core {
-    /// Extends the object. Stores that were not psynced stay so.
+    /// Extends the object; stores not psynced are kept.
     ///
-    /// All steps likely to fail come before the growth is published, and leave everything as it
-    /// was. If the object moved and cannot be mapped from where it is, it is lost to this
-    /// attachment: every call reports that, and its range stays mapped.
+    /// All steps likely to fail precede the publication of the growth, and leave everything as it
+    /// was. If the object moved and cannot be mapped from its new place, every call reports that,
+    /// and its range stays mapped.
     pub(crate) fn grow(&mut self, size: u64) -> Result<(), Cause> {
         let (writer, tracked) = self.halves()?;
-        // The dirty pages are collected before the primary moves, and copied only if it does.
+        // Dirty pages are collected before the primary moves, and copied only if it does.
         tracked.collect()?;
         let end = writer.object().entry.size.get() as usize;
         tracked.keep(size)?;
         let moved = writer.grow(size).inspect_err(|_| tracked.let_go())?;
-        // The memory of a sealed object is its own, wherever its extent is.
+        // A sealed object's memory is private, wherever its extent is.
         if !moved || writer.sealed_pages().is_some() {
             let grown = tracked.grow(writer);
             clear_behind(tracked.shadow()?, end);
@@ -43,8 +43,7 @@ impl Core {
         Ok(())
     }
 
-    /// Extends the object while others use its memory: its pages stay mapped throughout, wherever
-    /// its extent goes.
+    /// Extends the object while others use its memory: its pages stay mapped throughout.
     pub(crate) fn grow_beside(&mut self, size: u64) -> Result<(), Cause> {
         let (writer, tracked) = self.halves()?;
         tracked.keep(size)?;
@@ -53,14 +52,14 @@ impl Core {
         tracked.grow(writer)
     }
 
-    /// Bytes that were asked for: the rest of the last page does not survive growth. Fewer if they
-    /// could not be mapped.
+    /// The requested size: the rest of the last page does not survive growth. Less if it could not
+    /// be mapped.
     pub(crate) fn size(&self) -> usize {
         let size = self.writer().map_or(0, |writer| writer.object().entry.size.get() as usize);
         size.min(self.tracked.mapped())
     }
 
-    /// Bytes of addresses that are the object's, to grow into.
+    /// Bytes of addresses reserved for growth.
     pub(crate) fn reach(&self) -> usize {
         self.writer().map_or(0, |writer| writer.object().entry.reserved.get() as usize)
     }
@@ -73,9 +72,9 @@ fn copy_of(shadow: &Shadow, page: u64) -> Box<[u8; PAGE]> {
     bytes
 }
 
-/// Clears the rest of the last page behind byte `end`, left by a shrink, if the shadow has a copy
-/// of its own: the primary was cleared, and the next comparison would bring it back. The caller has
-/// the object exclusively.
+/// Clears the last page behind byte `end`, which a shrink left, if the shadow has its own copy: the
+/// primary was cleared, and the next comparison would restore the bytes. The caller has the object
+/// exclusively.
 fn clear_behind(shadow: &Shadow, end: usize) {
     let (page, from) = ((end / PAGE) as u64, end % PAGE);
     if from == 0 {

@@ -1,4 +1,4 @@
-//! Going back to the last psync, in memory alone: nothing is written to the medium.
+//! Reverts to the last psync, in memory alone.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +14,6 @@ use indelible_store::error::StoreError;
 use indelible_store::store::PageImage;
 use std::ops::ControlFlow;
 
-/// Lines to be undone.
 struct Undo {
     page: u64,
     lines: u64,
@@ -40,10 +39,10 @@ impl Undo {
 }
 
 impl Core {
-    /// Undoes all stores since the last psync. After an error none was undone: everything is read
-    /// before the first byte is stored. The caller has the object exclusively.
+    /// Undoes all stores since the last psync. After an error none is undone: everything is read
+    /// before the first store. The caller has the object exclusively.
     pub(crate) fn revert(&mut self) -> Result<(), Cause> {
-        // Whether the psync that failed took effect is not known before the next attach.
+        // Only the next attach tells whether the failed psync took effect.
         if self.writer()?.is_poisoned() {
             return Err(StoreError::Poisoned.into());
         }
@@ -51,7 +50,7 @@ impl Core {
         let mut undo = Vec::new();
         self.each_difference(|page, lines, then| {
             let then = (page < fresh).then(|| {
-                // Not by way of the stack, where a copy would stay.
+                // Not through the stack, where a copy would stay.
                 let mut copy = Box::new(PageImage([0; PAGE]));
                 copy.0.copy_from_slice(&then.0);
                 copy
@@ -64,18 +63,17 @@ impl Core {
         for range in &self.tracked.ranges {
             let start = range.start.max(fresh);
             if start < range.end() {
-                // A psync that failed may have left other bytes in the primary: the next one
-                // compares.
+                // A failed psync may have changed the primary: the next one compares.
                 shadow.mark_again(PageRange { start, count: range.end() - start });
             }
         }
         settle_undone(&mut self.tracked, &undo);
         if self.writer()?.sealed_pages().is_some() {
-            // Plaintext, whose memory is given up.
+            // Plaintext, in memory to be freed.
             undo.iter_mut().filter_map(|undo| undo.then.as_mut()).for_each(|then| then.0.fill(0));
             std::hint::black_box(&undo);
         }
-        // Verified were the bytes that are gone.
+        // The verified bytes are gone.
         if self.trust == Trust::Verified {
             self.trust = Trust::Foreign;
         }
@@ -83,7 +81,7 @@ impl Core {
     }
 }
 
-/// Tells the tracker that all it reported equals the last psync. Pages for which that fails are
+/// Tells the tracker that its reported pages equal the last psync. Pages for which that fails are
 /// reported again.
 fn settle_undone(tracked: &mut Tracked, undone: &[Undo]) {
     tracked.changed.clear();

@@ -1,4 +1,4 @@
-//! Pages that no psync ever covered, on their way straight to the primary.
+//! Writes never-psynced pages straight to the primary.
 
 #![allow(unsafe_code)]
 
@@ -10,16 +10,16 @@ use crate::sys::PAGE;
 use indelible_store::error::StoreError;
 use indelible_store::store::Writer;
 
-/// Never-psynced pages from which on it pays to write them straight to the primary: below, two more
-/// barriers cost more than writing twice.
+/// Never-psynced pages worth a straight write: below, two more barriers cost more than writing
+/// twice.
 const DIRECT_FROM: u64 = 256;
-/// Bytes copied out of the shadow at a time on their way straight to the primary.
+/// Bytes copied from the shadow at a time.
 const PIECE: usize = 64 << 10;
 
 impl Tracked {
-    /// Writes never-psynced pages straight to the primary, if there are many: they need not be
-    /// compared then. Not those of an object that rests on a base, which are logged whole when they
-    /// first change, or of a sealed one.
+    /// Writes never-psynced pages straight to the primary, without comparison, if they are many.
+    /// Excludes sealed objects, and objects on a base, whose pages are logged whole when they first
+    /// change.
     pub(in crate::object) fn write_fresh(&mut self, writer: &mut Writer) -> Result<(), Cause> {
         let fresh = writer.published().div_ceil(PAGE as u64);
         let end = self.ranges.last().map_or(0, |range| range.end());
@@ -29,7 +29,7 @@ impl Tracked {
         let Some(shadow) = &self.shadow else { return Err(absent(&self.lost)) };
         let start = self.stats.start();
         match writer.begin_direct(end * PAGE as u64) {
-            // The object's extent became a base just now.
+            // The object's extent just became a base.
             Err(StoreError::HasBase) => return Ok(()),
             begun => begun?,
         }

@@ -1,5 +1,5 @@
-//! How stores to an object are found where the pool's options leave that open: not at all, as long
-//! as only code has addresses in it that marks its stores; from then on by the best means.
+//! Tracking that starts late: while only code that marks its stores has addresses in the object,
+//! none is needed; afterwards the best means.
 
 use super::Tracked;
 use crate::dirty::Rung;
@@ -14,23 +14,23 @@ pub(crate) enum Finding {
     /// Only code that marks its stores has addresses in the object, until
     /// [`Core::find_stores`](crate::object::Core::find_stores).
     Typed,
-    /// As the attachment's own options say.
+    /// As the attachment's options say.
     By(Rung),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stores {
-    /// The object's tracker finds them.
+    /// The tracker finds them.
     Found,
-    /// All of them are marked.
+    /// All are marked.
     Marked,
-    /// The tracker must find them, but has failed so far.
+    /// The tracker must find them, but failed so far.
     Wanted,
 }
 
 impl Stores {
-    /// For an object about to be attached. A service that fills its pages must know beforehand
-    /// whether it protects them: stores are found there from the beginning.
+    /// For an object about to be attached. A service that fills pages must know beforehand whether
+    /// it protects them: stores are then found from the beginning.
     pub(super) fn of(finding: Finding, params: &mut Params<'_>) -> Stores {
         match (finding, &params.source, params.rung) {
             (Finding::By(rung), ..) => {
@@ -51,7 +51,6 @@ impl Tracked {
         self.stores == Stores::Marked
     }
 
-    /// Finds stores from now on.
     pub(in crate::object) fn find_stores(&mut self) -> Result<(), Cause> {
         if self.stores == Stores::Found {
             return Ok(());
@@ -62,20 +61,19 @@ impl Tracked {
         let shadow = self.shadow_mut()?;
         shadow.find_stores(Rung::best(), advice)?;
         if let (Some(marks), true) = (shadow.marks(), late) {
-            // The stores made since the first attempt were not found.
+            // Stores since the first attempt were not found.
             marks.mark(std::iter::once(0..shadow.len()));
         }
         self.stores = Stores::Found;
         Ok(())
     }
 
-    /// Finds stores if that was wanted and failed. Before stores are held up: it takes another
-    /// tracker.
+    /// Finds stores if an attempt failed. Before stores are held up: it takes another tracker.
     pub(in crate::object) fn be_ready(&mut self) -> Result<(), Cause> {
         if self.stores == Stores::Wanted { self.find_stores() } else { Ok(()) }
     }
 
-    /// As if the tracker must find them, but has failed.
+    /// Acts as if the tracker failed to find them.
     #[cfg(test)]
     pub(in crate::object) fn want_stores(&mut self) {
         self.stores = Stores::Wanted;
