@@ -8,7 +8,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Writers that are killed.
 const ROUNDS: usize = 12;
 
 #[test]
@@ -19,7 +18,6 @@ fn s2_02_snapshots_copies_and_readers_beside_a_writer() {
     assert_eq!(succeed(Command::new(&binary).arg(folder.path().join("pool.pmo"))), "done\n");
 }
 
-/// A process that says what it has done, and reads what it is told.
 struct Process {
     child: Child,
     said: std::io::Lines<BufReader<ChildStdout>>,
@@ -34,20 +32,17 @@ impl Process {
         Process { child, said }
     }
 
-    /// The number in the next line that it says.
     fn next(&mut self, word: &str) -> i64 {
         let line = self.said.next().expect("the process goes on").expect("a line");
         let number = line.strip_prefix(word).and_then(|rest| rest.split_whitespace().next());
         number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{word} in {line:?}"))
     }
 
-    /// The steps that a follower sees now.
     fn look(&mut self) -> i64 {
         writeln!(self.child.stdin.as_mut().expect("a pipe"), "look").expect("the follower reads");
         self.next("seen")
     }
 
-    /// Kills it; the number in the last line that it said.
     fn kill(mut self, word: &str) -> Option<i64> {
         self.child.kill().expect("it was started");
         let said: Vec<_> = self.said.by_ref().map_while(Result::ok).collect();
@@ -56,8 +51,7 @@ impl Process {
     }
 }
 
-/// The follower looks up a map anew after each refresh; the writer's heap grows, and the writer is
-/// killed.
+/// The follower looks up a map after each refresh; the heap grows; the writer is killed.
 fn maps_are_followed(folder: &tempfile::TempDir) {
     if !have("c++") {
         return;
@@ -78,7 +72,6 @@ fn maps_are_followed(folder: &tempfile::TempDir) {
             assert!(now >= psynced && now >= seen, "{now} steps are seen after {psynced} and {seen}");
             seen = now;
         }
-        // A process that dies while it attaches or looks blocks no other.
         if round.is_multiple_of(2) {
             other.next("seen");
             let _ = writeln!(other.child.stdin.as_mut().expect("a pipe"), "look");

@@ -9,7 +9,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
-/// GCC with libpmo-tm.
 const BLOCKS: Compiler = Compiler {
     command: "gcc",
     flags: &[
@@ -25,7 +24,7 @@ const BLOCKS: Compiler = Compiler {
     ],
 };
 
-/// Whether GCC compiles blocks; reports a missing one as not tested.
+/// Reports a compiler that cannot as not tested.
 fn compiles_blocks(folder: &Path) -> bool {
     let code = "int a; int main(void) { __transaction_atomic { a++; } return a - 1; }\n";
     let there = have("gcc") && BLOCKS.refuses(code, folder).is_none();
@@ -35,15 +34,13 @@ fn compiles_blocks(folder: &Path) -> bool {
     there
 }
 
-/// As [`compiles_blocks`], and C++.
 fn compiles_blocks_of_cpp(folder: &Path) -> bool {
     compiles_blocks(folder) && have("g++")
 }
 
-/// Kinds of a program's objects.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
-    /// They are on demand, or transactional.
+    /// Otherwise transactional.
     demand: bool,
     /// Their words have check words.
     ecc: bool,
@@ -63,7 +60,6 @@ impl Kind {
     }
 }
 
-/// Runs a program whose objects are of this kind.
 fn run_on(kind: Kind, program: &Path, pool: &Path) -> Command {
     let mut command = run(program, pool);
     command.envs(kind.demand.then_some(("ON_DEMAND", "1"))).envs(kind.ecc.then_some(("CHECK_WORDS", "1")));
@@ -106,8 +102,7 @@ fn s1_06_blocks_that_gcc_compiles_are_durable_on_demand() {
     blocks_do_what_they_say(true);
 }
 
-/// Both libraries in one program have one set of the functions and thread-local variables that are
-/// in both.
+/// Both libraries in one program share functions and thread-local variables.
 #[test]
 fn s1_03_blocks_of_programs_that_are_linked_statically_do_the_same() {
     let folder = folder();
@@ -128,8 +123,7 @@ fn s1_03_blocks_of_programs_that_are_linked_statically_do_the_same() {
     }
 }
 
-/// Flips bits of words of an object and of their check words, in the pool: those that `bits` says
-/// of each.
+/// Flips `bits` of an object's words and check words, in the pool.
 fn damage(pool: &Path, name: &str, bits: impl Fn(usize) -> u128) {
     let at = Pool::open(pool).unwrap().stat(name).unwrap().offset;
     let file = std::fs::File::options().read(true).write(true).open(pool).unwrap();
@@ -141,8 +135,7 @@ fn damage(pool: &Path, name: &str, bits: impl Fn(usize) -> u128) {
     file.write_all_at(&bytes, at).unwrap();
 }
 
-/// A block that loads damaged words repairs them, whether it can be undone or not; a word beyond
-/// repair ends the program.
+/// A block repairs damaged words; a word beyond repair ends the program.
 #[test]
 fn s1_13_blocks_that_gcc_compiles_repair_damaged_words() {
     let folder = folder();
@@ -156,8 +149,7 @@ fn s1_13_blocks_that_gcc_compiles_repair_damaged_words() {
         let run = || run_on(kind, &binary, &pool);
         assert_eq!(succeed(&mut run()), "done\n");
         let done = succeed(run().arg("look"));
-        // The accounts are the first words. Bits of each word, of its check word, or of both are
-        // wrong.
+        // The accounts are the first words. Bits of the word, its check word, or both are wrong.
         damage(&pool, "bank", |nth| (0b10_1001 << (nth % 60)) << (nth % 3 * 32));
         assert_eq!(succeed(run().arg("aloud")), "the sum is 3200\n");
         assert_eq!(succeed(run().arg("look")), done);
@@ -215,7 +207,7 @@ const BLOCKS_OF_CPP: Compiler = Compiler {
     ],
 };
 
-/// Eight threads, each against a model, and a structure that all share; a heap that grows.
+/// Threads against models, a structure that all share, a growing heap.
 #[test]
 fn s1_03_containers_in_blocks_of_cpp_agree_with_models() {
     let folder = folder();
@@ -229,7 +221,7 @@ fn s1_03_containers_in_blocks_of_cpp_agree_with_models() {
     }
 }
 
-/// Every step that was said is there, and no block of memory besides those that containers have.
+/// Each reported step is there, and no lost block.
 fn killed_containers_are_whole(demand: bool) {
     let folder = disk();
     if !compiles_blocks_of_cpp(folder.path()) {
@@ -255,8 +247,6 @@ fn s1_06_containers_on_demand_in_blocks_of_cpp_survive_sigkill() {
     killed_containers_are_whole(true);
 }
 
-/// A step without room keeps what it did until then, or handles the error and goes on. More steps
-/// follow, with room and without, until a death.
 #[test]
 fn s1_03_containers_whose_heap_is_full_are_whole_after_more_blocks_and_a_death() {
     let folder = folder();
@@ -281,8 +271,8 @@ fn s1_03_containers_whose_heap_is_full_are_whole_after_more_blocks_and_a_death()
     }
 }
 
-/// Scattered pages are mappings of their own while a block has them, and not after that. A block at
-/// the limit of mappings still touches all pages.
+/// Scattered pages are mappings of their own only while a block has them. A block at the limit of
+/// mappings still touches all pages.
 #[test]
 fn blocks_that_cannot_be_undone_touch_more_pages_than_there_can_be_mappings() {
     let folder = folder();

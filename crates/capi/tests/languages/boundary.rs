@@ -30,7 +30,7 @@ fn a_panic_becomes_an_error_of_the_thread() {
     .unwrap();
 }
 
-/// Rule 1 of the library, read off its source: what an exported function does is inside `guarded`.
+/// Rule 1 of the library, read from its source.
 #[test]
 fn every_exported_function_is_guarded() {
     let mut functions = 0;
@@ -55,7 +55,7 @@ fn every_exported_function_is_guarded() {
     assert!(functions > 40, "only {functions} functions were looked at");
 }
 
-/// Names of Rust in the advice of errors, but those of typed code, which C does not reach.
+/// Rust names in the advice of errors, but for typed code, which C does not reach.
 fn names_of_rust(advice: &str) -> Vec<&str> {
     let words = advice.split(|c: char| !c.is_alphanumeric() && !['_', ':'].contains(&c));
     words.filter(|word| word.contains("::") && !["Heap::verify", "mem::forget"].contains(word)).collect()

@@ -64,16 +64,16 @@ fn s1_03_transactions_in_c_survive_sigkill() {
     killed_transfers_are_whole(|| run(&binary, &folder.path().join("pool.pmo")));
 }
 
-/// All transfers that were said are there, and at most one more.
+/// All reported transfers are there, and at most one more.
 pub fn killed_transfers_are_whole(run: impl Fn() -> Command) {
     let mut rng = Seeded::new(1);
     println!("INDELIBLE_SEED={}", rng.seed());
     kill_repeatedly(run, &mut rng, (15, 40), 1, 0);
 }
 
-/// Kills a program, which says each step, `rounds` times after fewer than `most` steps. It has done
-/// all steps that it said, and those that were under way, as many as it has `threads`. `before`:
-/// how many it had done.
+/// Kills a program, which reports each step, `rounds` times after fewer than `most` steps. All
+/// reported steps are there, and at most one more of each of its `threads`. `before`: steps done
+/// earlier.
 pub fn kill_repeatedly(
     run: impl Fn() -> Command,
     rng: &mut Seeded,
@@ -97,12 +97,11 @@ fn s1_06_commits_on_demand_in_c_are_durable_when_they_are_asked_for() {
         let (binary, pool) = (folder.path().join("on-demand"), folder.path().join("pool.pmo"));
         C.build(&program("on-demand.c"), &binary);
         let output = run(&binary, &pool).output().unwrap();
-        // A defect that a call reports as an error writes a line there.
+        // A call that fails writes a line there.
         assert_eq!((text(&output.stdout), text(&output.stderr)), ("done\n".to_owned(), String::new()));
     }
 }
 
-/// Plain loads of C outside of transactions see what was committed, and stores are a SIGSEGV.
 #[test]
 fn s1_16_objects_of_c_are_readable_outside_of_transactions() {
     use std::os::unix::process::ExitStatusExt;
@@ -131,7 +130,7 @@ fn s1_06_commits_on_demand_in_c_survive_sigkill() {
         assert!(was_killed);
         let last: u64 = said.last().unwrap().parse().unwrap();
         let there: u64 = succeed(run(&binary, &pool).arg("look")).trim().parse().unwrap();
-        // None of them was durable; that which was under way may be there.
+        // None was durable; the running one may be there.
         assert!(last > before && [last, last + 1].contains(&there), "{before}, {last}, {there}");
         before = there;
     }
@@ -146,8 +145,7 @@ fn s1_03_blocks_of_memory_in_transactions_of_c_are_whole_and_their_heap_grows() 
     assert_eq!(succeed(run(&binary, &folder.path().join("kept.pmo")).arg("on-demand")), "done\n");
 }
 
-/// Variables of programs: threads of a process, and processes, that race give them their initial
-/// value once.
+/// Racing threads and processes initialize a variable once.
 #[test]
 fn s1_02_statics_of_c_are_found_again_and_made_once() {
     let folder = folder();
@@ -159,7 +157,6 @@ fn s1_02_statics_of_c_are_found_again_and_made_once() {
         let pool = folder.path().join(name);
         let from = if nth == 0 { Some(&pool) } else { None };
         if nth == 1 {
-            // Named by the environment; it must exist.
             succeed(Command::new(&binary).arg(&pool));
         }
         let start = |_| {
@@ -177,7 +174,6 @@ fn s1_02_statics_of_c_are_found_again_and_made_once() {
     }
 }
 
-/// Variables of one name and type are one, whichever language declares them.
 #[test]
 fn s1_02_statics_of_c_cpp_and_rust_are_the_same() {
     use indelible::{ErrorKind, Persistent, Pool};
@@ -199,7 +195,6 @@ fn s1_02_statics_of_c_cpp_and_rust_are_the_same() {
     statics.detach().unwrap();
     drop(opened);
     assert_eq!(succeed(&mut run(&in_c, &pool)), "1541 10\n");
-    // And a pool that C++ makes.
     let pool = folder.path().join("cpp.pmo");
     assert_eq!(succeed(&mut run(&in_cpp, &pool)), "1180 8\n");
     assert_eq!(succeed(&mut run(&in_c, &pool)), "1360 9\n");
@@ -356,9 +351,9 @@ fn descriptions_that_are_not_true_do_not_compile() {
     }
 }
 
-/// The library is not compiled for it; the program's own stores and the mapping at a fixed address
-/// are what it looks at. Its allocator takes a sixteenth of where pools have their windows: one
-/// whose window lies there cannot be attached, and another is made.
+/// The library is not instrumented: the sanitizer checks the program's stores and the fixed
+/// mapping. Its allocator takes a sixteenth of the range of windows: a pool there cannot be
+/// attached, and the test makes another.
 #[test]
 fn programs_run_under_address_sanitizer() {
     const SANITIZED: Compiler = Compiler { command: "cc", flags: &["-fsanitize=address", "-pthread"] };

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A pool with an item that version 1 made.
 struct Items {
     folder: TempDir,
     binary: PathBuf,
@@ -41,8 +40,7 @@ impl Items {
         succeed(&mut self.command(version, mode))
     }
 
-    /// Output of version 3 when it cannot open the item. The one of version 1 is as it was, in this
-    /// run and the next.
+    /// Version 3 cannot open the item, which stays as version 1 made it.
     fn refused(&self, mode: &str) -> String {
         let said = self.run("3", mode);
         assert_eq!(self.run("1", "look"), "-5 first, 2 blocks\n", "{mode}: {said}");
@@ -101,11 +99,11 @@ fn a_converter_that_fails_leaves_the_old_value_and_no_block_more() {
 #[test]
 fn a_version_that_no_converter_leads_away_from_is_an_error_that_names_it() {
     let items = Items::new();
-    // The one to version 3 alone: it begins at version 2.
+    // The converter to version 3 alone.
     let said = items.refused("gap");
     assert!(said.starts_with("35 after 0: "), "{said}");
     assert!(said.contains("another layout; first (here the heap, there the program)"), "{said}");
-    // The one from version 1 alone: it ends at version 2.
+    // The converter from version 1 alone.
     let said = items.refused("short");
     assert!(
         said.starts_with("35 after 0: ") && said.contains("the converters end at struct item (fin"),
@@ -120,7 +118,7 @@ fn s4_02_a_root_is_reset_only_where_the_program_asks_for_it_and_it_is_told() {
     let items = Items::new();
     items.refused("gap");
     let said = items.refused("reset");
-    // The name is a pointer whose target is not described: its block may belong to another value.
+    // An undescribed target: its block may belong to another value.
     assert!(
         said.starts_with("35 after 0: ") && said.contains("leads to a block that no value owns"),
         "{said}"
@@ -158,7 +156,6 @@ fn s4_04_in_cpp_steps_are_functions_and_exceptions_leave_the_old_value() {
     assert_eq!(items.run("1", "look"), old);
     assert_eq!(dies(&mut items.command("3", "kill")), 9);
     assert_eq!(items.run("1", "look"), old);
-    // Not asked for, and then not possible: ownership by strings of the C++ library is unknown.
     let said = items.run("3", "reset");
     assert!(said.contains("bytes that its description does not explain"), "{said}");
     assert_eq!(items.run("3", "open"), "-5 1\n");
@@ -171,8 +168,7 @@ fn s4_04_in_cpp_steps_are_functions_and_exceptions_leave_the_old_value() {
     assert_eq!(items.run("3", "reset"), "reset item, a other: 1 blocks\n0 0\n");
 }
 
-/// The heap that a program left, by the descriptions of its roots alone, as `pmo heap` sees it; and
-/// its one root.
+/// Audited by descriptions alone, as `pmo heap` does.
 fn audited(items: &Items) -> (HeapAudit, Root) {
     let pool = Pool::open(items.folder.path().join("pool.pmo")).unwrap();
     let heap = ReadHeap::open(pool.attach_read("object").unwrap()).unwrap();
@@ -192,7 +188,7 @@ fn tools_go_through_what_c_and_cpp_made_by_its_fields() {
         "{lines}"
     );
     assert_eq!((audit.blocks, audit.owned, audit.referred), (2, 1, 1));
-    // The name leads behind the object.
+    // The name points behind the object.
     let pool = Pool::open(items.folder.path().join("pool.pmo")).unwrap();
     let mut object = pool.attach("object").unwrap();
     let (start, len) = (object.as_ptr().addr(), object.len());

@@ -6,7 +6,6 @@ use indelible_testing::Seeded;
 use std::path::Path;
 use std::process::Command;
 
-/// Rounds of SIGKILL on each kind of medium.
 const ROUNDS: usize = 40;
 
 fn run(program: &Path, pool: &Path, arguments: &[&str]) -> Command {
@@ -199,7 +198,7 @@ fn sealed_objects_have_containers() {
     assert_eq!(succeed(&mut run(&binary, &folder.path().join("pool.pmo"), &[])), "done\n");
 }
 
-/// Roots made by an earlier version have these words: they do not change.
+/// The layouts of existing roots must not change.
 const LAYOUTS: &str = "\
 pair<int64, char>
 pair<int64,_char>: size 16, alignment 8

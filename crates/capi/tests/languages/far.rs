@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A list of a language: its pools, its program.
 struct List {
     folder: TempDir,
     pools: [PathBuf; 2],
@@ -30,8 +29,8 @@ impl List {
         succeed(Command::new(&self.binary).args(pools.iter().map(AsRef::as_ref)).arg(step))
     }
 
-    /// Rust finds by descriptions alone: as many pointers as expected in the object with the root,
-    /// and none that leads nowhere. Then all of it in one pool, at other addresses.
+    /// Rust finds `pointers` pointers by descriptions alone, none dangling; then in one pool, at
+    /// other addresses.
     fn seen_by_rust(&self, root: &str, pointers: usize) {
         let opened = self.pools.each_ref().map(|path| Pool::open(path).unwrap());
         let mut space = Space::new();
@@ -45,7 +44,7 @@ impl List {
         assert_eq!(found.len(), pointers, "{found:?}");
         assert!(found.iter().any(|pointer| pointer.path.starts_with(root)), "{found:?}");
         drop(heap);
-        // Without the pool of the other one its entries lead nowhere.
+        // Without the other pool its entries dangle.
         let mut space = Space::new();
         space.add(&opened[0]);
         assert!(!space.dangling(&ids[0]).unwrap().is_empty());
@@ -73,6 +72,6 @@ fn s2_12_a_list_of_cpp_goes_through_objects_of_two_pools() {
         return;
     }
     let list = List::made(&CPP, "far.cpp");
-    // The root's four, and the one of the first node, which the root leads to.
+    // The root's four, and the first node's.
     list.seen_by_rust("list.first", 5);
 }

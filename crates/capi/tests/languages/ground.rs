@@ -1,5 +1,4 @@
-//! The environment of test programs: the installation they are compiled against, and how they are
-//! run.
+//! Where test programs are compiled and run.
 
 use indelible_testing::not_tested;
 use std::os::unix::process::ExitStatusExt;
@@ -7,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// The package's folder: what cargo says when a test runs, as another user may run it with a copy
-/// of the project.
+/// Read at run time: another user may run the test with a copy of the project.
 pub fn source() -> &'static Path {
     static SOURCE: OnceLock<PathBuf> = OnceLock::new();
     SOURCE.get_or_init(|| {
@@ -20,8 +18,7 @@ pub fn project() -> PathBuf {
     source().join("../..").canonicalize().expect("the workspace")
 }
 
-/// The prefix that `cargo xtask install` filled; one that is filled already if `INDELIBLE_PREFIX`
-/// names it.
+/// The prefix of `cargo xtask install`, or of `INDELIBLE_PREFIX` if it is filled.
 pub fn installed() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
@@ -37,7 +34,6 @@ pub fn installed() -> &'static Path {
     })
 }
 
-/// Whether a tool is there; reports a missing one as not tested.
 pub fn have(tool: &str) -> bool {
     let there = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
     if !there {
@@ -46,7 +42,7 @@ pub fn have(tool: &str) -> bool {
     there
 }
 
-/// Compiles programs of `tests/programs`, or of a path, against the installed library.
+/// Compiles `tests/programs`, or a path, against the installed library.
 pub struct Compiler {
     pub command: &'static str,
     pub flags: &'static [&'static str],
@@ -73,7 +69,6 @@ impl Compiler {
         assert!(output.status.success(), "{}: {}", program.display(), text(&output.stderr));
     }
 
-    /// Whether it compiles; what the compiler says if not.
     pub fn refuses(&self, code: &str, folder: &Path) -> Option<String> {
         let file = folder.join(if self.command == "cc" { "refused.c" } else { "refused.cpp" });
         std::fs::write(&file, code).expect("a file");
@@ -94,7 +89,6 @@ pub fn succeed(command: &mut Command) -> String {
     said
 }
 
-/// The signal that ends it.
 #[track_caller]
 pub fn dies(command: &mut Command) -> i32 {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -106,7 +100,6 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A folder in memory, where it is quick.
 pub fn folder() -> tempfile::TempDir {
     tempfile::Builder::new()
         .prefix("indelible-capi")
@@ -115,7 +108,6 @@ pub fn folder() -> tempfile::TempDir {
         .expect("a folder")
 }
 
-/// A folder on disk, as most programs have it.
 pub fn disk() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("indelible-capi").tempdir_in("/var/tmp").expect("a folder")
 }

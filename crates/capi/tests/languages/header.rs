@@ -1,4 +1,4 @@
-//! The header is what the library exports: names, signatures, structs, codes.
+//! The header equals the library's exports: names, signatures, structs, codes.
 
 use super::ground::{C, CPP, Compiler, folder, have, installed, source, succeed};
 use pmo::{
@@ -14,7 +14,7 @@ fn header() -> String {
     std::fs::read_to_string(source().join("include/pmo.h")).unwrap()
 }
 
-/// The header without comments and preprocessor lines.
+/// Without comments and preprocessor lines.
 fn declarations() -> String {
     let mut text = String::new();
     for (index, piece) in header().split("/*").enumerate() {
@@ -32,7 +32,7 @@ fn declarations() -> String {
     lines.join("\n")
 }
 
-/// Types of the result and the arguments, as Rust has them, by name.
+/// Result and argument types in Rust, by name.
 fn declared() -> BTreeMap<String, Vec<String>> {
     let mut functions = BTreeMap::new();
     for statement in declarations().split(';') {
@@ -68,7 +68,6 @@ fn split_name(text: &str) -> (&str, &str) {
     (text[..at].trim(), &text[at..])
 }
 
-/// At commas outside of parentheses.
 fn split_arguments(text: &str) -> Vec<String> {
     let (mut all, mut depth) = (vec![String::new()], 0);
     for c in text.chars() {
@@ -82,7 +81,7 @@ fn split_arguments(text: &str) -> Vec<String> {
     all.into_iter().map(|argument| argument.trim().to_owned()).collect()
 }
 
-/// A type of C in the words of the Rust source, without blanks.
+/// The Rust type of a C type, without blanks.
 fn rust(c: &str) -> String {
     match c {
         "void *const *" => return "*const*mutc_void".into(),
@@ -142,7 +141,6 @@ fn rust(c: &str) -> String {
     format!("*{}{target}", if constant { "const" } else { "mut" })
 }
 
-/// The same of the Rust source.
 fn exported() -> BTreeMap<String, Vec<String>> {
     let mut functions = BTreeMap::new();
     for entry in std::fs::read_dir(source().join("src")).unwrap() {

@@ -1,12 +1,12 @@
-//! Programs that say what is durable, and are killed.
+//! Programs that report progress, and are killed.
 
 use super::ground::text;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
-/// Runs a program and kills it after so many lines and turns of an idle loop; what it said, and
-/// whether it was killed before its end.
+/// Kills a program after so many lines and turns of an idle loop; returns its lines, and whether it
+/// was killed before its end.
 pub fn kill(command: &mut Command, lines: usize, spins: u32) -> (Vec<String>, bool) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
     let mut said = Vec::new();
@@ -18,7 +18,7 @@ pub fn kill(command: &mut Command, lines: usize, spins: u32) -> (Vec<String>, bo
             let _ = child.kill();
         }
         line.clear();
-        // A line that is cut short was not said.
+        // A truncated line does not count.
         if reader.read_until(b'\n', &mut line).unwrap_or(0) == 0 || line.last() != Some(&b'\n') {
             break;
         }
@@ -30,7 +30,6 @@ pub fn kill(command: &mut Command, lines: usize, spins: u32) -> (Vec<String>, bo
     (said, killed)
 }
 
-/// The number at the end of the last line that begins with `word`.
 pub fn last(said: &[String], word: &str) -> Option<i64> {
     let number = |line: &String| line.strip_prefix(word).and_then(|rest| rest.trim().parse().ok());
     said.iter().rev().find_map(number)

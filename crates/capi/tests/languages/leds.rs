@@ -12,10 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Rounds of SIGKILL.
 const ROUNDS: usize = 30;
 
-/// The extensions of each version of the shop.
 const EXTENSIONS: [&str; 3] = [
     "",
     "EXTENSION(1) { int stock; char code[8]; INIT(struct item *it) { it->stock = it->id * 10; it->code[0] = 'n'; } }",
@@ -23,7 +21,7 @@ const EXTENSIONS: [&str; 3] = [
      EXTENSION(2) { double gross; INIT(struct item *it) { it->gross = it->price + it->stock; } } }",
 ];
 
-/// The tool, if libclang is there, which it needs.
+/// `None` without libclang.
 pub fn tool() -> Option<&'static Path> {
     static TOOL: OnceLock<Option<PathBuf>> = OnceLock::new();
     let find = || {
@@ -47,7 +45,6 @@ pub fn tool() -> Option<&'static Path> {
     TOOL.get_or_init(find).as_deref()
 }
 
-/// Lowers a text of C or C++, and compiles it.
 fn build(folder: &Path, name: &str, text: &str, compiler: &Compiler) -> Option<PathBuf> {
     let (source, lowered) = (folder.join(name), folder.join(format!("lowered-{name}")));
     std::fs::write(&source, text).expect("a file");
@@ -60,7 +57,6 @@ fn build(folder: &Path, name: &str, text: &str, compiler: &Compiler) -> Option<P
     Some(binary)
 }
 
-/// The shop's programs, from version 1 on.
 fn shops(folder: &Path) -> Option<[PathBuf; 3]> {
     let text = std::fs::read_to_string(program("leds/shop.c")).expect("the source");
     let mut all = Vec::new();
@@ -88,15 +84,12 @@ fn s4_05_programs_in_c_of_all_versions_use_the_same_data() {
     let pool = folder.path().join("pool.pmo");
     run(&one, &pool, "make");
     assert_eq!(run(&one, &pool, "show"), "3 1.5\n2 1\n1 0.5\n0 0\n9 0\n4 items, 0 extensions\n");
-    // Readers have initial values, and make nothing.
     let initial = "3 1.5 30 n\n2 1 20 n\n1 0.5 10 n\n0 0 0 n\n9 0 90 n\n4 items, 0 extensions\n";
     assert_eq!(run(&two, &pool, "show"), initial);
     run(&two, &pool, "change");
     let changed = "3 1.5 1030 c\n2 1 20 n\n1 0.5 10 n\n0 0 0 n\n9 0 1090 c\n4 items, 2 extensions\n";
     assert_eq!(run(&two, &pool, "show"), changed);
-    // Lazily, across runs; the second extension is computed from the first.
     assert!(run(&three, &pool, "show").starts_with("3 1.5 1030 c 1031.5\n2 1 20 n 21\n"));
-    // A copy is deep, of a version that knows no extension as well.
     run(&one, &pool, "copy");
     assert!(run(&three, &pool, "show").ends_with("5 items, 3 extensions\n"));
     run(&three, &pool, "change");
@@ -107,7 +100,6 @@ fn s4_05_programs_in_c_of_all_versions_use_the_same_data() {
     assert!(run(&one, &pool, "show").ends_with("6 items, 7 extensions\n"));
     run(&one, &pool, "drop");
     assert!(run(&one, &pool, "show").ends_with("5 items, 5 extensions\n"));
-    // And so is the end: the first version frees what it does not know.
     run(&one, &pool, "clear");
 }
 
@@ -136,8 +128,8 @@ fn a_killed_program_leaves_each_struct_extended_whole_or_not_at_all() {
     }
 }
 
-/// Kills a program with the shape of a library again and again. Its output ends in `unit` when it
-/// finds all as it was psynced.
+/// Kills a program with a library's shape repeatedly. Its output ends in `unit` if everything is as
+/// psynced.
 fn survives(name: &str, compiler: &Compiler, unit: &str) {
     let folder = folder();
     let text = std::fs::read_to_string(program(&format!("leds/{name}"))).expect("the source");
@@ -196,7 +188,7 @@ fn a_store_that_has_no_room_ends_the_program_with_a_reason() {
     assert!(run(&two, &pool, "show").ends_with("4 items, 0 extensions\n"));
 }
 
-/// A struct without extensions, and one with: the same functions on fields of the struct itself.
+/// The same functions on a struct without extensions, and with them.
 const BASE: &str = "\
 struct item { int id; double price; struct item *next; LINK };
 int get(struct item *it, int i);
@@ -212,7 +204,7 @@ fn instructions(object: &Path, function: &str) -> String {
     command.args(["-d", "--no-show-raw-insn", "--no-addresses"]).arg(format!("--disassemble={function}"));
     let said = succeed(command.arg(object));
     let code = said.split_once("section .text:").map(|(_, code)| code).expect("code");
-    // Without sections in which the function has nothing.
+    // Without empty sections.
     code.split("Disassembly").next().map(str::trim_end).unwrap_or_default().to_owned()
 }
 
@@ -237,7 +229,6 @@ fn accesses_to_fields_of_the_struct_itself_are_those_of_a_plain_struct() {
     assert_ne!(instructions(&lowered, "more"), instructions(&lowered, "get"));
 }
 
-/// Structs of C++, with references, templates and exceptions.
 const CLASSES: &str = r#"
 #include <pmo.hpp>
 #include "check.h"
@@ -325,7 +316,6 @@ const HEADER: &str = "#pragma once\n#include <pmo.h>\nextendible struct item {\n
 const USES: &str = "#include \"item.h\"\n#include \"item.h\"\n#include <stdio.h>\n\
     int main(void) { struct item it = {3}; printf(\"%d %d\\n\", stock(&it), it.stock); return 0; }\n";
 
-/// Runs commands of a project that has the header, and a source that uses it.
 fn in_project(files: &[(&str, &str)], script: &str) -> Option<String> {
     let (folder, tool) = (folder(), tool()?);
     for (name, text) in files.iter().chain(&[("item.h", HEADER), ("uses.c", USES)]) {
@@ -347,8 +337,7 @@ fn headers_are_lowered_with_their_sources_by_cmake() {
     let project = "cmake_minimum_required(VERSION 3.10)\nproject(uses C)\nfind_package(pmo 0.1 REQUIRED)\n\
                    add_executable(uses)\ntarget_link_libraries(uses PRIVATE pmo::pmo)\n\
                    target_compile_definitions(uses PRIVATE LEVEL=4)\npmo_leds(uses uses.c LOCK layouts.lock)\n";
-    // The second build is of a header that changed, and the third of a layout that was released
-    // otherwise.
+    // The second build has a changed header, the third a layout that was released differently.
     let script = "pmo leds uses.c -o /dev/null --lock layouts.lock --update-lock -- -I$PREFIX/include -DLEVEL=1\n\
                   cmake -G 'Unix Makefiles' -DCMAKE_PREFIX_PATH=$PREFIX -S . -B build >log 2>&1 || { cat log; exit 1; }\n\
                   cmake --build build >log 2>&1 || { cat log; exit 1; }\nbuild/uses\n\
@@ -385,7 +374,7 @@ fn the_page_for_structs_that_grow_is_true() {
     let compared = follow(page, folder.path(), &["c"], &|block| {
         let commands = "cargo xtask install --prefix \"$HOME/.local\"\ncargo install --path crates/cli --root \"$HOME/.local\"\n";
         assert_eq!(block, commands);
-        // The environment's installation, with another profile and another prefix.
+        // The environment's installation, with another profile and prefix.
         let local = folder.path().join(".local");
         std::fs::create_dir_all(local.join("bin")).unwrap();
         std::os::unix::fs::symlink(tool, local.join("bin/pmo")).unwrap();
@@ -396,7 +385,6 @@ fn the_page_for_structs_that_grow_is_true() {
     assert_eq!(compared, 5);
 }
 
-/// The same struct in Rust.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]
@@ -446,7 +434,6 @@ fn rust_and_c_have_the_same_types() {
     succeed(Command::new(&binary).arg(&path));
     let pool = Pool::open(&path).unwrap();
     let mut heap = Heap::open(pool.attach("o").unwrap()).unwrap();
-    // Stored by C: verified, and then the typed code's own.
     heap.verify(&RootTypes::new().root::<Item<'_>>("item")).unwrap();
     let item = heap.root_mut::<Item<'_>>("item").unwrap();
     assert_eq!((item.count, item.stock(), item.code(), item.words), (4, 8, [0, 0, 0, 0, 9], [0, 0, 0, 8]));

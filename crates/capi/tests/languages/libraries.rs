@@ -1,5 +1,5 @@
-//! Containers of other libraries in an object: the programs of `examples/cpp/libraries`, each run
-//! several times, so that the program and its libraries are elsewhere each time.
+//! Containers of other libraries in an object: `examples/cpp/libraries`, run several times, so that
+//! code moves in between.
 
 use super::ground::{CPP, folder, have, installed, project, succeed};
 use super::kill::{kill, last};
@@ -7,8 +7,7 @@ use indelible_testing::{Seeded, not_tested};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program, if its library's headers are there; what it needs when it is linked is by
-/// pkg-config's name, if by any.
+/// A program, if its library's headers are there; pkg-config names its library, if any.
 struct Example {
     folder: tempfile::TempDir,
     binary: PathBuf,
@@ -33,7 +32,7 @@ impl Example {
         Some(Example::linked(name, folder, &flags))
     }
 
-    /// The same, of a library that its header is all of, with these flags.
+    /// For a header-only library.
     fn of_header(name: &str, header: &str, package: &str, flags: &[&str]) -> Option<Example> {
         let mut example = Example::build(name, header, package, None)?;
         if !flags.is_empty() {
@@ -70,8 +69,8 @@ impl Example {
         command
     }
 
-    /// Has the program add numbers, and kills it, again and again; after each time, `there` says
-    /// how many there are: the numbers that it reported as added, and one more at most.
+    /// The program adds numbers and is killed, repeatedly; `there` counts all reported ones, and at
+    /// most one more.
     fn killed(&self, rounds: usize, there: impl Fn() -> i64) {
         let mut rng = Seeded::new(1);
         println!("INDELIBLE_SEED={}", rng.seed());
@@ -88,7 +87,7 @@ impl Example {
         assert!(kills == rounds && count > rounds as i64, "{kills} kills, {count} numbers");
     }
 
-    /// Whether every block is in its place, and nothing was left over.
+    /// Every block is in its place, and none is lost.
     fn is_whole(&self, object: &str) {
         let source = format!(
             "#include <pmo.hpp>\n#include <iostream>\nint main(int, char **argv) {{ pmo::pool pool(argv[1]);\n\
@@ -165,7 +164,6 @@ fn maps_of_tsl() {
     example.is_whole("maps");
 }
 
-/// How many times a program is killed.
 const KILLS: usize = 30;
 
 #[test]

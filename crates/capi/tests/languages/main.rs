@@ -1,4 +1,4 @@
-//! The interfaces as C and C++ programs meet them: installed in a fresh folder, compiled, killed.
+//! The interfaces of C and C++, as installed in a fresh folder.
 
 mod beside;
 mod blocks;

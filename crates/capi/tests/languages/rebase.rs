@@ -1,5 +1,4 @@
-//! Objects of C and C++ that get other addresses: where pointers are described, they are changed;
-//! containers of C++ are refused.
+//! C and C++ objects get other addresses: described pointers change; containers of C++ are refused.
 
 use super::ground::{C, CPP, folder, have, program, succeed};
 use indelible::{ErrorKind, Pool};
@@ -23,7 +22,6 @@ fn a_list_of_c_and_its_copy_are_attached_at_once() {
     }
 }
 
-/// A map of C++ has pointers that no description names.
 #[test]
 fn a_map_of_cpp_stays_at_its_addresses() {
     if !have("c++") {

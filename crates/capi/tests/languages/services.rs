@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 fn verify(whose: &str, unit: &Path, runtime: &Path) -> Output {
     let mut verify = Command::new("systemd-analyze");
-    // It looks for the manual pages that a unit names, by `man`.
+    // systemd-analyze looks up the units' manual pages by `man`.
     verify.args(["verify", whose, if have("man") { "--man=yes" } else { "--man=no" }]).arg(unit);
     verify.env("MANPATH", installed().join("share/man")).env("XDG_RUNTIME_DIR", runtime);
     verify.output().expect("systemd-analyze runs")
@@ -41,8 +41,7 @@ fn systemd_finds_nothing_wrong_with_the_installed_units() {
     assert!(guard.expect("what the units start").status.success());
 }
 
-/// The guard ends after the writers, so that it recovers what these leave, and alone, so that
-/// recoveries go on.
+/// It ends after the writers, to recover their pools, and alone, so that recoveries go on.
 #[test]
 fn units_of_the_guard_end_after_all_services() {
     for folder in ["system", "user"] {

@@ -1,4 +1,4 @@
-//! An interpreter and a database whose whole state is in an object, killed and continued.
+//! An interpreter and a database whose state is in an object, killed and continued.
 
 use super::ground::{disk, folder, have, installed, program, project, succeed};
 use super::kill::{kill, last};
@@ -6,10 +6,9 @@ use indelible_testing::{Seeded, not_tested};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How many times the programs are killed.
 const KILLS: usize = 50;
 
-/// A program that is always at the same address, with its libraries in it.
+/// Statically linked, at a fixed address.
 fn linked(source: &Path, into: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new("cc");
     command.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wl,--build-id", "-static", "-no-pie"]);
@@ -19,7 +18,7 @@ fn linked(source: &Path, into: &Path, flags: &[&str]) -> Command {
     command
 }
 
-/// The same, if its headers and static library, from Debian's `package`, are there.
+/// `None` without the headers and static library of Debian's `package`.
 fn build(name: &str, folder: &Path, header: &str, flags: &[&str], package: &str) -> Option<PathBuf> {
     let probe = folder.join("probe.c");
     std::fs::write(&probe, format!("#include <{header}>\nint main(void) {{ return 0; }}\n")).expect("a file");
@@ -64,21 +63,19 @@ fn a_lua_interpreter_goes_on_in_the_middle_of_its_coroutines() {
     println!("{kills} kills in {runs} runs");
 }
 
-/// Runs a script until it ends, however often it is killed; how often that was.
+/// Runs a killed script until it ends; returns the number of kills.
 fn continued(expected: &[&str], mut run: impl FnMut() -> (Vec<String>, bool)) -> usize {
     let (mut done, mut kills) = (0, 0);
-    // Runs that were killed before they said anything: each may have psynced one yield.
+    // Runs killed before any output: each may have psynced one yield.
     let mut silent = 0;
     loop {
         let (said, killed) = run();
         for (index, line) in said.iter().enumerate() {
             let at = expected.iter().position(|expected| expected == line);
             let at = at.unwrap_or_else(|| panic!("{line:?} is never said by a run at once"));
-            // A yield that was psynced is not repeated; one that was being psynced may not be
-            // either.
+            // A yield may have been psynced before it was printed.
             let unsaid = if index == 0 { 1 + silent } else { 0 };
-            // The end is no yield: a run killed behind it leaves it to the next, which says it
-            // again.
+            // The end is no yield: the next run repeats it.
             let again = index == 0 && done == expected.len() && at + 1 == done;
             assert!(
                 again || (done..=done + unsaid).contains(&at),
@@ -143,7 +140,6 @@ fn a_database_of_sqlite_in_memory_outlives_its_processes() {
     assert!(kills == KILLS && rows > 200, "{kills} kills, {rows} rows");
 }
 
-/// Compiles the program that asks, and returns its answer.
 fn asks(folder: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let (binary, lib) = (folder.join(name), installed().join("lib"));
     let mut command = Command::new("cc");

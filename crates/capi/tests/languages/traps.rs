@@ -1,11 +1,10 @@
-//! Mistakes of C++ programs that another run, or another version, would pay for: refused with
-//! advice, when they are compiled or when the object is opened.
+//! Mistakes of C++ programs that break another run or version: refused with advice by the compiler
+//! or when the object is opened.
 
 use super::ground::{CPP, dies, folder, have, succeed, text};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A program whose `main` has a heap, with declarations before it.
 fn code(before: &str, body: &str) -> String {
     format!(
         "#include <pmo.hpp>\n#include <csignal>\n#include <iostream>\n{before}\nint main(int argc, char **argv)\ntry {{\n\
@@ -80,7 +79,7 @@ fn an_order_with_members_is_a_part_of_a_container_s_type() {
     let wider = built(folder.path(), "wider", &version("int up;", "PMO_MEMBER(up)"), body);
     let said = says(&wider, "pool.pmo");
     assert!(said.contains("another layout") || said.contains("another type"), "{said}");
-    // One without members is no part, unless it is described.
+    // A memberless one counts only if described.
     let stateless = "struct down { bool operator()(int a, int b) const { return b < a; } };\n";
     let body = "std::cout << pmo::type_of<pmo::set<int, down>>::name() << \"\\n\";";
     let plain = built(folder.path(), "plain", stateless, body);
@@ -154,7 +153,7 @@ fn mistakes_are_answered_with_what_to_write() {
     ] {
         refused(folder.path(), before, body, words);
     }
-    // A container of another library, whichever: Boost's are of this shape.
+    // A container of any other library, shaped as Boost's.
     let other = "namespace other { template <class T, class A> struct bag : std::vector<T, A> {}; }";
     let body = "heap.root<other::bag<int, pmo::allocator<int>>>(\"b\");";
     refused(folder.path(), other, body, "template <> struct pmo::type_of<C> : pmo::opaque<C, T>");
@@ -195,7 +194,7 @@ fn a_layout_that_changed_behind_a_pointer_is_refused_or_converted() {
     assert!(said.contains("another layout behind a pointer; first"), "{said}");
     assert!(said.contains("list.first.id here, list.first.price there"), "{said}");
     assert_eq!(says(&versions[0], "pool.pmo"), "42 9.5\n", "a refusal changes nothing");
-    // A target that was not described yet is no other one.
+    // A formerly undescribed target is no other type.
     let silent = "struct node { long id; double price; node *next; };\n";
     let silent = built(folder.path(), "silent", &format!("{silent}{LIST}"), body);
     assert_eq!(says(&silent, "pool.pmo"), "42 9.5\n");

@@ -1,4 +1,4 @@
-//! Views in C, and a C program that goes on at `_resume` after its death.
+//! Views in C; a program continues at `_resume` after its death.
 
 use super::ground::{C, folder, program, succeed};
 use std::os::unix::process::ExitStatusExt;
@@ -12,7 +12,6 @@ fn s2_18_a_program_of_c_goes_on_at_resume() {
     C.build(&program("views.c"), &binary);
     for step in ["make", "use", "use"] {
         if step == "use" {
-            // The slot that the program empties.
             let pool = indelible::Pool::open(&path).unwrap();
             let mut view = indelible::View::open(&pool, "v").unwrap();
             view.set(1, "b", indelible::Rights::READ).unwrap();

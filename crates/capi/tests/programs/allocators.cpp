@@ -1,11 +1,10 @@
-// Allocators: what is thrown when there is no room, the current object, containers that construct
-// elements themselves: allocators POOL.
+// Allocators: exceptions without room, the current object, containers that construct elements
+// themselves: allocators POOL.
 #include "check.hpp"
 
 #include <cstring>
 #include <thread>
 
-// The kinds of exceptions as which a call's failure can be caught.
 template <class Exception, class F> static bool throws(F f)
 {
     try {
@@ -57,7 +56,6 @@ static void current_object(pmo::pool &pool)
             pmo::current in_two(two);
             kept<int> second(3, 7);
             CHECK(second.get_allocator().base() == two.data());
-            // Of this thread alone.
             std::thread([] { CHECK(kept<int>().get_allocator().base() == nullptr); }).join();
         }
         kept<int> third(1, 1);
@@ -75,21 +73,20 @@ static void plain(pmo::pool &pool)
     static_assert(std::is_same_v<other::const_pointer, const long *> && std::is_same_v<other::difference_type, std::ptrdiff_t>);
     allocator in = heap.get_allocator<pmo::string>();
     pmo::string *block = in.allocate(1, nullptr);
-    // Nothing is handed on: the program says where.
+    // The allocator is not passed on.
     in.construct(block, "a text that does not fit into a string itself", in);
     CHECK(in.address(*block) == block && block->get_allocator().base() == heap.data() && in.max_size() > 1000);
     in.destroy(block);
     in.deallocate(block, 1);
     auto &list = heap.root<std::vector<long, pmo::plain_allocator<long>>>("list");
     list.assign(100, 1);
-    // All allocators of an object keep the same: a root can be found with another one.
+    // All allocators of an object have one layout: a root can be found with another one.
     CHECK(heap.find<pmo::vector<long>>("list")->size() == 100);
     heap.remove<std::vector<long, pmo::plain_allocator<long>>>("list");
     CHECK(heap.stats().blocks == 0 && heap.check().empty());
 }
 
-// A value between whose members bytes of the process lie: its place was full of them before the
-// members were stored.
+// A value with padding, in a place full of process bytes.
 struct padded {
     char a;
     double b;
@@ -103,12 +100,11 @@ static const padded &dirty(void *place, int n)
     std::memset(place, 0xa7, sizeof(padded));
     auto *value = static_cast<padded *>(place);
     value->a = 'a', value->b = n, value->c = 3;
-    // The compiler may not know what lies between.
+    // The compiler may not know the padding.
     __asm__ volatile("" : : "r"(place) : "memory");
     return *value;
 }
 
-// Whether an object has four of these bytes in a row.
 static bool has_bytes_of_the_process(const pmo::heap &heap)
 {
     auto *at = static_cast<const unsigned char *>(heap.data());

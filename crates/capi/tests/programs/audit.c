@@ -28,7 +28,7 @@ static void each(const struct pmo_pointer *pointer, void *context)
     snprintf(found->into, sizeof found->into, "%s", pointer->into);
 }
 
-/* The one address that is in a word, with these words about it; every kind of psync refuses it, and its error has them. */
+/* One address is in a word; every kind of psync refuses it, and its error contains these words. */
 static void refused(char *object, void **word, void *target, const char *place, const char *into)
 {
     struct found found = {0};
@@ -64,12 +64,10 @@ static void in_a_heap(pmo_pool *pool, char *object)
     refused(object, &holder->kept[1], &local, "holder.kept[1] (*mut void)", "the stack");
     refused(object, (void **)&holder->number, of_malloc, "holder.number (long)", "memory of the process");
     refused(object, &block[5], stdout, "a block of 48 bytes", "a library (/");
-    /* Addresses in free blocks are ignored. */
     block[5] = stdout;
     CHECK(pmo_free(block) == 0 && pmo_audit(object, NULL, NULL) == 0 && pmo_psync(object) == 0);
     free(of_malloc);
 
-    /* A psync that is refused has made nothing durable. */
     holder->number = 43;
     holder->kept[1] = &local;
     CHECK(pmo_psync(object) == -1 && pmo_detach(object) == 0);
@@ -90,7 +88,6 @@ static void into_another_object(pmo_pool *pool)
     CHECK(pmo_psync(plain) == 0);
     refused((char *)plain, &plain[1000], &other[17], "the object of 8192 bytes", "object \"other\"");
     CHECK(pmo_detach(plain) == 0);
-    /* Without the flag nothing is refused. */
     CHECK(pmo_attach(pool, "plain", PMO_WRITE, NULL, 0) == (void *)plain);
     plain[0] = &plain;
     CHECK(pmo_psync(plain) == 0 && pmo_audit(plain, NULL, NULL) == 1 && pmo_detach(plain) == 0 && pmo_detach(other) == 0);

@@ -1,4 +1,5 @@
-/* Calls that must be errors and change nothing: bad-input.c POOL. Accesses that must fault: bad-input.c POOL WHICH. */
+/* Calls that must fail and change nothing: bad-input.c POOL. Accesses that must fault: bad-input.c
+ * POOL WHICH. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include <sys/mman.h>
@@ -116,7 +117,6 @@ static void objects(pmo_pool *pool)
     FAILS(pmo_psync(plain) == -1, PMO_ERR_NOT_ATTACHED, "");
 }
 
-/* The object's addresses are taken. */
 static void address(pmo_pool *pool)
 {
     struct pmo_stat stat;
@@ -254,7 +254,6 @@ static void pools(pmo_pool *pool, const char *path)
     CHECK(pmo_detach(both[0]) == 0 && pmo_detach(both[1]) == 0 && pmo_close(other) == 0);
 }
 
-/* A pool that is formatted anew while this program has it open, with nothing attached. */
 static void formatted_anew(const char *path)
 {
     char third[4096];

@@ -1,6 +1,6 @@
-// A map that one process changes and others follow: beside POOL write, which adds a step with each
-// psync until it is killed; beside POOL follow, which refreshes for each line that it reads, and
-// looks at everything; beside POOL once, the same of the object as it is.
+// A map that one process changes and others follow: beside POOL write adds a step with each psync
+// until it is killed; beside POOL follow refreshes and checks for each line that it reads; beside
+// POOL once checks the object as it is.
 #include "check.hpp"
 
 struct steps {
@@ -31,7 +31,6 @@ static void write(pmo::pool &pool)
     }
 }
 
-// The steps of a heap, each of which is as it should be.
 static long look(const pmo::heap &heap)
 {
     const auto *all = heap.find<const steps>("steps");

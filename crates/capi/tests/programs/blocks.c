@@ -1,5 +1,6 @@
-/* Persistent objects in blocks that GCC compiles: blocks.c POOL; blocks.c POOL FAULT, which dies; blocks.c POOL die, which is killed; blocks.c POOL look;
- * blocks.c POOL aloud, which looks in a block that cannot be undone. With ON_DEMAND in the environment they are on demand, with CHECK_WORDS their words have these. */
+/* Persistent objects in blocks that GCC compiles: blocks.c POOL; blocks.c POOL FAULT, which dies;
+ * blocks.c POOL die, which is killed; blocks.c POOL look; blocks.c POOL aloud, in a block that
+ * cannot be undone. ON_DEMAND and CHECK_WORDS in the environment choose the objects' kind. */
 #include "check.h"
 #include <pmo/blocks.h>
 #include <pmo/transaction.h>
@@ -128,7 +129,6 @@ static void *transfers(void *context)
     return NULL;
 }
 
-/* A transfer that cannot be undone. */
 __attribute__((noinline)) static int aloud(int account, long amount)
 {
     __transaction_relaxed
@@ -165,7 +165,7 @@ static void write_down(long *into, long value)
     *into = value;
 }
 
-/* Blocks that cannot be undone: of code that was not compiled for blocks, from the beginning or in between, with inner blocks. */
+/* Blocks that cannot be undone: from the beginning or in between, with inner blocks. */
 static void *irrevocable(void *context)
 {
     (void)context;
@@ -204,7 +204,7 @@ static void *irrevocable(void *context)
     return NULL;
 }
 
-/* It changes more than the log has room for at first. */
+/* More than the log has room for at first. */
 static void large(pmo_pool *pool)
 {
     char *object = attached(pool, "large", LARGE);
@@ -248,13 +248,12 @@ static void are_pending(uint64_t transactions, uint64_t bytes)
     }
 }
 
-/* Every way in which blocks on demand become durable. */
 static void durable_when_asked(pmo_pool *pool)
 {
     CHECK(pmo_tx_sync(bank) == 0);
     are_pending(0, 0);
     CHECK(transfer(1, 2, 5) && transfer(2, 1, 0));
-    /* The lines of four accounts, of which two are in one, and of two counts. */
+    /* The lines of four accounts, two in one line, and of two counts. */
     are_pending(2, 4 * 64);
     CHECK(!transfer(3, 4, 1000));
     are_pending(2, 4 * 64);
@@ -263,7 +262,7 @@ static void durable_when_asked(pmo_pool *pool)
     CHECK(transfer(1, 2, 5));
     CHECK(pmo_psync(bank) == 0);
     are_pending(0, 0);
-    /* No more than a line may be pending: each block makes room for itself. */
+    /* One pending line at most: each block makes room for itself. */
     CHECK(pmo_set_epochs(pool, 0, 64) == 0);
     for (int i = 0; i < 10; i++)
         CHECK(transfer(1, 2, 1));
@@ -277,7 +276,7 @@ int main(int argc, char **argv)
         durability = PMO_DURABILITY_ON_DEMAND;
     pmo_pool *pool = pmo_open_or_format(argv[1], 128 << 20, 0);
     CHECK(pool);
-    /* Before there is a thread that makes epochs, which could be about to make one. */
+    /* Before the thread of epochs exists, which could be about to make one. */
     if (argc == 2)
         CHECK(pmo_set_epochs(pool, 0, 4 << 20) == 0);
     bank = attached(pool, "bank", 8192), branch = attached(pool, "branch", 8192);

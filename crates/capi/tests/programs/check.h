@@ -12,7 +12,7 @@
         }                                                                                         \
     } while (0)
 
-/* A call that fails with a kind of error, whose text has these words. */
+/* A call must fail with a kind of error and these words. */
 #define FAILS(call, code, words)                                                                  \
     do {                                                                                          \
         CHECK(call);                                                                              \

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <iostream>
 
-// The standard's types, spelled out: nothing of them is changed.
+// The standard's types, unchanged.
 template <class T> using allocator = pmo::allocator<T>;
 using text = std::basic_string<char, std::char_traits<char>, allocator<char>>;
 using texts = std::vector<text, allocator<text>>;
@@ -38,7 +38,6 @@ template <> struct pmo::type_of<std::vector<bool, allocator<bool>>> {
 };
 PMO_DESCRIBE(world, PMO_MEMBER(steps), PMO_MEMBER(words), PMO_MEMBER(lists), PMO_MEMBER(maps), PMO_MEMBER(flags))
 
-// The same in ordinary memory.
 struct model {
     long steps = 0;
     std::map<std::string, std::vector<std::string>, std::less<>> words;
@@ -49,12 +48,12 @@ struct model {
 
 static std::string word(unsigned long seed)
 {
-    // Some fit into a string itself, some do not.
+    // Some fit into a string itself.
     std::string word = "w" + std::to_string(seed % 40);
     return seed % 3 == 0 ? word + " that is too long for a string to keep in itself" : word;
 }
 
-// Step n, of either: inserts, appends, erases, moves and swaps that depend on n alone.
+// Step n, of either: depends on n alone.
 template <class World> void step(World &world)
 {
     unsigned long n = static_cast<unsigned long>(world.steps), seed = n * 2654435761u >> 7;

@@ -1,4 +1,4 @@
-/* Every function of pmo.h, as it should be used: contract.c POOL. */
+/* Every function of pmo.h in its proper use: contract.c POOL. */
 #include "check.h"
 
 static int count(const struct pmo_stat *stat, void *context)
@@ -85,7 +85,6 @@ static void objects(pmo_pool *pool)
     }
 }
 
-/* A pool with a chosen medium, tracking and window. */
 static void chosen(const char *path)
 {
     char other[4096];

@@ -10,7 +10,7 @@ struct item_v1 {
 };
 PMO_TYPE_WAS(item_v1, "struct item", PMO_FIELD(int32_t, number), PMO_FIELD(char *, name))
 
-/* Version 2: a wider number, and how many there are. */
+/* Version 2: a wider number, and a count. */
 struct item_v2 {
     int64_t number;
     char *name;
@@ -26,7 +26,6 @@ struct item {
 };
 PMO_TYPE(item, PMO_FIELD(int64_t, number), PMO_FIELD(int32_t, count), PMO_FIELD(char[20], name))
 
-/* A type that no converter leads away from. */
 struct other {
     double half;
 };

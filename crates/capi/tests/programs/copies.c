@@ -40,7 +40,7 @@ static void kept(pmo_pool *pool)
     store(pool, "a", 1);
     store(pool, "b", 1);
     CHECK(pmo_snapshot(pool, "a", "a1", NULL, 0) == 0);
-    /* While this process writes it; unsynced stores are not in it. */
+    /* Beside this writer, without its unsynced stores. */
     long *a = pmo_attach(pool, "a", PMO_WRITE, NULL, 0);
     CHECK(a);
     *a = 2;
@@ -54,7 +54,6 @@ static void kept(pmo_pool *pool)
     CHECK(pmo_stat(pool, "a", &stat) == 0 && (stat.flags & (PMO_STAT_SHARES | PMO_STAT_SNAPSHOT)) == PMO_STAT_SHARES);
     CHECK(stat.own == 4096 && pmo_stat(pool, "b", &stat) == 0 && stat.own == 0);
 
-    /* Copies of an object and of a snapshot. */
     CHECK(pmo_create_from(pool, "a1", "one", NULL, 0, NULL) == 0);
     struct pmo_create_options options = {.read_key = "r", .read_key_len = 1, .flags = PMO_STAT_READ_ONLY};
     CHECK(pmo_create_from(pool, "a", "three", NULL, 0, &options) == 0);
@@ -63,11 +62,9 @@ static void kept(pmo_pool *pool)
     FAILS(!pmo_attach(pool, "three", PMO_READ, NULL, 0), PMO_ERR_WRONG_KEY, "\"three\"");
     FAILS(!pmo_attach(pool, "three", PMO_WRITE, "r", 1), PMO_ERR_OBJECT_READ_ONLY, "\"three\"");
 
-    /* A snapshot refuses writers. */
     FAILS(!pmo_attach(pool, "a1", PMO_WRITE, NULL, 0), PMO_ERR_OBJECT_READ_ONLY, "\"a1\"");
     FAILS(pmo_resize(pool, "a1", 1 << 16, NULL, 0) == -1, PMO_ERR_OBJECT_READ_ONLY, "\"a1\"");
 
-    /* Nothing is left of them. */
     const char *gone[] = {"a1", "a2", "b2", "one", "three"};
     for (int i = 0; i < 5; i++)
         CHECK(pmo_destroy(pool, gone[i], "r", i == 4) == 0);
@@ -141,7 +138,6 @@ static int first(const struct pmo_tie *tie, void *context)
     return 7;
 }
 
-/* An object that is tied to this thread is there after its removal. */
 static void *keeps(void *pool)
 {
     struct pmo_pool_info before, after;
@@ -151,7 +147,6 @@ static void *keeps(void *pool)
     return pool;
 }
 
-/* Deleting attached objects, ties, objects that do not outlive the machine's run. */
 static void ends(pmo_pool *pool)
 {
     struct pmo_pool_info before, after;
@@ -183,7 +178,7 @@ static void ends(pmo_pool *pool)
     CHECK(pmo_collect(pool, NULL, NULL, NULL) == 0);
     CHECK(pmo_pool_info(pool, &after) == 0 && after.free == before.free && after.objects == before.objects);
 
-    /* A thread that has ended keeps nothing. */
+    /* The thread's tie has ended. */
     pthread_t thread;
     void *kept = NULL;
     CHECK(pthread_create(&thread, NULL, keeps, pool) == 0 && pthread_join(thread, &kept) == 0 && kept == pool);
@@ -213,7 +208,7 @@ static void keys(pmo_pool *pool)
     FAILS(pmo_snapshot_all(pool, both, 2, "r", 1) == -1, PMO_ERR_WRONG_KEY, "");
     FAILS(!pmo_attach(pool, "s", PMO_READ, NULL, 0), PMO_ERR_NOT_FOUND, "\"s\"");
     CHECK(pmo_snapshot_all(pool, both, 2, "w", 1) == 0);
-    /* Those of the snapshot are the one of the call. */
+    /* The snapshot has the key of the call. */
     FAILS(!pmo_attach_snapshot(pool, "t", "r", 1), PMO_ERR_WRONG_KEY, "\"t\"");
     void *t = pmo_attach_snapshot(pool, "t", "w", 1);
     CHECK(t && pmo_detach(t) == 0 && load(pool, "s") == 3);
@@ -248,7 +243,6 @@ static void arguments(pmo_pool *pool, const char *path)
     FAILS(pmo_collect(pool, NULL, NULL, (struct pmo_collected *)1) == -1, PMO_ERR_ARGUMENT, "misaligned");
     FAILS(!pmo_attach(pool, "s", PMO_READ, NULL, 0), PMO_ERR_NOT_FOUND, "\"s\"");
 
-    /* Only what follows is refreshed. */
     int newer = 5;
     FAILS(pmo_refresh(NULL, &newer) == -1, PMO_ERR_NOT_ATTACHED, "0x0");
     FAILS(pmo_refresh(&newer, &newer) == -1, PMO_ERR_NOT_ATTACHED, "");
@@ -295,7 +289,7 @@ static void full(const char *path)
 
 enum { PAGE = 4096, PAGES = 400 };
 
-/* The child that writes: it does what it is told, one letter at a time, and answers with it. */
+/* The writing child: obeys one letter at a time, and answers with it. */
 struct writer {
     int orders, answers;
     pid_t pid;
@@ -399,13 +393,14 @@ static void follow(pmo_pool *pool, const char *path)
     FAILS(pmo_grow(bytes, 1 << 20) == -1, PMO_ERR_READ_ONLY, "attached for reading");
     CHECK(pmo_psync(bytes) == 0 && pmo_revert(bytes) == 0 && pmo_mark_dirty(bytes, 8) == 0 && pmo_prefault(bytes, 8) == 8);
 
-    /* It stays until it is told, and then has what was psynced, not what was stored. */
+    /* The child waits, and then has what it psynced. */
     tell(&writer, "++~");
     CHECK(*w == 1 && refreshed(bytes + 100) && *w == 3);
     tell(&writer, "+");
     CHECK(refreshed(bytes) && *w == 5 && !refreshed(bytes));
 
-    /* The object grows under something else of this process: it has no bytes until that is gone. */
+    /* The object would grow over a mapping of this process: it is inaccessible until that is gone.
+     */
     void *taken = mmap(bytes + (64 << 10), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     CHECK(taken == bytes + (64 << 10));
     tell(&writer, "g");
@@ -415,7 +410,6 @@ static void follow(pmo_pool *pool, const char *path)
     CHECK(munmap(taken, 4096) == 0 && refreshed(bytes) && *w == 5 && bytes[(1 << 20) - 1] == 9);
     CHECK(pmo_object(bytes + (1 << 20) - 1, &known) == 0 && known.size == 1 << 20);
 
-    /* The writer dies, and another one goes on. */
     tell(&writer, "+~");
     end(&writer);
     CHECK(*w == 5 && refreshed(bytes) && *w == 6 && !refreshed(bytes));
@@ -423,7 +417,6 @@ static void follow(pmo_pool *pool, const char *path)
     tell(&writer, "a+++d");
     CHECK(refreshed(bytes) && *w == 9);
 
-    /* Another object has its name. */
     CHECK(pmo_rename(pool, "w", "v", NULL, 0) == 0);
     FAILS(pmo_refresh(bytes, NULL) == -1, PMO_ERR_NOT_FOUND, "\"w\"");
     CHECK(pmo_create(pool, "w", 8192) == 0);
@@ -442,7 +435,7 @@ static void snap(pmo_pool *pool)
     CHECK(pmo_snapshot(pool, "pages", "s", NULL, 0) == 0 && pmo_destroy(pool, "s", NULL, 0) == 0);
 }
 
-/* Fills the pool's free space with bytes of no object. */
+/* Fills the pool's free space. */
 static void fill(pmo_pool *pool)
 {
     struct pmo_pool_info info;
@@ -459,7 +452,7 @@ static void fill(pmo_pool *pool)
     }
 }
 
-/* Snapshots come and go while a process has pages that it has not looked at yet: they are there when it does. */
+/* Snapshots come and go before a process touches its pages, which stay intact. */
 static void untouched(const char *path, int shared, int growing)
 {
     char another[4096];

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-/* Each thread counts up in the first object, then in the second, and keeps as many blocks as there. */
+/* Each thread counts up in the first object, then in the second, and keeps as many blocks. */
 struct counts {
     _Atomic long value[2];
 };

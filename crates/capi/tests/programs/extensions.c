@@ -93,12 +93,11 @@ int main(int argc, char **argv)
     struct item *it = &pair->of[1];
     it->id = 4;
 
-    /* Reading makes nothing. */
     struct itemExtension2 second;
     const struct itemExtension2 *two = pmo_extended(it, &it->extensions, all, 2, &second);
     CHECK(two == &second && two->discount == 41 && two->code[0] == 0 && it->extensions.link == 0 && blocks(heap) == 1);
 
-    /* Storing makes it and those before it, once. */
+    /* A store makes it and the earlier ones, once. */
     struct itemExtension2 *stored = pmo_extend(it, &it->extensions, all, 2);
     CHECK(stored && stored->discount == 41 && blocks(heap) == 3 && computed == 2);
     stored->discount = 7;
@@ -112,7 +111,6 @@ int main(int argc, char **argv)
     const struct itemExtension1 *one = pmo_extended(it, &it->extensions, all, 1, &first);
     CHECK(one && one->stock == 40);
 
-    /* A copy is deep, and frees what was there. */
     CHECK(pmo_extended_copy(&pair->of[0], it, PMO_TYPEOF(item)) == 0 && blocks(heap) == 5);
     struct itemExtension2 *copied = pmo_extend(&pair->of[0], &pair->of[0].extensions, all, 2);
     CHECK(copied && copied != stored && copied->discount == 7 && strcmp(copied->code, "code") == 0);
@@ -127,7 +125,7 @@ int main(int argc, char **argv)
     CHECK(pmo_extended_free(other, 1, PMO_TYPEOF(pair)) == -1 && pmo_errno() == PMO_ERR_DOUBLE_FREE);
     CHECK(pmo_extended_free(NULL, 1, PMO_TYPEOF(pair)) == 0);
 
-    /* A value that lies nowhere has initial values only; it is copied to the heap, and not from it. */
+    /* A value outside of objects has initial values only; it is copied to the heap, not from it. */
     struct item local = {.id = 1, .price = 2};
     CHECK(pmo_extended(&local, &local.extensions, all, 1, &first) == &first && first.stock == 10);
     CHECK(pmo_extend(&local, &local.extensions, all, 1) == NULL && pmo_errno() == PMO_ERR_NOT_ATTACHED);
@@ -145,7 +143,6 @@ int main(int argc, char **argv)
     CHECK(pmo_extended(it, NULL, all, 1, &first) == NULL && pmo_errno() == PMO_ERR_ARGUMENT);
     CHECK(pmo_extended(&local, &local.extensions, all, 1, NULL) == NULL && pmo_errno() == PMO_ERR_ARGUMENT);
 
-    /* Threads extend one value. */
     for (int i = 0; i < 200; i++) {
         pthread_t threads[3];
         struct item *shared = pmo_calloc(heap, 1, sizeof *shared);
@@ -158,7 +155,6 @@ int main(int argc, char **argv)
         CHECK(blocks(heap) == 6 && pmo_extended_free(shared, 1, PMO_TYPEOF(item)) == 0);
     }
 
-    /* A reader makes nothing. */
     CHECK(pmo_psync(heap) == 0 && pmo_detach(heap) == 0 && pmo_attach(pool, "o", PMO_READ, NULL, 0) == heap);
     CHECK(pmo_root(heap, "pair", PMO_TYPEOF(pair)) == pair);
     CHECK(pmo_extended(it, &it->extensions, all, 2, &second) == stored && stored->discount == 7);
@@ -166,7 +162,7 @@ int main(int argc, char **argv)
     CHECK(!pmo_extend(&pair->of[0], &pair->of[0].extensions, all, 1) && pmo_errno() == PMO_ERR_READ_ONLY);
     CHECK(pmo_detach(heap) == 0);
 
-    /* A link that leads nowhere is an error, and nothing is freed. */
+    /* A dangling link is an error, and nothing is freed. */
     CHECK(pmo_attach(pool, "o", PMO_WRITE, NULL, 0) == heap);
     CHECK(pmo_extended_free(pair, 1, PMO_TYPEOF(pair)) == -1 && pmo_errno() == PMO_ERR_ROOT_EXISTS && blocks(heap) == 3);
     CHECK(pmo_root_remove(heap, "pair") == 0);

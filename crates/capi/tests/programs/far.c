@@ -1,5 +1,5 @@
-/* A list through an object of each of two pools: far POOL OTHER make. Along it, in another run: far POOL OTHER walk. All that is refused: far POOL OTHER wrong. Along it where
- * both objects came to one pool: far POOL walk. */
+/* A list through objects of two pools: far POOL OTHER make. Another run: far POOL OTHER walk.
+ * Errors: far POOL OTHER wrong. Both objects in one pool: far POOL walk. */
 #include "check.h"
 
 #define LENGTH 200
@@ -61,7 +61,6 @@ static void walk(pmo_pool *pool, pmo_pool *other)
         CHECK(pmo_detach(object) == 0);
         return;
     }
-    /* An object that was attached for a pointer is detached as any other, and attached again. */
     node = pmo_root(object, "first", PMO_TYPEOF(node));
     for (int round = 0; round < 3; round++) {
         const struct node *next = pmo_lea(node, node->next, sizeof *next);
@@ -92,7 +91,6 @@ static void wrong(pmo_pool *pool, pmo_pool *other)
     FAILS(pmo_store((char *)bare + 8, node, 1) == 0, PMO_ERR_NOT_A_HEAP, "no heap");
     FAILS(pmo_store(node, (char *)bare + 8, 0) == 0, PMO_ERR_ARGUMENT, "the rights are 0");
     FAILS(pmo_store(node, (char *)bare + 8, 8) == 0, PMO_ERR_ARGUMENT, "the rights are 8");
-    /* An object that is being written is found where it is. */
     *(uint64_t *)((char *)bare + 8) = 7;
     uint64_t *seven = pmo_lea(node, pmo_store(node, (char *)bare + 8, PMO_RIGHT_READ), 8);
     CHECK(seven && *seven == 7);

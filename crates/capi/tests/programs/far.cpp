@@ -1,6 +1,5 @@
-// A list through an object of each of two pools: far POOL OTHER make. Along it, in another run: far
-// POOL OTHER walk. All that is refused: far POOL OTHER wrong. Along it where both objects came to
-// one pool: far POOL walk.
+// A list through objects of two pools: far POOL OTHER make. Another run: far POOL OTHER walk.
+// Errors: far POOL OTHER wrong. Both objects in one pool: far POOL walk.
 #include "check.hpp"
 
 #include <array>
@@ -57,7 +56,7 @@ static void make(pmo::pool &pool, pmo::pool &other)
         CHECK(made->next.get() == next && made->next == pmo::far<node>::to(made, next));
         if (next != nullptr) {
             CHECK(&*made->next == next && made->next->number == number + 1 && made->next.index() != 0);
-            // Another entry, as it asks for other rights.
+            // Another entry, for other rights.
             CHECK(made->next != pmo::far<node>::to(made, next, PMO_RIGHT_READ));
             CHECK(pmo::far<node>::from_word(made->next.word()) == made->next);
         }
@@ -111,9 +110,7 @@ static void wrong(pmo::pool &pool, pmo::pool &other)
     fails(PMO_ERR_DANGLING, "no entry 77", [&] { pmo::far<node>::from_word(std::uint64_t{77} << 40 | 8).get_from(first); });
     fails(PMO_ERR_DANGLING, "0x100000", [&] { pmo::far<node>::from_word((1 << 20) - 8).get_from(first); });
     fails(PMO_ERR_ARGUMENT, "the rights are 9", [&] { first->next.set(first, 9); });
-    // The failures have changed nothing.
     CHECK(first->next->number == 1);
-    // The same root as another type.
     fails(PMO_ERR_ROOT_TYPE, "list", [&] { heap.find<std::array<std::uint64_t, 4>>("list"); });
 }
 

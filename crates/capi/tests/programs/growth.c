@@ -1,4 +1,4 @@
-/* Heaps that grow although another object lies behind them, and copies of pools: growth.c POOL. */
+/* Heaps that grow beside another object, and copies of pools: growth.c POOL. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include <sys/wait.h>
@@ -35,7 +35,7 @@ static long length(const struct node *first)
     return count;
 }
 
-/* The heap, its wall behind it, and one node as a root. */
+/* The heap, a wall behind it, and one node as a root. */
 static char *walled(pmo_pool *pool)
 {
     CHECK(pmo_create(pool, "heap", 64 << 10) == 0 && pmo_create(pool, "wall", 4096) == 0);
@@ -60,7 +60,6 @@ static void wall_stands(pmo_pool *pool)
     CHECK(pmo_detach((void *)wall) == 0);
 }
 
-/* Puts nodes behind the root's. */
 static void extend(void *heap, long nodes)
 {
     struct node *last = pmo_root(heap, "last", PMO_TYPEOF(node));
@@ -91,7 +90,7 @@ static void heap_moves(const char *path)
     CHECK(pool);
     char *heap = walled(pool);
     struct pmo_stat stat;
-    /* Stores without a psync yet go with it. */
+    /* Unsynced stores move with it. */
     extend(heap, 2000);
     CHECK(pmo_stat(pool, "heap", &stat) == 0 && stat.size > 2000 * 1000);
     CHECK(length(pmo_root(heap, "last", PMO_TYPEOF(node))) == 2001);
@@ -101,7 +100,7 @@ static void heap_moves(const char *path)
     CHECK(pmo_detach(heap) == 0 && found(pool, heap) == 2001);
     wall_stands(pool);
     CHECK(pmo_close(pool) == 0);
-    /* A process that dies after it grew has what it psynced. */
+    /* A process that dies after a growth keeps its psyncs. */
     pid_t child = fork();
     if (child == 0) {
         pool = pmo_open(path, 0);
@@ -177,7 +176,6 @@ static void copies(const char *path)
     FAILS(!pmo_open(copy, PMO_READ_ONLY), PMO_ERR_UNSUITABLE, "one of them at a time");
     store(pool, 2);
     CHECK(load(pool) == 2 && pmo_close(pool) == 0);
-    /* One after the other they are pools of their own. */
     pool = pmo_open(copy, 0);
     CHECK(pool && load(pool) == 1);
     FAILS(!pmo_open(original, 0), PMO_ERR_UNSUITABLE, "one of them at a time");

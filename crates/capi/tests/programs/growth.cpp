@@ -1,5 +1,4 @@
-// Containers in heaps that grow although another object lies behind them, and copies of pools, in
-// C++: growth POOL.
+// Containers in heaps that grow beside another object, and copies of pools: growth POOL.
 #include "check.hpp"
 
 #include <cstring>
@@ -25,7 +24,6 @@ static void extend(texts &all, long count)
         all.emplace_back(text(i).c_str());
 }
 
-// That the copy is refused, and its original named.
 template <class F> static bool refused(const std::string &original, F f)
 {
     try {
@@ -51,7 +49,6 @@ static void heap_moves(const std::string &path)
     {
         pmo::heap heap = pool.heap("heap", 64 << 10, PMO_HEAP_GROW);
         texts &all = heap.root<texts>("texts");
-        // Stores that no psync has yet go with it.
         extend(all, 10000);
         CHECK(pool.stat("heap").size > 10000 * 200);
         whole(all, 10000);
@@ -64,7 +61,7 @@ static void heap_moves(const std::string &path)
     CHECK(heap.check().empty());
     pmo::object wall = pool.attach_read("wall");
     CHECK(std::string(static_cast<const char *>(wall.data()), 4096) == std::string(4096, 'w'));
-    // All of the pool is an end as std has it, and what is there can be used.
+    // A full pool is an exception of std, and existing values stay usable.
     std::size_t most = 0;
     try {
         for (;; most++)

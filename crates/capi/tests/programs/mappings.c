@@ -1,4 +1,5 @@
-/* Blocks that cannot be undone touch pages of an object far from each other, each of which the kernel has as a mapping of its own: mappings.c POOL. */
+/* Blocks that cannot be undone touch distant pages, each a mapping of the kernel: mappings.c POOL.
+ */
 #include "check.h"
 #include <pmo/blocks.h>
 #include <sys/mman.h>
@@ -19,7 +20,7 @@ static int mappings(void)
     return lines;
 }
 
-/* Adds one to a number in some of the pages: in the n-th of each 7, in no order that the kernel would like. */
+/* Adds one to a number in every seventh page, in an order without neighbours. */
 static void touch(long n)
 {
     __transaction_relaxed
@@ -40,7 +41,6 @@ static __attribute__((noinline)) long number(long page)
     return value;
 }
 
-/* All of them are as many as there were calls. */
 static void expect(long calls)
 {
     for (long page = 0; page < PAGES; page++)
@@ -59,13 +59,13 @@ int main(int argc, char **argv)
     const int before = mappings();
     touch(0), touch(1), touch(2);
     expect(1);
-    /* Pages that the blocks had are no mappings of their own any more. */
+    /* Pages of finished blocks are no mappings of their own. */
     const int after = mappings();
     if (after > before + 50) {
         fprintf(stderr, "%d mappings, and %d after blocks that touched %d pages\n", before, after, 3 * PAGES / 7);
         return 1;
     }
-    /* The process has as many mappings as it may have, but for a few. */
+    /* The process is near its limit of mappings. */
     static void *others[MOST];
     int count = 0;
     for (; count < MOST; count++) {

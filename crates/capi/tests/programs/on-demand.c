@@ -1,4 +1,5 @@
-/* Objects on demand in C: on-demand.c POOL; on-demand.c POOL die, which is killed at random; on-demand.c POOL look; on-demand.c POOL cell NUMBER. */
+/* Objects on demand in C: on-demand.c POOL; on-demand.c POOL die, which is killed at random;
+ * on-demand.c POOL look; on-demand.c POOL cell NUMBER. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include <pmo/transaction.h>
@@ -29,7 +30,7 @@ static void *attached(pmo_pool *pool, const char *name, int durability, uint64_t
 
 static const char *self, *path;
 
-/* The value of a cell that a power cut would leave, found in a process of its own, as the object's addresses are taken in this one. */
+/* The durable value of a cell, read in another process, as this one has the object attached. */
 static uint64_t durable(pmo_pool *pool, const char *name, int cell)
 {
     char command[2048];
@@ -85,7 +86,7 @@ static void durable_when_asked(pmo_pool *pool)
 
 static pmo_pool *the_pool;
 
-/* In an action on commit, or where a thread ends: what the thread committed is durable once pmo_tx_sync returns, here to cell 6 of a. */
+/* In an action on commit, or at a thread's end: pmo_tx_sync makes cell 6 of a durable. */
 static void durable_here(void *value)
 {
     CHECK(pmo_tx_sync(a) == 0);
@@ -104,7 +105,7 @@ static void durable_in_an_action(void)
     are_pending(0, 0);
 }
 
-/* The library's own state of the thread is gone by then: a transaction cannot begin, and the call returns an error. */
+/* The thread's state is gone: a transaction cannot begin. */
 static void at_the_end(void *value)
 {
     void *const one[] = {a};
@@ -130,7 +131,7 @@ static void durable_at_the_end_of_a_thread(void)
     CHECK(pthread_key_delete(key) == 0);
 }
 
-/* A transaction on objects of both kinds is durable when it commits, with all commits before it. */
+/* It makes all earlier commits durable. */
 static void with_a_transactional_object(pmo_pool *pool)
 {
     struct cells *strict = attached(pool, "strict", PMO_DURABILITY_TRANSACTIONAL, sizeof *strict);
@@ -145,14 +146,14 @@ static void with_a_transactional_object(pmo_pool *pool)
     are_pending(0, 0);
     CHECK(durable(pool, "a", 3) == 1 && durable(pool, "a", 4) == 2 && durable(pool, "strict", 0) == 2);
     CHECK(pmo_detach(strict) == 0);
-    /* Attached without on demand, it cannot be in one transaction with an object on demand. */
+    /* Attached without on demand, it cannot join an object on demand. */
     strict = pmo_attach_transactional(pool, "strict", NULL, 0);
     void *const both[] = {a, strict};
     FAILS(!pmo_tx_begin(both, 2), PMO_ERR_CLASS_MISMATCH, "pmo_attach_with_on_demand");
     CHECK(pmo_tx_sync(strict) == 0 && pmo_detach(strict) == 0);
 }
 
-/* More than there is room for at first, so that it is run again. */
+/* More than there is room for at first: it runs again. */
 static void large(pmo_pool *pool)
 {
     enum { BYTES = 6 << 20 };
@@ -262,7 +263,7 @@ int main(int argc, char **argv)
         CHECK(pthread_join(threads[i], NULL) == 0);
     CHECK(durable(pool, "a", 20) == THREADS * ROUNDS);
     bad_input(pool);
-    /* With room for one line, the second commit has the first one made durable. */
+    /* With room for one line, the second commit makes the first durable. */
     CHECK(pmo_set_epochs(pool, 0, 64) == 0);
     set(a, 0, 100);
     set(b, 63, 101);

@@ -72,7 +72,6 @@ static void chosen(const std::string &path)
             pool.create("object", 4096);
         pmo::object object = pool.attach("object");
         CHECK(object.tracking() == tracking && object.name() == "object");
-        // Explicit tracking finds what is marked, and nothing else.
         auto *bytes = static_cast<volatile char *>(object.data());
         char before = bytes[64];
         bytes[0] = static_cast<char>(tracking);
@@ -126,7 +125,7 @@ static void copies(pmo::pool &pool)
     options.write_key_len = 1;
     pool.create_from("one", "locked", {}, options);
     one.detach();
-    // All of them have one address, and are read one after the other.
+    // All have one address, and are read in turn.
     auto number = [&](const char *name) { return *pool.heap_read(name).find<long>("n"); };
     CHECK(number("yesterday") == 1);
     CHECK(number("locked") == 4);
@@ -159,7 +158,6 @@ static void copies(pmo::pool &pool)
     } catch (const stopped &) {
         CHECK(calls == 1);
     }
-    // It was not stopped.
     CHECK(!(pool.stat("one").flags & PMO_STAT_SHARES) && !(pool.stat("two").flags & PMO_STAT_SHARES));
     pool.snapshot("one", "s");
     CHECK(pool.collect([&](std::uint64_t done, std::uint64_t) { last = done; }).copied == 0 && last == 1);
@@ -196,7 +194,7 @@ static void backs(pmo::pool &pool)
     CHECK(!pool.contains("two") && two.size() == 1 << 20 && code([&] { pool.delete_object("two"); }) == PMO_ERR_NOT_FOUND);
 }
 
-// To the last psync, with containers, the object's length and what failed since; the heap goes on.
+// With containers, the object's length and later errors; the heap goes on.
 static void reverts(pmo::pool &pool)
 {
     pmo::heap heap = pool.heap("reverted", 1 << 20, PMO_HEAP_GROW);
@@ -234,7 +232,7 @@ struct handler {
     int (*call)(int);
 };
 
-// A function pointer inside of an element is seen by nobody before it is stored.
+// A function pointer in an element is noticed at the psync.
 static void audits(pmo::pool &pool)
 {
     pmo::heap heap = pool.heap("audited", 1 << 20, PMO_AUDIT | PMO_HEAP_GROW);
@@ -250,7 +248,6 @@ static void audits(pmo::pool &pool)
     heap.psync();
 }
 
-// Bytes at other addresses, here and in another pool.
 static void other_addresses(pmo::pool &pool, const std::string &path)
 {
     pmo::pool other = pmo::pool::format(path, 16 << 20);

@@ -26,7 +26,6 @@ static void make(const char *name, uint32_t durability)
     CHECK(pmo_stat(pool, name, &stat) == 0 && stat.flags == PMO_STAT_READABLE_OUTSIDE);
 }
 
-/* A plain load. */
 static uint64_t load(const struct cells *object, int cell)
 {
     return __atomic_load_n(&object->cells[cell], __ATOMIC_ACQUIRE);

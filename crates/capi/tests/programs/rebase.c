@@ -1,6 +1,6 @@
-/* A list whose pointers are described: rebase POOL make. A copy of it at other addresses: rebase
- * POOL copy. The two beside each other: rebase POOL both. Bytes without a description, which are
- * then declared free of addresses, and a move to another pool: rebase POOL bytes OTHER. */
+/* A list whose pointers are described: rebase POOL make. Its copy at other addresses: rebase POOL
+ * copy. Both: rebase POOL both. Undescribed bytes, declared free of addresses, and a move to
+ * another pool: rebase POOL bytes OTHER. */
 #include "check.h"
 
 #define LENGTH 500
@@ -16,7 +16,7 @@ PMO_TYPE(node, PMO_FIELD(long, number), PMO_FIELD(char[20], name), PMO_POINTS_TO
 
 struct list {
     struct node *first;
-    /* Points into a node, whose content is described already. */
+    /* Points into a node, which is described already. */
     long *favourite;
 };
 PMO_TYPE(list, PMO_POINTS_TO(struct node *, first, node), PMO_FIELD(long *, favourite))

@@ -1,5 +1,4 @@
-/* Transactions by records of bytes before they change, on an object with explicit tracking and on
- * one whose stores are found. */
+/* Transactions that record bytes before they change, with explicit and with other tracking. */
 #include "check.h"
 #include <pmo.h>
 #include <pthread.h>
@@ -21,7 +20,7 @@ static void *move(void *unused)
         account->to += 1;
         CHECK(PMO_TXRECORD(account->transfers) == 0);
         account->transfers += 1;
-        /* Every third is taken back, and every ninth by the end of a thread. */
+        /* Every third is aborted, and every ninth by the end of a thread. */
         CHECK((i % 3 == 0 ? pmo_txabort() : pmo_txend()) == 0);
     }
     return NULL;
@@ -50,12 +49,11 @@ static void in_one(pmo_pool *pool, const char *name)
     for (int i = 0; i < 4; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
     CHECK(account->from == 1000 - 264 && account->to == 264 && account->transfers == 264);
-    /* A thread that ends inside leaves nothing, and blocks no other. */
     CHECK(pthread_create(&threads[0], NULL, leave, NULL) == 0);
     CHECK(pthread_join(threads[0], NULL) == 0);
     CHECK(account->from == 1000 - 264);
 
-    /* Bytes that are recorded twice go back to their first record. */
+    /* Bytes recorded twice go back to the first record. */
     CHECK(pmo_txstart(account) == 0);
     for (uint64_t value = 1; value < 4; value++) {
         CHECK(PMO_TXRECORD(account->to) == 0);
@@ -63,7 +61,6 @@ static void in_one(pmo_pool *pool, const char *name)
     }
     CHECK(pmo_txabort() == 0 && account->to == 264);
 
-    /* Calls that cannot be. */
     CHECK(PMO_TXRECORD(account->to) == -1 && pmo_errno() == PMO_ERR_ARGUMENT);
     CHECK(pmo_txend() == -1 && pmo_txabort() == -1);
     CHECK(pmo_txstart(account) == 0);
@@ -71,7 +68,6 @@ static void in_one(pmo_pool *pool, const char *name)
     CHECK(pmo_txrecord(&account, 8) == -1 && pmo_errno() == PMO_ERR_ARGUMENT);
     CHECK(pmo_txrecord((char *)account + 4090, 8) == -1);
     CHECK(pmo_txrecord(account, SIZE_MAX) == -1);
-    /* The object goes in the middle of it. */
     CHECK(PMO_TXRECORD(account->to) == 0);
     account->to = 5;
     CHECK(pmo_detach(account) == 0);

@@ -1,4 +1,4 @@
-/* Whether an object is refused that another program has functions' addresses in, or this one when it was elsewhere:
+/* Refuses an object with function addresses of another program, or of this one loaded elsewhere:
  * same-program POOL. */
 #define _GNU_SOURCE
 #include <pmo/same_program.h>

@@ -1,4 +1,5 @@
-/* Sealed objects whose keys, anchors and sizes change, and that are read beside their writer: sealed-changes POOL. Its folder is that of the pool. */
+/* Sealed objects whose keys, anchors and sizes change, read beside their writer: sealed-changes
+ * POOL, in a folder of its own. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include <signal.h>
@@ -41,7 +42,7 @@ static void step(int go, int done)
     CHECK(write(done, &byte, 1) == 1 && read(go, &byte, 1) == 1);
 }
 
-/* A process that writes: a psync, another one and stores that it does not psync, each when it is told. */
+/* The writing process: a psync, another one, unsynced stores, each on command. */
 static void writes(const char *path, int go, int done)
 {
     pmo_pool *pool = pmo_open(path, 0);
@@ -76,7 +77,7 @@ static void beside_a_writer(const char *path)
     CHECK(pmo_refresh(ledger, &newer) == 0 && newer == 0);
     CHECK(write(to[1], &byte, 1) == 1 && read(from[0], &byte, 1) == 1);
     CHECK(ledger[0] == 1 && pmo_refresh(ledger, &newer) == 0 && newer == 1 && ledger[0] == 2 && ledger[99999] == 2);
-    /* It dies: its reader goes on with the last psync, and so does the next writer. */
+    /* Its death affects neither its reader nor the next writer. */
     CHECK(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status));
     CHECK(ledger[0] == 2 && pmo_refresh(ledger, &newer) == 0 && newer == 0 && ledger[99999] == 2 && pmo_detach(ledger) == 0);
     ledger = pmo_attach_sealed(pool, "ledger", PMO_WRITE, NULL, 0, key);
@@ -100,13 +101,11 @@ static void keys_and_sizes(pmo_pool *pool)
 {
     pmo_seal_key *key = key_of(1), *second = key_of(2), *third = key_of(3);
     int slots = 0;
-    /* Another size. */
     CHECK(pmo_resize_sealed(pool, "ledger", 150000, NULL, 0, key) == 0);
     FAILS(pmo_resize_sealed(pool, "ledger", 150000, NULL, 0, second) == -1, PMO_ERR_WRONG_KEY, "opens none");
     FAILS(pmo_resize_sealed(pool, "ledger", 0, NULL, 0, key) == -1, PMO_ERR_BAD_SIZE, "at least one byte");
     struct pmo_stat stat;
     CHECK(pmo_stat(pool, "ledger", &stat) == 0 && stat.size == 150000);
-    /* Another key of its own. */
     CHECK(pmo_add_key(pool, "ledger", NULL, 0, key, second, "") == 1 && pmo_add_key(pool, "ledger", NULL, 0, key, third, "") == 2);
     const pmo_seal_key *stay[] = {key, second};
     FAILS(pmo_reencrypt(pool, "ledger", NULL, 0, NULL, 2) == -1, PMO_ERR_ARGUMENT, "array of seal keys");
@@ -116,14 +115,14 @@ static void keys_and_sizes(pmo_pool *pool)
     FAILS(!pmo_attach_sealed(pool, "ledger", PMO_READ, NULL, 0, third), PMO_ERR_WRONG_KEY, "opens none");
     char *ledger = pmo_attach_sealed(pool, "ledger", PMO_READ, NULL, 0, second);
     CHECK(ledger && ledger[99999] == 2 && ledger[149999] == 0 && pmo_detach(ledger) == 0);
-    /* A key for a time, and one whose time has passed. */
+    /* An expiring key, and an expired one. */
     uint64_t later = (uint64_t)time(NULL) + 1000000, expires[12] = {1, 1, 1};
     pmo_seal_key *good = pmo_seal_key_until(third, later), *late = pmo_seal_key_until(key_of(4), 1000000000);
     CHECK(good && late);
     FAILS(!pmo_seal_key_until(NULL, 1), PMO_ERR_ARGUMENT, "seal key is NULL");
     FAILS(!pmo_seal_key_until(key, UINT64_MAX), PMO_ERR_ARGUMENT, "too late");
     CHECK(pmo_add_key(pool, "ledger", NULL, 0, key, good, "guest") == 2);
-    /* A passphrase whose slot costs more than any slot may, but for one of that cost. */
+    /* A slot above the cost limit opens only by a passphrase of that cost. */
     pmo_seal_key *phrase = pmo_seal_key_passphrase("correct horse"), *dear = pmo_seal_key_costing(phrase, 257 << 20, 1);
     CHECK(phrase && dear && pmo_add_key(pool, "ledger", NULL, 0, key, dear, "dear") == 3);
     FAILS(!pmo_attach_sealed(pool, "ledger", PMO_READ, NULL, 0, phrase), PMO_ERR_SEALED, "give that cost with the passphrase");
@@ -133,7 +132,7 @@ static void keys_and_sizes(pmo_pool *pool)
     FAILS(!pmo_seal_key_costing(phrase, 2ull << 30, 1), PMO_ERR_SEALED, "out of bounds");
     pmo_seal_key_free(phrase), pmo_seal_key_free(dear);
     CHECK((ledger = pmo_attach_sealed(pool, "ledger", PMO_WRITE, NULL, 0, third)) != NULL);
-    /* Works while the object is attached. */
+    /* Also while the object is attached. */
     CHECK(pmo_key_slots(pool, "ledger", NULL, 0, expiry, expires) == 0);
     CHECK(expires[0] == 0 && expires[1] == 0 && expires[2] == later && pmo_detach(ledger) == 0);
     CHECK(pmo_add_key(pool, "ledger", NULL, 0, key, late, "intern") == 3);
@@ -155,7 +154,7 @@ static void anchor(pmo_pool *pool, const struct pmo_anchor *with, const char *pa
     CHECK((pool = pmo_open(path, 0)) != NULL && (ledger = pmo_attach_sealed(pool, "ledger", PMO_WRITE, NULL, 0, anchored)) != NULL);
     ++*ledger;
     CHECK(pmo_psync(ledger) == 0 && pmo_detach(ledger) == 0 && pmo_close(pool) == 0);
-    /* The pool as it was. */
+    /* The pool is put back. */
     copy(older, path);
     CHECK((pool = pmo_open(path, 0)) != NULL);
     FAILS(!pmo_attach_sealed(pool, "ledger", PMO_WRITE, NULL, 0, anchored), PMO_ERR_POOL_BEHIND, "put back to an older state");
@@ -198,7 +197,6 @@ static void signatures(pmo_pool *pool)
     CHECK(pmo_destroy(pool, "signed", NULL, 0) == 0);
 }
 
-/* The name is sealed with the object. */
 static void names(pmo_pool *pool)
 {
     pmo_seal_key *key = key_of(6), *as_a = pmo_seal_key_sealed_as(key, "a");
@@ -254,7 +252,6 @@ int main(int argc, char **argv)
     CHECK(no_tpm);
     FAILS(pmo_set_anchor(pool, "ledger", NULL, 0, no_tpm) == -1, PMO_ERR_IO, "/nowhere/tpm");
     if (argc == 3) {
-        /* An emulated TPM. */
         struct pmo_anchor tpm = {.file = in_folder("counted"), .tpm = argv[2], .tpm_index = 0x01800042};
         anchor(pool, &tpm, path);
     }

@@ -1,4 +1,4 @@
-/* Sealed objects: sealed POOL. Its folder is that of the pool. */
+/* Sealed objects: sealed POOL, in a folder of its own. */
 #define _DEFAULT_SOURCE
 #include "check.h"
 #include <stdlib.h>
@@ -21,7 +21,6 @@ static void write_file(const char *path, const void *bytes, size_t len)
     CHECK(file && fwrite(bytes, 1, len, file) == len && fclose(file) == 0);
 }
 
-/* Whether a file has these bytes anywhere. */
 static int contains(const char *path, const char *wanted, size_t len)
 {
     FILE *file = fopen(path, "rb");
@@ -58,7 +57,6 @@ int main(int argc, char **argv)
     pmo_pool *pool = pmo_format(path, 16 << 20, 0);
     CHECK(pool);
 
-    /* Keys from everywhere. */
     char bytes[32];
     memset(bytes, 0x5a, sizeof bytes);
     pmo_seal_key *key = pmo_seal_key_bytes(bytes, sizeof bytes);
@@ -94,7 +92,6 @@ int main(int argc, char **argv)
     CHECK(unsetenv("CREDENTIALS_DIRECTORY") == 0);
     FAILS(!pmo_seal_key_credential("k"), PMO_ERR_SEALED, "CREDENTIALS_DIRECTORY");
 
-    /* Create, store, load. */
     struct pmo_create_options options = {.size = 100000};
     struct pmo_stat stat;
     CHECK(pmo_create_sealed(pool, "ledger", &options, key, "the key file") == 0);
@@ -114,13 +111,11 @@ int main(int argc, char **argv)
         CHECK(pmo_detach(again) == 0);
     }
 
-    /* A heap in one. */
     options.size = 1 << 20;
     CHECK(pmo_create_sealed(pool, "heap", &options, key, "") == 0);
     void *heap = pmo_attach_sealed(pool, "heap", PMO_WRITE, NULL, 0, key);
     CHECK(heap && pmo_heap_format(heap, 0) == 0 && pmo_malloc(heap, 100) && pmo_psync(heap) == 0 && pmo_detach(heap) == 0);
 
-    /* Without the key. */
     FAILS(!pmo_attach(pool, "ledger", PMO_WRITE, NULL, 0), PMO_ERR_SEALED, "sealed");
     FAILS(!pmo_attach(pool, "ledger", PMO_READ, NULL, 0), PMO_ERR_SEALED, "pmo_attach_sealed");
     FAILS(!pmo_attach_sealed(pool, "ledger", PMO_READ, NULL, 0, wrong), PMO_ERR_WRONG_KEY, "opens none of its 1 key slots");
@@ -132,7 +127,6 @@ int main(int argc, char **argv)
     FAILS(pmo_create_sealed(pool, "x", &options, key, NULL) == -1, PMO_ERR_ARGUMENT, "label is NULL");
     FAILS(pmo_create_sealed(pool, "x", &options, key, "a label that is longer than a key slot has room for by far, it is"), PMO_ERR_SEALED, "56 bytes");
 
-    /* Keys come and go. */
     char slots[256] = "";
     CHECK(pmo_add_key(pool, "ledger", NULL, 0, key, phrase, "alice") == 1);
     CHECK(pmo_key_slots(pool, "ledger", NULL, 0, list, slots) == 0 && strcmp(slots, "0:1:the key file;1:2:alice;") == 0);
@@ -152,7 +146,7 @@ int main(int argc, char **argv)
     char *by_phrase = pmo_attach_sealed(pool, "ledger", PMO_READ, NULL, 0, phrase);
     CHECK(by_phrase && strcmp(by_phrase + 5000, PLANTED) == 0);
 
-    /* Freed keys are noticed; what they opened stays. */
+    /* Freed keys are noticed; objects that they opened stay attached. */
     CHECK(pmo_seal_key_free(phrase) == 0 && strcmp(by_phrase + 5000, PLANTED) == 0 && pmo_detach(by_phrase) == 0);
     FAILS(pmo_seal_key_free(phrase) == -1, PMO_ERR_ARGUMENT, "freed");
     FAILS(pmo_seal_key_free(NULL) == -1, PMO_ERR_ARGUMENT, "NULL");

@@ -29,7 +29,6 @@ int main(int, char **argv)
     CHECK(code([&] { pmo::seal_key::file(path + ".none"); }) == PMO_ERR_IO);
     CHECK(code([&] { pmo::seal_key::command("exit 1", 20000); }) == PMO_ERR_SEALED);
 
-    // Containers in a sealed object.
     {
         pmo::heap heap = pool.heap_sealed("words", 1 << 20, key);
         auto &words = heap.root<pmo::map<pmo::string, long>>("words");
@@ -54,7 +53,6 @@ int main(int, char **argv)
     CHECK(code([&] { pool.heap("words", 1 << 20); }) == PMO_ERR_SEALED);
     CHECK(code([&] { pool.attach_sealed("words", wrong); }) == PMO_ERR_WRONG_KEY);
 
-    // Keys and options.
     pmo_create_options options{};
     options.size = 5000;
     options.write_key = options.read_key = "guard";
@@ -71,7 +69,6 @@ int main(int, char **argv)
     CHECK(code([&] { pool.attach_sealed("guarded", key, "guard"); }) == PMO_ERR_WRONG_KEY);
     CHECK(pool.change_key("guarded", phrase, key, "third", "guard") == 1 && pool.key_slots("guarded", "guard")[0].label == "third");
 
-    // The name is sealed with the object.
     pool.create_sealed("draft", 5000, key);
     CHECK(code([&] { pool.rename("draft", "final"); }) == PMO_ERR_SEALED);
     pool.rename_sealed("draft", "final", key);
@@ -80,7 +77,6 @@ int main(int, char **argv)
     pool.attach_read_sealed("kept", key.sealed_as("final"));
     pool.bind_name("final", key);
 
-    // Other sizes, keys of its own, times, anchors.
     pool.create_sealed("ledger", 5000, key);
     pool.resize_sealed("ledger", 9000, key);
     CHECK(pool.stat("ledger").size == 9000 && code([&] { pool.resize_sealed("ledger", 1, wrong); }) == PMO_ERR_WRONG_KEY);
@@ -101,7 +97,7 @@ int main(int, char **argv)
         CHECK(code([&] { pool.attach_sealed("ledger", anchored); }) == PMO_ERR_SEALED);
     }
     pool.set_anchor("ledger", key);
-    // A seal key alone reads what is signed.
+    // A seal key alone reads a signed object.
     {
         const std::string writer = path + ".writer", other = path + ".other";
         std::ofstream(writer) << std::string(32, 'w');
@@ -114,14 +110,13 @@ int main(int, char **argv)
         CHECK(code([&] { pool.attach_read_sealed("signed", verified); }) == PMO_ERR_DAMAGED);
         pool.attach_read_sealed("signed", key.verified_by(pmo::seal_key::verify_key(other))).detach();
     }
-    // Beside nobody: what the last psync left.
+    // Without a writer: the last psync.
     {
         pmo::object snapshot = pool.attach_snapshot_sealed("ledger", key);
         CHECK(!snapshot.refresh());
     }
     CHECK((pool.heap_snapshot_sealed("words", key).find<pmo::map<pmo::string, long>>("words")->size() == 1));
 
-    // A key that was moved from is none.
     pmo::seal_key moved = std::move(key);
     CHECK(key.handle() == nullptr && code([&] { pool.attach_sealed("words", key); }) == PMO_ERR_ARGUMENT);
     pool.attach_sealed("words", moved);

@@ -1,4 +1,5 @@
-/* Processes share an object, wait for each other, and send messages: shared POOL. The other process: shared POOL child. */
+/* Processes share an object, wait for each other, and send messages: shared POOL. The other
+ * process: shared POOL child. */
 #include "check.h"
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -15,7 +16,6 @@ static pmo_pool *opened(const char *path)
     return pool;
 }
 
-/* Waits for the first word, sends messages, and stores its address. */
 static void child(const char *path)
 {
     pmo_pool *pool = opened(path);

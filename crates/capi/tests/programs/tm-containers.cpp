@@ -29,7 +29,7 @@ struct shelves {
     long inserted, erased;
 };
 
-// Containers of the standard library, which change in blocks that cannot be undone.
+// They change in blocks that cannot be undone.
 struct standard {
     using numbers = std::vector<long, pmo::tm::allocator<long>>;
     using names = std::map<long, numbers, std::less<long>, pmo::tm::allocator<std::pair<const long, numbers>>>;
@@ -67,7 +67,6 @@ shelves *root()
     return found;
 }
 
-// Makes them if they are not there.
 standard *standard_ones()
 {
     standard **root, *found;
@@ -82,7 +81,7 @@ standard *standard_ones()
     return found;
 }
 
-// A step of a thread: all that it does, beside what blocks do that can be undone.
+// The part of a thread's step that cannot be undone.
 void standard_step(standard *in, shelves *shelves, long key, long value)
 {
     __transaction_relaxed
@@ -100,7 +99,6 @@ void standard_step(standard *in, shelves *shelves, long key, long value)
     }
 }
 
-// A step that is the same in a thread's own list and in the one that all share.
 void listed_step(shelves *in, int i, long n)
 {
     __transaction_atomic
@@ -149,8 +147,7 @@ struct model {
     std::map<long, long> map;
 };
 
-// One step on a thread's own containers and on those that all have. A step that is cancelled
-// changes nothing.
+// One step on a thread's own containers and the shared ones. A cancelled step changes nothing.
 bool step(shelves *in, all *own, int kind, long key, long value, bool cancel, long *got, bool *had)
 {
     bool done = false;
@@ -292,7 +289,7 @@ void work(shelves *in, int thread)
     compare(own, model);
 }
 
-// Empties everything; then the two roots are the only blocks, or one was lost.
+// After emptying everything the two roots are the only blocks.
 void nothing_is_lost(pmo_pool *pool, shelves *in)
 {
     long count = 0, inserted = 0, erased = 0;
@@ -351,7 +348,7 @@ void errors(pmo_pool *pool)
     CHECK(got == 0);
     __transaction_atomic { other = pmo_tm_root(full, "other", &OTHER); }
     CHECK(other != nullptr);
-    // Nor of one that the program uses as a value.
+    // Nor of one that is used as a value.
     void *value = attached(pool, "value", 65536, 65536);
     CHECK(pmo_tx_begin_with(value, 64) == 0);
     __transaction_atomic { block = static_cast<char *>(pmo_tm_alloc(value, 100)); }
@@ -369,7 +366,6 @@ void errors(pmo_pool *pool)
     }
     code = pmo_errno();
     CHECK(got > 3 && code == PMO_ERR_HEAP_FULL && strstr(pmo_error_message(), "its address range ends there"));
-    // The next block tries anew.
     __transaction_atomic { block = static_cast<char *>(pmo_tm_alloc(heap, 300000)); }
     CHECK(block != nullptr);
     __transaction_atomic { freed = pmo_tm_free(block); }

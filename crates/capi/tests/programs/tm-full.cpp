@@ -40,8 +40,7 @@ kept *root()
     return found;
 }
 
-// Adds a value. An error leaves the block, and what was done before it stays. False: there is no
-// room.
+// Adds a value. An error leaves the block, whose earlier changes stay. False: no room.
 bool leaves(kept *in, long n)
 {
     try {
@@ -49,7 +48,7 @@ bool leaves(kept *in, long n)
         {
             in->steps++;
             in->refused++;
-            // What a block changes has to fit into the log, which cannot grow either.
+            // A block's changes must fit into the log, which cannot grow either.
             if (in->vector.size() == 2048) {
                 in->dropped += 2048;
                 in->vector = kept::numbers(in->vector.get_allocator());
@@ -63,7 +62,6 @@ bool leaves(kept *in, long n)
     return true;
 }
 
-// The same, with the error caught in the block, which goes on.
 bool stays(kept *in, long n)
 {
     bool done = true;
@@ -80,8 +78,7 @@ bool stays(kept *in, long n)
     return done;
 }
 
-// Makes room: all, or a little, so that there is none soon again. Several blocks, as one fits into
-// the log.
+// Frees all or little room, in several blocks that fit into the log.
 void drops(kept *in, bool all)
 {
     for (bool more = true; more;) {
@@ -141,7 +138,6 @@ int main(int argc, char **argv)
         void *object = pmo_attach(pool, "heap", PMO_READ, nullptr, 0);
         struct pmo_heap_stats stats;
         CHECK(object != nullptr && pmo_heap_check(object, nullptr, nullptr) == 0 && pmo_heap_stats(object, &stats) == 0);
-        // The root, and what it leads to.
         CHECK(stats.blocks == 2);
         return 0;
     }
@@ -157,8 +153,7 @@ int main(int argc, char **argv)
         if (!done) {
             CHECK(die || pmo_errno() == PMO_ERR_HEAP_FULL);
             full[leaving ? 0 : 1]++;
-            // Once there is no room, steps that find none follow each other, and then there is
-            // room.
+            // After the first full step, steps alternate between no room and room.
             if ((full[0] + full[1]) % 4 == 0) {
                 is_whole(in);
                 drops(in, n % 3 == 0);

@@ -58,7 +58,6 @@ static struct stacks *root(struct pmo_block *tx)
     return pmo_block_root(tx, heap, "stacks", PMO_TYPEOF(stacks));
 }
 
-/* Pushes, with a large block that the heap has to grow for, and pops a part. */
 static int one(uintptr_t own, int round)
 {
     int result;
@@ -95,7 +94,7 @@ static uint64_t blocks(pmo_pool *pool, const char *name)
     return stats.blocks;
 }
 
-/* It cannot grow: the block goes on without. */
+/* The heap cannot grow: the block goes on. */
 static int fill(void *full)
 {
     int result;
@@ -143,7 +142,7 @@ static void errors(pmo_pool *pool)
     CHECK(blocks(pool, "full") == (uint64_t)got + 1);
 }
 
-/* A struct that an object begins with, over which no heap is made. */
+/* A value at the object's beginning prevents a heap. */
 static void beginning(pmo_pool *pool)
 {
     uint64_t word = 1;
@@ -160,7 +159,6 @@ static void beginning(pmo_pool *pool)
     FAILS(!pmo_tx_root(tx, bank, "stacks", PMO_TYPEOF(stacks)), PMO_ERR_NOT_A_HEAP, "as a value of 64 bytes");
     CHECK(pmo_tx_read(tx, bank, &word, 8) == 0 && word == 0 && pmo_tx_commit(tx) == 0);
     CHECK(pmo_detach(bank) == 0 && pmo_detach(small) == 0);
-    /* Until it is detached. */
     bank = attached(pool, "bank", 65536, 0);
     void *const again[] = {bank};
     tx = pmo_tx_begin(again, 1);
@@ -177,7 +175,7 @@ int main(int argc, char **argv)
     if (argc > 2)
         durability = PMO_DURABILITY_ON_DEMAND;
     heap = attached(pool, "heap", 65536, 0);
-    /* Next to it, so that it moves when it grows. */
+    /* A neighbour, so that the heap moves when it grows. */
     CHECK(pmo_create(pool, "behind", 65536) == 0);
     pthread_t threads[THREADS];
     for (uintptr_t i = 0; i < THREADS; i++)
@@ -187,7 +185,7 @@ int main(int argc, char **argv)
     errors(pool);
     beginning(pool);
     CHECK(pmo_detach(heap) == 0);
-    /* A tenth was aborted, half of the rest popped again; of 54 large blocks, 18 stay. */
+    /* A tenth aborted, half of the rest popped; of 54 large blocks, 18 stay. */
     enum { LEFT = THREADS * 54 * BATCH / 2 };
     CHECK(blocks(pool, "heap") == LEFT + THREADS * 18 + 1);
     heap = attached(pool, "heap", 65536, 0);

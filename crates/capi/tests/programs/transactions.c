@@ -70,7 +70,7 @@ static int fill(struct pmo_block *tx, void *context)
     return 0;
 }
 
-/* The sum of both objects, and their numbers of transfers, as of one moment. */
+/* Both objects' sum and numbers of transfers, as of one moment. */
 static uint64_t whole(void)
 {
     int result;
@@ -133,7 +133,6 @@ static void commits_and_aborts(void)
     whole();
 }
 
-/* Leaves its block in the middle. */
 static int leaves(void)
 {
     int result;
@@ -258,7 +257,7 @@ static void *ends_inside(void *context)
     pthread_exit(NULL);
 }
 
-/* It changes more than the log has room for at first. */
+/* More than the log has room for at first. */
 static void large(pmo_pool *pool)
 {
     enum { BYTES = 6 << 20 };
@@ -278,7 +277,7 @@ static void large(pmo_pool *pool)
     }
     CHECK(result == PMO_TX_COMMITTED && bytes[0] == 0xA5 && bytes[BYTES - 1] == 0xA5);
     CHECK(pmo_detach(object) == 0);
-    /* Code behind this call runs once, also if the log has no room at first. */
+    /* Code behind this call runs once, even if the log has no room at first. */
     unsigned char *larger = attached(pool, "larger", 3 * BYTES);
     runs = 0;
     PMO_TX (tx, result, larger) {
@@ -297,7 +296,6 @@ static void told_of(uint64_t done, uint64_t all, void *context)
     *(uint64_t *)context = done;
 }
 
-/* An object with check words: used as any other, and scrubbed. */
 static void with_check_words(pmo_pool *pool)
 {
     struct pmo_create_options options = {.size = 100, .flags = PMO_STAT_ECC};

@@ -43,7 +43,7 @@ template <class F> int code_of(F &&call)
     return 0;
 }
 
-// Reads and changes what another thread changes as well, so that it meets that one.
+// Conflicts with another thread.
 struct meets {
     pmo::transactional<bank> &object;
     int runs = 0;
@@ -65,7 +65,6 @@ int main(int, char **arguments)
     auto first = attached(pool, "first");
     auto second = attached(pool, "second");
 
-    // Values, sizes, results.
     first.transaction([&](pmo::tx &tx) {
         for (auto &balance : first->balances)
             balance.set(tx, 100);
@@ -80,7 +79,7 @@ int main(int, char **arguments)
     CHECK(first.transaction([&](pmo::tx &tx) { return first->letter.get(tx) == 'x' && first->number.get(tx) == 65535; }));
     CHECK(first.transaction([&](pmo::tx &tx) { return tx.load(&first->plain); }) == 77);
 
-    // An exception undoes it, and is passed on; actions.
+    // An exception undoes it, and passes; actions.
     std::string said;
     try {
         pmo::transaction(
@@ -107,7 +106,7 @@ int main(int, char **arguments)
     });
     CHECK(said == "committed");
 
-    // It is run again after a conflict, whatever became of the exception that says so.
+    // A conflict runs it again, even if its exception was replaced.
     meets body{first};
     first.transaction(body);
     CHECK(body.runs == 2);
@@ -124,7 +123,6 @@ int main(int, char **arguments)
     });
     CHECK(runs == 2);
 
-    // Errors.
     first.transaction([&](pmo::tx &tx) {
         CHECK(code_of([&] { first.transaction([](pmo::tx &) {}); }) == PMO_ERR_IN_TRANSACTION);
         CHECK(code_of([&] { second->balances[0].set(tx, 5); }) == PMO_ERR_NOT_ATTACHED);
@@ -141,7 +139,7 @@ int main(int, char **arguments)
     pool.set_durability("small", PMO_DURABILITY_PSYNC);
     CHECK(pool.stat("small").durability == PMO_DURABILITY_PSYNC);
 
-    // A struct that an object begins with does not become a heap, another object does.
+    // A value at the object's beginning prevents a heap.
     first.transaction([&](pmo::tx &tx) {
         CHECK(code_of([&] { tx.alloc<long>(first.data()); }) == PMO_ERR_NOT_A_HEAP);
         CHECK(code_of([&] { tx.root(first.data(), "note", pmo::type_of<note>::get()); }) == PMO_ERR_NOT_A_HEAP);
@@ -164,7 +162,6 @@ int main(int, char **arguments)
     CHECK(notes.transaction([&](pmo::tx &tx) { return tx.load(&tx.load(&notes.root<note>(tx, "note")->next)->value); }) == 7);
     first.transaction([&](pmo::tx &tx) { first->balances[8].set(tx, 5); });
 
-    // Threads.
     std::vector<std::thread> running;
     for (int me = 0; me < threads; me++)
         running.emplace_back([&, me] {
@@ -195,7 +192,6 @@ int main(int, char **arguments)
     auto again = pool.attach_transactional<bank>("first");
     CHECK(sum(again) == left);
 
-    // On demand.
     pool.set_epochs(0, 1 << 20);
     pmo_create_options options{};
     options.size = sizeof(bank);

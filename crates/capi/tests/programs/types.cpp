@@ -1,5 +1,5 @@
 // Types of the standard library, templates and private members in a root: types POOL make, then
-// types POOL check. types POOL layout shows what is described.
+// types POOL check. types POOL layout shows the description.
 #include <pmo.hpp>
 
 #include <iostream>

@@ -9,7 +9,6 @@ static uint64_t *at(size_t slot)
     return pmo_view_at(NULL, NULL, slot);
 }
 
-/* Contexts decide, whatever the slots ask for. */
 static void contexts(pmo_pool *pool)
 {
     const char *const both[] = {"c", "d"};
@@ -38,7 +37,7 @@ static void contexts(pmo_pool *pool)
     FAILS(pmo_view_attach_in(pool, "v", NULL, 1) != 0, PMO_ERR_ARGUMENT, "NULL");
 }
 
-/* Whether this thread may load from, or store to, an address, as the kernel has it. */
+/* Whether this thread may access an address, by the kernel's answer. */
 static int may(uint64_t *at, int store)
 {
     int ends[2];
@@ -49,7 +48,6 @@ static int may(uint64_t *at, int store)
     return done;
 }
 
-/* Contexts that threads enter and leave. */
 static void switched(pmo_pool *pool)
 {
     const char *const all[] = {"e", "f"};
@@ -126,7 +124,7 @@ static void use(pmo_pool *pool)
     CHECK(pmo_view_detach(pool, "v") == 0);
 }
 
-/* After a death: what the psync left. */
+/* After a death. */
 int _resume(int argc, char **argv)
 {
     CHECK(argc == 3 && strcmp(argv[2], "run") == 0);

@@ -1,4 +1,4 @@
-/* An editor's rows: an array in which rows are moved by memmove. */
+/* An editor's rows, moved by memmove. */
 #include "library.h"
 
 extendible struct row {

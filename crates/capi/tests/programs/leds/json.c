@@ -1,4 +1,4 @@
-/* A JSON library's items: allocated by hooks that begin them as zeros, referred to by copies, freed by hooks. */
+/* A JSON library's items: zeroed by allocation hooks, copied, freed by hooks. */
 #include "library.h"
 
 extendible struct json {
@@ -102,7 +102,6 @@ static struct json *nth(struct json *object, int n)
     return item;
 }
 
-/* A number whose extension is made. */
 static void set(struct json *item, int value)
 {
     item->valueint = value;
@@ -125,7 +124,7 @@ static void step(struct json *object)
         add(object, create_reference(nth(object, below(all))));
         break;
     case 2:
-        /* References to it keep what they have. */
+        /* References keep their values. */
         set(nth(object, below(all)), below(1000) + 1);
         break;
     default:

@@ -1,11 +1,11 @@
-/* Shared by the programs with the shapes of libraries: PROGRAM POOL run, until it is killed; PROGRAM POOL check. */
+/* For programs with libraries' shapes: PROGRAM POOL run, until it is killed; PROGRAM POOL check. */
 #ifndef LIBRARY_H
 #define LIBRARY_H
 #include "check.h"
 
 static char *heap;
 
-/* The root, which is zeros at first. */
+/* The root, zeros at first. */
 static void *open_root(const char *path, const struct pmo_type *type)
 {
     pmo_pool *pool = pmo_open_or_format(path, 16 << 20, 0);
@@ -36,7 +36,7 @@ static void psynced(void)
     fflush(stdout);
 }
 
-/* Whether the heap is sound, and has so many blocks. */
+/* The heap is sound, and has so many blocks. */
 static void expect_blocks(size_t blocks)
 {
     struct pmo_heap_stats stats;

@@ -1,4 +1,4 @@
-/* Versions of one program: the test puts the extensions of each in the place of the comment. shop POOL COMMAND. */
+/* Versions of one program: the test inserts each one's extensions. shop POOL COMMAND. */
 #include "../check.h"
 #include <pthread.h>
 
@@ -41,7 +41,7 @@ static void show(const struct item *it)
     puts("");
 }
 
-/* Blocks in use, but for the shop's own and its items'. */
+/* Blocks besides the shop's and its items'. */
 static void blocks(void)
 {
     struct pmo_heap_stats stats;
@@ -86,7 +86,6 @@ static void race(void)
         CHECK(it->stock == it->id * 10 + 4);
 }
 
-/* Makes and extends items until it is killed. */
 static void grow(void)
 {
     for (int id = 0;; id++) {
@@ -100,7 +99,6 @@ static void grow(void)
     }
 }
 
-/* Each item is extended whole or not at all. */
 static void whole(void)
 {
     struct pmo_heap_stats stats;

@@ -1,4 +1,5 @@
-/* A hash table whose entries have the handle in them, reached by macros; a report of copies that qsort sorts. */
+/* A hash table whose entries contain the handle, reached by macros; a report of copies that qsort
+ * sorts. */
 #include "library.h"
 
 struct handle {
@@ -81,7 +82,7 @@ static int by_hits(const void *one, const void *other)
     return compare(one, other);
 }
 
-/* The first entries, with the most hits in front. */
+/* The entries with the most hits. */
 static void report(void)
 {
     table->top = 0;
@@ -122,7 +123,6 @@ int main(int argc, char **argv)
         blocks += (size_t)(1 + check_entry(OWNER(at)));
         count++;
     }
-    /* The report has what was copied, whatever became of the entries. */
     for (int i = 0; i < TOP; i++) {
         blocks += (size_t)check_entry(&table->report[i]);
         CHECK(i == 0 || i >= table->top || compare(&table->report[i - 1], &table->report[i]) < 0);
