@@ -1,9 +1,7 @@
-//! Bitmaps over the pages of an object. Their memory is touched only where bits are set, so that a
-//! bitmap of a large object costs next to nothing to make.
+//! Bitmaps over the pages of an object, with memory allocated only where bits are set.
 
 use crate::sys::sync::{AtomicU64, Ordering, zeroed};
 
-/// Pages that a block describes.
 const BLOCK: usize = 64 * WORDS;
 /// Words of a block: together 4 KiB.
 const WORDS: usize = 512;
@@ -24,7 +22,6 @@ impl Bits {
         self.0.resize_with(blocks, || None);
     }
 
-    /// The word of 64 bits that has the page's.
     #[inline]
     fn word(&self, page: usize) -> u64 {
         self.0[page / BLOCK].as_ref().map_or(0, |block| block[page / 64 % WORDS])
@@ -53,7 +50,7 @@ impl Bits {
         words.map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// End of the run of pages with the same bit as `page`, at most `end`.
+    /// End of the run of equal bits from `page`, at most `end`.
     #[inline]
     pub(super) fn run_end(&self, page: usize, end: usize) -> usize {
         let flip = if self.get(page) { u64::MAX } else { 0 };
@@ -73,14 +70,14 @@ impl Bits {
     }
 }
 
-/// One bit per page that a signal handler may set at any time, with levels of summary above, so
-/// that finding the set bits costs their number.
+/// One bit per page that a signal handler may set at any time, with summary levels, so that finding
+/// set bits costs their number.
 ///
-/// Invariant: a set bit has its word's bit set in every level above, except while the thread that
-/// sets it is between the two stores. Only the owner clears.
+/// Invariant: a set bit has its word's bit set in every level above, except between the setting
+/// thread's two stores. Only the owner clears.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// The first level has a bit for each page, the last one few words.
+    /// The first level has a bit per page, the last a few words.
     levels: Vec<Box<[AtomicU64]>>,
 }
 
@@ -107,14 +104,13 @@ impl Tree {
         }
     }
 
-    /// Clears a bit, and the summaries that are empty then.
+    /// Clears a bit and emptied summaries.
     pub(super) fn clear(&self, page: usize) {
         let mut bit = page;
         for (n, level) in self.levels.iter().enumerate() {
             let mask = 1 << (bit % 64);
             let rest = level[bit / 64].fetch_and(!mask, Ordering::SeqCst) & !mask;
-            // A handler may have set a bit below after the summary was found empty, whatever else
-            // is set here.
+            // A handler may have set a bit below after the summary was found empty.
             if n > 0 && self.levels[n - 1][bit].load(Ordering::SeqCst) != 0 {
                 level[bit / 64].fetch_or(mask, Ordering::SeqCst);
                 return;
@@ -126,7 +122,7 @@ impl Tree {
         }
     }
 
-    /// Calls `each` with every set page in ascending order.
+    /// Visits set pages in ascending order.
     pub(super) fn for_each(&self, mut each: impl FnMut(usize)) {
         self.descend(self.levels.len() - 1, 0, &mut each);
     }

@@ -1,4 +1,4 @@
-//! An object's pages in chunks of one page table, and the chunks that are known: protected whole.
+//! An object's pages in chunks of one page table each, and the known chunks: protected whole.
 
 use std::ops::Range;
 
@@ -14,14 +14,12 @@ const CHUNK: usize = 512 * PAGE;
 pub(super) struct Chunks {
     base: usize,
     pages: usize,
-    /// One bit per chunk.
     known: Bits,
-    /// The runs of set bits in `known`, so that they are found without a search.
+    /// The runs of set bits in `known`.
     runs: Vec<PageRange>,
 }
 
 impl Chunks {
-    /// No pages yet, from the address `base` on.
     pub(super) fn new(base: usize) -> Chunks {
         Chunks { base, pages: 0, known: Bits::new(0), runs: Vec::new() }
     }
@@ -32,17 +30,14 @@ impl Chunks {
         self.list();
     }
 
-    /// The pages of the known chunks, in order.
     pub(super) fn runs(&self) -> &[PageRange] {
         &self.runs
     }
 
-    /// How many chunks are known.
     pub(super) fn count(&self) -> u64 {
         self.known.count()
     }
 
-    /// The number of the page's chunk.
     #[inline]
     fn of(&self, page: usize) -> usize {
         (self.base + page * PAGE) / CHUNK - self.base / CHUNK
@@ -59,7 +54,7 @@ impl Chunks {
         PageRange::new(self.first(chunk), self.first(chunk + 1).min(self.pages))
     }
 
-    /// The first page after the page's chunk, which may be beyond the end.
+    /// The first page after the page's chunk, perhaps beyond the end.
     pub(super) fn end(&self, page: usize) -> usize {
         self.first(self.of(page) + 1)
     }
@@ -68,12 +63,11 @@ impl Chunks {
         ((self.base / CHUNK + chunk) * CHUNK).saturating_sub(self.base) / PAGE
     }
 
-    /// Whether a chunk has all its pages in the run.
+    /// Whether the run contains a whole chunk.
     pub(super) fn cover(&self, run: PageRange) -> bool {
         !self.within(run).is_empty()
     }
 
-    /// The chunks that have all their pages in the run.
     fn within(&self, run: PageRange) -> Range<usize> {
         let (from, to) = (run.start as usize, run.end() as usize);
         let (first, last) = (self.of(from), self.of(to - 1));
@@ -81,7 +75,7 @@ impl Chunks {
         first..(last + usize::from(self.first(last + 1).min(self.pages) <= to)).max(first)
     }
 
-    /// The runs were protected: chunks among them are known from now on. Tells whether any was not.
+    /// Makes whole chunks of the protected runs known; returns whether any was not.
     pub(super) fn know(&mut self, runs: &[PageRange]) -> bool {
         let mut any = false;
         for run in runs {

@@ -3,8 +3,8 @@
 //! Invariants:
 //! 1. `order` has each page that was copied once, in ascending order, with the place of its copy in
 //!    `copies`.
-//! 2. Pages are read by assembly, never through references: a page that is stored to meanwhile is
-//!    copied torn, no more.
+//! 2. Pages are read by assembly, never through references: a concurrent store may tear a copy, no
+//!    more.
 
 #![allow(unsafe_code)]
 
@@ -21,12 +21,11 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// How many pages there are copies of.
     pub(super) fn count(&self) -> usize {
         self.order.len()
     }
 
-    /// Copies the pages of the runs, or copies them anew.
+    /// Copies the pages of the runs, again if they were copied.
     ///
     /// # Safety
     /// The range that begins at `base` is mapped for reading as far as the runs go.
@@ -48,13 +47,12 @@ impl Copies {
         self.order.sort_unstable();
     }
 
-    /// The copy of a page.
     pub(super) fn of(&self, page: u64) -> Option<*const u8> {
         let at = self.order.binary_search_by_key(&page, |(page, _)| *page).ok()?;
         Some(self.copies[self.order[at].1].0.as_ptr())
     }
 
-    /// Gives them up, and their memory, if it is much.
+    /// Drops the copies, and their memory, if it is much.
     pub(super) fn clear(&mut self) {
         self.order.clear();
         self.copies.clear();

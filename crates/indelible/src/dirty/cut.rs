@@ -1,15 +1,13 @@
-//! How a cut keeps the stores of other threads out of its content.
+//! How a cut excludes concurrent stores from its content.
 
-/// Threads that may store to an object while a cut of it is taken: see
+/// Threads that may store to an object during a cut: see
 /// [`Object::psync_cut_beside`](crate::Object::psync_cut_beside).
 pub trait Bystanders {
-    /// Called before dirty pages are copied, of which there will be copies of `bytes` in all: in
-    /// round 0 for the first time, then each time that threads stored meanwhile. It may first keep
-    /// such threads away, or wait for a while.
+    /// Called before dirty pages are copied, `bytes` of copies in all: in round 0, then after each
+    /// concurrent store. It may first block such threads, or wait.
     fn before_copy(&mut self, round: u32, bytes: usize) -> Beside;
 
-    /// The content is fixed: threads that were kept away may go on. Not called if the cut fails
-    /// before.
+    /// The content is fixed: blocked threads may go on. Not called if the cut fails before.
     fn go_on(&mut self) {}
 }
 
@@ -24,10 +22,10 @@ pub enum Beside {
     GiveUp,
 }
 
-/// Nothing is known of the other threads: a few looks find out whether they store all the time.
+/// Unknown threads: a few looks show whether they store all the time.
 pub(crate) struct Unknown;
 
-/// Bytes whose copying takes no longer than protecting them.
+/// Bytes that are copied as fast as they are protected.
 const FEW_BYTES: usize = 16 << 20;
 
 impl Bystanders for Unknown {
@@ -36,14 +34,12 @@ impl Bystanders for Unknown {
     }
 }
 
-/// The means by which a cut's content stays as it is until it is collected and compared.
+/// How a cut's content stays fixed until it is collected and compared.
 pub(crate) enum Cut<'a> {
-    /// All stores wait.
     Closed,
-    /// Stores to dirty pages wait; those to others belong to the next psync.
+    /// Stores to dirty pages wait; others belong to the next psync.
     Frozen,
-    /// No store waits: dirty pages are copied until a look finds that none was stored to meanwhile,
-    /// so that the copies show one moment. The others decide what is done if they do not let that
-    /// happen.
+    /// No store waits: dirty pages are copied until none was stored to meanwhile. The bystanders
+    /// decide if that does not happen.
     Copied(&'a mut dyn Bystanders),
 }

@@ -1,4 +1,4 @@
-//! Cuts that cost as much as changed: one moment, nothing lost, stores wait for dirty pages alone.
+//! Cuts show one moment, lose nothing, and hold up stores to dirty pages alone.
 
 #![allow(unsafe_code)]
 
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Over many page tables, so that most pages are absent, and some of those chunks become known.
+/// Over many page tables: most pages are absent, and some chunks become known.
 const PAGES: usize = 12_000;
 
 /// Copies as long as it takes.
@@ -21,7 +21,7 @@ impl Bystanders for Patient {
     }
 }
 
-/// The threads that store 1, 2, 3, … in this order, each to a page of its own choice.
+/// Threads that store 1, 2, 3, … in this order, each to a page of its choice.
 struct Stores {
     base: usize,
     last: Mutex<u64>,
@@ -45,7 +45,6 @@ impl Stores {
         *self.last.lock().unwrap()
     }
 
-    /// Waits for a store.
     fn reach(&self, store: u64) {
         while self.last() < store {
             std::thread::yield_now();
@@ -80,7 +79,7 @@ fn place(n: u64) -> usize {
     if hash.is_multiple_of(4) { hash / 4 % PAGES } else { hash / 4 % 600 }
 }
 
-/// The content of a cut is the state after one of the stores, whichever.
+/// A cut's content is the state after one of the stores.
 #[test]
 fn a_cut_shows_one_moment_and_loses_nothing() {
     if !possible() {
@@ -108,7 +107,6 @@ fn a_cut_shows_one_moment_and_loses_nothing() {
                 stores.reach(before + 20);
                 // Copies need a moment without stores in the end.
                 stores.allowed.store(if copied { before + 3000 } else { u64::MAX }, Ordering::SeqCst);
-                // The thread is running.
                 stores.reach(before + 25);
                 let cut = if copied { Cut::Copied(&mut &stores) } else { Cut::Frozen };
                 rig.tracker.hold(false, cut).unwrap();
@@ -120,7 +118,7 @@ fn a_cut_shows_one_moment_and_loses_nothing() {
                     primary[*page] =
                         copy.map_or_else(|| rig.load(*page), |copy| unsafe { copy.cast::<u64>().read() });
                 }
-                // One psync in five fails, and leaves all to the next.
+                // One psync in five fails.
                 if round % 5 != 4 {
                     rig.settle(&dirty, &dirty.clone());
                 }
@@ -145,8 +143,8 @@ fn a_cut_shows_one_moment_and_loses_nothing() {
     }
 }
 
-/// A store after the moment of a cut, and before its end, is the next psync's: also in a part of
-/// the object that becomes known as a whole meanwhile.
+/// A store after the cut's moment is the next psync's, even in a chunk that becomes known
+/// meanwhile.
 #[test]
 fn a_store_after_the_moment_is_the_next_psyncs() {
     if !possible() {
@@ -173,7 +171,7 @@ fn a_store_after_the_moment_is_the_next_psyncs() {
     assert!(rig.collect().is_superset(&expected));
 }
 
-/// Has a thread begin to store to a page; it is `done` when it could.
+/// A thread that begins to store to a page; `done` after its store.
 struct Waiting {
     at: usize,
     begun: AtomicBool,
@@ -197,7 +195,6 @@ impl Waiting {
         self.done.store(true, Ordering::SeqCst);
     }
 
-    /// The thread has had every opportunity.
     fn is_held_up(&self) -> bool {
         while !self.begun.load(Ordering::SeqCst) {
             std::thread::yield_now();
@@ -207,8 +204,6 @@ impl Waiting {
     }
 }
 
-/// While dirty pages are frozen, stores to others go on, and are the next psync's; a store to a
-/// dirty page waits.
 #[test]
 fn only_stores_to_dirty_pages_wait() {
     if !possible() {
@@ -232,7 +227,6 @@ fn only_stores_to_dirty_pages_wait() {
     assert_eq!(rig.collect(), BTreeSet::from([7, 8, 2500]));
 }
 
-/// Ends another thread even when an assertion fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -241,7 +235,6 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Keeps a thread away while pages are copied.
 struct Locking<'a> {
     lock: &'a Mutex<()>,
     locked: Option<MutexGuard<'a, ()>>,
@@ -263,8 +256,7 @@ impl Bystanders for Locking<'_> {
     }
 }
 
-/// A thread has the kernel store into the object all the time: no such call fails beside a cut by
-/// copies.
+/// The kernel stores into the object all the time, by system calls that must not fail.
 #[test]
 fn system_calls_go_on_beside_a_cut_by_copies() {
     use std::io::Read;
@@ -311,7 +303,6 @@ fn system_calls_go_on_beside_a_cut_by_copies() {
     });
 }
 
-/// Gives up as soon as it is asked again.
 struct Impatient;
 
 impl Bystanders for Impatient {
@@ -335,7 +326,7 @@ fn a_cut_that_gives_up_loses_nothing() {
     assert_eq!(rig.collect(), BTreeSet::from([9, 2000]));
 }
 
-/// A look may miss a marked page: the time of its store is unknown, so that all stores wait.
+/// A look may miss a marked page: its store's time is unknown, so all stores wait.
 #[test]
 fn all_stores_wait_where_pages_are_marked() {
     if !possible() {

@@ -1,4 +1,4 @@
-//! Rung 3: the program marks its stores, so that nothing is left to be found.
+//! Rung 3: the program marks its stores; nothing is searched.
 
 use super::backend::Backend;
 use super::cut::Cut;

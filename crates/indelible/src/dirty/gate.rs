@@ -1,4 +1,4 @@
-//! Holding up stores on the rungs that otherwise need no signal handler.
+//! Holds stores up on the rungs that otherwise need no signal handler.
 
 use std::io;
 
@@ -6,13 +6,11 @@ use super::range::PageRange;
 use super::watch::Watched;
 use crate::sys::PAGE;
 
-/// A range that the handler learns of with the first hold, so that an object never held pays
-/// nothing.
+/// A range that the handler learns of with the first hold: an object never held pays nothing.
 pub(super) struct Gate {
     base: usize,
     len: usize,
     watched: Option<Watched>,
-    /// Between `begin` and `release`.
     closed: bool,
 }
 
@@ -29,18 +27,17 @@ impl Gate {
         }
     }
 
-    /// All stores wait.
     pub(super) fn hold(&mut self) -> io::Result<()> {
         self.begin()?;
         self.close(PageRange::new(0, self.len / PAGE))
     }
 
-    /// From now on stores wait that meet the protection of a page, until the release.
+    /// Makes stores to protected pages wait until the release.
     pub(super) fn begin(&mut self) -> io::Result<()> {
         if !self.closed {
             let watched = match &self.watched {
                 Some(watched) => watched,
-                // Kept until detach: a thread may come late to the handler after the release.
+                // Kept until detach: a thread may enter the handler late, after the release.
                 None => self.watched.insert(Watched::new(self.base, self.len, None)?),
             };
             watched.hold();

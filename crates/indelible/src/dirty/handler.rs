@@ -3,8 +3,7 @@
 //! Invariants: as in [`registry`](super::registry), and a handler touches a range's pages and
 //! protection only within [`Turn::pass`](super::turn::Turn::pass).
 //!
-//! Allocates nothing and takes no lock; while it waits it sleeps in a futex, with all signals
-//! blocked.
+//! Allocates nothing and takes no lock; it waits in a futex, with all signals blocked.
 
 #![allow(unsafe_code)]
 
@@ -18,24 +17,24 @@ use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
 use crate::sys::signal::Verdict;
 
-/// This thread, as a turn has it.
+/// This thread's number in a turn.
 pub(super) fn me() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Looks at a store that a page's protection forbids. Async-signal-safe.
+/// Judges a store that a page's protection forbids. Async-signal-safe.
 pub(super) fn resolve(addr: usize) -> Verdict {
     find(addr, |slot| pass(slot, addr)).unwrap_or(Verdict::Foreign)
 }
 
-/// `None`: the slot was given up meanwhile.
+/// `None`: the slot was withdrawn.
 fn pass(slot: &'static Slot, addr: usize) -> Option<Verdict> {
     Some(match slot.turn.pass(addr, || slot.is_stale(), me, |claim| open(slot, claim, addr)) {
         Passed::Gone => return None,
         Passed::Own | Passed::Done(false) => Verdict::Foreign,
         Passed::Done(true) => Verdict::Resolved,
         Passed::Held(held) => {
-            // However the wait ends, the store is tried again and comes back here if it must.
+            // After the wait the store is retried, and may return here.
             let _ = futex::wait(&slot.turn.held, futex::Flags::PRIVATE, held, None);
             Verdict::Resolved
         }

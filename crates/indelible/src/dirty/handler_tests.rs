@@ -1,6 +1,5 @@
-//! The SIGSEGV handler among other threads, other handlers, and faults that are not its business.
-//! Tests that end or change a process run in one of their own: this program, run again for one
-//! test.
+//! The SIGSEGV handler beside other threads, other handlers and foreign faults. Tests that end or
+//! change a process run this program again for one test.
 
 #![allow(unsafe_code)]
 
@@ -29,8 +28,7 @@ fn alone(test: &str, body: impl FnOnce()) -> ExitStatus {
     command.output().unwrap().status
 }
 
-/// A thread that stores during psyncs breaks the rule; it may lose its own stores, never later ones
-/// that keep the rule.
+/// A thread that stores during psyncs may lose those stores, never later lawful ones.
 #[test]
 fn lawful_stores_after_racing_ones_are_found() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {
@@ -72,7 +70,7 @@ fn lawful_stores_after_racing_ones_are_found() {
     }
 }
 
-/// A handler of another signal comes while ours waits for a cut, and stores.
+/// Another signal's handler stores while ours waits for a cut.
 #[test]
 fn another_handler_may_store_while_ours_runs() {
     static TARGET: AtomicUsize = AtomicUsize::new(0);
@@ -135,8 +133,6 @@ fn a_jump_into_an_object_dies_as_without_us() {
     assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
 }
 
-/// Other faults go to the earlier handler, with the signals blocked that it asked for and no
-/// others.
 #[test]
 fn an_earlier_handler_gets_the_mask_it_asked_for() {
     extern "C" fn earlier(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
@@ -164,7 +160,6 @@ fn an_earlier_handler_gets_the_mask_it_asked_for() {
     assert_eq!(status.code(), Some(42), "{status}");
 }
 
-/// Pages that a device knows must not be replaced by others.
 #[test]
 fn the_mapping_is_not_renewed_once_stores_to_pinned_pages_were_marked() {
     if !Rung::WpAsync.available() {

@@ -1,5 +1,5 @@
-//! Lines that were marked as dirty, from their collection until they are settled: the only dirty
-//! lines on the rung `explicit`; on the others they add to those that the rung finds.
+//! Marked lines from collection to settlement: the only dirty lines on the rung `explicit`; on
+//! others they add to the found ones.
 //!
 //! Invariant: `taken` has the lines that were marked, taken from `lines`, and not settled since.
 
@@ -19,7 +19,7 @@ impl Marked {
         marked
     }
 
-    /// Takes the place of the tracker with this set: marks from before are forgotten.
+    /// Replaces the set; earlier marks are forgotten.
     pub(super) fn succeed(&mut self, lines: Arc<DirtyLines>) {
         lines.take(true, |_, _| {});
         lines.grow(self.taken.room());
@@ -32,19 +32,19 @@ impl Marked {
         self.lines.grow(pages);
     }
 
-    /// The lines of a page that was collected.
+    /// The lines of a collected page.
     #[inline]
     pub(super) fn lines(&self, page: usize) -> u64 {
         self.taken.of(page)
     }
 
-    /// Whether nothing is marked, or was and is not settled.
+    /// Whether nothing is marked or unsettled.
     pub(super) fn is_empty(&self) -> bool {
         self.taken.is_empty() && self.lines.is_empty()
     }
 
-    /// Appends the pages with marks to those beyond the first `kept` of `out`, in order. `held`:
-    /// other threads go on after it, so that borrowed lines stay marked.
+    /// Appends pages with marks, in order, beyond the first `kept` of `out`. `held`: other threads
+    /// go on, so borrowed lines stay marked.
     #[inline]
     pub(super) fn collect(&mut self, held: bool, out: &mut Vec<PageRange>, kept: usize) {
         self.lines.take(!held, |page, lines| self.taken.join(page, lines));
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(found(&mut marked, false), expected);
         marked.grow(10);
         assert_eq!(found(&mut marked, false), expected);
-        // Another line, of a page that others are settled of.
+        // Another line, of a page whose other lines are settled.
         marked.lines.mark(once(128..129));
         marked.settle(&[PageRange::new(0, 1), PageRange::new(3, 9)]);
         assert_eq!(marked.lines(3), 0);

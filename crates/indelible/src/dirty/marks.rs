@@ -1,9 +1,8 @@
-//! The dirty-line set: lines that the program, the heap and the collections mark as stored to, or
-//! as borrowed: they may be stored to until they come back.
+//! The dirty-line set: lines marked as stored to by the program, the heap and the collections, or
+//! as borrowed: open to stores until they come back.
 //!
-//! Any thread marks at any time; the tracker takes the marks when it collects. Marks are made after
-//! the store where cuts may be taken: a mark made before could be taken while the store is still to
-//! come.
+//! Any thread marks at any time; the tracker takes marks when it collects. With cuts, marks follow
+//! the store: an earlier mark could be taken before it.
 
 use super::range::PageRange;
 use crate::sys::PAGE;
@@ -18,14 +17,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     pages: Vec<usize>,
-    /// A bit for each line of a page; empty before the first.
+    /// A bit for each line of a page; allocated with the first.
     masks: Vec<u64>,
     /// Pages there is room for.
     room: usize,
 }
 
 impl Lines {
-    /// Room for so many pages, at least.
     pub(super) fn grow(&mut self, pages: usize) {
         self.room = self.room.max(pages);
         if !self.masks.is_empty() {
@@ -33,7 +31,7 @@ impl Lines {
         }
     }
 
-    /// Gives each page a mask: zeros from the system, which are not touched before they are needed.
+    /// Gives each page a mask, in untouched zeroed memory.
     #[cold]
     fn reserve(&mut self) {
         let mut larger = vec![0; self.room];
@@ -41,7 +39,6 @@ impl Lines {
         self.masks = larger;
     }
 
-    /// Pages there is room for.
     pub(super) fn room(&self) -> usize {
         self.room
     }
@@ -50,7 +47,7 @@ impl Lines {
         self.pages.is_empty()
     }
 
-    /// Adds bytes; those beyond the object are ignored.
+    /// Adds bytes; ignores those beyond the object.
     fn add(&mut self, bytes: Range<usize>) {
         let end = bytes.end.min(self.room * PAGE);
         let mut at = bytes.start;
@@ -62,7 +59,6 @@ impl Lines {
         }
     }
 
-    /// Adds lines of a page.
     pub(super) fn join(&mut self, page: usize, mask: u64) {
         if self.masks.len() < self.room {
             self.reserve();
@@ -73,19 +69,18 @@ impl Lines {
         self.masks[page] |= mask;
     }
 
-    /// The lines of a page.
     #[inline]
     pub(super) fn of(&self, page: usize) -> u64 {
         self.masks.get(page).copied().unwrap_or(0)
     }
 
-    /// The pages that have lines, in order.
+    /// Pages with lines, in order.
     pub(super) fn pages(&mut self) -> &[usize] {
         self.pages.sort_unstable();
         &self.pages
     }
 
-    /// Takes all lines off the pages of these runs.
+    /// Clears the lines of these runs.
     pub(super) fn settle(&mut self, runs: &[PageRange]) {
         for run in runs {
             let pages = run.within(self.masks.len());
@@ -116,13 +111,13 @@ pub(crate) struct DirtyLines {
     /// Whether anything may be marked. Set under the lock of `sets`, so that a psync without marks
     /// takes no lock.
     any: AtomicBool,
-    /// Whether the program ever announced stores that bypass the page tables.
+    /// The program announced stores that bypass the page tables.
     pinned: AtomicBool,
-    /// One of the following.
+    /// `NEVER`, `RELIED_ON` or `UNLOCKED`.
     unlocked: AtomicU8,
 }
 
-/// So far all stores to reachable values were made under locks of a heap.
+/// All stores to reachable values were made under locks of a heap.
 const NEVER: u8 = 0;
 /// A cut relies on that.
 const RELIED_ON: u8 = 1;
@@ -140,25 +135,23 @@ impl DirtyLines {
         sets.borrowed.grow(pages);
     }
 
-    /// Marks ranges of bytes, counted from the object's first, that were stored to.
+    /// Marks ranges of stored bytes, counted from the object's first.
     pub(crate) fn mark(&self, ranges: impl IntoIterator<Item = Range<usize>>) {
         let mut sets = self.lock();
         ranges.into_iter().for_each(|bytes| sets.stored.add(bytes));
         self.any.store(true, Ordering::Release);
     }
 
-    /// Marks bytes that a device, or another agent that bypasses the page tables, stored to. From
-    /// now on the object's pages are never replaced: the device may know them by other means than
-    /// their addresses.
+    /// Marks bytes stored by a device or another agent that bypasses the page tables. From then on
+    /// the object's pages are never replaced, as the device may know them by other means.
     pub(crate) fn mark_pinned(&self, bytes: Range<usize>) {
         self.pinned.store(true, Ordering::Release);
         self.unlock();
         self.mark([bytes]);
     }
 
-    /// From now on threads may store without a lock of a heap. A cut that relies on the contrary
-    /// ends first: so the first store that is marked is not followed by another one before that,
-    /// and the first through an atomic is not made.
+    /// Allows stores without a heap lock, after waiting for a cut that relies on their absence: so
+    /// only one marked store, and none through an atomic, precedes the cut's end.
     fn unlock(&self) {
         if self.unlocked.load(Ordering::Acquire) == UNLOCKED {
             return;
@@ -170,50 +163,44 @@ impl DirtyLines {
         }
     }
 
-    /// Begins a cut that needs no more than that no thread has a lock of the heap: all stores are
-    /// marked, and no thread ever had leave to store without a lock to reachable values. `false`:
-    /// one had. Stores to values that only their makers know go on, and their marks, which come
-    /// after them, are the next cut's.
+    /// Begins a cut that only needs all heap locks free: all stores are marked, and no thread may
+    /// store to reachable values without a lock. `false`: one may. Stores to unreachable values go
+    /// on; their marks, which follow them, are the next cut's.
     pub(super) fn rely_on_gate(&self) -> bool {
         self.unlocked.compare_exchange(NEVER, RELIED_ON, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Ends such a cut.
     pub(super) fn rely_no_more(&self) {
         self.unlocked.store(NEVER, Ordering::Release);
     }
 
-    /// Whether such a cut is under way.
     #[cfg(test)]
     pub(super) fn is_relied_on(&self) -> bool {
         self.unlocked.load(Ordering::Acquire) == RELIED_ON
     }
 
-    /// Marks bytes that any thread may store to from now on, without a lock, until a psync that is
-    /// no cut.
+    /// Marks bytes that any thread may store to without a lock, until a psync that is no cut.
     pub(crate) fn mark_shared(&self, bytes: Range<usize>) {
         self.unlock();
         self.mark_borrowed(bytes);
     }
 
-    /// Whether nothing is marked.
     pub(super) fn is_empty(&self) -> bool {
         !self.any.load(Ordering::Acquire)
     }
 
-    /// Whether [`mark_pinned`](Self::mark_pinned) was ever called.
     pub(crate) fn is_pinned(&self) -> bool {
         self.pinned.load(Ordering::Acquire)
     }
 
-    /// Marks bytes that may be stored to from now on, until a psync that is no cut.
+    /// Marks bytes open to stores until a psync that is no cut.
     pub(crate) fn mark_borrowed(&self, bytes: Range<usize>) {
         self.lock().borrowed.add(bytes);
         self.any.store(true, Ordering::Release);
     }
 
-    /// Calls `each` with all pages that have marked lines, and these, maybe twice. Borrowed lines
-    /// stay marked unless they are `back`: a cut does not know which are still borrowed.
+    /// Visits pages with marked lines, maybe twice. Borrowed lines stay marked unless they are
+    /// `back`: a cut does not know which are still borrowed.
     #[inline]
     pub(super) fn take(&self, back: bool, each: impl FnMut(usize, u64)) {
         if self.any.load(Ordering::Acquire) {
@@ -288,7 +275,7 @@ mod tests {
         assert!(!by_address.rely_on_gate() && !through_atomics.rely_on_gate());
     }
 
-    /// A thread that is the first to store without a lock waits for the cut that relies on locks.
+    /// The first thread to store without a lock waits for a cut that relies on locks.
     #[test]
     fn leave_to_store_without_a_lock_waits_for_a_cut_that_relies_on_locks() {
         for _ in 0..200 {

@@ -1,12 +1,11 @@
-//! Dirty tracking: the pages of a writable shadow that may differ from the primary. There are three
-//! rungs, chosen at run time, with the same interface ([`backend`]) and the same guarantees.
-//! Decisions that cost time, and nothing else, are apart from them ([`policy`]).
+//! Dirty tracking: the pages of a writable shadow that may differ from the primary. Three rungs,
+//! chosen at run time, share one interface ([`backend`]) and its guarantees. [`policy`] makes the
+//! decisions that affect only cost.
 //!
 //! A page is *dirty* when it may have been stored to since it was last settled.
-//! [`Tracker::collect`] reports every dirty page; [`Tracker::settle`] tells the tracker which of
-//! them had changed. Between the two, and in `settle` itself, no thread stores to the range: the
-//! caller's psync ensures that (in Rust by borrowing, in C by the caller's promise), or a hold
-//! does.
+//! [`Tracker::collect`] reports every dirty page; [`Tracker::settle`] tells the tracker which had
+//! changed. From collect to the end of settle no thread stores to the range: the caller's psync
+//! ensures that (in Rust by borrowing, in C by the caller's promise), or a hold does.
 
 mod backend;
 mod bitmap;
@@ -62,16 +61,15 @@ use policy::Random;
 use policy::{Adaptive, SecondChance};
 use wp_async::WpAsync;
 
-/// Why tracking failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DirtyError {
-    /// The kernel does not offer the rung that was asked for.
+    /// The kernel lacks the requested rung.
     #[error("tracking stores by {rung} is not possible here: {source}")]
     Unavailable { rung: Rung, source: io::Error },
-    /// A caller that did not want stores to be held up.
+    /// The caller refused to hold up stores.
     #[error("other threads store to it all the time")]
     Restless,
-    /// A call of the operating system failed; dirty pages stay dirty.
+    /// A system call failed; dirty pages stay dirty.
     #[error("cannot {action} the stores of an object: {source}")]
     Io { action: &'static str, source: io::Error },
 }
@@ -80,10 +78,9 @@ fn failed(action: &'static str) -> impl FnOnce(io::Error) -> DirtyError {
     move |source| DirtyError::Io { action, source }
 }
 
-/// Parameters of a tracker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrackerParams {
-    /// First byte and length of the mapping, multiples of the page size.
+    /// First byte and bytes of the mapping, multiples of the page size.
     pub(crate) base: usize,
     pub(crate) len: usize,
     pub(crate) rung: Rung,
@@ -93,7 +90,6 @@ pub(crate) struct TrackerParams {
     pub(crate) advice: Advice,
 }
 
-/// The backend of a rung, with its policy.
 fn backend(params: &TrackerParams) -> io::Result<Box<dyn Backend>> {
     let TrackerParams { base, len, rung, watched_by, filled, advice } = *params;
     let pages = len / PAGE;
@@ -112,19 +108,18 @@ fn backend(params: &TrackerParams) -> io::Result<Box<dyn Backend>> {
     })
 }
 
-/// Notices the stores to one writable mapping.
 pub(crate) struct Tracker {
     rung: Rung,
     backend: Box<dyn Backend>,
-    /// Lines that were marked, on every rung.
+    /// Marked lines, on every rung.
     marked: Marked,
     /// Stores are held up, by protection or by a gate.
     held: bool,
-    /// The gate alone holds stores up.
+    /// Only the gate holds stores up.
     gated: bool,
-    /// All of them: a page that was marked, but not found, stands still as well.
+    /// All stores: marked pages that were not found stand still as well.
     closed: bool,
-    /// Found nothing: it only knows the range.
+    /// A replaced tracker; it only keeps the range known.
     late: Option<Box<dyn Backend>>,
 }
 
@@ -141,8 +136,8 @@ impl Tracker {
         self.rung
     }
 
-    /// Appends to `out`, in ascending order, the pages that may differ from the primary since they
-    /// were last settled. After an error, or without a `settle`, the next call reports them again.
+    /// Appends the dirty pages to `out`, ascending. After an error, or without a `settle`, the next
+    /// call reports them again.
     #[inline]
     pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), DirtyError> {
         let kept = out.len();
@@ -154,11 +149,10 @@ impl Tracker {
         Ok(())
     }
 
-    /// Tells that everything the last `collect` reported now equals the primary: `changed` after
-    /// its lines were committed and applied, `unchanged` as it was. A page that changes time after
-    /// time is left unprotected, one that has not changed lately is protected again.
+    /// Everything that the last `collect` reported now equals the primary; `changed` did not
+    /// before. Often changing pages stay unprotected, cold ones are protected again.
     ///
-    /// An error loses nothing: the pages concerned are reported again.
+    /// After an error the affected pages are reported again.
     #[inline]
     pub(crate) fn settle(
         &mut self,
@@ -171,32 +165,31 @@ impl Tracker {
         Ok(())
     }
 
-    /// Tells how long comparing so many pages took: the dearer it is, the sooner a page that does
-    /// not change is protected again. To be told before the `settle`, if at all.
+    /// Reports the time of comparing `pages` pages, before `settle`: the dearer, the sooner an
+    /// unchanged page is protected again.
     #[inline]
     pub(crate) fn compared(&mut self, pages: u64, took: Duration) {
         self.backend.compared(pages, took);
     }
 
-    /// The set in which bytes are marked as dirty, by any thread and at any time.
+    /// The set of marked bytes, for any thread at any time.
     pub(crate) fn marks(&self) -> &Arc<DirtyLines> {
         &self.marked.lines
     }
 
-    /// Takes the place of `former` on the same range, whose marks count as before.
+    /// Replaces `former` on the same range; its marks count.
     ///
-    /// A thread that met a hold of the former one may come late to the handler, for which the range
-    /// stays known.
+    /// The range stays known to the handler for threads that met a hold of `former` and come late.
     pub(crate) fn replace(&mut self, former: Tracker) {
         (self.marked, self.late) = (former.marked, Some(former.backend));
     }
 
-    /// Takes the place of the tracker with this dirty-line set. Marks from before are forgotten.
+    /// Replaces a tracker with this set. Earlier marks are forgotten.
     pub(crate) fn succeed(&mut self, marks: Arc<DirtyLines>) {
         self.marked.succeed(marks);
     }
 
-    /// The lines of a page that was collected and may differ from the primary, a bit each.
+    /// A bit for each line of a collected page that may differ from the primary.
     #[inline]
     pub(crate) fn lines(&self, page: u64) -> u64 {
         match self.rung {
@@ -205,17 +198,15 @@ impl Tracker {
         }
     }
 
-    /// Freezes the pages that [`collect`](Self::collect) reports, at one moment, by the means of
-    /// `cut`, until [`release`](Self::release); [`copy_of`](Self::copy_of) has the bytes of the
-    /// copied ones. Marked pages stand still only if all stores wait, so that they do if any are
-    /// marked.
+    /// Freezes the pages that [`collect`](Self::collect) reports at one moment, by the means of
+    /// `cut`, until [`release`](Self::release); [`copy_of`](Self::copy_of) returns copies. Marked
+    /// pages stand still only if all stores wait, so all wait if any are marked.
     ///
-    /// While stores wait, the calling thread must not store to the range (it would die of SIGSEGV
-    /// rather than wait for itself), and a system call that writes there fails with `EFAULT`. Costs
-    /// as much as pages are dirty, and two scans or three; if all stores wait, as page tables are
-    /// populated; nothing with explicit tracking, if the caller's gate keeps out all threads that
-    /// store to reachable values, with a lock (`gated`), and no thread ever had leave to do that
-    /// without one: see [`DirtyLines::rely_on_gate`].
+    /// While stores wait, the calling thread must not store to the range (it would die of SIGSEGV),
+    /// and a system call that writes there fails with `EFAULT`. Costs two or three scans and the
+    /// dirty pages; if all stores wait, as much as page tables are populated. Explicit tracking
+    /// pays nothing if the caller's gate keeps out all threads that store to reachable values under
+    /// a lock (`gated`), and no thread may do that without one: see [`DirtyLines::rely_on_gate`].
     pub(crate) fn hold(&mut self, gated: bool, cut: Cut<'_>) -> Result<(), DirtyError> {
         self.gated = gated && self.rung == Rung::Explicit && self.marked.lines.rely_on_gate();
         self.closed = self.gated;
@@ -232,7 +223,7 @@ impl Tracker {
         Ok(())
     }
 
-    /// The page as it was at the moment of the cut, if it was copied.
+    /// The page at the moment of the cut, if it was copied.
     #[inline]
     pub(crate) fn copy_of(&self, page: u64) -> Option<*const u8> {
         if self.held { self.backend.copy_of(page) } else { None }
@@ -248,7 +239,7 @@ impl Tracker {
         self.backend.release().map_err(failed("let pass"))
     }
 
-    /// Tracks `len` bytes from now on; the mapping has grown already.
+    /// Tracks `len` bytes; the mapping has grown already.
     pub(crate) fn grow(&mut self, len: usize) -> Result<(), DirtyError> {
         let pages = len / PAGE;
         self.backend.grow(pages).map_err(failed("track"))?;
@@ -256,8 +247,8 @@ impl Tracker {
         Ok(())
     }
 
-    /// Whether it pays to renew the mapping (see [`renewed`](Self::renewed)) because scanning it
-    /// has become dear. To be asked after a `settle`, outside a hold.
+    /// Whether scanning has become dear enough to renew the mapping (see
+    /// [`renewed`](Self::renewed)). Ask after a `settle`, outside a hold.
     #[inline]
     pub(crate) fn renewal_due(&mut self) -> Result<bool, DirtyError> {
         // A device may have pinned the pages, and would go on storing to dropped ones.
@@ -267,20 +258,18 @@ impl Tracker {
         self.backend.drop_due().map_err(failed("scan"))
     }
 
-    /// The mapping was renewed: it holds what the primary holds. No store may come between the
-    /// renewal and the end of this call.
+    /// The mapping was renewed and equals the primary. No store may come between the renewal and
+    /// the end of this call.
     pub(crate) fn renewed(&mut self) -> Result<(), DirtyError> {
         self.backend.dropped().map_err(failed("track"))
     }
 
-    /// Has the next such call fail.
     #[cfg(test)]
     pub(crate) fn refuse(&mut self, refused: Refused) {
         let backend = std::mem::replace(&mut self.backend, Box::new(Explicit::new(0, 0)));
         self.backend = Box::new(refusing::Refusing { backend, next: Some(refused) });
     }
 
-    /// Whether stores are held up.
     #[cfg(test)]
     pub(crate) fn is_held(&self) -> bool {
         self.held || self.marked.lines.is_relied_on()

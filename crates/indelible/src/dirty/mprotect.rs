@@ -1,7 +1,7 @@
 //! Rung 2: pages are read-only until the first store, which the SIGSEGV handler lets pass.
 //!
-//! A system call that writes to a page not yet stored to fails with `EFAULT` on this rung;
-//! `/proc/self/mem` and debuggers ignore the protection, so that their stores need marks.
+//! A system call that writes to a still protected page fails with `EFAULT`; `/proc/self/mem` and
+//! debuggers ignore the protection, so their stores need marks.
 //!
 //! Invariants:
 //! 1. A page that differs from the primary has its bit in its part's [`Pages`], or lines of it were
@@ -9,12 +9,12 @@
 //! 2. A page without the bit is read-only ([`Pages`] keeps that, also while threads store).
 //! 3. Parts are adjacent, in order, and cover the range; one is added when the last has no room.
 //!
-//! None of them depends on the policy's advice: to leave a page writable with its bit, and to
-//! protect any page that is settled, is right at any time.
+//! They hold under any advice: leaving a page writable with its bit, and protecting any settled
+//! page, is always right.
 //!
 //! No store may happen between `collect` and the end of `settle`: the psync's rule, or a hold. A
-//! store that breaks the rule is in this psync, or is found once its page is stored to again: later
-//! stores fault like any others (2).
+//! store that breaks the rule is in this psync, or is found with the page's next store: later
+//! stores fault as usual (2).
 
 use std::io;
 

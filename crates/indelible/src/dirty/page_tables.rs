@@ -1,4 +1,4 @@
-//! The page tables of a watched range, by number of page: scans of them, and write protection.
+//! Scans and write protection of a watched range, by page number.
 
 use super::range::PageRange;
 use crate::sys::PAGE;
@@ -6,11 +6,10 @@ use crate::sys::pagemap::{Pagemap, Region, Seek};
 use crate::sys::uffd::{Uffd, Watch};
 use std::io;
 
-/// Runs that one pass of a scan may return. The kernel allocates as many for each call.
+/// Runs per pass of a scan. The kernel allocates as many for each call.
 const REGIONS: usize = 64;
 
 pub(super) struct PageTables {
-    /// First address of the range.
     base: usize,
     uffd: &'static Uffd,
     pagemap: &'static Pagemap,
@@ -32,7 +31,6 @@ impl PageTables {
         PageRange::new(page(region.start), page(region.end))
     }
 
-    /// Has stores to the pages noticed from now on.
     pub(super) fn register(&self, pages: PageRange) -> io::Result<()> {
         self.uffd.register(self.addr(pages.start), pages.count as usize * PAGE, Watch::Writes)
     }
@@ -42,8 +40,7 @@ impl PageTables {
         self.uffd.protect(self.addr(pages.start), pages.count as usize * PAGE)
     }
 
-    /// Calls `each` with the runs of pages that `seek` finds among `pages`, in ascending order, and
-    /// whether they are dirty.
+    /// Visits the runs that `seek` finds among `pages`, ascending, with whether they are dirty.
     #[inline]
     pub(super) fn scan(
         &mut self,

@@ -2,11 +2,11 @@
 //! order.
 //!
 //! Invariants:
-//! 1. A page is writable only if its bit is set. (A page with its bit may be read-only: after a
-//!    hold, or after a call that protected everything.)
+//! 1. A page is writable only if its bit is set. (After a hold, or a call that protected
+//!    everything, a page with its bit may be read-only.)
 //! 2. Bits and protection change only by a handler that has its [`Claim`], which sets the bits
 //!    first, or under a [`Hold`] of the range's turn, which clears the bits last. The two exclude
-//!    each other, so that no page of one is changed by the other in between.
+//!    each other.
 //!
 //! Allocates nothing and takes no lock: half of it runs in a signal handler. The models crate
 //! compiles it with loom's atomics.
@@ -17,7 +17,7 @@ use super::bitmap::Tree;
 use super::turn::{Claim, Hold};
 use crate::sys::sync::{AtomicUsize, Ordering};
 
-/// The pages of a range that may be stored to.
+/// The pages that may be stored to.
 #[derive(Debug)]
 pub(super) struct Pages {
     writable: Tree,
@@ -25,15 +25,15 @@ pub(super) struct Pages {
     capacity: usize,
     /// Pages of the range, at most `capacity`; grows only.
     count: AtomicUsize,
-    /// Pages made writable since the range was last protected as a whole: an upper bound of half
-    /// the mappings that the range was split into.
+    /// Pages made writable since the whole range was last protected: an upper bound of half its
+    /// mappings.
     splits: AtomicUsize,
-    /// Number of splits from which on neighbours are made writable, too.
+    /// Splits from which on neighbours are made writable, too.
     budget: usize,
 }
 
 impl Pages {
-    /// With room to grow to twice the size: untouched bits cost nothing.
+    /// With room for twice the size: untouched bits cost nothing.
     pub(super) fn new(count: usize, budget: usize) -> Pages {
         let capacity = count.saturating_mul(2);
         Pages {
@@ -49,7 +49,7 @@ impl Pages {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Whether there was room for so many pages.
+    /// Returns whether there was room.
     pub(super) fn grow(&self, count: usize) -> bool {
         let room = count <= self.capacity;
         if room {
@@ -58,8 +58,8 @@ impl Pages {
         room
     }
 
-    /// A handler lets stores to `page` pass. `allow` makes pages writable, or says that it cannot:
-    /// the process's mappings can run out, and then larger clusters are tried.
+    /// A handler lets stores to `page` pass. `allow` makes pages writable or fails: if the
+    /// process's mappings run out, larger clusters are tried.
     pub(super) fn open(&self, _: &Claim, page: usize, allow: impl Fn(Range<usize>) -> bool) -> bool {
         let splits = self.splits.fetch_add(1, Ordering::Relaxed);
         let count = self.count();
@@ -97,12 +97,12 @@ impl Pages {
         Ok(())
     }
 
-    /// The range was protected as a whole: it is one mapping again.
+    /// The whole range was protected: one mapping again.
     pub(super) fn joined(&self) {
         self.splits.store(0, Ordering::Relaxed);
     }
 
-    /// Calls `each` with every page that may have been stored to, in ascending order.
+    /// Visits pages that may have been stored to, ascending.
     pub(super) fn for_each(&self, each: impl FnMut(usize)) {
         self.writable.for_each(each);
     }

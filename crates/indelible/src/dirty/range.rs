@@ -1,6 +1,6 @@
 //! Runs of pages.
 
-/// A run of pages of one object, counted from its first page.
+/// A run of pages, counted from the object's first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PageRange {
     pub(crate) start: u64,
@@ -12,7 +12,6 @@ impl PageRange {
         PageRange { start: start as u64, count: (end - start) as u64 }
     }
 
-    /// The first page after the run.
     pub(crate) fn end(self) -> u64 {
         self.start + self.count
     }
@@ -25,8 +24,7 @@ impl PageRange {
     }
 }
 
-/// Appends `[start, end)`, joining it to the last run of `out` beyond the first `kept` if they
-/// meet.
+/// Appends `[start, end)`, joined to the last adjacent run of `out` beyond the first `kept`.
 #[inline]
 pub(super) fn push(out: &mut Vec<PageRange>, kept: usize, start: usize, end: usize) {
     if start >= end {
@@ -42,7 +40,7 @@ pub(super) fn push(out: &mut Vec<PageRange>, kept: usize, start: usize, end: usi
     out.push(PageRange::new(start, end));
 }
 
-/// Sorts the runs beyond the first `kept` and joins those that meet or overlap.
+/// Sorts and joins the runs beyond the first `kept`.
 pub(super) fn normalise(out: &mut Vec<PageRange>, kept: usize) {
     out[kept..].sort_unstable();
     let mut last = kept;
@@ -60,8 +58,7 @@ pub(super) fn normalise(out: &mut Vec<PageRange>, kept: usize) {
     }
 }
 
-/// Whether each of the runs lies within one of `all`. Both are in order and do not overlap
-/// themselves.
+/// Whether each of the runs lies within one of `all`. Both are in order and without overlap.
 #[inline]
 pub(super) fn cover(all: &[PageRange], runs: &[PageRange]) -> bool {
     let mut next = runs.first().map_or(0, |run| all.partition_point(|one| one.end() <= run.start));
@@ -73,7 +70,7 @@ pub(super) fn cover(all: &[PageRange], runs: &[PageRange]) -> bool {
     })
 }
 
-/// The runs without the pages of `holes`. Both are in order and do not overlap themselves.
+/// The runs without `holes`. Both are in order and without overlap.
 pub(super) fn without(runs: &[PageRange], holes: &[PageRange]) -> Vec<PageRange> {
     let mut out = Vec::with_capacity(runs.len());
     let mut next = runs.first().map_or(0, |run| holes.partition_point(|hole| hole.end() <= run.start));

@@ -1,19 +1,17 @@
-//! For tests: a backend some of whose calls fail.
+//! A backend for tests, some of whose calls fail.
 
 use super::backend::Backend;
 use super::cut::Cut;
 use super::range::PageRange;
 use std::io;
 
-/// Calls that fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     Settle,
     Release,
 }
 
-/// Does what another backend does, but the next of such calls fails: a settle before it does
-/// anything, a release after it has let stores pass.
+/// Fails the next such call: a settle before it acts, a release after it has let stores pass.
 pub(super) struct Refusing {
     pub(super) backend: Box<dyn Backend>,
     pub(super) next: Option<Refused>,

@@ -45,25 +45,23 @@ impl Slot {
         }
     }
 
-    /// Whether it belongs to another process: this one's parent.
+    /// Whether it belongs to a parent process.
     pub(super) fn is_stale(&self) -> bool {
         fork::is_stale(self.generation.load(Ordering::SeqCst))
     }
 
-    /// Makes a range known.
     pub(super) fn publish(&self, start: usize, len: usize, pages: *mut Pages) {
         self.generation.store(fork::generation(), Ordering::SeqCst);
         self.pages.store(pages, Ordering::SeqCst);
         self.turn.publish(start, len);
     }
 
-    /// Gives the slot up; its turn was withdrawn and drained.
+    /// Frees the slot; its turn was withdrawn and drained.
     pub(super) fn vacate(&self) {
         self.pages.store(ptr::null_mut(), Ordering::SeqCst);
         self.taken.store(false, Ordering::SeqCst);
     }
 
-    /// Takes the slot if it is free.
     fn take(&self) -> bool {
         if self.turn.end.load(Ordering::Relaxed) != 0 && self.is_stale() {
             // Inherited from the parent process, whose handlers do not exist here.
@@ -75,7 +73,7 @@ impl Slot {
     }
 }
 
-/// A slot for a range of the caller's; `None`: there is none left.
+/// `None`: no slot is left.
 pub(super) fn claim() -> Option<&'static Slot> {
     for chunk in &REGISTRY {
         let mut slots = chunk.load(Ordering::Acquire);

@@ -1,11 +1,10 @@
-//! The plan of a settle: the pages to protect, as the policy advises and chunks allow, and with how
-//! many calls.
+//! The plan of a settle: pages to protect, by policy and chunks, and the calls.
 
 use super::chunks::Chunks;
 use super::policy::Policy;
 use super::range::{self, PageRange};
 
-/// Protected pages that one call skips in the time that another call takes.
+/// Protected pages that one call skips in the time of another call.
 const NEAR: u64 = 256;
 
 /// Invariant: the runs of `protect`, and those of `left`, are in order and apart.
@@ -45,13 +44,11 @@ impl Reprotection {
         range::normalise(&mut self.left, 0);
     }
 
-    /// The pages to protect.
     pub(super) fn protect(&self) -> &[PageRange] {
         &self.protect
     }
 
-    /// The same, in groups that one call each can protect: the pages between are protected already,
-    /// and few.
+    /// Groups that one call each can protect: the pages between are few, and protected already.
     pub(super) fn calls<'a>(&'a self, chunks: &'a Chunks) -> impl Iterator<Item = &'a [PageRange]> + 'a {
         let known = |run: &PageRange| {
             let (first, last) = (run.start as usize, run.end() as usize - 1);
@@ -88,7 +85,6 @@ mod tests {
         chunks
     }
 
-    /// Leaves these pages.
     struct Leaves(BTreeSet<usize>);
 
     impl Policy for Leaves {
@@ -121,7 +117,7 @@ mod tests {
     fn one_call_protects_what_no_page_to_be_left_is_between() {
         let (_, calls) = reach(&[1, 40, 90, 100, 200, 600, 1020], &[95, 700], &[95]);
         assert_eq!(calls, [pages(&[1, 40, 90]), pages(&[100, 200]), pages(&[600, 700]), pages(&[1020])]);
-        // Nor is anything else touched in a chunk that is new.
+        // Nothing else is touched in a new chunk.
         let (_, calls) = reach(&[CHUNK - 1, CHUNK, 2 * CHUNK - 2, 2 * CHUNK + 1, 2 * CHUNK + 3], &[], &[]);
         assert_eq!(
             calls,

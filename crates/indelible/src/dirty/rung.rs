@@ -5,26 +5,22 @@ use crate::sys::uffd::Uffd;
 use std::fmt;
 use std::str::FromStr;
 
-/// How stores are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rung {
-    /// userfaultfd `WP_ASYNC` and `PAGEMAP_SCAN`.
     WpAsync,
-    /// Memory protection and SIGSEGV.
     Mprotect,
-    /// The program marks what it changed.
+    /// The program marks its changes.
     Explicit,
 }
 
 impl Rung {
     pub(crate) const ALL: [Rung; 3] = [Rung::WpAsync, Rung::Mprotect, Rung::Explicit];
 
-    /// The best rung that works without marks from the caller.
+    /// The best rung without marks from the caller.
     pub(crate) fn best() -> Rung {
         if Rung::WpAsync.available() { Rung::WpAsync } else { Rung::Mprotect }
     }
 
-    /// Whether the running system offers it.
     pub(crate) fn available(self) -> bool {
         match self {
             Rung::WpAsync => Uffd::wp_async().is_ok() && Pagemap::supported(),
@@ -32,7 +28,7 @@ impl Rung {
         }
     }
 
-    /// Whether the tracker needs the range mapped read-only at its start.
+    /// Whether the range must be mapped read-only at its start.
     pub(crate) fn starts_read_only(self) -> bool {
         self == Rung::Mprotect
     }
@@ -56,7 +52,6 @@ impl FromStr for Rung {
     }
 }
 
-/// A word that names no rung.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is no way to track stores: use wp-async, mprotect or explicit")]
 pub(crate) struct UnknownRung(String);

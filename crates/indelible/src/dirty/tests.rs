@@ -17,7 +17,7 @@ pub(crate) fn window(n: usize) -> usize {
     0x5200_0000_0000 + (n << 37)
 }
 
-/// The rungs of this machine; says which ones it lacks.
+/// The rungs of this machine; reports missing ones.
 pub(crate) fn rungs() -> Vec<Rung> {
     let (here, absent): (Vec<_>, Vec<_>) = Rung::ALL.into_iter().partition(|rung| rung.available());
     for rung in absent {
@@ -65,7 +65,7 @@ impl Rig {
         self.mapping.base().as_ptr().wrapping_add(page * PAGE).cast()
     }
 
-    /// Marks a page where the rung does not find stores by itself.
+    /// Marks a page on the rung that needs marks.
     fn stored(&self, page: usize) {
         if self.tracker.rung() == Rung::Explicit {
             self.tracker.marks().mark(std::iter::once(page * PAGE..(page + 1) * PAGE));
@@ -83,14 +83,12 @@ impl Rig {
         unsafe { self.at(page).read_volatile() }
     }
 
-    /// As a shadow does it, on the rung that has need of it.
     fn renew(&mut self) {
         // SAFETY: no other thread stores, and the tests do not rely on the stored bytes.
         unsafe { self.mapping.renew(0) }.unwrap();
         self.tracker.renewed().unwrap();
     }
 
-    /// Whether the next scan protects what it finds.
     fn protects(&mut self) -> bool {
         self.scanner().is_some_and(|rung| rung.policy().protects_at_scan())
     }
@@ -121,8 +119,7 @@ fn random(seed: &mut u64) -> u64 {
     *seed >> 33
 }
 
-/// Random loads, stores, failed psyncs, holds and renewals: no store is ever missed, and pages
-/// untouched for long are not reported.
+/// Random loads, stores, failed psyncs, holds and renewals.
 #[test]
 fn no_stored_page_is_ever_missed() {
     for (rung, advised) in rungs().into_iter().flat_map(|rung| [(rung, false), (rung, true)]) {
@@ -138,7 +135,7 @@ fn no_stored_page_is_ever_missed() {
             let mut model = BTreeSet::new();
             let mut value = 0;
             for round in 0..200 {
-                // Now and then only pages anywhere, so that scans protect.
+                // Sometimes only pages anywhere, so that scans protect.
                 let anywhere = round / 8 % 2;
                 for _ in 0..below(30) {
                     let page = if below(2) >= anywhere { below(pages) } else { below(pages.min(8)) };
@@ -156,7 +153,7 @@ fn no_stored_page_is_ever_missed() {
                 }
                 let dirty = rig.collect();
                 assert!(dirty.is_superset(&model), "round {round}: missed {:?}", model.difference(&dirty));
-                // One psync in four fails and leaves everything to the next.
+                // One psync in four fails.
                 let settles = below(4) != 0;
                 if settles {
                     rig.settle(&dirty, &model);
@@ -169,7 +166,7 @@ fn no_stored_page_is_ever_missed() {
                     rig.renew();
                 }
             }
-            // Chance may leave a page writable for ever.
+            // Random advice may leave a page writable for ever.
             if advised {
                 continue;
             }
@@ -209,7 +206,7 @@ fn a_page_dirty_time_after_time_costs_no_fault() {
             assert_eq!(dirty, hot);
             rig.settle(&dirty, &hot);
         }
-        // Unprotected: reported although nothing was stored, until it has not changed lately.
+        // Unprotected pages are reported until they count as cold.
         let none = BTreeSet::new();
         let (mut idle, bounds) = (0, if rung == Rung::Mprotect { 2..=2 } else { 9..=17 });
         while rig.collect() == hot {
@@ -267,8 +264,7 @@ fn growth_is_tracked_from_its_first_store() {
     }
 }
 
-/// Two threads keep `a == b + {0, 1}`: they store to `a`, then to `b`. Between hold and release the
-/// pair must stand still.
+/// Two threads keep `a == b + {0, 1}`: they store to `a`, then to `b`.
 #[test]
 fn a_cut_never_tears() {
     for rung in rungs() {
@@ -276,7 +272,7 @@ fn a_cut_never_tears() {
         rig.store(10, 0);
         rig.store(590, 0);
         let (a, b) = (rig.at(10).expose_provenance(), rig.at(590).expose_provenance());
-        /// Ends the other thread even when an assertion fails.
+        /// Ends the other thread even after a failed assertion.
         struct Stop<'a>(&'a AtomicBool);
         impl Drop for Stop<'_> {
             fn drop(&mut self) {
@@ -312,7 +308,7 @@ fn a_cut_never_tears() {
                 rig.tracker.release().unwrap();
                 assert_eq!(first, second, "{rung}: a store landed during the hold");
                 assert!(first.0 == first.1 || first.0 == first.1 + 1, "{rung}: {first:?}");
-                // The storing thread gets on.
+                // The storing thread progresses.
                 while stored.load(Ordering::Relaxed) == before {
                     std::thread::yield_now();
                 }
@@ -321,8 +317,8 @@ fn a_cut_never_tears() {
     }
 }
 
-/// Stores to fresh pages make scans protect what they find: each page is reported once, again if
-/// the psync failed, and stays unprotected only if it changes again soon.
+/// Stores to fresh pages make scans protect: each page is reported once, again after a failed
+/// psync, and stays unprotected only if it soon changes again.
 #[test]
 fn a_scan_that_protects_reports_once_and_forgets_nothing() {
     if !Rung::WpAsync.available() {
@@ -339,10 +335,9 @@ fn a_scan_that_protects_reports_once_and_forgets_nothing() {
         assert_eq!(rig.protects(), round > 1);
         let dirty = rig.collect();
         assert!(dirty.is_superset(&model), "round {round}");
-        // Before, chunks were becoming known.
+        // Earlier, chunks were becoming known.
         assert!(round < 2 || dirty == model, "round {round}: {dirty:?}");
         if round % 5 == 4 {
-            // A psync that failed, and stores after it.
             rig.store(4000, round as u64);
             let again = rig.collect();
             assert!(again.is_superset(&dirty) && again.contains(&4000) && again.len() == 41, "{again:?}");
@@ -386,8 +381,8 @@ fn a_store_before_the_settle_is_late_and_not_lost() {
     assert_eq!(rig.collect(), BTreeSet::new());
 }
 
-/// A thread stores to pages all over the range while cuts are taken, few enough times that hardly a
-/// page is met again: what a cut did not report is as the cut before it left it.
+/// Cuts race with stores all over the range, few enough that pages rarely repeat: an unreported
+/// page is unchanged since the last cut.
 #[test]
 fn a_cut_by_scans_that_protect_misses_no_racing_store() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {
@@ -470,7 +465,7 @@ fn a_system_call_that_writes_into_the_range_dirties_it() {
     }
     let mut rig = Rig::new(window(7), 1000, Rung::WpAsync);
     let mut zeros = std::fs::File::open("/dev/urandom").unwrap();
-    // To a page never touched, a page that was read, and one that is protected again.
+    // To an untouched page, a read page, and a protected one.
     rig.load(600);
     rig.store(900, 1);
     for _ in 0..4 {
@@ -483,7 +478,6 @@ fn a_system_call_that_writes_into_the_range_dirties_it() {
         zeros.read_exact(bytes).unwrap();
     }
     assert_eq!(rig.collect(), BTreeSet::from([5, 600, 900]));
-    // Likewise after the former content has gone.
     let dirty = rig.collect();
     rig.settle(&dirty, &dirty.clone());
     rig.renew();
@@ -499,8 +493,7 @@ fn a_system_call_that_writes_into_the_range_dirties_it() {
     assert_eq!(rig.collect(), BTreeSet::from([5, 6, 900]));
 }
 
-/// Few pages of many chunks: the chunks stay new, and become known when a page is to stay
-/// unprotected or many exist.
+/// Chunks with few pages stay new until a page stays unprotected or many exist.
 #[test]
 fn chunks_of_few_pages_are_tracked_page_by_page() {
     if !Rung::WpAsync.available() {
@@ -534,13 +527,13 @@ fn chunks_of_few_pages_are_tracked_page_by_page() {
     assert!(rig.collect().contains(&((9 << 9) + 200)));
 }
 
-/// Mappings run out long before pages do: clusters get larger, and nothing is missed.
+/// Mappings run out long before pages do.
 #[test]
 fn few_mappings_only_make_the_clusters_larger() {
     let addr = window(8);
     let pages = 4096;
     let mut rig = Rig::new(addr, pages, Rung::Mprotect);
-    // One at a time may know the range.
+    // Only one at a time may know the range.
     rig.tracker.backend = Box::new(Explicit::new(addr, pages * PAGE));
     rig.tracker.backend = Box::new(Mprotect::with_budget(addr, pages, 4, SecondChance::default()).unwrap());
     let model: BTreeSet<_> = (0..pages).step_by(97).collect();
@@ -599,17 +592,16 @@ fn rungs_have_names() {
     assert!("soft-dirty".parse::<Rung>().is_err());
 }
 
-/// A fault that is not ours reaches the handler that was there before, and a forked child meets no
-/// attachment of its parent's. Each case is a process of its own: it changes signal handlers.
+/// Each case is a process of its own: it changes signal handlers.
 #[test]
 fn foreign_faults_reach_the_earlier_handler() {
     extern "C" fn earlier(_: libc::c_int) {
         // SAFETY: ends the process at once.
         unsafe { libc::_exit(42) };
     }
-    // SAFETY: the child uses memory and system calls, no lock that another thread may hold: the
-    // handler is not installed through `signal::install` before, so its lock is free or it was
-    // taken for good by an earlier test, in which case the earlier handler is Rust's own.
+    // SAFETY: the child uses memory and system calls, no lock that another thread may hold:
+    // `signal::install`'s lock is free, or an earlier test took it for good, in which case the
+    // earlier handler is Rust's own.
     let chained = fork(|| {
         // SAFETY: installs a handler in this child only.
         unsafe { libc::signal(libc::SIGSEGV, earlier as *const () as usize) };

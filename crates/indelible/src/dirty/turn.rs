@@ -4,8 +4,8 @@
 //! 1. `active` counts handlers between their claim and their last touch of the range owner's
 //!    memory. A handler that finds the range gone, or `held` not 0, after its claim, touches
 //!    nothing.
-//! 2. [`hold`](Turn::hold) and [`withdraw`](Turn::withdraw) return once no handler is active that
-//!    came before them. Both sides store first and load second, with a fence between.
+//! 2. [`hold`](Turn::hold) and [`withdraw`](Turn::withdraw) return once no earlier handler is
+//!    active. Both sides store first and load second, with a fence between.
 //! 3. A handler sleeps only on a value of `held` with `WAITERS`, and the thread that replaces such
 //!    a value wakes it.
 //!
@@ -13,7 +13,7 @@
 
 use crate::sys::sync::{AtomicU32, AtomicUsize, Ordering, fence};
 
-/// In `held`: handlers may be asleep. Numbers of threads are smaller.
+/// In `held`: handlers may be asleep. Thread IDs are smaller.
 const WAITERS: u32 = 1 << 31;
 
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub(super) struct Turn {
     pub(super) start: AtomicUsize,
     pub(super) end: AtomicUsize,
     pub(super) active: AtomicU32,
-    /// 0, or the thread that holds the range, and whether handlers wait for it.
+    /// 0, or the holding thread, with the flag of waiting handlers.
     pub(super) held: AtomicU32,
 }
 
@@ -31,23 +31,21 @@ pub(super) struct Claim {
     pub(super) start: usize,
 }
 
-/// A holder's right to touch a range, until it is given up.
+/// A holder's right to touch a range, until its release.
 #[must_use]
 pub(super) struct Hold<'a> {
     turn: &'a Turn,
-    /// The thread had it before: its earlier hold goes on.
+    /// The thread had it before: its earlier hold continues.
     nested: bool,
 }
 
-/// Outcome of a handler's [`pass`](Turn::pass).
 pub(super) enum Passed<R> {
-    /// The range was given up meanwhile.
+    /// The range was withdrawn.
     Gone,
-    /// This thread itself holds the range.
+    /// This thread holds the range.
     Own,
-    /// Another does: the value of `held` to wait on.
+    /// Another thread does: the value of `held` to wait on.
     Held(u32),
-    /// It did its work.
     Done(R),
 }
 
@@ -62,7 +60,7 @@ impl Turn {
         self.start.load(Ordering::SeqCst) <= addr && addr < self.end.load(Ordering::SeqCst)
     }
 
-    /// A handler's part: `work` if it is its turn.
+    /// A handler's part: runs `work` in its turn.
     pub(super) fn pass<R>(
         &self,
         addr: usize,
@@ -82,10 +80,10 @@ impl Turn {
         };
         self.active.fetch_sub(1, Ordering::SeqCst);
         match passed {
-            // A thread that waited for itself would wait for ever.
+            // Waiting for itself would never end.
             Passed::Held(held) if held & !WAITERS == me() => Passed::Own,
             Passed::Held(held) => {
-                // If this fails, the wait finds another value, and is over at once.
+                // If this fails, the wait finds another value and ends at once.
                 let (known, told) = (Ordering::SeqCst, held | WAITERS);
                 let _ = self.held.compare_exchange(held, told, known, known);
                 Passed::Held(told)
@@ -94,8 +92,7 @@ impl Turn {
         }
     }
 
-    /// Keeps all others out of the range until the hold is [given up](Hold::release). A thread may
-    /// hold it twice.
+    /// Excludes others until [released](Hold::release). A thread may nest holds.
     pub(super) fn hold(&self, who: u32, pause: impl Fn()) -> Hold<'_> {
         if self.held.load(Ordering::SeqCst) & !WAITERS == who {
             return Hold { turn: self, nested: true };
@@ -105,12 +102,12 @@ impl Turn {
         Hold { turn: self, nested: false }
     }
 
-    /// Ends the hold, if any. Returns whether handlers wait on `held`, to be woken.
+    /// Ends the hold, if any. Returns whether handlers on `held` need a wake.
     pub(super) fn release(&self) -> bool {
         self.held.swap(0, Ordering::SeqCst) & WAITERS != 0
     }
 
-    /// Hides the range from handlers; wake the waiting ones before [`drain`](Turn::drain). Returns
+    /// Hides the range from handlers; wake waiting ones before [`drain`](Turn::drain). Returns
     /// whether any wait.
     pub(super) fn withdraw(&self) -> bool {
         self.end.store(0, Ordering::SeqCst);
@@ -118,7 +115,7 @@ impl Turn {
         self.release()
     }
 
-    /// Waits for handlers on their way out: a few instructions, or one change of protection.
+    /// Waits for leaving handlers: a few instructions, or one change of protection.
     pub(super) fn drain(&self, pause: impl Fn()) {
         fence(Ordering::SeqCst);
         while self.active.load(Ordering::SeqCst) != 0 {
@@ -128,7 +125,7 @@ impl Turn {
 }
 
 impl Hold<'_> {
-    /// Ends this hold. Returns whether handlers wait on `held`, to be woken.
+    /// Ends this hold. Returns whether handlers on `held` need a wake.
     pub(super) fn release(self) -> bool {
         !self.nested && self.turn.release()
     }

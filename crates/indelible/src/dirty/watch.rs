@@ -1,4 +1,4 @@
-//! A range whose stores the SIGSEGV handler lets pass or holds up: its owner's side.
+//! The owner's side of a range whose stores the SIGSEGV handler lets pass or holds up.
 //!
 //! Invariants: as in [`registry`](super::registry); and access is only taken away under a
 //! [`Hold`](super::turn::Hold): meanwhile no handler gives access.
@@ -18,7 +18,6 @@ use super::registry::{Slot, claim};
 use crate::sys::mmap::{self, Protection};
 use crate::sys::{PAGE, fork, signal};
 
-/// A range known to the handler, until drop.
 pub(super) struct Watched {
     slot: &'static Slot,
     start: usize,
@@ -33,8 +32,8 @@ unsafe impl Send for Watched {}
 unsafe impl Sync for Watched {}
 
 impl Watched {
-    /// Makes the handler know `[start, start + len)`. Without pages a fault there, outside a
-    /// hold, is taken for a late one, and the page is made writable.
+    /// Registers `[start, start + len)`. Without pages a fault outside a hold counts as late, and
+    /// its page becomes writable.
     pub(super) fn new(start: usize, len: usize, pages: Option<Pages>) -> io::Result<Watched> {
         signal::install(resolve)?;
         let slot = claim().ok_or(io::ErrorKind::OutOfMemory)?;
@@ -52,7 +51,7 @@ impl Watched {
         self.slot.turn.end.load(Ordering::Relaxed) - self.start
     }
 
-    /// Makes the handler know a longer range at the same start. `false`: the pages have no room.
+    /// Extends the registered range. `false`: the pages have no room.
     pub(super) fn extend(&self, len: usize) -> bool {
         let room = self.pages().is_none_or(|pages| pages.grow(len / PAGE));
         if room {
@@ -61,8 +60,8 @@ impl Watched {
         room
     }
 
-    /// Protects pages again: those of each run, or for one call, with `all`, everything; so, too,
-    /// if the process's mappings run out, as a range that is protected as a whole is one mapping.
+    /// Protects each run again, or everything with one call if `all` or if the process's mappings
+    /// run out: a wholly protected range is one mapping.
     pub(super) fn close(
         &self,
         runs: impl Iterator<Item = Range<usize>> + Clone,
@@ -90,18 +89,18 @@ impl Watched {
         done
     }
 
-    /// From now on stores wait that meet a protection, until [`release`](Self::release).
+    /// Makes stores that meet a protection wait, until [`release`](Self::release).
     pub(super) fn hold(&self) {
         self.slot.turn.hold(me(), std::thread::yield_now).keep();
     }
 
-    /// Has stores to these bytes of the range meet a protection. Under a hold.
+    /// Protects these bytes of the range, under a hold.
     pub(super) fn forbid(&self, bytes: Range<usize>) -> io::Result<()> {
         // SAFETY: the owner's own range; a store that meets the protection waits in the handler.
         unsafe { mmap::protect(self.start + bytes.start, bytes.len(), Protection::Read) }
     }
 
-    /// As `hold`, and all stores meet it. On failure no store waits.
+    /// As `hold`, for all stores. On failure no store waits.
     pub(super) fn hold_all(&self) -> io::Result<()> {
         self.hold();
         let done = self.forbid(0..self.len());
@@ -139,8 +138,8 @@ impl Drop for Watched {
             self.slot.vacate();
         }
         if !self.pages.is_null() {
-            // SAFETY: from `Box::into_raw`; no handler is left that knows it, and in a forked
-            // child none can find it (its generation is over).
+            // SAFETY: from `Box::into_raw`; no handler is left that knows it, and in a forked child
+            // none can find it (its generation is over).
             drop(unsafe { Box::from_raw(self.pages) });
         }
     }

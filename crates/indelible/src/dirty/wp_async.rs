@@ -1,11 +1,11 @@
 //! Rung 1: userfaultfd write protection that the kernel lifts by itself, and `PAGEMAP_SCAN`.
 //!
-//! The fast question, "what is unprotected?", also returns pages that were never protected: pages
-//! only read, absent pages, holes. So the range is divided into chunks of one page table. A
-//! chunk is *new* while few of its pages were seen to exist; new chunks are asked the slow question
-//! (which skips holes by the gigabyte), and dirty pages are protected one by one. Once more exist,
-//! or one is to stay unprotected, the whole chunk is protected, absent pages included, and is
-//! *known*: from then on exactly its dirty pages are unprotected.
+//! The fast question, "what is unprotected?", also returns never-protected pages: pages only read,
+//! absent pages, holes. So the range is divided into chunks of one page table. A chunk is *new*
+//! while few of its pages exist; new chunks are asked the slow question (which skips holes by the
+//! gigabyte), and dirty pages are protected one by one. Once more exist, or one is to stay
+//! unprotected, the whole chunk is protected, absent pages included, and is *known*: from then on
+//! exactly its dirty pages are unprotected.
 //!
 //! Invariants:
 //! 1. In a known chunk, a page that differs from the primary is unprotected or in `pending`.
@@ -14,20 +14,18 @@
 //! 3. `pending` has the pages that were protected since the last settle without having been
 //!    settled.
 //! 4. If `steady`, the last settle protected nothing.
-//! 5. `quiet_at` is the count of page faults at a moment after which no new chunk was looked at
-//!    without being asked. While it stands still, no page can have come to exist or lost its
-//!    protection.
+//! 5. `quiet_at` is the count of page faults at a moment since which every look at a new chunk was
+//!    asked for. While it stands still, no page can have come to exist or lost its protection.
 //!
-//! Protecting costs a system call and a flush a page if done page by page. If the policy advises
-//! it, the scan that finds dirty pages protects them as well, in one step: no store is lost between
-//! the two, from whatever thread.
+//! If the policy advises it, the scan that finds dirty pages also protects them, atomically with
+//! respect to stores, and saves a call and a flush per page.
 //!
-//! None of these invariants depends on the policy's advice: to leave an unprotected page of a known
-//! chunk as it is, and to protect any page that is settled, is right at any time.
+//! The invariants hold under any advice: leaving an unprotected page of a known chunk, and
+//! protecting any settled page, is always right.
 //!
-//! Invariant 5 does not see pages that another process (a debugger, `process_vm_writev`) stores to.
-//! It is relied on only where asking has become dear; such a page is then reported by the first
-//! `collect` after the next fault of this process.
+//! Invariant 5 misses pages that another process stores to (a debugger, `process_vm_writev`). It is
+//! used only where asking is dear; such a page is reported by the first `collect` after this
+//! process's next fault.
 
 mod cut;
 
@@ -47,7 +45,7 @@ use crate::sys::pagemap::Seek;
 use crate::sys::uffd::Uffd;
 use crate::sys::{PAGE, faults};
 
-/// Pages of an object up to which the scans of its new chunks are not timed: they never take long.
+/// Up to so many pages, scans of new chunks are fast and not timed.
 const FEW_PAGES: usize = 16 * 512;
 
 /// The descriptor that watches the range.
@@ -55,7 +53,7 @@ const FEW_PAGES: usize = 16 * 512;
 pub(crate) enum WatchedBy {
     /// This tracker registers the range, now and after a renewal; with this descriptor, if any.
     Tracker(Option<&'static Uffd>),
-    /// The fault service has registered it for missing pages and writes.
+    /// The fault service registered it for missing pages and writes.
     Service(&'static Uffd),
 }
 
@@ -63,27 +61,25 @@ pub(super) struct WpAsync<P> {
     base: usize,
     pages: usize,
     tables: PageTables,
-    /// Whether a renewed mapping needs to register here.
+    /// A renewed mapping needs registration here.
     registers: bool,
     chunks: Chunks,
     policy: P,
     gate: Gate,
-    /// Other threads go on: `cut` says what that changes.
+    /// Other threads go on: see `cut`.
     cut: bool,
     copies: Copies,
-    /// Others store during this scan.
     beside: bool,
-    /// Whether this scan of known chunks protects.
     protects: bool,
-    /// Whether a settle of the same pages has nothing to do.
+    /// A settle of the same pages has nothing to do.
     steady: bool,
     pending: Vec<PageRange>,
     protect: Vec<PageRange>,
     plan: Reprotection,
     quiet_at: Option<u64>,
-    /// Pages that existed in new chunks when they were last asked, and how many chunks those were.
+    /// Pages that existed in new chunks at the last question, and those chunks' number.
     sparse: (u64, u64),
-    /// The pages of the range are filled before they are tracked, and equal the primary then.
+    /// Pages are filled before they are tracked, and equal the primary then.
     filled: bool,
 }
 
@@ -125,7 +121,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(this)
     }
 
-    /// Tracks the pages that are new, if the range has so many.
+    /// Tracks new pages up to `pages`.
     fn track(&mut self, pages: usize, filled: bool) -> io::Result<()> {
         if pages == self.pages {
             return Ok(());
@@ -154,7 +150,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(())
     }
 
-    /// Reports known chunks and, if it `asks`, those between them, in order.
+    /// Reports known chunks and, if it `asks`, new ones, in order.
     #[inline]
     fn gather(&mut self, asks: bool, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let mut at = 0;
@@ -182,7 +178,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(())
     }
 
-    /// Whether a page may have come to exist in a new chunk since they were last asked.
+    /// Whether a page may have come to exist in a new chunk since the last question.
     #[inline]
     fn must_ask(&mut self) -> bool {
         if self.policy.always_asks() {
@@ -230,8 +226,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(())
     }
 
-    /// Protects the pages in `protect`; chunks that are among them become known. Returns whether
-    /// any did.
+    /// Protects `protect`; whole chunks become known. Returns whether any did.
     fn reveal(&mut self, kept: usize, out: &mut Vec<PageRange>) -> io::Result<bool> {
         let runs = std::mem::take(&mut self.protect);
         for run in &runs {
@@ -249,9 +244,8 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(revealed)
     }
 
-    /// Reports stores that broke the rules and fell between question and protection: late rather
-    /// than lost. Only stores make pages this process's own; those of the few pages that were
-    /// settled before are reported once more.
+    /// Reports stores that broke the rules between question and protection: late, not lost. Only
+    /// stores make pages this process's own; the few settled earlier are reported once more.
     fn report_late(&mut self, run: PageRange, out: &mut Vec<PageRange>) -> io::Result<()> {
         self.tables.scan(run, Seek::OwnPresent, |run, _| {
             out.push(run);
@@ -259,7 +253,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         })
     }
 
-    /// How many chunks are known.
     #[cfg(test)]
     pub(super) fn known(&self) -> u64 {
         self.chunks.count()
@@ -271,19 +264,17 @@ impl<P: ScanPolicy> WpAsync<P> {
     }
 }
 
-/// A new chunk under scan.
 #[derive(Default)]
 struct NewChunk {
-    /// All its pages; none: no chunk yet.
+    /// None: no chunk yet.
     pages: PageRange,
-    /// How many exist.
     existing: usize,
-    /// Place of its first dirty run in `pending`.
+    /// Index of its first dirty run in `pending`.
     dirty: usize,
 }
 
 impl NewChunk {
-    /// Adds to `protect` its pages: all of them, or the dirty ones.
+    /// Adds all its pages, or the dirty ones, to `protect`.
     fn close(
         &self,
         pending: &[PageRange],
@@ -305,9 +296,8 @@ impl NewChunk {
     }
 }
 
-/// Protects the pages of the runs, unless they are `pending` and protected already. Other
-/// unprotected pages between them were stored to against the rules: they are reported `late` rather
-/// than lost.
+/// Protects the runs, without protected `pending` pages. Other unprotected pages between them were
+/// stored to against the rules: reported `late`, not lost.
 fn protect(
     tables: &mut PageTables,
     runs: &[PageRange],
@@ -355,7 +345,7 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
             }
         };
         if unsettled > 0 {
-            // The psync before this one failed half-way: its pages are still to be settled.
+            // The psync before failed half-way: its pages are still unsettled.
             out.extend_from_slice(&self.pending[..unsettled]);
             range::normalise(out, kept);
         }
@@ -433,7 +423,7 @@ impl<P: ScanPolicy> Backend for WpAsync<P> {
         Ok(self.policy.drops(present, self.chunks.count(), self.sparse.1))
     }
 
-    /// Begins anew on the mapping, which was renewed.
+    /// Restarts on the renewed mapping.
     fn dropped(&mut self) -> io::Result<()> {
         let pages = std::mem::take(&mut self.pages);
         self.chunks = Chunks::new(self.base);

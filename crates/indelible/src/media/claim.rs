@@ -1,19 +1,19 @@
-//! Exclusion of writers that locks on the pool's file do not reach: users of the device under it.
+//! Exclusion of writers that byte locks on the pool's file do not reach: users of the device under
+//! it.
 //!
-//! Locks on bytes belong to the inode of the path that was opened. That is enough for a regular
-//! file, under any of its names. A device has any number of inodes: each container has nodes of its
-//! own, and a loop device is a second way to the file under it. So, before anything is written
-//! (docs/decisions/0025):
+//! Byte locks belong to the opened inode. That suffices for a regular file. A device has any number
+//! of inodes: each container has its own nodes, and a loop device is a second way to the file under
+//! it. Before any write (docs/decisions/0025):
 //!
-//! 1. A block device is *claimed* (`O_EXCL`): the kernel then refuses every other claim, by any
-//!    node, and mounts. The claim dies with the process.
+//! 1. A block device is *claimed* (`O_EXCL`): the kernel then refuses other claims, by any node,
+//!    and mounts. The claim ends with the process.
 //! 2. A process that writes to a file holds [`FILE`] of it locked shared; one that writes to a loop
 //!    device holds [`DEVICE`] of the file under it; each looks for the other's. Both locks are
 //!    shared, so that they never exclude their own kind.
 //! 3. A character device cannot be claimed: its node must be the kernel's own, of which there is
 //!    one.
 //!
-//! Opening for reading claims nothing, and is never in the way.
+//! Opening for reading claims nothing and blocks no writer.
 
 use std::fs;
 use std::io;
@@ -35,19 +35,18 @@ use crate::sys::{loops, ofd, process};
 const FILE: u64 = (1 << 62) + (1 << 33) - 2;
 /// Locked, shared, by processes that write to a loop device over it.
 const DEVICE: u64 = (1 << 62) + (1 << 33) - 1;
-/// Loop devices on loop devices that are followed.
+/// Stacked loop devices that are followed.
 const DEPTH: u32 = 8;
-/// A refused claim is asked for again after these pauses, in milliseconds: a child that another
-/// thread of the last holder is starting has copies of the holder's files until it executes its
-/// program. They double, as each refusal looks through all processes for the holder's name.
+/// Pauses in milliseconds before a refused claim is retried: a child that the last holder is
+/// starting has copies of its files until `exec`. They double, as each refusal searches all
+/// processes for the holder's name.
 const PAUSES: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/// Why a device is not used by several.
+/// Why a device has one writer.
 const ALONE: &str = "; a block device, and what it stands on, is written by one process at a time";
 
 impl Media {
-    /// Makes this process the only writer of the file or device under the pool, as far as locks on
-    /// bytes cannot.
+    /// Excludes other writers that byte locks do not reach.
     pub(crate) fn claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
         for pause in PAUSES {
             match self.try_claim(path, allow_remote) {
@@ -58,8 +57,8 @@ impl Media {
         self.try_claim(path, allow_remote)
     }
 
-    /// As [`claim`](Self::claim), and no other process has the file open for writing. For a
-    /// character device that is unknown.
+    /// As [`claim`](Self::claim), and no other process has the file open for writing. Not
+    /// detectable for a character device.
     pub(crate) fn claim_alone(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
         self.claim(path, allow_remote)?;
         let Some(file) = &self.file else { return Ok(()) };
@@ -73,7 +72,7 @@ impl Media {
             let who = ofd::holder(file.as_fd(), FILE).map_or("a program".into(), |pid| named(pid.pid));
             return in_use(format!("{who}, which has the pool open: this needs it alone"));
         }
-        // Processes that replace a file have it locked like this.
+        // Processes that replace a file lock it like this.
         let found = rustix::fs::stat(path).map_err(|e| failed("inspect", path, e))?;
         if (found.st_dev, found.st_ino) != (stat.st_dev, stat.st_ino) {
             return in_use("a program that has put another file in its place".into());
@@ -104,7 +103,7 @@ impl Media {
     }
 }
 
-/// How writers to a medium are kept apart: whether that is safe, the finding in words, and advice.
+/// How writers to a medium are kept apart, as a report.
 pub(crate) struct Exclusion {
     pub(crate) safe: bool,
     pub(crate) found: &'static str,
@@ -112,7 +111,6 @@ pub(crate) struct Exclusion {
 }
 
 impl Media {
-    /// Report on how well other writers are kept away.
     pub(crate) fn exclusion(&self) -> Option<Exclusion> {
         let stat = fstat(self.file.as_ref()?).ok()?;
         let mode = stat.st_mode;
@@ -180,7 +178,7 @@ fn device(
     rustix::fs::fadvise(fd, 0, None, Advice::DontNeed).map_err(|e| failed("read anew", path, e))
 }
 
-/// Keeps others from the file, or device, under a loop device.
+/// Excludes writers of the file or device under a loop device.
 fn under(
     path: &Path,
     rdev: u64,
@@ -210,7 +208,7 @@ fn under(
     Ok(())
 }
 
-/// Says by a lock that this one is there, unless one of the other kind is.
+/// Takes a shared presence lock, unless one of the other kind is held.
 fn present(path: &Path, fd: BorrowedFd<'_>, own: u64, other: u64) -> Result<(), MediaError> {
     let medium = |source| MediaError::Medium { path: path.into(), source };
     if !ofd::try_lock(fd, own, LockMode::Shared).map_err(medium)? {
@@ -238,7 +236,7 @@ fn backing_path(rdev: u64) -> Option<PathBuf> {
     Some(PathBuf::from(text.trim_end_matches('\n')))
 }
 
-/// Description of the user of a block device, as far as this process can see it.
+/// Describes the visible user of a block device.
 fn user(rdev: u64) -> String {
     let own = std::process::id();
     let has = |folder: &Path| {
@@ -258,7 +256,7 @@ fn user(rdev: u64) -> String {
     let holders = fs::read_dir(format!("/sys/dev/block/{device}/holders")).into_iter().flatten().flatten();
     match holders.map(|holder| holder.file_name().to_string_lossy().into_owned()).next() {
         Some(holder) => format!("the device {holder}"),
-        // The claim that is asked for is not there yet: one of this process's is another pool's.
+        // The requested claim is not held yet: one of this process's is another pool's.
         None if has(Path::new("/proc/self")) => "another process, a file system, or this process".into(),
         None => "another process, or a file system".into(),
     }
@@ -270,7 +268,7 @@ fn named(pid: u32) -> String {
     format!("process {pid} ({}{stopped})", process.name().unwrap_or_else(|| "?".into()))
 }
 
-/// A mount as `/proc/self/mountinfo` has it.
+/// A line of `/proc/self/mountinfo`.
 struct Mount {
     device: String,
     at: String,

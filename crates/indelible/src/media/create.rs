@@ -1,4 +1,4 @@
-//! Making the file of a new pool.
+//! Creates the file of a new pool.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
@@ -12,18 +12,17 @@ use super::{Media, MediaError, MediumChoice};
 use crate::sys::fork::ForkFd;
 use crate::sys::ofd;
 
-/// How [`create`] makes a pool's file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CreateOptions {
     pub(crate) choice: MediumChoice,
-    /// Take an existing file or device: a file loses its contents.
+    /// Reuse an existing file or device: a file loses its contents.
     pub(crate) replace: bool,
     pub(crate) allow_remote: bool,
 }
 
-/// Makes a sparse file of `len` bytes, which the caller formats and [publishes](Media::publish): a
-/// pool has no name before it is formatted, so that every open finds it whole, and a crash leaves
-/// nothing. With `replace`, the file at `path` is used as it is; a device's length is its own.
+/// Makes an unnamed sparse file of `len` bytes, which the caller formats and
+/// [publishes](Media::publish): every open finds a whole pool, and a crash leaves nothing. With
+/// `replace`, uses the file or device at `path`; a device keeps its length.
 pub(crate) fn create(path: &Path, len: u64, options: &CreateOptions) -> Result<Media, MediaError> {
     let fd = match options.replace {
         true => {
@@ -40,7 +39,7 @@ pub(crate) fn create(path: &Path, len: u64, options: &CreateOptions) -> Result<M
 const FLAGS: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC);
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// A file without a name where `path` will be; where the file system has no such files, with it.
+/// A file without a name where `path` will be; named where the file system lacks unnamed files.
 fn unnamed(path: &Path) -> rustix::io::Result<OwnedFd> {
     if rustix::fs::lstat(path).is_ok() {
         return Err(Errno::EXIST);
@@ -54,7 +53,7 @@ fn unnamed(path: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 impl Media {
-    /// Gives the file of a new pool its name, durably. Fails if the name is taken by now.
+    /// Gives a new pool's file its name, durably. Fails if the name is taken.
     pub(crate) fn publish(&self, path: &Path) -> Result<(), MediaError> {
         let Some(file) = &self.file else {
             return Ok(());
@@ -65,7 +64,7 @@ impl Media {
             rustix::fs::linkat(CWD, this, CWD, path, AtFlags::SYMLINK_FOLLOW)
                 .map_err(|e| failed("create", path, e))?;
             sync_parent(path).inspect_err(|_| {
-                // A pool whose format failed is not there.
+                // A pool whose format failed is removed.
                 let _ = rustix::fs::unlink(path);
             })?;
         }
@@ -78,8 +77,8 @@ fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
     if rustix::fs::FileType::from_raw_mode(stat.st_mode) != rustix::fs::FileType::RegularFile {
         return Ok(());
     }
-    // A user of the pool holds its table, if only shared. The lock goes with the description or,
-    // when all is well, here: the format that follows takes it again.
+    // Users of the pool hold its table at least shared. The lock ends with the description, or here
+    // on success: the format takes it again.
     match ofd::try_lock(fd.as_fd(), LockKey::Table.byte(), LockMode::Exclusive) {
         Ok(true) => {}
         Ok(false) => {
@@ -98,7 +97,7 @@ fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
     sync_parent(path)
 }
 
-/// Makes the entry of `path` in its directory durable.
+/// Makes the directory entry of `path` durable.
 fn sync_parent(path: &Path) -> Result<(), MediaError> {
     const ACTION: &str = "make durable the name of";
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -107,8 +106,8 @@ fn sync_parent(path: &Path) -> Result<(), MediaError> {
     barrier(ACTION, path, rustix::fs::fsync(directory))
 }
 
-/// Passes on the result of a barrier, with an error that never says "no space": that is for calls
-/// that changed nothing.
+/// Maps a barrier's failure to an error that never says "no space", which means that nothing
+/// changed.
 fn barrier(action: &'static str, path: &Path, done: rustix::io::Result<()>) -> Result<(), MediaError> {
     done.map_err(|error| MediaError::Barrier { action, path: path.into(), source: error.into() })
 }

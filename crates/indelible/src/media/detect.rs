@@ -1,4 +1,4 @@
-//! Opening a path as its own kind of medium, or as the kind that the caller chose.
+//! Opens a path as its detected or chosen kind of medium.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -36,7 +36,7 @@ const REMOTE: &[(u32, &str)] = &[
 const TMPFS: u32 = 0x0102_1994;
 const RAMFS: u32 = 0x8584_58f6;
 
-/// Opens an existing pool's medium. Nothing of it is read.
+/// Opens an existing pool's medium without reading it.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Media, MediaError> {
     let read_only = options.access == Wanted::ReadOnly;
     // NONBLOCK: a FIFO must be refused, not waited for.
@@ -54,7 +54,6 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Media, MediaErr
     adopt(fd, path, options.choice, read_only, options.allow_remote)
 }
 
-/// Turns an open descriptor into a medium.
 pub(super) fn adopt(
     fd: ForkFd,
     path: &Path,
@@ -120,7 +119,7 @@ fn build(
             (Arc::clone(&memory) as Arc<dyn Device>, Some(memory))
         }
     };
-    // A file system without locks is found out now, not at the first attach.
+    // Detects a file system without locks now, not at the first attach.
     match device.probe(LockKey::Table) {
         Ok(_) => {}
         Err(source) => {

@@ -5,17 +5,15 @@ use std::path::PathBuf;
 
 use indelible_store::medium::MediumError;
 
-/// The actions that a user without the permission is refused.
 pub(super) const READ: &str = "read";
 pub(super) const WRITE: &str = "write to";
 
-/// Why a medium could not be opened or created. Every variant names the path.
+/// Every variant names the path.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MediaError {
-    /// A call of the operating system failed.
     #[error("cannot {action} {path}: {source}")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    /// A barrier failed: for any reason. Some of the writes before it may be on the medium.
+    /// A barrier failed; some earlier writes may be on the medium.
     #[error("cannot {action} {path}: {source}")]
     Barrier { action: &'static str, path: PathBuf, source: io::Error },
     /// Neither a regular file, nor a block device, nor a DAX device.
@@ -27,7 +25,6 @@ pub(crate) enum MediaError {
         move the pool to a local file system, or allow remote file systems explicitly"
     )]
     Remote { path: PathBuf, file_system: &'static str },
-    /// The medium lacks a feature that the chosen kind needs.
     #[error("{path} cannot be used as {choice}: {why}")]
     Unsuitable { path: PathBuf, choice: &'static str, why: &'static str },
     /// Another process has the device, or another way to the same bytes.
@@ -39,16 +36,14 @@ pub(crate) enum MediaError {
          it as well; open that file, or accept it explicitly as a file system of another machine is"
     )]
     Unreachable { path: PathBuf, file: PathBuf },
-    /// The file is empty.
     #[error("{path} has no bytes; it is not a pool")]
     Empty { path: PathBuf },
-    /// A medium reported an error.
     #[error("{path}: {source}")]
     Medium { path: PathBuf, source: MediumError },
 }
 
 impl MediaError {
-    /// Advice if this user lacks a permission.
+    /// Advice for a user who lacks a permission.
     pub(crate) fn permission(&self) -> Option<&'static str> {
         match self {
             MediaError::Io { action: READ, .. } => Some(

@@ -17,19 +17,18 @@ use super::space;
 use crate::sys::fork::ForkFd;
 use crate::sys::{extents, lock_table, ofd, process, writeback};
 
-/// Bytes written at a time. A file system may keep the bytes of one write as one large folio, of
-/// which it visits every block at every small write later: on ext4, writing one line to a page that
-/// was written by the MiB costs 30 µs, by 64 KiB 3 µs.
+/// Bytes per write. A file system may keep one write as one large folio and visit all its blocks at
+/// every later small write: on ext4, a line written to a page costs 30 µs after writes of 1 MiB, 3
+/// µs after 64 KiB.
 const PIECE: usize = 64 << 10;
 
-/// How reports of failed write-backs are kept apart. The kernel tells each open file description
-/// once, and whichever of two calls that overlap comes first takes the report: the other would
-/// succeed although its bytes are lost. Durable writes take turns in the store; a barrier may be
-/// long, and must not keep them waiting.
+/// Separation of write-back error reports. The kernel reports once per open file description: of
+/// two overlapping calls the first takes the report, and the other succeeds although its bytes are
+/// lost. Durable writes take turns in the store, but must not wait for a long barrier.
 enum Barriers {
-    /// They have a description of their own.
+    /// Barriers have a description of their own.
     Own(ForkFd),
-    /// They take turns with durable writes.
+    /// Barriers and durable writes take turns.
     Shared(Mutex<()>),
 }
 
@@ -52,13 +51,13 @@ impl Barriers {
     }
 }
 
-/// A file on a block device, or the device itself.
+/// A file or a block device.
 pub(crate) struct FileMedium {
     fd: Arc<ForkFd>,
     barriers: Barriers,
     shows_holes: bool,
     forgets_blocks: bool,
-    /// It only grows.
+    /// Only grows.
     len: AtomicU64,
     read_only: bool,
 }
@@ -71,13 +70,13 @@ impl FileMedium {
         FileMedium { fd, barriers, shows_holes, forgets_blocks, len: AtomicU64::new(len), read_only }
     }
 
-    /// The checks of every access: bounds, and that this process opened the descriptor.
+    /// Checks bounds, and that this process opened the descriptor.
     fn at(&self, offset: u64, len: usize) -> Result<BorrowedFd<'_>, MediumError> {
         space::check(offset, len as u64, self.len())?;
         live(&self.fd)
     }
 
-    /// Accesses up to `len` are within bounds from here on.
+    /// Extends the known bounds to `len`.
     fn know(&self, len: u64) {
         self.len.fetch_max(len, Ordering::Relaxed);
     }
@@ -91,7 +90,7 @@ impl FileMedium {
     }
 }
 
-/// The descriptor, unless it was left behind by a fork.
+/// The descriptor, unless stale after a fork.
 #[inline]
 pub(super) fn live(fd: &ForkFd) -> Result<BorrowedFd<'_>, MediumError> {
     if fd.is_stale() {
@@ -100,16 +99,15 @@ pub(super) fn live(fd: &ForkFd) -> Result<BorrowedFd<'_>, MediumError> {
     Ok(fd.as_fd())
 }
 
-/// Confirms that the file is still there, whole, and returns its length, or that of a device as it
-/// was. Renaming another file over it unlinks it, too.
+/// Confirms that the file still exists (renaming over it unlinks it) with all its bytes; returns
+/// its length, or the known length of a device.
 pub(super) fn verify(fd: BorrowedFd<'_>, len: u64) -> Result<u64, MediumError> {
     let stat = fstat(fd).map_err(io::Error::from)?;
     judge(stat.st_mode, stat.st_nlink == 0, u64::try_from(stat.st_size).unwrap_or(0), len)
 }
 
-/// As [`verify`], without asking for the file's times: after such a call the kernel notes a new
-/// time at the very next write, and a durable write must wait for the inode, too (on ext4 160 µs
-/// instead of 110).
+/// [`verify`] without the file's times: after a query of times the next write updates them, and a
+/// durable write then waits for the inode (on ext4 160 µs instead of 110).
 fn verify_timeless(fd: BorrowedFd<'_>, len: u64) -> Result<u64, MediumError> {
     let wanted = StatxFlags::TYPE | StatxFlags::NLINK | StatxFlags::SIZE;
     match statx(fd, c"", AtFlags::EMPTY_PATH, wanted) {
@@ -173,7 +171,7 @@ impl Medium for FileMedium {
         };
         loop {
             match rustix::fs::fdatasync(fd) {
-                // Nothing was reported yet, so this is no repetition of a failed barrier.
+                // Nothing was reported yet, so this does not repeat a failed barrier.
                 Err(Errno::INTR) => {}
                 Ok(()) => return Ok(()),
                 Err(e) => return Err(space::failed(e)),
@@ -189,7 +187,7 @@ impl Medium for FileMedium {
     fn check_barriers(&self) -> Result<(), Fatal> {
         match &self.barriers {
             Barriers::Own(fd) => writeback::take_error(live(fd)?).map_err(space::failed),
-            // They have no reports of their own.
+            // No separate reports.
             Barriers::Shared(_) => Ok(()),
         }
     }
@@ -209,8 +207,8 @@ impl Medium for FileMedium {
 
     fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         let fd = self.writable(offset, len)?;
-        // A reservation that has nothing to reserve still writes a time to the inode, and the next
-        // durable write must wait for the inode.
+        // An empty reservation still writes a time to the inode, for which the next durable write
+        // must wait.
         if self.shows_holes && space::is_written(fd, offset, len) {
             return Ok(());
         }
@@ -232,7 +230,7 @@ impl Medium for FileMedium {
 
     fn discard(&self, offset: u64, len: u64) {
         if let Ok(fd) = self.writable(offset, len) {
-            // Best effort: a file system that cannot keeps the blocks.
+            // Best effort: without support the blocks stay.
             let _ = space::punch(fd, offset, len);
         }
     }

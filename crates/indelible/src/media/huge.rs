@@ -1,5 +1,5 @@
-//! Huge pages under holes of a file in memory (tmpfs): 32 MiB come to be, and are mapped, in 2.3
-//! ms; page by page it takes 20.
+//! Huge pages under holes of a tmpfs file: 32 MiB are allocated and mapped in 2.3 ms; page by page
+//! it takes 20.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -11,31 +11,31 @@ use super::space;
 use crate::sys::PAGE;
 use crate::sys::mmap::{self, HUGE};
 
-/// Time to fault in the pages of a huge page one by one. If memory is fragmented, the kernel may
-/// spend much longer on making a huge one.
+/// Time to fault in a huge page's pages one by one. In fragmented memory the kernel may spend much
+/// longer on a huge page.
 const ONE_BY_ONE: Duration = Duration::from_millis(1);
 
-/// Fills the hole that `offset..offset + len` of the file begins with, as far as it is made of
-/// whole huge pages; the file is mapped at `base`. Pages that cannot be had are left as they were.
+/// Fills the hole at the begin of `offset..offset + len` with whole huge pages; the file is mapped
+/// at `base`. Failed pages stay as they were.
 ///
 /// # Errors
-/// There is no room.
+/// No room.
 pub(super) fn fill(fd: BorrowedFd<'_>, base: usize, offset: u64, len: u64) -> Result<(), Errno> {
     let huge = HUGE as u64;
     if !base.is_multiple_of(HUGE) {
         return Ok(());
     }
     let (mut at, end) = (offset.next_multiple_of(huge), (offset + len) / huge * huge);
-    // ENXIO: nothing but hole up to the end of the file.
+    // ENXIO: only hole up to the end of the file.
     let hole_to = seek(fd, SeekFrom::Data(at)).unwrap_or(u64::MAX).min(end) / huge * huge;
-    // Each call waits for the other cores once, so that later ones are for more. Once they have
-    // taken as long as everything would have one by one, it is over: that bounds the loss.
+    // Each call synchronizes all cores once, so later calls cover more. The loop stops after the
+    // time that single pages would take, which bounds the loss.
     let (start, mut pages) = (Instant::now(), 1);
     let enough = ONE_BY_ONE * u32::try_from(hole_to.saturating_sub(at) / huge).unwrap_or(u32::MAX);
     while at < hole_to {
         let piece = (pages * huge).min(hole_to - at);
         for first in (at..at + piece).step_by(HUGE) {
-            // The kernel does not begin with nothing at all.
+            // The kernel does not collapse an empty range.
             space::reserve(fd, first, PAGE as u64)?;
         }
         if mmap::collapse(base + at as usize, piece as usize).is_err() || start.elapsed() > enough {

@@ -1,9 +1,8 @@
-//! The mappings of a pool that is memory. The newest one has all of the pool; those of before it
-//! became longer stay for callers that have addresses in them.
+//! The mappings of a pool that is memory. The newest covers the pool; older, shorter ones stay for
+//! callers with addresses in them.
 //!
 //! Invariants:
-//! 1. Each mapping but the first is at least twice as long as the one before, so that there are
-//!    few.
+//! 1. Each mapping is at least twice as long as the one before, so that there are few.
 //! 2. A page whose bit is set in the newest mapping has its blocks. Clearing bits and making
 //!    another mapping, which copies them, exclude each other.
 
@@ -13,25 +12,23 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::sys::PAGE;
 use crate::sys::sync::{AtomicU64, Ordering, zeroed};
 
-/// A shared mapping of the pool's file from its first byte on. It may reach beyond the end of the
-/// file.
+/// A shared mapping of the pool's file from its first byte, perhaps beyond the end of the file.
 pub(super) struct Mapping {
     pub(super) base: NonNull<u8>,
-    /// Bytes that are mapped.
     pub(super) mapped: usize,
-    /// A bit for each page that has its blocks; none where all have.
+    /// One bit per page that has its blocks; empty if all have.
     known: Box<[AtomicU64]>,
     newer: OnceLock<Box<Mapping>>,
 }
 
 impl Mapping {
-    /// `tracked` says whether pages may be without blocks.
+    /// `tracked`: pages may lack blocks.
     pub(super) fn new(base: NonNull<u8>, mapped: usize, tracked: bool) -> Mapping {
         let pages = if tracked { mapped / PAGE } else { 0 };
         Mapping { base, mapped, known: zeroed(pages.div_ceil(64)), newer: OnceLock::new() }
     }
 
-    /// Whether all pages that the range touches are known to have blocks.
+    /// Whether all pages of the range are known to have blocks.
     #[inline]
     pub(super) fn is_known(&self, offset: u64, len: u64) -> bool {
         if len == 0 || self.known.is_empty() {
@@ -44,7 +41,7 @@ impl Mapping {
         })
     }
 
-    /// Sets the bits of all pages touched, or clears them.
+    /// Sets or clears the bits of all pages touched.
     fn mark(&self, offset: u64, len: u64, known: bool) {
         if len == 0 || self.known.is_empty() {
             return;
@@ -52,7 +49,7 @@ impl Mapping {
         let (first, last) = (offset as usize / PAGE, (offset + len - 1) as usize / PAGE);
         for word in first / 64..=last / 64 {
             let mask = word_mask(word, first, last);
-            // A look costs less than a change: there are as many words as a sparse object is long.
+            // A load is cheaper than a change, and a sparse object has many words.
             let had = self.known[word].load(Ordering::Relaxed) & mask;
             if known && had != mask {
                 self.known[word].fetch_or(mask, Ordering::Relaxed);
@@ -63,7 +60,6 @@ impl Mapping {
     }
 }
 
-/// The bits of `word` that stand for pages `first..=last`.
 #[inline]
 fn word_mask(word: usize, first: usize, last: usize) -> u64 {
     let low = if word == first / 64 { u64::MAX << (first % 64) } else { u64::MAX };
@@ -71,7 +67,6 @@ fn word_mask(word: usize, first: usize, last: usize) -> u64 {
     low & high
 }
 
-/// See the module.
 pub(super) struct Mappings {
     first: Mapping,
     /// Invariant 2.
@@ -83,12 +78,11 @@ impl Mappings {
         Mappings { first, changing: Mutex::new(()) }
     }
 
-    /// All of them, the oldest first.
+    /// The oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Mapping> {
         std::iter::successors(Some(&self.first), |mapping| mapping.newer.get().map(|newer| &**newer))
     }
 
-    /// The mapping that has all of the pool.
     #[inline]
     pub(super) fn newest(&self) -> &Mapping {
         let mut newest = &self.first;
@@ -98,7 +92,7 @@ impl Mappings {
         newest
     }
 
-    /// Makes sure that `len` bytes are mapped, by `map` if they are not: it maps so many bytes.
+    /// Ensures that `len` bytes are mapped, if need be by `map`, which gets the bytes to map.
     pub(super) fn cover<E>(
         &self,
         len: usize,
@@ -113,17 +107,17 @@ impl Mappings {
         for (new, old) in newer.known.iter().zip(&old.known) {
             new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        // No other thread makes one meanwhile.
+        // Alone under the lock.
         let _ = old.newer.set(Box::new(newer));
         Ok(())
     }
 
-    /// The pages that the range touches have blocks.
+    /// Records that the range's pages have blocks.
     pub(super) fn know(&self, offset: u64, len: u64) {
         self.newest().mark(offset, len, true);
     }
 
-    /// The pages that the range touches may have none.
+    /// Records that the range's pages may lack blocks.
     pub(super) fn forget(&self, offset: u64, len: u64) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.newest().mark(offset, len, false);

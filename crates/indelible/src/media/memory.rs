@@ -1,20 +1,19 @@
 //! A pool that is memory: tmpfs or any file treated as persistent memory, a DAX file, device-DAX.
 //!
 //! Invariants:
-//! 1. Each of `mappings` is a shared mapping of the file until drop, and the newest one has the
-//!    `len` bytes of the pool at least; only in the process of generation `fd.generation` (mappings
-//!    are left out of forked children).
-//! 2. A page that `mappings` knows to have blocks had its blocks reserved through this handle after
-//!    its last discard through this handle; a store to it cannot raise SIGBUS for want of space. A
-//!    process that takes over a range after another process discarded it calls `reserve` before it
-//!    writes ("reserve before write"): an explicit `reserve` always asks the kernel.
+//! 1. Each of `mappings` is a shared mapping of the file until drop, and the newest covers the
+//!    pool's `len` bytes; only in the process of generation `fd.generation` (forked children have
+//!    no mappings).
+//! 2. A page that `mappings` knows to have blocks had them reserved through this handle after its
+//!    last discard through this handle; a store to it cannot raise SIGBUS for lack of space. A
+//!    process that takes over a range discarded by another calls `reserve` before it writes: an
+//!    explicit `reserve` always asks the kernel.
 //! 3. A range is written by one process at a time: the one whose lock covers it. Its bytes are
 //!    copied by assembly, never through references, as other processes may read them meanwhile.
-//! 4. Every `write` starts the write-back of its lines itself, so that a fence is a barrier;
-//!    whichever thread's, as it hands them over.
+//! 4. Every `write` starts the write-back of its lines itself and hands them over, so that any
+//!    thread's fence is a barrier.
 //!
-//! A file that is truncated while it is mapped raises SIGBUS on access; `verify` tells beforehand,
-//! nothing can tell during.
+//! A file truncated while mapped raises SIGBUS on access; `verify` detects it beforehand only.
 
 #![allow(unsafe_code)]
 
@@ -37,29 +36,27 @@ use crate::sys::mmap::{self, Protection};
 use crate::sys::sync::{AtomicU64, Ordering};
 use crate::sys::{PAGE, flush, lock_table, ofd, process};
 
-/// Longer writes go around the caches: they would evict more than a later comparison gains.
+/// Longer writes bypass the caches: they would evict more than a later comparison gains.
 const STREAM_FROM: usize = 32 << 10;
-/// Bytes mapped at a time, so that they are used before others take their place in the caches.
+/// Bytes mapped at a time, so that they are used while still cached.
 const PIECE: u64 = 1 << 20;
 /// Shorter ranges are cleared by stores instead of system calls.
 const STORE_ZEROS_BELOW: u64 = 256 << 10;
 
-/// How blocks are allocated under the mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backing {
-    /// Blocks are allocated on demand; a store without one raises SIGBUS when there is no room.
+    /// Blocks are allocated on demand; without room a store raises SIGBUS.
     File,
     /// As `File`; block allocation becomes durable by fdatasync, not by fences.
     Dax,
-    /// All bytes exist.
     Device,
 }
 
-/// Memory that counts as durable once a fence has passed.
+/// Memory that is durable after a fence.
 pub(crate) struct MemoryMedium {
     fd: Arc<ForkFd>,
     mappings: Mappings,
-    /// It only grows, once that is mapped.
+    /// Grows only, once that is mapped.
     len: AtomicU64,
     read_only: bool,
     backing: Backing,
@@ -72,18 +69,17 @@ unsafe impl Send for MemoryMedium {}
 // unsynchronised access is by assembly.
 unsafe impl Sync for MemoryMedium {}
 
-/// Length of a mapping of so many bytes.
 fn whole_pages(len: u64) -> std::io::Result<usize> {
     let pages = usize::try_from(len).ok().and_then(|len| len.checked_next_multiple_of(PAGE));
     pages.filter(|len| *len > 0 && *len <= isize::MAX as usize).ok_or(std::io::ErrorKind::InvalidInput.into())
 }
 
-/// Maps the file, or a part of it, with room for its growth.
+/// Maps the file with room for its growth.
 fn map(fd: &ForkFd, mapped: usize, read_only: bool, backing: Backing) -> std::io::Result<Mapping> {
     let protection = if read_only { Protection::Read } else { Protection::ReadWrite };
     let no_fork = NoFork::enter()?;
     let base = mmap::shared(fd.as_fd(), mapped, protection, backing == Backing::Dax)?;
-    // A load from a hole of tmpfs claims a page, also where nothing will be written.
+    // A load from a tmpfs hole claims a page, even in read-only use.
     let holes = backing == Backing::File || (backing == Backing::Dax && !read_only);
     let mapping = Mapping::new(base, mapped, holes);
     // SAFETY: the mapping was made just now.
@@ -109,13 +105,12 @@ impl MemoryMedium {
         })
     }
 
-    /// Address of the first byte, from which on all of the pool as it is now lies. See
-    /// [`super::Media::memory_base`].
+    /// See [`super::Media::memory_base`].
     pub(crate) fn base(&self) -> NonNull<u8> {
         self.mappings.newest().base
     }
 
-    /// Accesses up to `len` are within bounds from here on.
+    /// Extends the known bounds to `len`.
     fn know(&self, len: u64) -> std::io::Result<()> {
         if len > self.len() {
             self.mappings
@@ -132,8 +127,8 @@ impl MemoryMedium {
         Ok(unsafe { self.base().as_ptr().add(offset as usize) })
     }
 
-    /// The destination of a store: in bounds, writable, with blocks under it. They were reserved
-    /// before, if not through this handle.
+    /// The destination of a store: in bounds, writable, with blocks under it, reserved here if need
+    /// be.
     #[inline]
     fn target(&self, offset: u64, len: u64) -> Result<*mut u8, Fatal> {
         if self.read_only {
@@ -146,7 +141,7 @@ impl MemoryMedium {
         Ok(at)
     }
 
-    /// Whether the range has blocks, or there was room for them.
+    /// Whether the range has blocks now, by a reservation if need be.
     fn has_blocks(&self, offset: u64, len: u64) -> Result<bool, Fatal> {
         if self.mappings.newest().is_known(offset, len) {
             return Ok(true);
@@ -169,7 +164,7 @@ impl MemoryMedium {
         Ok(done)
     }
 
-    /// Maps the pages of a range within bounds that has its blocks, for writing.
+    /// Populates page tables of a range with blocks, for writing.
     fn populate(&self, offset: u64, len: u64) {
         let start = offset as usize / PAGE * PAGE;
         let end = (offset + len) as usize;
@@ -192,8 +187,7 @@ impl Medium for MemoryMedium {
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
         let at = self.at(offset, buf.len() as u64)?;
         if !self.mappings.newest().is_known(offset, buf.len() as u64) {
-            // There may be no blocks: a load would claim one, and raise SIGBUS where there is no
-            // room.
+            // Without blocks a load would claim one, and raise SIGBUS for lack of room.
             return space::read_all(live(&self.fd)?, offset, buf);
         }
         // SAFETY: the range was checked; the copy is assembly (3).
@@ -202,7 +196,7 @@ impl Medium for MemoryMedium {
     }
 
     fn read_once(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
-        // Each page that is read by a load stays mapped.
+        // Each page that a load touches stays mapped.
         match self.backing {
             Backing::File | Backing::Dax => {
                 space::check(offset, buf.len() as u64, self.len())?;
@@ -229,13 +223,12 @@ impl Medium for MemoryMedium {
     fn copy(&self, from: u64, to: u64, len: usize) -> Result<(), Fatal> {
         let source = self.at(from, len as u64)?;
         if !self.mappings.newest().is_known(from, len as u64) {
-            // As in `read`.
             let mut bytes = vec![0; len];
             self.read(from, &mut bytes)?;
             return self.write(to, &bytes);
         }
         let target = self.target(to, len as u64)?;
-        // SAFETY: as in `read` and in `write`; the ranges are apart.
+        // SAFETY: as in `read` and in `write`; the ranges are disjoint.
         unsafe { flush::cached_move(target, source, len) };
         flush::hand_over();
         Ok(())
@@ -267,7 +260,7 @@ impl Medium for MemoryMedium {
             return Err(MediumError::ReadOnly.into());
         }
         space::check(offset, len, self.len())?;
-        // Without room for blocks it becomes a hole: zeroing never fails for want of space.
+        // Without room for blocks it becomes a hole: zeroing never fails for lack of space.
         if (len < STORE_ZEROS_BELOW || self.backing == Backing::Device) && self.has_blocks(offset, len)? {
             let at = self.at(offset, len)?;
             // SAFETY: as in `write`; `len` fits, being within the mapping.
@@ -308,7 +301,7 @@ impl Medium for MemoryMedium {
 
     fn keep_near(&self, offset: u64, len: u64) {
         if !self.read_only && self.at(offset, len).is_ok() && !self.mappings.newest().is_known(offset, len) {
-            // Without room for blocks, reads of holes go on as system calls.
+            // Without room for blocks, reads of holes stay system calls.
             let _ = self.reserve_pages(offset, len);
         }
     }
@@ -333,7 +326,7 @@ impl Medium for MemoryMedium {
         let (mut from, end) = (offset, offset + len);
         while from < end {
             let len = (end - from).min(PIECE);
-            // Has blocks afterwards: to write a hole back would claim some.
+            // Has blocks afterwards: writing a hole back would claim some.
             let at = self.target(from, len)?;
             // SAFETY: the range was checked and has blocks (2).
             unsafe { flush::write_back(at, len as usize) };
@@ -341,8 +334,7 @@ impl Medium for MemoryMedium {
         }
         flush::fence();
         if self.backing == Backing::Dax {
-            // The bytes may have been written by system calls, whose metadata a fence does not
-            // reach.
+            // System calls may have written bytes, whose metadata a fence does not reach.
             rustix::fs::fdatasync(live(&self.fd)?).map_err(space::failed)?;
         }
         Ok(())
@@ -354,14 +346,14 @@ impl Medium for MemoryMedium {
         }
         self.mappings.forget(offset, len);
         if let Ok(fd) = live(&self.fd) {
-            // Best effort: blocks that cannot be given back stay reserved.
+            // Best effort: without support the blocks stay.
             let _ = space::punch(fd, offset, len);
         }
     }
 
     fn shared_word(&self, offset: u64) -> Option<&AtomicU64> {
-        // Asked twice for each psync. That page is no hole: it begins with the root, and no discard
-        // takes the table's pages.
+        // Called twice per psync. That page is never a hole: it begins with the root, and no
+        // discard takes the table's pages.
         if self.read_only || !offset.is_multiple_of(8) || !(TABLE_ROOT..TABLE_LANE).contains(&offset) {
             return None;
         }

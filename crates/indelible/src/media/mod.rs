@@ -1,7 +1,5 @@
-//! Media with real hardware under them, behind the store's `Device`.
-//!
-//! [`open`] and [`create`] choose one for a path; [`Media::from_device`] wraps any other, such as
-//! the simulated medium of the tests.
+//! Real media behind the store's `Device`. [`open`] and [`create`] choose one for a path;
+//! [`Media::from_device`] wraps any other.
 
 mod claim;
 mod create;
@@ -34,13 +32,12 @@ pub use model::{CacheModel, MediumModel, Traffic};
 use crate::sys::fork::ForkFd;
 use crate::sys::ofd;
 
-/// The kind of medium that a path stands for.
+/// The kind of medium to use for a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MediumChoice {
-    /// A DAX device, DAX file or tmpfs file by its own kind, everything else as a file.
+    /// DAX devices, DAX files and tmpfs files as such, everything else as a file.
     #[default]
     Auto,
-    /// A file or block device, written by system calls.
     File,
     /// A file treated as persistent memory, on any file system.
     Memory,
@@ -50,7 +47,6 @@ pub(crate) enum MediumChoice {
     DevDax,
 }
 
-/// The kind of medium that a path turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediaKind {
     File,
@@ -62,7 +58,6 @@ pub(crate) enum MediaKind {
 }
 
 impl MediaKind {
-    /// A word for reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             MediaKind::File => "file",
@@ -74,14 +69,12 @@ impl MediaKind {
     }
 }
 
-/// Whether the medium may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     ReadOnly,
     ReadWrite,
 }
 
-/// How [`open`] treats a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenOptions {
     pub(crate) choice: MediumChoice,
@@ -96,7 +89,7 @@ impl Default for OpenOptions {
     }
 }
 
-/// An open medium and the parts beside `Device` that the layers above use.
+/// An open medium and its parts beside `Device`.
 #[derive(Clone)]
 pub(crate) struct Media {
     kind: MediaKind,
@@ -109,13 +102,12 @@ pub(crate) struct Media {
 }
 
 impl Media {
-    /// A medium that has no file, or stands for one with this identity.
+    /// A medium without a file, or with this identity of one.
     pub(crate) fn from_device(device: Arc<dyn Device>, identity: Option<(u64, u64)>) -> Media {
         Media { kind: MediaKind::Other, device, file: None, memory: None, identity, claimed: Arc::default() }
     }
 
-    /// The same medium, as slow as the model says. It is no memory any more that could be reached
-    /// around the model.
+    /// The same medium at modelled speed, without mapped memory around the model.
     pub(crate) fn modelled(self, model: MediumModel) -> Media {
         let device = Arc::new(modelled::ModelledMedium::new(self.device, model));
         Media { device, memory: None, ..self }
@@ -129,14 +121,14 @@ impl Media {
         &self.device
     }
 
-    /// Another descriptor of the file or device, with its locks.
+    /// Another descriptor of the file or device; shares its locks.
     pub(crate) fn descriptor(&self) -> std::io::Result<OwnedFd> {
         let file = self.file.as_deref().ok_or(std::io::ErrorKind::Unsupported)?;
         file.as_fd().try_clone_to_owned()
     }
 
-    /// The file that a private mapping can be made of: `None` for device-DAX (which refuses private
-    /// mappings) and media without a file.
+    /// The file for private mappings: `None` for device-DAX (which refuses them) and media without
+    /// a file.
     pub(crate) fn mappable(&self) -> Option<BorrowedFd<'_>> {
         match self.kind {
             MediaKind::File | MediaKind::Memory | MediaKind::Dax => self.file.as_deref().map(AsFd::as_fd),
@@ -144,35 +136,32 @@ impl Media {
         }
     }
 
-    /// Whether reading the range through a mapping may raise SIGBUS: on tmpfs, a hole claims a page
-    /// when it is touched, and there may be none left.
+    /// Whether reading the range through a mapping may raise SIGBUS: on tmpfs, a touched hole
+    /// claims a page, and none may be left.
     pub(crate) fn may_lack_pages(&self, offset: u64, len: u64) -> bool {
         let (MediaKind::Memory, Some(file)) = (self.kind, &self.file) else { return false };
         let room = rustix::fs::fstatvfs(file);
-        // Without a limit of its own, a file system says that it has no blocks.
+        // tmpfs without a limit reports no blocks.
         let lacks =
             room.is_ok_and(|room| room.f_blocks > 0 && room.f_bavail.saturating_mul(room.f_frsize) < len);
         lacks && !space::is_written(file.as_fd(), offset, len)
     }
 
-    /// Address at which the medium's first byte is mapped, for media that are memory, with all of
-    /// the medium as it is now. Valid while this value or a clone of it lives; memory that the
-    /// writer of a range may change at any time: never make a reference to it.
+    /// Address of the mapped medium's first byte. Valid while this value or a clone lives. The
+    /// writer of a range may change its memory at any time: never make a reference to it.
     pub(crate) fn memory_base(&self) -> Option<NonNull<u8>> {
         self.memory.as_ref().map(|memory| memory.base())
     }
 
-    /// A descriptor of its own on the pool's file, with a shared lock that forked children keep, as
-    /// they inherit it: the lock lasts until the last of them has closed it. `None` without a file
-    /// that this process may open again.
+    /// A descriptor with a shared lock that forked children inherit: the lock lasts until the last
+    /// of them closes it. `None` if the file cannot be opened again.
     pub(crate) fn inheritable_lock(&self, key: LockKey) -> Option<OwnedFd> {
         let path = format!("/proc/self/fd/{}", self.file.as_ref()?.as_fd().as_raw_fd());
         let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
         ofd::try_lock(fd.as_fd(), key.byte(), LockMode::Shared).ok()?.then_some(fd)
     }
 
-    /// Two numbers that identify the pool among all paths that lead to it: device and inode of a
-    /// file, the number of a device under any node.
+    /// Identifies the pool under any path: device and inode of a file, or the device number.
     pub(crate) fn identity(&self) -> Option<(u64, u64)> {
         self.identity
     }

@@ -1,87 +1,83 @@
-//! The speed of a medium as numbers, and the time that is let pass by them.
+//! Simulated media speeds.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Speed of a medium that this machine may not have. For measurements; not part of the stable
-/// interface.
+/// Speed of a simulated medium, for measurements; not part of the stable interface.
 ///
-/// Every call takes at least as long as the model states; a medium beneath that is slower stays as
-/// slow as it is. Durability does not change.
+/// Every call takes at least the modelled time; a slower real medium stays slow. Durability does
+/// not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MediumModel {
-    /// Latency of a read of any length: a miss.
+    /// Latency of a read that misses the cache.
     pub read: Duration,
-    /// Bytes a second that it reads, at least 1; all threads and processes' handles of one pool
-    /// share them.
+    /// Bytes read per second, at least 1, shared by all threads and handles of a pool.
     pub read_rate: u64,
-    /// Latency of a write that need not be durable: a store with its flush, or the system's time to
-    /// accept it.
+    /// Latency of a write that need not be durable.
     pub write: Duration,
-    /// Bytes a second that it writes, at least 1, out of the same time as those that it reads.
+    /// Bytes written per second, at least 1, sharing time with reads.
     pub write_rate: u64,
-    /// Bytes of writes that wait in the medium, or in the system, before a write waits for them.
+    /// Bytes of writes in flight before a write waits.
     pub buffer: u64,
-    /// Latency of a barrier, once earlier writes have arrived.
+    /// Latency of a barrier, after earlier writes have arrived.
     pub barrier: Duration,
     /// Latency of a durable write.
     pub durable: Duration,
-    /// Bytes that are moved at least, and in multiples of which: a power of two.
+    /// Transfer unit in bytes, a power of two.
     pub unit: u32,
     /// Faster memory in front of it.
     pub cache: Option<CacheModel>,
 }
 
-/// Memory in front of a medium that keeps the pages of 4 KiB that were used last, each in one
-/// place. Writes pass through it. Part of [`MediumModel`].
+/// A direct-mapped, write-through cache of 4 KiB pages. Part of [`MediumModel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheModel {
-    /// Its size in bytes.
+    /// Bytes.
     pub bytes: u64,
-    /// Latency of a read of pages that it has.
+    /// Latency of a hit.
     pub read: Duration,
-    /// Bytes a second that are read of those, at least 1.
+    /// Bytes per second of hits, at least 1.
     pub read_rate: u64,
 }
 
 const PAGE: u64 = 4096;
 
 impl MediumModel {
-    /// Bytes that are moved for a range.
+    /// Bytes transferred for a range.
     fn moved(&self, offset: u64, len: u64) -> u64 {
         let unit = u64::from(self.unit.max(1));
         if len == 0 { 0 } else { (offset + len).next_multiple_of(unit) - offset / unit * unit }
     }
 
-    /// Time to read a page of 4 KiB that no cache has, without other readers.
+    /// Time to read an uncached 4 KiB page without other readers.
     pub(crate) fn page(&self) -> Duration {
         self.read + moving(self.moved(0, PAGE), self.read_rate)
     }
 }
 
-/// Time in which so many bytes are moved.
+/// Transfer time.
 fn moving(bytes: u64, rate: u64) -> Duration {
     Duration::from_nanos((u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1))) as u64)
 }
 
-/// The medium of a model as its users share it: when it is free again, the contents of its cache.
-/// Each call is told when it began, and returns once it has taken the time that the model says.
+/// Shared state of a modelled medium: when it is idle, and its cache. Each call gets its begin, and
+/// returns after the modelled time.
 pub struct Traffic {
     model: MediumModel,
     epoch: Instant,
-    /// Nanoseconds since `epoch` at which everything has been moved that was asked for.
+    /// End of all requested transfers, in nanoseconds since `epoch`.
     free: AtomicU64,
-    /// Pages in the cache, and one more than each: 0 is none.
+    /// Cached page numbers plus one; 0 is none.
     cached: Box<[AtomicU64]>,
-    /// Nanoseconds by which calls took too long, to be taken off the next ones: a look at the clock
-    /// takes as long as reading memory does.
+    /// Nanoseconds of lateness to deduct from later calls: reading the clock takes as long as
+    /// reading memory.
     late: AtomicI64,
-    /// Time of a call that its own looks at the clock do not see.
+    /// A call's time outside its own clock readings.
     price: Duration,
 }
 
 impl Traffic {
-    /// A medium that is idle, and whose cache is empty.
+    /// An idle medium with an empty cache.
     #[must_use]
     pub fn new(model: MediumModel) -> Traffic {
         let pages = model.cache.map_or(0, |cache| cache.bytes / PAGE);
@@ -97,7 +93,7 @@ impl Traffic {
         traffic
     }
 
-    /// The excess of a call over its intended length: the median of some dozens.
+    /// The median excess of some dozens of calls over their intended length.
     fn measure_price(&self) -> Duration {
         const LONG: Duration = Duration::from_nanos(500);
         const CALLS: u32 = 32;
@@ -115,7 +111,7 @@ impl Traffic {
         prices[prices.len() / 2]
     }
 
-    /// Has the medium move bytes for so long, once it is free; returns when they have arrived.
+    /// Books a transfer on the idle medium; returns its end.
     fn book(&self, begin: Instant, long: Duration) -> Instant {
         let now = (begin - self.epoch).as_nanos() as u64;
         let long = long.as_nanos() as u64;
@@ -125,8 +121,7 @@ impl Traffic {
         self.epoch + Duration::from_nanos(was.max(now) + long)
     }
 
-    /// Bytes of the range that are and that are not in the cache, which has all of them from then
-    /// on.
+    /// Cached and missed bytes of the range, all of which are cached afterwards.
     fn look(&self, offset: u64, len: u64) -> (u64, u64) {
         let all = self.model.moved(offset, len);
         if self.cached.is_empty() || len == 0 {
@@ -142,7 +137,7 @@ impl Traffic {
         (all - from_medium, from_medium)
     }
 
-    /// Lets the time of a read pass that began at `begin`.
+    /// Waits for a read's modelled time.
     pub fn read(&self, begin: Instant, offset: u64, len: u64) {
         let (hit, missed) = self.look(offset, len);
         let mut done = begin;
@@ -155,7 +150,7 @@ impl Traffic {
         self.pass(begin, done);
     }
 
-    /// Lets the time of a write pass.
+    /// Waits for a write's modelled time.
     pub fn write(&self, begin: Instant, offset: u64, len: u64) {
         self.look(offset, len);
         let arrived = self.book(begin, moving(self.model.moved(offset, len), self.model.write_rate));
@@ -164,22 +159,20 @@ impl Traffic {
         self.pass(begin, accepted.max(begin + self.model.write));
     }
 
-    /// Lets the time of a durable write pass.
+    /// Waits for a durable write's modelled time.
     pub fn write_durable(&self, begin: Instant, offset: u64, len: u64) {
         self.look(offset, len);
         let arrived = self.book(begin, moving(self.model.moved(offset, len), self.model.write_rate));
         self.pass(begin, arrived + self.model.durable);
     }
 
-    /// Lets the time of a barrier pass.
+    /// Waits for a barrier's modelled time.
     pub fn barrier(&self, begin: Instant) {
         self.pass(begin, self.book(begin, Duration::ZERO) + self.model.barrier);
     }
 
-    /// Returns at `end` of a call that began at `begin`.
     fn pass(&self, begin: Instant, end: Instant) {
-        /// Longest lateness that is made up for, in nanoseconds: one that is longer is the
-        /// system's, and no habit.
+        /// Longest lateness to make up for, in nanoseconds: a longer one is the system's.
         const HABIT: i64 = 1000;
         let long = end.saturating_duration_since(begin);
         if long.is_zero() {
@@ -190,13 +183,12 @@ impl Traffic {
         let late = (wait_until(target) - target).as_nanos() as i64;
         let more = if late < HABIT { late } else { 0 };
         let owed = |owed: i64| Some((owed - early + more).clamp(0, HABIT));
-        // It always succeeds.
+        // Always succeeds.
         let _ = self.late.fetch_update(Ordering::Relaxed, Ordering::Relaxed, owed);
     }
 }
 
-/// Returns at `end`, and when it returned. The kernel wakes a sleeper late, so that the last of it
-/// is spun away.
+/// Spins at the end, as the kernel wakes sleepers late; returns the actual end.
 fn wait_until(end: Instant) -> Instant {
     const LATE: Duration = Duration::from_micros(100);
     let mut now = Instant::now();
@@ -216,7 +208,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A megabyte a second: a microsecond for each byte.
+    /// A megabyte a second: a microsecond per byte.
     fn model() -> MediumModel {
         MediumModel {
             read: 2 * MS,
@@ -231,7 +223,7 @@ mod tests {
         }
     }
 
-    /// The time that it took, and its allowance for a call's price and the lateness of others.
+    /// Elapsed time, plus an allowance for a call's price and lateness of others.
     fn took(f: impl FnOnce(Instant)) -> Duration {
         let begin = Instant::now();
         f(begin);
@@ -256,14 +248,13 @@ mod tests {
         assert!(took(|begin| traffic.barrier(begin)) >= 5 * MS);
     }
 
-    /// Bookings are compared with each other, not with the clock.
     #[test]
     fn calls_share_the_bytes_a_second() {
         let traffic = Traffic::new(model());
         let begin = Instant::now();
         let first = traffic.book(begin, MS);
         assert_eq!((first - begin, traffic.book(begin, 2 * MS) - first), (MS, 2 * MS));
-        // A medium that was idle saves nothing up.
+        // An idle medium accumulates no credit.
         let later = begin + 10 * MS;
         assert_eq!(traffic.book(later, MS) - later, MS);
     }
@@ -285,14 +276,14 @@ mod tests {
         let traffic = Traffic::new(MediumModel { cache: Some(cache), ..model() });
         assert_eq!(traffic.look(0, 2 * PAGE), (0, 2 * PAGE));
         assert_eq!(traffic.look(PAGE, 2 * PAGE), (PAGE, PAGE));
-        // The fifth page takes the place of the first one.
+        // The fifth page evicts the first.
         assert_eq!(traffic.look(4 * PAGE, 1), (0, 1));
         assert_eq!(traffic.look(0, PAGE), (0, PAGE));
         assert_eq!(traffic.look(2 * PAGE, PAGE), (PAGE, 0));
     }
 
-    /// The clock of a machine that others use says how long a call took, and no test can say how
-    /// long it may; but lateness adds up to no more than one call's.
+    /// On a busy machine no upper bound of one call holds, but lateness adds up to no more than one
+    /// call's.
     #[test]
     fn lateness_is_made_up_for() {
         let traffic = Traffic::new(model());

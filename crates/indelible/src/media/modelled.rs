@@ -1,7 +1,5 @@
-//! A medium that is as slow as a model says, on top of another one.
-//!
-//! Everything is done by the medium beneath, and then time passes. Nothing of it is reached around
-//! this: it has no memory that is mapped.
+//! A medium that waits for a model's time after each operation of the one beneath. It offers no
+//! mapped memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +13,6 @@ use indelible_store::medium::{
 use super::model::{MediumModel, Traffic};
 use crate::sys::sync::AtomicU64;
 
-/// See the module.
 pub(super) struct ModelledMedium {
     beneath: Arc<dyn Device>,
     traffic: Traffic,
@@ -91,7 +88,7 @@ impl Medium for ModelledMedium {
         self.beneath.unwritten(offset, len)
     }
 
-    /// Long ranges are cleared by the file system, which the model says nothing about.
+    /// Long ranges are cleared by the file system, outside the model.
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         let begin = Instant::now();
         self.beneath.zero(offset, len)?;

@@ -1,4 +1,4 @@
-//! Reserving, clearing and giving back ranges of a file.
+//! Reserves, clears and frees ranges of a file.
 
 use std::os::fd::BorrowedFd;
 
@@ -6,11 +6,11 @@ use indelible_store::medium::{Extended, Fatal, MediumError, ReserveError};
 use rustix::fs::{FallocateFlags, FileType, SeekFrom, fallocate, fstat, fstatfs, ftruncate, seek};
 use rustix::io::Errno;
 
-/// Bytes written at a time where the file system needs zeros.
+/// Bytes per write where the file system needs zeros.
 const PIECE: usize = 1 << 20;
 
-/// The error of a change, in the medium's words. `ENOSPC` is one like any other: it may come from
-/// the write-back of earlier bytes, or when a part was written.
+/// Maps the error of a change. `ENOSPC` is not special: it may come from earlier write-back or
+/// after a partial write.
 pub(super) fn failed(error: Errno) -> Fatal {
     match error {
         Errno::ROFS => Fatal(MediumError::ReadOnly),
@@ -18,7 +18,7 @@ pub(super) fn failed(error: Errno) -> Fatal {
     }
 }
 
-/// The error of a reservation, in the medium's words.
+/// Maps the error of a reservation.
 pub(super) fn refused(error: Errno) -> ReserveError {
     match error {
         Errno::NOSPC | Errno::DQUOT | Errno::FBIG => ReserveError::NoSpace,
@@ -26,7 +26,7 @@ pub(super) fn refused(error: Errno) -> ReserveError {
     }
 }
 
-/// Refuses an access beyond `size`. Checked without overflow.
+/// Refuses an access beyond `size`, without overflow.
 #[inline]
 pub(super) fn check(offset: u64, len: u64, size: u64) -> Result<(), MediumError> {
     if offset <= size && len <= size - offset {
@@ -44,15 +44,14 @@ fn retried(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-/// Whether the error says that the operation does not exist here (block devices say `ENODEV`), or
-/// that a sandbox forbids it (`EPERM`).
+/// Whether the operation is missing (block devices return `ENODEV`) or forbidden by a sandbox
+/// (`EPERM`).
 fn unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL | Errno::PERM)
 }
 
-/// Reserves blocks for the range. If the file system cannot, holes of the range are filled with
-/// zeros, so that later writes find their blocks: the range belongs to the caller alone, so no
-/// other write is overwritten. A device without holes needs nothing.
+/// Reserves blocks for the range. Without support, zeros fill its holes: the range is the caller's
+/// alone, so no write is lost. A device without holes needs nothing.
 pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
     if len == 0 {
         return Ok(());
@@ -63,22 +62,21 @@ pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), E
     }
 }
 
-/// Whether the file system says where a file has holes. File systems in user space may have the
-/// kernel answer that there are none.
+/// Whether the file system reports holes. FUSE may report none.
 pub(super) fn shows_holes(fd: BorrowedFd<'_>) -> bool {
     const FUSE: i64 = 0x6573_5546;
     fstatfs(fd).is_ok_and(|found| found.f_type != FUSE)
 }
 
-/// Whether the file system may go on to leave a block unwritten, silently, once its first write has
-/// failed. ext4 does: the cached page counts as mapped after the failed write-back, so that later
-/// ones write the block and never mark it as written. Others look the block up at each write-back.
+/// Whether the file system may silently leave a block unwritten once its first write failed. ext4
+/// does: the page counts as mapped after the failed write-back, so later ones never mark the block
+/// as written. Others look the block up at each write-back.
 pub(super) fn forgets_blocks(fd: BorrowedFd<'_>) -> bool {
     const EXT4: i64 = 0xef53;
     fstatfs(fd).is_ok_and(|found| found.f_type == EXT4)
 }
 
-/// Makes a file at least `len` bytes long, with a hole at its end. `None`: it is no file.
+/// Extends a file to at least `len` bytes, by a hole. `None`: not a file.
 pub(super) fn lengthen(fd: BorrowedFd<'_>, len: u64) -> Result<Option<Extended>, ReserveError> {
     let stat = fstat(fd).map_err(failed)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -91,22 +89,21 @@ pub(super) fn lengthen(fd: BorrowedFd<'_>, len: u64) -> Result<Option<Extended>,
     Ok(Some(Extended { len: zeros_from.max(len), zeros_from }))
 }
 
-/// Whether every block of the range was written before.
 pub(super) fn is_written(fd: BorrowedFd<'_>, offset: u64, len: u64) -> bool {
     seek(fd, SeekFrom::Hole(offset)).is_ok_and(|hole| hole >= offset + len)
 }
 
 fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), Errno> {
     while at < end {
-        // A file system without holes answers that there is none before the end of the file; a
-        // device refuses the question.
+        // A file system without holes reports one only at the end of the file; a device refuses the
+        // question.
         let Ok(hole) = seek(fd, SeekFrom::Hole(at)) else {
             return Ok(());
         };
         if hole >= end {
             return Ok(());
         }
-        // ENXIO: nothing but hole up to the end of the file.
+        // ENXIO: only hole up to the end of the file.
         let data = seek(fd, SeekFrom::Data(hole)).unwrap_or(end).min(end);
         write_zeros(fd, hole, data - hole)?;
         at = data;
@@ -114,8 +111,7 @@ fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Makes the range read as zeros. Its blocks are gone where holes are possible: who needs them
-/// reserves anew.
+/// Zeros the range. Its blocks are freed where holes are possible, and need a new reservation.
 pub(super) fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
     if len == 0 {
         return Ok(());
@@ -126,7 +122,6 @@ pub(super) fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errn
     Ok(())
 }
 
-/// Turns the range into a hole.
 pub(super) fn punch(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
     retried(|| fallocate(fd, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len))
 }
@@ -142,7 +137,7 @@ fn write_zeros(fd: BorrowedFd<'_>, mut offset: u64, len: u64) -> Result<(), Errn
     Ok(())
 }
 
-/// Reads until `buf` is full. Holes read as zeros and stay holes.
+/// Fills `buf`. Holes read as zeros and stay holes.
 pub(super) fn read_all(fd: BorrowedFd<'_>, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
     let mut done = 0;
     while done < buf.len() {
@@ -156,7 +151,6 @@ pub(super) fn read_all(fd: BorrowedFd<'_>, offset: u64, buf: &mut [u8]) -> Resul
     Ok(())
 }
 
-/// Calls `write` until all bytes are taken.
 pub(super) fn write_all(
     mut bytes: &[u8],
     mut offset: u64,

@@ -5,7 +5,7 @@ use indelible_store::medium::{Fatal, LockKey, LockMode, MediumError, ReserveErro
 
 use super::*;
 
-/// Directories of different kinds: what the test's temporary directory is on, and tmpfs.
+/// The temporary directory's own file system, and tmpfs.
 fn places() -> Vec<tempfile::TempDir> {
     let mut places = vec![tempfile::tempdir().unwrap()];
     match tempfile::tempdir_in("/dev/shm") {
@@ -46,7 +46,6 @@ fn written_bytes_are_read_back() {
             assert_eq!(back, bytes[..len]);
         }
         device.barrier().unwrap();
-        // Another handle, and the file itself, see the same.
         let again = open(&path, &OpenOptions::default()).unwrap();
         let mut back = vec![0; 100_000];
         again.device().read(12_345, &mut back).unwrap();
@@ -150,7 +149,7 @@ fn kinds_are_what_they_seem_and_wrong_ones_are_refused() {
         if media.kind() != MediaKind::Dax {
             assert!(matches!(with(&path, MediumChoice::Dax), Err(MediaError::Unsuitable { .. })));
         }
-        // Taken already; a failed creation of another's file leaves it alone.
+        // Taken already; a failed creation leaves another's file alone.
         assert!(matches!(create(&path, 1, &CreateOptions::default()), Err(MediaError::Io { .. })));
         assert_eq!(std::fs::metadata(&path).unwrap().len(), 1 << 20);
         let empty = dir.path().join("empty");
@@ -182,8 +181,8 @@ fn a_pool_in_use_is_not_replaced() {
     });
 }
 
-/// Two handles in one process are two holders, exactly as two processes are: the lock belongs to
-/// the open file description.
+/// Two handles in one process are two holders, as two processes are: the lock belongs to the open
+/// file description.
 #[test]
 fn locks_exclude_holders_and_nothing_else() {
     each(|first, path| {
@@ -205,7 +204,7 @@ fn locks_exclude_holders_and_nothing_else() {
                 b.unlock(key);
                 a.unlock(key);
             }
-            // Converting, in vain and with success.
+            // Failing and successful conversions.
             assert!(a.try_lock(key, Shared).unwrap() && b.try_lock(key, Shared).unwrap());
             assert!(!a.try_lock(key, Exclusive).unwrap());
             assert_eq!(b.probe(key).unwrap(), Some(Shared), "a conversion in vain keeps the mode");
@@ -220,7 +219,7 @@ fn locks_exclude_holders_and_nothing_else() {
     });
 }
 
-/// The child outlives its parent's lock: it must not keep it.
+/// The child outlives its parent and must not keep its lock.
 #[test]
 #[allow(unsafe_code)]
 fn a_forked_child_keeps_no_lock_and_gets_a_clear_error() {
@@ -254,7 +253,6 @@ fn a_forked_child_keeps_no_lock_and_gets_a_clear_error() {
     });
 }
 
-/// A holder that dies, leaving a child of its own behind, loses its lock all the same.
 #[test]
 #[allow(unsafe_code)]
 fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
@@ -269,7 +267,7 @@ fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
             // SAFETY: the grandchild waits for a byte and exits.
             let orphan = unsafe { libc::fork() };
             if orphan == 0 {
-                // Its fork handlers have run: only now may the holder die.
+                // Only after its fork handlers have run may the holder die.
                 let _ = rustix::io::write(&ready.1, &[u8::from(locked)]);
             }
             let _ = rustix::io::read(&end.0, &mut [0; 1]);
@@ -291,8 +289,6 @@ fn a_lock_dies_with_its_holder_though_a_child_lives_on() {
     });
 }
 
-/// A process that needs a file alone is refused while another, even one that holds nothing, has it
-/// open for writing.
 #[test]
 fn a_file_is_not_alone_beside_another_writer() {
     each(|_, path| {

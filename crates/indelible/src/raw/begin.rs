@@ -3,8 +3,8 @@
 use super::{registry, transactions};
 use crate::error::{ErrorKind, Result, TransactionError};
 
-/// Begins a transaction of this thread on these objects of one pool, given by any address in each:
-/// see [`transactions`].
+/// Begins a transaction on objects of one pool, each given by any address in it: see
+/// [`transactions`].
 ///
 /// # Errors
 /// `NotAttached`; `ClassMismatch`: one is attached for plain stores and psync; those of

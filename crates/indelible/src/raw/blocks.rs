@@ -1,5 +1,5 @@
-//! Transactional objects for blocks that a compiler made: the library that runs these names lines
-//! by the objects' own addresses.
+//! Transactional objects for compiled blocks: the block runtime names lines by the objects' own
+//! addresses.
 
 use super::transactions::{enter, find};
 use crate::error::{Cause, Error, HeapError, Result, TransactionError};
@@ -18,25 +18,25 @@ use std::sync::Arc;
 pub struct ForBlocks {
     /// Its own address, where every access is forbidden.
     pub address: usize,
-    /// The place at which blocks find it.
+    /// The address that blocks use.
     pub view: usize,
-    /// Whether a check word follows each word there. Lines are told by halves then: each by the
-    /// address of its first word.
+    /// Whether a check word follows each word there. Lines are then halves, named by the address of
+    /// their first word.
     pub checked: bool,
     /// In bytes.
     pub len: usize,
-    /// 0: each commit is [waited](wait) for, and durable then. Else it is on demand, and its
-    /// commits are told with this number, which all objects have that a block may change together.
+    /// 0: each commit is [waited](wait) for, then durable. Otherwise on demand: commits are told
+    /// with this number, which all objects share that one block may change.
     pub demand: usize,
 }
 
-/// A line that a block changed, as it is after the commit.
+/// A line that a block changed, with its committed bytes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Line {
     /// A multiple of 64 in an object, by its own address; with check words of 32.
     pub address: usize,
-    /// The place of that for blocks.
+    /// The same place for blocks.
     pub view: usize,
     /// Its bytes.
     pub bytes: [u8; 64],
@@ -45,7 +45,7 @@ pub struct Line {
 /// Attaches an object of the class `transactional` or `on-demand` for blocks.
 ///
 /// # Errors
-/// As for [`Pool::attach_transactional`]; `Held`: functions have objects of the class in the pool.
+/// As for [`Pool::attach_transactional`]; `Held`: functions use objects of the class in the pool.
 pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<ForBlocks> {
     let home = enter(pool, name, |inner| Attached::for_blocks(inner, name, key))?;
     let attached = home.attached();
@@ -59,8 +59,8 @@ fn at(address: usize) -> Result<Arc<Home>> {
     find(address).filter(|home| home.attached().is_for(Users::Blocks)).ok_or_else(missing)
 }
 
-/// Bytes that the log is short of for a commit that changes lines at these addresses, or, on
-/// demand, lines: 0 if it has room.
+/// Bytes that the log lacks for a commit of lines at these addresses (on demand: of lines); 0 if
+/// none.
 ///
 /// # Errors
 /// `NotAttached`.
@@ -72,8 +72,8 @@ pub fn shortage(addresses: &[usize]) -> Result<u64> {
     Ok(shortage_of(&lines))
 }
 
-/// Gives the log room for a commit that is short of so much, on the object that has this address.
-/// On demand all that was committed until now is durable afterwards.
+/// Makes room in the log for a commit on the object at this address. On demand, all earlier commits
+/// are durable afterwards.
 ///
 /// # Errors
 /// `NotAttached`, `NoRoom`, `Busy`; `Poisoned` and so on.
@@ -81,9 +81,9 @@ pub fn make_room(address: usize, bytes: u64) -> Result<()> {
     at(address)?.attached().make_room(bytes)
 }
 
-/// Tells of a commit that changes these lines, while no other thread can change them. `demand` is
-/// the [number](ForBlocks::demand) of the first of its objects. It is durable when [`wait`] has
-/// returned; on demand it outlives the process, and [`stored`] must follow.
+/// Logs a commit of these lines, while no other thread can change them. `demand` is the
+/// [number](ForBlocks::demand) of its first object. It is durable once [`wait`] has returned; on
+/// demand it survives the process, and [`stored`] must follow.
 ///
 /// # Errors
 /// `NotAttached`, `DifferentPools`, `ClassMismatch`, `Poisoned`: it is not told.
@@ -102,7 +102,7 @@ pub fn tell(demand: usize, lines: &[Line]) -> Result<Telling> {
     tell_on_demand(demand, member, || lines.iter().map(words)).map_err(|cause| why_not(lines, cause))
 }
 
-/// Why a commit on demand cannot be told: an object that is not found is another memory's.
+/// Why an on-demand commit failed: a missing object belongs to another memory.
 #[cold]
 fn why_not(lines: &[Line], cause: Cause) -> Error {
     let objects = match lines.iter().map(|line| at(line.address)).collect::<Result<Vec<_>>>() {
@@ -116,7 +116,7 @@ fn why_not(lines: &[Line], cause: Cause) -> Error {
     first.error("commit a block on", together.err().unwrap_or(cause))
 }
 
-/// All lines are in memory of the commit on demand that this thread told.
+/// All lines of this thread's on-demand commit are stored.
 pub fn stored() {
     stored_there();
 }
@@ -131,8 +131,7 @@ fn tell_durable(lines: &[Line]) -> Result<()> {
     tell_of(&told.collect::<Vec<_>>())
 }
 
-/// Returns when all commits are durable that were told of the pool that has an object at this
-/// address.
+/// Waits until all told commits of the pool of the object at this address are durable.
 ///
 /// # Errors
 /// `NotAttached`; `Poisoned` and so on: told commits may be lost.
@@ -140,30 +139,29 @@ pub fn wait(address: usize) -> Result<()> {
     at(address)?.attached().wait()
 }
 
-/// Words of objects, by address, as the block that runs sees and changes them. `None`: it has met
-/// another one.
+/// Words of objects, by address, as the running block sees them. `None`: conflict.
 pub trait BlockWords {
-    /// The word at an address, a multiple of 8 in an object.
+    /// Loads a word at a multiple of 8 in an object.
     fn load(&mut self, address: usize) -> Option<u64>;
 
-    /// Changes that word.
+    /// Stores a word.
     fn store(&mut self, address: usize, value: u64) -> Option<()>;
 
-    /// Changes the byte at an address.
+    /// Stores a byte.
     fn store_byte(&mut self, address: usize, value: u8) -> Option<()>;
 
-    /// The word as it is just now, which nothing relies on.
+    /// The current word, without consistency.
     fn peek(&self, address: usize) -> u64;
 }
 
-/// Has this thread, which runs a block that cannot be undone, and no other, load and store objects
-/// at their own addresses, whose pages are copied there when it touches them. Until [`close`].
+/// Lets this thread alone, in an irrevocable block, load and store objects at their own addresses,
+/// with pages copied on touch, until [`close`].
 pub fn expose() {
     expose_pages();
 }
 
-/// Ends that: the changed words are stored to `words`, or, without, forgotten. Does nothing for a
-/// thread without such pages.
+/// Ends that: changed words are stored to `words`, or dropped without. No effect without such
+/// pages.
 ///
 /// # Errors
 /// `Conflict`: the block has met another one.
@@ -178,14 +176,12 @@ pub fn close<W: BlockWords>(words: Option<&mut W>) -> Result<()> {
 /// The outcome of a step in a heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It is done: an address.
+    /// Done, with an address.
     Done(usize),
-    /// There is no room for so many bytes: the heap is to [`grow`] while no block runs, and the
-    /// block to be run again.
+    /// No room for so many bytes: [`grow`] the heap while no block runs, then retry the block.
     Full(usize),
 }
 
-/// The words of one object.
 struct Of<'a, W> {
     words: &'a mut W,
     own: usize,
@@ -240,8 +236,7 @@ fn step<W: BlockWords>(
     }
 }
 
-/// Allocates `size` bytes at a multiple of `align` in the heap of the object that has the address
-/// `beside`, as a part of the block whose words these are.
+/// Allocates in the heap of the object at `beside`, as a part of the block of `words`.
 ///
 /// # Errors
 /// `Conflict`: the block has met another one. `NotAttached`; `NotAHeap`: no root has made a heap of
@@ -258,12 +253,12 @@ pub fn free(words: &mut impl BlockWords, block: usize) -> Result<Step> {
     step(words, block, "free a block of", |home, words| home.free(words, block).map(|()| 0))
 }
 
-/// The root of this name and type in the heap of the object that has the address `beside`; a new
-/// one has this size and alignment, is all zeros, and makes a heap of a blank object.
+/// The root of this name and type in the heap of the object at `beside`. A new one is all zeros,
+/// and makes a heap of a blank object.
 ///
 /// # Errors
-/// As for [`alloc`]; `Exists`: the object has something else in it; `RootType`: there is one of
-/// another type.
+/// As for [`alloc`]; `Exists`: the object has other content; `RootType`: one of another type
+/// exists.
 pub fn root(
     words: &mut impl BlockWords,
     beside: usize,
@@ -274,11 +269,11 @@ pub fn root(
     step(words, beside, "find a root in", |home, words| home.root(words, name, size_and_align, ty))
 }
 
-/// Has the object that has an address grow until its heap has room for `needed` bytes. No block
-/// runs. Returns its bytes.
+/// Grows the object at an address until its heap has room for `needed` bytes, while no block runs;
+/// returns its bytes.
 ///
 /// # Errors
-/// `HeapFull`: it does not grow, and why.
+/// `HeapFull`: it cannot grow, and why.
 pub fn grow(address: usize, needed: usize) -> Result<usize> {
     let home = at(address)?;
     match home.grow(needed) {
@@ -288,7 +283,7 @@ pub fn grow(address: usize, needed: usize) -> Result<usize> {
     }
 }
 
-/// Bytes of the object that has an address.
+/// Bytes of the object at an address.
 #[must_use]
 pub fn size(address: usize) -> Option<usize> {
     Some(find(address)?.attached().size())

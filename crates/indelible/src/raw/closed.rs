@@ -1,9 +1,9 @@
-//! Pages of an attachment that are closed to threads, but for those that are let in
+//! Pages of an attachment that are closed to all threads but admitted ones
 //! (docs/decisions/0068-contexts-of-threads.md).
 //!
 //! Invariants:
-//! 1. The pages are those of one attachment, which is unmapped only after they were taken out of
-//!    their domain ([`Closed::clear`]).
+//! 1. The pages are those of one attachment, which is unmapped only after they left their domain
+//!    ([`Closed::clear`]).
 //! 2. [`Closed::again`] follows each call that maps pages of an attachment anew.
 
 #![allow(unsafe_code)]
@@ -14,11 +14,10 @@ use crate::sys::mmap::Protection;
 use indelible_store::Mutant;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The pages, if they are in a domain.
 #[derive(Debug, Default)]
 pub(super) struct Closed(Mutex<Option<Range>>);
 
-/// The thread may use the pages as long as this is there.
+/// Admits the thread until drop.
 pub(super) type Opened = Option<Open>;
 
 impl Closed {
@@ -26,12 +25,12 @@ impl Closed {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the pages into a domain, in the place of another one. After a failure they may be open
-    /// to all threads.
+    /// Puts the pages into a domain, replacing another. After a failure they may be open to all
+    /// threads.
     ///
     /// # Safety
-    /// They are those of the attachment, and references to its bytes are used only by threads that
-    /// have the domain open.
+    /// They are those of the attachment, and only threads that have the domain open use references
+    /// to its bytes.
     pub(super) unsafe fn set(
         &self,
         domain: &Arc<Domain>,
@@ -49,15 +48,14 @@ impl Closed {
         Ok(())
     }
 
-    /// Opens them to all threads.
     pub(super) fn clear(&self) {
         *self.range() = None;
     }
 
-    /// Closes them again, after some were mapped anew: `len` bytes by now.
+    /// Closes the pages again after a new mapping; `len` bytes in all.
     ///
     /// # Errors
-    /// The kernel refuses: pages that are new may be open to all threads, until this succeeds.
+    /// The kernel refuses: new pages may be open to all threads until this succeeds.
     pub(super) fn again(&self, len: usize) -> Result<(), Cause> {
         match &mut *self.range() {
             // SAFETY: as when they were closed first.
@@ -66,7 +64,7 @@ impl Closed {
         }
     }
 
-    /// Lets this thread use them, for a call of this library.
+    /// Admits this thread, for a call of this library.
     ///
     /// # Errors
     /// The kernel refuses.

@@ -1,4 +1,4 @@
-//! Attached objects as they are described to programs.
+//! Descriptions of attached objects.
 
 use super::registry::find;
 use crate::error::Result;
@@ -17,15 +17,15 @@ pub struct Attached {
     pub len: usize,
     /// Whether it may be stored to.
     pub writable: bool,
-    /// Psyncs that had something to do, over its life; 0 where it is attached for reading.
+    /// Psyncs with changes over its life; 0 if attached for reading.
     pub psyncs: u64,
     /// Bytes of lane that the attach replayed; 0 if the last writer detached.
     pub recovered_bytes: u64,
-    /// How stores to it are found; `Auto` where it is attached for reading.
+    /// How stores are found; `Auto` if attached for reading.
     pub tracking: Tracking,
 }
 
-/// The attached object that has `address`, which need not be its first byte.
+/// The attached object that contains `address`.
 ///
 /// # Errors
 /// `NotAttached`, `Forked`.

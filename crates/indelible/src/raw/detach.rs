@@ -6,16 +6,15 @@ use crate::error::{Cause, Error, Result};
 use indelible_store::store::Store;
 use std::sync::PoisonError;
 
-/// Ends an attachment. The bytes become inaccessible; stores that were not psynced are forgotten.
+/// Ends an attachment. The bytes become inaccessible; stores that were not psynced are lost.
 ///
 /// # Errors
-/// `NotAttached` if no attached object begins at `address`. `Unsuitable`: a view has it attached
+/// `NotAttached`: no attached object begins at `address`. `Unsuitable`: a view has it attached
 /// ([`AttachedView`](crate::AttachedView)).
 pub fn detach(address: *const u8) -> Result<()> {
     detach_as(address, false)
 }
 
-/// Ends one attachment of the object at `address`.
 pub(super) fn detach_as(address: *const u8, by_view: bool) -> Result<()> {
     let key = address.addr();
     match remove(key, by_view) {
@@ -35,8 +34,8 @@ pub(super) fn detach_as(address: *const u8, by_view: bool) -> Result<()> {
     }
 }
 
-/// Ends attachments of a view, whose objects begin at these addresses: those of one lane by one
-/// change of the table. The next attach of an object recovers it if the table could not be changed.
+/// Ends a view's attachments at these addresses, by one change of the table per lane. If that
+/// fails, the next attach recovers the object.
 pub(super) fn detach_of_view(addresses: impl IntoIterator<Item = usize>) {
     let mut writers = Vec::new();
     for address in addresses {

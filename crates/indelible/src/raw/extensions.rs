@@ -1,5 +1,4 @@
 //! Extensions of structs of C, by the address of their link (docs/decisions/0037-extensions.md).
-//!
 //! The chain itself is that of typed values (`heap/chain.rs`).
 
 #![allow(unsafe_code)]
@@ -17,7 +16,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-/// An extension of a struct, as the program has it.
+/// An extension of a struct, as the program defines it.
 #[derive(Clone, Copy, Debug)]
 pub struct ExtensionOf<'a> {
     /// Name of the struct.
@@ -32,10 +31,10 @@ pub struct ExtensionOf<'a> {
     pub identity: u64,
 }
 
-/// The heaps of objects that are attached by address.
+/// The heaps of objects attached by address.
 struct ByAddress;
 
-/// A thread that is inside the gate of a heap.
+/// A thread inside the gate of a heap.
 struct Inside {
     heap: *const RawHeap,
     /// Not `Send`: the thread that entered must leave.
@@ -50,11 +49,10 @@ impl Drop for Inside {
     }
 }
 
-/// The heap at an address of a value that is used, which no thread detaches meanwhile, as callers
-/// of this module promise.
+/// The heap of a value; no thread detaches it meanwhile, as callers of this module promise.
 #[inline]
 fn place(address: usize) -> Result<Place<'static>> {
-    // SAFETY: as above; what borrows from it is not kept longer than the call of this module.
+    // SAFETY: as above; borrows from it end with the call of this module.
     unsafe { at(std::ptr::without_provenance(address)) }
 }
 
@@ -97,7 +95,7 @@ impl Surroundings for ByAddress {
 
     unsafe fn free(block: u64) {
         if let Ok(place) = place(block as usize) {
-            // SAFETY: the caller's promise. Damage is no reason to fail here: the block stays then.
+            // SAFETY: the caller's promise. A damaged block stays; that is no failure here.
             let _ = unsafe { place.heap.free(block as usize) };
         }
     }
@@ -126,8 +124,7 @@ impl ExtensionOf<'_> {
     }
 }
 
-/// The fields of an extension, if there is one. `lines` describe the program's own, for the error
-/// if it is of another type.
+/// The fields of an extension, if it exists. `lines` describe the program's type, for the error.
 ///
 /// # Errors
 /// `Damaged`, `RootType`.
@@ -166,12 +163,12 @@ fn found(
     Ok(fields.map_err(|error| ByAddress::error(chain_home(slot), error))?.and_then(NonNull::new))
 }
 
-/// Makes an extension if there is none; `initial` writes to its fields, which are zero before.
-/// Those before it are there. Any number of threads may call it at once: one of them makes it.
+/// Makes a missing extension; `initial` writes to its zeroed fields. Earlier extensions exist. Any
+/// number of threads may call it at once: one of them makes it.
 ///
 /// # Errors
-/// `HeapFull`; `ReadOnly`; `NotAttached` if the value lies in no object; `Damaged`, `RootType`;
-/// that of `initial`.
+/// `HeapFull`; `ReadOnly`; `NotAttached`: the value lies in no object; `Damaged`, `RootType`; that
+/// of `initial`.
 ///
 /// # Safety
 /// As for [`extension`].
@@ -206,8 +203,7 @@ pub unsafe fn extend<E: From<Error>>(
     }
 }
 
-/// Computes initial values, which may need others; `None` if they are computed from each other,
-/// without an end.
+/// Computes initial values, which may need others; `None`: an endless recursion.
 pub fn initial_values<T>(compute: impl FnOnce() -> T) -> Option<T> {
     nested(compute).ok()
 }
@@ -219,11 +215,11 @@ unsafe fn links<'a>(value: *const u8, links: &[usize]) -> impl Iterator<Item = &
     links.iter().map(move |link| unsafe { &*value.add(*link).cast::<AtomicU64>() })
 }
 
-/// Copies a value of `size` bytes whose links lie at the offsets `at`, with all extensions, also
-/// those that this program does not know. Extensions that `to` had are freed.
+/// Copies a value of `size` bytes with links at the offsets `at` and all their extensions, unknown
+/// ones included. Frees earlier extensions of `to`.
 ///
 /// # Errors
-/// As for [`extend`]: `to` is as it was.
+/// As for [`extend`]: `to` is unchanged.
 ///
 /// # Safety
 /// As for [`extension`], for all links of both; no other code uses `to` meanwhile.
@@ -250,7 +246,7 @@ pub unsafe fn copy_extended(to: *mut u8, from: *const u8, size: usize, at: &[usi
     unsafe { std::ptr::copy(from, to, size) };
     // SAFETY: the caller's promise.
     unsafe { links(to, at) }.zip(&made).for_each(|(link, made)| link.store(made.load(Relaxed), Relaxed));
-    // SAFETY: the value's own extensions, which it does not have any more.
+    // SAFETY: the value's former extensions.
     old.iter().for_each(|old| drop(unsafe { free_chain::<ByAddress>(old) }));
     if lies {
         // SAFETY: the caller's promise.
@@ -259,13 +255,12 @@ pub unsafe fn copy_extended(to: *mut u8, from: *const u8, size: usize, at: &[usi
     Ok(())
 }
 
-/// Frees a block of `count` values of `size` bytes, whose links lie at the offsets `at`, with all
-/// their extensions.
+/// Frees a block of `count` values of `size` bytes, with links at the offsets `at`, and all their
+/// extensions.
 ///
 /// # Errors
-/// `NotAttached`, `NotABlock`, `DoubleFree`, `RootExists` for the block of a root; `BadSize` if the
-/// block is smaller: nothing was changed. `Damaged`: some extensions were freed, and the block was
-/// not.
+/// `NotAttached`, `NotABlock`, `DoubleFree`, `RootExists` for a root's block; `BadSize`: the block
+/// is smaller. Nothing was changed. `Damaged`: some extensions were freed, and the block was not.
 ///
 /// # Safety
 /// As for [`extension`], for all links; the values are the caller's, and not used any more.

@@ -1,8 +1,7 @@
 //! Far pointers by address: a C program's [`Space`](crate::Space).
 //!
-//! Objects that pointers lead to are attached for reading, unless the process has them, and stay so
-//! until they are detached by their address. An attachment remembers where its entries lead until
-//! something is detached.
+//! Targets are attached for reading unless they are attached, and stay so until detached by
+//! address. An attachment caches its entries' targets until something is detached.
 
 #![allow(unsafe_code)]
 
@@ -24,24 +23,21 @@ static POOLS: RwLock<Vec<Pool>> = RwLock::new(Vec::new());
 const FOLLOW: &str = "follow a far pointer from";
 const STORE: &str = "store a far pointer in";
 
-/// Has objects that far pointers lead to be looked for in a pool, behind those that were added
-/// before, until it is [removed](remove_pool).
+/// Adds a pool to search for targets, after earlier ones, until it is [removed](remove_pool).
 pub fn add_pool(pool: &Pool) {
     POOLS.write().unwrap_or_else(PoisonError::into_inner).push(pool.clone());
 }
 
-/// Stops looking for objects in a pool. Attached objects stay attached.
+/// Stops searching a pool. Attached objects stay attached.
 pub fn remove_pool(pool: &Pool) {
     POOLS.write().unwrap_or_else(PoisonError::into_inner).retain(|known| known.id() != pool.id());
 }
 
-/// The address that a far pointer leads to which lies in the object that has the address `home`;
-/// `len` bytes from there on are in the target's object.
+/// The address that a far pointer in the object at `home` leads to, with `len` bytes in the target.
 ///
 /// # Errors
-/// `NotAttached`: `home` is in no object. `Dangling`: the pointer is null, its entry is not there,
-/// the object that it names is in no pool that was added, or ends before. Those of [`attach`] for
-/// reading.
+/// `NotAttached`: `home` is in no object. `Dangling`: the pointer is null, its entry is missing, or
+/// its object is in no added pool or too short. Those of [`attach`] for reading.
 ///
 /// # Safety
 /// As for [`malloc`](super::malloc).
@@ -78,7 +74,7 @@ pub unsafe fn follow(home: *const u8, word: u64, len: usize) -> Result<NonNull<u
     }
 }
 
-/// First byte of the object that an entry leads to, which is attached for reading if it is not.
+/// First byte of an entry's object, attached for reading if need be.
 fn reach(home: &Attachment, entry: &FarEntry) -> Result<NonNull<u8>> {
     let pools = POOLS.read().unwrap_or_else(PoisonError::into_inner).clone();
     let missing =
@@ -103,13 +99,12 @@ fn reach(home: &Attachment, entry: &FarEntry) -> Result<NonNull<u8>> {
     Err(missing())
 }
 
-/// A far pointer, for the object that has the address `home`, to the address `target` in the same
-/// object or another one that is attached: through an entry that is found or added. The next psync
-/// of `home`'s object makes the entry durable together with the pointer.
+/// A far pointer in the object at `home` to `target` in any attached object, through an entry that
+/// is found or added. The next psync of `home`'s object makes both durable.
 ///
 /// # Errors
 /// `NotAttached`: one of them is in no object. `NotAHeap`, `HeapFull`, `ReadOnly`, `Damaged`: of
-/// `home`'s. `Dangling`: nothing can be pointed at that is the first byte of an object.
+/// `home`'s. `Dangling`: `target` is the first byte of an object, which cannot be pointed at.
 ///
 /// # Safety
 /// As for [`malloc`](super::malloc).

@@ -21,7 +21,7 @@ pub unsafe fn format_heap(address: *const u8, options: HeapOptions) -> Result<()
     found.open(options, How::Format, |_| false).map(drop)
 }
 
-/// Opens the heap of the object at `address`. One that is open with other options is opened again.
+/// Opens the heap of the object at `address`, again if it was open with other options.
 ///
 /// # Errors
 /// `NotAttached`; those of [`Heap::open`](crate::Heap::open).
@@ -32,7 +32,7 @@ pub unsafe fn open_heap(address: *const u8, options: HeapOptions) -> Result<()> 
     find("use a heap", address.addr())?.opened(Some(options)).map(drop)
 }
 
-/// Opens the heap of the object at `address`, or makes one if the object is blank.
+/// Opens the heap, or makes one of a blank object.
 ///
 /// # Errors
 /// As for [`open_heap`] and [`format_heap`].
@@ -44,15 +44,13 @@ pub unsafe fn open_or_format_heap(address: *const u8, options: HeapOptions) -> R
     found.open(options, How::Either, |heap| heap.options() == options).map(drop)
 }
 
-/// A block of at least `size` bytes in the object that has `address`: see
-/// [`Heap::malloc`](crate::Heap::malloc).
+/// Allocates in the object at `address`: see [`Heap::malloc`](crate::Heap::malloc).
 ///
 /// # Errors
 /// `NotAttached`, `NotAHeap`, `HeapFull`, `BadSize`; `ReadOnly` for an object attached for reading.
 ///
 /// # Safety
-/// No thread detaches the object meanwhile. Stores go to live blocks of the heap and nowhere else
-/// in it.
+/// No thread detaches the object meanwhile. Stores go only to live blocks of the heap.
 #[inline]
 pub unsafe fn malloc(address: *const u8, size: usize) -> Result<NonNull<u8>> {
     // SAFETY: the caller's promise.
@@ -60,7 +58,7 @@ pub unsafe fn malloc(address: *const u8, size: usize) -> Result<NonNull<u8>> {
     place.heap.malloc_in(place.attachment, size).map_err(|error| place.failed("allocate in", error))
 }
 
-/// A block for `count` times `size` bytes, all zero.
+/// Allocates `count` times `size` zeroed bytes.
 ///
 /// # Errors
 /// As for [`malloc`].
@@ -74,7 +72,7 @@ pub unsafe fn calloc(address: *const u8, count: usize, size: usize) -> Result<No
     result.map_err(|error| place.failed("allocate in", error))
 }
 
-/// A block at a multiple of `align`, a power of two of at most 2 MiB.
+/// Allocates at a multiple of `align`, a power of two of at most 2 MiB.
 ///
 /// # Errors
 /// As for [`malloc`]; `BadAlignment`.
@@ -91,8 +89,8 @@ pub unsafe fn aligned(address: *const u8, align: usize, size: usize) -> Result<N
 /// Frees a block of any heap.
 ///
 /// # Errors
-/// `NotAttached`, `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for the
-/// block of a root: nothing was changed.
+/// `NotAttached`, `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for a
+/// root's block: nothing was changed.
 ///
 /// # Safety
 /// As for [`malloc`]; the block is the caller's, and not used any more.
@@ -104,8 +102,7 @@ pub unsafe fn free(block: *mut u8) -> Result<()> {
     unsafe { place.heap.free(block.addr()) }.map_err(|error| place.failed("free a block of", error))
 }
 
-/// Fails where [`free`] would, and frees nothing: for callers that destroy a value before they free
-/// its block.
+/// Checks what [`free`] would return, before a caller destroys the block's value.
 ///
 /// # Errors
 /// As for [`free`].
@@ -118,10 +115,10 @@ pub unsafe fn expect_free(block: *const u8) -> Result<()> {
     place.done("free a block of", place.heap.expect_free(block.addr()))
 }
 
-/// Gives a block another size: see [`Heap::realloc`](crate::Heap::realloc).
+/// Resizes a block: see [`Heap::realloc`](crate::Heap::realloc).
 ///
 /// # Errors
-/// As for [`malloc`] and [`free`]: the block is as it was.
+/// As for [`malloc`] and [`free`]: the block is unchanged.
 ///
 /// # Safety
 /// As for [`free`]: if the block moved, the old one is free.
@@ -133,7 +130,7 @@ pub unsafe fn realloc(block: *mut u8, size: usize) -> Result<NonNull<u8>> {
     result.map_err(|error| place.failed("reallocate a block of", error))
 }
 
-/// Bytes the caller may use of a block: at least those asked for.
+/// Usable bytes of a block, at least those requested.
 ///
 /// # Errors
 /// `NotAttached`, `NotABlock`, `DoubleFree`.
@@ -146,7 +143,7 @@ pub unsafe fn usable_size(block: *const u8) -> Result<usize> {
     place.done("inspect a block of", place.heap.usable_size(block.addr()))
 }
 
-/// The live blocks, in the order of addresses.
+/// The live blocks, by address.
 ///
 /// # Errors
 /// `NotAttached`, `NotAHeap`, `Damaged`.
@@ -159,8 +156,7 @@ pub unsafe fn blocks(address: *const u8) -> Result<Vec<Block>> {
     place.heap.blocks().map(|block| place.done("walk the heap of", block)).collect()
 }
 
-/// Everything that is wrong in the heap's metadata, and in debug mode all guard bytes that were
-/// overwritten.
+/// All damage of the heap's metadata, and in debug mode all overwritten guard bytes.
 ///
 /// # Errors
 /// `NotAttached`, `NotAHeap`.
@@ -172,7 +168,7 @@ pub unsafe fn check(address: *const u8) -> Result<Vec<HeapFinding>> {
     Ok(unsafe { at(address)? }.heap.check())
 }
 
-/// The heap in numbers, counted now.
+/// The heap's current statistics.
 ///
 /// # Errors
 /// `NotAttached`, `NotAHeap`, `Damaged`.
@@ -185,11 +181,12 @@ pub unsafe fn heap_stats(address: *const u8) -> Result<HeapStats> {
     place.done("count the heap of", place.heap.stats())
 }
 
-/// Gives `size` bytes at `block`, in the heap of the object that has `address`, a name: see
+/// Names `size` bytes at `block` in the heap of the object at `address`: see
 /// [`Heap::create_root`](crate::Heap::create_root).
 ///
 /// # Errors
-/// `NotAttached`, `RootExists`, `BadName`, `NotABlock` if they are not in the object, `HeapFull`.
+/// `NotAttached`, `RootExists`, `BadName`, `HeapFull`; `NotABlock`: the bytes are not in the
+/// object.
 ///
 /// # Safety
 /// As for [`malloc`].
@@ -205,11 +202,10 @@ pub unsafe fn create_root(
     place.done("create a root in", place.heap.create_root(name, block.addr(), size, ty))
 }
 
-/// The root `name`, which is a `ty`.
+/// The root `name` of type `ty`.
 ///
 /// # Errors
-/// `NotAttached`, `RootMissing`; `RootType`, with both layouts in the text, if it is something
-/// else.
+/// `NotAttached`, `RootMissing`; `RootType`, with both layouts in the text.
 ///
 /// # Safety
 /// As for [`malloc`].
@@ -232,7 +228,7 @@ pub unsafe fn root_any(address: *const u8, name: &str) -> Result<Root> {
     place.done("find a root in", place.heap.root_any(name))
 }
 
-/// Takes a name away; the block stays.
+/// Removes a name; the block stays.
 ///
 /// # Errors
 /// `NotAttached`, `RootMissing`.
@@ -245,7 +241,7 @@ pub unsafe fn remove_root(address: *const u8, name: &str) -> Result<Root> {
     place.done("remove a root of", place.heap.remove_root(name))
 }
 
-/// All roots, sorted by name.
+/// All roots, by name.
 ///
 /// # Errors
 /// `NotAttached`, `Damaged`.

@@ -39,7 +39,7 @@ pub use registry::{attach, attach_sealed, attach_snapshot, attach_snapshot_seale
 pub use retention::{replace_root, value_blocks};
 pub use stray::{set_audit, stray_pointers};
 
-/// Access that an attach asks for.
+/// Access of an attach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// Loads.

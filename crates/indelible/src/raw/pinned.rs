@@ -1,4 +1,4 @@
-//! Attachments that a view owns: known by address as all others are, and ended by the view alone.
+//! Attachments of a view: known by address, ended by the view alone.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +15,7 @@ use crate::sys::mmap::Protection;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Such an attachment; dropping it detaches. Stores that were not psynced are forgotten.
+/// Dropping it detaches. Stores that were not psynced are lost.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     base: usize,
@@ -24,30 +24,27 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    /// First byte of the object.
     pub(crate) fn base(&self) -> usize {
         self.base
     }
 
-    /// Whether it is attached for writing.
     pub(crate) fn is_writable(&self) -> bool {
         self.writable
     }
 
-    /// Bytes of the object, as it is now.
     pub(crate) fn len(&self) -> usize {
         find("look up", self.base).map_or(0, |found| found.len())
     }
 
-    /// Closes its pages to all threads but those that have the domain open.
+    /// Closes its pages to all threads without the domain.
     ///
     /// # Errors
     /// `Held`: others of this process load from the object. `Unsuitable`: its stores are found by
-    /// the protection of pages, which closing them would change. `Io`: the kernel refuses; its
-    /// pages may be open to all threads.
+    /// page protection, which closing would change. `Io`: the kernel refuses; pages may be open to
+    /// all threads.
     ///
     /// # Safety
-    /// References to its bytes are used only by threads that have the domain open.
+    /// Only threads that have the domain open use references to its bytes.
     pub(crate) unsafe fn close_in(&self, domain: &Arc<Domain>) -> Result<()> {
         let found = find("close", self.base)?;
         let (shared, most) = match &found.mapping {
@@ -66,7 +63,7 @@ impl Pinned {
         closed.map_err(|cause| found.error("close", cause))
     }
 
-    /// Marks bytes that are stored to, where tracking does not find that by itself.
+    /// Marks stored bytes, where tracking needs marks.
     pub(crate) fn stored(&self, range: Range<usize>) {
         if let Ok(found) = find("mark stores to", self.base) {
             found.stored(self.base + range.start..self.base + range.end);
@@ -76,8 +73,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // A fork has nothing of it, and another thread of its parent may have the registry locked
-        // in it.
+        // A fork owns nothing of it, and its parent's other thread may have locked the registry.
         if fork::is_stale(self.generation) {
             return;
         }
@@ -85,8 +81,7 @@ impl Drop for Pinned {
     }
 }
 
-/// Detaches objects as dropping them one by one does, by one change of the table for those on one
-/// lane.
+/// Detaches objects by one change of the table per lane.
 pub(crate) fn unpin_all(all: Vec<Pinned>) {
     let bases = all.iter().filter(|pinned| !fork::is_stale(pinned.generation)).map(|pinned| pinned.base);
     let bases: Vec<usize> = bases.collect();
@@ -124,7 +119,7 @@ pub(crate) fn pin(pool: &Pool, name: &str, permission: Permission) -> Result<Pin
 /// Attaches objects without keys for writing, by one change of the table.
 ///
 /// # Errors
-/// No object is attached: the table could not be changed. For one object alone: as for
+/// The table could not be changed: no object is attached. For a single object: as for
 /// [`Pool::attach`].
 pub(crate) fn pin_all(pool: &Pool, names: &[&str]) -> Result<Vec<Result<Pinned>>> {
     let inner = pool.inner();

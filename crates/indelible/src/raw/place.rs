@@ -1,12 +1,10 @@
-//! Lookup of a heap: by an address in its object; each thread remembers the last one.
-//!
-//! A heap is opened when it is first asked for, and closed by the detach. Each thread remembers the
-//! one it used last, so that an allocation costs no lock.
+//! Lookup of the heap at an address. A heap is opened on first use and closed by the detach. Each
+//! thread caches its last one, so that an allocation takes no lock.
 //!
 //! Invariants of [`Last`]:
-//! 1. `heap` and `attachment` were in the registry, at `base`, in `epoch` and `generation`; while
-//!    those are the present ones they still are, unless another thread is just detaching the
-//!    object, which the callers of the unsafe functions exclude.
+//! 1. `heap` and `attachment` were in the registry, at `base`, in `epoch` and `generation`. While
+//!    those are current they still are, unless another thread is detaching the object, which the
+//!    callers of the unsafe functions exclude.
 
 #![allow(unsafe_code)]
 
@@ -19,7 +17,7 @@ use std::ptr::null;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// The heap a thread used last.
+/// The heap that a thread used last.
 #[derive(Clone, Copy)]
 struct Last {
     base: usize,
@@ -36,14 +34,13 @@ thread_local! {
     };
 }
 
-/// A heap and whose it is.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) heap: &'a RawHeap,
     pub(super) attachment: &'a Attachment,
 }
 
-/// The heap at `address`, opened if it is not.
+/// The heap at `address`, opened if need be.
 ///
 /// # Safety
 /// The object is not detached while the result is used.
@@ -91,7 +88,7 @@ pub(super) enum How {
 }
 
 impl Attachment {
-    /// The open heap; opens it, with `options`, if need be.
+    /// The heap, opened with `options` if need be.
     pub(super) fn opened(&self, options: Option<HeapOptions>) -> Result<*const RawHeap> {
         let same = |heap: &RawHeap| options.is_none_or(|options| options == heap.options());
         if let Some(heap) = &*self.heap.read().unwrap_or_else(PoisonError::into_inner)

@@ -12,9 +12,9 @@ use crate::sys::mmap::Protection;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-/// Marks `len` bytes from `address` on as stored to: see
-/// [`Object::mark_dirty`](crate::Object::mark_dirty). Bytes beyond the object are ignored, and so
-/// is the call for an object attached for reading.
+/// Marks `len` bytes at `address` as stored to: see
+/// [`Object::mark_dirty`](crate::Object::mark_dirty). Ignores bytes beyond the object, and objects
+/// attached for reading.
 ///
 /// # Errors
 /// `NotAttached`: `address` lies in no attached object.
@@ -27,8 +27,8 @@ pub fn mark_dirty(address: *const u8, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Brings the pages of `len` bytes from `address` on into memory; returns how many of the bytes are
-/// there then, from `address` on: see [`Object::prefault`](crate::Object::prefault).
+/// Fills pages of `len` bytes at `address`; returns the bytes present from `address` on: see
+/// [`Object::prefault`](crate::Object::prefault).
 ///
 /// # Errors
 /// `NotAttached`, and those of [`Object::prefault`](crate::Object::prefault).
@@ -38,9 +38,8 @@ pub fn prefault(address: *const u8, len: usize) -> Result<usize> {
     found.prefault(start..start.saturating_add(len)).map_err(|cause| found.error("prefault", cause))
 }
 
-/// Makes the stores to the object that has `address` since its last psync durable, as one step.
-/// Ignored for an object attached for reading. Several threads may psync different objects at
-/// once; psyncs of one object take turns.
+/// Makes the stores to the object at `address` since its last psync durable, atomically. Ignored
+/// for an object attached for reading. Psyncs of one object take turns; others run in parallel.
 ///
 /// # Errors
 /// `NotAttached`, and those of [`Object::psync`](crate::Object::psync).
@@ -58,8 +57,8 @@ pub unsafe fn psync(address: *const u8) -> Result<()> {
     opened.and_then(|_open| core.psync()).map_err(|cause| found.error("psync", cause))
 }
 
-/// As [`psync`], with a consistent cut: other threads may store, allocate and free meanwhile. Each
-/// operation on the heap is in the cut as a whole, or not at all.
+/// As [`psync`], with a consistent cut: other threads may store, allocate and free meanwhile. A
+/// heap operation is in the cut as a whole, or not at all.
 ///
 /// # Errors
 /// As for [`psync`].
@@ -67,7 +66,7 @@ pub fn psync_cut(address: *const u8) -> Result<()> {
     each("psync", &[address], true)
 }
 
-/// psync of several objects of one pool as one atomic step. Those attached for reading are ignored.
+/// Psyncs several objects of one pool atomically. Ignores those attached for reading.
 ///
 /// # Errors
 /// As for [`psync`].
@@ -78,7 +77,7 @@ pub unsafe fn psync_all(addresses: &[*const u8]) -> Result<()> {
     each("psync together", addresses, false)
 }
 
-/// As [`psync_all`], with a cut that is consistent across all of them.
+/// As [`psync_all`], with one consistent cut of all.
 ///
 /// # Errors
 /// As for [`psync`].
@@ -86,7 +85,7 @@ pub fn psync_all_cut(addresses: &[*const u8]) -> Result<()> {
     each("psync together", addresses, true)
 }
 
-/// Takes the object that has `address`, and its heap, back to the last psync: see
+/// Reverts the object at `address`, and its heap, to the last psync: see
 /// [`Object::revert`](crate::Object::revert) and [`Heap::revert`](crate::Heap::revert). Ignored for
 /// an object attached for reading.
 ///
@@ -105,7 +104,7 @@ pub unsafe fn revert(address: *const u8) -> Result<()> {
     });
     reverted.map_err(|cause| found.error("revert", cause))?;
     if let Some(options) = heap {
-        // It knows blocks that are no more.
+        // It caches blocks that no longer exist.
         found.close_heap();
         // If the last psync was no heap, its next use fails.
         let _ = found.opened(Some(options));
@@ -114,7 +113,7 @@ pub unsafe fn revert(address: *const u8) -> Result<()> {
 }
 
 fn each(operation: &'static str, addresses: &[*const u8], cut: bool) -> Result<()> {
-    // In the order of addresses, so that two threads cannot wait for each other.
+    // In the order of addresses, against deadlocks.
     let mut found = BTreeMap::new();
     for address in addresses {
         let attachment = find(operation, address.addr())?;

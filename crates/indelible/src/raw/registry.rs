@@ -1,8 +1,8 @@
-//! Which objects are attached where.
+//! Attached objects by address.
 //!
 //! Invariants:
 //! 1. A slot of `ATTACHED` lies at the first byte of its attachment's range; no two ranges overlap,
-//!    but for those that a parent of this process had.
+//!    except with a parent process's.
 //! 2. The heap of an [`Attachment`] refers to its range; it is dropped before the range is
 //!    unmapped.
 //! 3. `EPOCH` grows before a heap is dropped: addresses of it that threads keep in `place` are not
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-/// Counts the heaps that are no more.
+/// Counts closed heaps.
 pub(super) static EPOCH: AtomicU64 = AtomicU64::new(0);
 
 static ATTACHED: RwLock<BTreeMap<usize, Slot>> = RwLock::new(BTreeMap::new());
@@ -39,11 +39,10 @@ struct Slot {
     attachment: Arc<Attachment>,
     /// Attaches for reading: each is detached once.
     count: usize,
-    /// Whether one of the attaches is a view's, which that alone ends.
+    /// One of the attaches is a view's, which only the view ends.
     pinned: bool,
 }
 
-/// An attached object.
 pub(super) struct Attachment {
     /// Before the mapping (2).
     pub(super) heap: RwLock<Option<Box<RawHeap>>>,
@@ -51,19 +50,18 @@ pub(super) struct Attachment {
     pub(super) closed: Closed,
     pub(super) mapping: Mapping,
     pub(super) name: String,
-    /// ID of the object.
     pub(super) id: [u8; 16],
-    /// The targets that entries of the object were found to have, by their numbers.
+    /// Resolved targets of the object's entries, by number.
     links: Mutex<HashMap<u32, Link>>,
     pub(super) base: NonNull<u8>,
     /// Changes under the lock of the core.
     len: AtomicUsize,
-    /// An [`Audit`], by its place among all.
+    /// Index of an [`Audit`].
     audit: AtomicUsize,
     generation: u32,
 }
 
-/// The target of an entry, if no heap was closed, and nothing detached, since `epoch`.
+/// An entry's target, valid if no heap was closed and nothing detached since `epoch`.
 #[derive(Clone, Copy)]
 pub(super) struct Link {
     pub(super) base: NonNull<u8>,
@@ -78,7 +76,7 @@ pub(super) enum Mapping {
     Beside(Box<Mutex<ReadCore>>),
 }
 
-// SAFETY: `base` is an address; what lies there is the callers' affair.
+// SAFETY: `base` is an address; callers answer for accesses.
 unsafe impl Send for Attachment {}
 // SAFETY: as above.
 unsafe impl Sync for Attachment {}
@@ -121,7 +119,7 @@ impl Attachment {
         self.core().and_then(|core| core.marks()).is_some_and(|(_, explicit)| explicit)
     }
 
-    /// How long to wait for others: see [`Pool::set_wait`](crate::Pool::set_wait).
+    /// See [`Pool::set_wait`](crate::Pool::set_wait).
     pub(super) fn patience(&self) -> Duration {
         self.core().map_or(Duration::ZERO, |core| core.patience())
     }
@@ -149,7 +147,6 @@ impl Attachment {
         }
     }
 
-    /// The target that an entry was found to have.
     pub(super) fn link(&self, entry: u32) -> Option<Link> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner).get(&entry).copied()
     }
@@ -158,19 +155,17 @@ impl Attachment {
         self.links.lock().unwrap_or_else(PoisonError::into_inner).insert(entry, link);
     }
 
-    /// Ends the heap.
     pub(super) fn close_heap(&self) {
         close(&mut self.heap.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Ends the heap, and has the pages open to all threads.
     pub(super) fn close(&self) {
         self.close_heap();
         self.closed.clear();
     }
 }
 
-/// Ends a heap, which threads may remember (3).
+/// Ends a heap, which threads may have cached (3).
 pub(super) fn close(heap: &mut Option<Box<RawHeap>>) {
     EPOCH.fetch_add(1, Ordering::SeqCst);
     *heap = None;
@@ -240,7 +235,6 @@ fn attach_any(
     }
 }
 
-/// Makes an attachment for writing known.
 pub(super) fn enter_writer(name: &str, mut core: Core, pinned: bool) -> Result<NonNull<u8>, Cause> {
     core.lend_bytes();
     let base = core.shadow()?.base();
@@ -249,14 +243,13 @@ pub(super) fn enter_writer(name: &str, mut core: Core, pinned: bool) -> Result<N
     Ok(enter((name, id), base, len, mapping, pinned))
 }
 
-/// Makes an attachment for reading known.
 pub(super) fn enter_reader(name: &str, core: Arc<ReadCore>, pinned: bool) -> NonNull<u8> {
     let base = NonNull::new(core.base().cast_mut()).unwrap_or(NonNull::dangling());
     let (id, len) = (core.id().unwrap_or_default(), core.len());
     enter((name, id), base, len, Mapping::Reader(core), pinned)
 }
 
-/// Attaches the state of the last psync of `name`, beside any writer, and returns its address: see
+/// Attaches the last psynced state of `name`, beside any writer; returns its address: see
 /// [`Pool::attach_snapshot`].
 ///
 /// # Errors
@@ -284,7 +277,6 @@ fn attach_beside(pool: &Pool, name: &str, follows: Follows) -> Result<NonNull<u8
     Ok(enter((name, id), base, len, mapping, false))
 }
 
-/// Makes an attachment known.
 fn enter(
     (name, id): (&str, [u8; 16]),
     base: NonNull<u8>,
@@ -319,20 +311,19 @@ fn enter(
     base
 }
 
-/// Goes to the state of the newest psync of the object that has `address`, or begins there, which
-/// [`attach_snapshot`] attached; returns whether there was one: see
-/// [`ReadObject::refresh`](crate::ReadObject::refresh). `None`: it was attached otherwise.
+/// Moves a snapshot of [`attach_snapshot`] to the newest psync; returns whether it was newer: see
+/// [`ReadObject::refresh`](crate::ReadObject::refresh). `None`: attached otherwise.
 ///
 /// # Errors
-/// `NotAttached`, and those of [`ReadObject::refresh`](crate::ReadObject::refresh). An object that
-/// could not be mapped has no bytes until this succeeds, or it is detached.
+/// `NotAttached`, and those of [`ReadObject::refresh`](crate::ReadObject::refresh). After a failed
+/// mapping the object has no bytes until this succeeds.
 ///
 /// # Safety
 /// No other thread uses the object until this returns, and references into it are not used any
 /// more.
 pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
     let found = match ATTACHED.read().unwrap_or_else(PoisonError::into_inner).get(&address.addr()) {
-        // Also one without bytes.
+        // Even one without bytes.
         Some(slot) if !fork::is_stale(slot.attachment.generation) => slot.attachment.clone(),
         _ => find("refresh", address.addr())?,
     };
@@ -351,8 +342,8 @@ pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
     result.map(Some).map_err(|cause| found.error("refresh", cause))
 }
 
-/// Takes one attachment of the object at `key` away, a view's or another one, and returns it to be
-/// ended if it was the last. `None`: there is none.
+/// Removes one attachment at `key`, a view's or another; returns the last one, to be ended. `None`:
+/// there is none.
 pub(super) fn remove(key: usize, by_view: bool) -> Option<Result<Option<Arc<Attachment>>>> {
     let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
     let slot = all.get_mut(&key)?;
@@ -370,13 +361,12 @@ pub(super) fn remove(key: usize, by_view: bool) -> Option<Result<Option<Arc<Atta
     Some(Ok(all.remove(&key).map(|slot| slot.attachment)))
 }
 
-/// Whether the object that begins at `base` was attached once.
+/// Whether the object at `base` is attached exactly once.
 pub(super) fn is_attached_once(base: usize) -> bool {
     let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
     all.get(&base).is_some_and(|slot| slot.count == 1)
 }
 
-/// First byte of the attached object with this ID.
 pub(super) fn attached_by_id(id: &[u8; 16]) -> Option<NonNull<u8>> {
     let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
     let found = all
@@ -386,7 +376,6 @@ pub(super) fn attached_by_id(id: &[u8; 16]) -> Option<NonNull<u8>> {
     found.map(|found| found.base)
 }
 
-/// The attachment whose range has `address`.
 pub(super) fn find(operation: &'static str, address: usize) -> Result<Arc<Attachment>> {
     let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
     match all.range(..=address).next_back() {
@@ -400,8 +389,7 @@ pub(super) fn find(operation: &'static str, address: usize) -> Result<Arc<Attach
     }
 }
 
-/// Grows the object that has `address`, and its heap if one is open: see
-/// [`Object::grow`](crate::Object::grow).
+/// Grows the object at `address`, and its open heap: see [`Object::grow`](crate::Object::grow).
 ///
 /// # Errors
 /// `NotAttached`, and those of [`Object::grow`](crate::Object::grow).
@@ -424,7 +412,7 @@ pub unsafe fn grow(address: *const u8, size: u64) -> Result<()> {
     // SAFETY: the range that is mapped now.
     let taken = heap.as_ref().map_or(Ok(true), |heap| unsafe { heap.take_in(len) });
     if !taken.map_err(|error| found.error("extend the heap of", Cause::Heap(error)))? {
-        // Opened anew when it is next used, with a table that is large enough.
+        // Its next use opens it anew, with a large enough table.
         drop(heap);
         found.close_heap();
     }

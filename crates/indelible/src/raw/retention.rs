@@ -1,5 +1,4 @@
-//! Roots whose types change (docs/decisions/0035-retention.md), by address: a new value in the
-//! place of the old one, and the blocks that the old one leaves behind.
+//! Roots whose types change (docs/decisions/0035-retention.md), by address.
 
 #![allow(unsafe_code)]
 
@@ -8,12 +7,12 @@ use crate::error::Result;
 use crate::heap::{HeapError, TypeInfo};
 use std::slice;
 
-/// Makes the root `name`, of any type, refer to the `size` bytes at `block`, which are a `ty`. Its
-/// old block stays. It is a store like others: the next psync makes it durable with all of them.
+/// Makes the root `name`, of any type, refer to `size` bytes at `block` of type `ty`. Its old block
+/// stays. The next psync makes the change durable.
 ///
 /// # Errors
-/// `NotAttached`, `RootMissing`, `NotABlock` if the bytes are not in the object, `HeapFull`: the
-/// root is as it was.
+/// `NotAttached`, `RootMissing`, `HeapFull`; `NotABlock`: the bytes are not in the object. The root
+/// is unchanged.
 ///
 /// # Safety
 /// As for [`malloc`](super::malloc); no other thread uses the root meanwhile.
@@ -29,12 +28,12 @@ pub unsafe fn replace_root(
     place.done("replace a root of", place.heap.replace_root(name, block.addr(), size, ty))
 }
 
-/// The blocks of a root's value, found by the description that the heap has of its type. Its own
-/// block is one of them. With all of them free, the value is gone, and nothing else.
+/// The blocks of a root's value, its own included, found by its type's description. Freeing all of
+/// them frees exactly the value.
 ///
 /// # Errors
-/// `NotAttached`, `RootMissing`; `RootType` if it cannot be known which blocks are the value's
-/// alone; `Damaged` if the value is.
+/// `NotAttached`, `RootMissing`; `RootType`: the value's own blocks cannot be told; `Damaged`: the
+/// value is.
 ///
 /// # Safety
 /// As for [`malloc`](super::malloc); no other thread uses the object meanwhile.
@@ -44,7 +43,7 @@ pub unsafe fn value_blocks(address: *const u8, name: &str) -> Result<Vec<*mut u8
     let (start, len) = (place.attachment.start(), place.attachment.len());
     // SAFETY: the attached object, to which no thread stores meanwhile.
     let bytes = unsafe { slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(start), len) };
-    // A program stores to its values by itself: nothing is taken for the work of typed code.
+    // Values of C programs: nothing is taken for the work of typed code.
     let found = place.heap.reclaimed(bytes, name, true);
     let found = found.and_then(|found| match found.into_blocks() {
         (blocks, shared) if shared.is_empty() => Ok(blocks),

@@ -1,4 +1,4 @@
-//! Shared objects by address: waiting, waking and queues, as a C program has them.
+//! Shared objects by address: waiting, waking and queues, for C.
 
 use crate::error::{Cause, Error, Result};
 use crate::pool::Pool;
@@ -8,10 +8,10 @@ use std::ptr::NonNull;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-/// Keyed by their first byte; each attach is detached once.
+/// By first byte; each attach is detached once.
 static OBJECTS: RwLock<BTreeMap<usize, Vec<SharedObject>>> = RwLock::new(BTreeMap::new());
 
-/// Attaches an object of the class shared, and returns its first byte.
+/// Attaches an object of the class shared; returns its first byte.
 ///
 /// # Errors
 /// As for [`Pool::attach_shared`].
@@ -20,13 +20,13 @@ pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
     let base = object.as_ptr();
     let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
     let attached = objects.entry(base.addr()).or_default();
-    // Those that a parent of this process had are forgotten.
+    // Forgets those of a parent process.
     attached.retain(|other| other.check().is_ok());
     attached.push(object);
     Ok(NonNull::new(base).unwrap_or(NonNull::dangling()))
 }
 
-/// Ends an attach of the object that begins at the address. `None`: no shared one does.
+/// Ends an attach of the shared object at the address. `None`: not shared.
 pub(super) fn detach(address: usize) -> Option<Result<()>> {
     let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
     let attached = objects.get_mut(&address)?;
@@ -41,7 +41,6 @@ pub(super) fn detach(address: usize) -> Option<Result<()>> {
     Some(Ok(()))
 }
 
-/// The object that has the address, and its offset there.
 fn find(operation: &'static str, address: usize) -> Result<(SharedObject, usize)> {
     let objects = OBJECTS.read().unwrap_or_else(PoisonError::into_inner);
     let found = objects.range(..=address).next_back().and_then(|(base, attached)| {
@@ -51,7 +50,7 @@ fn find(operation: &'static str, address: usize) -> Result<(SharedObject, usize)
     found.ok_or_else(|| Error::new(operation, Cause::NotAttached(address)))
 }
 
-/// As [`wait_any`](crate::wait_any()), of words by their addresses.
+/// As [`wait_any`](crate::wait_any()), by addresses.
 ///
 /// # Errors
 /// `NotAttached`: one is in no shared object; and those of [`wait_any`](crate::wait_any()).
@@ -64,7 +63,7 @@ pub fn wait_any(words: &[(*const u32, u32)], timeout: Option<Duration>) -> Resul
     crate::shared::wait_any(&expected.collect::<Result<Vec<_>>>()?, timeout)
 }
 
-/// As [`Word::wake`], of a word by its address.
+/// As [`Word::wake`], by address.
 ///
 /// # Errors
 /// `NotAttached`: it is in no shared object; and those of [`Word::wake`].

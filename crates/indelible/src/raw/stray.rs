@@ -7,8 +7,7 @@ use crate::error::{Cause, ErrorKind, Result};
 use crate::heap::stray::{Audit, StrayPointer, refused, search};
 use std::sync::PoisonError;
 
-/// The addresses in the object at `address` that mean nothing in the next run, in the order in
-/// which they lie in it.
+/// Such addresses in the object at `address`, in order.
 ///
 /// # Errors
 /// `NotAttached`; those of opening its heap, if it has one.
@@ -19,9 +18,9 @@ pub unsafe fn stray_pointers(address: *const u8) -> Result<Vec<StrayPointer>> {
     find("audit", address.addr())?.stray("audit", Audit::Everything)
 }
 
-/// Has every psync of the object at `address` fail with [`StrayPointer`](ErrorKind::StrayPointer),
-/// before anything of it is durable, while there are such addresses in it. For finding mistakes:
-/// each psync then costs as much as [`stray_pointers`].
+/// Makes every psync of the object fail with [`StrayPointer`](ErrorKind::StrayPointer), before
+/// anything is durable, while it contains such addresses. For debugging: each psync then costs as
+/// much as [`stray_pointers`].
 ///
 /// # Errors
 /// `NotAttached`; `ReadOnly` for an object attached for reading.
@@ -38,7 +37,7 @@ pub unsafe fn set_audit(address: *const u8, audit: Audit) -> Result<()> {
 }
 
 impl Attachment {
-    /// Fails if audits of psyncs are on and there are such addresses.
+    /// Fails if audits are on and such addresses exist.
     pub(super) fn audited(&self, operation: &'static str) -> Result<()> {
         let audit = self.audit();
         if audit == Audit::Off {

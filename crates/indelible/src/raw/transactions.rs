@@ -1,7 +1,7 @@
 //! Transactional objects and transactions by address.
 //!
-//! An object is known by its own address, where every access is forbidden: pointers in it are good
-//! in every run, and transactions read and change their targets.
+//! An object is known by its own address, where every access is forbidden: pointers in it are valid
+//! in every run, and transactions access their targets.
 
 use crate::error::{Cause, Error, Result, TransactionError};
 use crate::heap::TypeInfo;
@@ -15,12 +15,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 static OBJECTS: RwLock<BTreeMap<usize, Arc<Home>>> = RwLock::new(BTreeMap::new());
 
 thread_local! {
-    /// The thread's transaction, which is undone if the thread ends in it.
+    /// The thread's transaction; undone at the thread's end.
     static RUNNING: RefCell<Option<OpenTx>> = const { RefCell::new(None) };
 }
 
-/// Attaches an object of the class `transactional` or `on-demand`, and returns its own address, at
-/// which transactions alone read and change it.
+/// Attaches an object of the class `transactional` or `on-demand`; returns its own address, at
+/// which only transactions access it.
 ///
 /// # Errors
 /// As for [`Pool::attach_transactional`].
@@ -38,7 +38,7 @@ pub fn attach_with_on_demand(pool: &Pool, name: &str, key: &[u8]) -> Result<NonN
     Ok(at(own as u64))
 }
 
-/// Attaches, and makes the attachment known.
+/// Attaches and registers.
 pub(super) fn enter(
     pool: &Pool,
     name: &str,
@@ -48,12 +48,12 @@ pub(super) fn enter(
     let attached = inner.alive().and_then(|()| attach(inner));
     let failed = |cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let home = Arc::new(Home::new(attached.map_err(failed)?));
-    // One that a parent of this process had is forgotten.
+    // Forgets attachments of a parent process.
     OBJECTS.write().unwrap_or_else(PoisonError::into_inner).insert(home.attached().own(), home.clone());
     Ok(home)
 }
 
-/// Detaches the object, if transactions have it. `None`: they do not.
+/// Detaches a transactional object. `None`: not one.
 pub(super) fn detach(address: usize) -> Option<Result<()>> {
     let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
     let home = objects.remove(&address)?;
@@ -70,25 +70,24 @@ pub(super) fn detach(address: usize) -> Option<Result<()>> {
     Some(ended.unwrap_or(Ok(())))
 }
 
-/// Waits for all transactions of the object's pool, if they have it: see
-/// [`TxObject::psync`](crate::TxObject::psync). `None`: they do not.
+/// Waits for all transactions of the object's pool: see
+/// [`TxObject::psync`](crate::TxObject::psync). `None`: not transactional.
 pub(super) fn psync(address: usize) -> Option<Result<()>> {
     find(address).map(|home| home.attached().psync())
 }
 
-/// The program uses the object at an address, which transactions or blocks have, as a value of
-/// `size` bytes at its first one: until it is detached it becomes no heap.
+/// Uses the object as a value of `size` bytes from its start: until its detach it becomes no heap.
 ///
 /// # Errors
-/// `NotAttached`; `BadSize`: it is smaller.
+/// `NotAttached`; `BadSize`: the object is smaller.
 pub fn begin_with(address: *const u8, size: usize) -> Result<()> {
     let missing = || Error::new("use", Cause::NotAttached(address.addr()));
     let home = find(address.addr()).ok_or_else(missing)?;
     home.begin_with(size).map_err(|cause| home.attached().error("use the root of", cause))
 }
 
-/// Returns when all that this thread committed in the pool of the object at an address is durable:
-/// see [`TxObject::tx_sync`](crate::TxObject::tx_sync).
+/// Waits until this thread's commits in the object's pool are durable: see
+/// [`TxObject::tx_sync`](crate::TxObject::tx_sync).
 ///
 /// # Errors
 /// `NotAttached`; those of [`TxObject::tx_sync`](crate::TxObject::tx_sync).
@@ -96,8 +95,8 @@ pub fn tx_sync(address: *const u8) -> Result<()> {
     sync(expect(address)?.attached())
 }
 
-/// Returns when all that this process committed in the pool of the object at an address is durable:
-/// see [`TxObject::psync`](crate::TxObject::psync).
+/// Waits until this process's commits in the object's pool are durable: see
+/// [`TxObject::psync`](crate::TxObject::psync).
 ///
 /// # Errors
 /// `NotAttached`; those of [`TxObject::psync`](crate::TxObject::psync).
@@ -105,7 +104,7 @@ pub fn publish(address: *const u8) -> Result<()> {
     expect(address)?.attached().psync()
 }
 
-/// Commits that a power cut would take, of the pool of the object at an address: see
+/// Commits in the object's pool that a power cut would lose: see
 /// [`TxObject::pending`](crate::TxObject::pending).
 ///
 /// # Errors
@@ -125,7 +124,7 @@ pub(super) fn find(address: usize) -> Option<Arc<Home>> {
     home.attached().place(address, 1).map(|_| home.clone())
 }
 
-/// Begins a transaction of this thread on these objects of one pool, given by any address in each.
+/// Begins a transaction on objects of one pool, each given by any address in it.
 pub(super) fn begin(objects: &[*const u8]) -> Result<()> {
     let here = |address: &*const u8| {
         let missing = || Error::new("begin a transaction on", Cause::NotAttached(address.addr()));
@@ -147,26 +146,26 @@ pub(super) fn begin(objects: &[*const u8]) -> Result<()> {
     Ok(())
 }
 
-/// Looks at the thread's transaction. `None`: the thread ends, in destructors that are called once
-/// it has no place for one, as those of pthread keys are.
+/// Accesses the thread's transaction. `None`: the thread ends, in destructors that run after its
+/// thread-locals, as those of pthread keys.
 fn of_thread<R>(look: impl FnOnce(&mut Option<OpenTx>) -> R) -> Option<R> {
     RUNNING.try_with(|running| look(&mut running.borrow_mut())).ok()
 }
 
-/// Whether this thread has a transaction of [`begin_transaction`](super::begin_transaction), which
-/// runs or must be run again.
+/// Whether this thread has a transaction of [`begin_transaction`](super::begin_transaction),
+/// running or to be retried.
 #[must_use]
 pub fn is_open() -> bool {
     of_thread(|running| running.is_some()) == Some(true)
 }
 
-/// Whether it has met another one, so that it must be run [`again`], with any outcome.
+/// Whether it met a conflict, so that it must be run [`again`].
 #[must_use]
 pub fn is_conflicted() -> bool {
     of_thread(|running| running.as_ref().is_some_and(OpenTx::is_conflicted)) == Some(true)
 }
 
-/// Takes back what the thread's transaction did, and begins it again.
+/// Undoes the thread's transaction and begins it again.
 ///
 /// # Errors
 /// As for [`begin_transaction`](super::begin_transaction): the transaction is over.
@@ -178,15 +177,15 @@ pub fn again() -> Result<()> {
     begun
 }
 
-/// Fills `into` with bytes of an object of the transaction.
+/// Reads bytes of an object of the transaction.
 ///
 /// # Errors
-/// `Conflict`: it must be run [`again`]. `NotAttached`: they lie in none of its objects.
+/// `Conflict`: run it [`again`]. `NotAttached`: the bytes lie in none of its objects.
 pub fn read(from: *const u8, into: &mut [u8]) -> Result<()> {
     running(|open| open.read(from.addr(), into))
 }
 
-/// Changes bytes of an object of the transaction, if it commits.
+/// Writes bytes of an object in the transaction.
 ///
 /// # Errors
 /// As for [`read`].
@@ -194,32 +193,31 @@ pub fn write(to: *mut u8, bytes: &[u8]) -> Result<()> {
     running(|open| open.write(to.addr(), bytes))
 }
 
-/// Allocates `size` bytes at a multiple of `align` in the heap of the object of the transaction
-/// that has the address `beside`, if the transaction commits. The block's bytes may be anything.
+/// Allocates in the heap of the object at `beside`, if the transaction commits. The block is not
+/// zeroed.
 ///
 /// # Errors
-/// `Conflict`: the transaction must be run [`again`]; also if the heap has no room, and grows then.
-/// `HeapFull`: it cannot grow, and the error tells why; the transaction may go on. `NotAHeap`: no
-/// [`root`] has made a heap of the object. `BadAlignment`, `NotAttached`, `Damaged`.
+/// `Conflict`: run the transaction [`again`]; also if the heap has no room, and grows then.
+/// `HeapFull`: it cannot grow; the transaction may go on. `NotAHeap`: no [`root`] has made a heap
+/// of the object. `BadAlignment`, `NotAttached`, `Damaged`.
 pub fn alloc(beside: *const u8, size: usize, align: usize) -> Result<NonNull<u8>> {
     running(|open| open.alloc(beside.addr(), size, align)).map(at)
 }
 
-/// Frees a block of a heap of the transaction, if the transaction commits.
+/// Frees a block of a heap, if the transaction commits.
 ///
 /// # Errors
-/// `Conflict`: it must be run [`again`]. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was
-/// freed.
+/// `Conflict`: run it [`again`]. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was freed.
 pub fn free(block: *const u8) -> Result<()> {
     running(|open| open.free(block.addr()))
 }
 
-/// The root of this name and type in the heap of the object that has the address `beside`; a new
-/// one has this size and alignment, is all zeros, and makes a heap of a blank object.
+/// The root of this name and type in the heap of the object at `beside`. A new one is all zeros,
+/// and makes a heap of a blank object.
 ///
 /// # Errors
-/// As for [`alloc`]; `Exists`: the object has something else in it. `NotAHeap`: it [begins with a
-/// value](begin_with). `RootType`: there is one of another type.
+/// As for [`alloc`]; `Exists`: the object has other content. `NotAHeap`: it [begins with a
+/// value](begin_with). `RootType`: one of another type exists.
 pub fn root(
     beside: *const u8,
     name: &str,
@@ -236,7 +234,7 @@ fn at(address: u64) -> NonNull<u8> {
 /// See [`Tx::on_commit`](crate::Tx::on_commit).
 ///
 /// # Errors
-/// `Conflict`: the transaction must be run [`again`].
+/// `Conflict`: run the transaction [`again`].
 pub fn on_commit(action: Box<dyn FnOnce()>) -> Result<()> {
     running(|open| open.on_commit(action))
 }
@@ -244,7 +242,7 @@ pub fn on_commit(action: Box<dyn FnOnce()>) -> Result<()> {
 /// See [`Tx::on_abort`](crate::Tx::on_abort).
 ///
 /// # Errors
-/// `Conflict`: the transaction must be run [`again`].
+/// `Conflict`: run the transaction [`again`].
 pub fn on_abort(action: Box<dyn FnOnce()>) -> Result<()> {
     running(|open| open.on_abort(action))
 }
@@ -252,13 +250,13 @@ pub fn on_abort(action: Box<dyn FnOnce()>) -> Result<()> {
 /// See [`Tx::alone`](crate::Tx::alone).
 ///
 /// # Errors
-/// `Conflict`: the transaction must be run [`again`]. `ClassMismatch`: the objects are on demand.
+/// `Conflict`: run the transaction [`again`]. `ClassMismatch`: the objects are on demand.
 pub fn alone() -> Result<()> {
     running(OpenTx::alone)
 }
 
-/// Commits the thread's transaction: it is durable when this returns `true`, or, if all its objects
-/// are on demand, outlives the process. `false`: it must be run [`again`].
+/// Commits the thread's transaction. `true`: durable, or, if all its objects are on demand, safe
+/// from the process's death. `false`: run it [`again`].
 ///
 /// # Errors
 /// Those of [`transaction`](crate::transaction()): it is over.
@@ -272,7 +270,7 @@ pub fn commit() -> Result<bool> {
     Ok(committed)
 }
 
-/// Undoes the thread's transaction, if there is one.
+/// Undoes the thread's transaction, if any.
 pub fn abort() {
     drop(of_thread(Option::take));
 }

@@ -1,7 +1,7 @@
 //! The policy for scanned page tables: decides by costs, and measures those that vary.
 //!
-//! Invariant: `again` counts the pages that were left since the last settle because they had
-//! changed once more.
+//! Invariant: `again` counts the pages left since the last settle because they had changed once
+//! more.
 
 use super::hot::HotPages;
 use super::reclaim::Reclaim;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Pages of a chunk from which on protecting it whole pays.
 const MANY: usize = 4;
-/// Time from which on a look into chunks that are not protected whole is worth avoiding.
+/// A slower look into new chunks is worth avoiding.
 const DEAR: Duration = Duration::from_nanos(2_000);
 
 #[derive(Debug, Default)]
@@ -20,15 +20,14 @@ pub(crate) struct Adaptive {
     hot: HotPages,
     again: usize,
     protects_at_scan: bool,
-    /// Looking into chunks that are not protected whole took long, last time.
+    /// The last look into new chunks took long.
     dear: bool,
     reclaim: Reclaim,
 }
 
 impl Adaptive {
-    /// Protecting at the scan spares `calls` calls; each page that changes again then faults, which
-    /// takes as long as a call. A change of policy has its price, too: a scan must find the
-    /// unprotected pages anew.
+    /// Protecting at the scan saves `calls` calls; each page that changes again then faults, as
+    /// dear as a call. Changing policy also costs: a scan must find the unprotected pages anew.
     fn decide(&mut self, calls: usize) {
         if self.again + calls > 0 {
             self.protects_at_scan =
@@ -121,7 +120,7 @@ mod tests {
         pages.iter().map(|page| PageRange::new(*page, *page + 1)).collect()
     }
 
-    /// Whether scans protect after a settle of `changed` that took `calls` calls, if pages changed
+    /// Whether scans protect after a settle of `changed` in `calls` calls, if pages changed
     /// `lately`.
     fn protects(changed: &[usize], lately: &[usize], calls: Option<usize>, before: bool) -> bool {
         let mut policy = Adaptive { protects_at_scan: before, ..Adaptive::default() };

@@ -1,25 +1,25 @@
-//! Hot pages, which changed in a recent psync: those are worth leaving unprotected, as comparing a
-//! page a few times in vain costs less than a fault and a protection.
+//! Hot pages, which changed in a recent psync, are worth leaving unprotected: a few vain
+//! comparisons cost less than a fault and a protection.
 //!
-//! A page that changes again while it is hot is left unprotected, and stays so until it is hot no
-//! more: comparing it in vain has then cost about as much as protecting it would have. So, whatever
-//! stores follow, the cost is not much more than twice the optimum. The cost of comparing is
-//! measured: it is several times dearer if pages come from memory than if they come from a cache.
+//! A page that changes again while hot stays unprotected until it is cold: its vain comparisons
+//! have then cost about as much as protecting it. So the cost is at most about twice the optimum,
+//! for any stores. The cost of comparing is measured: it is several times dearer from memory than
+//! from a cache.
 
 use std::time::Duration;
 
 use crate::dirty::bitmap::Bits;
 use crate::dirty::range::{self, PageRange};
 
-/// Nanoseconds of comparing a page in vain, at least; at most twice as many. A fault, and
-/// protecting the page again, take 1,500 to 2,500, depending on the caches.
+/// Nanoseconds of vain comparisons, at least; at most twice as many. A fault and protecting the
+/// page again take 1,500 to 2,500, depending on the caches.
 const VAIN_NS: u64 = 1_300;
-/// Settles in a term, depending on the cost of comparing. In a longer term, too many pages would
-/// seem to change again by chance.
+/// Settles in a term, depending on the cost of comparing. In longer terms, too many pages repeat by
+/// chance.
 const SHORTEST: u64 = 2;
 const LONGEST: u64 = 8;
 
-/// Pages that changed in the course of a term.
+/// Pages that changed during a term.
 ///
 /// Invariant: `bits` has the pages of all `runs` and no others.
 #[derive(Debug, Default)]
@@ -40,10 +40,9 @@ impl Term {
 #[derive(Debug, Default)]
 pub(super) struct HotPages {
     terms: [Term; 2],
-    /// Settles of this term so far.
     settles: u64,
     newest: Vec<PageRange>,
-    /// Nanoseconds that comparing a page took lately; 0 before that is known.
+    /// Recent nanoseconds per compared page; 0: unknown.
     page_ns: u64,
 }
 
@@ -52,7 +51,6 @@ impl HotPages {
         self.terms.iter_mut().for_each(|term| term.bits.grow(pages));
     }
 
-    /// Whether nothing changed lately.
     pub(super) fn is_empty(&self) -> bool {
         self.terms.iter().all(|term| term.runs.is_empty())
     }
@@ -62,21 +60,20 @@ impl HotPages {
         self.terms.iter().any(|term| term.bits.get(page))
     }
 
-    /// The pages of the last settle.
     pub(super) fn newest(&self) -> &[PageRange] {
         &self.newest
     }
 
-    /// How many settles are a term.
+    /// Settles in a term.
     fn term(&self) -> u64 {
         VAIN_NS.checked_div(self.page_ns).map_or(LONGEST, |settles| settles.clamp(SHORTEST, LONGEST))
     }
 
-    /// Records how long comparing `pages` pages took.
+    /// Records the time of comparing `pages` pages.
     #[inline]
     pub(super) fn compared(&mut self, pages: u64, took: Duration) {
         let Some(new) = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).checked_div(pages) else { return };
-        // A single slow comparison may have been interrupted: it counts only in part.
+        // A slow comparison may have been interrupted: it counts in part.
         self.page_ns = match self.page_ns {
             0 => new,
             known => (3 * known + new.min(2 * known)).div_ceil(4),
@@ -115,7 +112,7 @@ mod tests {
         hot.compared(1_000, Duration::from_nanos(page_ns * 1_000));
     }
 
-    /// The number of settles without a change for which a page stays hot.
+    /// Settles without a change for which a page stays hot.
     fn idle(hot: &mut HotPages) -> u64 {
         hot.push(&page(7), 10_000);
         let mut idle = 0;

@@ -1,4 +1,4 @@
-//! Advice by chance, for tests: it answers every question anyhow, as no sensible policy would.
+//! Random advice for tests.
 
 use super::{FaultPolicy, Policy, ScanPolicy};
 use crate::dirty::range::PageRange;

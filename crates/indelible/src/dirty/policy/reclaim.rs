@@ -1,21 +1,21 @@
 //! The reclaim policy: clean pages are dropped once their scans have cost as much (the ski-rental
 //! rule).
 //!
-//! A scan costs as much as page tables are populated, however few pages are dirty. The cost of
-//! scans beyond their due is added up; once it exceeds the cost of dropping everything (each page
-//! faults in again), everything is dropped. The total is at most twice the optimum for every
-//! sequence of stores. If scans have not saved that price by the next drop, it doubles.
+//! A scan costs as much as page tables are populated, however few pages are dirty. Scan costs
+//! beyond their due add up; once they exceed the cost of dropping everything (each page faults in
+//! again), everything is dropped. The total is at most twice the optimum for every sequence of
+//! stores. If scans have not saved that price by the next drop, it doubles.
 
 use std::time::Duration;
 
-/// Nanoseconds of a scan that need no justification: about ten times an empty scan.
+/// Nanoseconds of a scan that are free: about ten empty scans.
 const FREE_NS: u64 = 3_000;
-/// Nanoseconds of a scan that each dirty page justifies: about the cost of comparing it.
+/// Nanoseconds of a scan due to each dirty page: about a comparison.
 const PER_DIRTY_NS: u64 = 250;
-/// Upper bound of the time to scan one page; caps the charge for a preempted scan.
+/// Upper bound of nanoseconds to scan a page; caps the charge for a preempted scan.
 const PER_PAGE_NS: u64 = 4;
-/// Cost of renewing a mapping, of clearing and making again a full page table and one of few pages,
-/// of faulting one page in again.
+/// Costs of renewing a mapping, of clearing and remaking a full and a sparse page table, and of
+/// refaulting a page.
 const RENEW_NS: u64 = 12_000;
 const PER_FULL_TABLE_NS: u64 = 14_000;
 const PER_SPARSE_TABLE_NS: u64 = 6_000;
@@ -26,26 +26,25 @@ pub(super) struct Reclaim {
     owed: u64,
     /// Debt up to which the price need not be computed.
     threshold: u64,
-    /// Cost of the cheapest scan since pages were last dropped: dropping will not make one cheaper.
+    /// Cost of the cheapest scan since the last drop: dropping cannot improve on it.
     floor: Option<u64>,
-    /// Cost of the latest scan.
     last: u64,
-    /// The same when pages were last dropped; the cost of that; and the savings of scans since.
+    /// The latest cost at the last drop; the price of that drop; savings of scans since.
     before: u64,
     paid: u64,
     saved: u64,
-    /// How often the price has doubled.
+    /// Doublings of the price.
     doubled: u32,
 }
 
 impl Reclaim {
-    /// Whether scans of so many pages are timed: those of a small object are free.
+    /// Whether scans of so many pages are timed: a small object's are free.
     #[inline]
     pub(super) fn times(pages: usize) -> bool {
         pages as u64 * PER_PAGE_NS > FREE_NS
     }
 
-    /// A scan of `pages` pages took so long, and found so many dirty ones.
+    /// Charges a scan of `pages` pages that found `dirty` ones.
     pub(super) fn scanned(&mut self, pages: usize, took: Duration, dirty: u64) {
         let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.charge(took.min(pages as u64 * PER_PAGE_NS), dirty);
@@ -66,8 +65,8 @@ impl Reclaim {
         self.owed > self.threshold.max(RENEW_NS)
     }
 
-    /// Whether to drop `present` pages under so many page tables, full and sparse, now; if not, the
-    /// threshold says when to decide again.
+    /// Whether to drop `present` pages under full and sparse page tables now; if not, sets the
+    /// threshold for the next decision.
     pub(super) fn decide(&mut self, present: u64, full: u64, sparse: u64) -> bool {
         let pages = present * REFAULT_NS + full * PER_FULL_TABLE_NS + sparse * PER_SPARSE_TABLE_NS;
         let price = (RENEW_NS + pages) << self.doubled;
@@ -110,14 +109,14 @@ mod tests {
         reclaim.charge(3_000_000, 0);
         assert!(reclaim.decide(0, 0, 0));
         assert_eq!(reclaim.doubled, 1);
-        // Cheap scans, then a dear one: that has paid.
+        // Cheap scans, then a dear one: the drop has paid.
         reclaim.charge(100_000, 0);
         reclaim.charge(3_000_000, 0);
         assert!(reclaim.decide(0, 0, 0));
         assert_eq!(reclaim.doubled, 0);
     }
 
-    /// One more page table at every scan, dropped or not: what is best is to drop every few scans.
+    /// One more page table per scan, dropped or not: dropping every few scans is best.
     #[test]
     fn ever_fresh_places_are_dropped_every_few_scans_for_good() {
         let mut reclaim = Reclaim::default();

@@ -8,8 +8,7 @@
 use super::{FaultPolicy, Policy};
 use crate::dirty::bitmap::Bits;
 
-/// More runs than this are protected by one call for all pages; those that are still dirty fault
-/// once more.
+/// More runs are protected by one call for all pages; still dirty ones fault once more.
 const RUNS_APART: usize = 256;
 
 #[derive(Debug, Default)]

@@ -1,16 +1,15 @@
 //! Cuts on this rung, at the cost of the changed pages.
 //!
-//! Each look for dirty pages protects them in the same step ([`sweep`](WpAsync::sweep)), so that
-//! the next one finds exactly the pages that were stored to since. If a look finds none but those
-//! whose content stands still, because they were copied after the look before, or stores to them
-//! wait, then content and primary together are the object as it was when that look began: the
-//! moment of the cut. Stores to other pages may come at any time after it; they are the next
-//! psync's.
+//! Each look for dirty pages also protects them ([`sweep`](WpAsync::sweep)), so the next finds
+//! exactly later stores. If a look finds only pages that stand still, because they were copied
+//! after the look before, or stores to them wait, then content and primary together are the object
+//! at the begin of that look: the moment of the cut. Stores to other pages belong to the next
+//! psync.
 //!
 //! Invariants, while `cut`:
 //! 1. All pages that the looks found are in `pending`, and `collect` reports these.
 //! 2. Each of them has its copy in `copies`, or stores to it wait at the gate.
-//! 3. `settle` protects nothing: who stored after the cut is to be found.
+//! 3. `settle` protects nothing, so that stores after the cut are found.
 
 #![allow(unsafe_code)]
 
@@ -22,14 +21,12 @@ use crate::dirty::range::{self, PageRange};
 use crate::sys::PAGE;
 use std::io;
 
-/// Looks after which threads that store to other pages each time are held up altogether.
+/// Looks after which all stores wait, if threads keep storing to other pages.
 const LOOKS: u32 = 4;
-/// Runs of pages that are protected one by one; each is a mapping, of which a process has 65,530 by
-/// default.
+/// Runs protected one by one; each is a mapping, of which a process has 65,530 by default.
 const RUNS: usize = 1024;
 
 impl<P: ScanPolicy> WpAsync<P> {
-    /// Freezes the pages that `collect` reports.
     pub(super) fn take_cut(&mut self, cut: Cut<'_>) -> io::Result<()> {
         let done = match cut {
             Cut::Copied(others) => self.copy(others),
@@ -67,7 +64,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(false)
     }
 
-    /// Has stores to dirty pages wait, until a look finds no other.
+    /// Makes stores to dirty pages wait, until a look finds no others.
     fn freeze(&mut self) -> io::Result<()> {
         self.gate.begin()?;
         let (mut frozen, mut found) = (Vec::new(), self.pending.clone());
@@ -88,18 +85,17 @@ impl<P: ScanPolicy> WpAsync<P> {
         self.close()
     }
 
-    /// Makes all stores wait.
     fn close(&mut self) -> io::Result<()> {
         self.gate.begin()?;
         self.gate.close(PageRange::new(0, self.pages))?;
         self.sweep(&mut Vec::new())
     }
 
-    /// Appends the pages that were stored to since they were found last, and protects them.
+    /// Appends and protects the pages stored to since the last look.
     fn sweep(&mut self, found: &mut Vec<PageRange>) -> io::Result<()> {
         (self.protects, self.beside) = (true, true);
         self.protect.clear();
-        // A fault that is under way may not be counted yet.
+        // A fault under way may not be counted yet.
         self.quiet_at = None;
         let kept = found.len();
         let swept = self.gather(true, kept, found);
