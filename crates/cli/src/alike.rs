@@ -1,12 +1,11 @@
-//! Names that look the same and are not: text in another Unicode form, as other keyboards and
-//! systems write it.
+//! Names that look alike: text in another Unicode form.
 
 use crate::failure::{Failure, object};
 use crate::terminal::note;
 use indelible::{Error, ErrorKind, Pool};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 
-/// Another object of the pool whose name looks like this one. Costs nothing for ASCII.
+/// ASCII names need no search.
 fn look_alike(pool: &Pool, name: &str) -> Option<String> {
     if name.is_ascii() {
         return None;
@@ -16,14 +15,13 @@ fn look_alike(pool: &Pool, name: &str) -> Option<String> {
     pool.list().named(same).find_map(|stat| Some(stat.ok()?.name))
 }
 
-/// Code points of a name's characters beyond ASCII.
 fn spelled(name: &str) -> String {
     let points: Vec<_> =
         name.chars().filter(|c| !c.is_ascii()).map(|c| format!("U+{:04X}", c as u32)).collect();
     points.join(" ")
 }
 
-/// Says so if an object that was just made or renamed looks like another.
+/// Notes that a new name looks like another.
 pub fn warn(pool: &Pool, name: &str) {
     if let Some(other) = look_alike(pool, name) {
         let which = if is_nfc(name) { "another has it" } else { "it is" };
@@ -36,7 +34,7 @@ pub fn warn(pool: &Pool, name: &str) {
     }
 }
 
-/// A failure to find an object, with the one that looks the same.
+/// A failure to find an object, with the name that looks alike.
 pub fn explain(pool: &Pool, name: &str, error: Error) -> Failure {
     let missing = error.kind() == ErrorKind::NotFound;
     let failure = Failure::from(error);

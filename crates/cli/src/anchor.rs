@@ -1,4 +1,4 @@
-//! Anchors of sealed objects, as the command line and the environment name them.
+//! Anchors of sealed objects, from the command line and the environment.
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -8,8 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// Time limit for a command that writes a key, or answers for an anchor: a person may need to enter
-/// something.
+/// Time limit for a command that gives a key or keeps an anchor: it may ask a person.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 const COMMAND: &str = "command:";
@@ -29,18 +28,15 @@ pub struct AnchorArgs {
 }
 
 impl AnchorArgs {
-    /// The anchor's name, if one is given.
     pub fn given(&self) -> Option<OsString> {
         let named = || std::env::var_os("PMO_ANCHOR").filter(|name| !name.is_empty());
         self.anchor.clone().or_else(named)
     }
 
-    /// Whether an option names one.
     pub fn is_asked(&self) -> bool {
         self.anchor.is_some()
     }
 
-    /// The key with the anchor.
     pub fn with(&self, key: SealKey) -> Result<SealKey> {
         let Some(name) = self.given() else { return Ok(key) };
         let text = name.to_str().unwrap_or_default();
@@ -54,7 +50,7 @@ impl AnchorArgs {
     }
 }
 
-/// The anchor that `INDEX:FILE` or `INDEX@DEVICE:FILE` names.
+/// `INDEX:FILE` or `INDEX@DEVICE:FILE`.
 fn of_tpm(place: &str) -> Option<TpmAnchor> {
     let (counter, file) = place.split_once(':')?;
     let (index, device) = match counter.split_once('@') {

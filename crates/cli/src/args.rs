@@ -49,7 +49,6 @@ pub struct MkPmo {
     pub format: commands::format::Format,
 }
 
-/// The command lines of `pmo` and `mkpmo`.
 pub fn command_lines() -> [clap::Command; 2] {
     [Cli::command(), MkPmo::command()]
 }

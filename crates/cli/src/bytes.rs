@@ -1,11 +1,10 @@
-//! Sizes, as people write and read them.
+//! Sizes as text.
 
 const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 const USAGE: &str = "a size is a number with an optional K, M, G or T, such as 64M";
 
-/// Reads a size: `4096`, `64K`, `1.5G`, `2MiB`. `MB` is a power of 1000 for some and of 1024 for
-/// others, and therefore refused.
+/// Reads a size: `4096`, `64K`, `1.5G`, `2MiB`. `MB` is ambiguous, 1000 or 1024, and refused.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -31,7 +30,6 @@ fn unit(suffix: &str) -> Option<u128> {
     }
 }
 
-/// Why a suffix is no unit.
 fn unknown(number: &str, suffix: &str) -> String {
     let letter = suffix.chars().next().filter(|letter| "kmgt".contains(*letter));
     match (letter.map(|letter| letter.to_ascii_uppercase()), suffix.len()) {
@@ -52,7 +50,7 @@ fn exact(whole: &str, fraction: &str, unit: u128) -> Option<u128> {
     Some(whole * unit + fraction * unit / scale)
 }
 
-/// A size for people: exact if it is whole in its unit, else rounded to a tenth.
+/// Exact if whole in its unit, else rounded to a tenth.
 pub fn human(bytes: u64) -> String {
     let mut power = 0;
     while power + 1 < UNITS.len() && bytes >> (10 * (power + 1)) > 0 {
@@ -65,7 +63,7 @@ pub fn human(bytes: u64) -> String {
     format!("{:.1} {}", bytes as f64 / unit as f64, UNITS[power])
 }
 
-/// As [`human`], with the exact number where that says more.
+/// As [`human`], with the exact number if that says more.
 pub fn exactly(bytes: u64) -> String {
     if bytes < 1024 { count(bytes) } else { format!("{} ({})", human(bytes), count(bytes)) }
 }

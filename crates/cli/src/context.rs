@@ -1,4 +1,4 @@
-//! Effects of the global options on every command.
+//! The global options, applied.
 
 use crate::failure::Result;
 use crate::global::Global;
@@ -6,18 +6,15 @@ use crate::terminal::detail;
 use indelible::{ErrorKind, MediumKind, Pool, PoolOptions};
 use std::path::Path;
 
-/// The global options, ready to use.
 pub struct Context {
     /// How to open pools.
     pub options: PoolOptions,
-    /// Print JSON.
     pub json: bool,
-    /// The command lines of `pmo` and `mkpmo`: the source of completions and manual pages.
+    /// Command lines of `pmo` and `mkpmo`, for completions and manual pages.
     pub command_lines: fn() -> [clap::Command; 2],
 }
 
 impl Context {
-    /// Made from the command line.
     pub fn new(global: &Global, command_lines: fn() -> [clap::Command; 2]) -> Self {
         let mut options = PoolOptions::new()
             .medium(global.medium)
@@ -29,20 +26,19 @@ impl Context {
         Context { options, json: global.json, command_lines }
     }
 
-    /// Opens a pool for changes.
     pub fn open(&self, path: &Path) -> Result<Pool> {
         let pool = self.options.open(path)?;
         detail(|| format!("opened {}, a {}", path.display(), pool.medium().word()));
         Ok(pool)
     }
 
-    /// Opens a pool to look at it; nothing of it is written, so read permission is enough.
+    /// Opens a pool for reading only.
     pub fn look(&self, path: &Path) -> Result<Pool> {
         Ok(self.options.clone().read_only(true).open(path)?)
     }
 
-    /// Opens a pool for writing the object `name`. Where that is sparse and memory, a full file
-    /// system is then an error, not a signal, if this user may have pages filled on demand.
+    /// Opens a pool to write `name`. If that is sparse and in memory, a full file system is an
+    /// error, not a signal, where this user may fill pages on demand.
     pub fn open_to_fill(&self, path: &Path, name: &str) -> Result<Pool> {
         let pool = self.open(path)?;
         if pool.medium() != MediumKind::Memory || !pool.stat(name).is_ok_and(|stat| stat.sparse) {
@@ -55,13 +51,11 @@ impl Context {
         }
     }
 
-    /// Opens a pool to attach one of its objects for reading: writable if it can be, so that a
-    /// writer that died is recovered. It cannot where a copy-on-write file system is full: there
-    /// each store needs new space.
+    /// Opens a pool to attach an object for reading: writable if possible, to recover a dead
+    /// writer. A full copy-on-write file system prevents that, as each store needs new space.
     pub fn open_to_read(&self, path: &Path) -> Result<Pool> {
         const NO_SPACE: Option<i32> = Some(28);
-        // The first look makes sure that the newest change of the table is durable, which is a
-        // store.
+        // The first look stores, to make the table's newest change durable.
         match self.options.open(path).and_then(|pool| pool.info().map(|_| pool)) {
             Err(error)
                 if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::NoSpace)

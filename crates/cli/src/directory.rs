@@ -1,19 +1,18 @@
-//! Directories: names with "/" lie in them. A pool keeps none: one is there as long as an object's
-//! name begins with it.
+//! Directories: prefixes of names that end with "/". A directory exists while an object's name
+//! begins with it.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::text::quoted;
 
-/// The argument that names the whole pool.
+/// The whole pool.
 const ROOT: &str = "/";
 
-/// A directory as a command line names it: with a "/" at its end.
+/// A directory, with "/" at its end.
 #[derive(Clone, Debug)]
 pub struct Directory(String);
 
 impl Directory {
-    /// The directory that an argument names, if it names one.
     pub fn of(argument: &str) -> Option<Directory> {
         match argument {
             ROOT => Some(Directory(String::new())),
@@ -21,36 +20,33 @@ impl Directory {
         }
     }
 
-    /// How the names of its objects begin.
+    /// The prefix of its objects' names.
     pub fn prefix(&self) -> &str {
         &self.0
     }
 
-    /// The name that an object of another directory has in this one.
+    /// The name in this directory of another directory's object.
     pub fn name_of(&self, name: &str) -> String {
         let last = name.rsplit('/').next().unwrap_or(name);
         format!("{}{last}", self.0)
     }
 
-    /// Whether it has the object of this name.
     pub fn has(&self, name: &str) -> bool {
         name.starts_with(&self.0)
     }
 
-    /// The directory in this one that has the object, one level below.
+    /// The directory one level below that has the object.
     pub fn child<'n>(&self, name: &'n str) -> Option<&'n str> {
         let rest = name.strip_prefix(&self.0)?;
         let end = rest.find('/')? + 1;
-        // An object whose own name ends so lies here, as a file would.
+        // A name that ends with "/" is an object's here.
         (end < rest.len()).then(|| &name[..self.0.len() + end])
     }
 
-    /// As messages name it.
     pub fn shown(&self) -> String {
         if self.0.is_empty() { "the pool".to_owned() } else { format!("directory {}", quoted(&self.0)) }
     }
 
-    /// Nothing is in it.
     pub fn missing(&self) -> Failure {
         let help = "`pmo ls POOL /` shows the directories of a pool; one is there as long as it has objects";
         Failure::new(Exit::NotFound, format!("there is no {}", self.shown()), help)

@@ -23,7 +23,7 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// The failure for an error, with names that are alike.
+    /// Names that look alike are mentioned.
     pub fn explain(&self, pool: &Pool, error: Error) -> Failure {
         alike::explain(pool, &self.name, error)
     }

@@ -1,8 +1,7 @@
-//! Exit statuses of the tool. The numbers are stable: scripts rely on them.
+//! Exit statuses; stable numbers.
 
 use indelible::ErrorKind;
 
-/// Exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -18,7 +17,6 @@ pub enum Exit {
     Unsuitable = 9,
 }
 
-/// The codes in words.
 const CODES: [(Exit, &str); 10] = [
     (Exit::Fine, "it was done"),
     (Exit::Failed, "the operating system, the device or the kernel failed"),
@@ -32,7 +30,6 @@ const CODES: [(Exit, &str); 10] = [
     (Exit::Unsuitable, "no pool or no heap, of another version, or not usable on this machine"),
 ];
 
-/// The exit codes, for help and the manual page.
 pub fn exit_codes() -> String {
     let mut text = "Exit codes:".to_owned();
     for (exit, meaning) in CODES {

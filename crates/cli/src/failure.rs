@@ -1,4 +1,4 @@
-//! Failures of commands: the cause, and advice.
+//! Failures of commands: cause and advice.
 
 use crate::exit::Exit;
 use crate::terminal::{self, Label};
@@ -11,28 +11,25 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Result of a command.
 pub type Result<T = ()> = std::result::Result<T, Failure>;
 
-/// A command that failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The failure was reported already.
+    /// Reported already.
     Quiet(Exit),
-    /// A program that the command ran has this status, and has said why.
+    /// The status of a program that the command ran.
     Program(u8),
-    /// A failure that is still to be reported.
     Said(Box<Report>),
 }
 
-/// A failure: one line, and one of help; for programs a JSON object of these fields.
+/// One line, and one of help; with --json an object of these fields.
 #[derive(Debug, Serialize)]
 pub struct Report {
     #[serde(rename = "error")]
     message: String,
     help: Option<String>,
     exit: u8,
-    /// The library's word for it.
+    /// The library's kind.
     kind: Option<String>,
     pool: Option<String>,
     object: Option<String>,
@@ -41,7 +38,6 @@ pub struct Report {
 }
 
 impl Failure {
-    /// A failure with help.
     pub fn new(exit: Exit, message: impl Into<String>, help: impl Into<String>) -> Self {
         Failure::said(exit, message.into(), Some(help.into()))
     }
@@ -51,13 +47,13 @@ impl Failure {
         Failure::Said(Box::new(Report { message, help, exit: exit as u8, kind, pool, object, code: exit }))
     }
 
-    /// A command line that makes no sense, in the words of its parser.
+    /// A wrong command line, in its parser's words.
     pub fn usage(text: &str) -> Self {
         let text = text.trim_end();
         Failure::said(Exit::Usage, text.strip_prefix("error: ").unwrap_or(text).to_owned(), None)
     }
 
-    /// A file that is not the pool.
+    /// A file other than the pool.
     pub fn file(action: &str, path: &Path, error: &io::Error) -> Self {
         let exit = match error.kind() {
             io::ErrorKind::NotFound => Exit::NotFound,
@@ -69,7 +65,7 @@ impl Failure {
         Failure::said(exit, format!("cannot {action} {}: {error}", path.display()), None)
     }
 
-    /// A key of a file: one that is not there, or not readable, is said as of any other file.
+    /// A missing or unreadable key file is reported as any file.
     pub fn key_file(what: &str, path: &Path, error: Error) -> Self {
         match std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>()) {
             Some(system) => Failure::file(&format!("read the {what} from"), path, system),
@@ -77,7 +73,6 @@ impl Failure {
         }
     }
 
-    /// The same with other help.
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         if let Failure::Said(report) = &mut self {
             report.help = Some(help.into());
@@ -85,7 +80,6 @@ impl Failure {
         self
     }
 
-    /// Exit status for this failure.
     pub fn exit(&self) -> Exit {
         match self {
             Failure::Quiet(exit) => *exit,
@@ -94,7 +88,6 @@ impl Failure {
         }
     }
 
-    /// Exit status of the tool.
     pub fn status(&self) -> u8 {
         match self {
             Failure::Program(status) => *status,
@@ -102,7 +95,7 @@ impl Failure {
         }
     }
 
-    /// Writes it to standard error. A failure of that write is ignored.
+    /// Writes it to standard error, ignoring errors.
     pub fn report(&self) {
         let Failure::Said(report) = self else { return };
         if terminal::is_json() {
@@ -136,7 +129,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Advice in words of the command line, where the library's are those of a language.
+/// Advice in terms of the command line.
 fn remedy_here(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::NotAHeap => "check the name: there is something to look into where a program made a heap",
@@ -201,7 +194,7 @@ fn exit_of_backup(error: &BackupError) -> Exit {
     }
 }
 
-/// Whether a file system, a quota or the limit of a file's size is exhausted.
+/// Whether space, a quota or a file's limit is exhausted.
 fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -209,7 +202,7 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Standard output failed. A reader that has seen enough is no failure.
+/// A broken pipe is no failure.
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
@@ -228,7 +221,7 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// "object "name"", for messages.
+/// `object "name"`, for messages.
 pub fn object(name: &str) -> String {
     format!("object {}", quoted(name))
 }

@@ -1,12 +1,11 @@
-//! Patterns for names: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` before a character that is meant as it
-//! is. Names are not paths, so `*` covers `/` too.
+//! Patterns for names: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` before a literal character. `*` covers
+//! `/` too.
 
-/// A pattern, taken apart.
+/// A parsed pattern.
 #[derive(Clone, Debug)]
 pub struct Glob {
-    /// Characters that all names begin with.
+    /// The literal prefix.
     prefix: String,
-    /// The rest.
     tokens: Vec<Token>,
 }
 
@@ -19,7 +18,7 @@ enum Token {
 }
 
 impl Glob {
-    /// Takes a pattern apart. A `[` that is not closed stands for itself.
+    /// An unclosed `[` is literal.
     pub fn new(pattern: &str) -> Self {
         let (mut prefix, mut tokens) = (String::new(), Vec::new());
         let mut rest = pattern;
@@ -52,13 +51,12 @@ impl Glob {
         Glob { prefix, tokens }
     }
 
-    /// The one name that matches, if there are no others.
+    /// The only matching name, if there is one.
     pub fn literal(&self) -> Option<&str> {
         self.tokens.is_empty().then_some(&self.prefix)
     }
 
-    /// Whether the whole of `name` matches. Costs at most the product of both lengths, and nearly
-    /// nothing if the name begins otherwise.
+    /// Matches the whole `name`, in time of at most the product of both lengths.
     pub fn matches(&self, name: &str) -> bool {
         let Some(name) = name.strip_prefix(&*self.prefix) else { return false };
         if matches!(self.tokens[..], [Token::Any]) {
@@ -66,7 +64,7 @@ impl Glob {
         }
         let name: Vec<char> = name.chars().collect();
         let (mut at, mut token) = (0, 0);
-        // Position of the last `*`, and how much of the name it has taken.
+        // The last `*`, and the bytes that it has taken.
         let mut star: Option<(usize, usize)> = None;
         while at < name.len() {
             match self.tokens.get(token) {
@@ -108,7 +106,7 @@ impl Token {
 fn set(text: &str) -> Option<(Token, &str)> {
     let negated = text.starts_with(['!', '^']);
     let body = if negated { &text[1..] } else { text };
-    // A `]` that comes first is a member.
+    // A leading `]` is a member.
     let first = body.chars().next()?;
     let end = first.len_utf8() + body[first.len_utf8()..].find(']')?;
     let members: Vec<char> = body[..end].chars().collect();

@@ -59,7 +59,7 @@ pub struct Global {
     pub wait: Option<Duration>,
 }
 
-/// Parses one of the library's words, so that there is one list of them.
+/// Parses the library's words.
 fn words<T: Copy + Send + Sync + 'static>(
     words: &'static [(&'static str, T)],
 ) -> impl TypedValueParser<Value = T> {
@@ -68,7 +68,6 @@ fn words<T: Copy + Send + Sync + 'static>(
     })
 }
 
-/// Reads a number of seconds.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(number).map_err(|_| "not a time to wait".to_owned())

@@ -1,4 +1,4 @@
-//! Sources of keys: an option, a file, or the environment, in this order.
+//! Keys: from an option, a file, or the environment, in this order.
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -46,14 +46,14 @@ pub struct RoleKeyArgs {
 }
 
 impl KeyArgs {
-    /// The key; empty: none was given.
+    /// Empty: none was given.
     pub fn read(&self) -> Result<Vec<u8>> {
         find(self.key.as_ref(), self.key_file.as_deref(), "PMO_KEY")
     }
 }
 
 impl RoleKeyArgs {
-    /// (read key, write key), where `both` stands for one that was not given.
+    /// (read key, write key); `both` replaces a missing one.
     pub fn read(&self, both: &[u8]) -> Result<(Vec<u8>, Vec<u8>)> {
         let given = |key: Vec<u8>| if key.is_empty() { both.to_vec() } else { key };
         let read = given(find(self.read_key.as_ref(), self.read_key_file.as_deref(), "PMO_READ_KEY")?);
@@ -91,8 +91,7 @@ fn from_file(path: &Path) -> Result<Vec<u8>> {
     Ok(key)
 }
 
-/// Says if every user of the machine can read the file of a secret: its mode lets others read it,
-/// and those of the folders above let them get there.
+/// Warns if all users can read a secret's file, by its mode and those of its folders.
 pub fn warn_if_open(path: &Path) {
     let has = |path: &Path, bit| path.metadata().is_ok_and(|found| found.permissions().mode() & bit != 0);
     let is_open = path.is_file()

@@ -1,7 +1,7 @@
 //! The command line of Indelible: `pmo`, and `mkpmo`, which is `pmo format`.
 //!
-//! A command is a file in `commands`: its arguments, and a function that runs it. The output for
-//! programs (`--json`) and the exit statuses are stable.
+//! A command is a file in `commands`: its arguments, and its function. The JSON output and the exit
+//! statuses are stable.
 
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,11 @@
-//! Objects of a pool by pattern, one after the other: a pool may have a million, and no command
-//! keeps them all.
+//! Objects by pattern, in sequence: a pool may have too many to keep.
 
 use crate::failure::{Failure, Result};
 use crate::glob::Glob;
 use indelible::{ErrorKind, Pool, Stat};
 
-/// Shows `look` the objects whose names match, or all, in no particular order. Damaged ones are
-/// reported, and the rest is shown.
+/// Calls `look` for the objects with matching names, or all, in no order. Damaged ones are
+/// reported.
 pub fn each(
     pool: &Pool,
     pattern: Option<&str>,
@@ -20,14 +19,14 @@ pub fn each(
         return every(pool.list().named(move |name| glob.matches(name)), damaged, look);
     };
     match pool.stat(name) {
-        // A name that stands for an ID is no name that matches.
+        // A listed ID is no matching name.
         Ok(stat) if stat.name != name => Ok(()),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::BadName) => Ok(()),
         found => every([found], damaged, &mut look),
     }
 }
 
-/// Shows `look` the objects of a listing. Damaged ones are reported, and the rest is shown.
+/// Calls `look` for a listing's objects. Damaged ones are reported.
 pub fn every(
     listing: impl IntoIterator<Item = indelible::Result<Stat>>,
     damaged: &mut bool,

@@ -1,4 +1,4 @@
-//! Standard output: text for people, or JSON for programs.
+//! Standard output: text or JSON.
 
 use crate::failure::Result;
 use crate::terminal::is_quiet;
@@ -7,27 +7,23 @@ use serde::Serialize;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::iter::{repeat, repeat_n};
 
-/// Buffered standard output. Call [`finish`](Out::finish): a write that fails late is a failure,
-/// too.
+/// Buffered standard output. [`finish`](Out::finish) reports a late failure.
 pub struct Out(BufWriter<StdoutLock<'static>>);
 
 impl Out {
-    /// Standard output.
     pub fn new() -> Self {
         Out(BufWriter::with_capacity(1 << 16, io::stdout().lock()))
     }
 
-    /// One line.
     pub fn line(&mut self, text: &str) -> Result {
         Ok(writeln!(self.0, "{text}")?)
     }
 
-    /// Bytes as they are.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result {
         Ok(self.0.write_all(bytes)?)
     }
 
-    /// Names and values, the values aligned.
+    /// Names and aligned values.
     pub fn fields(&mut self, fields: &[(&str, String)]) -> Result {
         let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         for (name, value) in fields {
@@ -36,14 +32,14 @@ impl Out {
         Ok(())
     }
 
-    /// Lines of cells, which are aligned: to the right in columns that have numbers.
+    /// Aligned cells; numbers to the right.
     pub fn table(&mut self, lines: &[Vec<String>], numbers: &[bool]) -> Result {
         let mut widths = Widths::of(numbers);
         lines.iter().for_each(|line| widths.fit(line));
         lines.iter().try_for_each(|line| self.row(line, &widths))
     }
 
-    /// A line of cells, as wide as the fitted ones.
+    /// As wide as the fitted lines.
     pub fn row(&mut self, cells: &[String], widths: &Widths) -> Result {
         let mut line = String::new();
         for ((text, (number, width)), separator) in
@@ -57,45 +53,41 @@ impl Out {
         self.line(line.trim_end())
     }
 
-    /// One value as indented JSON.
     pub fn json(&mut self, value: &impl Serialize) -> Result {
         self.line(&indented_json(value)?)
     }
 
-    /// A JSON array, one element a line.
+    /// A JSON array, an element a line.
     pub fn array<T: Serialize>(&mut self, values: impl IntoIterator<Item = T>) -> Result {
         let mut array = self.begin_array();
         values.into_iter().try_for_each(|value| array.push(&value))?;
         array.end()
     }
 
-    /// Begins a JSON array whose elements are written as they come, one a line.
+    /// Elements are written as they come, one a line.
     pub fn begin_array(&mut self) -> Array<'_> {
         Array { out: self, before: "[\n" }
     }
 
-    /// Writes the buffer.
     pub fn finish(mut self) -> Result {
         Ok(self.0.flush()?)
     }
 
-    /// Writes the buffer, now.
     pub fn flush(&mut self) -> Result {
         Ok(self.0.flush()?)
     }
 }
 
-/// Columns of a table: whether they have numbers, which are aligned to the right, and their widths.
+/// Columns: whether they have numbers, aligned to the right, and their widths.
 #[derive(Clone)]
 pub struct Widths(Vec<(bool, usize)>);
 
 impl Widths {
-    /// Of columns without lines.
     pub fn of(numbers: &[bool]) -> Widths {
         Widths(numbers.iter().map(|number| (*number, 0)).collect())
     }
 
-    /// Makes the columns wide enough for a line.
+    /// Widens the columns for a line.
     pub fn fit(&mut self, cells: &[String]) {
         for ((_, width), cell) in self.0.iter_mut().zip(cells) {
             *width = (*width).max(cell.chars().count());
@@ -103,32 +95,29 @@ impl Widths {
     }
 }
 
-/// A JSON array that is being written.
 pub struct Array<'o> {
     out: &'o mut Out,
     before: &'static str,
 }
 
 impl Array<'_> {
-    /// One more element.
     pub fn push(&mut self, value: &impl Serialize) -> Result {
         write!(self.out.0, "{}{}", self.before, json(value)?)?;
         self.before = ",\n";
         Ok(())
     }
 
-    /// Its end.
     pub fn end(self) -> Result {
         self.out.line(if self.before == "[\n" { "[]" } else { "\n]" })
     }
 }
 
-/// As [`show`], for a command that does something: `--quiet` keeps the text away.
+/// As [`show`], but `--quiet` omits the text.
 pub fn confirm<T: Serialize>(json: bool, value: &T, text: impl FnOnce(&T, &mut Out) -> Result) -> Result {
     if json || !is_quiet() { show(json, value, text) } else { Ok(()) }
 }
 
-/// Prints one value: as JSON, or as `text` has it.
+/// Prints a value as JSON or text.
 pub fn show<T: Serialize>(json: bool, value: &T, text: impl FnOnce(&T, &mut Out) -> Result) -> Result {
     let mut out = Out::new();
     if json {

@@ -1,4 +1,4 @@
-//! Passphrases, asked for on the terminal that the tool was started from, with any standard input.
+//! Passphrases, entered on the controlling terminal.
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use zeroize::Zeroizing;
 
-/// Bytes of a passphrase, at most.
 const LONGEST: usize = 4096;
 const INTERRUPT: u8 = 3;
 const END: u8 = 4;
@@ -16,13 +15,13 @@ const KILL: u8 = 21;
 const QUIT: u8 = 28;
 const DELETE: u8 = 127;
 
-/// A terminal without echo of entered text, until this is dropped.
+/// A terminal without echo, until it is dropped.
 struct Silent {
     terminal: File,
     before: Termios,
 }
 
-/// Asks for a passphrase; for a new one twice.
+/// A new one is asked for twice.
 pub fn ask(is_new: bool) -> Result<String> {
     let mut terminal = Silent::open()?;
     if !is_new {
@@ -49,7 +48,7 @@ impl Silent {
         let terminal = File::options().read(true).write(true).open("/dev/tty").map_err(none)?;
         let before = tcgetattr(&terminal).map_err(|error| none(error.into()))?;
         let mut silent = before.clone();
-        // Signals, too: one that ended the tool here would leave the terminal silent.
+        // No signals either: one that ended the tool would leave the terminal silent.
         silent.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
         silent.special_codes[SpecialCodeIndex::VMIN] = 1;
         silent.special_codes[SpecialCodeIndex::VTIME] = 0;

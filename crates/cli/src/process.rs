@@ -4,24 +4,21 @@ use crate::text::printable;
 use indelible::Stat;
 use serde::Serialize;
 
-/// The process that has an object.
+/// The holder of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Holder {
-    /// Process ID.
     pub pid: u32,
-    /// Its command, `null` if no such process is visible here.
+    /// `null` if no such process is visible.
     pub command: Option<String>,
-    /// It is stopped (SIGSTOP), and gives no lock up before it goes on.
+    /// Stopped by SIGSTOP: it keeps its locks.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
-    /// It belongs to another pid namespace (another container), where it has this ID: here that may
-    /// be another process.
+    /// In another pid namespace, where this is its ID.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub elsewhere: bool,
 }
 
 impl Holder {
-    /// The holder of the object, if it is known.
     pub fn of(stat: &Stat) -> Option<Self> {
         let elsewhere = || {
             let pid = stat.holder_elsewhere?;
@@ -30,12 +27,11 @@ impl Holder {
         stat.holder.map(Holder::here).or_else(elsewhere)
     }
 
-    /// The readers beside that one.
+    /// The other readers.
     pub fn others(stat: &Stat) -> Vec<Self> {
         stat.other_readers.iter().copied().map(Holder::here).collect()
     }
 
-    /// The process `pid`.
     fn here(pid: u32) -> Self {
         let read = |what: &str| {
             let bytes = std::fs::read(format!("/proc/{pid}/{what}")).ok()?;
@@ -46,12 +42,11 @@ impl Holder {
     }
 }
 
-/// Whether a count is left out of JSON.
 pub fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The holders of an object, for people; empty if none is known.
+/// For people; empty if none is known.
 pub fn listed(holder: Option<&Holder>, others: &[Holder], unseen: usize) -> String {
     let mut all: Vec<_> = holder.into_iter().chain(others).map(Holder::to_string).collect();
     match unseen {

@@ -7,7 +7,7 @@ const BYTES: &str = "{msg} {wide_bar} {binary_bytes}/{binary_total_bytes} {binar
 const STEPS: &str = "{msg} {wide_bar} {percent}%";
 const OPEN: &str = "{msg} {spinner} {binary_bytes} {binary_bytes_per_sec}";
 
-/// A bar over bytes; without a total, a count.
+/// Over bytes; a count without a total.
 pub fn bytes(what: &'static str, total: Option<u64>) -> ProgressBar {
     match total {
         Some(total) => bar(what, total, BYTES),
@@ -15,13 +15,13 @@ pub fn bytes(what: &'static str, total: Option<u64>) -> ProgressBar {
     }
 }
 
-/// A bar over anything else; set its length as it becomes known.
+/// Over other things; set its length once known.
 pub fn steps(what: &'static str) -> ProgressBar {
     bar(what, 0, STEPS)
 }
 
 fn bar(what: &'static str, total: u64, template: &str) -> ProgressBar {
-    // Draws nothing if standard error is no terminal.
+    // Draws only on a terminal.
     let target = if is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let bar = ProgressBar::with_draw_target(Some(total), target);
     if let Ok(style) = ProgressStyle::with_template(template) {

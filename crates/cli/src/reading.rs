@@ -1,15 +1,15 @@
-//! Objects to read, attached or not.
+//! Reads of objects, attached or not.
 
 use crate::alike;
 use crate::failure::{Failure, Result};
 use crate::sealing::{self, SealArgs};
 use indelible::{Error, ErrorKind, Pool, ReadObject};
 
-/// Attaches an object for reading; beside a process that writes it, the state of its newest psync.
-/// A sealed one by its seal key, and beside no writer.
+/// Attaches for reading; beside a writer, the state of its newest psync. A sealed object needs its
+/// seal key.
 ///
 /// # Errors
-/// The object is written, and the pool cannot be written to from here, or has no room.
+/// The object has a writer, and the pool is read-only here, or has no room.
 pub fn attach(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<ReadObject> {
     if let Some(sealed) = sealing::attach_read(pool, name, key, seal)? {
         return Ok(sealed);
@@ -23,7 +23,7 @@ pub fn attach(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Re
     }
 }
 
-/// The failure to read an object beside its writer in a pool that cannot be written to.
+/// An object with a writer, in a pool that is read-only here.
 pub fn not_beside(held: Error) -> Failure {
     Failure::from(held).with_help(
         "to read beside a writer, the pool must be writable from here: get write access to it, or wait until the writer detaches",

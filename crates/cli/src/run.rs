@@ -12,10 +12,10 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Error, Parser};
 use std::ffi::OsString;
 
-/// Commands that take another path than that of a pool that exists.
+/// Commands without an existing pool's path.
 const NO_POOL: [&str; 7] = ["format", "doctor", "guard", "leds", "completions", "man", "help"];
 
-/// Runs `pmo` with these arguments, of which the first is its own name, and returns its exit code.
+/// Runs `pmo` with these arguments, the first its own name, and returns its exit code.
 pub fn pmo(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let parsed = Cli::try_parse_from(&arguments).or_else(|error| with_default_pool(error, &arguments));
@@ -25,7 +25,7 @@ pub fn pmo(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     })
 }
 
-/// Runs `mkpmo` with these arguments, as [`pmo`].
+/// Runs `mkpmo`, as [`pmo`].
 pub fn mkpmo(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     finish(MkPmo::try_parse_from(&arguments), &arguments, |MkPmo { global, format }| {
@@ -35,14 +35,14 @@ pub fn mkpmo(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 fn begin(global: &Global) -> Context {
-    // A file that may not grow is an error with its name, and the unfinished file is removed.
+    // A limit of a file's size is an error with its name, and the unfinished file is removed.
     indelible::survive_size_limit();
     let Global { json, quiet, verbose, color, .. } = *global;
     terminal::set(Style { json, quiet, verbose, color });
     Context::new(global, command_lines)
 }
 
-/// If an argument is missing and PMO_POOL names a pool, it is the pool that was left out.
+/// Inserts the pool of PMO_POOL if an argument is missing.
 fn with_default_pool(error: Error, arguments: &[OsString]) -> std::result::Result<Cli, Error> {
     if error.kind() != ErrorKind::MissingRequiredArgument || default_pool().is_none() {
         return Err(error);
@@ -54,7 +54,7 @@ fn with_default_pool(error: Error, arguments: &[OsString]) -> std::result::Resul
     };
     let found = find(&arguments[at + 1]).filter(|found| !NO_POOL.contains(&found.get_name()));
     let Some(found) = found else { return Err(error) };
-    // After the command, or after the command of a command.
+    // After the command, or the subcommand.
     let nested = usize::from(found.has_subcommands());
     let mut completed = arguments.to_vec();
     completed.insert((at + 2 + nested).min(completed.len()), "-".into());

@@ -1,4 +1,4 @@
-//! Sealed objects: where their keys come from, and attaches with them. A key is never an argument.
+//! Sealed objects: sources of their keys, and attaches. A key is never an argument.
 
 use crate::alike;
 use crate::anchor::{AnchorArgs, PATIENCE};
@@ -13,7 +13,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The TPM that is meant if no other is named.
 const TPM: &str = "/dev/tpmrm0";
 
 /// The seal key of an object, and its anchor.
@@ -119,7 +118,6 @@ pub struct NewSealArgs {
     new_passphrase_cost: Option<Cost>,
 }
 
-/// A cost of a passphrase.
 fn cost(text: &str) -> std::result::Result<Cost, String> {
     let bad = || "give memory and passes, such as 256M,4".to_owned();
     let (memory, passes) = text.split_once(',').ok_or_else(bad)?;
@@ -127,7 +125,6 @@ fn cost(text: &str) -> std::result::Result<Cost, String> {
     Ok(Cost { memory, passes: passes.parse().map_err(|_| bad())?, lanes: 1 })
 }
 
-/// The passphrase at the cost that is given for it.
 fn costing(key: SealKey, cost: Option<Cost>) -> Result<SealKey> {
     Ok(match cost {
         Some(cost) => key.costing(cost)?,
@@ -135,12 +132,10 @@ fn costing(key: SealKey, cost: Option<Cost>) -> Result<SealKey> {
     })
 }
 
-/// A time span.
 fn span(text: &str) -> std::result::Result<Duration, &'static str> {
     Keep::span(text).ok_or("it is no time such as 12h, 30d or 52w")
 }
 
-/// The place that a key comes from.
 enum Source {
     KeyFile(PathBuf),
     PassphraseFile(PathBuf),
@@ -170,12 +165,11 @@ impl OneKey {
 }
 
 impl SealArgs {
-    /// The key of an object that exists; `None`: nothing was given, by an option or the
-    /// environment. Each command that attaches an object for these options passes the key on: the
-    /// library refuses one of an object that is not sealed.
+    /// The key of an existing object; `None`: none is given. Every attach passes it on: the library
+    /// refuses the key of an object that is not sealed.
     ///
     /// # Errors
-    /// A sign key, a verify key or an anchor is given without a seal key: nothing could satisfy it.
+    /// A sign key, a verify key or an anchor without a seal key.
     pub fn read(&self) -> Result<Option<SealKey>> {
         match self.key.source() {
             Some(source) => self.with(source.read(false)?).map(Some),
@@ -186,7 +180,6 @@ impl SealArgs {
         }
     }
 
-    /// The key of a new object.
     pub fn for_new(&self) -> Result<SealKey> {
         if self.is_named() {
             return Err(Failure::usage("a new object is sealed under its own name: leave --sealed-as out"));
@@ -194,7 +187,7 @@ impl SealArgs {
         self.with(self.key.source().ok_or_else(none_given)?.read(true)?)
     }
 
-    /// The key with the one that signs or verifies, and the anchor.
+    /// Adds the key that signs or verifies, and the anchor.
     fn with(&self, key: SealKey) -> Result<SealKey> {
         let key = costing(key, self.seal_passphrase_cost)?;
         let key = self.anchor.with(self.sign.with(key)?)?;
@@ -204,22 +197,18 @@ impl SealArgs {
         })
     }
 
-    /// Whether an option says the name under which the object was sealed.
     pub fn is_named(&self) -> bool {
         self.sealed_as.is_some()
     }
 
-    /// The anchor, if one is named.
     pub fn anchor(&self) -> Option<OsString> {
         self.anchor.given()
     }
 
-    /// Whether an option names a key or an anchor.
     pub fn is_asked(&self) -> bool {
         self.key.option().is_some() || self.sign.is_asked() || self.anchor.is_asked() || self.is_named()
     }
 
-    /// Whether an option or the environment names a key or an anchor.
     pub fn is_given(&self) -> bool {
         self.key.source().is_some()
             || self.sign.is_named()
@@ -227,14 +216,12 @@ impl SealArgs {
             || self.is_named()
     }
 
-    /// The key, which the command needs.
     pub fn required(&self) -> Result<SealKey> {
         self.read()?.ok_or_else(none_given)
     }
 }
 
 impl NewSealArgs {
-    /// The new key.
     pub fn required(&self) -> Result<SealKey> {
         let key = costing(self.key.required()?, self.new_passphrase_cost)?;
         Ok(match self.expires {
@@ -277,8 +264,7 @@ fn none_given() -> Failure {
 }
 
 impl Source {
-    /// The one that is given, of a key file, a passphrase file, a TPM; of a passphrase that is
-    /// asked for; of a command, a credential.
+    /// From a key file, a passphrase file, a TPM; an entered passphrase; a command, a credential.
     fn first(
         [key_file, passphrase_file, tpm]: [&Option<PathBuf>; 3],
         asked: bool,
@@ -292,7 +278,7 @@ impl Source {
             .or_else(|| tpm.clone().map(Source::Tpm))
     }
 
-    /// Gets the key. A new passphrase is asked for twice.
+    /// A new passphrase is asked for twice.
     fn read(self, is_new: bool) -> Result<SealKey> {
         match self {
             Source::KeyFile(path) => key_file(&path),
@@ -306,19 +292,17 @@ impl Source {
     }
 }
 
-/// The key in a key file.
 pub fn key_file(path: &Path) -> Result<SealKey> {
     warn_if_open(path);
     SealKey::from_file(path).map_err(|error| Failure::key_file("seal key", path, error))
 }
 
-/// The passphrase in a file.
 pub fn passphrase_file(path: &Path) -> Result<SealKey> {
     warn_if_open(path);
     SealKey::passphrase_from_file(path).map_err(|error| Failure::key_file("seal key", path, error))
 }
 
-/// Attaches an object for writing, by a seal key if one is given.
+/// For writing, with a seal key if given.
 pub fn attach(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Object> {
     let attached = match seal.read()? {
         Some(seal) => pool.attach_sealed(name, key, &seal),
@@ -327,8 +311,7 @@ pub fn attach(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Ob
     attached.map_err(|error| alike::explain(pool, name, error))
 }
 
-/// Attaches a sealed object for reading; if a process writes it, the state of its last psync.
-/// `None`: no key is given.
+/// For reading; beside a writer, the state of its last psync. `None`: no key is given.
 pub fn attach_read(pool: &Pool, name: &str, key: &[u8], seal: &SealArgs) -> Result<Option<ReadObject>> {
     match seal.read()? {
         None => Ok(None),

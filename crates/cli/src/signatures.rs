@@ -1,17 +1,14 @@
-//! Data of others on a device: the places where file systems, partition tables, volume managers and
-//! RAID keep their marks.
+//! Marks of file systems, partition tables, volume managers and RAID on a device.
 
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes that are looked at, at both ends: nearly every mark lies there, and a copy of many lies at
-/// the end.
+/// Bytes to examine at both ends, where nearly all marks are, or copies.
 const END: u64 = 1 << 20;
-/// Copies of the superblock of btrfs.
+/// Copies of the btrfs superblock.
 const MIRRORS: [u64; 2] = [64 << 20, 256 << 30];
 
-/// A mark: its owner, its bytes, and where they are; from the end of the device if that is
-/// negative.
+/// A mark: owner, bytes, offset; negative: from the device's end.
 type Mark = (&'static str, &'static [u8], i64);
 
 const MARKS: [Mark; 15] = [
@@ -32,8 +29,8 @@ const MARKS: [Mark; 15] = [
     ("a boot sector or partition table", &[0x55, 0xaa], 510),
 ];
 
-/// Finds the owner of a device of `len` bytes by its mark, or that the device is not blank. `None`
-/// if it is blank at all places of marks.
+/// The owner of a device of `len` bytes by its mark, or that it is not blank; `None`: blank at all
+/// marks.
 pub fn find(device: &impl FileExt, len: u64) -> io::Result<Option<String>> {
     for (owner, bytes, at) in MARKS {
         let at = if at < 0 { len.checked_add_signed(at) } else { u64::try_from(at).ok() };

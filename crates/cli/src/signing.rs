@@ -1,5 +1,4 @@
-//! Keys that sign sealed objects, and keys that verify, as the command line and the environment
-//! name them.
+//! Sign and verify keys, from the command line and the environment.
 
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
@@ -25,8 +24,7 @@ pub struct SignArgs {
 }
 
 impl SignArgs {
-    /// The files of the key that signs and of the one that verifies. The environment counts where
-    /// no option is given.
+    /// Files of the sign and verify keys. Options precede the environment.
     fn files(&self) -> (Option<PathBuf>, Option<PathBuf>) {
         let named = |variable| std::env::var_os(variable).filter(|name| !name.is_empty()).map(PathBuf::from);
         match self.is_asked() {
@@ -35,20 +33,18 @@ impl SignArgs {
         }
     }
 
-    /// Whether an option names a key.
     pub fn is_asked(&self) -> bool {
         self.sign_key_file.is_some() || self.verify_key_file.is_some()
     }
 
-    /// Whether an option or the environment names a key.
     pub fn is_named(&self) -> bool {
         !matches!(self.files(), (None, None))
     }
 
-    /// The seal key with the key that signs or verifies, if one is given.
+    /// Adds the sign or verify key, if given.
     ///
     /// # Errors
-    /// The environment names both, and one does not verify signatures of the other.
+    /// The environment names both, and they do not match.
     pub fn with(&self, key: SealKey) -> Result<SealKey> {
         let (sign, verify) = self.files();
         let sign = sign.map(|path| sign_key(&path)).transpose()?;
@@ -65,12 +61,10 @@ impl SignArgs {
     }
 }
 
-/// The verify key in a file.
 fn verify_key(path: &Path) -> Result<VerifyKey> {
     VerifyKey::from_file(path).map_err(|error| Failure::key_file("verify key", path, error))
 }
 
-/// The sign key in a file.
 pub fn sign_key(path: &Path) -> Result<SignKey> {
     warn_if_open(path);
     SignKey::from_file(path).map_err(|error| Failure::key_file("sign key", path, error))

@@ -1,11 +1,11 @@
-//! An object that is known by its ID, in a view or a security context.
+//! An object in a view or a security context, by ID.
 
 use crate::failure::object;
 use crate::text::hex;
 use indelible::Pool;
 use serde::Serialize;
 
-/// Its ID, and its name if it is there.
+/// Its name, if it exists.
 #[derive(Debug, Serialize)]
 pub struct Target {
     id: String,
@@ -19,7 +19,7 @@ impl Target {
         Target { id, object }
     }
 
-    /// As it is shown to people.
+    /// For people.
     pub fn shown(&self) -> String {
         self.object.as_deref().map_or_else(|| format!("id:{}, which is not there", self.id), object)
     }

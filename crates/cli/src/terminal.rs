@@ -1,4 +1,4 @@
-//! Standard error: failures and notes, as the global options want them.
+//! Standard error: failures and notes.
 
 use crate::text::printable;
 use std::io::{self, IsTerminal, Write};
@@ -14,7 +14,6 @@ pub enum Color {
     Never,
 }
 
-/// The wishes of the global options.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
     pub json: bool,
@@ -25,7 +24,6 @@ pub struct Style {
 
 static STYLE: OnceLock<Style> = OnceLock::new();
 
-/// Sets the style for the rest of the run.
 pub fn set(style: Style) {
     let _ = STYLE.set(style);
 }
@@ -34,12 +32,10 @@ fn style() -> Style {
     STYLE.get().copied().unwrap_or_default()
 }
 
-/// Failures are JSON.
 pub fn is_json() -> bool {
     style().json
 }
 
-/// Neither notes nor progress.
 pub fn is_quiet() -> bool {
     style().quiet
 }
@@ -54,7 +50,7 @@ fn is_colored() -> bool {
     }
 }
 
-/// One line, or more, with a label in front. A failure to write it is ignored.
+/// Labelled lines; write errors are ignored.
 pub fn labelled(label: Label, text: &str) {
     let (word, code) = match label {
         Label::Error => ("error", "1;31"),
@@ -69,7 +65,6 @@ pub fn labelled(label: Label, text: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// The word in front of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
     Error,
@@ -77,14 +72,13 @@ pub enum Label {
     Note,
 }
 
-/// A note that is no failure.
 pub fn note(text: &str) {
     if !is_quiet() {
         labelled(Label::Note, text);
     }
 }
 
-/// A note of the work in progress, for users who asked for more than usual.
+/// For --verbose.
 pub fn detail(text: impl FnOnce() -> String) {
     if style().verbose {
         labelled(Label::Note, &text());

@@ -1,11 +1,11 @@
-//! Text, and JSON: nothing in it can command a terminal.
+//! Text and JSON without commands for a terminal.
 
 use indelible_store::error::date_time;
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Characters that move the cursor, hide text or reorder it are shown as escapes.
+/// Escapes characters that move the cursor, hide or reorder text.
 pub fn printable(text: &str) -> String {
     if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return text.to_owned();
@@ -17,8 +17,8 @@ pub fn printable(text: &str) -> String {
     out
 }
 
-/// Line and paragraph separators, annotations, and Unicode's default ignorable characters:
-/// zero-width characters, those that change the direction of text, selectors of variants, tags.
+/// Separators of lines and paragraphs, annotations, and Unicode's default ignorable characters:
+/// zero width, direction, variants, tags.
 const INVISIBLE: [(char, char); 18] = [
     ('\u{ad}', '\u{ad}'),
     ('\u{34f}', '\u{34f}'),
@@ -44,18 +44,16 @@ fn is_invisible(c: char) -> bool {
     INVISIBLE.iter().any(|(first, last)| (*first..=*last).contains(&c))
 }
 
-/// A value as JSON in one line.
 pub fn json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
     serde_json::to_string(value).map(|text| escaped_json(&text))
 }
 
-/// A value as indented JSON.
 pub fn indented_json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
     serde_json::to_string_pretty(value).map(|text| escaped_json(&text))
 }
 
-/// The same JSON without the characters that [`printable`] escapes: all of them are in strings, but
-/// for line breaks, and those in strings are escaped already.
+/// Escapes the characters of [`printable`]: they are in strings, but for line breaks, which strings
+/// escape already.
 fn escaped_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -70,17 +68,15 @@ fn escaped_json(text: &str) -> String {
     out
 }
 
-/// The text in quotes, as a shell or JSON would show it.
+/// In quotes, for a shell or JSON.
 pub fn quoted(text: &str) -> String {
     printable(&format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
 }
 
-/// Bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An address.
 pub fn address(at: u64) -> String {
     format!("{at:#x}")
 }
@@ -90,17 +86,16 @@ pub fn count(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// A point in time, in UTC, as RFC 3339 has it.
+/// In UTC, by RFC 3339.
 pub fn time(at: SystemTime) -> String {
     date_time(at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
-/// So many seconds after 1970, as [`time`]; any number, as a damaged pool may have it.
+/// As [`time`], of seconds since 1970; a damaged pool may have any.
 pub fn date(seconds: u64) -> String {
     date_time(seconds)
 }
 
-/// A short time span.
 pub fn span(span: std::time::Duration) -> String {
     let micros = span.as_secs_f64() * 1e6;
     match micros {

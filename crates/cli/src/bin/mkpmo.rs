@@ -1,4 +1,4 @@
-//! `mkpmo`: `pmo format` under the name that people look for beside mkfs.
+//! `mkpmo`: `pmo format` under a name like mkfs.
 
 fn main() -> std::process::ExitCode {
     indelible_cli::mkpmo(std::env::args_os()).into()

@@ -62,9 +62,8 @@ struct Report {
     length: u64,
     /// Whether the last writer had died.
     recovered: bool,
-    /// Bytes of its lane that were replayed.
+    /// Replayed bytes of its lane.
     recovered_bytes: Option<u64>,
-    /// How stores are noticed.
     tracking: Option<String>,
     attach_ns: u64,
 }

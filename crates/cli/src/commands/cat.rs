@@ -56,7 +56,7 @@ pub struct Cat {
 pub fn run(context: &Context, args: &Cat) -> Result {
     let key = args.key.read()?;
     let pool = context.open_to_read(&args.pool)?;
-    // Its bytes are not in the pool as programs see them.
+    // The pool has other bytes than programs see.
     let decoded = match attach_read(&pool, &args.name, &key, &args.seal)? {
         None if pool.stat(&args.name).is_ok_and(|stat| stat.ecc) => {
             Some(pool.attach_read_with_key(&args.name, &key)?)
@@ -68,7 +68,7 @@ pub fn run(context: &Context, args: &Cat) -> Result {
         let mut out = Out::new();
         for at in (from..from + len).step_by(PIECE) {
             let piece = at..(at + PIECE).min(from + len);
-            // A page that does not verify is an error here, and a signal where it is touched.
+            // A page that does not verify is an error here, and a signal at a touch.
             sealed.prefault(piece.clone())?;
             out.bytes(&sealed.as_slice()[piece])?;
         }
@@ -84,8 +84,8 @@ pub fn run(context: &Context, args: &Cat) -> Result {
     Ok(attached.detach()?)
 }
 
-/// Writes the bytes of an object that no process changes. By system calls: a load from a page that
-/// a sparse object does not have yet would claim it.
+/// Writes the bytes of an unchanging object, by system calls: a load from an absent page of a
+/// sparse object would claim it.
 fn write(pool: &Pool, args: &Cat, located: &Located) -> Result {
     let (from, len) = range(args, located.entry.size.get())?;
     let bar = progress::bytes("reading", Some(len as u64));
@@ -102,7 +102,7 @@ fn write(pool: &Pool, args: &Cat, located: &Located) -> Result {
     Ok(())
 }
 
-/// Writes the state of the newest psync of an object that a process writes, `held`.
+/// Writes the state of the newest psync beside the writer `held`.
 fn beside_writer(pool: &Pool, args: &Cat, key: &[u8], held: Error) -> Result {
     if pool.stat(&args.name).is_ok_and(|stat| stat.sealed) {
         // Without its seal key.
@@ -111,7 +111,7 @@ fn beside_writer(pool: &Pool, args: &Cat, key: &[u8], held: Error) -> Result {
     match pool.recovering(|store| store.attach_snapshot(&args.name, Key(key)))? {
         Ok(reader) => {
             let written = write(pool, args, &{ *reader.object() });
-            // A base that is left goes with the next one.
+            // A leftover base goes with the next snapshot.
             let _ = pool.store().end_snapshot(reader);
             written
         }
@@ -126,7 +126,7 @@ fn beside_writer(pool: &Pool, args: &Cat, key: &[u8], held: Error) -> Result {
     }
 }
 
-/// First byte and number of bytes to write, of `size`.
+/// The range to write, of `size`.
 fn range(args: &Cat, size: u64) -> Result<(usize, usize)> {
     let left = size.checked_sub(args.offset).ok_or_else(|| {
         let message = format!("{} has {size} bytes, none at {}", object(&args.name), args.offset);
@@ -135,8 +135,7 @@ fn range(args: &Cat, size: u64) -> Result<(usize, usize)> {
     Ok((args.offset as usize, args.length.unwrap_or(left).min(left) as usize))
 }
 
-/// The bytes that the newest psync left of an object that a process writes, which waits meanwhile.
-/// `None`: there is no such process.
+/// The bytes of the newest psync, while the writer waits. `None`: there is no writer.
 fn copied(pool: &Pool, args: &Cat, key: &[u8]) -> Result<Option<Vec<u8>>> {
     let still = pool.recovering(|store| store.hold_still(&args.name, Key(key)))?;
     let still = still.map_err(|error| unreadable(args, &error))?;
@@ -152,7 +151,7 @@ fn copied(pool: &Pool, args: &Cat, key: &[u8]) -> Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Writes copied bytes: no writer waits for the command's reader any more.
+/// Nothing waits for the output's reader.
 fn written(bytes: &[u8]) -> Result {
     let mut out = Out::new();
     out.bytes(bytes)?;

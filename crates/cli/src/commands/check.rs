@@ -71,14 +71,12 @@ pub struct Check {
     key: KeyArgs,
 }
 
-/// A sealed object.
 #[derive(Serialize)]
 struct Seals {
     object: String,
-    /// Whether the seal key is one of its own.
+    /// Whether the seal key opens it.
     opened: bool,
-    /// Whether it was sealed under the name that it has; `None`: an earlier release made it, or it
-    /// was not opened.
+    /// Whether it was sealed under its name; `None`: made by an earlier release, or not opened.
     named: Option<bool>,
     pages: u64,
     broken: Vec<Broken>,
@@ -90,7 +88,6 @@ struct Broken {
     what: &'static str,
 }
 
-/// A check, for programs.
 #[derive(Serialize)]
 pub struct Report {
     clean: bool,
@@ -145,7 +142,6 @@ impl Report {
         }
     }
 
-    /// Exit code 3 if something is wrong.
     pub fn verdict(&self) -> Result {
         if self.clean { Ok(()) } else { Err(Failure::Quiet(Exit::Damaged)) }
     }
@@ -242,7 +238,6 @@ pub fn run(context: &Context, args: &Check) -> Result {
     report.verdict()
 }
 
-/// Verifies the sealed objects.
 fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
     if args.seal.is_named() {
         let message = "the names of all objects are looked at: --sealed-as says that of one";
@@ -250,10 +245,10 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
     }
     let (seal, key) = (args.seal.required()?.of_any_name(), args.key.read()?);
     let pool = context.open_to_read(&args.pool)?;
-    // Of several objects the anchor is that of one.
+    // One anchor belongs to one object.
     let mut anchor_unused = args.seal.anchor().is_some();
     let mut all = Vec::new();
-    // An object that cannot be listed is a finding already.
+    // Listing an unreadable object is a finding already.
     for stat in pool.list().flatten().filter(|stat| stat.sealed) {
         let bar = progress::bytes("verifying", Some(stat.size));
         let mut tell = |done, _| bar.set_position(done);
@@ -266,7 +261,7 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
         }
         bar.finish_and_clear();
         let (opened, broken) = match verified {
-            // One key of two may be the seal key.
+            // The seal key may still open others.
             Err(error) if error.kind() == ErrorKind::WrongKey && !needs_key(&stat, &key) => {
                 (false, Vec::new())
             }
@@ -274,7 +269,7 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
         };
         let broken = broken.into_iter().map(|BrokenPage { page, what }| Broken { page, what }).collect();
         let named = if opened { pool.is_sealed_as_named(&stat.name, &key, &seal) } else { Ok(None) };
-        // Pages that are broken say that it cannot be opened.
+        // Damaged pages say that it cannot be opened.
         let named = named.unwrap_or_default();
         all.push(Seals { object: stat.name, opened, named, pages: stat.size.div_ceil(4096), broken });
     }
@@ -290,8 +285,8 @@ fn verify(context: &Context, args: &Check) -> Result<Vec<Seals>> {
     Ok(all)
 }
 
-/// Objects whose content does not match the hash in their ID. A pool that cannot be opened, or an
-/// object that cannot be listed, is a finding already.
+/// Objects whose content differs from the hash in their ID. Unreadable pools and objects are
+/// findings already.
 fn changed(pool: &Pool, key: &[u8]) -> Result<Vec<String>> {
     let mut changed = Vec::new();
     for stat in pool.list().flatten().filter(|stat| stat.by_content) {
@@ -304,7 +299,7 @@ fn changed(pool: &Pool, key: &[u8]) -> Result<Vec<String>> {
     Ok(changed)
 }
 
-/// Whether the object has a key of the other kind, and none was given.
+/// Whether the object has keys, and none was given.
 fn needs_key(stat: &Stat, key: &[u8]) -> bool {
     key.is_empty() && (stat.read_key || stat.write_key)
 }

@@ -20,7 +20,7 @@ pub struct Completions {
     shell: Shell,
 }
 
-/// Names of objects behind the name of the pool, or of the pool that PMO_POOL names.
+/// Completes names of objects after the pool's name, or of PMO_POOL's.
 const OBJECTS: &str = r#"
 _pmo_objects() {
     _pmo "$@"
@@ -68,7 +68,7 @@ pub fn run(context: &Context, args: &Completions) -> Result {
     let [mut pmo, mut mkpmo] = (context.command_lines)();
     let mut text = Vec::new();
     generate(args.shell, &mut pmo, "pmo", &mut text);
-    // zsh looks for one command in a file.
+    // zsh reads one command per file.
     if args.shell != Shell::Zsh {
         generate(args.shell, &mut mkpmo, "mkpmo", &mut text);
     }

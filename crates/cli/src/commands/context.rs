@@ -128,11 +128,9 @@ struct Effective {
     contexts: Vec<String>,
 }
 
-/// Rights, or none.
 #[derive(Clone, Copy, Debug)]
 struct Wanted(Option<Rights>);
 
-/// Reads rights.
 fn rights(text: &str) -> std::result::Result<Wanted, String> {
     match text {
         "r" => Ok(Wanted(Some(Rights::READ))),
@@ -150,7 +148,6 @@ fn shown(rights: Option<Rights>) -> &'static str {
     }
 }
 
-/// The rules of a context, for programs.
 #[derive(Debug, Serialize)]
 struct Rules {
     default: &'static str,
@@ -180,7 +177,6 @@ impl Rule {
     }
 }
 
-/// The rights of a program, for programs.
 #[derive(Debug, Serialize)]
 struct Given<'a> {
     object: &'a str,
@@ -244,7 +240,6 @@ fn effective(context: &Context, args: &Effective) -> Result {
     out.finish()
 }
 
-/// Changes a security context, durably, and shows it.
 fn change(context: &Context, of: &Of, change: impl FnOnce(&Pool, &mut SecurityContext) -> Result) -> Result {
     let pool = context.open(&of.pool)?;
     let opened = SecurityContext::open(&pool, &of.context);

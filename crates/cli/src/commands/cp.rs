@@ -57,7 +57,6 @@ pub struct Cp {
     key: KeyArgs,
 }
 
-/// An object and its copy, as the command line names them.
 struct Names {
     pool: PathBuf,
     name: String,
@@ -65,7 +64,7 @@ struct Names {
     new: String,
 }
 
-/// The pool and the object that `POOL:NAME` names: the shortest path at which there is something.
+/// `POOL:NAME`, split at the shortest existing path.
 fn split(text: &str) -> Option<(PathBuf, &str)> {
     let mut colons = text.match_indices(':').map(|(at, _)| text.split_at(at));
     let (path, rest) = colons.find(|(path, _)| !path.is_empty() && Path::new(path).exists())?;

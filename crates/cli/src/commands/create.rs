@@ -105,13 +105,12 @@ pub struct Create {
     seal: SealArgs,
 }
 
-/// Parses a durability class.
 pub fn class() -> impl TypedValueParser<Value = Class> {
     PossibleValuesParser::new(Class::ALL.map(Class::name))
         .map(|name| Class::ALL.into_iter().find(|class| class.name() == name).unwrap_or_default())
 }
 
-/// Says so where objects on demand gain little.
+/// Notes that objects on demand gain little there.
 pub fn note_medium(pool: &Pool, class: Class) {
     if class == Class::OnDemand && pool.medium() == MediumKind::Memory {
         note(

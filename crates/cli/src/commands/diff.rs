@@ -15,7 +15,6 @@ use indelible::Difference;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Bytes of a page.
 const PAGE: u64 = 4096;
 
 /// Show which pages of two objects, or snapshots, hold other bytes
@@ -56,7 +55,6 @@ pub struct Diff {
     key: KeyArgs,
 }
 
-/// A comparison, for programs.
 #[derive(Serialize)]
 struct Report {
     older_size: u64,
@@ -80,8 +78,8 @@ pub fn run(context: &Context, args: &Diff) -> Result {
         let missing = [&args.older, &args.newer].into_iter().find(|name| pool.stat(name).is_err());
         alike::explain(&pool, missing.unwrap_or(&args.newer), error)
     })?;
-    // Only the seal key gives a sealed object's content; with check words, the pool's bytes differ
-    // from those of programs.
+    // A sealed object's content needs its seal key; check words make the pool's bytes differ from
+    // those of programs.
     let not_looked_at = pool.stat(&args.newer).is_ok_and(|stat| stat.sealed || stat.ecc);
     let roots = match not_looked_at {
         true => None,

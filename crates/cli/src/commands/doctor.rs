@@ -76,14 +76,14 @@ pub fn run(context: &Context, args: &Doctor) -> Result {
     Ok(())
 }
 
-/// A file without a name where a pool might be put. It is gone when the tool ends.
+/// An unnamed file, in place of a pool, until the tool ends.
 struct StandIn {
     file: OwnedFd,
     place: String,
 }
 
 impl StandIn {
-    /// For a folder, or a path where nothing is.
+    /// For a folder, or a missing path.
     fn make(path: &Path) -> Option<Self> {
         let folder = if path.is_dir() {
             path
@@ -94,7 +94,7 @@ impl StandIn {
         };
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?;
-        // As long as the smallest pool: an empty file is nothing.
+        // The smallest pool's length: an empty file has no medium.
         rustix::fs::ftruncate(&file, 1 << 20).ok()?;
         Some(StandIn { file, place: format!("in {}", folder.display()) })
     }

@@ -71,7 +71,6 @@ pub fn run(context: &Context, args: &Format) -> Result {
     })
 }
 
-/// `ADDRESS,SIZE`.
 fn window(text: &str) -> std::result::Result<(u64, u64), String> {
     let (start, len) = text.split_once(',').ok_or("give a first address and a length: 0x500000000000,1T")?;
     let digits = start.strip_prefix("0x").unwrap_or(start);
@@ -80,7 +79,7 @@ fn window(text: &str) -> std::result::Result<(u64, u64), String> {
     Ok((start, size(len)?))
 }
 
-/// The size to ask for, and whether it is safe to.
+/// The pool's size, if formatting is safe.
 fn plan(path: &Path, args: &Format) -> Result<u64> {
     let Ok(found) = std::fs::metadata(path) else {
         return Ok(args.size.unwrap_or(DEFAULT));
@@ -101,13 +100,13 @@ fn plan(path: &Path, args: &Format) -> Result<u64> {
         let help = "choose another path, or give --force to overwrite it";
         return Err(Failure::new(Exit::Exists, message, help));
     }
-    // Over an old pool: as large as it was, without the page for the copy of its superblock.
+    // The size of an old pool, without the page of its superblock's copy.
     let pool = found.len().saturating_sub(4096);
     let old = if kind.is_file() && pool >= 1 << 20 { pool } else { DEFAULT };
     Ok(args.size.unwrap_or(old))
 }
 
-/// A device that is mounted or otherwise in use is never formatted; one with data only if asked to.
+/// Refuses a device in use always, and one with data unless forced.
 fn refuse_used(path: &Path, force: bool) -> Result {
     let exclusive = rustix::fs::OFlags::EXCL.bits() as i32;
     let device =

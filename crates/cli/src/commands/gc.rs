@@ -1,4 +1,4 @@
-//! `pmo gc`: space that nothing needs any more.
+//! `pmo gc`: unneeded space.
 
 use crate::bytes::human;
 use crate::context::Context;
@@ -40,7 +40,6 @@ pub struct Gc {
     deleted: bool,
 }
 
-/// The work done, for programs.
 #[derive(Serialize)]
 struct Report {
     removed: u64,
@@ -49,7 +48,7 @@ struct Report {
     files: u64,
 }
 
-/// Removes the memory of objects of a pool that is gone.
+/// Removes memory of a deleted pool's objects.
 fn remove_leftovers(context: &Context, args: &Gc) -> Result {
     let found = indelible::remove_leftovers(&args.pool)?;
     if found.in_use > 0 {

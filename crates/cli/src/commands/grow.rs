@@ -36,7 +36,7 @@ pub fn run(context: &Context, args: &Grow) -> Result {
     let before = pool.info()?.length;
     let size = match args.size {
         Some(size) => size,
-        // The last page is for the copy of the superblock, unless the pool has it.
+        // The last page is for the superblock's copy, unless the pool has it.
         None if is_device(&args.pool) => pool.store().device().len().saturating_sub(4096).max(before),
         None => {
             let message =
@@ -55,7 +55,6 @@ pub fn run(context: &Context, args: &Grow) -> Result {
     })
 }
 
-/// Whether the path has a length of its own.
 fn is_device(path: &Path) -> bool {
     path.metadata()
         .is_ok_and(|found| found.file_type().is_block_device() || found.file_type().is_char_device())

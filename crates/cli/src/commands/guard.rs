@@ -1,4 +1,4 @@
-//! `pmo guard`: a service that has commits on demand become durable when the power fails, or their
+//! `pmo guard`: a service that makes commits on demand durable when the power fails, or their
 //! process dies.
 
 use crate::bytes::human;
@@ -23,7 +23,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time in which a recovery gets the locks of a process that is dying, in seconds.
+/// How long a recovery waits for a dying process's locks, in seconds.
 const DYING: &str = "5";
 
 /// Make commits on demand durable when the power fails, or their process dies
@@ -133,7 +133,6 @@ struct Run {
     dry_run: bool,
 }
 
-/// Reads a time.
 fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     let usable = (0.001..=86_400.0).contains(&seconds).then(|| Duration::from_secs_f64(seconds));
@@ -210,13 +209,13 @@ fn unusable(option: &str, value: &str, error: &std::io::Error) -> Failure {
 }
 
 fn be_guard(context: &Context, args: &Run) -> Result {
-    // Before there is another thread.
+    // Before other threads start.
     hold_back_signals();
     let (json, budget) = (context.json, args.budget());
     let said = move |note: &Note| {
         let mut out = Out::new();
         let text = if json { text::json(note).unwrap_or_default() } else { printable(&note.to_string()) };
-        // A guard whose output has no reader goes on.
+        // A guard goes on without a reader of its output.
         let _ = out.line(&text).and_then(|()| out.finish());
     };
     let config = Config {
@@ -240,9 +239,9 @@ fn be_guard(context: &Context, args: &Run) -> Result {
     guard.run().map_err(|error| Failure::file("listen at", &socket, &error))
 }
 
-/// Recovers a dead process's memory, by a process of its user. That user may stop this process, or
-/// change its actions: after `patience` it is killed. Only once its program runs does it become the
-/// user's, as the start of a process waits for that.
+/// Recovers a dead process's memory by a child that becomes its user's. That user may stop the
+/// child: `patience` bounds it. It changes the user only in its program, as the start of a process
+/// waits for that.
 fn recover(departed: &Departed, patience: Duration) -> std::result::Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
@@ -256,7 +255,7 @@ fn recover(departed: &Departed, patience: Duration) -> std::result::Result<(), S
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     let in_time = ends(&child, patience);
     if !matches!(in_time, Ok(true)) {
-        // It is no zombie yet, so its number is its own.
+        // Not reaped yet, so its number is its own.
         let _ = child.kill();
     }
     let status = child.wait().map_err(|error| error.to_string())?;
@@ -271,7 +270,7 @@ fn recover(departed: &Departed, patience: Duration) -> std::result::Result<(), S
     Err(said.lines().next().map_or_else(|| status.to_string(), str::to_owned))
 }
 
-/// Waits until a process has ended; `false`: that was not within `patience`.
+/// Waits for the end of a process; `false`: not within `patience`.
 fn ends(child: &Child, patience: Duration) -> std::io::Result<bool> {
     let process = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let deadline = Instant::now() + patience;
@@ -285,8 +284,7 @@ fn ends(child: &Child, patience: Duration) -> std::io::Result<bool> {
     }
 }
 
-/// Bytes that a process wrote before it ended, at most so many as a pipe has: its own children may
-/// keep the pipe open, and are not waited for.
+/// Bytes that a dead child wrote, at most a pipe's: its own children may keep the pipe open.
 fn said(pipe: ChildStderr) -> Vec<u8> {
     let mut bytes = vec![0; 64 << 10];
     let got = fcntl_setfl(&pipe, OFlags::NONBLOCK).and_then(|()| rustix::io::read(&pipe, &mut bytes));
@@ -294,13 +292,12 @@ fn said(pipe: ChildStderr) -> Vec<u8> {
     bytes
 }
 
-/// A rehearsal without a guard, for programs.
 #[derive(Serialize)]
 struct DryRun {
     detectors: Vec<Eye>,
-    /// Milliseconds that there are to write in.
+    /// Time to write in, in milliseconds.
     time_ms: u64,
-    /// Bytes that one process may have not durable.
+    /// Bytes of a process that may be pending.
     budget: u64,
 }
 

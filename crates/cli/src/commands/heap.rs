@@ -1,4 +1,4 @@
-//! `pmo heap`: the content of an object's heap, and whether all of it is reachable.
+//! `pmo heap`: an object's heap, and its reachability.
 
 use crate::bytes::{exactly, human};
 use crate::context::Context;
@@ -73,7 +73,6 @@ struct Of {
     seal: SealArgs,
 }
 
-/// A root, for programs.
 #[derive(Serialize)]
 struct Root {
     name: String,
@@ -85,20 +84,19 @@ struct Root {
     layout: String,
 }
 
-/// An audit, or a part of one, for programs. Parts that were not asked for are null.
+/// An audit; parts that were not requested are null.
 #[derive(Serialize)]
 struct Report {
     clean: bool,
     blocks: u64,
     owned: u64,
     referred: u64,
-    /// Names of roots whose types are not described.
+    /// Roots with undescribed types.
     undescribed: Vec<String>,
-    /// The reason for each of them.
+    /// The reason for each.
     reasons: Vec<String>,
-    /// Number of findings, also where they were not asked for. With any, leaks are not to be relied
-    /// on: a damaged value may own blocks that it does not lead to any more, and lead to some that
-    /// it does not own.
+    /// Number of findings. With any, leaks are unreliable: a damaged value may own lost blocks, and
+    /// lead to others' blocks.
     damaged: u64,
     findings: Option<Vec<Finding>>,
     leaks: Option<Vec<Leak>>,
@@ -125,7 +123,6 @@ struct Pointer {
     leads_to: String,
 }
 
-/// Parts of an audit.
 #[derive(Clone, Copy)]
 struct Parts {
     findings: bool,
@@ -185,7 +182,6 @@ fn audit(context: &Context, of: &Of, parts: Parts) -> Result {
 }
 
 impl Report {
-    /// Report on a heap that cannot be audited.
     fn damaged(findings: &[HeapFinding]) -> Report {
         let (damaged, findings) = (findings.len() as u64, Some(listed(findings)));
         let (undescribed, reasons, leaks, pointers) = (Vec::new(), Vec::new(), None, None);
@@ -219,7 +215,7 @@ impl Report {
         let because = |root: &AuditedRoot| Some((root.name.clone(), root.why_not.clone()?));
         let (undescribed, reasons) = audit.roots.iter().filter_map(because).unzip();
         let wrong = [
-            // All other parts are unreliable then.
+            // Findings make the other parts unreliable.
             !audit.findings.is_empty(),
             parts.leaks && !audit.leaks.is_empty(),
             parts.pointers && !audit.pointers.is_empty(),
@@ -287,7 +283,6 @@ fn listed(findings: &[HeapFinding]) -> Vec<Finding> {
         .collect()
 }
 
-/// The objects of a pool by address.
 struct Places(Vec<(u64, u64, String)>);
 
 impl Places {

@@ -114,7 +114,6 @@ struct Bind {
     seal: SealArgs,
 }
 
-/// A slot, for programs.
 #[derive(Serialize)]
 struct Slot {
     slot: usize,

@@ -1,4 +1,4 @@
-//! `pmo leds`: extendible structs of C and C++ become plain ones.
+//! `pmo leds`: lowers extendible structs of C and C++.
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -73,7 +73,7 @@ pub fn run(_: &Context, args: &Leds) -> Result {
     }
 }
 
-/// The flags of the command line, and where the headers are that were installed with this tool.
+/// Flags of the command line, and the include folder of this installation.
 fn flags(args: &Leds) -> Vec<String> {
     let mut flags = args.flags.clone();
     let tool = std::env::current_exe().ok();
@@ -88,14 +88,14 @@ fn write(path: &Path, text: &str) -> Result {
     fs::write(path, text).map_err(|error| Failure::file("write", path, &error))
 }
 
-/// Dependencies of the output, as make reads them.
+/// A rule for make.
 fn rule(output: &Path, lowered: &Lowered) -> String {
     let name = |path: &Path| path.display().to_string().replace(' ', "\\ ").replace('$', "$$");
     let files: Vec<_> = lowered.files.iter().map(|path| name(path)).collect();
     format!("{}: {}\n", name(output), files.join(" \\\n  "))
 }
 
-/// All problems, each in a line of its own; the last is the failure.
+/// Reports all problems; the last is the failure.
 fn failure(problems: &[Problem]) -> Failure {
     let help = "correct the source, or the flags behind --; nothing was written";
     let failure = |problem: &Problem| Failure::new(Exit::Failed, problem.to_string(), help);

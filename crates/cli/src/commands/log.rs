@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Time between two looks at a log that is followed.
+/// Time between two looks at a followed log.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Write the records of a log, as its last psync left them, and those that follow
@@ -50,7 +50,6 @@ pub struct Log {
     key: KeyArgs,
 }
 
-/// A record, for programs.
 #[derive(Serialize)]
 struct Line<'a> {
     number: u64,

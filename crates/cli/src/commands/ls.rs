@@ -101,7 +101,6 @@ enum Column {
     Flags,
 }
 
-/// The columns unless others are chosen.
 const USUAL: [Column; 4] = [Column::State, Column::Holder, Column::Size, Column::Name];
 
 /// The order of lines.
@@ -117,7 +116,7 @@ enum Order {
 }
 
 impl Order {
-    /// Key of the order, which counts before names do: largest, latest first.
+    /// Sorts before names: largest or latest first.
     fn rank(self, stat: &Stat) -> u64 {
         match self {
             Order::Name => 0,
@@ -130,7 +129,6 @@ impl Order {
     }
 }
 
-/// The fields of a line for programs.
 #[derive(Serialize)]
 struct Row<'a> {
     name: &'a str,
@@ -160,7 +158,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A directory in the one that is listed.
+/// A subdirectory.
 #[derive(Serialize)]
 struct Inner<'a> {
     name: &'a str,
@@ -169,7 +167,6 @@ struct Inner<'a> {
     totals: Totals,
 }
 
-/// The objects of a directory.
 #[derive(Clone, Copy, Default, Serialize)]
 struct Totals {
     objects: u64,
@@ -220,7 +217,6 @@ impl Column {
     }
 }
 
-/// The processes that have an object, for people.
 pub fn held_by(stat: &Stat) -> String {
     let listed = listed(Holder::of(stat).as_ref(), &Holder::others(stat), stat.unseen_readers);
     match (!listed.is_empty(), stat.needs_recovery) {
@@ -260,7 +256,6 @@ pub fn run(context: &Context, args: &Ls) -> Result {
 }
 
 impl Ls {
-    /// The directory that is asked for.
     fn directory(&self) -> Option<Directory> {
         Directory::of(self.pattern.as_deref()?)
     }
@@ -274,8 +269,7 @@ impl Ls {
     }
 }
 
-/// The objects to be listed. They are read once more when they are printed, as the figures of a
-/// million are too much to be kept.
+/// The objects to list. Printing reads them again, as figures of a million are too large to keep.
 struct Found {
     directories: BTreeMap<String, Totals>,
     objects: Selection,
@@ -319,7 +313,7 @@ impl Found {
     }
 
     fn count(&mut self, directory: &str, stat: &Stat) {
-        // Most objects are of a directory that is known.
+        // Most directories are known already.
         if !self.directories.contains_key(directory) {
             self.directories.insert(directory.to_owned(), Totals::default());
         }
@@ -334,7 +328,7 @@ impl Found {
         self.objects.is_empty() && self.directories.is_empty()
     }
 
-    /// Directories by name, as the objects are.
+    /// Directories by name.
     fn directories(&self, args: &Ls) -> Vec<(&String, &Totals)> {
         let mut all: Vec<_> = self.directories.iter().collect();
         if args.reverse {
@@ -374,7 +368,7 @@ impl Found {
     }
 }
 
-/// The columns whose widths count: nothing stands behind text in the last one.
+/// Columns that need widths: text in the last one needs none.
 fn padded(columns: &[Column]) -> &[Column] {
     match columns.split_last() {
         Some((last, others)) if !last.is_number() => others,

@@ -32,7 +32,7 @@ pub fn run(context: &Context, args: &Man) -> Result {
     let mut built = pmo.clone();
     built.build();
     for command in built.get_subcommands().filter(|command| command.get_name() != "help") {
-        // Names live as long as the program, to clap.
+        // clap wants names that live as long as the program.
         let name: &'static str = format!("pmo-{}", command.get_name()).leak();
         write(dir, command.clone().name(name).display_name(name))?;
     }
@@ -46,7 +46,7 @@ fn write(dir: &Path, command: Command) -> Result {
 
 fn page(command: Command) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    // Examples and exit codes have sections of their own.
+    // Examples and exit codes have their own sections.
     let examples = command.get_after_help().map(ToString::to_string);
     let page = Page::new(command.after_help("").after_long_help("")).manual("Indelible").section("1");
     page.render_title(&mut text)?;
@@ -74,17 +74,16 @@ PMO_READ_KEY   for pmo create: as --read-key
 PMO_WRITE_KEY  for pmo create: as --write-key
 NO_COLOR       if it is set and not empty: no color, unless --color says otherwise";
 
-/// Characters of a line that may stay as it is.
+/// Columns of an unchanged line.
 const WIDTH: usize = 100;
 
-/// A section whose lines stay as they are, but for those too long for a terminal: sentences, which
-/// are filled.
+/// A section of unchanged lines; longer ones are filled sentences.
 fn literal(title: &str, body: &str) -> String {
     let mut text = format!(".SH \"{title}\"\n.nf\n");
     for line in body.lines() {
         let is_long = line.chars().count() > WIDTH;
         let line = line.replace('\\', "\\e").replace('-', "\\-");
-        // A dot or quote at the start of a line would be a request.
+        // A dot or quote at a line's start would be a request.
         let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
         text += &match is_long {
             true => format!(".fi\n{guard}{}\n.nf\n", line.trim_start()),

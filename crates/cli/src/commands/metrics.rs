@@ -32,7 +32,7 @@ pub struct Metrics {
     pattern: Option<String>,
 }
 
-/// A family of figures with one for each object: name, kind, help, figure, if there is one.
+/// A family with a figure for each object: name, kind, help, optional figure.
 type Family = (&'static str, &'static str, &'static str, fn(&Stat) -> Option<u64>);
 
 const OBJECTS: [Family; 9] = [
@@ -107,7 +107,7 @@ pub fn run(context: &Context, args: &Metrics) -> Result {
     out.finish()
 }
 
-/// Commits on demand that are not durable, of each object that a process has so.
+/// Pending commits on demand, by object.
 fn pending(out: &mut Out, path: &str, figures: &Figures) -> Result {
     type Figure = fn(&Pending) -> f64;
     const FIGURES: [(&str, &str, &str, Figure); 4] = [
@@ -144,19 +144,17 @@ fn pending(out: &mut Out, path: &str, figures: &Figures) -> Result {
     Ok(())
 }
 
-/// The figures of all objects, in few bytes: each family names every object, and a pool may have
-/// a million.
+/// The figures of all objects, compactly: each family lists every object, maybe a million.
 #[derive(Default)]
 struct Figures {
     /// Names and figures, one object after the other.
     bytes: Vec<u8>,
-    /// Where each object's are.
+    /// The offset of each object.
     places: Vec<usize>,
-    /// Commits on demand that are not durable, by object.
+    /// Pending commits on demand, by object.
     pending: Vec<(String, Pending)>,
 }
 
-/// The figures of an object.
 struct Figured<'f> {
     name: &'f str,
     state: char,
@@ -177,7 +175,7 @@ impl Figures {
         self.pending.extend(Pending::of(pool, stat).map(|pending| (stat.name.clone(), pending)));
     }
 
-    /// Appends a figure, or that there is none, in as many groups of seven bits as it needs.
+    /// Appends an optional figure in groups of seven bits.
     fn put(&mut self, figure: Option<u64>) {
         let mut rest = figure.map_or(0, |figure| u128::from(figure) + 1);
         while rest > 0x7f {
@@ -187,7 +185,6 @@ impl Figures {
         self.bytes.push(rest as u8);
     }
 
-    /// Orders the objects by name.
     fn sort(&mut self) {
         let bytes = &self.bytes;
         self.places.sort_unstable_by_key(|place| name_of(&mut &bytes[*place..]));
@@ -212,7 +209,6 @@ fn name_of<'f>(rest: &mut &'f [u8]) -> &'f [u8] {
     name
 }
 
-/// Takes the next figure from the front.
 fn take(rest: &mut &[u8]) -> Option<u64> {
     let mut figure = 0_u128;
     for shift in (0..).step_by(7) {
@@ -231,8 +227,7 @@ fn family(out: &mut Out, name: &str, kind: &str, help: &str) -> Result {
     out.line(&format!("# HELP {name} {help}"))
 }
 
-/// A value of a label. The format has no escapes for characters that command a terminal: they are
-/// shown as elsewhere.
+/// A label's value. The format has no escapes for terminal commands: they are shown as elsewhere.
 fn escaped(text: &str) -> String {
     printable(text).replace('\\', "\\\\").replace('"', "\\\"")
 }

@@ -1,4 +1,4 @@
-//! `pmo migrate --plan`: the types in an object beside those of a program.
+//! `pmo migrate --plan`: compares the types of an object and a program.
 
 use crate::bytes::human;
 use crate::context::Context;
@@ -51,7 +51,6 @@ pub struct Migrate {
     seal: SealArgs,
 }
 
-/// The file.
 #[derive(Deserialize)]
 struct Declared {
     version: u32,
@@ -66,7 +65,6 @@ struct DeclaredRoot {
     description: String,
 }
 
-/// A root of the object, the program, or both.
 #[derive(Serialize)]
 struct Line {
     root: String,
@@ -75,11 +73,10 @@ struct Line {
     types: Types,
     /// "here" is the heap, "there" the program.
     first_difference: Option<String>,
-    /// Whether the root could be reset; null where the types are the same.
+    /// Whether a reset is possible; null where the types are the same.
     reset: Option<Reset>,
 }
 
-/// The reset of a root, or why it is refused.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Reset {

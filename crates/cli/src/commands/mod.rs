@@ -109,7 +109,6 @@ pub enum Command {
     Man(man::Man),
 }
 
-/// Does it.
 pub fn run(context: &Context, command: &Command) -> Result {
     match command {
         Command::Format(args) => format::run(context, args),

@@ -1,4 +1,4 @@
-//! `pmo mount`: a volume as a file system. The process `pmo-mount` serves it.
+//! `pmo mount`: a volume as a file system, served by `pmo-mount`.
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -75,7 +75,7 @@ pub fn run(context: &Context, args: &Mount) -> Result {
     }
 }
 
-/// The program, beside this one or in PATH.
+/// Beside this program, or in PATH.
 fn program() -> OsString {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name("pmo-mount"));
     beside.filter(|path| path.exists()).map_or_else(|| "pmo-mount".into(), Into::into)

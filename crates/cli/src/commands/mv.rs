@@ -1,4 +1,4 @@
-//! `pmo mv`: another name for an object or a directory, or another pool.
+//! `pmo mv`: renames and moves objects and directories.
 
 use crate::alike;
 use crate::commands::stat::ObjectReport;
@@ -71,7 +71,6 @@ pub struct Mv {
     key: KeyArgs,
 }
 
-/// A directory that was moved.
 #[derive(Serialize)]
 struct Moved<'a> {
     from: &'a str,

@@ -21,11 +21,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 const PIECE: usize = 1 << 20;
-/// Bytes of a new object that are psynced at a time.
+/// Bytes of one psync of a new object.
 const BATCH: usize = 64 << 20;
-/// Size at first of an object for an input without a length.
+/// Initial size for an input of unknown length.
 const FIRST: u64 = 1 << 20;
-/// End of the name of an object that is being made.
+/// Suffix of an unfinished object's name.
 const UNFINISHED: &str = "~unfinished put";
 
 /// Write bytes into an object, and psync: all of them become durable, or none
@@ -82,7 +82,6 @@ pub struct Put {
     seal: SealArgs,
 }
 
-/// An object by content.
 #[derive(Serialize)]
 struct Content {
     name: String,
@@ -98,11 +97,10 @@ struct Report {
     bytes: u64,
 }
 
-/// Source of the bytes.
 struct Input {
     from: Box<dyn Read>,
     path: PathBuf,
-    /// How many there are, if that is known.
+    /// Their number, if known.
     len: Option<u64>,
 }
 
@@ -119,7 +117,7 @@ impl Input {
         }
     }
 
-    /// Fills `into`, or as much of it as there are bytes.
+    /// Fills `into` as far as there are bytes.
     fn fill(&mut self, into: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while filled < into.len() {
@@ -156,7 +154,6 @@ pub fn run(context: &Context, args: &Put) -> Result {
     })
 }
 
-/// Makes the object of these bytes, unless there is one.
 fn by_content(context: &Context, pool: &Pool, name: &str, input: &mut Input) -> Result {
     let mut content = Vec::new();
     let read = input.from.read_to_end(&mut content);
@@ -174,7 +171,7 @@ fn by_content(context: &Context, pool: &Pool, name: &str, input: &mut Input) -> 
     })
 }
 
-/// Stores the input into an object that exists, by one psync.
+/// By one psync.
 fn replace(mut attached: Object, args: &Put, input: &mut Input) -> Result<u64> {
     let size = attached.len() as u64;
     if input.len.is_some_and(|len| len > size.saturating_sub(args.offset)) || args.offset > size {
@@ -189,8 +186,8 @@ fn replace(mut attached: Object, args: &Put, input: &mut Input) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Makes the object under another name, and gives it its own once it is whole: until then the name
-/// is free, even after a crash.
+/// Makes the object under another name, and renames it once whole: the name stays free until then,
+/// even after a crash.
 fn make(pool: &Pool, args: &Put, input: &mut Input, key: &[u8]) -> Result<u64> {
     let unfinished = format!("{}{UNFINISHED}", args.name);
     match pool.destroy_with_key(&unfinished, key) {
@@ -199,7 +196,7 @@ fn make(pool: &Pool, args: &Put, input: &mut Input, key: &[u8]) -> Result<u64> {
         Ok(()) => detail(|| format!("destroyed {}, left by a command that was killed", object(&unfinished))),
     }
     let size = input.len.unwrap_or(FIRST).saturating_add(args.offset).max(1);
-    // An input without a length may need all there is.
+    // An input of unknown length may need the whole pool.
     let reach = if input.len.is_some() { 0 } else { pool.info()?.length.max(size) };
     pool.create_with(&unfinished, &CreateOptions::new(size).key(key).reach(reach))?;
     detail(|| format!("created {}, {}", object(&unfinished), human(size)));
@@ -209,15 +206,15 @@ fn make(pool: &Pool, args: &Put, input: &mut Input, key: &[u8]) -> Result<u64> {
         Ok(bytes)
     });
     if made.is_err() {
-        // The failure that is reported is the first.
+        // The first failure is reported.
         let _ = pool.destroy_with_key(&unfinished, key);
     }
     alike::warn(pool, &args.name);
     made
 }
 
-/// Stores the input into a new object, which grows as needed. No other process knows it yet, so
-/// that it is psynced in pieces, and the memory of each is given back.
+/// Stores the input into a new, growing object. As it is still unknown to other processes, it is
+/// psynced in pieces, and each frees its memory.
 fn fill(pool: &Pool, args: &Put, input: &mut Input, name: &str, key: &[u8]) -> Result<u64> {
     let bar = progress::bytes("storing", input.len);
     let mut attached = pool.attach_with_key(name, key)?;
@@ -254,14 +251,13 @@ fn fill(pool: &Pool, args: &Put, input: &mut Input, name: &str, key: &[u8]) -> R
     Ok(bytes)
 }
 
-/// Names the work in progress.
 fn phase(bar: &ProgressBar, what: &'static str, bytes: u64) {
     bar.set_message(what);
     bar.tick();
     detail(|| format!("stored {}; {what}", exactly(bytes)));
 }
 
-/// Stores the input, and says how many bytes it had. Nothing of it is durable yet.
+/// Stores the input without a psync; returns its length.
 fn store(attached: &mut Object, args: &Put, input: &mut Input, size: u64, bar: &ProgressBar) -> Result<u64> {
     let (start, end) = (args.offset as usize, size as usize);
     let mut piece = vec![0; PIECE];
@@ -286,8 +282,8 @@ fn store(attached: &mut Object, args: &Put, input: &mut Input, size: u64, bar: &
     Ok((at - start) as u64)
 }
 
-/// Brings pages into memory that are stored to next: one that does not verify, or lacks space on a
-/// file system that is memory, is an error here, and a signal at the store.
+/// Brings pages into memory before their stores: a page that does not verify, or a full memory file
+/// system, is an error here, and a signal at the store.
 fn prepare(attached: &Object, bytes: std::ops::Range<usize>) -> Result {
     attached.prefault(bytes)?;
     Ok(())

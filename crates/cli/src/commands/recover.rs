@@ -47,7 +47,6 @@ fn number(text: &str) -> std::result::Result<u64, String> {
     u64::from_str_radix(text, 16).map_err(|error| error.to_string())
 }
 
-/// The work done, for programs.
 #[derive(Serialize)]
 struct Report {
     recovered: u64,
@@ -67,8 +66,8 @@ pub fn run(context: &Context, args: &Recover) -> Result {
     })
 }
 
-/// Has this process begin again as another user's; returns why that failed. The program is begun
-/// again because the files of a process in /proc are root's once it has changed its user.
+/// Restarts this process as another user's; returns the failure. /proc's files of a process belong
+/// to root after a mere change of user.
 fn become_user(user: u32, group: u32) -> Failure {
     let failed = |error: &std::io::Error| {
         let help = "`pmo guard run` as root recovers for all users";

@@ -1,4 +1,4 @@
-//! Far pointers that lead nowhere, for `pmo check --references`.
+//! Dangling far pointers, for `pmo check --references`.
 
 use crate::context::Context;
 use crate::failure::{Result, object};
@@ -8,11 +8,9 @@ use indelible::{Dangling, ErrorKind, Space};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// See the module.
 #[derive(Serialize)]
 pub struct References {
-    /// Objects that were not looked at, by name: processes write them, or they are sealed or have a
-    /// key.
+    /// Names of skipped objects: processes write them, or they are sealed or have a key.
     left_out: Vec<String>,
     pub dangling: Vec<Reference>,
 }
@@ -35,7 +33,7 @@ impl References {
             space.add(&context.open_to_read(with)?);
         }
         let mut found = References { left_out: Vec::new(), dangling: Vec::new() };
-        // An object that cannot be listed is a finding already.
+        // Listing an unreadable object is a finding already.
         for stat in pool.list().flatten() {
             match space.dangling(&stat.id) {
                 Ok(all) => found.dangling.extend(all.into_iter().map(|one| Reference::of(&stat.name, one))),
@@ -65,7 +63,7 @@ impl References {
     }
 }
 
-/// Whether an object cannot be read by a new process, or has no key.
+/// Whether a new process cannot read the object, or lacks its key.
 fn is_kept_away(kind: ErrorKind) -> bool {
     use ErrorKind::{AddressTaken, Busy, ClassMismatch, Held, NeedsRecovery, Sealed, VolatileGone, WrongKey};
     matches!(

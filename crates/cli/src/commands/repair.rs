@@ -43,11 +43,10 @@ pub struct Repair {
     drop_damaged: bool,
 }
 
-/// A repair, for programs.
 #[derive(Serialize)]
 struct Report {
     dry_run: bool,
-    /// Whether nothing wrong is left, or, in a dry run, would be.
+    /// Whether no finding is left, or, in a dry run, would be.
     repaired: bool,
     actions: Vec<Action>,
 }

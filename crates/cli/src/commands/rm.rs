@@ -1,4 +1,4 @@
-//! `pmo rm`: objects are destroyed.
+//! `pmo rm`: destroys objects.
 
 use crate::alike;
 use crate::bytes::human;
@@ -70,7 +70,6 @@ pub struct Rm {
     key: KeyArgs,
 }
 
-/// Advice about an object that a process has attached.
 const LATER: &str = "wait until it is detached, or have it go then: `pmo rm --later`";
 
 #[derive(Serialize)]
@@ -106,7 +105,7 @@ pub fn run(context: &Context, args: &Rm) -> Result {
     first.map_or(Ok(()), |exit| Err(Failure::Quiet(exit)))
 }
 
-/// The names given, and the names that match a pattern or lie in a directory.
+/// The given names, and those of patterns and directories.
 fn names(pool: &Pool, args: &Rm) -> Result<Vec<String>> {
     let directory = |name: &String| Directory::of(name).filter(|_| args.recursive);
     let (directories, mut names): (Vec<_>, Vec<_>) =
@@ -138,7 +137,7 @@ fn names(pool: &Pool, args: &Rm) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Destroys an object, and says how large it was; `None` if there is none and that is fine.
+/// Returns the object's size; `None` if it is missing and --force is given.
 fn destroy(pool: &Pool, args: &Rm, name: &str, key: &[u8]) -> Result<Option<u64>> {
     let stat = pool.stat(name);
     let size = stat.as_ref().map_or(0, |stat| stat.size);
@@ -171,7 +170,6 @@ fn destroy(pool: &Pool, args: &Rm, name: &str, key: &[u8]) -> Result<Option<u64>
     }
 }
 
-/// Whether a name is that of a directory.
 fn has_objects(pool: &Pool, name: &str) -> bool {
     let Some(directory) = Directory::of(name) else { return false };
     pool.list().named(move |name| directory.has(name)).next().is_some()

@@ -1,5 +1,4 @@
-//! `pmo key rotate` and `pmo key anchor`: another key of the object itself, and the state that
-//! counts as the newest.
+//! `pmo key rotate` and `pmo key anchor`: another key of the object, another newest state.
 
 use crate::context::Context;
 use crate::ends::Ends;
@@ -94,7 +93,6 @@ pub fn rotate(context: &Context, args: &Rotate) -> Result {
     })
 }
 
-/// Slots with their labels.
 fn list(slots: &[SlotInfo]) -> String {
     let named = slots.iter().map(|slot| format!("{} {:?}", slot.slot, slot.label));
     named.collect::<Vec<_>>().join(", ")

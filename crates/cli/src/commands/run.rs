@@ -1,4 +1,4 @@
-//! `pmo run`: a program in a view, started again after a death.
+//! `pmo run`: a program in a view, restarted after a death.
 
 use crate::alike;
 use crate::context::Context;
@@ -65,10 +65,9 @@ pub struct Run {
     program: Vec<OsString>,
 }
 
-/// Longest pause before a restart.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// A program that ran as long was no restart loop.
+/// A program that ran this long is in no restart loop.
 const WORKED: Duration = Duration::from_secs(60);
 
 pub fn run(context: &Context, args: &Run) -> Result {
@@ -109,7 +108,7 @@ pub fn run(context: &Context, args: &Run) -> Result {
     }
 }
 
-/// The view and the security contexts are there before anything is started.
+/// Finds the view and the contexts before a start.
 fn check(context: &Context, args: &Run) -> Result {
     let pool = context.open(&args.pool)?;
     View::read(&pool, &args.view).map_err(|error| alike::explain(&pool, &args.view, error))?;
@@ -133,7 +132,6 @@ fn of_signal(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
-/// The program's own status.
 fn finished(ended: &Ended) -> Result {
     let code = match (ended.status.code(), ended.status.signal()) {
         (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),

@@ -1,4 +1,4 @@
-//! `pmo scrub`: words with check words are read, and repaired.
+//! `pmo scrub`: repairs words by their check words.
 
 use crate::alike;
 use crate::context::Context;
@@ -43,7 +43,6 @@ pub struct Scrub {
     key: KeyArgs,
 }
 
-/// An object, for programs.
 #[derive(Serialize)]
 struct Report {
     object: String,
@@ -95,7 +94,7 @@ fn scrub(pool: &Pool, name: &str, key: &[u8]) -> indelible::Result<Report> {
     Ok(Report { object: name.to_owned(), words, repaired, lost, skipped: None })
 }
 
-/// Each object with check words. One that cannot be scrubbed keeps none of the others from it.
+/// A failed object does not stop the others.
 fn all(pool: &Pool, key: &[u8]) -> Result<Vec<Report>> {
     let mut reports = Vec::new();
     for stat in pool.list() {

@@ -1,4 +1,4 @@
-//! `pmo set`: properties of an object that can change.
+//! `pmo set`: changeable properties of an object.
 
 use crate::alike;
 use crate::bytes::human;

@@ -1,4 +1,4 @@
-//! `pmo snapshot`: objects as they are now, under other names.
+//! `pmo snapshot`: objects' present states under other names.
 
 use crate::alike;
 use crate::bytes::human;
@@ -80,7 +80,6 @@ pub struct Snapshot {
     key: KeyArgs,
 }
 
-/// Snapshots that were made, and older ones that went, for programs.
 #[derive(Serialize)]
 struct Kept {
     made: Vec<String>,
@@ -160,7 +159,7 @@ fn would_destroy(context: &Context, args: &Snapshot) -> Result {
     })
 }
 
-/// Names with the time, and a number behind it if there were snapshots in this second.
+/// Names with the time, numbered if this second has snapshots already.
 fn free_names(pool: &Pool, names: &[String]) -> Vec<String> {
     let now = time(SystemTime::now());
     let mut new: Vec<String> = names.iter().map(|name| format!("{name}@{now}")).collect();

@@ -1,4 +1,4 @@
-//! `pmo stat`: a pool, or an object, in numbers.
+//! `pmo stat`: figures of a pool or an object.
 
 use crate::alike;
 use crate::bytes::{exactly, human};
@@ -47,7 +47,6 @@ pub struct Stat {
     name: Option<String>,
 }
 
-/// A pool, for programs.
 #[derive(Serialize)]
 pub struct PoolReport {
     pub path: String,
@@ -66,7 +65,6 @@ pub struct PoolReport {
     pub created: String,
 }
 
-/// An object, for programs.
 #[derive(Serialize)]
 pub struct ObjectReport {
     pub name: String,
@@ -104,16 +102,14 @@ pub struct ObjectReport {
     pub read_key: bool,
     pub write_key: bool,
     pub created: String,
-    /// Commits on demand that are not durable, if a process has some; those of a list are not
-    /// looked up.
+    /// Pending commits on demand; lists omit them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
-    /// Objects that it outlives, by name; those of a list are not looked up.
+    /// Objects that it outlives, by name; lists omit them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ties: Vec<String>,
 }
 
-/// Commits on demand that are not durable.
 #[derive(Serialize)]
 pub struct Pending {
     pub transactions: u64,
@@ -123,7 +119,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Those of an object, if it has a class that has some, and this user may look.
+    /// `None`: another class, or no permission to look.
     pub fn of(pool: &Pool, stat: &ObjectStat) -> Option<Pending> {
         if stat.class.is_none_or(|class| class == Class::Psync) {
             return None;
@@ -232,15 +228,13 @@ impl ObjectReport {
         }
     }
 
-    /// The same with its pending commits and its ties, unless these cannot be read: `pmo check`
-    /// tells then.
+    /// Adds pending commits and ties if readable; `pmo check` reports the rest.
     pub fn with_ties(pool: &Pool, stat: &ObjectStat) -> Self {
         let ties = pool.ties(&stat.name).unwrap_or_default();
         let ties = ties.into_iter().map(|tie| tie.name + if tie.deleted { " (deleted)" } else { "" });
         ObjectReport { ties: ties.collect(), pending: Pending::of(pool, stat), ..ObjectReport::of(stat) }
     }
 
-    /// Its flags in words.
     fn flags(&self) -> String {
         let flags = [
             (self.snapshot, "snapshot"),
@@ -287,7 +281,6 @@ impl ObjectReport {
         ])
     }
 
-    /// A state in words.
     fn meaning(&self, state: State) -> String {
         if let Some(pid) = self.living_writer {
             return format!(
@@ -307,12 +300,10 @@ impl ObjectReport {
     }
 }
 
-/// The flags of an object in words.
 pub fn flags(stat: &ObjectStat) -> String {
     ObjectReport::of(stat).flags()
 }
 
-/// The durability class of an object in words.
 pub fn class(stat: &ObjectStat) -> String {
     stat.class.map_or_else(|| "of a later release".to_owned(), |class| class.to_string())
 }

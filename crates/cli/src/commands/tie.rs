@@ -59,7 +59,6 @@ struct Ends {
 }
 
 impl Ends {
-    /// Makes the change.
     fn change(
         &self,
         context: &Context,

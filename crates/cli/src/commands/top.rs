@@ -1,4 +1,4 @@
-//! `pmo top`: the holders of objects, and their psyncs per second.
+//! `pmo top`: objects' holders and psyncs per second.
 
 use crate::bytes::human;
 use crate::commands::ls::held_by;
@@ -57,14 +57,13 @@ pub struct Top {
     once: bool,
 }
 
-/// Reads an interval. One of no length would leave other processes no time.
+/// Reads an interval. A zero one would load the machine.
 fn interval(text: &str) -> std::result::Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     let usable = (0.01..=86_400.0).contains(&seconds).then(|| Duration::from_secs_f64(seconds));
     usable.ok_or_else(|| "an interval has from 0.01 seconds to a day".to_owned())
 }
 
-/// A line, for programs.
 #[derive(Serialize)]
 struct Row {
     name: String,
@@ -96,17 +95,16 @@ pub fn run(context: &Context, args: &Top) -> Result {
     }
 }
 
-/// Psyncs and bytes a second.
 type Rates = (f64, f64);
 
-/// The objects at a moment. An object without psyncs is kept as a name alone.
+/// The objects at a moment. Those without psyncs are names alone.
 struct Look {
     at: Instant,
-    /// Psyncs of the others, and the log then, by their IDs, ascending.
+    /// Psyncs and logs of the others, by ID, ascending.
     counted: Vec<([u8; 16], u64, Logged)>,
-    /// Rates of the objects psynced since the look before, by their IDs.
+    /// Rates since the last look, by ID.
     active: HashMap<[u8; 16], Rates>,
-    /// All objects, most psyncs a second first.
+    /// Most psyncs per second first.
     objects: Selection,
     damaged: bool,
 }
@@ -137,18 +135,18 @@ impl Look {
             self.counted.push((stat.id, stat.psyncs, stat.logged));
         }
         let Some(before) = before else { return };
-        // One that was created since had none.
+        // A new object had none.
         let (then, logged) = before.of(&stat.id).unwrap_or_default();
         let psyncs = stat.psyncs.saturating_sub(then);
         let rates = (psyncs as f64 / seconds, logged_since(stat, logged, psyncs) / seconds);
         if rates != (0.0, 0.0) {
             self.active.insert(stat.id, rates);
         }
-        // The bits of numbers that are not negative rise with them.
+        // Bits of non-negative floats keep their order.
         self.objects.add(stat, !rates.0.to_bits());
     }
 
-    /// Psyncs of an object, and the part that its log had.
+    /// Psyncs and log of an object.
     fn of(&self, id: &[u8; 16]) -> Option<(u64, Logged)> {
         let at = self.counted.binary_search_by_key(id, |(id, ..)| *id).ok()?;
         let (_, psyncs, logged) = self.counted[at];
@@ -187,7 +185,7 @@ impl Look {
             return out.finish();
         }
         if !args.once && std::io::stdout().is_terminal() {
-            // To the first place, with nothing behind.
+            // Cursor home, clear screen.
             out.bytes(b"\x1b[H\x1b[2J")?;
         }
         let numbers = HEADINGS.map(|heading| !matches!(heading, "STATE" | "NAME" | "HOLDER"));
@@ -207,13 +205,13 @@ impl Look {
 const HEADINGS: [&str; 11] =
     ["STATE", "PSYNCS/S", "BYTES/S", "DIRTY", "LAG", "PENDING", "PSYNCS", "OWN", "SIZE", "NAME", "HOLDER"];
 
-/// Bytes that so many psyncs of an object changed since its log was as `then`.
+/// Bytes of so many psyncs since the log was `then`.
 fn logged_since(stat: &Stat, then: Logged, psyncs: u64) -> f64 {
     let now = stat.logged;
     if then.generation == now.generation {
         now.bytes.saturating_sub(then.bytes) as f64
     } else if now.psyncs > 0 {
-        // The log began anew: as the psyncs that it has now.
+        // The log restarted: estimate by its present psyncs.
         now.bytes as f64 / now.psyncs as f64 * psyncs as f64
     } else {
         0.0

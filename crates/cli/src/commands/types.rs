@@ -45,7 +45,6 @@ pub struct Types {
     seal: SealArgs,
 }
 
-/// A root with its type, for programs.
 #[derive(Serialize)]
 struct Root {
     root: String,
@@ -53,7 +52,7 @@ struct Root {
     ty: String,
     size: u64,
     fingerprint: String,
-    /// Null if the heap has no description of the type.
+    /// Null without a description.
     definitions: Option<Vec<Definition>>,
     #[serde(skip)]
     lines: String,
@@ -83,7 +82,7 @@ struct Field {
 #[derive(Serialize)]
 struct Variant {
     name: String,
-    /// A text: tags have up to 128 bits.
+    /// As text: tags have up to 128 bits.
     number: String,
     fields: Vec<Field>,
 }

@@ -1,4 +1,4 @@
-//! `pmo upgrade`: makes a pool of an earlier format one of this format.
+//! `pmo upgrade`: brings a pool to this format.
 
 use crate::context::Context;
 use crate::failure::Result;
@@ -36,7 +36,6 @@ pub struct Upgrade {
     dry_run: bool,
 }
 
-/// An upgrade, for programs.
 #[derive(Serialize)]
 struct Report {
     dry_run: bool,

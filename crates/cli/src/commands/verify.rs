@@ -1,4 +1,4 @@
-//! `pmo verify`: whether a backup, and those that it rests on, are as they were written.
+//! `pmo verify`: verifies a backup and its bases.
 
 use crate::bytes::human;
 use crate::context::Context;

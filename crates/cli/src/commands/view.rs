@@ -1,4 +1,4 @@
-//! `pmo view`: which objects a program has in its memory.
+//! `pmo view`: the objects in a program's memory.
 
 use crate::alike;
 use crate::context::Context;
@@ -97,7 +97,6 @@ struct Clear {
     slot: usize,
 }
 
-/// Reads rights.
 fn rights(text: &str) -> std::result::Result<Rights, String> {
     match text {
         "r" => Ok(Rights::READ),
@@ -106,7 +105,6 @@ fn rights(text: &str) -> std::result::Result<Rights, String> {
     }
 }
 
-/// A slot, for programs.
 #[derive(Debug, Serialize)]
 struct Slot {
     slot: usize,
@@ -158,7 +156,6 @@ pub fn run(context: &Context, args: &View) -> Result {
     }
 }
 
-/// Changes a view, durably, and shows it.
 fn change(context: &Context, of: &Of, change: impl FnOnce(&Pool, &mut indelible::View) -> Result) -> Result {
     let pool = context.open(&of.pool)?;
     let mut view =

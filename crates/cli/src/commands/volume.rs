@@ -17,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The attribute of a mount's root directory that begins and ends a group.
+/// An attribute of a mount's root directory begins and ends a group.
 const GROUP: &str = "pmo.group";
 
 /// Make volumes, directories and files in an object, and copy from and to them
@@ -134,7 +134,6 @@ fn octal(text: &str) -> std::result::Result<u32, String> {
         .ok_or("it takes octal digits, up to 7777".into())
 }
 
-/// An entry, for programs.
 #[derive(Serialize)]
 struct Line {
     name: String,
@@ -181,7 +180,6 @@ impl Line {
     }
 }
 
-/// Numbers of a copy, for programs.
 #[derive(Serialize)]
 struct Numbers {
     files: u64,
@@ -339,7 +337,7 @@ fn no_group(root: &Path, error: Errno) -> Failure {
     Failure::new(exit, format!("cannot have a group of changes below {}: {error}", root.display()), help)
 }
 
-/// The root directory of the mount that a directory lies in.
+/// The root directory of a directory's mount.
 fn root_of(dir: &Path) -> Result<PathBuf> {
     let look = |path: &Path| path.metadata().map_err(|error| Failure::file("open", path, &error));
     let mut root = dir.canonicalize().map_err(|error| Failure::file("open", dir, &error))?;

@@ -1,4 +1,4 @@
-//! Roots of heaps that differ.
+//! Differing roots of heaps.
 
 use crate::failure::Result;
 use crate::out::Out;
@@ -14,15 +14,12 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Bytes whose changes are known by one bit.
+/// Bytes for each bit of a change.
 const WORD: u64 = 8;
 
-/// Result of a read of the older one.
 type Read<T> = std::result::Result<T, StoreError>;
 
-/// A root that differs, for programs.
 #[derive(Serialize)]
 pub struct RootChange {
     name: String,
@@ -30,7 +27,7 @@ pub struct RootChange {
     /// Name of its type in the newer one, or in the older one if it was removed.
     #[serde(rename = "type")]
     ty: String,
-    /// Name of its type in the older one, if that is another.
+    /// Name of its type in the older one, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     was: Option<String>,
 }
@@ -40,10 +37,10 @@ pub struct RootChange {
 enum Change {
     Added,
     Removed,
-    /// It is of another type.
+    /// Another type.
     Retyped,
     Changed,
-    /// Nothing describes what belongs to it.
+    /// Its values are not described.
     Unknown,
 }
 
@@ -64,10 +61,9 @@ impl RootChange {
     }
 }
 
-/// Type of a root: its name, and its fingerprint.
 type Known = (String, u128);
 
-/// The roots that differ; `None`: the two are no heaps.
+/// `None`: the two are no heaps.
 pub fn changed(
     pool: &Pool,
     (older, newer): (&str, &str),
@@ -75,7 +71,7 @@ pub fn changed(
     found: &Difference,
 ) -> Result<Option<Vec<RootChange>>> {
     let Some(mut before) = types(pool, older, key)? else { return Ok(None) };
-    // Both have the same addresses: the other one is detached by now.
+    // Both have the same addresses: the newer one is detached first.
     let Some(heap) = open(pool, newer, key)? else { return Ok(None) };
     let reader = pool.recovering(|store| store.attach_still(older, Key(key)))?;
     let mut reader = reader.map_err(|error| failed(older, &error))?;
@@ -108,19 +104,17 @@ pub fn changed(
     let removed =
         before.into_iter().map(|(name, (ty, _))| RootChange { name, change: Change::Removed, ty, was: None });
     changes.extend(removed);
-    // A base that is left goes with the next one.
+    // A leftover base goes with the next snapshot.
     let _ = pool.store().end_snapshot(then.reader);
     Ok(Some(changes))
 }
 
-/// The roots of a heap with their types.
 fn types(pool: &Pool, name: &str, key: &[u8]) -> Result<Option<BTreeMap<String, Known>>> {
     let Some(heap) = open(pool, name, key)? else { return Ok(None) };
     let roots = heap.roots()?.into_iter();
     Ok(Some(roots.map(|root| (root.name, (root.type_name, root.fingerprint))).collect()))
 }
 
-/// The heap in an object, if there is one.
 fn open(pool: &Pool, name: &str, key: &[u8]) -> Result<Option<ReadHeap>> {
     match ReadHeap::open(reading::attach(pool, name, key, &SealArgs::default())?) {
         Err(error) if error.kind() == ErrorKind::NotAHeap => Ok(None),
@@ -137,14 +131,13 @@ fn failed(name: &str, error: &StoreError) -> crate::failure::Failure {
     )
 }
 
-/// The older one.
 struct Then<'a> {
     pool: &'a Pool,
     layers: Option<Layers>,
     reader: Reader,
 }
 
-/// Whether bytes of a range are other ones. `words`: of pages that were looked at, which words are.
+/// Whether a range differs. `words`: differing words of compared pages.
 fn differs(
     range: &Range<u64>,
     found: &Difference,
@@ -171,7 +164,7 @@ fn differs(
     Ok(false)
 }
 
-/// Which words of a page are other ones.
+/// The differing words of a page.
 fn compare(page: u64, now: &[u8], then: &Then<'_>) -> Read<[u64; 8]> {
     let object = then.reader.object();
     let mut before = [0; PAGE as usize];

@@ -43,7 +43,7 @@ struct EntryReport {
 
 pub fn run(context: &Context, pool: &Path, name: &str) -> Result {
     let pool = context.look(pool)?;
-    // Says which object is missing.
+    // Reports a missing object.
     pool.stat(name)?;
     let found = pool.insides("dump", |store| store.find(name))?;
     show(context.json, &entry(found.offset, &found.entry), entry_text)

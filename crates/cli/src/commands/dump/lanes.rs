@@ -12,7 +12,7 @@ use std::path::Path;
 
 #[derive(Serialize)]
 struct Lane {
-    /// `null`: the table's own.
+    /// `null`: the table's lane.
     index: Option<u32>,
     offset: u64,
     length: u64,

@@ -1,4 +1,4 @@
-//! `pmo dump`: a pool's structures, for readers who know the format.
+//! `pmo dump`: a pool's structures, for experts of the format.
 
 mod entry;
 mod lanes;
