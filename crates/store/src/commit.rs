@@ -1,25 +1,21 @@
-//! The commit point. This is the only file that publishes a batch; `xtask/tests/tidy` checks that.
+//! The commit point: the only file that publishes a batch, which `xtask/tests/tidy` checks.
 //!
-//! Why a commit is atomic, case by case. Power fails
+//! A commit is atomic. If power fails
 //!
-//! - before the durable write begins: the lane ends where it ended; nothing happened;
-//! - during it: any subset of its units is on the medium. Either all of the batch is there, and it
-//!   happened; or some byte of it is not, one of the two checksums fails, and the lane ends before
-//!   it. Bytes of an earlier lap in the holes do not help it pass: they carry another generation,
-//!   and a header of this generation and sequence is written here only once, or again after the
-//!   attempt before was reported as failed;
-//! - after it: the batch is found, and replayed until a checkpoint voids the generation.
+//! - before the durable write, the lane ends where it ended;
+//! - during it, any subset of its units is on the medium. If a byte is missing, a checksum fails
+//!   and the lane ends before the batch. Bytes of an earlier lap in the holes carry another
+//!   generation; a header of this generation and sequence is written once, or again after the first
+//!   attempt failed;
+//! - after it, replay finds the batch until a checkpoint voids the generation.
 //!
-//! A large batch of a medium that is memory is written in pieces, its header last, and one barrier
-//! after all of it takes the place of the durable write: until it returned, any subset may be on
-//! the medium, as above.
+//! On a medium that is memory, a large batch is written in pieces, header last, and one barrier
+//! replaces the durable write.
 //!
-//! Before anything is written, the system is asked whether it failed to write pages back: lines of
-//! the batch that were read from such pages may be older than the last psync, and a batch whose
-//! durable write reports the failure is on the medium all the same, for recovery to redo.
+//! Before the write, the commit asks the system for failed write-backs: lines that were read from
+//! such pages may be older than the last psync.
 //!
-//! The batch is applied to the primary only after the durable write returned. Until then no byte of
-//! the primary changed, so that a batch that did not happen leaves nothing behind.
+//! The primary changes only after the durable write returned.
 
 use crate::error::Result;
 use crate::format::{Checksum, LINE};
@@ -27,19 +23,18 @@ use crate::lane::{Batch, BatchSource, LaneLog};
 use crate::medium::{Fatal, Medium};
 use crate::mutant::Mutant;
 
-/// Makes sealed batches durable, in order, at the end of the lane: with one durable write.
+/// Makes sealed batches durable, in order, at the end of the lane, with one durable write.
 ///
-/// The batches must fit. After an error `log` is unchanged, and the lane must not be used again
-/// before it was recovered.
+/// The batches must fit. After an error `log` is unchanged, and the lane needs recovery before use.
 pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut [Batch]) -> Result<()> {
     expect_readings(medium)?;
-    // Rule L2 of docs/protocol.md: the caller acknowledges once this returns.
+    // Rule L2 of docs/protocol.md.
     let mut after = *log;
     let mut joined = Vec::new();
     let single = batches.len() == 1;
     for batch in batches.iter_mut() {
         debug_assert!(after.fits(batch.len()));
-        // All that was published before is durable; what goes with this write is not yet.
+        // Batches before this write are durable; this one and those beside it are not yet.
         let durable = if Mutant::WatermarkAhead.is_on() { after.sequence } else { log.sequence };
         let bytes = batch.stamp(seed, after.generation, after.sequence, durable);
         if Mutant::NotDurable.is_on() {
@@ -59,7 +54,7 @@ pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut 
     Ok(())
 }
 
-/// As [`publish`], of one batch whose lines are borrowed. Returns where its lines begin.
+/// Publishes one batch with borrowed lines; returns where its lines begin.
 pub fn publish_borrowed(
     medium: &dyn Medium,
     seed: u64,
@@ -106,7 +101,7 @@ pub fn publish_borrowed(
     Ok(lines)
 }
 
-/// Fails if the system may have lost bytes that were read for the batch, or found equal.
+/// Fails if the system may have lost bytes that the batch's diff read.
 pub(crate) fn expect_readings(medium: &dyn Medium) -> Result<()> {
     match Mutant::ReadingsTrusted.is_on() {
         true => Ok(()),
@@ -114,7 +109,7 @@ pub(crate) fn expect_readings(medium: &dyn Medium) -> Result<()> {
     }
 }
 
-/// Brings a published batch into the places it redoes. Not durable: the lane still has it.
+/// Writes a published batch to its targets, not durably: the lane still has it.
 ///
 /// An error does not undo the commit.
 pub fn apply(medium: &dyn Medium, batch: &Batch) -> Result<()> {
@@ -124,9 +119,8 @@ pub fn apply(medium: &dyn Medium, batch: &Batch) -> Result<()> {
     Ok(())
 }
 
-/// As [`apply`], of a batch with borrowed lines, which begin at `lines`. The lane's bytes count,
-/// not the source's, which may have changed by now: otherwise the primary would have a store that
-/// the lane lacks, and a later psync would find no difference and not log it.
+/// Applies a batch whose borrowed lines begin at `lines`. It copies from the lane: the source may
+/// have changed since, and a store that only the primary has would escape every later diff.
 pub fn apply_borrowed(
     medium: &dyn Medium,
     batch: &Batch,

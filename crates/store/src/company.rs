@@ -1,57 +1,53 @@
-//! Threads that a group commit waits for before it begins to write, so that one durable write
-//! serves all of them: heaps with tickets, and transactions.
+//! Threads that a group commit waits for before it writes, so that one durable write serves them
+//! all: heaps with tickets, and transactions.
 //!
-//! A round that closes at its first waiter has half of the threads: the end of the round before has
-//! just woken the others. So the two halves take turns, with twice the writes. Threads that waited
-//! when a cut ended are expected in the next round. An expectation that fails costs a wait that is
-//! short beside a cut, and switches expectations off for some rounds.
+//! A round that closes at its first waiter serves half of the threads, because the end of the last
+//! round has just woken the rest. So each round expects the threads that waited when the last cut
+//! ended. A failed expectation costs a wait that is short beside a cut; repeated failures suspend
+//! expectations for some rounds.
 
 #[doc(hidden)]
 pub use crate::sync::{since, wait_for};
 use std::time::Duration;
 
-/// Cuts that are shorter are not worth a wait: waking a thread takes as long.
+/// For shorter cuts waking a thread takes as long as the cut.
 const WORTH: Duration = Duration::from_micros(50);
-/// The round waits for missing company at most a cut's time divided by this.
+/// A round waits for missing threads at most a cut's time divided by this.
 const SHARE: u32 = 4;
-/// Rounds without expectations after many failures: 2 to the power of this.
+/// Log2 of the most rounds without expectations after failures.
 const DISTRUST: u32 = 6;
 
-/// See the module.
+/// State of a group commit's rounds.
 #[derive(Debug, Default)]
 pub struct Company {
-    /// Threads that wait for any round.
     waiting: usize,
-    /// Threads that wait for the round that tickets join.
+    /// Of these, threads in the round that tickets join.
     arrived: usize,
-    /// Threads that waited when the last cut ended.
     expected: usize,
-    /// Time of a cut, of late.
+    /// Recent duration of a cut.
     pace: Duration,
-    /// Expectations that failed in a row.
     failures: u32,
-    /// Rounds to close without waiting.
+    /// Rounds left to close without waiting.
     trustless: u32,
-    /// Rounds that were closed.
     closed: u64,
-    /// The round for whose company a thread watches: the one behind so many. A watcher of an
-    /// earlier round may not have seen yet that it was closed, so no code relies on it.
+    /// Round that a thread watches, by `closed`. A watcher of an earlier round may not know yet
+    /// that it is closed.
     watched: Option<u64>,
 }
 
-/// A thread watches for the company of a round, for all that wait for it.
+/// One thread's wait for the company of a round, on behalf of all its waiters.
 #[derive(Debug)]
 #[must_use = "the others wait for what comes of it"]
 pub struct Watch {
     round: u64,
-    /// Threads that had arrived when it began.
+    /// Threads that had arrived at its start.
     arrived: usize,
-    /// How long to wait for the next of them.
+    /// How long to wait for the next thread.
     pub patience: Duration,
 }
 
 impl Company {
-    /// `pace`: how long a cut takes, until it is known.
+    /// `pace`: assumed duration of a cut until one is measured.
     #[must_use]
     pub fn with_pace(pace: Duration) -> Company {
         Company { pace, ..Company::default() }
@@ -63,25 +59,25 @@ impl Company {
         self.waiting
     }
 
-    /// A thread begins to wait. `joins`: for the round that tickets join.
+    /// A thread begins to wait; `joins`: in the round that tickets join.
     pub fn arrive(&mut self, joins: bool) {
         self.waiting += 1;
         self.arrived += usize::from(joins);
     }
 
-    /// A thread waits no longer.
+    /// A thread stops waiting.
     pub fn leave(&mut self) {
         self.waiting -= 1;
     }
 
-    /// Whether no other thread is worth waiting for.
+    /// Whether no missing thread is worth a wait.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.arrived >= self.expected || self.trustless > 0 || self.pace < WORTH
     }
 
-    /// Begins to watch for the company of the round that tickets join. `None`: a thread already
-    /// watches, and wakes the others.
+    /// Begins to watch for the round that tickets join. `None`: another thread watches, and wakes
+    /// the rest.
     pub fn watch(&mut self) -> Option<Watch> {
         if self.watched == Some(self.closed) {
             return None;
@@ -90,7 +86,7 @@ impl Company {
         Some(Watch { round: self.closed, arrived: self.arrived, patience: self.pace / SHARE })
     }
 
-    /// Ends a watch. If no thread came meanwhile, the round stops waiting for company.
+    /// Ends a watch. If no thread came meanwhile, the round stops waiting.
     pub fn end_watch(&mut self, watch: Watch, in_time: bool) {
         if self.watched == Some(watch.round) {
             self.watched = None;
@@ -100,13 +96,12 @@ impl Company {
         }
     }
 
-    /// The missing threads did not come in time.
     fn give_up(&mut self) {
         self.failures = (self.failures + 1).min(DISTRUST);
         self.trustless = 1 << self.failures;
     }
 
-    /// The round is closed, and another one begins.
+    /// Closes the round.
     pub fn close(&mut self) {
         if self.trustless > 0 {
             self.trustless -= 1;
@@ -117,8 +112,8 @@ impl Company {
         self.closed += 1;
     }
 
-    /// A cut ended, after such a time, if it was measured: who waits now is expected in the next
-    /// round, or waits for it.
+    /// Records the end of a cut and its duration, if measured: the present waiters are expected
+    /// again.
     pub fn expect_again(&mut self, took: Option<Duration>) {
         self.expected = self.waiting;
         if let Some(took) = took {
@@ -131,7 +126,7 @@ impl Company {
 mod tests {
     use super::*;
 
-    /// The company after a cut for which so many threads waited.
+    /// Company after a cut of `took` with `threads` waiters.
     fn after_a_cut(threads: usize, took: Duration) -> Company {
         let mut company = Company::default();
         (0..threads).for_each(|_| company.arrive(true));
@@ -161,8 +156,7 @@ mod tests {
         assert!(company.is_complete());
     }
 
-    /// A thread that watched for a round which is closed by now may wake late: the next round has a
-    /// watch of its own, which that thread does not end.
+    /// A late watcher of a closed round does not end the watch of the next.
     #[test]
     fn nobody_relies_on_a_watch_for_an_earlier_round() {
         let mut company = after_a_cut(3, WORTH * 8);
@@ -178,8 +172,6 @@ mod tests {
         assert!(company.trustless > 0 && company.is_complete());
     }
 
-    /// If some of those that are missing came while a thread watched, the others are waited for as
-    /// well.
     #[test]
     fn company_that_keeps_coming_is_waited_for() {
         let mut company = after_a_cut(3, WORTH * 8);
@@ -205,7 +197,7 @@ mod tests {
                 company.end_watch(watch, false);
             }
             company.close();
-            // The other thread waits elsewhere in this moment, and does not come.
+            // The other thread waits elsewhere.
             company.expected = 2;
             company.leave();
         }

@@ -1,24 +1,20 @@
-//! System inputs other than the medium: random identities and the time.
-//!
-//! With the feature `__replay`, which nothing but tests uses, a thread can be given both from a
-//! seed, so that a run can be repeated to the last byte.
+//! Random identities and the time. With the feature `__replay`, for tests, a seed determines both.
 
 use crate::error::Result;
 use crate::medium::MediumError;
 
-/// Sixteen random bytes.
 pub(crate) fn random_id() -> Result<[u8; 16]> {
     random()
 }
 
-/// Random bytes, a multiple of eight.
+/// Random bytes; `N` is a multiple of eight.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     fill(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Fills `bytes`, a multiple of eight, with random ones.
+/// `bytes.len()` is a multiple of eight.
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<()> {
     #[cfg(feature = "__replay")]
     if replay::fill(bytes) {
@@ -44,7 +40,7 @@ mod replay {
 
     thread_local!(static STATE: Cell<Option<u64>> = const { Cell::new(None) });
 
-    /// Runs `f` on this thread with identities that follow from `seed`, and one time throughout.
+    /// Runs `f` on this thread with identities from `seed` and a fixed time.
     pub fn with_seed<R>(seed: u64, f: impl FnOnce() -> R) -> R {
         struct Restore(Option<u64>);
         impl Drop for Restore {

@@ -1,9 +1,8 @@
-//! The safe half of Indelible: formats, lanes, commit, apply, recovery, the object table and free
-//! space, over any [`medium::Medium`]. No mapping, no threads of its own, no unsafe code; it runs
-//! whole on a simulated medium.
+//! The safe half of Indelible: formats, lanes, commit, recovery, the object table and free space,
+//! over any [`medium::Medium`]. No mapping, no threads of its own, no unsafe code.
 //!
-//! Inside, dependencies point one way: format ← seal ← medium ← space ← lane ← table ← commit ←
-//! recovery ← store.
+//! Dependencies point one way: format ← seal ← medium ← space ← lane ← table ← commit ← recovery ←
+//! store.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "__replay")]

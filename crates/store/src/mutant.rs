@@ -1,7 +1,6 @@
-//! Protocol faults on request, to prove that the tests see them. Without the feature `__mutants`,
-//! which nothing but tests uses, none is ever on and the compiler drops the places that ask.
-//!
-//! A new one takes a line here and `Mutant::Name.is_on()` where the rule is kept.
+//! Protocol faults for tests. Without the feature `__mutants` none is ever on, and the compiler
+//! drops the queries. A new one takes a line here and `Mutant::Name.is_on()` where the rule is
+//! kept.
 
 #[macro_use]
 #[path = "mutant/list.rs"]
@@ -443,7 +442,6 @@ mutants! {
     }
 }
 
-// The models compile this file as well.
 #[cfg(feature = "__mutants")]
 #[path = "mutant/selected.rs"]
 mod selected;
@@ -457,7 +455,7 @@ pub use inherited::Selected;
 
 #[cfg(not(feature = "__mutants"))]
 impl Mutant {
-    /// Whether this rule is broken now: no rule is.
+    /// Whether the mutant is on: never, without the feature.
     #[must_use]
     pub const fn is_on(self) -> bool {
         false

@@ -1,14 +1,12 @@
-//! Waits in slices: a caller with other duties now and then ends its waits for locks early, and
-//! makes the call again.
-//!
-//! The wait of all calls together is no longer than that of one would be.
+//! Waits in slices: a caller with other duties ends lock waits early and repeats the call. All
+//! calls together wait no longer than one.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy)]
 struct Slice {
-    /// When the first call began.
+    /// Start of the first call.
     begin: Instant,
     end: Instant,
     cut: bool,
@@ -18,9 +16,8 @@ thread_local! {
     static SLICE: Cell<Option<Slice>> = const { Cell::new(None) };
 }
 
-/// Runs `f`, in which no wait goes on for longer than `length`; a wait has begun at `begin`, when
-/// the caller made this call for the first time. Returns whether one ended early: then an error of
-/// `f` means that nothing happened yet, and the caller must make the call again.
+/// Runs `f` with waits of at most `length`, for a call first made at `begin`. Returns whether a
+/// wait ended early: then an error means that nothing happened, and the caller repeats the call.
 pub fn in_slices<T>(begin: Instant, length: Duration, f: impl FnOnce() -> T) -> (T, bool) {
     let before = SLICE.replace(Some(Slice { begin, end: Instant::now() + length, cut: false }));
     let result = f();
@@ -28,7 +25,7 @@ pub fn in_slices<T>(begin: Instant, length: Duration, f: impl FnOnce() -> T) -> 
     (result, cut)
 }
 
-/// When a wait has begun that begins now.
+/// Start of a wait that begins now.
 #[must_use]
 pub fn begin() -> Instant {
     SLICE.get().map_or_else(Instant::now, |slice| slice.begin)

@@ -1,6 +1,6 @@
-//! Points in time, for people.
+//! Dates in messages.
 
-/// So many seconds after 1970, in UTC, as RFC 3339 has it.
+/// Formats seconds since 1970 as RFC 3339, in UTC.
 #[must_use]
 pub fn date_time(seconds: u64) -> String {
     let (year, month, day) = date(seconds / 86400);
@@ -8,8 +8,7 @@ pub fn date_time(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The Gregorian date so many days after 1970-01-01. Years are counted from March, so that the leap
-/// day comes last.
+/// Gregorian date of a day since 1970-01-01. Years begin in March, so that the leap day is last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

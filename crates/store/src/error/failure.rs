@@ -3,7 +3,7 @@
 use super::StoreError;
 use crate::medium::MediumError;
 
-/// How a medium failed.
+/// What the medium failed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     Read,
@@ -11,8 +11,7 @@ pub(crate) enum Failure {
 }
 
 impl StoreError {
-    /// The failure of the medium behind it; `None`: the error is about the bytes that the medium
-    /// holds.
+    /// The medium's failure; `None`: the error is about bytes on the medium.
     pub(crate) fn failure(&self) -> Option<Failure> {
         match self {
             StoreError::Failed(_) | StoreError::NotApplied(_) | StoreError::NoSpace => Some(Failure::Write),
@@ -22,7 +21,7 @@ impl StoreError {
         }
     }
 
-    /// The error for the medium's failure behind the commit of a psync: it did not undo that.
+    /// The error of a psync that is durable but not applied.
     pub(crate) fn behind_commit(self) -> Self {
         match self {
             StoreError::Medium(cause) | StoreError::Failed(cause) => StoreError::NotApplied(cause),
@@ -31,8 +30,8 @@ impl StoreError {
         }
     }
 
-    /// The error of a psync that is one step of an operation: that the step is durable says nothing
-    /// of the rest.
+    /// The error of a psync within a larger operation: one durable step says nothing about the
+    /// rest.
     pub(crate) fn of_step(self) -> Self {
         match self {
             StoreError::NotApplied(cause) => StoreError::Failed(cause),

@@ -1,24 +1,24 @@
-//! Lengths that a pool cannot be given.
+//! Refused changes of a pool's length.
 
-/// A pool stays as long as it is.
+/// Why a pool keeps its length.
 #[derive(Debug, thiserror::Error)]
 pub enum LengthError {
-    /// It becomes no shorter.
+    /// A pool cannot shrink.
     #[error("the pool has {old} bytes already, more than {len}: a pool becomes longer, not shorter")]
     NotLonger {
         /// Length of the pool.
         old: u64,
-        /// Length asked for.
+        /// Requested length.
         len: u64,
     },
-    /// It cannot be as long.
+    /// The pool cannot be that long.
     #[error("{len} bytes are more than the pool can have: {limit} {max}")]
     TooLong {
-        /// Length asked for.
+        /// Requested length.
         len: u64,
         /// Greatest length.
         max: u64,
-        /// The thing that has no more.
+        /// The limiting resource.
         limit: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Errors of the store, by cause. The layers above add the operation and the object.
+//! Errors of the store, by cause. The layers above add operation and object.
 
 mod class;
 mod date;
@@ -16,22 +16,20 @@ pub use seal::SealError;
 
 use crate::medium::{Fatal, MediumError, Others, Process, ReserveError};
 
-/// Causes.
+/// Cause of a failed operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The medium could not be read, locked or looked at. Nothing happened.
+    /// The medium could not be read, locked or inspected. Nothing happened.
     #[error(transparent)]
     Medium(#[from] MediumError),
-    /// The medium, or the file system under it, has no room. Nothing happened; the call may be made
-    /// again.
+    /// The medium or its file system is full. Nothing happened; the call may be repeated.
     #[error("no space left on the medium")]
     NoSpace,
-    /// A change of the medium failed. The operation happened as a whole or not at all; the next
-    /// attach tells.
+    /// A write failed. The operation happened as a whole or not at all; the next attach tells.
     #[error("the medium failed: {0}; the operation took effect as a whole or not at all")]
     Failed(MediumError),
-    /// A psync is durable, but the medium failed while it was applied; the next attach applies it.
+    /// The psync is durable, but applying it failed; the next attach applies it.
     #[error("the medium failed: {0}; the psync is durable, and the next attach applies it")]
     NotApplied(MediumError),
     /// The medium holds no pool.
@@ -44,34 +42,34 @@ pub enum StoreError {
         found: u32,
         /// Version this code uses.
         known: u32,
-        /// Release that wrote the pool, if the pool says it.
+        /// Release that wrote the pool, if known.
         release: String,
     },
-    /// The pool cannot be upgraded as it is. Nothing has changed, or the upgrade goes on when it is
-    /// repaired.
+    /// The pool cannot be upgraded as it is. Nothing changed, or the upgrade continues after a
+    /// repair.
     #[error("the pool is not sound: {found}")]
     NotSound {
-        /// The first error that a check found.
+        /// First error that check found.
         found: String,
     },
-    /// An upgrade of the pool was begun, and did not end.
+    /// An upgrade of the pool is unfinished.
     #[error("an upgrade of the pool was cut short")]
     Upgrading,
-    /// The object needs something this code does not know.
+    /// The object needs a feature that this code does not know.
     #[error("the object has {unknown}, which this release does not know")]
     ObjectFeature {
-        /// What.
+        /// The feature.
         unknown: crate::format::entry::Unknown,
     },
-    /// A batch in a lane has a section that this code does not know, and must know to redo it.
+    /// A lane's batch has a mandatory section of an unknown kind.
     #[error("the batch at offset {offset} has a section of kind {kind}, which this release does not know")]
     SectionKind {
-        /// Where.
+        /// Offset of the batch.
         offset: u64,
-        /// The kind.
+        /// Kind of the section.
         kind: u16,
     },
-    /// The pool uses features this code does not know.
+    /// The pool uses unknown features.
     #[error("the pool{} uses features that this release does not know ({bits:#x})", by(release))]
     Features {
         /// Feature bits.
@@ -79,93 +77,93 @@ pub enum StoreError {
         /// Release that wrote the pool.
         release: String,
     },
-    /// Neither superblock slot can be used, and no copy of them is there.
+    /// Both superblock slots are unusable, and so is the copy.
     #[error("both superblock slots are damaged, and no copy lies behind the pool")]
     NoSuperblock,
-    /// The medium is shorter than the pool on it.
+    /// The medium is shorter than the pool.
     #[error("the pool says it has {pool} bytes but the medium has only {medium}: it was truncated")]
     Truncated {
-        /// Length the superblock states.
+        /// Length in the superblock.
         pool: u64,
         /// Length of the medium.
         medium: u64,
     },
-    /// The medium is too small, or too large, for a pool.
+    /// The medium's length does not suit a pool.
     #[error("{len} bytes cannot hold a pool: at least {min} and at most {max} are needed")]
     BadLength {
-        /// Length asked for.
+        /// Requested length.
         len: u64,
         /// Smallest length.
         min: u64,
         /// Largest length.
         max: u64,
     },
-    /// The pool cannot be given this length.
+    /// The pool cannot have this length.
     #[error(transparent)]
     Length(#[from] LengthError),
-    /// There is a pool already.
+    /// The medium has a pool already.
     #[error("there is a pool on this medium already")]
     AlreadyAPool,
-    /// Bytes on the medium contradict themselves.
+    /// Bytes on the medium are inconsistent.
     #[error("the {part} at offset {offset} is damaged")]
     Damaged {
-        /// The damaged structure.
+        /// Damaged structure.
         part: Part,
-        /// Its offset in the pool, in bytes.
+        /// Its offset in the pool.
         offset: u64,
     },
-    /// The lane of a writer that died cannot be recovered as it is. Nothing of it was given up.
+    /// A dead writer's lane cannot be recovered as it is. Nothing of it is lost.
     #[error(
         "lane {lane}, which has psyncs of a writer that is gone, cannot be recovered: {cause}; nothing of it is lost, \
          `pmo check` and `pmo repair` say what can be done"
     )]
     LaneRefused {
-        /// Which.
+        /// Number of the lane.
         lane: u32,
-        /// Why.
+        /// Cause.
         cause: Box<StoreError>,
     },
-    /// The table entry of an object that a lane has psyncs of is damaged, or cannot be read.
+    /// The table entry of an object with psyncs in a lane is damaged or unreadable.
     #[error("the table entry at {offset} {what}{}", because(.cause.as_ref()))]
     EntryRefused {
-        /// Offset of the slot in the pool, in bytes.
+        /// Offset of the slot in the pool.
         offset: u64,
-        /// Defect of the slot, as the predicate of a sentence.
+        /// Defect, as a predicate.
         what: &'static str,
-        /// Why it cannot be read.
+        /// Failure of the read.
         cause: Option<MediumError>,
     },
-    /// A lane ends before a batch that is known to have been durable.
+    /// A lane ends before a batch that was durable.
     #[error("its batch {sequence} at {offset} is damaged: {proof}")]
     BatchDamaged {
         /// Number of the batch.
         sequence: u64,
-        /// Offset in the pool, in bytes, at which it should begin.
+        /// Offset in the pool of its beginning.
         offset: u64,
-        /// How that is known.
+        /// Evidence that it was durable.
         proof: String,
     },
-    /// No free extent of this size.
+    /// No free extent is large enough.
     #[error(
         "no room: {needed} bytes in one piece are needed, the largest free piece has {largest} ({free} bytes are free in all)"
     )]
     NoRoom {
-        /// Bytes asked for.
+        /// Bytes needed.
         needed: u64,
         /// Largest free extent.
         largest: u64,
-        /// All free bytes.
+        /// Free bytes in all.
         free: u64,
     },
-    /// No free address range of this size.
+    /// No free address range is large enough.
     #[error("no room in the pool's address window for {needed} bytes (largest free range: {largest})")]
     NoAddresses {
-        /// Bytes asked for.
+        /// Bytes needed.
         needed: u64,
         /// Largest free range.
         largest: u64,
     },
-    /// An object cannot have the addresses that it had.
+    /// The object's former addresses are taken.
     #[error("the {len} bytes of addresses from {address:#x} are another object's, or none of this pool's")]
     AddressesTaken {
         /// First address.
@@ -173,7 +171,7 @@ pub enum StoreError {
         /// Bytes.
         len: u64,
     },
-    /// The address window that a format asked for cannot be used.
+    /// A format cannot use the requested address window.
     #[error("the address window of {len} bytes from {start:#x} cannot be used: {why}")]
     BadWindow {
         /// First address.
@@ -183,13 +181,13 @@ pub enum StoreError {
         /// Reason.
         why: &'static str,
     },
-    /// No object of that name or ID.
+    /// No object has that name or ID.
     #[error("there is no such object")]
     NotFound,
-    /// An object cannot go back to the contents of this other one.
+    /// The object cannot roll back to this snapshot.
     #[error("{snapshot:?} is no snapshot of it: {why}")]
     NotItsSnapshot {
-        /// Name of the other one.
+        /// Name of the snapshot.
         snapshot: String,
         /// Reason.
         why: &'static str,
@@ -197,34 +195,34 @@ pub enum StoreError {
     /// The name is taken.
     #[error("an object of that name exists")]
     Exists,
-    /// One step would change too much of the table.
+    /// One rename would exceed the table's log.
     #[error(
         "{objects} objects cannot get other names in one step: it takes {needed} bytes of the table's log, which has {most}"
     )]
     TooManyAtOnce {
-        /// Objects of the rename.
+        /// Objects to rename.
         objects: u64,
-        /// Bytes of the log that this takes, at least.
+        /// Bytes of log needed, at least.
         needed: u64,
-        /// Bytes that it has.
+        /// Bytes of log available.
         most: u64,
     },
-    /// The name cannot be used.
+    /// Invalid name.
     #[error("this is not a usable name: {why}")]
     BadName {
         /// Reason.
         why: &'static str,
     },
-    /// The label of a pool cannot be used.
+    /// The pool's label is too long.
     #[error("a label has at most 128 bytes, this one has {len}")]
     BadLabel {
-        /// Length asked for, in bytes.
+        /// Length in bytes.
         len: usize,
     },
-    /// The size cannot be used.
+    /// Invalid size.
     #[error("{size} bytes are not a usable size: {why}")]
     BadSize {
-        /// Size asked for.
+        /// Requested size.
         size: u64,
         /// Reason.
         why: &'static str,
@@ -232,47 +230,47 @@ pub enum StoreError {
     /// The key does not match.
     #[error("the key does not match")]
     WrongKey,
-    /// A tie would be part of a cycle.
+    /// The tie would close a cycle.
     #[error("that one is to outlive it already, directly or through others: neither could ever go")]
     TieCycle,
-    /// A tie to a snapshot.
+    /// A snapshot cannot be the target of a tie.
     #[error("a snapshot outlives what is made from it, so that no object can be tied to it")]
     TieTarget,
-    /// One tie too many.
+    /// The object has too many ties.
     #[error("it is tied to {most} objects, as many as one can be")]
     TooManyTies {
-        /// As many.
+        /// Limit.
         most: u64,
     },
-    /// The system does not name its boot, which a volatile object must know.
+    /// The system does not identify its boot, which a volatile object needs.
     #[error("it would be volatile, and this system does not say when the machine was started anew")]
     BootUnknown,
-    /// The object was volatile.
+    /// The volatile object is of an earlier boot.
     #[error("it is volatile, and the machine was started anew since it was made: what it held is gone")]
     VolatileGone,
     /// Write access to a read-only object.
     #[error("the object is read-only")]
     ObjectReadOnly,
-    /// Another process, or another attachment of this one, is in the way.
+    /// Another process, or another attachment in this one, holds the object.
     #[error("held by {holder}{others}")]
     Held {
-        /// The holder, as far as it is known; of several readers one.
+        /// The holder if known; of several readers, one.
         holder: Holder,
-        /// The other readers.
+        /// Other readers.
         others: Others,
-        /// No process has it attached: short work locks it, such as merging its bases.
+        /// Short work, such as a merge of bases, holds the lock.
         passing: bool,
     },
-    /// The lock on the table could not be had in time.
+    /// The table's lock was not free in time.
     #[error("the table has been locked by {holder} for {seconds} s")]
     TableBusy {
-        /// How long was waited.
+        /// Seconds waited.
         seconds: f64,
-        /// The holder, as far as this process can see it.
+        /// The holder, if known.
         holder: Holder,
     },
-    /// A dead process left commits of the object in memory, which must be brought to the pool
-    /// first: nothing happened.
+    /// A dead process left commits in memory that recovery must bring to the pool first. Nothing
+    /// happened.
     #[error(
         "a process that is gone left commits of the object in memory {memory:016x}, which the pool lacks"
     )]
@@ -280,32 +278,30 @@ pub enum StoreError {
         /// Number of the memory.
         memory: u64,
     },
-    /// Another process holds the objects of the lane still, to copy or to move them: nothing
-    /// happened.
+    /// Another process holds the lane's objects still, to copy or move them. Nothing happened.
     #[error("{holder} has been holding the objects of lane {lane} still for {seconds} s")]
     HeldStill {
         /// The lane.
         lane: u32,
-        /// How long was waited.
+        /// Seconds waited.
         seconds: f64,
-        /// The holder, as far as this process can see it.
+        /// The holder, if known.
         holder: Holder,
     },
-    /// The process that has the lane does not end a change of its objects, so that they cannot be
-    /// held still.
+    /// The lane's process does not finish a change of its objects, so they cannot be held still.
     #[error("{holder} has been changing the objects of lane {lane} for {seconds} s")]
     Changing {
         /// The lane.
         lane: u32,
-        /// How long was waited.
+        /// Seconds waited.
         seconds: f64,
-        /// The process that has the lane, as far as this one can see it.
+        /// The lane's process, if known.
         holder: Holder,
     },
-    /// The table changed whenever it was read. Only where it is read without a lock.
+    /// A reader without locks found the table changed at each attempt.
     #[error("other processes kept changing the table while it was read, for {seconds} s")]
     TableInMotion {
-        /// How long it was tried.
+        /// Seconds of attempts.
         seconds: f64,
     },
     /// Every lane is in use.
@@ -314,53 +310,53 @@ pub enum StoreError {
         /// Lanes in the pool.
         lanes: u32,
     },
-    /// The last writer died and the pool cannot be written to, so it cannot be recovered.
+    /// The last writer died, and recovery needs write access to the pool.
     #[error("the last writer died and the pool is opened read-only, so it cannot be recovered")]
     NeedsRecovery,
-    /// A change of the medium failed before; what of that is durable is unknown until recovery.
+    /// An earlier write failed; its durability is unknown until recovery.
     #[error(
         "an earlier write to the medium failed; every psync that was acknowledged is safe, the one that failed \
         took effect as a whole or not at all"
     )]
     Poisoned,
-    /// A psync of several objects has objects of several pools.
+    /// One psync covers objects of different pools.
     #[error("the objects are of different pools, which cannot change in one atomic step")]
     DifferentPools,
-    /// A direct write outside of the range that was announced.
+    /// A direct write exceeds its announced range.
     #[error(
         "bytes up to {end} were to be written straight to the object's place without having been announced"
     )]
     NotAnnounced {
-        /// End of the write, in bytes from the object's start.
+        /// End of the write, from the object's start.
         end: u64,
     },
-    /// A direct write to an object with a base: its pages must be logged when they first change.
+    /// Objects with a base allow no direct writes: first changes of their pages are logged.
     #[error("the object rests on a base: its pages cannot be written straight to their place")]
     HasBase,
-    /// It concerns the durability class of an object.
+    /// Error of a durability class.
     #[error(transparent)]
     Class(#[from] ClassError),
-    /// It concerns the sealing of an object.
+    /// Error of a sealed object.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// A new table needs more pages than were counted for it.
+    /// A rebuilt table needs more pages than were counted.
     #[error("more pages are needed for the new table than were counted")]
     OutOfTablePages,
 }
 
-/// The holder of a lock, as shown to people.
+/// Holder of a lock, for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// A process.
     Process {
-        /// Which.
+        /// The process.
         process: Process,
         /// Whether it writes.
         writer: bool,
     },
-    /// A process of another pid namespace: another container.
+    /// A process of another pid namespace.
     Elsewhere {
-        /// Its ID there. Here it may be that of another process, or of none.
+        /// Its ID in that namespace.
         pid: u32,
         /// Whether it writes.
         writer: bool,
@@ -370,12 +366,12 @@ pub enum Holder {
         /// Whether it writes.
         writer: bool,
     },
-    /// A process that left no record, or that is not to be seen from here.
+    /// The process left no record, or is invisible from here.
     Unknown,
 }
 
 impl Holder {
-    /// Whether it is the process that asks.
+    /// Whether this process is the holder.
     #[must_use]
     pub fn is_this_process(&self) -> bool {
         match self {
@@ -426,19 +422,17 @@ impl From<ReserveError> for StoreError {
     }
 }
 
-/// A cause, if there is one, behind what it caused.
 fn because(cause: Option<&MediumError>) -> String {
     cause.map(|cause| format!(": {cause}")).unwrap_or_default()
 }
 
 impl StoreError {
-    /// Damage of `part` at `offset`.
     pub(crate) fn damaged(part: Part, offset: u64) -> Self {
         StoreError::Damaged { part, offset }
     }
 }
 
-/// Result of the store half.
+/// Result of the store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 fn by(release: &str) -> String {

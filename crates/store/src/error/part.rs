@@ -1,6 +1,6 @@
 //! Parts of a pool.
 
-/// A part of the pool that damage is reported against.
+/// Damaged part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
@@ -20,11 +20,11 @@ pub enum Part {
     LaneHeader,
     /// A record of a lane.
     Record,
-    /// The list of an object's ties.
+    /// An object's list of ties.
     Ties,
-    /// The free space structures contradict themselves.
+    /// Free space.
     FreeSpace,
-    /// The bytes of an object whose ID is their hash.
+    /// Contents of an object whose ID is their hash.
     Content,
 }
 

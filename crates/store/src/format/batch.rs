@@ -3,9 +3,8 @@
 //! ```text
 //! Header | lines (64 B each) | sections | runs | zeros up to a line
 //! ```
-//!
-//! `head_sum` covers the header with the lane's generation, the batch's sequence and `body_sum`;
-//! `body_sum` covers everything behind the header. A batch is valid or it is not there.
+//! `head_sum` covers the header, with generation, sequence and `body_sum`; `body_sum` covers the
+//! rest. An invalid batch does not exist.
 
 use super::{LINE, checksum};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -24,7 +23,7 @@ pub struct Header {
     pub sections: U32,
     /// XXH3 of the header with this field zero, seeded with the pool's seed.
     pub head_sum: U64,
-    /// XXH3 of all bytes behind the header, seeded with the pool's seed.
+    /// XXH3 of the rest, seeded with the pool's seed.
     pub body_sum: U64,
     /// Generation of the lane.
     pub generation: U64,
@@ -36,8 +35,8 @@ pub struct Header {
     pub runs: U32,
     /// Lines of data.
     pub lines: U32,
-    /// The durable watermark: all batches of the generation before the one of this number were
-    /// durable when the write of this batch began. At most `sequence`.
+    /// Durable watermark: batches of the generation below this number were durable before this
+    /// write began. At most `sequence`.
     pub durable: U64,
 }
 
@@ -49,16 +48,16 @@ pub mod kind {
     pub const TABLE: u16 = 0;
     /// Redo runs of one object, and its progress.
     pub const PSYNC: u16 = 1;
-    /// No runs, only progress: announces a direct write (`direct` beyond `published`), or that one
-    /// was given up.
+    /// No runs, only progress: announces a direct write (`direct` beyond `published`), or cancels
+    /// one.
     pub const INTENT: u16 = 2;
 }
 
-/// Flag of a section: software that does not know its kind leaves it out, its runs included. A lane
-/// with a section of an unknown kind without it is refused.
+/// Flag of a section: readers skip it, and its runs, if its kind is unknown. A lane with an unknown
+/// section without the flag is refused.
 pub const SKIPPABLE: u16 = 1;
 
-/// The part of a batch that concerns one object.
+/// A batch's changes of one object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Section {
@@ -105,14 +104,14 @@ impl Section {
         self.flags.get() == SKIPPABLE
     }
 
-    /// Whether it changes an object, so that recovery of the lane must redo it.
+    /// Whether it changes an object.
     #[must_use]
     pub fn is_of_object(&self) -> bool {
         self.is_known() && self.kind.get() != kind::TABLE
     }
 }
 
-/// Bytes of a batch with these counts, if that can be expressed.
+/// Bytes of such a batch, if representable.
 #[must_use]
 pub fn length(sections: u64, runs: u64, lines: u64) -> Option<u64> {
     let tail = sections.checked_mul(48)?.checked_add(runs.checked_mul(16)?)?;
@@ -128,8 +127,8 @@ impl Header {
         checksum(seed, &[zeroed.as_bytes()])
     }
 
-    /// Whether this can be the header of batch `sequence` of `generation` in a lane that has
-    /// `room` bytes left from here. The body is still to be verified.
+    /// Whether this can be header `sequence` of `generation` with `room` bytes left in the lane.
+    /// The body remains to be verified.
     #[must_use]
     pub fn verify(&self, seed: u64, generation: u64, sequence: u64, room: u64) -> bool {
         self.magic.get() == MAGIC

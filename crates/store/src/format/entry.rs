@@ -1,7 +1,7 @@
 //! The table entry of an object.
 //!
-//! Bytes 0..896 belong to the table lane, the last two lines (`Progress`) to the lane of the writer
-//! that has it: no byte ever has unreplayed batches in two lanes.
+//! The table's lane owns bytes 0..896; the writer's lane owns the last two lines (`Progress`). So
+//! no byte has unreplayed batches in two lanes.
 
 pub use super::flags::*;
 use super::seal::Shape;
@@ -20,12 +20,12 @@ pub const SIZE: u64 = 1024;
 pub const PROGRESS: u64 = SIZE - 128;
 /// Longest name in bytes of UTF-8.
 pub const NAME_MAX: usize = 511;
-/// `lane` of an entry that no writer has attached.
+/// `lane` without an attached writer.
 pub const NO_LANE: u32 = u32::MAX;
-/// Pages of a bitmap for which there is a page that says which of them count.
+/// Pages of a bitmap per summary page.
 pub const BITMAP_GROUP: u64 = 8 * PAGE;
 
-/// Wrong bits in an ID that still show whose it was: two random ones differ in 64 or so.
+/// Wrong bits with which an ID is still recognised; two random IDs differ in about 64.
 pub(super) const NEAR: u32 = 16;
 
 /// Detached.
@@ -37,17 +37,16 @@ pub const STATE_W: u8 = 2;
 
 /// Class: plain stores, durable at psync.
 pub const CLASS_PSYNC: u8 = 0;
-/// Class: stores in transactions alone, durable at each commit.
+/// Class: stores in transactions, durable at each commit.
 pub const CLASS_TRANSACTIONAL: u8 = 1;
-/// Class: stores in transactions alone, which outlive the process at each commit, and become
-/// durable now and then.
+/// Class: stores in transactions, which outlive the process at each commit and become durable
+/// later.
 pub const CLASS_ON_DEMAND: u8 = 2;
-/// Class: plain stores of any number of processes at once to memory outside the pool, which nothing
-/// makes durable.
+/// Class: plain stores of several processes to memory outside the pool, never durable.
 pub const CLASS_SHARED: u8 = 3;
-/// Objects that one can be tied to.
+/// Most ties of an object.
 pub const TIES_MAX: u64 = 4096;
-/// One object's slot, without its last two lines.
+/// One object's slot, without its progress.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Entry {
@@ -55,10 +54,9 @@ pub struct Entry {
     pub magic: U32,
     /// D, R or W.
     pub state: u8,
-    /// Durability class: [`CLASS_PSYNC`], [`CLASS_TRANSACTIONAL`], [`CLASS_ON_DEMAND`],
-    /// [`CLASS_SHARED`].
+    /// Durability class, `CLASS_*`.
     pub class: u8,
-    /// Retention model: 0, none stated.
+    /// Retention model; 0: none.
     pub retention: u8,
     /// Zero.
     pub reserved1: u8,
@@ -66,13 +64,13 @@ pub struct Entry {
     pub checksum: U64,
     /// Random 128-bit identity.
     pub id: [u8; 16],
-    /// Offset of this slot in the pool: a copy of a slot elsewhere does not verify.
+    /// Offset of this slot in the pool.
     pub own_offset: U64,
-    /// Size in bytes, as asked for.
+    /// Requested size in bytes.
     pub size: U64,
     /// Pages of the extent.
     pub pages: U64,
-    /// `FLAG_*`. In the first line, as the checksum is: a repair changes both with one write.
+    /// `FLAG_*`. On the checksum's line: a repair changes both with one write.
     pub flags: U32,
     /// Length of `name` in bytes.
     pub name_len: U32,
@@ -81,11 +79,11 @@ pub struct Entry {
     pub primary: U64,
     /// Fixed virtual address.
     pub address: U64,
-    /// Bytes of address space kept for growth, from `address`.
+    /// Bytes of addresses reserved for growth, from `address`.
     pub reserved: U64,
-    /// Number of the write attach in force or last in force; unique in the pool for all time.
+    /// Number of the present or last write attach, unique in the pool.
     pub binding: U64,
-    /// Lane of that attach, [`NO_LANE`] when detached.
+    /// Lane of that attach, or [`NO_LANE`].
     pub lane: U32,
     /// Process of the last attach.
     pub pid: U32,
@@ -98,62 +96,59 @@ pub struct Entry {
     pub read_key: [u8; 16],
     /// Verifier of the write key; zero: none.
     pub write_key: [u8; 16],
-    /// Fingerprint of the layout of the object's data; zero: not stated.
+    /// Fingerprint of the data's layout; zero: not stated.
     pub fingerprint: [u8; 16],
-    /// First page of the list of IDs of the objects that this one outlives; 0: none.
+    /// First page of the list of ties' IDs; 0: none.
     pub ties: U64,
-    /// Next free slot, in a free slot.
+    /// Next free slot, if this one is free.
     pub next_free: U64,
 
-    /// First page of a durable shadow; 0: the shadow is in DRAM.
+    /// First page of a durable shadow; 0: in DRAM.
     pub shadow: U64,
-    /// Entry of the base that unwritten pages come from; 0: none.
+    /// Entry of the base; 0: none.
     pub base: U64,
-    /// First page of the bitmap of pages that are the object's own, not its base's; 0: none.
+    /// First page of the bitmap of own pages; 0: none.
     pub overlay: U64,
     /// Zero.
     pub reserved3: U64,
-    /// First page of the description of the contents' types; 0: none.
+    /// First page of the type description; 0: none.
     pub types: U64,
-    /// Boot in which the contents of a volatile object hold; zero: they outlast it.
+    /// Boot of a volatile object's contents; zero: not volatile.
     pub volatile_boot: [u8; 16],
-    /// Pages, from the first on, that are the base's unless the bitmap says otherwise; 0 without a
-    /// base.
+    /// Pages, from the first, that are the base's unless the bitmap differs; 0 without a base.
     pub based: U64,
-    /// Objects that have this one as their base.
+    /// Objects with this base.
     pub users: U64,
-    /// IDs in the list of ties.
+    /// Number of ties.
     pub tie_count: U64,
-    /// XXH3 of the object's ID and that list, seeded with the pool's seed.
+    /// XXH3 of the object's ID and the list of ties, seeded with the pool's seed.
     pub ties_sum: U64,
-    /// Number of the memory outside the pool that may have commits of the object which the pool
-    /// lacks; 0: there is none.
+    /// Number of the memory outside the pool with commits that the pool may lack; 0: none.
     pub memory: U64,
-    /// Boot in which that memory is; zero without one.
+    /// Boot of that memory; zero: none.
     pub memory_boot: [u8; 16],
-    /// Zero; space for later versions.
+    /// Zero.
     pub reserved2: [u8; 80],
     /// UTF-8, not terminated.
     pub name: [u8; 512],
 }
 
-/// The last two lines of a slot: the only ones that psync itself changes.
+/// The last two lines of a slot: the only ones that a psync changes.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Progress {
-    /// The object this record speaks of; another object's counts as zero.
+    /// Owner of the record; another object's record counts as zero.
     pub id: [u8; 16],
-    /// Bytes of the object ever made durable by a psync, as a high-water mark: beyond it the
-    /// primary is zero.
+    /// High-water mark of psynced bytes: the primary is zero beyond it.
     pub published: U64,
     /// Psyncs completed.
     pub psyncs: U64,
     /// XXH3 of the record with this field zero, seeded with the pool's seed.
     pub checksum: U64,
-    /// End of a direct write that no psync has published: the primary from `published` to here is
-    /// undefined, and zeroed by the next attach. Not beyond `published`: there is none.
+    /// End of an unpublished direct write: the primary from `published` to here is undefined, and
+    /// the next attach zeroes it. At most `published`: none.
     pub direct: U64,
-    /// Zero; space for later versions: the root of a sealed object's tree, an epoch.
+    /// Zero.
     pub reserved: [u8; 80],
 }
 
@@ -163,7 +158,7 @@ impl Default for Progress {
     }
 }
 
-/// A whole slot, as it is read.
+/// A whole slot.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Slot {
@@ -175,7 +170,7 @@ pub struct Slot {
 
 const _: () = assert!(size_of::<Entry>() as u64 == PROGRESS && size_of::<Slot>() as u64 == SIZE);
 
-/// A statement of an entry that this code does not know.
+/// A feature of an entry that this code does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
     /// A durability class.
@@ -198,7 +193,7 @@ impl Entry {
         self
     }
 
-    /// Whether the slot is a used one whose every field is in range for a pool of `pool_len` bytes.
+    /// Whether this is a used slot with every field in range for a pool of `pool_len` bytes.
     #[must_use]
     pub fn verify(&self, seed: u64, offset: u64, pool_len: u64) -> bool {
         let mut zeroed = *self;
@@ -222,22 +217,20 @@ impl Entry {
             && self.ties_are_in_range(pool_len)
     }
 
-    /// Whether the extent is as long as one of this size is.
+    /// Whether the extent suits the size.
     #[must_use]
     pub fn has_pages_for_size(&self) -> bool {
         let size = self.size.get();
         size > 0 && self.pages_of(size) == Some(self.pages.get())
     }
 
-    /// Pages of the extent that the object has with this size: those of a sealed one have seals
-    /// among them. `None`: it cannot have it.
+    /// Pages of the extent for `size` bytes, seals included; `None`: impossible.
     #[must_use]
     pub fn pages_of(&self, size: u64) -> Option<u64> {
         let content = pages_for(size);
         if self.has(FLAG_SEALED) { Shape::of(content).map(Shape::pages) } else { Some(content) }
     }
 
-    /// Whether the entry's statements about a base are possible.
     fn overlay_is_in_range(&self, pool_len: u64) -> bool {
         if !self.has(FLAG_OVERLAY) {
             return true;
@@ -250,7 +243,6 @@ impl Entry {
             && self.base.get() != self.own_offset.get()
     }
 
-    /// Whether the list of ties can be where it is said to be.
     fn ties_are_in_range(&self, pool_len: u64) -> bool {
         let (first, count) = (self.ties.get(), self.tie_count.get());
         !self.has(FLAG_TIED)
@@ -259,8 +251,7 @@ impl Entry {
                 && first.checked_add(self.ties_pages()).is_some_and(|end| end <= pool_len / PAGE)
     }
 
-    /// The first statement of the entry that this code does not know, and must know to use the
-    /// object.
+    /// The first unknown feature that the object's use requires.
     #[must_use]
     pub fn unknown(&self) -> Option<Unknown> {
         let flags = self.flags.get() & !(FLAGS | OPTIONAL_FLAGS);
@@ -274,28 +265,26 @@ impl Entry {
         }
     }
 
-    /// As [`unknown`](Self::unknown), and flags that software need not know: a new entry states
-    /// nothing that this code does not define.
+    /// [`unknown`](Self::unknown), optional flags included: for new entries.
     #[must_use]
     pub fn undefined(&self) -> Option<Unknown> {
         let flags = self.flags.get() & !FLAGS;
         self.unknown().or_else(|| (flags != 0).then_some(Unknown::Flags(flags)))
     }
 
-    /// Whether the flags have this one.
+    /// Whether `flag` is set.
     #[must_use]
     pub fn has(&self, flag: u32) -> bool {
         self.flags.get() & flag != 0
     }
 
-    /// Whether the object is volatile, and made in another boot of the machine than this one: its
-    /// contents are gone.
+    /// Whether the object is volatile and of another boot.
     #[must_use]
     pub fn is_gone(&self, boot: &[u8; 16]) -> bool {
         self.has(FLAG_VOLATILE) && self.volatile_boot != *boot
     }
 
-    /// Makes the object one whose contents hold in this boot alone; `None`: they outlast it.
+    /// Makes the object volatile in `boot`; `None`: not volatile.
     pub fn hold_in(&mut self, boot: Option<[u8; 16]>) {
         self.set(FLAG_VOLATILE, boot.is_some());
         self.volatile_boot = boot.unwrap_or_default();
@@ -306,7 +295,7 @@ impl Entry {
         self.flags = U32::new(if on { self.flags.get() | flag } else { self.flags.get() & !flag });
     }
 
-    /// A free slot at `offset`, followed by `next` in the list of them.
+    /// A free slot at `offset`, linked to `next`.
     #[must_use]
     pub fn free(offset: u64, next: u64) -> Self {
         let mut slot = Entry { magic: U32::new(FREE_MAGIC), ..Entry::new_zeroed() };
@@ -330,8 +319,7 @@ impl Entry {
         &self.name[..(self.name_len.get() as usize).min(NAME_MAX)]
     }
 
-    /// The name; verified entries hold valid UTF-8. A damaged entry's name is read as far as
-    /// possible.
+    /// The name, as far as it is valid UTF-8.
     #[must_use]
     pub fn name(&self) -> String {
         let name = self.name_bytes().split(|byte| *byte == 0).next().unwrap_or_default();
@@ -350,15 +338,13 @@ impl Entry {
         self.pages.get() * PAGE
     }
 
-    /// Bytes of whole pages that the contents have: of a sealed object, the extent without its
-    /// seals.
+    /// Bytes of the contents in whole pages, without seals.
     #[must_use]
     pub fn content_len(&self) -> u64 {
         if self.has(FLAG_SEALED) { self.size.get().next_multiple_of(PAGE) } else { self.extent_len() }
     }
 
-    /// Pages of the bitmap that says which pages are the object's own, with its summaries; 0
-    /// without a base.
+    /// Pages of the bitmap of own pages, summaries included; 0 without a base.
     #[must_use]
     pub fn bitmap_pages(&self) -> u64 {
         let pages = if self.has(FLAG_OVERLAY) { self.based.get().div_ceil(8 * PAGE) } else { 0 };
@@ -377,14 +363,14 @@ impl Entry {
         if self.has(FLAG_TIED) { self.tie_count.get().saturating_mul(16).div_ceil(PAGE) } else { 0 }
     }
 
-    /// The pool's range with the list of ties; only the table's lane writes there.
+    /// The pool's range of the list of ties, which the table's lane owns.
     #[must_use]
     pub fn ties_range(&self) -> Range<u64> {
         let start = self.ties.get().saturating_mul(PAGE);
         start..start.saturating_add(self.ties_pages() * PAGE)
     }
 
-    /// The pool's ranges with the object's data: its extent, and its bitmap.
+    /// The pool's ranges of the extent and the bitmap.
     pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let bitmap = self.bitmap_offset()..self.bitmap_offset() + self.bitmap_pages() * PAGE;
         let extent = self.primary_offset()..self.primary_offset() + self.extent_len();
@@ -400,12 +386,11 @@ impl Progress {
         Progress { checksum: U64::new(checksum(seed, &[whole.as_bytes()])), ..whole }
     }
 
-    /// Progress of the object `id` according to this line: `None` if the line is damaged, zero if
-    /// it belongs to another object (a slot that was used before) or was never written.
+    /// Progress of the object `id`: `None` if the line is damaged, zero if it is another object's
+    /// or was never written.
     ///
-    /// A line that was never written does not hold the object's ID. A line that has nearly this ID,
-    /// or that is intact except for the ID, was therefore the object's: taken for zero, it would
-    /// let a direct write, and the zeros that undo one, overwrite psynced bytes.
+    /// A line with nearly this ID, or intact except for the ID, was the object's: counted as zero,
+    /// it would let a direct write, or its undo, overwrite psynced bytes.
     #[must_use]
     pub fn of(&self, id: &[u8; 16], seed: u64) -> Option<Progress> {
         let sum = |id: [u8; 16]| {

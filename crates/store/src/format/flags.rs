@@ -2,40 +2,38 @@
 
 /// The object refuses write attaches.
 pub const FLAG_READ_ONLY: u32 = 1;
-/// Space is claimed when it is first written, not at creation.
+/// Space is claimed at the first write.
 pub const FLAG_SPARSE: u32 = 2;
-/// Only typed code stored to the object since it was blank: its invariants hold.
+/// Only typed code has stored to the object.
 pub const FLAG_TYPED: u32 = 4;
-/// The object has no visible name: it is the work of a resize, a base without a name, or deleted.
+/// The object has no visible name: unfinished, a nameless base, or deleted.
 pub const FLAG_HIDDEN: u32 = 8;
-/// The object's bytes never change again: it is a base of others, or a snapshot.
+/// The bytes never change: a base, or a snapshot.
 pub const FLAG_BASE: u32 = 16;
-/// Pages that are not the object's own are its base's.
+/// The object has a base.
 pub const FLAG_OVERLAY: u32 = 32;
-/// The object's addresses are those of another object, and not taken from the window.
+/// The addresses are another object's.
 pub const FLAG_FOREIGN: u32 = 64;
-/// The object was deleted: it is hidden, and goes with its last attachment.
+/// The object is deleted: hidden until its last attachment ends.
 pub const FLAG_DELETED: u32 = 128;
-/// The contents hold in one boot of the machine.
+/// The contents last for one boot.
 pub const FLAG_VOLATILE: u32 = 256;
-/// The object has a list of others, which it outlives.
+/// The object has ties to others.
 pub const FLAG_TIED: u32 = 512;
-/// The object's pages are encrypted, and its extent has their seals.
+/// The pages are encrypted, and the extent has their seals.
 pub const FLAG_SEALED: u32 = 1024;
-/// Each word of the object has a check word behind it, which transactions keep: `size` and `pages`
-/// count both.
+/// A check word follows each word; `size` and `pages` count both.
 pub const FLAG_ECC: u32 = 2048;
-/// The object is in the list of another one, or was.
+/// The object is, or was, the target of a tie.
 pub const FLAG_TARGET: u32 = 0x1_0000;
-/// A holder of the object's key declared that nothing in it depends on its addresses: it may get
-/// others as it is.
+/// A key holder declared that nothing in the object depends on its addresses.
 pub const FLAG_POSITION_INDEPENDENT: u32 = 0x2_0000;
-/// The ID is the hash of the object's bytes, which never change.
+/// The ID is the hash of the bytes, which never change.
 pub const FLAG_CONTENT: u32 = 0x8_0000;
-/// Plain loads outside of transactions see what they committed; for classes of transactions alone.
+/// Plain loads see commits; for transactional classes only.
 pub const FLAG_READABLE: u32 = 0x10_0000;
 
-/// Every flag that is defined; check warns of others.
+/// All defined flags; check warns of others.
 pub const FLAGS: u32 = FLAG_READ_ONLY
     | FLAG_SPARSE
     | FLAG_TYPED
@@ -52,6 +50,5 @@ pub const FLAGS: u32 = FLAG_READ_ONLY
     | FLAG_POSITION_INDEPENDENT
     | FLAG_CONTENT
     | FLAG_READABLE;
-/// Flags that software may use the object without knowing; an object with another unknown one is
-/// refused.
+/// Flags that may be ignored if unknown; other unknown flags refuse the object.
 pub const OPTIONAL_FLAGS: u32 = 0xffff_0000;

@@ -1,7 +1,6 @@
 //! Lanes: the directory (table-owned) and the header in each lane (owned by the lane's holder).
 //!
-//! A lane's generation is the higher of the two; batches of any other generation are of an earlier
-//! lap and do not count.
+//! A lane's generation is the higher of the two. Batches of other generations do not count.
 
 use super::{LINE, PAGE, checksum};
 use zerocopy::little_endian::{U32, U64};
@@ -11,18 +10,18 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const DIRECTORY_MAGIC: u32 = u32::from_le_bytes(*b"LANE");
 /// Magic of a header.
 pub const HEADER_MAGIC: u32 = u32::from_le_bytes(*b"LHDR");
-/// Offsets, in a lane, of the two header copies: never in one torn unit.
+/// Offsets of the two header copies, which no torn unit spans.
 pub const HEADERS: [u64; 2] = [0, 2048];
 /// Offset, in a lane, of its first batch.
 pub const BODY: u64 = PAGE;
 
-/// One lane in the directory. All zero: the lane has no space yet.
+/// A lane's directory slot. Zeros: no space yet.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Directory {
     /// [`DIRECTORY_MAGIC`] or 0.
     pub magic: U32,
-    /// Process that last acquired the lane.
+    /// Process that acquired the lane last.
     pub pid: U32,
     /// XXH3 of the slot with this field zero, seeded with the pool's seed.
     pub checksum: U64,
@@ -32,8 +31,7 @@ pub struct Directory {
     pub len: U64,
     /// Generation at the last acquisition.
     pub generation: U64,
-    /// Bindings below this number were on this lane before it was last acquired or recovered: they
-    /// have nothing left in it.
+    /// Bindings below this number have nothing left in the lane.
     pub since: U64,
     /// Boot of that process.
     pub boot: [u8; 16],
@@ -50,7 +48,7 @@ impl Directory {
         self
     }
 
-    /// `Some(false)`: no space yet. `None`: damaged.
+    /// Whether the lane has space; `None`: damaged slot.
     #[must_use]
     pub fn in_use(&self, seed: u64, pool_len: u64) -> Option<bool> {
         if self.as_bytes().iter().all(|byte| *byte == 0) {
@@ -69,8 +67,7 @@ impl Directory {
     }
 }
 
-/// The highest generation that is believed: no lane lives to see it, and there is always a next
-/// one.
+/// The highest plausible generation.
 pub const GENERATIONS: u64 = u64::MAX / 2;
 
 /// One copy of a lane's header.
@@ -85,7 +82,7 @@ pub struct Header {
     pub checksum: U64,
     /// Offset of this lane in the pool.
     pub own_offset: U64,
-    /// Batches of this generation count.
+    /// Generation whose batches count.
     pub generation: U64,
     /// Zero.
     pub reserved2: [u8; 32],
@@ -107,8 +104,7 @@ impl Header {
         header
     }
 
-    /// The generation, if the copy is intact. One that was never written says 0: a new lane is all
-    /// zeros, and begins in the generation the directory says.
+    /// The generation; `None`: damaged; 0: never written, the lane has the directory's generation.
     #[must_use]
     pub fn generation(&self, seed: u64, offset: u64) -> Option<u64> {
         if self.as_bytes().iter().all(|byte| *byte == 0) {

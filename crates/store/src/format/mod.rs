@@ -1,9 +1,7 @@
-//! The bytes on the medium. FORMAT.md is the normative description; `tests/format.rs` holds it
-//! against this module. Every persisted struct is plain little-endian data without padding and
-//! carries no run-time field.
+//! The bytes on the medium, as FORMAT.md defines them; `tests/format.rs` compares the two.
+//! Persisted structs are plain little-endian data without padding.
 //!
-//! Parsed-but-untrusted is a type here: the structs hold bytes as read; only the `verify`/`parse`
-//! functions beside each struct hand out values the rest of the crate may act on.
+//! The structs hold untrusted bytes; only their `verify`/`parse` functions hand out trusted values.
 
 pub mod batch;
 pub mod ecc;
@@ -18,37 +16,34 @@ pub mod v1;
 
 use twox_hash::XxHash3_64;
 
-/// Unit of allocation and of tree nodes, in bytes. Equal to the smallest page of the machines
-/// Indelible runs on.
+/// Unit of allocation and of tree nodes, in bytes.
 pub const PAGE: u64 = 4096;
 
-/// Unit of logging, in bytes: the smallest redo record.
+/// Unit of logging, in bytes.
 pub const LINE: u64 = 64;
 
-/// The format this code writes, and the only one it uses. Pools of format 1 are converted by an
-/// upgrade.
+/// The format that this code writes; an upgrade converts format 1.
 pub const VERSION: u32 = 2;
 
-/// The release whose format this is, as superblocks name it to the software that does not know
-/// their version.
+/// The release, as superblocks name it.
 pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// Offset of the lane directory.
 pub const LANE_DIRECTORY: u64 = 2 * PAGE;
 
-/// Number of lanes a pool can have, hence of lanes in use by writers at one time.
+/// Lanes of a pool, hence most lanes of writers at one time.
 pub const LANES: u32 = 128;
 
 /// Offset of the table root page.
 pub const TABLE_ROOT: u64 = LANE_DIRECTORY + LANES as u64 * 64;
 
-/// Offset of the record of the newest batch of the table that was applied, in the table root page.
+/// Offset of [`root::Applied`] in the table root page.
 pub const APPLIED: u64 = TABLE_ROOT + PAGE / 4;
 
-/// Offset of the apply words, in the table root page: one for each lane.
+/// Offset of the apply words, one per lane, in the table root page.
 pub const APPLY_WORDS: u64 = TABLE_ROOT + PAGE / 2;
 
-/// Offset of a lane's apply word: 16 bytes apart, the words of the first 32 lanes in lines of their
+/// Offset of a lane's apply word: 16 bytes apart, those of the first 32 lanes on lines of their
 /// own.
 #[must_use]
 pub fn apply_word(lane: u32) -> u64 {
@@ -57,7 +52,7 @@ pub fn apply_word(lane: u32) -> u64 {
 }
 
 /// Offset of a lane's revision, beside its apply word. It rises before a process that holds the
-/// lane's primaries still changes entries of objects on it.
+/// lane still changes the lane's entries.
 #[must_use]
 pub fn revision(lane: u32) -> u64 {
     apply_word(lane) + 8
@@ -66,7 +61,7 @@ pub fn revision(lane: u32) -> u64 {
 /// Offset of the table lane.
 pub const TABLE_LANE: u64 = TABLE_ROOT + PAGE;
 
-/// Length of the table lane in bytes, its header page included.
+/// Length of the table lane in bytes, header page included.
 pub const TABLE_LANE_LEN: u64 = 256 * 1024;
 
 /// First byte of the data region.
@@ -78,7 +73,7 @@ pub const MIN_POOL: u64 = 1 << 20;
 /// The longest pool, in bytes.
 pub const MAX_POOL: u64 = 32 << 40;
 
-/// 64-bit XXH3 over `parts`, seeded so that bytes of another pool, or of another role, do not pass.
+/// 64-bit XXH3 of `parts`.
 #[must_use]
 pub fn checksum(seed: u64, parts: &[&[u8]]) -> u64 {
     if let [one] = parts {
@@ -89,7 +84,7 @@ pub fn checksum(seed: u64, parts: &[&[u8]]) -> u64 {
     sum.get()
 }
 
-/// A [`checksum`] of bytes that come one after the other.
+/// [`checksum`] of consecutive bytes.
 pub(crate) struct Checksum(XxHash3_64);
 
 impl Checksum {

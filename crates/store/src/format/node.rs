@@ -10,7 +10,7 @@ pub const MAGIC: u32 = u32::from_le_bytes(*b"NODE");
 /// Slots in a node.
 pub const CAPACITY: usize = (PAGE as usize - 64) / 24;
 
-/// A key with its value: a leaf's datum, or an inner node's child.
+/// A key and its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Slot {
@@ -18,18 +18,18 @@ pub struct Slot {
     pub high: U64,
     /// Less significant half of the key.
     pub low: U64,
-    /// Leaf: the value. Inner node: offset of the child whose smallest key is this one or more.
+    /// Leaf: the value. Inner node: offset of the child with keys from this one on.
     pub value: U64,
 }
 
 impl Slot {
-    /// The key as a pair that compares as the tree orders.
+    /// The key in the tree's order.
     #[must_use]
     pub fn key(&self) -> (u64, u64) {
         (self.high.get(), self.low.get())
     }
 
-    /// A slot of these.
+    /// A slot with this key and value.
     #[must_use]
     pub fn new(key: (u64, u64), value: u64) -> Self {
         Slot { high: U64::new(key.0), low: U64::new(key.1), value: U64::new(value) }

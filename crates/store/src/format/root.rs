@@ -1,4 +1,4 @@
-//! The table root: counters and the roots of the trees, one page that only table batches change.
+//! The table root: counters and trees, in a page that only table batches change.
 
 use super::entry::SIZE;
 use super::{DATA, MAX_POOL, MIN_POOL, PAGE, checksum};
@@ -11,7 +11,7 @@ pub const HEIGHT: u32 = 16;
 /// First bytes of the page.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"ROOT");
 
-/// Which tree is which.
+/// A tree of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(usize)]
 pub enum TreeId {
@@ -53,8 +53,7 @@ pub struct TreeRoot {
     pub reserved: U32,
 }
 
-/// The newest batch of the table's lane that was applied, hence durable before. It is not made
-/// durable itself, and need not be there.
+/// Newest batch of the table's lane that was applied, hence durable. The record itself may be lost.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Applied {
@@ -69,7 +68,7 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// That of so many batches.
+    /// Record of `batches` batches.
     #[must_use]
     pub fn new(seed: u64, generation: u64, batches: u64) -> Self {
         let zero = U64::new(0);
@@ -78,7 +77,7 @@ impl Applied {
         Applied { checksum: U64::new(checksum(seed, &[unsealed.as_bytes()])), ..unsealed }
     }
 
-    /// The batches of a generation that were applied, as far as the record says.
+    /// Applied batches of a generation, according to the record.
     #[must_use]
     pub fn of(&self, seed: u64, generation: u64) -> u64 {
         let stated = Applied::new(seed, generation, self.batches.get());
@@ -92,31 +91,31 @@ impl Applied {
 pub struct Root {
     /// [`MAGIC`].
     pub magic: U32,
-    /// Times a boot other than the one before wrote to the pool.
+    /// Boots that wrote to the pool.
     pub boots: U32,
     /// XXH3 of the struct with this field zero, seeded with the pool's seed.
     pub checksum: U64,
     /// Objects in the pool.
     pub objects: U64,
-    /// The next write attach gets this number.
+    /// Number of the next write attach.
     pub next_binding: U64,
     /// Boot of the last write attach.
     pub boot: [u8; 16],
-    /// First byte never allocated, so known to be zero since the format.
+    /// First byte never allocated: zeros from here on.
     pub virgin: U64,
-    /// Pages no extent has.
+    /// Free pages.
     pub free_pages: U64,
-    /// First free table page, 0: none. Free pages are linked through their first eight bytes.
+    /// First free table page, linked by the first eight bytes; 0: none.
     pub free_page: U64,
-    /// Number of pages in that list.
+    /// Pages in that list.
     pub free_page_count: U64,
-    /// Table pages not handed out yet: next, end (byte offsets).
+    /// Offset of the next unused table page of the chunk.
     pub chunk_next: U64,
     /// End of the chunk.
     pub chunk_end: U64,
-    /// First free entry slot, 0: none.
+    /// First free entry slot; 0: none.
     pub free_slot: U64,
-    /// Length of the pool in bytes. 0: that of the superblock, which is at least this.
+    /// Length of the pool in bytes; 0: the superblock's.
     pub length: U64,
     /// The trees, by [`TreeId`].
     pub trees: [TreeRoot; 6],
@@ -133,7 +132,7 @@ impl Root {
         self
     }
 
-    /// Length of the pool: the root's own, or that of the superblock in force.
+    /// The pool's length: the root's, or else the superblock's.
     #[must_use]
     pub fn pool_len(&self, superblock: u64) -> u64 {
         match self.length.get() {
@@ -142,13 +141,12 @@ impl Root {
         }
     }
 
-    /// Whether the page may be relied on in a pool whose superblock has this length.
+    /// Whether the page is valid in a pool whose superblock states this length.
     #[must_use]
     pub fn verify(&self, seed: u64, superblock: u64) -> bool {
         let pool_len = self.pool_len(superblock);
         let mut zeroed = *self;
         zeroed.checksum = U64::new(0);
-        // 0 stands for none.
         let page =
             |offset: u64| offset.is_multiple_of(PAGE) && (offset == 0 || (DATA..pool_len).contains(&offset));
         self.magic.get() == MAGIC

@@ -1,9 +1,8 @@
-//! The bytes of a sealed object: the key page, and groups of pages of the contents, each behind the
-//! node that has their seals.
+//! The bytes of a sealed object: the key page, then groups of pages, each behind the node with
+//! their seals.
 //!
-//! All of them are pages of the object, and change with its batches. Their places depend on their
-//! own numbers alone: a longer object has more of them behind those that a shorter one has, so that
-//! an object grows and shrinks without moving any.
+//! All are pages of the object. A page's place depends on its number alone, so growing and
+//! shrinking move none.
 
 use super::PAGE;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -15,7 +14,7 @@ pub const MAGIC: u32 = u32::from_le_bytes(*b"SEAL");
 pub const VERSION: u16 = 1;
 /// XChaCha20-Poly1305 with random nonces.
 pub const SUITE: u16 = 1;
-/// Seals in a node, each of which is a line.
+/// Seals in a node.
 pub const ARITY: u64 = 64;
 /// The page of the extent that is the key page.
 pub const KEY_PAGE: u64 = 0;
@@ -27,21 +26,21 @@ pub const SLOTS: usize = 1024;
 pub const SLOT_COUNT: usize = 12;
 /// Kind of a slot: empty.
 pub const SLOT_EMPTY: u16 = 0;
-/// Kind of a slot: the contents of a file.
+/// Kind of a slot: a key file.
 pub const SLOT_KEY_FILE: u16 = 1;
 /// Kind of a slot: a passphrase, by Argon2id.
 pub const SLOT_PASSPHRASE: u16 = 2;
-/// Kind of a slot: a secret that a TPM 2.0 keeps; its blob is in other slots.
+/// Kind of a slot: a secret in a TPM 2.0, with its blob in other slots.
 pub const SLOT_TPM: u16 = 3;
-/// Kind of a slot: a part of the blob of another slot, a [`BlobSlot`].
+/// Kind of a slot: a part of another slot's blob, [`BlobSlot`].
 pub const SLOT_BLOB: u16 = 4;
 /// Bytes of a blob in a slot.
 pub const BLOB: usize = 232;
-/// Flag: an anchor elsewhere says which state is the newest.
+/// Flag: an external anchor states the newest state.
 pub const FLAG_ANCHORED: u32 = 1;
 /// Flag: the root is signed, and each seal has the hash of its page.
 pub const FLAG_SIGNED: u32 = 2;
-/// Flag: the root authenticates which object it is of, by ID and name.
+/// Flag: the root authenticates the object's ID and name.
 pub const FLAG_IDENTITY: u32 = 4;
 /// Offset of the root's signature in the key page.
 pub const SIGNATURE: usize = 128;
@@ -49,10 +48,10 @@ pub const SIGNATURE: usize = 128;
 pub const SIGNATURE_LEN: usize = 64;
 /// Offset of the [`Identity`] in the key page.
 pub const IDENTITY: usize = 192;
-/// Most pages of contents that a sealed object has.
+/// Most content pages of a sealed object.
 pub const MOST: u64 = 1 << 34;
 
-/// The first line of the key page. It changes with the size of the object.
+/// First line of the key page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Header {
@@ -62,37 +61,35 @@ pub struct Header {
     pub version: U16,
     /// [`SUITE`].
     pub suite: U16,
-    /// Bytes that are sealed as one: a page.
+    /// Bytes per seal: a page.
     pub granule: U32,
     /// `FLAG_*`.
     pub flags: U32,
-    /// Random; part of everything that is authenticated. Not the ID of the object: copies of it
-    /// share this one.
+    /// Random, and part of all that is authenticated. Copies of the object share it.
     pub id: [u8; 16],
     /// Size of the object in bytes.
     pub size: U64,
     /// Pages of contents.
     pub content: U64,
-    /// How often the object got another key.
+    /// Number of key changes.
     pub rotations: U64,
     /// Zero.
     pub reserved: [u8; 8],
 }
 
-/// The object that was sealed, as its name leads to it. A line of the key page.
+/// ID and name of the sealed object; a line of the key page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Identity {
     /// ID of the object.
     pub id: [u8; 16],
-    /// The first 24 bytes of SHA-256 of `indelible name 1` and its name.
+    /// The first 24 bytes of SHA-256 of `indelible name 1` and the name.
     pub name: [u8; 24],
-    /// The same of the name that a rename gives it or takes from it: both lead to it. Else equal to
-    /// `name`.
+    /// The same of the other name during a rename; else equal to `name`.
     pub other: [u8; 24],
 }
 
-/// The seal of a page, a line of its parent. All zeros: the page was never written, and is zeros.
+/// A page's seal, a line of its parent. Zeros: the page is zeros, never written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Seal {
@@ -100,13 +97,13 @@ pub struct Seal {
     pub nonce: [u8; 24],
     /// Tag of Poly1305.
     pub tag: [u8; 16],
-    /// How often the page was sealed, from 1.
+    /// Number of times the page was sealed.
     pub version: U64,
-    /// In signed objects, the first half of SHA-256 of the page as it is in the pool; else zero.
+    /// Signed objects: first half of SHA-256 of the page in the pool; else zero.
     pub hash: [u8; 16],
 }
 
-/// A key slot: the object's key, encrypted by a key that is derived from its owner's secret.
+/// A key slot: the object's key, encrypted by a key derived from a secret.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct KeySlot {
@@ -120,43 +117,43 @@ pub struct KeySlot {
     pub passes: U32,
     /// Argon2id: lanes.
     pub lanes: U32,
-    /// XXH3 of the slot with this field zero, with the seed 0.
+    /// XXH3 of the slot with this field zero, seed 0.
     pub checksum: U64,
-    /// Seconds since 1970 at which it was made.
+    /// Creation, in seconds since 1970.
     pub created: U64,
-    /// Random; the derived key depends on it.
+    /// Random salt of the derived key.
     pub salt: [u8; 32],
     /// Random nonce of `wrapped`.
     pub nonce: [u8; 24],
     /// The object's key, encrypted.
     pub wrapped: [u8; 32],
-    /// Its tag.
+    /// Tag of `wrapped`.
     pub tag: [u8; 16],
-    /// UTF-8, for people, then zeros.
+    /// UTF-8, zero-padded.
     pub label: [u8; 56],
-    /// Seconds since 1970 from which on it is not to be used; zero: never.
+    /// Expiry, in seconds since 1970; zero: never.
     pub expires: U64,
     /// Zero.
     pub reserved2: [u8; 56],
 }
 
-/// A key slot that has a part of the blob of another one.
+/// A key slot with a part of another slot's blob.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct BlobSlot {
     /// [`SLOT_BLOB`].
     pub kind: U16,
-    /// The slot whose blob it is.
+    /// The blob's slot.
     pub owner: U16,
     /// Bytes of the part.
     pub len: U32,
-    /// Which part, from 0.
+    /// Number of the part, from 0.
     pub part: U32,
     /// Parts of the blob.
     pub parts: U32,
-    /// As that of a [`KeySlot`], which has the same place.
+    /// As in [`KeySlot`].
     pub checksum: U64,
-    /// The bytes, then zeros.
+    /// The bytes, zero-padded.
     pub bytes: [u8; BLOB],
 }
 
@@ -178,14 +175,14 @@ impl Seal {
     }
 }
 
-/// Places of a sealed object's pages, counted from its first one.
+/// Places of a sealed object's pages, within its extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     content: u64,
 }
 
 impl Shape {
-    /// That of an object with so many pages of contents; `None`: none, or too many.
+    /// Shape for `content` pages; `None`: none, or too many.
     #[must_use]
     pub fn of(content: u64) -> Option<Shape> {
         (1..=MOST).contains(&content).then_some(Shape { content })
@@ -203,27 +200,27 @@ impl Shape {
         KEY_PAGE
     }
 
-    /// Nodes of a level: 0 is that of the leaves, which have the seals of the contents.
+    /// Nodes of a level; level 0 has the seals of the contents.
     #[must_use]
     pub fn nodes(self, level: u32) -> u64 {
         (0..=level).fold(self.content, |below, _| below.div_ceil(ARITY))
     }
 
-    /// The level of the one node whose seal is the root.
+    /// Level of the node that the root seals.
     #[must_use]
     pub fn top(self) -> u32 {
         (0..).find(|level| self.nodes(*level) == 1).unwrap_or(0)
     }
 
-    /// The page that has page `page` of the contents.
+    /// Place of content page `page`.
     #[must_use]
     pub fn content_page(self, page: u64) -> u64 {
         self.page(0, page / ARITY) + 1 + page % ARITY
     }
 
-    /// The page of a node. A leaf is ahead of its pages. Ahead of that are the nodes above it that
-    /// are needed from this leaf on: those of which it is the first, and the first one of a level
-    /// if it is the second below that.
+    /// Place of a node. A leaf precedes its pages. The upper nodes that this leaf is the first to
+    /// need precede the leaf: nodes whose first leaf it is, and the first node of a level if this
+    /// is the second below.
     #[must_use]
     pub fn page(self, level: u32, index: u64) -> u64 {
         if level == 0 {
@@ -244,7 +241,7 @@ impl Shape {
     }
 }
 
-/// Nodes above the leaves of a tree that has so many of these.
+/// Nodes above `leaves` leaves.
 fn above(leaves: u64) -> u64 {
     let (mut nodes, mut below) = (0, leaves);
     while below > 1 {
@@ -260,7 +257,6 @@ mod tests {
 
     #[test]
     fn pages_of_a_sealed_object_are_tiled_and_stay_where_they_are() {
-        // Adds leaves one by one: the nodes that come with each, and its pages.
         let (mut next, mut shorter) = (1, Shape { content: 0 });
         for leaf in 0..4200 {
             for content in [leaf * ARITY + 1, (leaf + 1) * ARITY] {

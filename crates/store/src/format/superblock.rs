@@ -1,8 +1,7 @@
-//! The superblock: facts that never change, or change once in a pool's life.
+//! The superblock: facts that change at most once in a pool's life.
 //!
-//! Two slots, one page each. A change is written to the slot that is not in force, with a higher
-//! `sequence`; of the slots that verify, the higher sequence is in force. A copy lies in the page
-//! behind the pool.
+//! Of the two one-page slots, the valid one with the higher `sequence` is in force; a change goes
+//! to the other. A copy lies in the page behind the pool.
 
 use super::{DATA, MIN_POOL, PAGE, RELEASE, VERSION, checksum};
 use zerocopy::little_endian::{U32, U64};
@@ -22,9 +21,9 @@ pub struct Superblock {
     pub magic: [u8; 8],
     /// Format version; [`VERSION`] here.
     pub version: U32,
-    /// Features that software must know to use the pool: `FEATURE_*`.
+    /// Mandatory features, `FEATURE_*`.
     pub features: U32,
-    /// Which of two valid slots is in force: the higher.
+    /// The valid slot with the higher value is in force.
     pub sequence: U64,
     /// XXH3 of the struct with this field zero.
     pub checksum: U64,
@@ -36,19 +35,19 @@ pub struct Superblock {
     pub length: U64,
     /// First byte of the data region.
     pub data: U64,
-    /// First virtual address objects of this pool may have.
+    /// First virtual address of the pool's objects.
     pub window: U64,
-    /// Length of that address window in bytes.
+    /// Length of that window in bytes.
     pub window_len: U64,
-    /// When the pool was formatted: seconds since 1970.
+    /// Time of format, in seconds since 1970.
     pub created: U64,
     /// Length of `label` in bytes.
     pub label_len: U32,
-    /// Features that software may use the pool without knowing; none are defined.
+    /// Optional features; none are defined.
     pub optional: U32,
     /// Name given at format time, UTF-8.
     pub label: [u8; 128],
-    /// Release that formatted or upgraded the pool, UTF-8 and zeros. Here in every format since 2.
+    /// Release that formatted or upgraded the pool, UTF-8, zero-padded. In every format since 2.
     pub release: [u8; 16],
     /// Zero.
     pub reserved: [u8; 8],
@@ -56,13 +55,13 @@ pub struct Superblock {
 
 const _: () = assert!(size_of::<Superblock>() == 256);
 
-/// The pool is being upgraded from an earlier format: only the upgrade may go on with it.
+/// An upgrade of the pool is unfinished, and only it may continue.
 pub const FEATURE_UPGRADING: u32 = 1;
 
 /// Why a slot is not usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotFault {
-    /// The magic is not there: no pool, or a destroyed slot.
+    /// Not a pool, or a destroyed slot.
     NoMagic,
     /// Written by an unknown version of the format.
     Version(u32),
@@ -72,7 +71,7 @@ pub enum SlotFault {
     Features(u32),
     /// The checksum does not match.
     Checksum,
-    /// A field contradicts another, or the medium.
+    /// Fields contradict each other or the medium.
     Geometry,
 }
 
@@ -85,13 +84,13 @@ impl Superblock {
         self
     }
 
-    /// Accepts the slot only if everything else in the crate may rely on it.
+    /// Checks all that the crate relies on.
     pub fn verify(&self, medium_len: u64) -> Result<(), SlotFault> {
-        // No version is 0: a slot with version 0 was never written whole.
+        // A slot with version 0 was never written whole.
         if self.magic != MAGIC || self.version.get() == 0 {
             return Err(SlotFault::NoMagic);
         }
-        // The version comes before the checksum: a later format may place the checksum elsewhere.
+        // Before the checksum, which a later format may place elsewhere.
         if self.version.get() != VERSION {
             return Err(SlotFault::Version(self.version.get()));
         }
@@ -118,13 +117,13 @@ impl Superblock {
         if sound { Ok(()) } else { Err(SlotFault::Geometry) }
     }
 
-    /// The copy in the page behind the pool; only a growth of the pool changes its fields.
+    /// The copy behind the pool; only growth of the pool changes it.
     #[must_use]
     pub fn copy(&self) -> Superblock {
         Superblock { sequence: U64::new(1), ..*self }.sealed()
     }
 
-    /// Names the release that this is.
+    /// Sets the release to this one.
     pub fn set_release(&mut self) {
         self.release = [0; 16];
         let len = RELEASE.len().min(self.release.len());
@@ -138,7 +137,7 @@ impl Superblock {
         String::from_utf8_lossy(&self.release[..end]).into_owned()
     }
 
-    /// The label, damaged UTF-8 replaced.
+    /// The label, with damaged UTF-8 replaced.
     #[must_use]
     pub fn label(&self) -> String {
         let len = (self.label_len.get() as usize).min(self.label.len());

@@ -1,6 +1,4 @@
-//! Format 1, as far as an upgrade reads it: the structs that format 2 changed, and their
-//! conversions. All else, the root, nodes, free slots, the directory and the headers of lanes,
-//! sections and runs, is the same in both.
+//! Format 1, for upgrades: the structs that format 2 changed, and their conversions.
 
 use super::batch::{self, MAGIC};
 use super::entry::{self, FLAG_HIDDEN};
@@ -12,7 +10,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 pub const VERSION: u32 = 1;
 /// Offset of [`Progress`] in a slot.
 pub const PROGRESS: u64 = 960;
-/// First character of the names of hidden objects.
+/// First character of hidden objects' names.
 const HIDDEN: u8 = 1;
 
 /// A superblock slot.
@@ -40,7 +38,7 @@ pub struct Superblock {
 const _: () = assert!(size_of::<Superblock>() == 232);
 
 impl Superblock {
-    /// Whether the slot is one of format 1, intact.
+    /// Whether the slot is intact and of format 1.
     #[must_use]
     pub fn verify(&self, medium_len: u64) -> bool {
         let mut zeroed = *self;
@@ -55,7 +53,7 @@ impl Superblock {
             && self.data.get() == DATA
     }
 
-    /// The same in format 2; not sealed.
+    /// The slot in format 2, not sealed.
     #[must_use]
     pub fn upgraded(&self) -> superblock::Superblock {
         let mut new = superblock::Superblock::new_zeroed();
@@ -76,7 +74,7 @@ impl Superblock {
     }
 }
 
-/// The table entry of an object.
+/// An object's table entry.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Entry {
@@ -113,7 +111,7 @@ pub struct Entry {
 
 const _: () = assert!(size_of::<Entry>() as u64 == PROGRESS);
 
-/// The progress line of an object.
+/// An object's progress line.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Progress {
@@ -128,7 +126,7 @@ pub struct Progress {
 const _: () = assert!(size_of::<Progress>() as u64 == LINE);
 
 impl Progress {
-    /// The line with the content of one of format 2.
+    /// Converts a line of format 2.
     #[must_use]
     pub fn of(new: &entry::Progress, seed: u64) -> Progress {
         let (id, published, psyncs, direct) = (new.id, new.published, new.psyncs, new.direct);
@@ -137,8 +135,7 @@ impl Progress {
         line
     }
 
-    /// The line of the object `id` in format 2: zeros if nothing was ever written, one that does
-    /// not verify if this does not and was the object's.
+    /// The line of object `id` in format 2: zeros if never written, invalid if damaged.
     fn upgraded(&self, id: &[u8; 16], seed: u64) -> entry::Progress {
         let sum = |id: [u8; 16]| {
             let line = Progress { id, checksum: U64::new(0), ..*self };
@@ -169,8 +166,7 @@ pub struct Slot {
 const _: () = assert!(size_of::<Slot>() as u64 == entry::SIZE);
 
 impl Slot {
-    /// The slot of an object in format 2; `None` if this is not the intact one of an object at
-    /// `offset`.
+    /// The slot in format 2; `None`: not an intact object at `offset`.
     #[must_use]
     pub fn upgraded(&self, seed: u64, offset: u64, pool_len: u64) -> Option<entry::Slot> {
         let old = &self.entry;
@@ -178,7 +174,7 @@ impl Slot {
         zeroed.checksum = U64::new(0);
         let is_whole = old.magic.get() == entry::MAGIC
             && checksum(seed, &[zeroed.as_bytes()]) == old.checksum.get()
-            // Format 1 gave these no meaning.
+            // Meaningless in format 1.
             && old.seal == [0; 128]
             && (old.shadow.get(), old.ties.get()) == (0, 0);
         if !is_whole {
@@ -232,15 +228,14 @@ pub struct Header {
 const _: () = assert!(size_of::<Header>() as u64 == LINE);
 
 impl Header {
-    /// Whether this is the intact header of a batch, of either format.
+    /// Whether this is an intact header, of either format.
     #[must_use]
     pub fn is_intact(&self, seed: u64) -> bool {
         let zeroed = Header { head_sum: U64::new(0), ..*self };
         self.magic.get() == MAGIC && checksum(seed, &[zeroed.as_bytes()]) == self.head_sum.get()
     }
 
-    /// The header in format 2, which leaves the batch's other bytes as they are; `None` if this is
-    /// not intact.
+    /// The header in format 2, for unchanged other bytes; `None`: not intact.
     #[must_use]
     pub fn upgraded(&self, seed: u64) -> Option<batch::Header> {
         let lines = u32::try_from(self.lines.get()).ok().filter(|_| self.is_intact(seed))?;

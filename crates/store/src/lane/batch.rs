@@ -1,11 +1,10 @@
 //! Building a batch in memory.
 //!
 //! Invariants:
-//! 1. Unless lines were borrowed, `bytes` is the header's line followed by the lines of data, and
-//!    after `seal` by the sections and runs: exactly what goes to the lane. Before the first line
-//!    it may be shorter, so that an empty batch owns no memory.
+//! 1. Unless lines were borrowed, `bytes` is the header's line and the data lines, and after `seal`
+//!    the sections and runs: what the lane gets. An empty batch may own no memory.
 //! 2. The runs, in order, cover the data lines exactly; the sections, in order, cover the runs.
-//! 3. Once a line was borrowed, all lines are taken from the source: after `seal`, `bytes` is the
+//! 3. Once a line was borrowed, all lines come from the source: after `seal`, `bytes` is the
 //!    header's line, the sections and the runs.
 
 use crate::format::batch::{Header, MAGIC, Run, Section};
@@ -17,19 +16,17 @@ use zerocopy::little_endian::{U16, U32, U64};
 
 const L: usize = LINE as usize;
 
-/// A batch under construction, or sealed. Reusable: `clear` keeps the memory.
+/// A batch under construction, or sealed; `clear` keeps its memory.
 #[derive(Debug)]
 pub struct Batch {
     bytes: Vec<u8>,
     runs: Vec<Run>,
     sections: Vec<Section>,
-    /// Length of header and held lines, before `seal` adds the rest.
+    /// Length of header and held lines.
     data_end: usize,
-    /// Whether lines may be borrowed.
     may_borrow: bool,
-    /// Lines borrowed.
     borrowed: u64,
-    /// Whether no copy of its lines may remain once their memory is given up.
+    /// Whether freed memory of it must be wiped.
     secret: bool,
     header: Header,
 }
@@ -56,13 +53,12 @@ impl Batch {
         }
     }
 
-    /// An empty batch for plaintext, which leaves nothing behind when it grows, and is
-    /// [wiped](Self::wipe) in the end.
+    /// A batch for plaintext: it wipes memory that it frees, and is [wiped](Self::wipe) in the end.
     pub(crate) fn secret() -> Self {
         Batch { secret: true, ..Batch::new() }
     }
 
-    /// Forgets everything but the memory.
+    /// Empties the batch; keeps its memory.
     pub fn clear(&mut self) {
         self.bytes.truncate(L);
         self.runs.clear();
@@ -72,8 +68,8 @@ impl Batch {
         self.borrowed = 0;
     }
 
-    /// Whether lines may be [borrowed](Self::borrow_lines): the psync has a source, and the medium
-    /// is one where copying costs more than writing in pieces.
+    /// Whether lines may be [borrowed](Self::borrow_lines): the psync has a source, and writing in
+    /// pieces costs less than copying.
     #[must_use]
     pub fn may_borrow(&self) -> bool {
         self.may_borrow
@@ -83,12 +79,11 @@ impl Batch {
         self.may_borrow = may;
     }
 
-    /// Whether the lines are in a source.
     pub(crate) fn is_borrowed(&self) -> bool {
         self.borrowed > 0
     }
 
-    /// Starts a section; the lines that follow belong to it.
+    /// Starts a section for the following lines.
     pub fn begin(&mut self, kind: u16, entry: u64, binding: u64) {
         self.sections.push(Section {
             kind: U16::new(kind),
@@ -98,7 +93,7 @@ impl Batch {
         });
     }
 
-    /// Sets the progress of its object in the current section.
+    /// Sets the object's progress in the current section.
     pub fn set_progress(&mut self, published: u64, psyncs: u64, direct: u64) {
         if let Some(section) = self.sections.last_mut() {
             section.published = U64::new(published);
@@ -107,7 +102,7 @@ impl Batch {
         }
     }
 
-    /// Appends `lines` lines for `target` (a multiple of the line) and returns them to be filled.
+    /// Appends `lines` lines for line-aligned `target`; returns them to be filled.
     pub fn lines(&mut self, target: u64, lines: usize) -> &mut [u8] {
         debug_assert!(target.is_multiple_of(LINE) && !self.sections.is_empty());
         let start = self.data_end;
@@ -123,8 +118,8 @@ impl Batch {
         &mut self.bytes[start..]
     }
 
-    /// Appends `lines` lines for `target` that the psync's [`BatchSource`](super::BatchSource) has:
-    /// the batch is written from there, and applied from the lane.
+    /// Appends `lines` lines of the [`BatchSource`](super::BatchSource) for `target`: the batch is
+    /// written from the source and applied from the lane.
     ///
     /// # Panics
     /// Unless the batch [may borrow](Self::may_borrow).
@@ -134,7 +129,7 @@ impl Batch {
         self.run(target, lines);
     }
 
-    /// Counts lines for `target` to a run of the current section.
+    /// Adds lines to a run of the current section.
     fn run(&mut self, target: u64, lines: u64) {
         let section = self.sections.last_mut();
         let continues = section.as_ref().is_some_and(|section| section.runs.get() > 0)
@@ -166,7 +161,6 @@ impl Batch {
         self.runs.iter().map(|run| (run.target.get(), run.lines.get()))
     }
 
-    /// How many runs it has so far.
     pub(crate) fn runs(&self) -> usize {
         self.runs.len()
     }
@@ -178,7 +172,7 @@ impl Batch {
         LINE + self.data_len() + (tail.next_multiple_of(L)) as u64
     }
 
-    /// Overwrites the lines that it holds, in place.
+    /// Overwrites the held lines with zeros.
     pub(crate) fn wipe(&mut self) {
         self.bytes.fill(0);
         std::hint::black_box(&self.bytes);
@@ -202,13 +196,11 @@ impl Batch {
         (self.data_end - L) as u64 + self.borrowed * LINE
     }
 
-    /// Lines of data.
     pub(crate) fn count(&self) -> u64 {
         self.data_len() / LINE
     }
 
-    /// Completes the body and, unless its lines are borrowed, its checksum. Only `stamp` is missing
-    /// then.
+    /// Completes the body and, without borrowed lines, its checksum; `stamp` completes the rest.
     pub(crate) fn seal(&mut self, seed: u64) {
         self.bytes.resize(if self.is_borrowed() { L } else { self.data_end }, 0);
         self.bytes.extend_from_slice(self.sections.as_bytes());
@@ -232,18 +224,17 @@ impl Batch {
         self.header.body_sum = U64::new(if Mutant::ShortChecksum.is_on() { 0 } else { sum });
     }
 
-    /// The part of a sealed batch with borrowed lines that follows the lines.
+    /// Bytes behind the borrowed lines.
     pub(crate) fn tail(&self) -> &[u8] {
         &self.bytes[L..]
     }
 
-    /// Length in the lane, once sealed.
     pub(crate) fn len(&self) -> u64 {
         self.header.len.get()
     }
 
-    /// Puts the batch in its place in a lane's history and returns the bytes to write there,
-    /// without borrowed lines. The batches before `durable` are durable.
+    /// Sets the batch's place in the lane; returns its bytes, without borrowed lines. Batches
+    /// before `durable` are durable.
     pub(crate) fn stamp(&mut self, seed: u64, generation: u64, sequence: u64, durable: u64) -> &[u8] {
         self.header.durable = U64::new(durable);
         self.header.generation = U64::new(generation);
@@ -253,7 +244,7 @@ impl Batch {
         &self.bytes
     }
 
-    /// The runs with their data, in order.
+    /// Runs and their data.
     pub(crate) fn redo(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let mut at = L;
         self.runs.iter().map(move |run| {
@@ -264,8 +255,8 @@ impl Batch {
         })
     }
 
-    /// Destinations (offset in the pool, lines) of the lines of `range`, counted from the first of
-    /// the batch, in pieces of at most `most`.
+    /// Targets (offset in the pool, lines) of the batch's lines in `range`, in pieces of at most
+    /// `most`.
     pub(crate) fn pieces(&self, range: Range<u64>, most: u64) -> impl Iterator<Item = (u64, u64)> {
         let mut first = 0;
         self.targets().flat_map(move |(target, lines)| {

@@ -1,12 +1,10 @@
-//! How a lane ends: the one judgement, for attach, check and repair.
+//! How a lane ends: one judgement for attach, check and repair.
 //!
-//! The table's lane has a record of the batches that were applied, too, which are durable before.
-//!
-//! A lane ends, after its last batch that verifies, with the rest of a commit that was cut short,
-//! or with a damaged batch that had been durable. An intact batch further on tells the two apart:
-//! if its write began after the batch at the end was durable, it proves damage. Redoing the batches
-//! before a damaged one would mix them with lines that the damaged one had already applied, so a
-//! lane with such an ending is refused.
+//! Behind its last valid batch a lane has nothing, the rest of an interrupted commit, or a damaged
+//! batch that was durable. A later intact batch proves damage if its write began after the batch at
+//! the end was durable. The table's lane also has a record of its applied batches. A lane with a
+//! damaged batch is refused: redoing the batches before it would mix them with lines that it had
+//! already applied.
 
 use super::{LaneLog, Witnesses};
 use crate::error::{Result, StoreError};
@@ -19,37 +17,34 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use zerocopy::FromBytes;
 
-/// Bytes read at a time.
 const PIECE: u64 = 1 << 20;
-/// Bytes behind the end of a log that are looked at, of a short one and of any.
+/// Bytes that [`Search::Near`] reads, at least and at most.
 const NEAR: u64 = 64 << 10;
 const FAR: u64 = 1 << 20;
 
 /// State of the lane behind the last batch that verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Nothing was begun.
+    /// Nothing.
     Clean,
-    /// A batch that is not whole, as a commit that was cut short leaves it. A last batch that was
-    /// damaged at rest looks the same.
+    /// An incomplete batch: an interrupted commit, or a last batch damaged at rest.
     Torn {
-        /// An intact batch of the same durable write: if the one at the end is damaged, that one is
-        /// lost too.
+        /// An intact batch of the same durable write, lost with a damaged one at the end.
         beside: Option<u64>,
     },
     /// A batch that had been durable is damaged.
     Damaged {
-        /// How that is known.
+        /// Evidence of its durability.
         proof: Proof,
     },
 }
 
-/// How it is known that a batch at the end of a lane had been durable.
+/// Evidence that the batch at a lane's end was durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// This intact batch behind it was written later.
+    /// A later intact batch.
     Behind(u64),
-    /// So many batches of the table's lane were applied.
+    /// Number of applied batches of the table's lane.
     Applied(u64),
 }
 
@@ -62,22 +57,21 @@ impl fmt::Display for Proof {
     }
 }
 
-/// How much of a lane is searched where nothing shows that a batch was begun.
+/// How far to search behind a lane without a begun batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// As much again as the log has, between 64 KiB and 1 MiB: so that recovering a lane costs no
-    /// more than reading what it holds.
+    /// As much as the log holds, between 64 KiB and 1 MiB: recovery costs about one read of the
+    /// log.
     Near,
-    /// All of it.
+    /// The whole lane.
     Whole,
 }
 
-/// How the lane ends, of which `log` has every batch that verifies.
+/// Judges the end of the lane behind `log`, which has every valid batch.
 pub fn ending(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Search) -> Result<Ending> {
     let mut generations = log.generation..=log.generation;
     if log.sequence == 0 {
-        // Without copy 0 the lane may be in the generation after: its first batch would have told,
-        // if that is not damaged itself.
+        // Without copy 0 the lane may be one generation further if its first batch is damaged.
         let witnesses = Witnesses::read(medium, seed, log.offset, log.len)?;
         if witnesses.copies[0].is_none() {
             generations = log.generation..=log.generation.saturating_add(1);
@@ -103,7 +97,7 @@ pub fn ending(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Search) -> 
     })
 }
 
-/// Fails unless the lane, of which `log` has every batch that verifies, ends as a commit leaves it.
+/// Fails if a durable batch behind `log` is damaged; `log` has every valid batch.
 pub fn expect_sound(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Search) -> Result<()> {
     match ending(medium, seed, log, search)? {
         Ending::Clean | Ending::Torn { .. } => Ok(()),
@@ -111,7 +105,6 @@ pub fn expect_sound(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Searc
     }
 }
 
-/// The batch at the end of `log` is damaged, which `proof` proves.
 pub(crate) fn damaged(log: &LaneLog, proof: String) -> StoreError {
     StoreError::BatchDamaged { sequence: log.sequence, offset: log.position(), proof }
 }
@@ -122,7 +115,7 @@ struct Later {
     proves_damage: bool,
 }
 
-/// A batch of these generations in the next `reach` bytes; one that proves damage before any other.
+/// Finds a batch of these generations in the next `reach` bytes, preferably one that proves damage.
 fn later(
     medium: &dyn Medium,
     seed: u64,
@@ -161,8 +154,7 @@ fn later(
     Ok(found)
 }
 
-/// Whether a batch of this generation was begun at the end of the log. An intact header of an
-/// earlier generation may lie there too, and says nothing.
+/// Whether a batch of this generation was begun at the log's end.
 fn begun(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
     if !log.fits(LINE) {
         return Ok(false);

@@ -1,20 +1,18 @@
-//! The generation of a lane: the one rule, for attach, check and repair.
+//! The generation of a lane: one rule for attach, check and repair.
 //!
-//! Three witnesses state a generation: the two copies of the lane's header and the header of the
-//! batch at the start of the body. (The directory's slot is a fourth, of the generation with which
-//! the lane was acquired.) Facts:
+//! Three witnesses state it: the two copies of the lane's header, and the header of the first
+//! batch. The directory's slot states the generation of the last acquisition. Facts:
 //!
-//! 1. A checkpoint writes copy 0 durably, and copy 1 after that, not durably. So copy 1 is at most
-//!    one checkpoint behind, and copy 0 never. An acquisition from a holder that died, or failed,
-//!    writes one copy durably ([`LaneLog::take_over`]) before the directory goes beyond the first
-//!    batch: a checkpoint that failed may leave one copy torn, and the other is at risk in the
-//!    next.
+//! 1. A checkpoint writes copy 0 durably, then copy 1 without durability. So copy 1 is at most one
+//!    checkpoint behind, and copy 0 never. An acquisition from a holder that died or failed first
+//!    writes one copy durably ([`LaneLog::take_over`]): a failed checkpoint may leave one copy
+//!    torn, and the next checkpoint risks the other.
 //! 2. No batch of a generation is written before copy 0, or the directory, states that generation
 //!    durably.
 //! 3. The first batch of a generation takes the place of the first batch of the one before.
 //!
-//! Therefore the lane is in the highest generation that an intact witness states. Case by case,
-//! with *g* the generation before a checkpoint:
+//! So the lane is in the highest generation of an intact witness. With *g* the generation before a
+//! checkpoint:
 //!
 //! | copy 0 | copy 1 | first batch | generation |
 //! |---|---|---|---|
@@ -42,7 +40,7 @@ use zerocopy::IntoBytes;
 pub struct Witnesses {
     /// The header copies; `None`: damaged. 0: never written.
     pub copies: [Option<u64>; 2],
-    /// The first batch, if its header is intact.
+    /// Generation of the first batch, if its header is intact.
     pub first: Option<u64>,
 }
 
@@ -54,8 +52,7 @@ impl Witnesses {
             let header: Header = read_struct(medium, offset + copy)?;
             *generation = header.generation(seed, offset);
         }
-        // A format writes the copies of the table's lane, and copy 0 of any lane is written before
-        // copy 1: zeros are then an erased copy.
+        // Format, and the order of the copies, rule zeros out here: they are an erased copy.
         if offset == TABLE_LANE {
             copies = copies.map(|copy| copy.filter(|generation| *generation > 0));
         } else if copies[0] == Some(0) && copies[1] > Some(0) {
@@ -73,7 +70,7 @@ impl Witnesses {
         Ok(Witnesses { copies, first })
     }
 
-    /// The lane's generation; `at_least` is the one in its directory slot. `None`: nothing tells.
+    /// The lane's generation, at least the directory's `at_least`; `None`: unknown.
     #[must_use]
     pub fn generation(&self, at_least: u64) -> Option<u64> {
         // Rule L6 of docs/protocol.md.
@@ -84,11 +81,10 @@ impl Witnesses {
 }
 
 impl LaneLog {
-    /// The lane's log, up to now without a batch; `at_least` is the generation that the directory
-    /// states.
+    /// The lane's log, without batches yet; `at_least`: the directory's generation.
     ///
     /// # Errors
-    /// Damaged: nothing tells the generation.
+    /// Damaged: the generation is unknown.
     pub fn read(medium: &dyn Medium, seed: u64, offset: u64, len: u64, at_least: u64) -> Result<Self> {
         let witnesses = Witnesses::read(medium, seed, offset, len)?;
         let unknown = StoreError::damaged(Part::LaneHeader, offset);
@@ -98,9 +94,8 @@ impl LaneLog {
     /// The lane's log for its next holder, in a generation that voids the lane's batches; the
     /// caller enters it in the directory.
     ///
-    /// One copy of the header is durable before that, however the last holder ended, and damaged
-    /// copies are whole again. The other is one that is durable already, so that a power cut here
-    /// leaves a copy whole:
+    /// One header copy is durable first, and damaged copies are whole again. This rewrites the copy
+    /// that may not be durable, so that a power cut leaves the other whole:
     ///
     /// | copies found | how that came | durable for certain | written |
     /// |---|---|---|---|
@@ -112,8 +107,8 @@ impl LaneLog {
     /// | *g*, damaged | the second was not durable | first | second |
     /// | damaged, *g* | checkpoint torn | second, by the barrier before | first |
     ///
-    /// Another holder's write may not have been durable, and no read can tell. So this skips a
-    /// generation, to differ from that of a lane given back.
+    /// The generation skips one, to differ from that of a lane given back: no read tells whether
+    /// another holder's write was durable.
     ///
     /// # Errors
     /// The medium's.

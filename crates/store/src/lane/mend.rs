@@ -1,8 +1,7 @@
-//! One wrong bit in a batch.
+//! Repair of one wrong bit in a batch.
 //!
-//! If a checksum of 64 bits fits after one bit was changed, the writer certainly meant those bytes.
-//! Then it does not matter whether the batch had been durable and a bit of it went wrong, or its
-//! commit was cut short and left all but that bit: a commit that was under way may count as done.
+//! If changing one bit makes a 64-bit checksum match, the writer meant those bytes: the batch was
+//! durable and rotted, or its commit, which may count as done, lacked that bit.
 
 use super::{LaneLog, scan};
 use crate::error::Result;
@@ -12,16 +11,16 @@ use crate::medium::{Medium, read_struct};
 use crate::mutant::Mutant;
 use zerocopy::IntoBytes;
 
-/// Bytes of a body whose bits are tried: the work grows with the square.
+/// Longest body to try: the work is quadratic.
 const LONGEST: u64 = 2048;
 
-/// Puts one wrong bit right in each batch of the lane, from `start` on, that needs it and is short
-/// enough. Returns where those batches begin. The caller has the lane.
+/// Corrects one wrong bit in each short invalid batch from `start` on; returns the offsets of these
+/// batches. The caller has the lane.
 pub fn mend(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<Vec<u64>> {
     let (mut log, mut mended) = (*start, Vec::new());
     loop {
         scan(medium, seed, &mut log, &mut |_| Ok(()))?;
-        // Once at each place: a medium that rots while it is read must not keep this going.
+        // Once per place, so that a rotting medium cannot prolong this.
         if mended.last() == Some(&log.position()) || !mend_next(medium, seed, &log)? {
             return Ok(mended);
         }
@@ -29,8 +28,7 @@ pub fn mend(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<Vec<u64>>
     }
 }
 
-/// Writes the batch at the end of `log` again if one wrong bit is all that keeps it from verifying.
-/// Returns whether it did.
+/// Tries the batch at the end of `log`.
 fn mend_next(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
     if !log.fits(LINE) || Mutant::BitIgnored.is_on() {
         return Ok(false);
@@ -66,7 +64,7 @@ fn mend_next(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
     Ok(true)
 }
 
-/// Changes the one bit that makes `bytes` verify, and returns which byte it is in.
+/// Flips the bit that makes `bytes` verify; returns its byte.
 pub(crate) fn wrong_bit(bytes: &mut [u8], mut verifies: impl FnMut(&[u8]) -> bool) -> Option<usize> {
     for at in 0..bytes.len() {
         for bit in 0..8 {

@@ -1,11 +1,10 @@
-//! Reading a lane back: every valid batch in order, up to the first that is not.
+//! Reading a lane: every valid batch, up to the first invalid one.
 //!
-//! Bytes read here are untrusted until both checksums have passed; counts and lengths are checked
-//! against the lane before anything is allocated for them. Visitors see exactly the bytes that
-//! passed: a batch that is larger than the window is read twice, and its pieces must have the same
-//! sums both times.
+//! Bytes are untrusted until both checksums match; counts and lengths are checked against the lane
+//! before an allocation. A batch larger than the window is read twice, and the sums of its pieces
+//! must agree.
 //!
-//! Memory: a window of `Transfers::scan` bytes (256 KiB), 8 bytes for each of them in the largest
+//! Memory: a window of `Transfers::scan` bytes (256 KiB), 8 bytes for each window of the largest
 //! batch, its sections and runs.
 
 use super::LaneLog;
@@ -26,15 +25,15 @@ pub struct BatchView<'r, 'm> {
     pub runs: &'r [Run],
     /// Its offset in the pool.
     pub at: u64,
-    /// The log with this batch as its last.
+    /// The log behind this batch.
     pub log: LaneLog,
-    /// All batches before the one of this number were durable when this one was written.
+    /// Batches below this number were durable before this one was written.
     pub durable: u64,
     reader: &'r mut Reader<'m>,
 }
 
 impl BatchView<'_, '_> {
-    /// Calls `redo(target, bytes)` for the data of the runs of section `index`, in pieces.
+    /// Calls `redo(target, bytes)` for section `index`, in pieces.
     pub fn redo(&mut self, index: usize, redo: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
         let skipped: usize = self.sections[..index].iter().map(|s| s.runs.get() as usize).sum();
         let count = self.sections[index].runs.get() as usize;
@@ -53,23 +52,21 @@ impl BatchView<'_, '_> {
     }
 }
 
-/// A window on the lane, so that small batches do not cost a read each.
+/// Window on the lane.
 struct Reader<'m> {
     medium: &'m dyn Medium,
     seed: u64,
-    /// End of the lane in the pool.
     end: u64,
     start: u64,
     filled: usize,
     window: Vec<u8>,
-    /// Its length at most: `Transfers::scan`.
+    /// Greatest length: `Transfers::scan`.
     piece: usize,
-    /// Bytes that the next read takes at least: a lane in use is mostly short, often empty.
+    /// Least bytes of the next read: most lanes are short or empty.
     ahead: usize,
-    /// Log2 of how much more that is after each read.
+    /// Log2 of its growth after each read.
     growth: u32,
-    /// The body verified last: where it is, and the sums of its pieces if it is longer than the
-    /// window.
+    /// The last verified body, and the sums of its pieces if it exceeds the window.
     body: std::ops::Range<u64>,
     sums: Vec<u64>,
 }
@@ -98,7 +95,7 @@ impl<'m> Reader<'m> {
         &self.window[at..at + len]
     }
 
-    /// `len` (at most `piece`) bytes at `offset` of the pool, of which nothing is known.
+    /// `len` (at most `piece`) unverified bytes at `offset` of the pool.
     fn peek(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
         if !self.has(offset, len) {
             let want = self.ahead.max(len) as u64;
@@ -108,7 +105,7 @@ impl<'m> Reader<'m> {
         Ok(self.window(offset, len))
     }
 
-    /// Whether the body at `offset` has the sum that its header states.
+    /// Whether the body at `offset` matches its sum.
     fn verify(&mut self, offset: u64, len: u64, sum: u64) -> Result<bool> {
         self.body = offset..offset + len;
         self.sums.clear();
@@ -128,7 +125,7 @@ impl<'m> Reader<'m> {
         Ok(hasher.finish() == sum)
     }
 
-    /// Bytes at `offset` in the verified body: 1 to `most`, which is at least 1.
+    /// 1 to `most` bytes at `offset` in the verified body.
     fn verified(&mut self, offset: u64, most: u64) -> Result<&[u8]> {
         let size = self.piece as u64;
         let piece = (offset - self.body.start) / size;
@@ -146,7 +143,7 @@ impl<'m> Reader<'m> {
     }
 }
 
-/// Visits every valid batch from `log` on and moves `log` behind the last of them.
+/// Visits every valid batch from `log` on, and moves `log` behind the last.
 pub fn scan(
     medium: &dyn Medium,
     seed: u64,
@@ -156,9 +153,8 @@ pub fn scan(
     visit_all(Reader::new(medium, seed, log.offset + log.len, 8), log, visit)
 }
 
-/// As [`scan`], beside the lane's writer. In memory it reads the batches and the line behind them,
-/// and nothing further on: that would take lines to this processor which the writer is about to
-/// write.
+/// [`scan`] while the lane's writer runs. In memory it reads no further than one line behind the
+/// batches, so that the lines ahead stay in the writer's cache.
 pub fn scan_beside(
     medium: &dyn Medium,
     seed: u64,
@@ -210,7 +206,7 @@ fn visit_all(
     Ok(())
 }
 
-/// Reads `count` structs from `place` and returns the offset behind them.
+/// Reads `count` structs at `place`; returns the offset behind them.
 fn read_all<T: FromBytes + IntoBytes + Immutable>(
     reader: &mut Reader<'_>,
     mut place: u64,
@@ -230,7 +226,7 @@ fn read_all<T: FromBytes + IntoBytes + Immutable>(
     Ok(place)
 }
 
-/// Invariant 2 of `Batch`, and that no run leaves the pool.
+/// Invariant 2 of `Batch`, and no run leaves the pool.
 fn is_consistent(header: &Header, sections: &[Section], runs: &[Run], pool_len: u64) -> bool {
     let claimed: u64 = sections.iter().map(|section| u64::from(section.runs.get())).sum();
     let mut lines = 0_u64;

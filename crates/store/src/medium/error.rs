@@ -1,17 +1,16 @@
-//! Errors of a medium. The type of an error tells the possible effects:
+//! Errors of a medium. The type tells the effects:
 //!
-//! - [`MediumError`]: a read, a lock or a look failed. Nothing on the medium changed.
-//! - [`ReserveError::NoSpace`]: there was no space to claim, and nothing happened. Only a
-//!   reservation returns it.
-//! - [`Fatal`]: a change failed, or a barrier. How much of it took place is unknown, and so is
-//!   whether earlier writes to the same file are durable.
+//! - [`MediumError`]: a read, a lock or an inspection failed. Nothing on the medium changed.
+//! - [`ReserveError::NoSpace`]: a reservation found no space. Nothing happened.
+//! - [`Fatal`]: a change or a barrier failed. Its effect is unknown, and so is the durability of
+//!   earlier writes to the file.
 
 use std::io;
 
-/// Fate of a file that holds another pool now.
+/// `what` of [`MediumError::Gone`]: the file holds another pool now.
 pub const FORMATTED: &str = "formatted anew";
 
-/// Why a medium could not be accessed.
+/// Failed access to a medium.
 #[derive(Debug, thiserror::Error)]
 pub enum MediumError {
     /// The access lies beyond the end of the medium.
@@ -24,7 +23,7 @@ pub enum MediumError {
         /// Length of the medium in bytes.
         size: u64,
     },
-    /// The file under the medium was truncated, unlinked or replaced while in use.
+    /// The file was truncated, unlinked or replaced while in use.
     #[error("the pool's file was {what} while in use")]
     Gone {
         /// "truncated", "deleted", [`FORMATTED`].
@@ -33,24 +32,23 @@ pub enum MediumError {
     /// The medium was opened for reading only.
     #[error("the medium is read-only")]
     ReadOnly,
-    /// The file system keeps no locks that die with their holder.
+    /// The file system has no locks that end with their holder.
     #[error("the file system does not support open-file-description locks")]
     NoLocks,
-    /// An earlier change of the medium failed. This one was not begun.
+    /// An earlier change failed; this one was not begun.
     #[error("an earlier write to the medium failed")]
     Faulted,
-    /// Any other failure of the operating system. "No space" of a write is one: the system may have
-    /// accepted the bytes long before.
+    /// Another error of the system, "no space" of a write included: the system may have accepted
+    /// the bytes long before.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// A change of the medium that failed.
+/// A failed change.
 ///
-/// Linux reports a failed write-back once for each open file, to the next call that asks for
-/// durability, and marks the pages clean although they may be lost. So this concerns every
-/// process's writes to the file since the last barrier that succeeded, and trying again proves
-/// nothing.
+/// Linux reports a failed write-back once per open file, to the next request for durability, and
+/// marks the pages clean though they may be lost. So the failure concerns all writes to the file
+/// since the last successful barrier, and a second attempt proves nothing.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Fatal(#[from] pub MediumError);
@@ -61,10 +59,10 @@ impl From<io::Error> for Fatal {
     }
 }
 
-/// Why space could not be claimed.
+/// Failed reservation.
 #[derive(Debug, thiserror::Error)]
 pub enum ReserveError {
-    /// There is not enough of it. Nothing happened; the call may be made again.
+    /// No space. Nothing happened; the call may be repeated.
     #[error("no space left on the medium")]
     NoSpace,
     /// The medium failed.

@@ -1,25 +1,20 @@
-//! First writes to space, also to space that had an earlier user.
+//! First writes to space, used before or not.
 //!
-//! A write that failed, perhaps in a process that is gone, may have left pages that take no write
-//! any more, although every barrier succeeds, until they are zeroed (see the module above, 7). A
-//! caller that begins to use space, and goes on to write there what must be durable, makes its
-//! first write by these functions.
+//! A failed write, perhaps of a dead process, may leave pages that lose later writes although
+//! barriers succeed, until they are zeroed (exception 7 of the module above). These functions make
+//! the first write to space whose later writes must be durable.
 
 use super::{Fatal, Medium, MediumError, ReserveError};
 use crate::mutant::Mutant;
 use std::io;
 
-/// Bytes written at a time.
 const PIECE: u64 = 1 << 20;
 
-/// Makes unused space read as zeros, after a barrier also for good. Only its first `used` bytes
-/// were ever published.
+/// Makes unused space, of which the first `used` bytes were ever published, read as zeros; durable
+/// after a barrier.
 ///
-/// If the medium reserves blocks, the rest is zeroed too: a process that failed, and published
-/// nothing, may have written there.
-///
-/// # Errors
-/// Those of [`Medium::zero`].
+/// If the medium reserves blocks, this zeroes the rest too: a process that failed may have written
+/// there.
 pub fn clear_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Result<(), Fatal> {
     let all = medium.capabilities().reserves_blocks && !Mutant::SpaceUnproven.is_on();
     match if all { len } else { used } {
@@ -28,12 +23,8 @@ pub fn clear_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Res
     }
 }
 
-/// Writes zeros to unused space: after a barrier, later writes find blocks that were written. Only
-/// the first `used` bytes must be zeros on a medium without such blocks, which is only cleared and
-/// prepared.
-///
-/// # Errors
-/// Those of [`clear_fresh`], of [`Medium::prepare`] and of [`Medium::write`].
+/// Writes zeros to unused space, so that later writes find written blocks after a barrier. A medium
+/// that reserves no blocks is only prepared, and cleared in its first `used` bytes.
 pub fn zero_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Result<(), ReserveError> {
     clear_fresh(medium, offset, len, used)?;
     medium.prepare(offset, len)?;
@@ -50,19 +41,16 @@ pub fn zero_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Resu
     Ok(())
 }
 
-/// Makes the rest of a page, whose first bytes are in use, read as zeros, durably.
+/// Makes the rest of a partly used page read as zeros, durably.
 ///
-/// Blocks that were never written are left alone. They read as zeros; if a first write failed
-/// there, every later writer to the page would meet the failure, as the page is never zeroed again.
-///
-/// # Errors
-/// Those of [`Medium::unwritten`], of [`Medium::reserve`] and of [`Medium::write_durable`].
+/// It leaves unwritten blocks alone: they read as zeros, and a failed first write would harm all
+/// later writers of the page.
 pub fn clear_rest(medium: &dyn Medium, offset: u64, len: u64) -> Result<(), ReserveError> {
     let unwritten = if Mutant::SpaceUnproven.is_on() { vec![] } else { medium.unwritten(offset, len)? };
     let mut at = offset;
     for hole in unwritten.into_iter().chain(std::iter::once(offset + len..offset + len)) {
         if at < hole.start {
-            // The last page of a sparse object may have no block yet.
+            // The last page of a sparse object may have no block.
             medium.reserve(at, hole.start - at)?;
             medium.write_durable(at, &vec![0; (hole.start - at) as usize])?;
         }
@@ -72,9 +60,6 @@ pub fn clear_rest(medium: &dyn Medium, offset: u64, len: u64) -> Result<(), Rese
 }
 
 /// Writes `bytes` to unused space, durably.
-///
-/// # Errors
-/// Those of [`Medium::reserve`] and of [`Medium::write_durable`].
 pub fn write_fresh(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> Result<(), ReserveError> {
     let len = bytes.len() as u64;
     medium.reserve(offset, len)?;
@@ -88,8 +73,8 @@ pub fn write_fresh(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> Result<(),
     if medium.unwritten(offset, len)?.is_empty() { Ok(()) } else { Err(not_kept(offset).into()) }
 }
 
-/// The error for bytes that were redone beside the object's writer, and are lost: zeroing the
-/// blocks would show it zeros.
+/// Redone bytes beside the object's writer are lost: zeroing their blocks would show the writer
+/// zeros.
 pub(crate) fn not_kept_beside(offset: u64) -> Fatal {
     let what = format!(
         "the file system does not keep what is written at {offset} since a write there failed; that is mended once no process has the \
@@ -98,7 +83,7 @@ pub(crate) fn not_kept_beside(offset: u64) -> Fatal {
     Fatal(MediumError::Io(io::Error::other(what)))
 }
 
-/// The error for a write that was made anew, and is lost again.
+/// A repeated write is lost again.
 pub(crate) fn not_kept(offset: u64) -> Fatal {
     let what =
         format!("the file system does not keep what is written at {offset}, although it reports success");

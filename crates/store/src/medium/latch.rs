@@ -1,29 +1,26 @@
-//! The fault latch: the one place that knows whether writes of this process to a file may be lost.
+//! The fault latch: knows whether writes of this process to a file may be lost.
 //!
-//! A failed write-back concerns the file, not the call that learns of it: Linux reports it once, to
-//! the next call on the open file that asks for durability, and then takes the pages for clean. So
-//! one failed change ends the *epoch*: every user in this process that relies on bytes written or
-//! found in the epoch (all lanes, the table's lane, direct writes, copies under way) can no longer
-//! change the medium. It starts again in a later epoch, from the bytes that recovery reads, makes
-//! durable and writes anew.
+//! A failed write-back concerns the file, but Linux reports it once, to the next request for
+//! durability on the open file. So a failed change ends the *epoch*: users in this process that
+//! rely on bytes of the epoch (all lanes, the table's lane, direct writes, running copies) can no
+//! longer change the medium. A later epoch starts from the bytes that recovery reads, makes durable
+//! and rewrites.
 //!
-//! The store writes through an [`Epoch`] only. Each user of the file enters one before the reads
-//! that it will rely on, and keeps it.
+//! The store writes only through an [`Epoch`], which a user of the file enters before its first
+//! read.
 //!
 //! Invariants:
-//! 1. A failure is counted before its caller, or the next barrier, returns. Barriers are made one
-//!    at a time, and one that succeeded waits for the durable writes that overlapped with it: they
-//!    may have been told of a failure that concerns the barrier's bytes.
+//! 1. A failure is counted before its caller, or the next barrier, returns. Barriers run one at a
+//!    time, and a successful one waits for overlapping durable writes: these may have got the
+//!    report that concerns the barrier's bytes.
 //! 2. An epoch whose number is not the count of failures changes nothing on the medium.
-//! 3. On media whose durability is the system's business (not the processor's), durable writes are
-//!    made one at a time, so that none takes the report that another needs to know its own bytes
-//!    lost. Barriers and durable writes do not wait for each other to begin: the medium keeps their
-//!    reports apart.
+//! 3. On media with system write-back, durable writes run one at a time, so that none takes
+//!    another's report. Barriers and durable writes may overlap: the medium keeps their reports
+//!    apart.
 //!
-//! Other processes open the file on their own: each open file is told of each failure once, unless
-//! it was opened after another had been told. Such a late process has read nothing before; it makes
-//! the batches that it finds durable, and writes their lines anew, before it relies on them
-//! (docs/decisions/0003, 0021).
+//! Each process has its own open file, which gets each failure once, unless it was opened after
+//! another file got the report. Such a late process makes the batches that it finds durable and
+//! rewrites their lines before it relies on them (docs/decisions/0003, 0021).
 
 use super::{Capabilities, Device, Extended, Fatal, Medium, MediumError, ReserveError, Transfers};
 use crate::mutant::Mutant;
@@ -31,7 +28,7 @@ use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// See the module.
+/// State of the latch.
 pub(crate) struct FaultLatch {
     device: Arc<dyn Device>,
     failures: AtomicU64,
@@ -42,13 +39,12 @@ pub(crate) struct FaultLatch {
 }
 
 impl FaultLatch {
-    /// A latch over `device`, through which all writes go.
     pub(crate) fn new(device: Arc<dyn Device>) -> Arc<Self> {
         let (failures, barrier, durable) = (AtomicU64::new(0), Mutex::new(()), Mutex::new(()));
         Arc::new(FaultLatch { device, failures, barrier, durable })
     }
 
-    /// The medium for a user who relies on nothing yet.
+    /// Enters the present epoch.
     pub(crate) fn enter(self: &Arc<Self>) -> Epoch {
         Epoch { number: self.failures.load(Ordering::Acquire), latch: self.clone() }
     }
@@ -61,10 +57,9 @@ impl FaultLatch {
         Err(failure)
     }
 
-    /// Takes the other reports of a failure that was counted: a report left for the other kind of
-    /// call would fail a caller that relies on none of the lost bytes. If there is one, it counts
-    /// as another failure, as it may concern writes of an epoch that began meanwhile. The caller
-    /// has neither lock.
+    /// Takes the other reports of a counted failure, which would fail callers that rely on none of
+    /// the lost bytes. A report found counts as another failure: it may concern a newer epoch. The
+    /// caller holds neither lock.
     fn take_reports(&self) {
         let _barrier = lock(&self.barrier);
         let _durable = lock(&self.durable);
@@ -72,13 +67,13 @@ impl FaultLatch {
         let _ = self.note(self.device.check_writeback());
     }
 
-    /// Whether the system is asked for durability by each durable write.
+    /// Whether each durable write asks the system for durability.
     fn asks_system(&self) -> bool {
         self.device.capabilities().writes_back_later
     }
 }
 
-/// The medium as long as nothing failed since [`FaultLatch::enter`]; see the module.
+/// The medium until the next failure; see the module.
 #[derive(Clone)]
 pub(crate) struct Epoch {
     latch: Arc<FaultLatch>,
@@ -86,7 +81,7 @@ pub(crate) struct Epoch {
 }
 
 impl Epoch {
-    /// Whether a change failed since: then nothing written or found in the epoch is reliable.
+    /// Whether a change has failed since [`FaultLatch::enter`].
     pub(crate) fn is_over(&self) -> bool {
         self.latch.failures.load(Ordering::Acquire) != self.number
     }
@@ -96,14 +91,13 @@ impl Epoch {
         if self.is_over() { Err(Fatal(MediumError::Faulted)) } else { Ok(()) }
     }
 
-    /// Makes a change of the medium.
     fn change(&self, change: impl FnOnce(&dyn Device) -> Result<(), Fatal>) -> Result<(), Fatal> {
         self.check()?;
         self.latch.note(change(&*self.latch.device))
     }
 
-    /// Passes on the result of a call that asked the system for durability; after a failure, takes
-    /// all pending reports of it.
+    /// Returns the result of a request for durability; after a failure, takes all its pending
+    /// reports.
     #[inline]
     fn reported(&self, done: Result<(), Fatal>) -> Result<(), Fatal> {
         let Err(failure) = done else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! A medium with zeros behind its end: a pool whose truncated file is as long as before.
+//! A pool whose truncated file reads as long as before.
 
 use super::{
     Capabilities, Device, Fatal, LockKey, LockMode, LockTable, Locks, Medium, MediumError, Process,
@@ -6,14 +6,14 @@ use super::{
 };
 use std::sync::Arc;
 
-/// Reads the medium below, and zeros behind its end; refuses writes.
+/// A read-only medium with zeros behind the end of another.
 pub struct Lengthened {
     under: Arc<dyn Device>,
     len: u64,
 }
 
 impl Lengthened {
-    /// The medium, `len` bytes long.
+    /// The medium, extended to `len` bytes.
     #[must_use]
     pub fn new(under: Arc<dyn Device>, len: u64) -> Self {
         Lengthened { under, len }

@@ -1,10 +1,9 @@
-//! Locks between the processes that share a pool. They die with their holder.
+//! Locks between processes that share a pool. They end with their holder.
 
 use super::{LockTable, MediumError, Process};
 use std::time::Duration;
 
-/// The subject of a lock. Keys are mapped to byte offsets far beyond any pool, so that a lock never
-/// covers data.
+/// Subject of a lock, mapped to a byte far beyond any pool's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockKey {
     /// The object table, its lane and the lane directory.
@@ -13,16 +12,15 @@ pub enum LockKey {
     Lane(u32),
     /// One object, by the offset of its table entry.
     Object(u64),
-    /// The primaries of the objects on a lane: shared by the process that changes them, exclusively
-    /// by one that holds them still. Only where the pool has no
-    /// [`shared_word`](super::Medium::shared_word).
+    /// The primaries of a lane's objects: shared by the process that changes them, exclusive to one
+    /// that holds them still. Only in pools without [`shared_word`](super::Medium::shared_word).
     Apply(u32),
-    /// The right to hold those primaries still, exclusively from the moment that it is wanted.
+    /// The right to hold these primaries still, exclusive from the first attempt.
     ApplyGate(u32),
 }
 
 impl LockKey {
-    /// The byte that stands for this key: above 2^62, where no pool has data.
+    /// The key's byte, above 2^62.
     #[must_use]
     pub fn byte(self) -> u64 {
         const BASE: u64 = 1 << 62;
@@ -45,36 +43,35 @@ pub enum LockMode {
     Exclusive,
 }
 
-/// Locks that never wait. One holder is one open medium: threads that share it share its locks.
+/// Locks that never wait. An open medium is one holder, whose threads share its locks.
 pub trait Locks: Send + Sync {
-    /// Takes the lock, or changes the mode of one already held. `Ok(false)`: another holder is in
-    /// the way (a held lock then keeps its mode).
+    /// Takes the lock, or changes its mode. `Ok(false)`: another holder is in the way; a held lock
+    /// keeps its mode.
     fn try_lock(&self, key: LockKey, mode: LockMode) -> Result<bool, MediumError>;
 
-    /// Releases the lock; nothing happens if it is not held.
+    /// Releases the lock, if held.
     fn unlock(&self, key: LockKey);
 
-    /// The strongest mode in which *another* holder has the key; `None`: no holder.
+    /// The strongest mode of *another* holder; `None`: no other holder.
     fn probe(&self, key: LockKey) -> Result<Option<LockMode>, MediumError>;
 
-    /// Whether another holder may have a lock from one key's byte to the other's: one call for many
-    /// objects, as a pool has few locks.
+    /// Whether other holders may have locks between the bytes of two keys: one call for many
+    /// objects.
     fn may_have_locks(&self, _from: LockKey, _to: LockKey) -> Result<bool, MediumError> {
         Ok(true)
     }
 
-    /// A process that has the lock, for messages to people. `None` where the system cannot tell.
+    /// A holder of the lock, for messages; `None`: unknown.
     fn holder(&self, _key: LockKey) -> Option<Process> {
         None
     }
 
-    /// All locks with their holders, for messages to people. It costs a look at every process.
+    /// All locks with holders, for messages. Inspects every process.
     fn table(&self) -> LockTable {
         LockTable::default()
     }
 
-    /// Lets a moment pass before a lock is asked for again. A simulation lets its other processes
-    /// work instead.
+    /// Waits before another attempt; a simulation runs its other processes.
     fn pause(&self, moment: Duration) {
         std::thread::sleep(moment);
     }

@@ -1,27 +1,24 @@
-//! All locks on a pool at a moment, as the system shows them, for people: an object that is read
-//! may have many holders.
+//! All locks on a pool with their holders, for messages.
 
 use super::Process;
 use std::ops::RangeInclusive;
 
-/// See the module. Empty where the system does not tell.
+/// Visible locks; empty if the system shows none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockTable {
-    /// Locked bytes, each with a process that has them, this one included.
+    /// Locked bytes with a process that holds them.
     pub seen: Vec<(u32, RangeInclusive<u64>)>,
-    /// Locked bytes of all processes, those included that this one may not look at.
+    /// Locked bytes of all processes, visible or not.
     pub all: Vec<RangeInclusive<u64>>,
 }
 
 impl LockTable {
-    /// The processes that have this byte locked, ascending, and how many of its holders at least
-    /// cannot be seen.
+    /// Visible processes that lock `byte`, ascending, and the least number of invisible ones.
     #[must_use]
     pub fn holders(&self, byte: u64) -> (Vec<u32>, usize) {
         let seen = self.seen.iter().filter(|(_, bytes)| bytes.contains(&byte));
         let mut pids: Vec<u32> = seen.map(|(pid, _)| *pid).collect();
-        // A process may have the file open more than once; and a child that was just forked shares
-        // its parent's lock.
+        // A process may have several open files, and a forked child shares its parent's lock.
         let locks = pids.len();
         pids.sort_unstable();
         pids.dedup();
@@ -30,16 +27,16 @@ impl LockTable {
     }
 }
 
-/// The readers of an object beside the one that is named first.
+/// Further readers of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Others {
-    /// The visible ones.
+    /// Visible readers.
     pub processes: Vec<Process>,
-    /// How many cannot be seen from here, at least.
+    /// Least number of invisible readers.
     pub unseen: usize,
 }
 
-/// Readers that an error names; it says how many there are beyond them.
+/// Readers that an error names.
 const NAMED: usize = 8;
 
 impl std::fmt::Display for Others {

@@ -1,4 +1,4 @@
-//! A medium whose writes stay in memory: recovery and checks run on it without touching the pool.
+//! A medium whose writes stay in memory, for dry runs of recovery and checks.
 
 use super::{
     Capabilities, Device, Fatal, LockKey, LockMode, LockTable, Locks, Medium, MediumError, Process,
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 const PAGE: u64 = 4096;
 
-/// Reads see the pool under the writes made here; the pool itself never changes.
+/// The pool under private writes.
 pub struct Overlay {
     under: Arc<dyn Device>,
     pages: Mutex<BTreeMap<u64, Box<[u8]>>>,
@@ -24,19 +24,18 @@ impl Overlay {
         Overlay { under, pages: Mutex::new(BTreeMap::new()), unread: AtomicBool::new(false) }
     }
 
-    /// Whether a read of the pool has failed. A caller that goes on without those bytes checks
-    /// this.
+    /// Whether a read of the pool has failed.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.unread.load(Ordering::Relaxed)
     }
 
     fn read_under(&self, offset: u64, buf: &mut [u8]) -> Result<(), MediumError> {
-        // Looks and checks read whole tables so.
+        // Checks read whole tables this way.
         self.under.read_once(offset, buf).inspect_err(|_| self.unread.store(true, Ordering::Relaxed))
     }
 
-    /// The pages that were written here: offset in the pool, content.
+    /// Written pages: offset in the pool, content.
     #[must_use]
     pub fn changed(&self) -> Vec<(u64, Vec<u8>)> {
         let pages = self.pages.lock().unwrap_or_else(|e| e.into_inner());
@@ -125,7 +124,6 @@ impl Medium for Overlay {
     fn discard(&self, _offset: u64, _len: u64) {}
 
     fn capabilities(&self) -> Capabilities {
-        // Its writes stay in memory.
         Capabilities { tear_unit: self.under.capabilities().tear_unit, ..Capabilities::MEMORY }
     }
 
@@ -138,7 +136,7 @@ impl Medium for Overlay {
     }
 }
 
-/// Locks of an overlay succeed without being taken: its writes are visible to this process alone.
+/// Locks of an overlay always succeed: its writes are private.
 impl Locks for Overlay {
     fn try_lock(&self, _key: LockKey, _mode: LockMode) -> Result<bool, MediumError> {
         Ok(true)

@@ -1,5 +1,4 @@
-//! A page edit: pages of the table changed in memory, read back as changed, and cut down to the
-//! differing lines for the log.
+//! Changes of table pages in memory, reduced to the differing lines for the log.
 
 use super::{Medium, MediumError};
 use crate::format::{LINE, PAGE};
@@ -8,16 +7,15 @@ use std::collections::hash_map::Entry as MapEntry;
 use std::ops::Range;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Bytes of a line, and lines of a page.
+/// Bytes of a line; lines of a page.
 const L: usize = LINE as usize;
 const LINES: usize = (PAGE / LINE) as usize;
 
-/// A page that the edit changes. Few of its lines are written, so that only those are kept as they
-/// were, and compared.
+/// A changed page; only written lines keep their former content.
 struct Image {
-    /// Lines, by bit, to be logged even if they look unchanged.
+    /// Lines (bits) to log even if unchanged.
     forced: u64,
-    /// Lines that were written, by number, as they were before.
+    /// Former content of written lines, by number.
     before: Vec<(usize, [u8; L])>,
     after: Box<[u8; PAGE as usize]>,
 }
@@ -31,7 +29,7 @@ impl Image {
         &mut self.after[line * L..(line + 1) * L]
     }
 
-    /// Room for bytes, whose lines are kept as they were. `None`: they are not within the page.
+    /// A writable range, whose lines are saved; `None`: outside the page.
     fn place(&mut self, range: Range<usize>) -> Option<&mut [u8]> {
         if range.end > self.after.len() {
             return None;
@@ -46,21 +44,21 @@ impl Image {
         self.after.get_mut(range)
     }
 
-    /// Lines to be logged, by bit.
+    /// Lines (bits) to log.
     fn changed(&self) -> u64 {
         let differ = self.before.iter().filter(|(line, before)| before != self.line(*line));
         differ.fold(self.forced, |mask, (line, _)| mask | 1 << line)
     }
 }
 
-/// Changes to table pages that are not on the medium yet.
+/// Unpublished changes of table pages.
 pub struct PageEdit<'m> {
     medium: &'m dyn Medium,
     pages: HashMap<u64, Image>,
 }
 
 impl<'m> PageEdit<'m> {
-    /// A page edit without changes.
+    /// An edit without changes.
     #[must_use]
     pub fn new(medium: &'m dyn Medium) -> Self {
         PageEdit { medium, pages: HashMap::new() }
@@ -72,7 +70,7 @@ impl<'m> PageEdit<'m> {
         self.medium
     }
 
-    /// The struct at `offset`, which must not straddle pages, with the edit's changes.
+    /// The struct at `offset`, within one page, with the edit's changes.
     pub fn read<T: FromBytes + IntoBytes + Immutable + KnownLayout>(
         &self,
         offset: u64,
@@ -82,7 +80,7 @@ impl<'m> PageEdit<'m> {
         Ok(value)
     }
 
-    /// As [`read`](PageEdit::read), in place.
+    /// [`read`](PageEdit::read) into `value`.
     pub fn read_into<T: FromBytes + IntoBytes>(&self, offset: u64, value: &mut T) -> Result<(), MediumError> {
         let bytes = value.as_mut_bytes();
         let image = self.pages.get(&(offset / PAGE * PAGE));
@@ -94,7 +92,7 @@ impl<'m> PageEdit<'m> {
         Ok(())
     }
 
-    /// Replaces the struct at `offset`, which must not straddle pages.
+    /// Replaces the struct at `offset`, within one page.
     pub fn write<T: IntoBytes + Immutable>(&mut self, offset: u64, value: &T) -> Result<(), MediumError> {
         let at = (offset % PAGE) as usize;
         let bytes = value.as_bytes();
@@ -106,9 +104,8 @@ impl<'m> PageEdit<'m> {
         Ok(())
     }
 
-    /// Clears the lines of `mask` (one bit a line) and has them logged: the page comes from outside
-    /// the table, so its present bytes on the medium may differ from those after a crash. The other
-    /// lines stay as the medium has them.
+    /// Clears and logs the lines of `mask` (one bit a line): a page from outside the table may
+    /// differ after a crash. Other lines stay.
     pub fn fresh_page(&mut self, page: u64, mask: u64) -> Result<(), MediumError> {
         let image = self.image(page)?;
         image.forced = mask;
@@ -121,7 +118,7 @@ impl<'m> PageEdit<'m> {
         Ok(())
     }
 
-    /// Has the first line of the page logged, for the same reason.
+    /// Logs the first line of the page, for the same reason.
     pub fn force_first_line(&mut self, page: u64) -> Result<(), MediumError> {
         self.image(page)?.forced |= 1;
         Ok(())
@@ -142,8 +139,7 @@ impl<'m> PageEdit<'m> {
         }
     }
 
-    /// Calls `emit(offset, bytes)` for every maximal run of lines that the edit changed, in
-    /// ascending order.
+    /// Calls `emit(offset, bytes)` for every maximal run of changed lines, ascending.
     pub fn changed_runs(&self, mut emit: impl FnMut(u64, &[u8])) {
         let mut offsets: Vec<_> = self.pages.keys().copied().collect();
         offsets.sort_unstable();

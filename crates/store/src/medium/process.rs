@@ -1,26 +1,26 @@
-//! Processes, to be shown to people.
+//! Processes, for messages.
 
-/// A process as the machine shows it, for people.
+/// A process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Its ID, in the pid namespace of the process that asked.
+    /// ID in the asking process's pid namespace.
     pub pid: u32,
-    /// The name of its program, padded with zeros; none where it is not known.
+    /// Name of its program, zero-padded; zeros: unknown.
     pub name: [u8; 16],
-    /// Whether it is stopped, by SIGSTOP or a debugger: it gives no lock up before it goes on.
+    /// Whether it is stopped and keeps its locks.
     pub stopped: bool,
-    /// Whether it was killed or is exiting: its locks go as soon as the kernel has ended it.
+    /// Whether it was killed or is exiting.
     pub ending: bool,
 }
 
 impl Process {
-    /// A process of which nothing else is known.
+    /// A process with only its ID known.
     #[must_use]
     pub fn new(pid: u32) -> Process {
         Process { pid, ..Process::default() }
     }
 
-    /// The name of its program, as far as it is known.
+    /// Name of its program, if known.
     #[must_use]
     pub fn name(&self) -> Option<String> {
         let end = self.name.iter().position(|byte| *byte == 0).unwrap_or(self.name.len());

@@ -1,13 +1,13 @@
-//! Ranges of bytes that were written, as the proof that they are durable needs them.
+//! Written ranges, for the proof of their durability.
 
 use std::ops::Range;
 
-/// Ranges, in any order.
+/// Ranges in any order.
 #[derive(Default)]
 pub(crate) struct Runs(Vec<Range<u64>>);
 
 impl Runs {
-    /// Adds a range; often it continues the one before.
+    /// Adds a range, often adjacent to the last.
     pub(crate) fn add(&mut self, range: Range<u64>) {
         match self.0.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,
@@ -15,7 +15,7 @@ impl Runs {
         }
     }
 
-    /// The same bytes as ranges that are ascending and apart.
+    /// The same bytes as ascending, disjoint ranges.
     pub(crate) fn joined(mut self) -> Vec<Range<u64>> {
         self.0.sort_unstable_by_key(|range| range.start);
         self.0.dedup_by(|next, range| {

@@ -1,14 +1,12 @@
-//! How many bytes are moved at a time.
+//! Sizes of transfers.
 //!
-//! A medium states its sizes ([`Medium::transfers`](super::Medium::transfers)), because every path
-//! that moves bytes has the medium at hand. Sizes decide how often the medium is called and how
-//! much memory that takes, never the bytes on the medium afterwards. Media that exist use
-//! [`Transfers::SHIPPED`]; a test makes a medium with small sizes, so that programs it can
-//! enumerate in full meet many pieces.
+//! A medium states them ([`Medium::transfers`](super::Medium::transfers)). They decide the number
+//! of calls and the memory used, never the resulting bytes. Real media use [`Transfers::SHIPPED`];
+//! tests use small sizes, so that small programs meet many pieces.
 
 use crate::format::LINE;
 
-/// Sizes in bytes, all above zero; they are fixed while a medium is open.
+/// Sizes in bytes, above zero, fixed while a medium is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfers {
     append: u64,
@@ -18,30 +16,30 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// The sizes of every medium that exists: 32 KiB, 256 KiB, 32 KiB, 64 MiB.
+    /// The sizes of real media.
     pub const SHIPPED: Transfers =
         Transfers { append: 32 << 10, scan: 256 << 10, direct: 32 << 10, combine: 64 << 20 };
 
-    /// Bytes of a borrowed batch that are copied, summed up and written at a time, and later
-    /// applied at a time: as many as stay in the nearest caches meanwhile.
+    /// Piece of a borrowed batch that is copied, checksummed and written, or applied: fits the
+    /// nearest caches.
     #[must_use]
     pub const fn append(&self) -> u64 {
         self.append
     }
 
-    /// Bytes read from a lane at a time: as many as stay in the cache until they are used.
+    /// Piece of a lane that is read: fits a cache.
     #[must_use]
     pub const fn scan(&self) -> usize {
         self.scan
     }
 
-    /// Redo of so many bytes in one piece goes to the primary at once, past the write combiner.
+    /// Redo of this length bypasses the write combiner.
     #[must_use]
     pub const fn direct(&self) -> usize {
         self.direct
     }
 
-    /// Memory of the write combiner after which it must be flushed.
+    /// Memory of the write combiner that requires a flush.
     #[must_use]
     pub const fn combine(&self) -> usize {
         self.combine

@@ -1,4 +1,4 @@
-//! A medium in plain memory that forgets everything when it is dropped: for unit tests and Miri.
+//! A medium in plain memory, for unit tests and Miri.
 
 use super::{Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError, Transfers};
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ impl VolatileMedium {
         Self::with_transfers(len, Transfers::SHIPPED)
     }
 
-    /// As [`new`](VolatileMedium::new), with sizes of its own.
+    /// [`new`](VolatileMedium::new) with other sizes.
     #[must_use]
     pub fn with_transfers(len: u64, transfers: Transfers) -> Self {
         VolatileMedium { bytes: Mutex::new(vec![0; len as usize]), transfers }
@@ -70,7 +70,7 @@ impl Medium for VolatileMedium {
     }
 }
 
-/// One process alone can reach it.
+/// Only one process reaches it.
 impl Locks for VolatileMedium {
     fn try_lock(&self, _key: LockKey, _mode: LockMode) -> Result<bool, MediumError> {
         Ok(true)

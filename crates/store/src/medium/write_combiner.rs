@@ -1,14 +1,8 @@
-//! Combines many small writes, so that a lane in which the same lines were logged again and again
-//! costs one write of each to replay, in the order of the medium.
+//! Combines small writes, so that replay writes repeatedly logged lines once, in the medium's
+//! order.
 //!
-//! Order between writes to the same bytes is kept; order between others is not, which is why this
-//! serves redo only, where nothing counts before the barrier behind it.
-//!
-//! Invariants:
-//! 1. `index` has the place in `groups` of every group there. A page's number in its group is its
-//!    index in `pages` plus one, a line's number in there its index in `lines` plus one; 0: nothing
-//!    was put.
-//! 2. `lines` holds the newest content of each numbered line.
+//! It keeps only the order of writes to the same bytes: for redo, where nothing counts before the
+//! barrier.
 
 use super::{Fatal, Medium, ReserveError, Runs};
 use crate::format::{LINE, PAGE};
@@ -17,17 +11,15 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 const L: usize = LINE as usize;
-/// Lines of a page.
 const LINES: usize = PAGE as usize / L;
-/// Pages found by one look into the index.
+/// Pages per entry of the index.
 const GROUP: usize = 16;
-/// Longest write made of combined lines.
+/// Longest combined write, in bytes.
 const WRITE: usize = 64 << 10;
-/// Pages prepared for writes at a time, at most.
+/// Most pages prepared for writes at a time.
 const SPAN: usize = 256;
 
-/// Spreads the numbers of groups. No attacker chooses them to collide: at worst a lane costs more
-/// time.
+/// Hash of group numbers. Collisions only cost time.
 #[derive(Default)]
 struct Spread(u64);
 
@@ -44,29 +36,27 @@ impl Hasher for Spread {
     }
 }
 
-/// Writes waiting to be made.
+/// Pending writes.
 ///
-/// Memory: 64 bytes for each line, 256 for each page of it and about 128 for each group of 16
-/// pages; up to `Transfers::combine` bytes (64 MiB), and the writes since, if the caller flushes as
-/// soon as [`is_full`](WriteCombiner::is_full) returns true.
+/// Memory: 64 bytes per line, 256 per page and about 128 per group of 16 pages; up to
+/// `Transfers::combine` bytes (64 MiB), and the writes since, if the caller flushes once
+/// [`is_full`](WriteCombiner::is_full).
 pub struct WriteCombiner<'m> {
     medium: &'m dyn Medium,
     index: HashMap<u64, usize, BuildHasherDefault<Spread>>,
     groups: Vec<(u64, [u32; GROUP])>,
     pages: Vec<[u32; LINES]>,
     lines: Vec<[u8; L]>,
-    /// Index in `groups` of the group that got the last line: the next line often belongs to it or
-    /// to one nearby.
+    /// Index in `groups` of the last line's group.
     last: usize,
     written: u64,
-    /// Gets the written ranges, if the caller wants them.
+    /// Receives the written ranges.
     record: Option<&'m mut Runs>,
-    /// Memory after which [`is_full`](WriteCombiner::is_full) asks for a flush.
     limit: usize,
 }
 
 impl<'m> WriteCombiner<'m> {
-    /// Nothing put.
+    /// An empty combiner.
     #[must_use]
     pub fn new(medium: &'m dyn Medium) -> Self {
         let (groups, pages, lines) = (Vec::new(), Vec::new(), Vec::new());
@@ -74,7 +64,7 @@ impl<'m> WriteCombiner<'m> {
         WriteCombiner { medium, index, groups, pages, lines, last: 0, written: 0, record: None, limit }
     }
 
-    /// As this one, and `runs` gets the ranges that it writes.
+    /// Records the written ranges in `runs`.
     #[must_use]
     pub(crate) fn recording(self, runs: &'m mut Runs) -> Self {
         WriteCombiner { record: Some(runs), ..self }
@@ -117,7 +107,7 @@ impl<'m> WriteCombiner<'m> {
         *number as usize - 1
     }
 
-    /// Drops the content of a range of whole lines, which the caller writes itself.
+    /// Drops a range of whole lines, which the caller writes.
     pub fn forget(&mut self, target: u64, len: u64) {
         if self.groups.is_empty() {
             return;
@@ -135,14 +125,14 @@ impl<'m> WriteCombiner<'m> {
         }
     }
 
-    /// Whether it is time for a [`flush`](WriteCombiner::flush).
+    /// Whether a [`flush`](WriteCombiner::flush) is due.
     #[must_use]
     pub fn is_full(&self) -> bool {
         let lines = self.lines.len() * L;
         lines + self.pages.len() * size_of::<[u32; LINES]>() + self.groups.len() * 128 >= self.limit
     }
 
-    /// Makes the writes, ascending; returns the bytes written since the beginning.
+    /// Writes all, ascending; returns the bytes written since the beginning.
     pub fn flush(&mut self) -> Result<u64, ReserveError> {
         self.groups.sort_unstable_by_key(|(group, _)| *group);
         let pages = self.groups.iter().flat_map(|(group, numbers)| (group * GROUP as u64..).zip(numbers));
@@ -162,7 +152,7 @@ impl<'m> WriteCombiner<'m> {
         Ok(self.written)
     }
 
-    /// Writes `bytes` at once; earlier lines for the same place are dropped.
+    /// Writes `bytes` at once, and drops earlier lines there.
     pub fn write_past(&mut self, target: u64, bytes: &[u8]) -> Result<(), ReserveError> {
         let len = bytes.len() as u64;
         self.forget(target, len);
@@ -178,7 +168,7 @@ impl<'m> WriteCombiner<'m> {
         }
     }
 
-    /// Writes the lines of pages; returns their bytes.
+    /// Writes pages' lines; returns their bytes.
     fn write_span(&mut self, span: &[(u64, usize)]) -> Result<u64, Fatal> {
         let (mut start, mut joined, mut written) = (0, Vec::with_capacity(WRITE), 0);
         for (page, number) in span {
@@ -203,7 +193,7 @@ impl<'m> WriteCombiner<'m> {
     }
 }
 
-/// The runs of set bits, ascending.
+/// Runs of set bits, ascending.
 pub fn runs(mut bits: u64) -> impl Iterator<Item = std::ops::Range<usize>> {
     let mut base = 0;
     std::iter::from_fn(move || {
@@ -244,7 +234,6 @@ mod tests {
             let count = (below(90) + 1).min(LEN / LINE - first);
             let (from, to) = ((first * LINE) as usize, ((first + count) * LINE) as usize);
             if round % (ROUNDS / 6).min(50) == 1 {
-                // Lines that the caller writes itself stay as they are.
                 combiner.forget(first * LINE, count * LINE);
                 medium.write(first * LINE, &vec![1; to - from]).unwrap();
                 model[from..to].fill(1);
@@ -280,7 +269,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_by_what_is_touched() {
         bounded(Transfers::SHIPPED.with_combine(8 << 10));
-        // An interpreter takes many minutes to fill the buffer that is shipped.
+        // Too slow for an interpreter.
         if !cfg!(miri) {
             bounded(Transfers::SHIPPED);
         }
@@ -289,7 +278,7 @@ mod tests {
     fn bounded(transfers: Transfers) {
         let medium = VolatileMedium::with_transfers(0, transfers);
         let mut combiner = WriteCombiner::new(&medium);
-        // Again and again the same lines: no more memory than once.
+        // Repeated lines take no more memory.
         for round in 0..100 {
             (0..8).for_each(|page| combiner.put(page * PAGE, &[round; L]));
             assert!(!combiner.is_full() && (combiner.pages.len(), combiner.lines.len()) == (8, 8));

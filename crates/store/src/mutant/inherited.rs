@@ -1,18 +1,18 @@
-//! The rule that is broken on a thread, handed on to others.
+//! Hands a thread's mutant on to threads that it starts.
 
-/// The rule that is broken on a thread, for the threads that it starts.
+/// A thread's mutant.
 #[derive(Clone, Copy, Debug)]
 pub struct Selected(#[cfg(feature = "__mutants")] Option<super::Mutant>);
 
 #[cfg(feature = "__mutants")]
 impl Selected {
-    /// As on this thread.
+    /// This thread's mutant.
     #[must_use]
     pub fn here() -> Selected {
         Selected(super::selected::current())
     }
 
-    /// Runs `f` on this thread as on that one.
+    /// Runs `f` on this thread with that mutant.
     pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
         super::selected::select(self.0, f)
     }
@@ -20,12 +20,12 @@ impl Selected {
 
 #[cfg(not(feature = "__mutants"))]
 impl Selected {
-    /// As on this thread.
+    /// Nothing, without the feature.
     pub fn here() -> Selected {
         Selected()
     }
 
-    /// Runs `f` on this thread as on that one.
+    /// Runs `f`.
     pub fn run<R>(self, f: impl FnOnce() -> R) -> R {
         f()
     }

@@ -1,9 +1,9 @@
 //! The list of mutants, as types and functions.
 
-/// Lists each mutant once, in its group: its name, and the rule it breaks.
+/// Lists each mutant once, in its group: its name and the broken rule.
 macro_rules! mutants {
     ($($(#[doc = $what:literal])+ $group:ident { $($(#[doc = $rule:literal])+ $name:ident,)+ })+) => {
-        /// One rule, broken.
+        /// A broken rule.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Mutant {
             $($($(#[doc = $rule])+ $name,)+)+
@@ -13,12 +13,11 @@ macro_rules! mutants {
         impl Mutant {
             $($(#[doc = $what])+ pub const $group: &[Mutant] = &[$(Mutant::$name,)+];)+
 
-            /// All of them.
             fn all() -> impl Iterator<Item = Mutant> {
                 [$(Mutant::$group,)+].concat().into_iter()
             }
 
-            /// The rule it breaks.
+            /// The broken rule.
             #[must_use]
             pub fn rule(self) -> &'static str {
                 match self {

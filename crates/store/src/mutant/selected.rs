@@ -1,4 +1,4 @@
-//! The rule that is broken, on a thread or in the whole process.
+//! The mutant of a thread or of the whole process.
 
 use super::Mutant;
 use std::cell::Cell;
@@ -6,12 +6,11 @@ use std::sync::OnceLock;
 
 thread_local!(static SELECTED: Cell<Option<Mutant>> = const { Cell::new(None) });
 
-/// Runs `f` on this thread with the rule broken.
+/// Runs `f` on this thread with a mutant.
 pub fn with_mutant<R>(mutant: Mutant, f: impl FnOnce() -> R) -> R {
     select(Some(mutant), f)
 }
 
-/// The choice of [`with_mutant`] for this thread.
 pub(super) fn current() -> Option<Mutant> {
     SELECTED.get()
 }
@@ -27,11 +26,10 @@ pub(super) fn select<R>(mutant: Option<Mutant>, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// The mutant that all threads of a process live with: `INDELIBLE_MUTANT`, for tests of whole
-/// programs.
+/// The mutant of the environment variable `INDELIBLE_MUTANT`, for tests of whole programs.
 ///
 /// # Panics
-/// If there is no such mutant: a test that means to see one must not pass for want of it.
+/// If there is no such mutant.
 fn of_the_process() -> Option<Mutant> {
     static CHOSEN: OnceLock<Option<Mutant>> = OnceLock::new();
     *CHOSEN.get_or_init(|| {
@@ -42,7 +40,7 @@ fn of_the_process() -> Option<Mutant> {
 }
 
 impl Mutant {
-    /// Whether this rule is broken now.
+    /// Whether the mutant is on.
     #[must_use]
     #[inline]
     pub fn is_on(self) -> bool {

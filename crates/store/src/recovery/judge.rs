@@ -1,10 +1,9 @@
-//! The judgement of a writers' lane: which of its batches to redo, and whether that is possible.
-//! Attach, check and repair all act on this one.
+//! The judgement of a writers' lane: which batches to redo, and whether that is possible; for
+//! attach, check and repair.
 //!
-//! A lane's claims are checked, not believed: a section counts only if the entry it names is bound
-//! to this lane under the same binding number, and a run only within that object's extent. A
-//! section is left out only if its entry proves to be free, or bound otherwise. If an entry cannot
-//! be read, or does not verify, the lane is refused.
+//! A section counts only if the entry that it names is bound to this lane under the same number,
+//! and a run only within that object's ranges. A section is skipped only if its entry is provably
+//! free or bound otherwise; an unreadable or invalid entry refuses the lane.
 
 use super::Standing;
 use crate::error::{Part, Result, StoreError};
@@ -19,20 +18,20 @@ use crate::table::{Located, SlotFound, slot_at};
 use std::collections::btree_map::Entry as MapEntry;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The pool that a lane is judged against, with its table up to date.
+/// The pool around a lane, with an up-to-date table.
 pub struct LaneView<'v> {
-    /// The pool.
+    /// Its medium.
     pub medium: &'v dyn Medium,
     /// Seed of its checksums.
     pub seed: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// Number of the next write attach, if the table's root is known.
+    /// Number of the next write attach, if the root is readable.
     pub next_binding: Option<u64>,
 }
 
 impl<'v> LaneView<'v> {
-    /// The view through the table that `table` changes.
+    /// View through the table that `table` changes.
     #[must_use]
     pub fn of(table: &'v TableTransaction<'_>) -> LaneView<'v> {
         let next = table.root.next_binding.get();
@@ -45,19 +44,19 @@ impl<'v> LaneView<'v> {
     }
 }
 
-/// An object with batches that wait in a lane.
+/// An object with unreplayed batches in a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
     /// Its entry.
     pub located: Located,
-    /// Standing of the object after the last of them.
+    /// Its standing after the last batch.
     pub standing: Standing,
-    /// How many there are.
+    /// Number of batches.
     pub batches: u64,
 }
 
 impl Waiting {
-    /// Whether a section of this binding must be redone.
+    /// Whether a section of `binding` must be redone.
     pub(super) fn takes(&self, directory: &Directory, binding: u64) -> bool {
         // Rule L10 of docs/protocol.md.
         binding >= directory.since.get()
@@ -65,26 +64,25 @@ impl Waiting {
     }
 }
 
-/// See the module.
+/// Result of [`judge`].
 pub struct Judgement {
-    /// The lane's log before its first batch.
+    /// The log before the first batch.
     pub start: LaneLog,
-    /// The lane's log after its last batch.
+    /// The log behind the last batch.
     pub end: LaneLog,
-    /// The log before the first batch that is not known to be durable.
+    /// The log before the first batch of unknown durability.
     pub durable: LaneLog,
-    /// How it ends.
+    /// The lane's end.
     pub ending: Ending,
-    /// Objects with batches to be redone, by entry.
+    /// Objects to redo, by entry.
     pub objects: BTreeMap<u64, Waiting>,
-    /// The highest number of an attach that it has batches of, whether they count or not.
+    /// Highest binding in its batches, redone or not.
     pub newest: u64,
-    /// Why the lane cannot be replayed, if it cannot.
+    /// Why the lane cannot be replayed.
     pub refused: Option<StoreError>,
 }
 
 impl Judgement {
-    /// The judgement, unless it refuses the lane.
     pub(super) fn accepted(mut self) -> Result<Self> {
         match self.refused.take() {
             Some(cause) => Err(cause),
@@ -93,17 +91,17 @@ impl Judgement {
     }
 }
 
-/// Judges the lane that `directory` describes. Nothing is written.
+/// Judges the lane of `directory`. Writes nothing.
 ///
 /// # Errors
-/// The lane cannot be read, or nothing tells its generation.
+/// The lane is unreadable, or its generation unknown.
 pub fn judge(view: &LaneView<'_>, lane: u32, directory: &Directory, search: Search) -> Result<Judgement> {
     let (offset, len) = (directory.offset.get(), directory.len.get());
     let start = LaneLog::read(view.medium, view.seed, offset, len, directory.generation.get())?;
     judge_from(view, lane, directory, search, start)
 }
 
-/// As [`judge`], of the batches behind `start` alone.
+/// [`judge`] for the batches behind `start`.
 ///
 /// # Errors
 /// As for [`judge`].
@@ -116,7 +114,7 @@ pub(super) fn judge_from(
 ) -> Result<Judgement> {
     let (medium, seed) = (view.medium, view.seed);
     let mut end = start;
-    // The log before each batch that is not known to be durable.
+    // The log before each batch of unknown durability.
     let mut unproven = VecDeque::new();
     let mut met = Met { view, lane, directory, objects: BTreeMap::new(), newest: 0, refused: None };
     scan(medium, seed, &mut end, &mut |batch| {
@@ -152,11 +150,10 @@ pub(super) fn judge_from(
     Ok(Judgement { start, end, durable, ending, objects, newest, refused })
 }
 
-/// How it is known that the object has psyncs beyond those in the lane, if it has. A psync is
-/// counted in the progress line only after its batch was durable: the lane then lacks a batch that
-/// it had.
+/// Evidence, if any, of psyncs that the lane lacks: the progress line counts a psync only after its
+/// batch was durable.
 fn applied_beyond(view: &LaneView<'_>, object: &Waiting) -> Option<String> {
-    // A line that is damaged says nothing; recovery writes it again.
+    // Recovery rewrites a damaged line.
     let line = object.located.progress(view.seed).ok()?;
     let (counted, found) = (line.psyncs.get(), object.standing.psyncs);
     if counted <= found || Mutant::AppliedIgnored.is_on() {
@@ -166,12 +163,11 @@ fn applied_beyond(view: &LaneView<'_>, object: &Waiting) -> Option<String> {
     Some(format!("{counted} psyncs of {name:?} were applied, the lane has them up to {found}"))
 }
 
-/// Sections, as they are met.
 struct Met<'v> {
     view: &'v LaneView<'v>,
     lane: u32,
     directory: &'v Directory,
-    /// Keyed by entry; `None`: no section of it counts.
+    /// By entry; `None`: its sections do not count.
     objects: BTreeMap<u64, Option<Waiting>>,
     newest: u64,
     refused: Option<StoreError>,
@@ -204,7 +200,7 @@ impl Met<'_> {
         for run in runs {
             let (mut at, to) = (run.target.get(), run.target.get() + run.lines.get() * LINE);
             while at < to {
-                // One run may end in the bitmap that begins where the extent ends.
+                // A run may end in the bitmap behind the extent.
                 let mut ranges = object.located.entry.ranges();
                 match ranges.find(|range| range.contains(&at)) {
                     Some(range) => at = range.end,
@@ -218,7 +214,7 @@ impl Met<'_> {
     }
 }
 
-/// The object of this entry, if it is bound to the lane.
+/// The object of this entry, if bound to the lane.
 fn bound(view: &LaneView<'_>, lane: u32, entry: u64) -> Result<Option<Waiting>> {
     let refused = |what, cause| Err(StoreError::EntryRefused { offset: entry, what, cause });
     match slot_at(read_struct(view.medium, entry), view.seed, entry, view.len) {

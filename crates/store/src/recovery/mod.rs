@@ -1,22 +1,19 @@
 //! Recovery: replays lanes.
 //!
-//! Replaying is redo of whole lines in the order of commits, so doing it twice, or starting again
-//! after dying half-way, ends in the same bytes. Nothing is voided before the replayed lines are
-//! durable.
+//! Replay redoes whole lines in the order of commits, so that it can be repeated. It voids nothing
+//! before the replayed lines are durable.
 //!
-//! A lane is judged whole ([`judge`]) before anything of it is redone: a batch that is damaged, or
-//! an object whose entry cannot be read, refuses the lane. Nothing is voided then, so that nothing
-//! is lost: a failing read may succeed the next time, and repair can do more.
+//! It judges a whole lane ([`judge`]) before it redoes anything. A damaged batch or an unreadable
+//! entry refuses the lane without loss: a later read may succeed, and repair can do more.
 //!
-//! Batches found in a lane are visible, which is less than durable: their writer may have died, or
-//! failed, between the two. They are made durable (`LaneLog::confirm`) before any of them is
-//! redone; otherwise a power cut could keep a part of the redo and lose the batch.
+//! Batches in a lane are visible, but perhaps not durable. They become durable (`LaneLog::confirm`)
+//! before the redo: otherwise a power cut could keep a part of the redo and lose the batch.
 //!
-//! A barrier alone does not prove that redone bytes are durable: the lane's writer, or an earlier
-//! recovery, may have failed to write the same blocks (`redo`).
+//! A barrier alone does not prove redone bytes durable, because an earlier process may have failed
+//! to write the same blocks (`redo`).
 //!
-//! Primaries may go back for a moment, where a lane has more than is combined at once. No reader
-//! sees them before the whole lane was replayed.
+//! Primaries may go back for a moment, if a lane has more than the combiner holds; readers see them
+//! only after the whole replay.
 
 mod judge;
 mod progress;
@@ -36,28 +33,27 @@ use crate::medium::Medium;
 use crate::space::TableTransaction;
 use redo::Redo;
 
-/// Result of recovering a lane.
+/// Result of a lane's recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Batches found.
     pub batches: u64,
     /// Bytes of lane read.
     pub lane_bytes: u64,
-    /// Objects that had something to recover.
+    /// Recovered objects.
     pub objects: u64,
     /// Bytes written to primaries.
     pub bytes: u64,
 }
 
-/// Replays the lane that `directory` describes into the objects bound to it and makes that durable.
-/// The caller holds the table and the lane, and voids the lane afterwards.
+/// Replays the lane of `directory` into the objects bound to it, durably. The caller holds the
+/// table and the lane, and voids the lane afterwards.
 ///
-/// The lane is read four times: to put single wrong bits right, to be judged, to be judged again
-/// once it is durable, and to be redone. Memory: that of `WriteCombiner`, 64 MiB at most, that of
-/// `scan`, and 1 KiB for each object in the lane.
+/// It reads the lane four times: to correct single bits, to judge, to judge again once durable, to
+/// redo. Memory: `WriteCombiner`'s, 64 MiB at most, `scan`'s, and 1 KiB per object.
 ///
 /// # Errors
-/// `LaneRefused`: nothing was written. Others are the medium's, which failed a write.
+/// `LaneRefused`: nothing was written. Otherwise a failed write of the medium.
 pub fn replay(
     table: &TableTransaction<'_>,
     lane: u32,
@@ -67,25 +63,24 @@ pub fn replay(
     mend_lane(medium, seed, directory).map_err(|cause| refused(lane, cause))?;
     let judged = || judge(&LaneView::of(table), lane, directory, Search::Near).and_then(Judgement::accepted);
     let mut found = judged().map_err(|cause| refused(lane, cause))?;
-    // An empty lane's generation is confirmed by the directory, into which the caller enters the
-    // next.
+    // The directory confirms an empty lane's generation.
     if found.end.sequence > 0 {
         found.end.confirm(medium, seed, found.start.position())?;
-        // After a failed write, pages that were seen may be gone: the present bytes count.
+        // A failed write may have dropped pages seen before.
         found = judged().map_err(|cause| refused(lane, cause))?;
     }
     redo(table, lane, directory, &found, false)
 }
 
-/// As [`replay`], of a lane that a process has, which is held still, and goes on with the lane as
-/// it is afterwards. No byte of a primary goes back to an earlier psync meanwhile, as that process
-/// may see it. `redone`: the end of the lane when this process replayed it before.
+/// [`replay`] of another process's lane that is held still. No byte of a primary goes back to an
+/// earlier psync, because that process sees it. `redone`: the lane's end at this process's last
+/// replay.
 ///
-/// The lane is read twice, from there on; only batches that no later one says to be durable are
-/// made durable first. Memory: that of `WriteCombiner` for all of the lane.
+/// It reads the lane twice from there, and makes only batches durable that no later batch states as
+/// durable. Memory: `WriteCombiner`'s for the whole lane.
 ///
 /// # Errors
-/// As for [`replay`]; `Failed`: blocks that the system lost, which only recovery mends.
+/// As for [`replay`]; `Failed`: the system lost blocks, which only recovery mends.
 pub fn replay_beside(
     table: &TableTransaction<'_>,
     lane: u32,
@@ -103,7 +98,7 @@ pub fn replay_beside(
         judged.map_err(|cause| refused(lane, cause))
     };
     let mut judgement = judged(start);
-    // A single wrong bit may be all that is wrong with the batch at which it ends.
+    // One wrong bit may be all that is wrong with the batch at the end.
     let end = judgement.as_ref().map_or(start, |found| found.end);
     if !mend(medium, seed, &end).map_err(|cause| refused(lane, cause))?.is_empty() {
         judgement = judged(start);
@@ -120,7 +115,7 @@ pub fn replay_beside(
 
 fn refused(lane: u32, cause: StoreError) -> StoreError {
     match cause {
-        // A write failed: that is no judgement.
+        // A failed write is no judgement.
         StoreError::Failed(_) => cause,
         cause => StoreError::LaneRefused { lane, cause: Box::new(cause) },
     }
@@ -144,7 +139,7 @@ fn redo(
     Ok((*end, Recovered { batches, lane_bytes, objects: objects.len() as u64, bytes }))
 }
 
-/// Puts single wrong bits of the lane's batches right; returns where.
+/// Corrects single bits of the lane's batches; returns their offsets.
 pub(crate) fn mend_lane(medium: &dyn Medium, seed: u64, directory: &Directory) -> Result<Vec<u64>> {
     let (offset, len) = (directory.offset.get(), directory.len.get());
     mend(medium, seed, &LaneLog::read(medium, seed, offset, len, directory.generation.get())?)

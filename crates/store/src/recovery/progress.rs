@@ -1,5 +1,4 @@
-//! Standing of objects: their progress lines, and the part of a primary that no psync has
-//! published.
+//! Progress lines, and the unpublished part of a primary.
 
 use crate::error::Result;
 use crate::format::batch::Section;
@@ -11,8 +10,7 @@ use crate::table::Located;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// Standing of an object after a batch: the content of its progress line once that is brought up to
-/// date.
+/// Contents of an object's progress line after a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// `Progress::published`.
@@ -24,13 +22,13 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// The standing that a progress line states.
+    /// The standing in a progress line.
     #[must_use]
     pub fn in_line(line: &Progress) -> Standing {
         Standing { published: line.published.get(), psyncs: line.psyncs.get(), direct: line.direct.get() }
     }
 
-    /// The standing that a batch's section states.
+    /// The standing in a batch's section.
     #[must_use]
     pub fn of(section: &Section) -> Standing {
         Standing {
@@ -41,11 +39,11 @@ impl Standing {
     }
 }
 
-/// Zeroes bytes of an object's primary that no psync published, from `from` to the end of the page
-/// of `to`; an object that is not sparse keeps its space.
+/// Zeroes unpublished bytes of a primary, from `from` to the end of the page of `to`; an object
+/// that is not sparse keeps its space.
 ///
-/// Pages are zeroed to their ends, as nothing behind is published either: one whose first write
-/// failed takes no write any more until it is zeroed whole ([`Medium`], 7).
+/// Whole pages, because a page whose first write failed loses writes until it is zeroed whole
+/// ([`Medium`], 7).
 pub fn clear(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<()> {
     let to = if Mutant::ClearedInPart.is_on() { to } else { to.next_multiple_of(PAGE) };
     let (start, len) = (entry.primary_offset() + from, to.min(entry.extent_len()) - from);
@@ -56,10 +54,10 @@ pub fn clear(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<(
     Ok(())
 }
 
-/// As [`clear`], for bytes of a dead writer, whose writes may have failed; its lane was redone.
+/// [`clear`] after a dead writer, whose writes may have failed and whose lane was redone.
 ///
-/// The page of `from` may have bytes before it that are published. Unless it was ever written, they
-/// are zeros, and it may be one that takes no write any more: so it is zeroed whole.
+/// Published bytes in the page of `from`, unless ever written, are zeros, and that page may lose
+/// writes: it is zeroed whole.
 pub fn clear_left(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<()> {
     let first = from / PAGE * PAGE;
     let asked = from > first && !Mutant::ClearedInPart.is_on();
@@ -72,7 +70,7 @@ pub fn put_progress(medium: &dyn Medium, seed: u64, object: &Located, standing: 
     put_progress_at(medium, seed, object.offset, object.entry.id, standing)
 }
 
-/// As [`put_progress`], for the object `id` whose slot is at `slot`.
+/// [`put_progress`] for object `id` with the slot at `slot`.
 pub fn put_progress_at(
     medium: &dyn Medium,
     seed: u64,

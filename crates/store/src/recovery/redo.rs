@@ -1,14 +1,13 @@
-//! Redo of a writers' lane, and the proof that it is durable.
+//! Durable redo of a writers' lane.
 //!
-//! The process that redoes a lane may have opened the file after the failure of an earlier writer
-//! was reported, so that no barrier tells of it. If that was the first write to a block, barriers
-//! succeed from then on, and the block is lost all the same ([`Medium::unwritten`]). So the medium
-//! is asked after the barrier. Blocks that were redone and are not there are zeroed, which ends the
-//! consequences of the failure, and redone again.
+//! A process may have opened the file after an earlier writer's failure was reported. If that was a
+//! block's first write, barriers succeed and the block is lost all the same
+//! ([`Medium::unwritten`]). So redo asks the medium after the barrier, zeroes missing blocks, which
+//! ends the failure's effect, and redoes them.
 //!
-//! Zeroing such a block loses nothing. No barrier was ever made for the bytes in it, so its only
-//! psyncs are those in the lane: psyncs of earlier generations and bindings, and published direct
-//! writes, were made durable by processes that were told of every failure since.
+//! Zeroing such a block loses nothing. No barrier covered its bytes, so its only psyncs are in the
+//! lane: processes that got every failure report made older psyncs and published direct writes
+//! durable.
 
 use super::{Waiting, put_progress};
 use crate::error::Result;
@@ -20,26 +19,25 @@ use crate::mutant::Mutant;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Batches of a lane that were judged, and the objects that they go to.
+/// A judged lane and its objects.
 pub(super) struct Redo<'r> {
     pub(super) medium: &'r dyn Medium,
     pub(super) seed: u64,
     pub(super) directory: &'r Directory,
     /// Before the first batch.
     pub(super) start: LaneLog,
-    /// After the last one.
+    /// Behind the last batch.
     pub(super) end: LaneLog,
     pub(super) objects: &'r BTreeMap<u64, Waiting>,
-    /// Whether readers see the primaries meanwhile, so that no byte may go back to an earlier
-    /// psync.
+    /// Whether readers see the primaries, so that no byte may go back.
     pub(super) seen: bool,
 }
 
 impl Redo<'_> {
-    /// Writes everything to its place, durably; returns the number of bytes.
+    /// Redoes everything durably; returns the number of bytes.
     ///
     /// # Errors
-    /// `Damaged`: the lane has changed since it was judged. Otherwise the medium's.
+    /// `Damaged`: the lane changed since the judgement. Otherwise the medium's.
     pub(super) fn make_durable(&self) -> Result<u64> {
         // Rule L9 of docs/protocol.md.
         let (bytes, runs) = self.write()?;
@@ -56,7 +54,7 @@ impl Redo<'_> {
         let lost = self.lost(&runs)?;
         match lost.first() {
             None => return Ok(bytes),
-            // Zeros would be seen, too.
+            // Readers would see the zeros.
             Some(pages) if self.seen => return Err(not_kept_beside(pages.start).into()),
             Some(_) => {}
         }
@@ -71,7 +69,7 @@ impl Redo<'_> {
         }
     }
 
-    /// Writes everything to its place; returns the number of bytes, and where they are.
+    /// Redoes everything; returns the number of bytes and their ranges.
     fn write(&self) -> Result<(u64, Vec<Range<u64>>)> {
         let mut runs = Runs::default();
         let mut pages = WriteCombiner::new(self.medium).recording(&mut runs);
@@ -89,7 +87,7 @@ impl Redo<'_> {
         Ok((bytes, runs.joined()))
     }
 
-    /// Takes the sections of a batch that count.
+    /// Redoes a batch's sections that count.
     fn batch(&self, batch: &mut BatchView<'_, '_>, pages: &mut WriteCombiner<'_>) -> Result<()> {
         let long = if self.seen { usize::MAX } else { self.medium.transfers().direct() };
         for index in 0..batch.sections.len() {
@@ -102,8 +100,8 @@ impl Redo<'_> {
             }
             batch.redo(index, &mut |target, bytes| {
                 if bytes.len() >= long {
-                    // A later batch may have some of these lines anew, so the primary goes back for
-                    // a moment: no reader sees it before the lane was replayed to its end.
+                    // A later batch may have some of these lines; readers see the primary only
+                    // after the whole replay.
                     return Ok(pages.write_past(target, bytes)?);
                 }
                 pages.put(target, bytes);
@@ -116,8 +114,7 @@ impl Redo<'_> {
         Ok(())
     }
 
-    /// Pages of the objects, ascending for each, that a barrier left unwritten although one of
-    /// `runs` is in them.
+    /// Pages of `runs` that a barrier left unwritten, ascending per object.
     fn lost(&self, runs: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
         let mut lost = Runs::default();
         for range in self.objects.values().flat_map(|object| object.located.entry.ranges()) {

@@ -1,8 +1,8 @@
 //! The table's lane: a process that takes the table redoes the batches of others, or of an earlier
 //! run.
 //!
-//! Only the newest content of each table line is written, so that a process that dies while redoing
-//! takes nothing back to an earlier state: a process that knows the batches would not redo them.
+//! It writes only the newest content of each line, so that its death half-way leaves no older
+//! state: processes that know the batches would not redo them.
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;
@@ -15,8 +15,8 @@ use std::mem::offset_of;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Applies every table batch behind `log` and moves `log` to the end. `known`: this process has had
-/// `log` before, so that its batches are durable. The caller holds the table.
+/// Applies every table batch behind `log`, and moves `log` to the end. `known`: this process had
+/// `log` before, so its batches are durable. The caller holds the table.
 pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) -> Result<()> {
     if !known {
         mend(medium, seed, log)?;
@@ -32,12 +32,11 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
     if !known {
         expect_sound(medium, seed, &end, Search::Whole)?;
     }
-    // The publisher of a batch had made the one before it durable.
-    // Rule L12 of docs/protocol.md.
+    // A publisher makes the batch before its own durable. Rule L12 of docs/protocol.md.
     end.confirm(medium, seed, last)?;
-    // Redo reads after that: pages of a write that failed, though seen before, may be gone by then.
+    // After the confirmation, which may drop pages of a failed write.
     let (mut done, mut newest_root) = (*log, None);
-    // Never full: a table lane is small.
+    // A table lane is too small to fill the combiner.
     let mut pages = WriteCombiner::new(medium);
     scan(medium, seed, &mut done, &mut |batch| {
         for index in 0..batch.sections.len() {
@@ -62,7 +61,7 @@ pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) 
 
 pub(crate) fn redo_table(pages: &mut WriteCombiner<'_>, target: u64, bytes: &[u8]) -> Result<()> {
     let end = target + bytes.len() as u64;
-    // Superblocks and the table lane itself are never redone.
+    // Superblocks and the table lane are never redone.
     if target < LANE_DIRECTORY || (target < TABLE_LANE + TABLE_LANE_LEN && end > TABLE_LANE) {
         return Err(StoreError::damaged(Part::Record, target));
     }
@@ -70,9 +69,8 @@ pub(crate) fn redo_table(pages: &mut WriteCombiner<'_>, target: u64, bytes: &[u8
     Ok(())
 }
 
-/// Fails if the root in place is of a later change than the newest that the lane redoes, of which
-/// `line` is the root's first line: numbers of attaches only grow, so that the lane lacks a batch
-/// that had been applied.
+/// Fails if the root on the medium is newer than the lane's newest, whose first root line is
+/// `line`: attach numbers only grow, so the lane lacks an applied batch.
 fn expect_newest(
     medium: &dyn Medium,
     seed: u64,
@@ -83,9 +81,8 @@ fn expect_newest(
     let mut redone = Root::new_zeroed();
     redone.as_mut_bytes()[..LINE as usize].copy_from_slice(&line);
     let redone_at = redone.next_binding.get();
-    // The number alone comes first: a power cut may have kept any part of the root, and as long as
-    // the number is not too high it makes no difference which, so that the crash campaigns need not
-    // tell those images apart.
+    // The number first: any mix of old and new root bytes with a number that is not too high
+    // behaves alike, which spares crash campaigns images.
     let number: U64 = read_struct(medium, TABLE_ROOT + offset_of!(Root, next_binding) as u64)?;
     if number.get() <= redone_at {
         return Ok(());

@@ -8,20 +8,20 @@ use crate::medium::{Medium, zero_fresh};
 use crate::mutant::Mutant;
 use zerocopy::little_endian::U64;
 
-/// Table pages taken from free space at a time.
+/// Table pages per chunk.
 const CHUNK: u64 = 64;
-/// More table pages than any single operation uses.
+/// More table pages than any operation uses.
 const SPARE: u64 = 40;
 
 impl TableTransaction<'_> {
-    /// Table pages at hand without asking free space.
+    /// Table pages at hand.
     fn spare(&self) -> u64 {
         let chunk = self.root.chunk_end.get().saturating_sub(self.root.chunk_next.get()) / PAGE;
         self.root.free_page_count.get().saturating_add(chunk)
     }
 
-    /// Upholds invariant 4 of `transaction`; `required` operations fail when there is no space for
-    /// more table pages, others (those that free space) go on with the pages at hand.
+    /// Upholds invariant 4 of `transaction`; only `required` operations fail without space, others
+    /// (those that free space) use the pages at hand.
     pub fn stock_up(&mut self, required: bool) -> Result<()> {
         while self.spare() < SPARE || self.root.chunk_next >= self.root.chunk_end {
             match self.take_chunk() {
@@ -35,7 +35,7 @@ impl TableTransaction<'_> {
         Ok(())
     }
 
-    /// Takes a chunk from free space, smaller where that is in pieces.
+    /// Takes a chunk, smaller if free space is fragmented.
     fn take_chunk(&mut self) -> Result<()> {
         let pages = CHUNK.min(PAGES.largest(self)?.max(1));
         let first = PAGES.best_fit(self, pages)?.1;
@@ -45,11 +45,8 @@ impl TableTransaction<'_> {
         self.begin_chunk(first, pages)
     }
 
-    /// Takes in the medium's space behind the pool, which is `len` bytes long from here on, as
-    /// free. Bytes of it from `zeros_from` on read as zeros.
-    ///
-    /// # Errors
-    /// Those of a change of the table.
+    /// Adds the medium's space behind the pool, now `len` bytes long, as free; it reads as zeros
+    /// from `zeros_from` on.
     pub fn lengthen(&mut self, len: u64, zeros_from: u64) -> Result<()> {
         let (mut first, end) = (self.pool_len / PAGE, len / PAGE);
         self.pool_len = len;
@@ -57,7 +54,7 @@ impl TableTransaction<'_> {
         if zeros_from > first * PAGE && !Mutant::SurplusIsZero.is_on() {
             self.raise_virgin(zeros_from.min(len));
         }
-        // A pool that is full need not have the table pages that it takes to know of free space.
+        // A full pool may lack the table pages to record free space.
         if self.spare() < SPARE {
             let pages = CHUNK.min(end - first);
             clear_chunk(self.pages.medium(), first, pages)?;
@@ -69,10 +66,10 @@ impl TableTransaction<'_> {
         Ok(())
     }
 
-    /// Hands out table pages from this chunk next, which was cleared.
+    /// Hands out table pages from this cleared chunk next.
     fn begin_chunk(&mut self, first: u64, pages: u64) -> Result<()> {
         self.raise_virgin((first + pages) * PAGE);
-        // The rest of the old chunk joins the list of free pages.
+        // The old chunk's rest joins the free list.
         while self.root.chunk_next < self.root.chunk_end {
             let page = self.root.chunk_next.get();
             self.root.chunk_next = U64::new(page + PAGE);
@@ -84,7 +81,7 @@ impl TableTransaction<'_> {
     }
 }
 
-/// Redo of the table's lane must find blocks that keep it.
+/// Gives redo of the table's lane durable blocks.
 fn clear_chunk(medium: &dyn Medium, first: u64, pages: u64) -> Result<()> {
     zero_fresh(medium, first * PAGE, pages * PAGE, 0)?;
     if medium.capabilities().reserves_blocks {

@@ -1,10 +1,10 @@
-//! Free extents of a linear space, kept twice in the table: by position, to merge neighbours, and
-//! by size, to find the best fit. One mechanism serves pages and virtual addresses.
+//! Free extents of a linear space, pages or virtual addresses, kept twice: by position, to merge
+//! neighbours, and by size, for the best fit.
 //!
 //! Invariants:
 //! 1. Both trees hold the same extents; extents neither overlap nor touch.
-//! 2. Allocation takes the smallest extent that fits, the lowest of equal ones, so that large
-//!    pieces stay whole; or the largest, for objects that are likely to grow.
+//! 2. Allocation takes the smallest extent that fits, the lowest of equals, to keep large pieces;
+//!    or the largest, for objects that are likely to grow.
 //!
 //! Cost: O(log n) pages for n free extents.
 
@@ -13,7 +13,7 @@ use crate::error::{Part, Result, StoreError};
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT};
 
-/// A space, by its two trees. Units are pages or bytes.
+/// A space's two trees, in pages or bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct FreeMap {
     by_start: TreeId,
@@ -40,14 +40,13 @@ impl FreeMap {
         }
     }
 
-    /// The largest free extent.
+    /// Length of the largest free extent.
     pub fn largest(self, table: &TableTransaction<'_>) -> Result<u64> {
         let Some(slot) = table.before(self.by_size, (u64::MAX, u64::MAX))? else { return Ok(0) };
         Ok(self.within(table, slot.key())?.0)
     }
 
-    /// An extent (its length, its start) as a tree has it, unless it is empty or reaches beyond the
-    /// space.
+    /// A tree's extent (length, start), checked against the space.
     fn within(self, table: &TableTransaction<'_>, extent: (u64, u64)) -> Result<(u64, u64)> {
         let space = match self.by_start {
             TreeId::FreeByAddress => DATA / PAGE..1 << 47,
@@ -59,7 +58,7 @@ impl FreeMap {
         }
     }
 
-    /// The extent that `len` units would be taken from: (its length, its start).
+    /// The extent (length, start) for `len` units.
     pub fn best_fit(self, table: &TableTransaction<'_>, len: u64) -> Result<(u64, u64)> {
         let Some(slot) = table.at_or_after(self.by_size, (len, 0))? else {
             let largest = self.largest(table)?;
@@ -75,19 +74,19 @@ impl FreeMap {
         self.within(table, slot.key())
     }
 
-    /// Takes `len` units in one piece and returns where.
+    /// Takes `len` contiguous units; returns their start.
     pub fn allocate(self, table: &mut TableTransaction<'_>, len: u64) -> Result<u64> {
         let fit = self.best_fit(table, len)?;
         self.take(table, fit, len)
     }
 
-    /// As [`allocate`](Self::allocate), from the largest extent, the rest of which lies behind.
+    /// [`allocate`](Self::allocate) from the front of the largest extent.
     pub fn allocate_roomy(self, table: &mut TableTransaction<'_>, len: u64) -> Result<u64> {
         let fit = self.best_fit(table, self.largest(table)?.max(len))?;
         self.take(table, fit, len)
     }
 
-    /// Takes the first `len` units of a free extent (its length, its start).
+    /// Takes `len` units from the front of a free extent (length, start).
     fn take(self, table: &mut TableTransaction<'_>, (found, start): (u64, u64), len: u64) -> Result<u64> {
         self.drop_extent(table, start, found)?;
         if found > len {
@@ -96,7 +95,7 @@ impl FreeMap {
         Ok(start)
     }
 
-    /// Takes exactly `start..start + len` if all of it is free.
+    /// Takes exactly `start..start + len`, if all of it is free.
     pub fn claim(self, table: &mut TableTransaction<'_>, start: u64, len: u64) -> Result<bool> {
         let Some(slot) = table.before(self.by_start, (start.saturating_add(1), 0))? else { return Ok(false) };
         let (size, from) = self.within(table, (slot.value.get(), slot.key().0))?;
@@ -114,7 +113,7 @@ impl FreeMap {
         Ok(true)
     }
 
-    /// Gives `start..start + len` back; neighbours merge.
+    /// Frees `start..start + len`; merges neighbours.
     pub fn release(self, table: &mut TableTransaction<'_>, start: u64, len: u64) -> Result<()> {
         if len == 0 {
             return Ok(());

@@ -1,7 +1,7 @@
-//! Ownership of pages and addresses: the table's pages, its trees, and free space kept in them.
+//! Pages and addresses: the table's pages, its trees, and free space in them.
 //!
-//! Everything here works on a [`TableTransaction`], a set of changes in memory. Nothing in this
-//! folder writes to the medium; a transaction becomes real as one batch.
+//! All of it changes a [`TableTransaction`] in memory, which one batch publishes. Nothing here
+//! writes to the medium.
 
 mod chunks;
 mod extents;

@@ -1,8 +1,7 @@
-//! Nodes that were read and verified, kept for the next change or look.
+//! A cache of verified nodes.
 //!
-//! Only table batches change a node. So the kept nodes equal the medium's, as long as the holder of
-//! the table knows every batch of its lane: it [`clear`](Nodes::clear)s at a batch that another
-//! process published, and when it lost track of the lane; and it [`forget`](Nodes::forget)s the
+//! Only table batches change nodes. The holder of the table [`clear`](Nodes::clear)s the cache at
+//! another process's batch or after losing track of the lane, and [`forget`](Nodes::forget)s the
 //! pages of its own batches.
 
 use crate::format::node::Node;
@@ -10,10 +9,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Nodes kept at most: 4 MiB. Every inner node of a million objects, and then some leaves.
+/// Most nodes: 4 MiB, all inner nodes of a million objects and some leaves.
 const LIMIT: usize = 1024;
 
-/// See the module. One for each pool that is open, under the table's lock.
+/// The cache of an open pool, under the table's lock.
 #[derive(Debug)]
 pub struct Nodes {
     kept: RefCell<HashMap<u64, Arc<Node>>>,
@@ -27,21 +26,20 @@ impl Default for Nodes {
 }
 
 impl Nodes {
-    /// Nothing kept yet, and `limit` nodes at most later.
+    /// A cache of at most `limit` nodes.
     fn of(limit: usize) -> Self {
         Nodes { kept: RefCell::default(), limit }
     }
 
-    /// The node at `offset`, if it is kept.
     pub(super) fn get(&self, offset: u64) -> Option<Arc<Node>> {
         self.kept.borrow().get(&offset).cloned()
     }
 
-    /// Keeps a node that the medium has and that verifies.
+    /// Keeps a verified node of the medium.
     pub(super) fn keep(&self, offset: u64, node: &Arc<Node>) {
         let mut kept = self.kept.borrow_mut();
         if kept.len() >= self.limit {
-            // Leaves in use come back; to know which they are would cost more.
+            // Leaves in use return; tracking their use would cost more.
             kept.retain(|_, node| node.level.get() > 0);
             if kept.len() > self.limit / 2 {
                 kept.clear();
@@ -50,7 +48,7 @@ impl Nodes {
         kept.insert(offset, node.clone());
     }
 
-    /// Drops the node at `offset`, which has changed.
+    /// Drops the changed node at `offset`.
     pub fn forget(&self, offset: u64) {
         self.kept.borrow_mut().remove(&offset);
     }
@@ -80,7 +78,7 @@ mod tests {
     #[test]
     fn the_number_of_nodes_is_bounded() {
         bounded(16);
-        // An interpreter takes many minutes for as many as are shipped.
+        // Too slow for an interpreter.
         if !cfg!(miri) {
             bounded(LIMIT);
         }

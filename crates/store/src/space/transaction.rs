@@ -1,16 +1,15 @@
-//! The working state of one change to the table.
+//! A change of the table under construction.
 //!
 //! Invariants:
-//! 1. `root` is the verified root page plus this transaction's changes; it is written back by
-//!    `seal_root`.
+//! 1. `root` is the verified root page plus this transaction's changes; `seal_root` writes it back.
 //! 2. A page is in exactly one of: an extent (of an object, lane or table chunk), free space.
 //! 3. A page of a table chunk is in exactly one of: a tree, the entry slots, the list of free
-//!    pages, the part of the newest chunk not handed out.
-//! 4. Every operation starts with at least `SPARE` table pages at hand, more than it can use, so
-//!    that no operation fails half-way for want of a page.
-//! 5. Entry slots lie only in pages that come straight from a chunk. A page that was a node before
-//!    still has batches in the table's lane, and redoing them would overwrite the slots' progress
-//!    lines, which are not the table's.
+//!    pages, the unused part of the newest chunk.
+//! 4. Every operation starts with at least `SPARE` table pages at hand, so that none fails half-way
+//!    for want of a page.
+//! 5. Entry slots lie only in pages that come straight from a chunk. A former node's page has
+//!    batches in the table's lane, whose redo would overwrite the slots' progress lines, which are
+//!    not the table's.
 
 use super::nodes::Nodes;
 use crate::error::{Part, Result, StoreError};
@@ -20,21 +19,21 @@ use crate::medium::{Medium, PageEdit};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// Changes to the table that are not published yet.
+/// Unpublished changes of the table.
 pub struct TableTransaction<'m> {
     pub(super) pages: PageEdit<'m>,
     pub(super) nodes: Option<&'m Nodes>,
-    /// The table root with this transaction's changes.
+    /// The changed root.
     pub root: Root,
-    /// The table root without them, if there is one.
+    /// The root before, if any.
     before: Option<Root>,
     pub(super) seed: u64,
     pub(super) pool_len: u64,
 }
 
 impl<'m> TableTransaction<'m> {
-    /// A transaction over the table as it is on `medium`, of a pool whose superblock has the length
-    /// `superblock`.
+    /// A transaction of the table on `medium`, for a pool with length `superblock` in its
+    /// superblock.
     ///
     /// # Errors
     /// The root page is damaged or unreadable. `Truncated`: the medium is shorter than the pool.
@@ -51,30 +50,30 @@ impl<'m> TableTransaction<'m> {
         Ok(TableTransaction { pages, nodes: None, root, before: Some(root), seed, pool_len })
     }
 
-    /// The transaction, taking nodes that `nodes` has from there: it is up to date with the medium.
+    /// Reads nodes through `nodes`, which is up to date.
     #[must_use]
     pub fn with_nodes(self, nodes: &'m Nodes) -> Self {
         TableTransaction { nodes: Some(nodes), ..self }
     }
 
-    /// A transaction of a table that does not exist yet.
+    /// A transaction of a new table.
     #[must_use]
     pub fn blank(medium: &'m dyn Medium, seed: u64, pool_len: u64, root: Root) -> Self {
         TableTransaction { pages: PageEdit::new(medium), nodes: None, root, before: None, seed, pool_len }
     }
 
-    /// The pages changed so far.
+    /// The changed pages.
     pub fn pages_mut(&mut self) -> &mut PageEdit<'m> {
         &mut self.pages
     }
 
-    /// The pages changed so far, for reading.
+    /// The changed pages, read-only.
     #[must_use]
     pub fn pages(&self) -> &PageEdit<'m> {
         &self.pages
     }
 
-    /// Has the nodes that this transaction changed read anew by those that follow.
+    /// Drops changed nodes from the cache.
     pub fn forget_changed(&self) {
         if let Some(nodes) = self.nodes {
             self.pages.touched().for_each(|page| nodes.forget(page));
@@ -93,11 +92,10 @@ impl<'m> TableTransaction<'m> {
         self.pool_len
     }
 
-    /// Writes the root back into its page; the last step before the transaction is published.
+    /// Writes the root into its page, as the last step before publication.
     ///
     /// # Errors
-    /// `Damaged`: damage in the table made a root that no reader would accept. Nothing is published
-    /// then.
+    /// `Damaged`: a damaged table led to an invalid root. Nothing is published.
     pub fn seal_root(&mut self) -> Result<()> {
         self.root = self.root.sealed(self.seed);
         if !self.root.verify(self.seed, self.pool_len) {
@@ -107,7 +105,7 @@ impl<'m> TableTransaction<'m> {
         Ok(self.pages.write(TABLE_ROOT, &root)?)
     }
 
-    /// Whether this transaction changed the root's fields.
+    /// Whether the root's fields changed.
     #[must_use]
     pub fn root_changed(&self) -> bool {
         self.before.is_none_or(|before| before.as_bytes() != self.root.as_bytes())
@@ -120,7 +118,7 @@ impl<'m> TableTransaction<'m> {
         }
     }
 
-    /// Takes a table page that never was one, as the medium has it.
+    /// Takes a table page that never was one, with the medium's content.
     pub fn take_fresh_page(&mut self) -> Result<u64> {
         let next = self.root.chunk_next.get();
         if next < self.root.chunk_end.get() && next < DATA {

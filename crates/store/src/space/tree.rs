@@ -1,18 +1,16 @@
-//! The table's trees: B+ trees of one page a node, keys of two words, values of one.
+//! The table's trees: B+ trees of one-page nodes, with keys of two words and values of one.
 //!
 //! Invariants:
 //! 1. All leaves are at level 0 and equally deep; the root's level is `height - 1`.
-//! 2. In an inner node, every key of child `i + 1` and beyond is ≥ `slots[i + 1].key`, every key of
-//!    child `i` is less. (The key of slot 0 is not used for the search.)
+//! 2. In an inner node, keys of child `i + 1` and beyond are ≥ `slots[i + 1].key`, keys of child
+//!    `i` are less. (The search ignores the key of slot 0.)
 //! 3. No node is empty; an empty tree has no node.
 //!
-//! None of this is believed of a medium: a node is used only where its level, its place and its
-//! keys fit what led to it. Distinct ways down a tree have disjoint ranges of keys and every leaf
-//! has a key, so that a walk meets each leaf once, and ends, however the nodes of a forged tree
-//! refer to each other.
+//! A node from the medium is used only if its level, place and keys fit the way to it. Ways down a
+//! tree have disjoint key ranges and every leaf has a key, so a walk ends and meets each leaf once,
+//! even in a forged tree.
 //!
-//! Cost: one node per level and operation, read from the medium unless it is kept; one to two pages
-//! changed per level.
+//! Cost: one node per level and operation; one to two pages changed per level.
 
 use super::transaction::TableTransaction;
 use crate::error::{Part, Result, StoreError};
@@ -23,21 +21,21 @@ use std::sync::Arc;
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
 
-/// A node with fewer slots than this is merged with a neighbour if they fit in one.
+/// A node with fewer slots merges with a neighbour if both fit in one.
 const SPARSE: usize = CAPACITY / 3;
 
 type Key = (u64, u64);
 
-/// Is shown a node: its offset, its level, its slots.
+/// Receives a node: offset, level, slots.
 type Visit<'v> = dyn FnMut(u64, u16, &[Slot]) -> Result<()> + 'v;
 
-/// The part of an insertion that is left to the parent: a new right sibling.
+/// A new right sibling, for the parent to insert.
 struct Split {
     right: Slot,
 }
 
 impl TableTransaction<'_> {
-    /// A node as this transaction has it.
+    /// A node with the transaction's changes.
     fn node(&self, offset: u64, level: u16) -> Result<Arc<Node>> {
         let Some(nodes) = self.nodes.filter(|_| !self.pages.has(offset)) else {
             return self.read_node(offset, level);
@@ -68,7 +66,7 @@ impl TableTransaction<'_> {
         Ok(self.pages.write(node.own_offset.get(), &node)?)
     }
 
-    /// Root node and its level, `None` for an empty tree.
+    /// Root node and its level; `None`: empty tree.
     fn top(&self, tree: TreeId) -> Option<(u64, u16)> {
         let root = &self.root.trees[tree as usize];
         (root.height.get() > 0).then(|| (root.node.get(), root.height.get() as u16 - 1))
@@ -90,7 +88,7 @@ impl TableTransaction<'_> {
         Ok(self.at_or_after(tree, key)?.filter(|slot| slot.key() == key).map(|slot| slot.value.get()))
     }
 
-    /// The first slot whose key is `key` or more.
+    /// The first slot with a key of at least `key`.
     pub fn at_or_after(&self, tree: TreeId, key: Key) -> Result<Option<Slot>> {
         self.seek(
             tree,
@@ -100,7 +98,7 @@ impl TableTransaction<'_> {
         )
     }
 
-    /// The last slot whose key is less than `key`.
+    /// The last slot with a key below `key`.
     pub fn before(&self, tree: TreeId, key: Key) -> Result<Option<Slot>> {
         self.seek(
             tree,
@@ -110,9 +108,9 @@ impl TableTransaction<'_> {
         )
     }
 
-    /// Descends towards `key`; where the leaf has no answer, the nearest subtree on the `forward`
-    /// side has it at its edge. In a tree whose keys are out of order that may be one from the
-    /// other side of `key`, on which a loop from key to key would go in circles.
+    /// Descends towards `key`; without an answer in the leaf, the edge of the nearest subtree on
+    /// the `forward` side has it. In a tree out of order that may be a key on the wrong side, with
+    /// which a loop over keys would not end.
     fn seek(
         &self,
         tree: TreeId,
@@ -158,7 +156,7 @@ impl TableTransaction<'_> {
         }
     }
 
-    /// Visits the subtree of the node at `offset`, whose keys are `low` or more and below `high`.
+    /// Visits the subtree at `offset`, with keys in `low..high`.
     fn walk_node(
         &self,
         offset: u64,
@@ -166,9 +164,8 @@ impl TableTransaction<'_> {
         (low, high): (Key, Option<Key>),
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        // Not kept: a walk sees each node once.
+        // Not cached: a walk sees each node once.
         let node = self.read_node(offset, level)?;
-        // The first key of an inner node is not used.
         let keys = &node.used()[usize::from(level > 0)..];
         if keys.iter().any(|slot| slot.key() < low || high.is_some_and(|high| slot.key() >= high)) {
             return Err(StoreError::damaged(Part::Node, offset));
@@ -241,7 +238,7 @@ impl TableTransaction<'_> {
             self.put_node(node)?;
             return Ok((None, added));
         }
-        // Ascending insertion leaves full nodes behind instead of half-full ones.
+        // Ascending insertion leaves full nodes.
         let cut = if index == CAPACITY { CAPACITY * 9 / 10 } else { CAPACITY / 2 };
         let mut right = Node::empty(level, self.take_page()?);
         node.move_tail(cut, &mut right);
@@ -261,7 +258,7 @@ impl TableTransaction<'_> {
         let Some((offset, level)) = self.top(tree) else { return Ok(None) };
         let Some(value) = self.remove_below(offset, level, key)? else { return Ok(None) };
         self.adjust_count(tree, -1);
-        // A root with one child gives way to it; one with none leaves the tree empty.
+        // A root with one child gives way to it.
         let (mut offset, mut level) = (offset, level);
         loop {
             let node: Node = self.pages.read(offset)?;
@@ -294,7 +291,7 @@ impl TableTransaction<'_> {
         let index = child_index(&node, key);
         let child = node.slots[index].value.get();
         let Some(value) = self.remove_below(child, level - 1, key)? else { return Ok(None) };
-        // Read unverified: a node just emptied is not a valid one.
+        // Unverified: an emptied node is invalid.
         let child: Node = self.pages.read(child)?;
         if child.len() < SPARSE {
             let left = if index > 0 { index - 1 } else { 0 };
@@ -309,7 +306,7 @@ impl TableTransaction<'_> {
         Ok(Some(value))
     }
 
-    /// A node, which may have just been emptied.
+    /// A node, possibly empty.
     fn mergeable(&self, offset: u64, level: u16) -> Result<Node> {
         let node: Node = self.pages.read(offset)?;
         match node.is_empty() && self.pages.has(offset) {
@@ -318,7 +315,7 @@ impl TableTransaction<'_> {
         }
     }
 
-    /// Merges the children `left` and `left + 1` of `node` if their slots fit in one.
+    /// Merges children `left` and `left + 1` of `node` if they fit in one.
     fn merge(&mut self, node: &mut Node, left: usize) -> Result<()> {
         let (a, b) = (node.slots[left].value.get(), node.slots[left + 1].value.get());
         let level = node.level.get().saturating_sub(1);
@@ -331,7 +328,7 @@ impl TableTransaction<'_> {
             return Ok(());
         }
         if second.level.get() > 0 && !second.is_empty() {
-            // Its first key was not used until now, and may be more than its first child's keys.
+            // Its first key was unused, and may exceed its first child's keys.
             second.slots[0] = Slot::new(node.slots[left + 1].key(), second.slots[0].value.get());
         }
         second.move_tail(0, &mut first);
@@ -342,7 +339,7 @@ impl TableTransaction<'_> {
     }
 }
 
-/// The key behind `key`, `None` for the last there can be.
+/// The next key; `None`: `key` is the last.
 pub fn next_key(key: Key) -> Option<Key> {
     match key.1.checked_add(1) {
         Some(low) => Some((key.0, low)),
@@ -350,7 +347,7 @@ pub fn next_key(key: Key) -> Option<Key> {
     }
 }
 
-/// The child that `key` belongs in.
+/// The child for `key`.
 fn child_index(node: &Node, key: Key) -> usize {
     node.used().partition_point(|slot| slot.key() <= key).saturating_sub(1)
 }

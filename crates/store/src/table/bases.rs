@@ -1,8 +1,8 @@
-//! Bases in the table: an object's extent becomes one, others rest on it, and an unneeded one goes.
+//! Bases in the table: extents become bases, objects rest on them, unneeded bases go.
 //!
 //! Invariants, beside those of the objects:
 //! 1. `users` of a base counts the objects, bases included, that rest on it.
-//! 2. A base that is neither named nor used is waiting to be removed.
+//! 2. A base without a name and users awaits removal.
 
 use super::{CreateOptions, Located};
 use crate::error::Result;
@@ -16,8 +16,8 @@ use crate::space::TableTransaction;
 use zerocopy::little_endian::{U32, U64};
 
 impl TableTransaction<'_> {
-    /// Makes the extent of an object a base, as which it gets an entry of its own. The caller lets
-    /// the object [rest](Self::rest) on it. A base without a `name` cannot be attached.
+    /// Makes an object's extent a base with its own entry; the caller lets the object
+    /// [rest](Self::rest) on it. A base without `name` cannot be attached.
     pub fn freeze(
         &mut self,
         object: &Located,
@@ -33,7 +33,7 @@ impl TableTransaction<'_> {
         entry.created = U64::new(now);
         (entry.state, entry.lane) = (STATE_D, U32::new(NO_LANE));
         (entry.binding, entry.pid, entry.boot) = Default::default();
-        // Keys are verified by the ID that they were made for.
+        // Verifiers of keys depend on the ID.
         keys.keep_keys(&mut entry);
         for flag in [FLAG_BASE, FLAG_READ_ONLY, FLAG_FOREIGN] {
             entry.set(flag, true);
@@ -49,7 +49,7 @@ impl TableTransaction<'_> {
         self.enter(entry)
     }
 
-    /// Adds an object that rests on `base`. The caller clears its bitmap.
+    /// Adds an object on `base`. The caller clears its bitmap.
     pub fn create_on(
         &mut self,
         base: &mut Located,
@@ -64,7 +64,7 @@ impl TableTransaction<'_> {
         let mut entry = base.entry;
         entry.id = id;
         entry.created = U64::new(now);
-        // A base has a number if something below it was merged.
+        // A base has a number after a merge below it.
         entry.binding = U64::new(0);
         for flag in [FLAG_BASE, FLAG_HIDDEN] {
             entry.set(flag, false);
@@ -82,15 +82,13 @@ impl TableTransaction<'_> {
         Ok(object)
     }
 
-    /// Lets the object rest on `base` with a new extent, of which nothing counts as yet: the caller
-    /// clears its bitmap. There is space behind the extent, if there is any, so that the object can
-    /// grow where it stands.
+    /// Lets the object rest on `base` with a new, empty extent, followed by free space if possible,
+    /// for growth in place. The caller clears its bitmap.
     pub fn rest(&mut self, object: &mut Located, base: &mut Located) -> Result<()> {
         self.rest_in(object, base, None)
     }
 
-    /// As [`rest`](Self::rest), with the extent that begins at page `kept`, if one is given, which
-    /// is the object's already.
+    /// [`rest`](Self::rest) with the object's own extent at page `kept`, if given.
     pub fn rest_in(&mut self, object: &mut Located, base: &mut Located, kept: Option<u64>) -> Result<()> {
         let entry = &mut object.entry;
         entry.set(FLAG_OVERLAY, true);
@@ -105,8 +103,8 @@ impl TableTransaction<'_> {
         self.put_entry(object)
     }
 
-    /// Lets an object, whose pages are all its own from now on, rest on its base no longer; the
-    /// caller puts the entry. Returns the base, if that was its last user and it has no name.
+    /// Detaches an object with only own pages from its base; the caller puts the entry. Returns the
+    /// base if it is unused and nameless now.
     pub fn leave_base(&mut self, object: &mut Located) -> Result<Option<Located>> {
         if !object.entry.has(FLAG_OVERLAY) {
             return Ok(None);
@@ -121,9 +119,8 @@ impl TableTransaction<'_> {
         Ok(unused.then_some(base))
     }
 
-    /// Gives the object its base's extent, which has the pages of both and is no shorter, and lets
-    /// it rest on the base's base. The base keeps the object's former extent alone: the caller
-    /// destroys it.
+    /// Gives the object its base's extent, which has the pages of both and is no shorter, and the
+    /// base's base. The base keeps the object's former extent, for the caller to destroy.
     pub fn take_place_of_base(&mut self, object: &mut Located, base: &mut Located) -> Result<()> {
         self.give_extent(object.entry.overlay.get(), object.entry.bitmap_pages())?;
         let (own, entry) = (object.entry.primary, base.entry);
@@ -143,8 +140,7 @@ impl TableTransaction<'_> {
         self.put_entry(object)
     }
 
-    /// Gives an object this size, for which it keeps `pages` of its extent, or all; the caller puts
-    /// the entry.
+    /// Sets the object's size, with `pages` of its extent; the caller puts the entry.
     pub fn shorten(&mut self, object: &mut Located, pages: u64, size: u64) -> Result<()> {
         let (first, before) = (object.entry.primary.get(), object.entry.pages.get());
         if pages < before {
@@ -155,7 +151,7 @@ impl TableTransaction<'_> {
         Ok(())
     }
 
-    /// Takes fewer pages from the base: the object's own extent ends after `pages`.
+    /// Takes only the first `pages` pages from the base.
     pub fn narrow(&mut self, object: &mut Located, pages: u64) -> Result<()> {
         if object.entry.based.get() <= pages || !object.entry.has(FLAG_OVERLAY) {
             return Ok(());
@@ -171,19 +167,19 @@ impl TableTransaction<'_> {
 }
 
 impl Located {
-    /// Whether it is a base that nothing needs any more.
+    /// Whether it is a base that nothing needs.
     #[must_use]
     pub fn is_unused_base(&self) -> bool {
         self.entry.has(FLAG_BASE) && self.entry.has(FLAG_HIDDEN) && self.entry.users.get() == 0
     }
 
-    /// Whether it is a base that others rest on.
+    /// Whether it is a base with users.
     #[must_use]
     pub fn is_used_base(&self) -> bool {
         self.entry.has(FLAG_BASE) && self.entry.users.get() > 0
     }
 
-    /// The bytes of the bitmap: its offset in the pool, and its length; none without a base.
+    /// The bitmap's offset in the pool and its length; empty without a base.
     #[must_use]
     pub fn bitmap(&self) -> (u64, u64) {
         (self.entry.bitmap_offset(), self.entry.bitmap_pages() * PAGE)

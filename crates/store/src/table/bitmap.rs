@@ -1,39 +1,37 @@
 //! The bitmap of an overlay: which pages are the object's own.
 //!
-//! It lies in pages of the pool, as the object is long; only those count that the *summary* lists,
-//! all others are zeros. So an overlay begins with a summary of zeros, a page for 4 TiB, and making
-//! or reading it costs no more than its changes.
+//! A *summary* lists which bitmap pages count; others are zeros. So an overlay begins with a zeroed
+//! summary, a page per 4 TiB, and making or reading one costs only its changes.
 //!
 //! Invariants:
-//! 1. A page of the bitmap that the summary says counts is durable, and so is every page of the
-//!    object that it says is the object's own.
+//! 1. A bitmap page that counts is durable, and so is every page of the object that it marks.
 //! 2. A bit is set once and never cleared.
 
 use crate::format::entry::{BITMAP_GROUP, Entry};
 use crate::format::{LINE, PAGE};
 use std::collections::BTreeMap;
 
-/// Pages of an object that a page of the bitmap tells of.
+/// Object pages per page of the bitmap.
 const PAGES_A_PAGE: u64 = 8 * PAGE;
-/// Pages of an object that a line of the bitmap tells of.
+/// Object pages per line of the bitmap.
 const PAGES_A_LINE: u64 = 8 * LINE;
 
 type Bits = [u8; PAGE as usize];
 
-/// See the module.
+/// A bitmap in memory.
 #[derive(Clone, Default)]
 pub(crate) struct Bitmap {
-    /// First byte in the pool.
+    /// Offset in the pool.
     start: u64,
-    /// Pages that count, by number; the number of all is the length.
+    /// Bitmap pages, where they count.
     pages: Vec<Option<Box<Bits>>>,
 }
 
-/// Writes to a bitmap: offset in the pool, and bytes.
+/// Writes: offset in the pool, bytes.
 pub(crate) type Writes = Vec<(u64, Vec<u8>)>;
 
 impl Bitmap {
-    /// Reads that of an overlay, by `read(offset, bytes)`.
+    /// Reads an overlay's bitmap by `read(offset, bytes)`.
     pub(crate) fn read<E>(
         entry: &Entry,
         mut read: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
@@ -43,7 +41,7 @@ impl Bitmap {
         bitmap.pages.resize(count, None);
         for group in 0..count.div_ceil(BITMAP_GROUP as usize) {
             let first = group * BITMAP_GROUP as usize;
-            // As much of the summary as there are pages that it tells of.
+            // Only the used part of the summary.
             let told = (count - first).min(BITMAP_GROUP as usize);
             let mut summary = vec![0; told.div_ceil(8 * LINE as usize) * LINE as usize];
             read(bitmap.summary(first as u64).0, &mut summary)?;
@@ -57,20 +55,18 @@ impl Bitmap {
         Ok(bitmap)
     }
 
-    /// Place of page number `number` in the pool.
+    /// Offset of bitmap page `number` in the pool.
     fn place(&self, number: u64) -> u64 {
         self.start + (number + number / BITMAP_GROUP + 1) * PAGE
     }
 
-    /// Place of the bit that says whether page number `number` counts: a line of the pool, and
-    /// which of its bits.
+    /// The summary bit of bitmap page `number`: a line's offset in the pool, and the bit.
     fn summary(&self, number: u64) -> (u64, u64) {
         let (group, bit) = (number / BITMAP_GROUP, number % BITMAP_GROUP);
         let line = self.start + group * (BITMAP_GROUP + 1) * PAGE + bit / PAGES_A_LINE * LINE;
         (line, bit % PAGES_A_LINE)
     }
 
-    /// The summary's line at `line`.
     fn summary_line(&self, line: u64) -> Vec<u8> {
         let group = (line - self.start) / ((BITMAP_GROUP + 1) * PAGE);
         let first = group * BITMAP_GROUP + (line - self.summary(group * BITMAP_GROUP).0) * 8;
@@ -81,13 +77,13 @@ impl Bitmap {
         bytes
     }
 
-    /// Whether a page of the object, one of those that it tells of, is the object's own.
+    /// Whether the object owns the page, one of those that the bitmap covers.
     pub(crate) fn has(&self, page: u64) -> bool {
         let bits = self.pages.get((page / PAGES_A_PAGE) as usize).and_then(Option::as_ref);
         bits.is_some_and(|bits| bits[(page % PAGES_A_PAGE / 8) as usize] >> (page % 8) & 1 == 1)
     }
 
-    /// The page is the object's own from now on.
+    /// Marks the page as the object's own.
     pub(crate) fn claim(&mut self, page: u64) {
         if let Some(bits) = self.pages.get_mut((page / PAGES_A_PAGE) as usize) {
             let bits = bits.get_or_insert_with(|| Box::new([0; PAGE as usize]));
@@ -95,18 +91,18 @@ impl Bitmap {
         }
     }
 
-    /// The object's own pages, ascending. Costs the pages of the bitmap that count.
+    /// The object's own pages, ascending.
     pub(crate) fn own(&self) -> impl Iterator<Item = u64> {
         let pages = self.pages.iter().zip((0_u64..).step_by(PAGES_A_PAGE as usize));
         let pages = pages.filter_map(|(bits, first)| Some((bits.as_deref()?, first)));
         pages.flat_map(|(bits, first)| ones(bits).map(move |nth| first + nth))
     }
 
-    /// The bytes to be written to make pages the object's own. The first writes are to parts that
-    /// do not count yet; the second ones make them count, or count already: these are made once the
-    /// first ones, and the object's pages, are durable, or with them as one step.
+    /// The writes that mark `pages`. The first are to parts that do not count yet. The second make
+    /// these count, or change parts that count: they follow once the first, and the object's pages,
+    /// are durable, or go with them in one step.
     pub(crate) fn claiming(&self, pages: impl IntoIterator<Item = u64>) -> (Writes, Writes) {
-        // Pages that begin to count; lines of the summary, and of pages that count.
+        // Bitmap pages that begin to count; changed lines of the summary and of counting pages.
         let (mut fresh, mut lines) = (BTreeMap::new(), BTreeMap::new());
         for page in pages {
             let (number, nth) = (page / PAGES_A_PAGE, page % PAGES_A_PAGE);
@@ -133,7 +129,7 @@ fn set(bits: &mut [u8], nth: u64) {
     bits[(nth / 8) as usize] |= 1 << (nth % 8);
 }
 
-/// Numbers of the bits that are set, ascending.
+/// Numbers of set bits, ascending.
 fn ones(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let words = bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_le_bytes));
     words.zip((0_u64..).step_by(64)).filter(|(word, _)| *word != 0).flat_map(|(word, first)| {
@@ -162,7 +158,7 @@ mod tests {
         entry
     }
 
-    /// Bytes of a pool, by line; those that were never written are no zeros.
+    /// Bytes of a pool, by line; unwritten bytes are not zeros.
     #[derive(Default)]
     struct Pool(BTreeMap<u64, Vec<u8>>);
 
@@ -213,7 +209,7 @@ mod tests {
                 let (first, then) = bitmap.claiming(pages.iter().copied());
                 pages.iter().for_each(|page| bitmap.claim(*page));
                 pool.write(&entry, first);
-                // Bytes that do not count yet change nothing.
+                // Bytes that do not count change nothing.
                 let between = Bitmap::read(&entry, |at, bytes| pool.read(at, bytes)).unwrap();
                 assert_eq!(between.own().collect::<BTreeSet<_>>(), expected, "{based} {round}");
                 pool.write(&entry, then);

@@ -1,4 +1,4 @@
-//! Durability classes of objects: how their stores become durable.
+//! Durability classes: how stores to an object become durable.
 
 use crate::error::{ClassError, Result};
 use crate::format::entry::{
@@ -12,24 +12,23 @@ use zerocopy::little_endian::U64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Class {
-    /// Plain stores, which are durable at psync.
+    /// Plain stores, durable at psync.
     #[default]
     Psync,
-    /// Stores in transactions alone, each of which is durable when it is committed.
+    /// Stores in transactions, durable at commit.
     Transactional,
-    /// Stores in transactions alone, each of which outlives the process when it is committed, and
-    /// becomes durable later, on demand.
+    /// Stores in transactions, which outlive the process at commit, and become durable later.
     OnDemand,
-    /// Plain stores of any number of processes at once, to memory that they share and that nothing
-    /// makes durable: for waiting, queues and messages. Such an object is volatile.
+    /// Plain stores of several processes to shared memory, never durable: for waiting, queues and
+    /// messages. The object is volatile.
     Shared,
 }
 
 impl Class {
-    /// All of them.
+    /// All classes.
     pub const ALL: [Class; 4] = [Class::Psync, Class::Transactional, Class::OnDemand, Class::Shared];
 
-    /// As the entry has it.
+    /// The entry's byte.
     #[must_use]
     pub fn byte(self) -> u8 {
         match self {
@@ -40,13 +39,13 @@ impl Class {
         }
     }
 
-    /// That of an object; `None`: one that this code does not know.
+    /// An entry's class; `None`: unknown.
     #[must_use]
     pub fn of(entry: &Entry) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.byte() == entry.class)
     }
 
-    /// Its name for people, and for options of the tool.
+    /// Name, for messages and the tool's options.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -57,7 +56,7 @@ impl Class {
         }
     }
 
-    /// Gives an object this class, if it may have it.
+    /// Gives an object this class.
     ///
     /// # Errors
     /// `Refused`.
@@ -83,18 +82,18 @@ impl Class {
         }
         entry.class = self.byte();
         entry.keep_in(None);
-        // Transactions store what their program's types are, not those that are proved by the mark.
+        // Transactions store their program's types, which the mark does not prove.
         if self != Class::Psync {
             entry.set(FLAG_TYPED, false);
         }
-        // It says nothing of other classes.
+        // Meaningless for other classes.
         if !matches!(self, Class::Transactional | Class::OnDemand) {
             entry.set(FLAG_READABLE, false);
         }
         Ok(())
     }
 
-    /// Says whether plain loads outside of transactions see an object, if it may have that.
+    /// Sets whether plain loads see the object.
     ///
     /// # Errors
     /// `Unreadable`.
@@ -125,12 +124,11 @@ impl Class {
             Some(class) if class != self => {
                 Err(ClassError::Mismatch { class: class.name(), needed: self.name() }.into())
             }
-            // An unknown one was refused when the object was found.
             _ => Ok(()),
         }
     }
 
-    /// Refuses an object of which the pool has no bytes.
+    /// Refuses an object without bytes in the pool.
     ///
     /// # Errors
     /// `NoBytes`.
@@ -140,7 +138,7 @@ impl Class {
 }
 
 impl Entry {
-    /// Whether plain loads outside of transactions see what they committed.
+    /// Whether plain loads see commits.
     #[must_use]
     pub fn is_readable_outside(&self) -> bool {
         self.has(FLAG_READABLE)
@@ -151,15 +149,13 @@ impl Entry {
 
 /// Memory of objects on demand.
 impl Entry {
-    /// The memory of this boot that may have commits of the object which the pool lacks. That of an
-    /// earlier boot is gone.
+    /// This boot's memory that may have commits which the pool lacks.
     #[must_use]
     pub fn memory_in(&self, boot: &[u8; 16]) -> Option<u64> {
         (self.memory.get() != 0 && self.memory_boot == *boot).then_some(self.memory.get())
     }
 
-    /// States which memory has commits of the object from now on, and in which boot; `None`: the
-    /// pool has them all.
+    /// Sets the memory that has commits, and its boot; `None`: the pool has them all.
     pub fn keep_in(&mut self, memory: Option<(u64, [u8; 16])>) {
         let (number, boot) = memory.unwrap_or_default();
         (self.memory, self.memory_boot) = (U64::new(number), boot);

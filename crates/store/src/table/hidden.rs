@@ -1,7 +1,7 @@
-//! Objects that no name leads to: how an object becomes one, and when it may go.
+//! Hidden objects, which no name leads to.
 //!
-//! Invariant: a hidden object that [nothing needs](Located::is_left) is removed by the first
-//! process that has it for itself; until then its space is its own.
+//! Invariant: the first process that has a hidden object [that nothing needs](Located::is_left) to
+//! itself removes it.
 
 use super::Located;
 use super::objects::entry_hash;
@@ -11,7 +11,7 @@ use crate::format::root::TreeId;
 use crate::space::TableTransaction;
 
 impl TableTransaction<'_> {
-    /// Takes the name from a deleted object: lookups no longer find it, and the name is free.
+    /// Hides a deleted object, and frees its name.
     pub fn hide(&mut self, object: &mut Located) -> Result<()> {
         self.stock_up(false)?;
         self.remove(TreeId::Names, (entry_hash(self.seed(), &object.entry), object.offset))?;
@@ -23,8 +23,8 @@ impl TableTransaction<'_> {
 }
 
 impl Located {
-    /// Whether nothing in the table needs it: it is deleted, or the work of a resize, or a base
-    /// that nothing rests on. A process may have it attached, or be at work on it: its lock tells.
+    /// Whether nothing in the table needs it: deleted, unfinished, or an unused base. A process may
+    /// still use it; its lock tells.
     #[must_use]
     pub fn is_left(&self) -> bool {
         self.entry.has(FLAG_HIDDEN) && (!self.entry.has(FLAG_BASE) || self.entry.users.get() == 0)

@@ -11,10 +11,7 @@ pub fn directory_slot(index: u32) -> u64 {
     LANE_DIRECTORY + u64::from(index) * LINE
 }
 
-/// Directory slot of lane `index`; `None`: it has no space yet.
-///
-/// # Errors
-/// The slot is damaged.
+/// Directory slot of lane `index`; `None`: no space yet.
 pub fn directory(table: &TableTransaction<'_>, index: u32) -> Result<Option<Directory>> {
     let found: Directory = table.pages().read(directory_slot(index))?;
     match found.in_use(table.seed(), table.pool_len()) {
@@ -24,7 +21,7 @@ pub fn directory(table: &TableTransaction<'_>, index: u32) -> Result<Option<Dire
     }
 }
 
-/// Replaces the directory slot of lane `index`.
+/// Replaces lane `index`'s slot.
 pub fn put_directory(table: &mut TableTransaction<'_>, index: u32, value: Directory) -> Result<()> {
     let sealed = value.sealed(table.seed());
     Ok(table.pages_mut().write(directory_slot(index), &sealed)?)

@@ -1,12 +1,11 @@
-//! The layers of an object whose pages may be its base's: its own extent, its base's, the base's
-//! base's, and so on.
+//! The layers of an object with bases: its own extent, its base's, the base's base's, and so on.
 //!
 //! Invariants:
 //! 1. A page belongs to the uppermost layer that has it: a layer has the pages that its bitmap
-//!    says, and those behind the ones that it takes from its base; the lowest layer has all.
-//! 2. Pages of a layer below the uppermost never change, and neither do their bitmaps.
-//! 3. A page that the uppermost layer has is whole there: with the batch that set its bit, or
-//!    durably before it (`store/attachment/cover.rs`).
+//!    marks, and those behind the part based on the layer below; the lowest layer has all.
+//! 2. Pages and bitmaps below the uppermost layer never change.
+//! 3. A page of the uppermost layer is whole: with the batch that set its bit, or durably before it
+//!    (`store/attachment/cover.rs`).
 
 use super::{Bitmap, Located, Writes};
 use crate::error::{Part, Result, StoreError};
@@ -18,26 +17,25 @@ use crate::sync::Mutex;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most layers: a longer chain is one that leads back to itself.
+/// Most layers: a longer chain is circular.
 const MOST: usize = 1 << 16;
 
 struct Layer {
-    /// Offset of its extent in the pool, in bytes.
+    /// Offset of its extent in the pool.
     start: u64,
-    /// Pages from the first on that may be those of the layer below.
+    /// First pages that may be those of the layer below.
     based: u64,
     own: Bitmap,
-    /// Whether space is claimed by first writes.
     sparse: bool,
 }
 
-/// The lowest base of an object, and the layers above it.
+/// An object's lowest base, and the pages above it.
 pub struct Lowest {
-    /// Offset of its extent in the pool, in bytes.
+    /// Offset of its extent in the pool.
     pub start: u64,
-    /// Whether space is claimed by first writes to it.
+    /// Whether first writes claim space.
     pub sparse: bool,
-    /// The object's pages that are not those of this base, in runs.
+    /// The object's pages from other layers, in runs.
     pub others: Vec<Range<u64>>,
 }
 
@@ -47,10 +45,10 @@ impl Layer {
     }
 }
 
-/// The layers of an attached object, as its psyncs change them.
+/// Layers of an attached object, which psyncs change.
 pub type SharedLayers = Arc<Mutex<Layers>>;
 
-/// See the module.
+/// An object's layers; see the module.
 pub struct Layers {
     top: Layer,
     below: Vec<Layer>,
@@ -58,7 +56,7 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// Those of an object whose pages are all its own.
+    /// Layers of an object without a base.
     #[must_use]
     pub fn alone(object: &Located) -> Self {
         let top = Layer {
@@ -70,18 +68,18 @@ impl Layers {
         Layers { top, below: Vec::new(), revision: 0 }
     }
 
-    /// The same, read in this revision of the lane of the process that writes the object.
+    /// Sets the lane's revision at which they were read.
     #[must_use]
     pub fn in_revision(self, revision: u64) -> Self {
         Layers { revision, ..self }
     }
 
-    /// They count as read in this revision of the lane.
+    /// Sets the lane's revision at which they count as read.
     pub fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
     }
 
-    /// The revision of the lane in which they were read; 0 if none was given.
+    /// The lane's revision at which they were read; 0: unknown.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
@@ -93,20 +91,20 @@ impl Layers {
         self.top.has(page)
     }
 
-    /// The object's own pages before page `to`, ascending.
+    /// The object's own pages below `to`, ascending.
     pub fn own_pages(&self, to: u64) -> impl Iterator<Item = u64> {
         let based = self.top.based.min(to);
         self.top.own.own().take_while(move |page| *page < based).chain(based..to)
     }
 
-    /// The same, in runs.
+    /// The object's own pages below `to`, in runs.
     #[must_use]
     pub fn own_runs(&self, to: u64) -> Vec<Range<u64>> {
         runs(self.own_pages(to))
     }
 
-    /// The lowest base, and the layers that cover the object's first pages. `None` if there is
-    /// none, or the object has grown beyond a base since. Costs the pages that cover it.
+    /// The lowest base and the layers above it for the first `pages` pages; `None`: no base, or the
+    /// object outgrew one.
     #[must_use]
     pub fn over_lowest(&self, pages: u64) -> Option<Lowest> {
         let (lowest, between) = self.below.split_last()?;
@@ -121,19 +119,19 @@ impl Layers {
         Some(Lowest { start: lowest.start, sparse: lowest.sparse, others: runs(covering) })
     }
 
-    /// The page is the object's own from now on.
+    /// Marks the page as the object's own.
     pub fn claim(&mut self, page: u64) {
         if page < self.top.based {
             self.top.own.claim(page);
         }
     }
 
-    /// The bytes to be written to make pages the object's own: see [`Bitmap::claiming`].
+    /// Writes that mark pages: see [`Bitmap::claiming`].
     pub(crate) fn claiming(&self, pages: impl IntoIterator<Item = u64>) -> (Writes, Writes) {
         self.top.own.claiming(pages)
     }
 
-    /// Offset of the page in the pool, in bytes, as its last psync left it.
+    /// Offset in the pool of the page at the last psync.
     #[must_use]
     pub fn home(&self, page: u64) -> u64 {
         let below = || self.below.iter().find(|layer| layer.has(page));
@@ -149,7 +147,6 @@ impl Layers {
         let end = offset + bytes.len() as u64;
         let mut at = offset;
         while at < end {
-            // As many bytes as lie in one piece.
             let home = self.home(at / PAGE);
             let mut to = (at / PAGE + 1) * PAGE;
             while to < end && self.home(to / PAGE) == home + (to - at / PAGE * PAGE) {
@@ -163,7 +160,7 @@ impl Layers {
     }
 }
 
-/// Ascending pages, in runs.
+/// Ascending pages as runs.
 fn runs(pages: impl IntoIterator<Item = u64>) -> Vec<Range<u64>> {
     let mut runs: Vec<Range<u64>> = Vec::new();
     for page in pages {
@@ -175,8 +172,7 @@ fn runs(pages: impl IntoIterator<Item = u64>) -> Vec<Range<u64>> {
     runs
 }
 
-/// Reads bytes of an object with these layers, `None`: all of its pages are its own, from `offset`
-/// on.
+/// Reads bytes of an object; `None` as layers: without a base.
 ///
 /// # Errors
 /// The medium's.
@@ -203,20 +199,15 @@ impl TableTransaction<'_> {
         Ok(read_pages(self.pages().medium(), object, layers.as_ref(), offset, bytes)?)
     }
 
-    /// The layers of an object; `None` if all of its pages are its own. Costs what counts of the
-    /// bitmaps.
+    /// The object's layers; `None`: all pages are its own.
     ///
     /// # Errors
-    /// A base is damaged, or is none. The medium's.
+    /// A base is damaged or wrong. The medium's.
     pub fn layers(&self, object: &Located) -> Result<Option<Layers>> {
         self.layers_with(object, &|_, _| {})
     }
 
-    /// The uppermost layer and `below` more, for pages that one of these has: a chain may be long,
-    /// and each layer is read.
-    ///
-    /// # Errors
-    /// As for [`layers`](Self::layers).
+    /// The uppermost layer and `below` more, which suffice for pages in them.
     pub fn upper_layers(&self, object: &Located, below: usize) -> Result<Layers> {
         let top = self.layer(&object.entry, &|_, _| {})?;
         let mut layers = Layers { top, below: Vec::new(), revision: 0 };
@@ -228,11 +219,8 @@ impl TableTransaction<'_> {
         Ok(layers)
     }
 
-    /// As [`layers`](Self::layers), with lines of the object's bitmap that are not in the pool yet:
-    /// `amend(offset, bytes)` lays them over the bytes read.
-    ///
-    /// # Errors
-    /// As for [`layers`](Self::layers).
+    /// [`layers`](Self::layers) with bitmap lines that the pool lacks: `amend(offset, bytes)`
+    /// changes what was read.
     pub fn layers_with(&self, object: &Located, amend: &dyn Fn(u64, &mut [u8])) -> Result<Option<Layers>> {
         if !object.entry.has(FLAG_OVERLAY) {
             return Ok(None);
@@ -265,8 +253,7 @@ impl TableTransaction<'_> {
         Ok(Layer { start, based: entry.based.get(), own, sparse })
     }
 
-    /// Bytes of the pages that the object has in the pool itself, not from its base. Costs what
-    /// counts of its bitmap.
+    /// Bytes of the object's own pages.
     ///
     /// # Errors
     /// The medium's.
@@ -275,7 +262,7 @@ impl TableTransaction<'_> {
             return Ok(object.entry.extent_len());
         }
         let Layer { based, own, .. } = self.layer(&object.entry, &|_, _| {})?;
-        // Bits behind the last page that may be the base's say nothing.
+        // Bits beyond the based pages mean nothing.
         let marked = own.own().take_while(|page| *page < based).count() as u64;
         Ok((object.entry.pages.get() - based + marked) * PAGE)
     }
@@ -283,7 +270,7 @@ impl TableTransaction<'_> {
     /// The base of an object that has one.
     ///
     /// # Errors
-    /// It is damaged, or no base of this object.
+    /// It is damaged or not a base.
     pub fn base(&self, object: &Located) -> Result<Located> {
         let base = self.entry(object.entry.base.get())?;
         if base.entry.has(FLAG_BASE) && object.entry.based.get() <= base.entry.pages.get() {

@@ -1,4 +1,4 @@
-//! The object table: names, IDs, entries, addresses and the lane directory, as changes to a
+//! The object table: names, IDs, entries, addresses and the lane directory, as changes of a
 //! transaction.
 
 mod bases;

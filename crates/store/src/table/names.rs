@@ -1,15 +1,13 @@
-//! Names: found by hash, told apart by comparison. `id:` and 32 hexadecimal digits stand for the
-//! object with this ID, under any name (S2.1): no object has such a name.
+//! Names, found by hash. `id:` and 32 hexadecimal digits name the object with this ID (S2.1); no
+//! object has such a name itself.
 
 use crate::error::{Result, StoreError};
 use crate::format::entry::NAME_MAX;
 
-/// Accepts what can name an object: 1 to 511 bytes of UTF-8 without control characters.
-///
-/// Names are not paths: `/` and `..` mean nothing in them, and are accepted.
+/// Accepts 1 to 511 bytes of UTF-8 without control characters. `/` and `..` mean nothing in names.
 ///
 /// # Errors
-/// `BadName`, saying why.
+/// `BadName`.
 pub fn check_name(name: &str) -> Result<()> {
     let why = if name.is_empty() {
         "it is empty"
@@ -27,16 +25,15 @@ pub fn check_name(name: &str) -> Result<()> {
     Err(StoreError::BadName { why })
 }
 
-/// How the names that stand for IDs begin.
 const BY_ID: &str = "id:";
 
-/// The name that stands for the object with this ID.
+/// The name for an ID.
 #[must_use]
 pub fn id_name(id: &[u8; 16]) -> String {
     format!("{BY_ID}{:032x}", u128::from_be_bytes(*id))
 }
 
-/// The ID that a name stands for.
+/// The ID in such a name.
 #[must_use]
 pub fn parse_id(name: &str) -> Option<[u8; 16]> {
     let digits = name.strip_prefix(BY_ID).filter(|digits| digits.len() == 32)?;

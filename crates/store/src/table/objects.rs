@@ -17,38 +17,37 @@ use crate::space::{ADDRESSES, PAGES, TableTransaction, next_key};
 use zerocopy::FromZeros;
 use zerocopy::little_endian::{U32, U64};
 
-/// Granularity of address ranges: alignment for huge pages is left to larger objects.
+/// Granularity of address ranges, in bytes; larger objects align for huge pages.
 const REACH_UNIT: u64 = 64 * 1024;
 
-/// Times its present length that a pool may become longer before an object's addresses end, while
-/// there are plenty.
+/// Pool lengths to which an object may grow, while addresses are plentiful.
 const GROWTH: u64 = 8;
 
-/// Bytes of addresses that an object of a small pool has at least, while there are plenty.
+/// Least bytes of addresses in a small pool, while plentiful.
 const LEAST_REACH: u64 = 1 << 30;
 
-/// An entry and where its slot is.
+/// An entry and its place.
 #[derive(Clone, Copy, Debug)]
 pub struct Located {
     /// Offset of the slot.
     pub offset: u64,
     /// The slot.
     pub entry: Entry,
-    /// Its last line, as it was when the slot was read; not verified.
+    /// Its last line as read, unverified.
     pub line: Progress,
 }
 
-/// A piece of a listing.
+/// A part of a listing.
 #[derive(Debug, Default)]
 pub struct Page {
     /// The objects.
     pub objects: Vec<Located>,
-    /// The argument for the next page, `None` at the end.
+    /// Start of the next part; `None`: the end.
     pub next: Option<(u64, u64)>,
 }
 
 impl<'a> CreateOptions<'a> {
-    /// The same; without keys, with `key` for both if `object` has any.
+    /// Options with `key` for both keys, if `object` has any.
     #[must_use]
     pub fn with_keys_of(&self, object: &Located, key: Key<'a>) -> Self {
         let Entry { read_key, write_key, .. } = &object.entry;
@@ -63,7 +62,7 @@ impl<'a> CreateOptions<'a> {
 }
 
 impl TableTransaction<'_> {
-    /// The hash objects are found by.
+    /// Hash of a name.
     #[must_use]
     pub fn name_hash(&self, name: &str) -> u64 {
         name_hash(self.seed(), name)
@@ -75,13 +74,13 @@ impl TableTransaction<'_> {
         Ok(self.pages_mut().write(located.offset, &sealed)?)
     }
 
-    /// An object's progress line, as last applied.
+    /// The applied progress line.
     pub fn progress(&self, located: &Located) -> Result<Progress> {
         let line = read_struct(self.pages().medium(), located.offset + PROGRESS)?;
         Located { line, ..*located }.progress(self.seed())
     }
 
-    /// The object with the name `name`, or with the ID that it stands for.
+    /// The object called `name`, or with the ID in it.
     pub fn find(&self, name: &str) -> Result<Option<Located>> {
         if let Some(id) = parse_id(name) {
             return Ok(self.find_id(&id)?.filter(|found| !found.entry.has(FLAG_HIDDEN)));
@@ -101,10 +100,10 @@ impl TableTransaction<'_> {
         Ok(None)
     }
 
-    /// The object called `name`, to be used.
+    /// The usable object called `name`.
     ///
     /// # Errors
-    /// `NotFound`; `ObjectFeature`: only later software knows how to use it. Those of the table.
+    /// `NotFound`; `ObjectFeature`: unknown feature. Those of the table.
     pub fn object(&self, name: &str) -> Result<Located> {
         let found = self.find(name)?.ok_or(StoreError::NotFound)?;
         match found.entry.unknown().filter(|_| !Mutant::UnknownUsed.is_on()) {
@@ -117,11 +116,11 @@ impl TableTransaction<'_> {
     pub fn find_id(&self, id: &[u8; 16]) -> Result<Option<Located>> {
         let Some(offset) = self.get(TreeId::Ids, id_key(id))? else { return Ok(None) };
         let found = self.entry(offset)?;
-        // The root of a sealed object is compared with the ID in its entry.
+        // The root of a sealed object is compared with this ID.
         if found.entry.id == *id { Ok(Some(found)) } else { Err(StoreError::damaged(Part::Entry, offset)) }
     }
 
-    /// Up to `limit` objects in the table's order, from `from` on.
+    /// At most `limit` objects from `from` on, in the table's order.
     pub fn list(&self, from: (u64, u64), limit: usize) -> Result<Page> {
         let mut page = Page::default();
         let mut from = Some(from);
@@ -137,8 +136,7 @@ impl TableTransaction<'_> {
         Ok(page)
     }
 
-    /// All hidden objects: kept together in the tree of names, so that finding them costs the same
-    /// at any number of objects.
+    /// All hidden objects, neighbours in the tree of names.
     pub fn hidden(&self) -> Result<Vec<Located>> {
         let mut found = Vec::new();
         let mut from = Some((0, 0));
@@ -155,7 +153,7 @@ impl TableTransaction<'_> {
         Ok(found)
     }
 
-    /// Gives an object another name.
+    /// Renames an object.
     ///
     /// # Errors
     /// `Exists`; those of the table.
@@ -169,20 +167,19 @@ impl TableTransaction<'_> {
         self.put_entry(object)
     }
 
-    /// Adds an object. Its extent may hold bytes of an earlier one: the caller zeroes it.
+    /// Adds an object. The caller zeroes its extent.
     pub fn create(&mut self, name: &str, id: [u8; 16], now: u64, how: &CreateOptions<'_>) -> Result<Located> {
         self.expect_free(name)?;
         self.add(name, id, now, how, (false, None))
     }
 
-    /// Refuses a name that cannot be used, or that an object has.
+    /// Refuses an invalid or taken name.
     pub(super) fn expect_free(&self, name: &str) -> Result<()> {
         check_name(name)?;
         if self.find(name)?.is_some() { Err(StoreError::Exists) } else { Ok(()) }
     }
 
-    /// As [`create`](TableTransaction::create), of an object that no name leads to. `name`
-    /// describes it to people. It has no addresses, which another object would need to grow.
+    /// Adds a hidden object without addresses; `name` describes it.
     pub fn create_hidden(
         &mut self,
         name: &str,
@@ -212,7 +209,7 @@ impl TableTransaction<'_> {
         self.stock_up(true)?;
         let pages = sealed.map_or(pages_for(how.size), Shape::pages);
         let primary = self.take_extent(pages)?;
-        // A sealed one gets its name once it is whole.
+        // A sealed object is hidden only until it is whole.
         let placed = !hidden || sealed.is_some();
         let (address, reserved) =
             if placed { self.take_addresses(pages * PAGE, how)? } else { (0, pages * PAGE) };
@@ -241,7 +238,7 @@ impl TableTransaction<'_> {
         self.enter(entry)
     }
 
-    /// Gives an entry, whose space is taken, a slot, and enters it under its name and its ID.
+    /// Gives an entry with space its slot, and its keys in the trees.
     pub(super) fn enter(&mut self, mut entry: Entry) -> Result<Located> {
         let offset = self.take_slot()?;
         entry.own_offset = U64::new(offset);
@@ -253,8 +250,7 @@ impl TableTransaction<'_> {
         Ok(located)
     }
 
-    /// Removes an object; its extent and addresses are free. Returns its base, if nothing needs
-    /// that any more.
+    /// Removes an object and frees its space. Returns its base, if that is unneeded now.
     pub fn destroy(&mut self, located: &Located) -> Result<Option<Located>> {
         self.stock_up(false)?;
         let base = self.leave_base(&mut { *located })?;
@@ -262,7 +258,7 @@ impl TableTransaction<'_> {
         Ok(base)
     }
 
-    /// As [`destroy`](Self::destroy), of an object whose base is gone.
+    /// [`destroy`](Self::destroy) of an object whose base is gone.
     pub fn destroy_alone(&mut self, located: &Located) -> Result<()> {
         self.stock_up(false)?;
         self.give_extent(located.entry.overlay.get(), located.entry.bitmap_pages())?;
@@ -292,8 +288,7 @@ impl TableTransaction<'_> {
         Ok(first)
     }
 
-    /// As [`take_extent`](Self::take_extent), with as much free space behind it as there is
-    /// anywhere.
+    /// Takes an extent followed by as much free space as possible.
     pub fn take_roomy_extent(&mut self, pages: u64) -> Result<u64> {
         let first = PAGES.allocate_roomy(self, pages)?;
         self.root.free_pages = U64::new(self.root.free_pages.get().saturating_sub(pages));
@@ -307,7 +302,7 @@ impl TableTransaction<'_> {
         Ok(())
     }
 
-    /// Lengthens the extent that ends at page `end` if the next pages are free.
+    /// Lengthens the extent that ends at page `end`, if the next pages are free.
     pub fn extend_extent(&mut self, end: u64, pages: u64) -> Result<bool> {
         let grown = PAGES.claim(self, end, pages)?;
         if grown {
@@ -316,11 +311,10 @@ impl TableTransaction<'_> {
         Ok(grown)
     }
 
-    /// Takes an address range for `len` bytes and room to grow: as much as `reach` states. Without
-    /// a statement, several times the pool's length, which may become longer, out of the first half
-    /// of the window, of which each object takes a thirty-second part at most, or a sixteenth to
-    /// have as much as the pool; then several times the size, less as addresses run short, so that
-    /// an object always gets its present size while there is any.
+    /// Takes addresses for `len` bytes and growth: `reach`, if stated. Otherwise several times the
+    /// pool's length, from the first half of the window, of which an object takes at most a 32nd,
+    /// or a 16th to have the pool's length; then several times the size, less as addresses run
+    /// short.
     pub(super) fn take_addresses(&mut self, len: u64, how: &CreateOptions<'_>) -> Result<(u64, u64)> {
         let round = |bytes: u64| bytes.max(len).next_multiple_of(REACH_UNIT);
         if how.reach > 0 {
@@ -340,7 +334,7 @@ impl TableTransaction<'_> {
     fn take_slot(&mut self) -> Result<u64> {
         if self.root.free_slot.get() == 0 {
             let page = self.take_fresh_page()?;
-            // Progress lines stay out of the table's log: see `format::entry`.
+            // Keeps progress lines out of the table's log: see `format::entry`.
             let line = |offset: u64| offset / LINE;
             let own = ((1_u64 << line(entry::SIZE)) - 1) & !((1 << line(PROGRESS)) - 1);
             let progress =
@@ -359,7 +353,7 @@ impl TableTransaction<'_> {
         Ok(offset)
     }
 
-    /// Makes the slot at `offset` the first free one.
+    /// Puts the slot at `offset` first in the free list.
     pub(crate) fn give_slot(&mut self, offset: u64) -> Result<()> {
         let free = Entry::free(offset, self.root.free_slot.get());
         self.pages_mut().write(offset, &free)?;
@@ -369,14 +363,13 @@ impl TableTransaction<'_> {
 }
 
 impl Located {
-    /// The object's progress line as read with the entry; a later one is read by
-    /// [`TableTransaction::progress`].
+    /// The progress line read with the entry.
     pub fn progress(&self, seed: u64) -> Result<Progress> {
         let damaged = StoreError::damaged(Part::Progress, self.offset + PROGRESS);
         self.line.of(&self.entry.id, seed).ok_or(damaged)
     }
 
-    /// Whether `key` opens the object for reading: the read key and the write key both do.
+    /// Whether the read or write key is `key`.
     #[must_use]
     pub fn opens_for_reading(&self, key: Key<'_>) -> bool {
         let Entry { id, read_key, write_key, .. } = &self.entry;
@@ -385,11 +378,11 @@ impl Located {
             || (*write_key != [0; 16] && *write_key == key.verifier(id, "write"))
     }
 
-    /// Whether `key` opens the object for writing and lets it be destroyed.
+    /// Whether `key` allows writing and destruction.
     #[must_use]
     pub fn opens_for_writing(&self, key: Key<'_>) -> bool {
         let Entry { id, write_key, .. } = &self.entry;
-        // Without read access there is no write access either.
+        // Without read access there is no write access.
         if *write_key == [0; 16] {
             self.opens_for_reading(key)
         } else {
@@ -397,27 +390,26 @@ impl Located {
         }
     }
 
-    /// Whether the slot says that a writer has the object; whether it lives is another question.
+    /// Whether the slot names a writer, alive or dead.
     #[must_use]
     pub fn is_bound(&self) -> bool {
         self.entry.state == entry::STATE_W && self.entry.lane.get() != entry::NO_LANE
     }
 }
 
-/// The hash objects are found by in the pool with this seed.
+/// Hash of a name in the pool with this seed.
 #[must_use]
 pub fn name_hash(seed: u64, name: &str) -> u64 {
     checksum(seed ^ 0x6e61_6d65, &[name.as_bytes()])
 }
 
-/// The hash under which the tree of names has an entry: hidden objects share one, so that they are
-/// found without a walk.
+/// Hash of an entry in the tree of names; hidden objects share one.
 #[must_use]
 pub fn entry_hash(seed: u64, entry: &Entry) -> u64 {
     if entry.has(FLAG_HIDDEN) { 0 } else { name_hash(seed, &entry.name()) }
 }
 
-/// The key of an ID in its tree.
+/// Key of an ID in its tree.
 #[must_use]
 pub fn id_key(id: &[u8; 16]) -> (u64, u64) {
     let half = |at: usize| id[at..at + 8].iter().fold(0, |word, byte| word << 8 | u64::from(*byte));

@@ -1,5 +1,4 @@
-//! Objects that were kept elsewhere, and become objects of the pool again: under their own
-//! identity, at their own address.
+//! Objects kept elsewhere that return to a pool, with their identity and address.
 
 use super::objects::entry_hash;
 use super::{CreateOptions, Located, check_name};
@@ -14,17 +13,16 @@ use crate::format::{PAGE, pages_for};
 use crate::space::{ADDRESSES, TableTransaction};
 use zerocopy::little_endian::{U32, U64};
 
-/// Bytes of an object at most.
+/// Most bytes of an object.
 const LARGEST: u64 = 1 << 46;
 
 impl TableTransaction<'_> {
-    /// Adds a hidden object with the identity, size, address, flags and keys of `kept`, and an
-    /// extent of its own. `window`: first address of the pool's, and its length. The bytes of
-    /// `kept` are not believed: the caller may have them from anywhere.
+    /// Adds a hidden object with the identity, size, address, flags and keys of the untrusted
+    /// `kept`, and a new extent. `window`: start and length of the pool's addresses.
     ///
     /// # Errors
-    /// `Exists`: the pool has an object of that name, or that ID. `AddressesTaken`. `BadSize`,
-    /// `BadName`, `NoRoom`, `ObjectFeature`.
+    /// `Exists`: the name or the ID is taken. `AddressesTaken`, `BadSize`, `BadName`, `NoRoom`,
+    /// `ObjectFeature`.
     pub fn revive(&mut self, kept: &Entry, window: (u64, u64)) -> Result<Located> {
         let mut entry = *kept;
         let (name, size) = (entry.name(), entry.size.get());
@@ -74,8 +72,8 @@ impl TableTransaction<'_> {
         self.enter(entry)
     }
 
-    /// Addresses that are free for an object of `size` bytes: as many as `reserved`, or, if there
-    /// are not as many in one piece, as for a new object.
+    /// Free addresses for `size` bytes: `reserved` of them or, without such a piece, as for a new
+    /// object.
     ///
     /// # Errors
     /// `NoAddresses`.
@@ -93,7 +91,7 @@ impl TableTransaction<'_> {
     /// Gives a hidden object its name.
     ///
     /// # Errors
-    /// `Exists`: another object has the name by now.
+    /// `Exists`.
     pub fn reveal(&mut self, hidden: &Located) -> Result<Located> {
         if self.find(&hidden.entry.name())?.is_some() {
             return Err(StoreError::Exists);

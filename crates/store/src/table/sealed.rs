@@ -9,7 +9,7 @@ use crate::space::TableTransaction;
 use zerocopy::{FromZeros, IntoBytes};
 
 impl TableTransaction<'_> {
-    /// Adds a hidden object with room for its seals; the caller zeroes it, writes its key page and
+    /// Adds a hidden object with room for seals; the caller zeroes it, writes its key page and
     /// reveals it.
     ///
     /// # Errors
@@ -27,8 +27,8 @@ impl TableTransaction<'_> {
         self.add(name, id, now, how, (true, Some(shape)))
     }
 
-    /// The seal ID of an unchanging object, which its snapshots and copies have as well; `None`: it
-    /// is not sealed. Nothing proves it.
+    /// The unverified seal ID of an unchanging object, shared with its snapshots and copies;
+    /// `None`: not sealed.
     ///
     /// # Errors
     /// As for [`layers`](Self::layers).
@@ -41,7 +41,7 @@ impl TableTransaction<'_> {
         Ok(Some(header.id))
     }
 
-    /// The identity in the key page of a detached object; `None`: it has none. Nothing proves it.
+    /// The unverified identity in a detached object's key page, if any.
     ///
     /// # Errors
     /// As for [`layers`](Self::layers).

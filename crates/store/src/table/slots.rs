@@ -1,5 +1,4 @@
-//! Content of a slot of the table, said explicitly: a slot that could not be read is never taken
-//! for absent.
+//! Contents of a table slot. An unreadable slot is never taken for an absent one.
 
 use super::Located;
 use crate::error::{Part, Result, StoreError};
@@ -9,20 +8,20 @@ use crate::medium::MediumError;
 use crate::space::TableTransaction;
 use zerocopy::FromBytes;
 
-/// See the module.
+/// Contents of a slot.
 #[derive(Debug)]
 pub enum SlotFound {
-    /// An object's.
+    /// An object.
     Used(Box<Located>),
     /// Marked as free.
     Free,
-    /// It is neither.
+    /// Invalid.
     Damaged,
-    /// The medium does not give it.
+    /// The read failed.
     Unreadable(MediumError),
 }
 
-/// Judges the slot at `offset`, as it was read, in a pool of `pool_len` bytes.
+/// Judges the slot read at `offset`.
 pub fn slot_at(read: Result<Slot, MediumError>, seed: u64, offset: u64, pool_len: u64) -> SlotFound {
     if !offset.is_multiple_of(SIZE) || !(DATA..pool_len).contains(&offset) {
         return SlotFound::Damaged;
@@ -40,11 +39,11 @@ pub fn slot_at(read: Result<Slot, MediumError>, seed: u64, offset: u64, pool_len
     }
 }
 
-/// Bytes that one read of neighbouring slots has at most.
+/// Most bytes per read of neighbours.
 const READ: u64 = 64 * 1024;
 
 impl TableTransaction<'_> {
-    /// Reads and judges the slots at `offsets`, in this order. Neighbours are read together.
+    /// Reads and judges the slots at `offsets`, in order.
     ///
     /// # Errors
     /// Those of `visit`.
@@ -83,10 +82,10 @@ impl TableTransaction<'_> {
         slot_at(self.pages().read(offset), self.seed(), offset, self.pool_len())
     }
 
-    /// Reads and verifies the entry at `offset`.
+    /// The verified entry at `offset`.
     ///
     /// # Errors
-    /// It is free or damaged, or cannot be read.
+    /// It is free, damaged or unreadable.
     pub fn entry(&self, offset: u64) -> Result<Located> {
         match self.slot(offset) {
             SlotFound::Used(located) => Ok(*located),

@@ -1,18 +1,16 @@
-//! Ties: an object that is tied to others outlives them. It has a list of their IDs, in an extent
-//! of its own.
+//! Ties: an object outlives the objects that it is tied to. A list in its own extent has their IDs.
 //!
-//! A list is never changed where it lies: each change writes another one to free space, durable
-//! before one batch lets the entry point to it. An ID in it without an object means nothing, as IDs
-//! are random: so removing an object needs no search of the lists that name it.
+//! A change writes a new list to free space, durably, before one batch lets the entry point to it.
+//! IDs are random, so an ID without an object means nothing, and removing an object needs no search
+//! of lists.
 //!
 //! Invariants:
 //! 1. Nothing in the list of an object is tied to that object, directly or through others
 //!    (`expect_no_cycle`).
-//! 2. No object is tied to a base: a base outlives the objects that rest on it, which would make
-//!    another kind of cycle.
+//! 2. No object is tied to a base: a base outlives its users, which would allow other cycles.
 //!
 //! Cost: a tie writes the whole list, of [`TIES_MAX`] IDs at most; an object that is about to go
-//! looks for each ID of its list.
+//! looks up each ID of its list.
 
 use super::Located;
 use crate::error::{Part, Result, StoreError};
@@ -24,24 +22,23 @@ use crate::space::TableTransaction;
 use std::collections::BTreeSet;
 use zerocopy::little_endian::U64;
 
-/// Granularity, in bytes, at which untouched space stops being known as zeros.
+/// Granularity, in bytes, at which `virgin` rises.
 const AHEAD: u64 = 1 << 20;
 
-/// The ID of an object.
 type Id = [u8; 16];
 
-/// A tie, by the object that is outlived.
+/// A tie to an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tie {
-    /// The object that the other one outlives.
+    /// ID of the outlived object.
     pub id: Id,
-    /// Its name, or, if it was deleted, the one it had.
+    /// Its present or last name.
     pub name: String,
-    /// Whether it was deleted, and a process has it attached still, or it is tied itself.
+    /// Whether it is deleted, but still attached or tied itself.
     pub deleted: bool,
 }
 
-/// The list of an object on the medium.
+/// An object's list.
 ///
 /// # Errors
 /// `Damaged`. The medium's.
@@ -49,7 +46,7 @@ pub fn tied_to(medium: &dyn Medium, seed: u64, entry: &Entry) -> Result<Vec<Id>>
     if !entry.has(FLAG_TIED) {
         return Ok(Vec::new());
     }
-    // A verified entry has no more.
+    // At most what a verified entry has.
     let mut list = vec![[0; 16]; entry.tie_count.get().min(TIES_MAX) as usize];
     medium.read(entry.ties.get() * PAGE, list.as_flattened_mut())?;
     if checksum(seed, &[&entry.id, list.as_flattened()]) != entry.ties_sum.get() {
@@ -63,7 +60,7 @@ impl TableTransaction<'_> {
         tied_to(self.pages().medium(), self.seed(), &object.entry)
     }
 
-    /// Whether an object is there that this one is tied to. Yes, if its list is damaged: only a
+    /// Whether an object exists that this one is tied to. True if its list is damaged: only a
     /// repair may drop that.
     ///
     /// # Errors
@@ -87,7 +84,7 @@ impl TableTransaction<'_> {
     /// The objects that this one is tied to.
     ///
     /// # Errors
-    /// `Damaged`: the list is. The table's.
+    /// `Damaged`. The table's.
     pub fn ties(&self, object: &Located) -> Result<Vec<Located>> {
         let mut found = Vec::new();
         for id in self.tied_to(object)? {
@@ -96,12 +93,11 @@ impl TableTransaction<'_> {
         Ok(found)
     }
 
-    /// Ties the object to `to`. `false`: space that is known as zeros was found for the list; the
-    /// table has now been told that it no longer is, and the caller tries again with the next
-    /// change.
+    /// Ties the object to `to`. `false`: the list would lie in known-zero space, which this has now
+    /// claimed; the caller tries again with the next change.
     ///
     /// # Errors
-    /// `TieTarget`, `TieCycle`, `TooManyTies`, `NoRoom`; `Damaged`: the list is.
+    /// `TieTarget`, `TieCycle`, `TooManyTies`, `NoRoom`, `Damaged`.
     pub fn tie(&mut self, object: &mut Located, to: &mut Located) -> Result<bool> {
         if to.entry.has(FLAG_BASE) {
             return Err(StoreError::TieTarget);
@@ -127,11 +123,11 @@ impl TableTransaction<'_> {
         Ok(true)
     }
 
-    /// Takes the ties to the objects back that `goes` says. Returns how many there were; `None` as
-    /// `false` of [`tie`](Self::tie).
+    /// Removes the ties that `goes` selects; returns their number, or `None` as `false` of
+    /// [`tie`](Self::tie).
     ///
     /// # Errors
-    /// `Damaged`: the list is. `NoRoom`.
+    /// `Damaged`, `NoRoom`.
     pub fn untie(&mut self, object: &mut Located, goes: impl Fn(&Located) -> bool) -> Result<Option<u64>> {
         let ties = self.ties(object)?;
         let left: Vec<Id> = ties.iter().filter(|tie| !goes(tie)).map(|tie| tie.entry.id).collect();
@@ -142,7 +138,7 @@ impl TableTransaction<'_> {
         Ok(self.put_ties(object, &left)?.then_some(untied))
     }
 
-    /// Drops the list of an object, which is damaged, or a part of a cycle.
+    /// Drops an object's list, damaged or cyclic.
     ///
     /// # Errors
     /// The table's.
@@ -152,7 +148,6 @@ impl TableTransaction<'_> {
         self.put_entry(object)
     }
 
-    /// Replaces the list.
     fn put_ties(&mut self, object: &mut Located, list: &[Id]) -> Result<bool> {
         if list.is_empty() {
             return self.drop_ties(object).map(|()| true);
@@ -164,8 +159,7 @@ impl TableTransaction<'_> {
         let first = self.take_extent(pages)?;
         let (start, len) = (first * PAGE, pages * PAGE);
         if start + len > self.root.virgin.get() {
-            // Bytes that are not zeros must not be where a crash would leave space that is taken
-            // for zeros.
+            // Known-zero space must stay zeros through a crash.
             self.give_extent(first, pages)?;
             self.raise_virgin((start + len + AHEAD).min(self.pool_len()));
             return Ok(false);
@@ -183,8 +177,7 @@ impl TableTransaction<'_> {
         Ok(true)
     }
 
-    /// Refuses a tie that would keep objects for ever: `to` is tied to the object, directly or
-    /// through others.
+    /// Refuses a tie if `to` is tied to the object, directly or through others.
     fn expect_no_cycle(&self, object: &Located, to: &Located) -> Result<()> {
         let (mut seen, mut next) = (BTreeSet::from([to.entry.id]), vec![*to]);
         while let Some(at) = next.pop() {
@@ -202,7 +195,7 @@ impl TableTransaction<'_> {
 }
 
 impl Located {
-    /// As a tie of another object names it.
+    /// The tie that names this object.
     #[must_use]
     pub fn as_tie(&self) -> Tie {
         Tie { id: self.entry.id, name: self.entry.name(), deleted: self.entry.has(FLAG_DELETED) }
@@ -210,7 +203,7 @@ impl Located {
 }
 
 impl Entry {
-    /// Nothing is tied: of the entry of another object, of which this one is a copy.
+    /// Clears the list of a copied entry.
     pub(super) fn forget_ties(&mut self) {
         self.point_to_ties(0, 0, 0);
         self.set(FLAG_TARGET, false);

@@ -8,14 +8,14 @@ use zerocopy::little_endian::{U16, U32, U64};
 const SEED: u64 = 5;
 const LANE: u64 = 4 << 20;
 
-/// A window in which a batch of few lines has many pieces, and the one that is shipped.
+/// A small window, and the shipped one.
 fn windows() -> Vec<usize> {
     let shipped = Transfers::SHIPPED.scan();
-    // An interpreter takes many minutes to sum that up.
+    // Too slow for an interpreter.
     if cfg!(miri) { vec![512] } else { vec![512, shipped] }
 }
 
-/// A lane with one batch of `lines` lines for the offset 0, read in pieces of `window` bytes.
+/// A lane with one batch of `lines` lines for offset 0, read in a `window`.
 fn lane(lines: usize, window: usize) -> (VolatileMedium, LaneLog) {
     let run = Run { target: U64::new(0), lines: U64::new(lines as u64) };
     let section = Section { kind: U16::new(kind::PSYNC), runs: U32::new(1), ..Section::default() };
@@ -52,7 +52,7 @@ fn redo_all(medium: &dyn Medium, log: &mut LaneLog) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Rots while it is read: from read number `after` on the byte at `at` has another value.
+/// From read `after` on, the byte at `at` has another value.
 struct Rotting {
     under: VolatileMedium,
     at: u64,
@@ -116,7 +116,6 @@ fn batches_of_any_length_are_shown_whole() {
     }
 }
 
-/// No byte that is not as it was when the batch was verified is ever shown, whenever it changes.
 #[test]
 fn bytes_that_change_after_verification_are_not_shown() {
     windows().into_iter().for_each(rot);
@@ -132,7 +131,7 @@ fn rot(window: usize) {
             let under = lane(lines, window).0;
             let rotting = Rotting { under, at, after, reads: AtomicU64::new(0) };
             match redo_all(&rotting, &mut { start }) {
-                // Before it was verified: the batch is not there.
+                // Changed before verification: no batch.
                 Ok(found) => assert!(found.is_empty() || found == good, "byte {at} after {after} reads"),
                 Err(StoreError::Damaged { .. }) => noticed += 1,
                 Err(other) => panic!("{other}"),

@@ -14,7 +14,7 @@ fn table(medium: &VolatileMedium) -> TableTransaction<'_> {
     of_pool(medium, LEN)
 }
 
-/// A transaction of a pool of `len` bytes, of which the table's are there.
+/// A transaction of a pool of `len` bytes.
 fn of_pool(medium: &VolatileMedium, len: u64) -> TableTransaction<'_> {
     let mut root = Root::new_zeroed();
     root.chunk_next = U64::new(DATA);
@@ -22,7 +22,7 @@ fn of_pool(medium: &VolatileMedium, len: u64) -> TableTransaction<'_> {
     TableTransaction::blank(medium, 7, len, root)
 }
 
-/// Every invariant of the tree, by walking it.
+/// Checks every invariant of the tree.
 fn assert_sound(table: &TableTransaction<'_>, tree: TreeId, model: &BTreeMap<(u64, u64), u64>) {
     let mut leaves = Vec::new();
     table
@@ -54,7 +54,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..if cfg!(miri) { 30 } else { 3000 })
 }
 
-/// Under Miri a change of a tree takes a tenth of a second.
+/// Miri takes a tenth of a second per change.
 const EXTENTS: usize = if cfg!(miri) { 5 } else { 80 };
 
 proptest! {
@@ -86,7 +86,7 @@ proptest! {
         assert_sound(&table, TreeId::Names, &model);
     }
 
-    // S0.9: destroyed space is reusable and neighbours merge, in any order.
+    // S0.9.
     #[test]
     fn free_space_comes_back_whole(sizes in prop::collection::vec(1..200u64, 1..EXTENTS), order in any::<u64>()) {
         let medium = VolatileMedium::new(LEN);
@@ -131,7 +131,6 @@ fn a_full_tree_empties_and_returns_its_pages() {
     assert_eq!(TREES.len(), table.root.trees.len());
 }
 
-/// The first key of an inner node is not used where it stands; merged into its neighbour, it is.
 #[test]
 fn merging_inner_nodes_keeps_every_key_in_reach() {
     let medium = VolatileMedium::new(LEN);
