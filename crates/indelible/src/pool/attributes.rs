@@ -1,11 +1,11 @@
-//! Attributes of objects that exist.
+//! Changes of objects' attributes.
 
 use super::Pool;
 use crate::error::Result;
 use indelible_store::table::Key;
 
 impl Pool {
-    /// Gives an unattached object another name.
+    /// Renames an unattached object.
     ///
     /// # Errors
     /// `NotFound`, `Exists`, `BadName`, `Held`, `WrongKey`.
@@ -16,11 +16,10 @@ impl Pool {
         self.about("rename", name, result)
     }
 
-    /// Gives all objects of a directory, whose names begin with `from`, names that begin with `to`
-    /// instead: as one step, so that a crash leaves all of them as they were, or none. Returns
+    /// Renames all objects whose names begin with `from` to begin with `to`, as one step; returns
     /// their number. None may be attached, and every new name must be free.
     ///
-    /// About a thousand objects fit into one step; in a pool with very many, about sixty.
+    /// About a thousand objects fit into one step; in a very large pool, about sixty.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -33,10 +32,10 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound`: no name begins with `from`; `BadName`: `to` begins with `from`, or a new name
-    /// cannot be used; `Exists`, `Held`, `WrongKey`, with the object concerned; `Sealed`: its name
-    /// is sealed with it, and [`rename_sealed`](Pool::rename_sealed) renames it; `NoRoom`: there
-    /// are too many. Nothing happened.
+    /// `NotFound`: no name begins with `from`; `BadName`: `to` begins with `from`, or a new name is
+    /// invalid; `Exists`, `Held`, `WrongKey`, with the object concerned; `Sealed`:
+    /// [`rename_sealed`](Pool::rename_sealed) renames such objects; `NoRoom`: too many. Nothing
+    /// happened.
     pub fn rename_directory(&self, from: &str, to: &str, key: &[u8]) -> Result<u64> {
         let (inner, mut object) = (&self.inner, None);
         let rename = || {
@@ -53,11 +52,10 @@ impl Pool {
         }
     }
 
-    /// Keeps so many bytes of addresses for an object to grow into, as
-    /// [`CreateOptions::reach`](crate::CreateOptions::reach) does for a new one: addresses that are
-    /// free behind those that it has. A heap that is attached has them from its next attach on, or
-    /// after [`Heap::grow`](crate::Heap::grow). Growing an object by a call takes addresses as it
-    /// needs them.
+    /// Reserves free addresses behind an object to grow into, as
+    /// [`CreateOptions::reach`](crate::CreateOptions::reach) does at creation. An attached heap
+    /// uses them from its next attach on, or after [`Heap::grow`](crate::Heap::grow). Explicit
+    /// growth takes addresses as it needs them.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -72,8 +70,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NoAddresses`: those behind it are another object's, or it is a snapshot, which has those of
-    /// its object. `BadSize`: it has more. `NotFound`, `WrongKey`.
+    /// `NoAddresses`: they belong to another object, or it is a snapshot, which has its object's.
+    /// `BadSize`: it has more. `NotFound`, `WrongKey`.
     pub fn set_reach(&self, name: &str, key: &[u8], bytes: u64) -> Result<()> {
         let inner = &self.inner;
         let set = || {
@@ -84,9 +82,9 @@ impl Pool {
         self.about("change the reach of", name, inner.alive().and_then(|()| inner.patiently(set)))
     }
 
-    /// Declares whether anything in an unattached object depends on its addresses, as
-    /// [`CreateOptions::position_independent`](crate::CreateOptions::position_independent) does for
-    /// a new one. Its earlier snapshots and copies keep their declaration.
+    /// Declares whether the contents of an unattached object depend on its addresses, as
+    /// [`CreateOptions::position_independent`](crate::CreateOptions::position_independent) does at
+    /// creation. Earlier snapshots and copies keep their declaration.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`.

@@ -6,7 +6,7 @@ pub use indelible_store::table::Class;
 use indelible_store::table::Key;
 
 impl Pool {
-    /// Gives an unattached object another durability class. Its bytes stay.
+    /// Changes the durability class of an unattached object; its bytes stay.
     ///
     /// ```
     /// use indelible::{Class, ErrorKind, Pool};
@@ -26,9 +26,9 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `ClassMismatch`: an object that is sealed or sparse has no other class, and one that is not
-    /// volatile is not shared. `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a snapshot.
-    /// Nothing happened.
+    /// `ClassMismatch`: sealed and sparse objects have one class only, and only volatile ones can
+    /// be shared. `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a snapshot. Nothing
+    /// happened.
     pub fn set_class(&self, name: &str, key: &[u8], class: Class) -> Result<()> {
         let inner = &self.inner;
         let set = || {
@@ -42,8 +42,8 @@ impl Pool {
     }
 
     /// Sets whether plain loads outside of transactions see an unattached object, as
-    /// [`CreateOptions::readable_outside`](crate::CreateOptions::readable_outside) does for a new
-    /// one. An object that gets a class without transactions loses that.
+    /// [`CreateOptions::readable_outside`](crate::CreateOptions::readable_outside) does at
+    /// creation. A class without transactions clears it.
     ///
     /// # Errors
     /// `ClassMismatch`: the object is neither transactional nor on demand, or it has check words.

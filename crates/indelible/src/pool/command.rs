@@ -1,5 +1,4 @@
-//! Commands of the shell, which have a time limit and standard output that is small, and may be a
-//! secret.
+//! Shell commands with a time limit and a small, possibly secret output.
 
 use crate::error::CommandError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,12 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// Most bytes that its output has: those of the longest key, and one more.
+/// The longest key, and one byte more.
 pub(super) const LIMIT: usize = (1 << 20) + 1;
-/// Bytes of its standard error that an error has.
+/// Bytes of standard error in errors.
 const STDERR: usize = 2000;
 
-/// A running command, and its output.
 struct Running {
     child: Child,
     output: Zeroizing<Vec<u8>>,
@@ -24,7 +22,7 @@ struct Running {
     deadline: Instant,
 }
 
-/// Runs the command, which has `input` on its standard input, and returns its standard output.
+/// Runs the command with `input` as its standard input; returns its standard output.
 ///
 /// # Errors
 /// Those of the command. A longer output than [`LIMIT`] is cut there.
@@ -34,12 +32,12 @@ pub(super) fn output(command: &str, input: &str, timeout: Duration) -> Result<Ve
     shell.arg("-c").arg(command).stdin(stdin(input).map_err(not_run)?);
     let child = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(not_run)?;
     drop(shell);
-    // As large as it can get: a buffer that grows leaves copies behind.
+    // Full capacity: a growing buffer leaves copies behind.
     let output = Zeroizing::new(Vec::with_capacity(LIMIT));
     let mut running = Running { child, output, stderr: Vec::new(), deadline: Instant::now() + timeout };
     let ended = running.collect().and_then(|done| Ok(done && running.ends()?));
     if !matches!(ended, Ok(true)) {
-        // It may have ended meanwhile.
+        // It may have ended.
         let _ = running.child.kill();
     }
     let status = running.child.wait().map_err(not_run)?;
@@ -48,7 +46,7 @@ pub(super) fn output(command: &str, input: &str, timeout: Duration) -> Result<Ve
     match ended {
         Err(error) => Err(CommandError::NotRun { command, error }),
         Ok(false) => Err(CommandError::TooSlow { command, timeout, stderr }),
-        // Killed by a pipe without a reader: its length is at fault.
+        // Killed by a full pipe: its length is at fault.
         Ok(true) if running.output.len() == LIMIT => Ok(std::mem::take(&mut running.output)),
         Ok(true) if !status.success() => {
             Err(CommandError::Failed { command, status: status.to_string(), stderr })
@@ -57,21 +55,20 @@ pub(super) fn output(command: &str, input: &str, timeout: Duration) -> Result<Ve
     }
 }
 
-/// A standard input that has this, at most some hundred bytes.
+/// At most some hundred bytes.
 fn stdin(input: &str) -> io::Result<Stdio> {
     if input.is_empty() {
         return Ok(Stdio::null());
     }
-    // A pipe takes it at once, and its reader is still here, so that no signal comes of a command
-    // that does not read.
+    // A pipe takes it at once; while the reader is open, a command that does not read raises no
+    // signal.
     let (reader, mut writer) = io::pipe()?;
     writer.write_all(input.as_bytes())?;
     Ok(reader.into())
 }
 
 impl Running {
-    /// Reads its output, until it closes both of its outputs. `false`: that was not before the
-    /// deadline.
+    /// Reads until both outputs are closed; `false`: not before the deadline.
     fn collect(&mut self) -> io::Result<bool> {
         let (mut out, mut err) = (self.child.stdout.take(), self.child.stderr.take());
         let mut buffer = Zeroizing::new([0; 4096]);
@@ -99,13 +96,13 @@ impl Running {
         Ok(true)
     }
 
-    /// Waits until it has ended. `false`: that was not before the deadline.
+    /// Waits for its end; `false`: not before the deadline.
     fn ends(&self) -> io::Result<bool> {
         let process = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())?;
         Ok(self.wait(&[process.as_fd()])?.is_some())
     }
 
-    /// Waits for one of these; says which are ready. `None`: none was before the deadline.
+    /// Returns which are ready; `None`: none before the deadline.
     fn wait(&self, fds: &[BorrowedFd<'_>]) -> io::Result<Option<Vec<bool>>> {
         let mut polled: Vec<_> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
         loop {

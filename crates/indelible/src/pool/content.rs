@@ -4,23 +4,23 @@ use super::Pool;
 use crate::error::Result;
 use indelible_store::table::Key;
 
-/// The object that holds some bytes.
+/// An object found or made by its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ByContent {
-    /// Its ID: their hash.
+    /// Its ID: the hash of the content.
     pub id: [u8; 16],
-    /// Whether it was made for them just now.
+    /// Whether this call made it.
     pub made: bool,
 }
 
 impl Pool {
-    /// Creates a read-only object that holds these bytes, and whose ID is their hash: the first 16
-    /// bytes of SHA-256. If there is one with that ID already, of any name, it is that one; its
-    /// bytes were compared. So the same bytes are one object in a pool, and far pointers to it mean
-    /// the same in all pools that have it.
+    /// Creates a read-only object with these bytes and their hash as ID: the first 16 bytes of
+    /// SHA-256. An object with that ID, of any name, is returned instead, after comparing its
+    /// bytes. So a pool stores equal bytes once, and far pointers to them mean the same in all
+    /// pools.
     ///
-    /// The object is there as a whole, or not at all, and nothing in it depends on its addresses.
+    /// The creation is atomic, and nothing in the object depends on its addresses.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -37,7 +37,7 @@ impl Pool {
     ///
     /// # Errors
     /// `Exists`: another object has the name. `Damaged`: the present object has other bytes.
-    /// `Held`: a deleted one with that ID is attached still, or another process is making it.
+    /// `Held`: a deleted object with that ID is still attached, or a process is making it.
     /// `BadSize` of no bytes; `BadName`, `NoRoom`, `NoSpace`, `NoAddresses`.
     pub fn create_by_content(&self, name: &str, content: &[u8]) -> Result<ByContent> {
         let inner = &self.inner;

@@ -1,4 +1,4 @@
-//! Copies and snapshots that take no time.
+//! Copies and snapshots in constant time.
 
 use super::{CreateOptions, Pool};
 use crate::error::{Cause, Error, Result, TransactionError};
@@ -9,16 +9,14 @@ use indelible_store::store::SnapshotOf;
 use indelible_store::table::Key;
 
 impl Pool {
-    /// Creates an object `copy` with the contents of `name`, as its last psync left them. It takes
-    /// no time at any size, also beside attachments of `name`: both take their unchanged pages from
-    /// a common base. The first change of such a page writes the page whole. The pool needs a free
-    /// piece as large as the object, or two if `name` is no snapshot, of which only changed pages
-    /// take space of the file system.
+    /// Creates an object `copy` with the last psynced contents of `name`, in constant time, also
+    /// while `name` is attached: both share a base of unchanged pages, and the first change of such
+    /// a page writes it whole. The pool needs a free piece as large as the object, two if `name` is
+    /// no snapshot; only changed pages take space of the file system.
     ///
-    /// Both have the same addresses, so that pointers in them are right; a process attaches one of
-    /// the two at a time. Size and reach are those of `name`; keys, and whether the copy is
-    /// read-only, are as in `options`, the keys those of this call if `name` has any and `options`
-    /// says none.
+    /// Both have the same addresses, so that pointers stay valid; a process attaches one at a time.
+    /// Size and reach are those of `name`; `options` sets keys and whether the copy is read-only;
+    /// without keys in `options`, the copy has the key of this call if `name` has any.
     ///
     /// ```
     /// use indelible::{CreateOptions, Pool};
@@ -51,11 +49,10 @@ impl Pool {
         self.about("copy", name, result.map(drop))
     }
 
-    /// Keeps the present contents of `name`, as its last psync left them, under another name: that
-    /// object can be attached for reading, and be the source of [`create_from`](Pool::create_from).
-    /// It takes no time at any size, also beside attachments of `name`: a process that writes it
-    /// goes on, and its next psync waits a moment. The pool needs a free piece as large as the
-    /// object, of which only later changes of `name` take space of the file system.
+    /// Keeps the last psynced contents of `name` under another name, for attaching by readers and
+    /// as a source of [`create_from`](Pool::create_from). It takes constant time, also while `name`
+    /// is attached: a writer's next psync waits a moment. The pool needs a free piece as large as
+    /// the object; only later changes of `name` take space of the file system.
     ///
     /// ```
     /// use indelible::Pool;
@@ -76,24 +73,24 @@ impl Pool {
     /// # }
     /// ```
     ///
-    /// Pages of snapshots that were destroyed since the last one that is still there go over to the
-    /// new one, which may take the time to copy a few times the pages that changed. Those below a
-    /// snapshot that is still there stay until [`collect`](Pool::collect) can merge them.
+    /// The new snapshot takes over pages of destroyed snapshots since the last remaining one, which
+    /// may cost a few times the copy of the changed pages. Those below a remaining snapshot stay
+    /// until [`collect`](Pool::collect) merges them.
     ///
     /// # Errors
-    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened. `Busy`: a process that
-    /// has the object goes on storing to it, or holding it still, for longer than
-    /// [`set_wait`](Pool::set_wait) says.
+    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened. `Busy`: a process
+    /// keeps storing to the object, or holding it still, for longer than
+    /// [`set_wait`](Pool::set_wait) allows.
     pub fn snapshot(&self, name: &str, snapshot: &str, key: &[u8]) -> Result<()> {
         self.snapshot_all(&[(name, snapshot)], key)
     }
 
     /// As [`snapshot`](Pool::snapshot), of several objects (name, name of the snapshot) as of one
-    /// moment: either all snapshots are made or none.
+    /// moment: all are made or none.
     ///
     /// # Errors
-    /// As for [`snapshot`](Pool::snapshot). `NoRoom`, too, if there are more than one change of the
-    /// table can have, some 50.
+    /// As for [`snapshot`](Pool::snapshot). `NoRoom`, too, for more than fit into one change of the
+    /// table, some 50.
     pub fn snapshot_all(&self, of: &[(&str, &str)], key: &[u8]) -> Result<()> {
         let inner = &self.inner;
         let of: Vec<_> = of.iter().map(|(object, name)| SnapshotOf { object, key: Key(key), name }).collect();
@@ -105,10 +102,8 @@ impl Pool {
         self.about("snapshot", named.map_or("", |of| of.object), result.map(drop))
     }
 
-    /// Makes an attempt that needs room; if there is none, once more when
-    /// [`collect`](Pool::collect) has made some: snapshots that are gone leave pages that only a
-    /// merge
-    /// gives back.
+    /// Makes an attempt; if it lacks room, [collects](Pool::collect) and tries again: only a merge
+    /// frees pages of removed snapshots.
     pub(crate) fn with_room<T>(&self, mut attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
         match attempt() {
             Err(full @ Cause::Store(StoreError::NoRoom { .. })) => match self.collect(&mut |_, _| {}) {
@@ -119,13 +114,12 @@ impl Pool {
         }
     }
 
-    /// Gives `name` the contents of its snapshot `snapshot`: its bytes, and its size. The snapshot
-    /// stays. It takes no time at any size, and no space that the object does not have already,
-    /// unless the snapshot is larger. All psyncs of the object since then that are in no other
-    /// snapshot are gone.
+    /// Restores size and bytes of `name` from its snapshot `snapshot`, which stays. Takes constant
+    /// time, and new space only if the snapshot is larger. Later psyncs that are in no other
+    /// snapshot are lost.
     ///
-    /// The object must be unattached. A snapshot of a copy of it will do, too, as it has the same
-    /// addresses: so changes that were tried out in the copy are taken over.
+    /// The object must be unattached. A snapshot of a copy of it also works, as it has the same
+    /// addresses: changes tried out in the copy are taken over.
     ///
     /// ```
     /// use indelible::Pool;
@@ -148,9 +142,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound`: there is no such object, or `snapshot` is no snapshot with the object's
-    /// addresses. `Held`, `WrongKey`, `ObjectReadOnly`, `NoRoom`, `NoAddresses`. The object is as
-    /// it was.
+    /// `NotFound`: no such object, or `snapshot` is no snapshot with its addresses. `Held`,
+    /// `WrongKey`, `ObjectReadOnly`, `NoRoom`, `NoAddresses`. The object is unchanged.
     pub fn rollback(&self, name: &str, snapshot: &str, key: &[u8]) -> Result<()> {
         let inner = &self.inner;
         let done = || Ok(inner.store.rollback(name, snapshot, Key(key))?);
@@ -158,8 +151,8 @@ impl Pool {
         self.about("roll back", name, result)
     }
 
-    /// Compares the last psyncs of two objects, or snapshots, in any mix: which pages have other
-    /// bytes. Pages that the two share are not read. Others may have either attached.
+    /// Finds the pages that differ between the last psyncs of two objects or snapshots. Shared
+    /// pages are not read. Other processes may have either attached.
     ///
     /// ```
     /// use indelible::Pool;
@@ -179,8 +172,8 @@ impl Pool {
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`; as for [`attach_snapshot`](Pool::attach_snapshot) if one of the two
-    /// is no snapshot, but for `ReadOnly`: in a pool that is opened for reading, `Held` if a
-    /// process writes one of them.
+    /// is no snapshot, except `ReadOnly`: in a pool opened for reading, `Held` if a process writes
+    /// one of them.
     pub fn diff(&self, older: &str, newer: &str, key: &[u8]) -> Result<Difference> {
         let inner = &self.inner;
         let with_check_words = |name: &str| {
@@ -198,14 +191,12 @@ impl Pool {
         Ok(if after { of_words(&found) } else { found })
     }
 
-    /// Merges bases that nothing else needs, and removes deleted objects without attachments,
-    /// volatile ones whose contents are gone, leftovers of snapshots, copies and resizes that are
-    /// gone or were cut short, and of memory of objects on demand. Each object gets its pages back
-    /// in one piece, as far as no other object has a part of it, and takes no more space than one
-    /// that was never copied. Others may use the pool meanwhile.
+    /// Merges bases that nothing else needs; removes deleted objects without attachments, volatile
+    /// ones whose contents are gone, leftovers of snapshots, copies, resizes, and of memory of
+    /// objects on demand. Each object gets its pages back in one piece, except those shared, and
+    /// takes no more space than one never copied. Other processes may use the pool meanwhile.
     ///
-    /// Costs the pages that are copied. `progress` is told how many objects of how many were looked
-    /// at.
+    /// Costs the copied pages. `progress` gets the objects examined, and all.
     ///
     /// # Errors
     /// `NoSpace`, failures of the medium: earlier merges and removals stay.
@@ -215,7 +206,7 @@ impl Pool {
             let removed =
                 inner.store.remove_gone()? + inner.store.reap()? + inner.remove_leftover_memory()?;
             let mut done = Collected { removed, ..Collected::default() };
-            // An object that cannot be read is left alone.
+            // Unreadable objects are left alone.
             let names: Vec<String> =
                 self.list().flatten().filter(|stat| stat.shares).map(|stat| stat.name).collect();
             for (nth, name) in (1..).zip(&names) {
@@ -232,17 +223,17 @@ impl Pool {
     }
 }
 
-/// Work that [`Pool::collect`] did.
+/// Work done by [`Pool::collect`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Objects that were removed: deleted ones without attachments, volatile ones of an earlier
-    /// boot, leftovers.
+    /// Objects removed: deleted ones without attachments, volatile ones of an earlier boot,
+    /// leftovers.
     pub removed: u64,
     /// Bytes copied.
     pub copied: u64,
 }
 
-/// The difference of the words of two objects, given that of the words with their check words.
+/// Differing words, from the difference of words with check words.
 fn of_words(found: &Difference) -> Difference {
     let mut words: Vec<std::ops::Range<u64>> = Vec::new();
     for pages in &found.pages {

@@ -1,4 +1,4 @@
-//! How objects are created.
+//! Options of creating objects.
 
 use super::{Class, SealKey};
 use crate::sys::boot;
@@ -6,7 +6,7 @@ use indelible_store::format::ecc::with_check_words;
 use indelible_store::seal;
 use indelible_store::table::{self, Key};
 
-/// How to create an object.
+/// Options of creating an object.
 #[derive(Clone, Debug, Default)]
 pub struct CreateOptions {
     size: u64,
@@ -20,7 +20,7 @@ pub struct CreateOptions {
     ecc: bool,
     readable_outside: bool,
     reach: u64,
-    /// Keys that open it, with labels; none: it is not sealed.
+    /// Keys that open it, with labels; none: not sealed.
     seals: Vec<(SealKey, String)>,
 }
 
@@ -31,20 +31,20 @@ impl CreateOptions {
         CreateOptions { size, ..CreateOptions::default() }
     }
 
-    /// One key for everything, as pcreate has it.
+    /// One key for reading and writing.
     #[must_use]
     pub fn key(self, key: &[u8]) -> Self {
         self.read_key(key).write_key(key)
     }
 
-    /// Key needed to attach for reading (the write key does, too).
+    /// Key to attach for reading; the write key also works.
     #[must_use]
     pub fn read_key(mut self, key: &[u8]) -> Self {
         key.clone_into(&mut self.read_key);
         self
     }
 
-    /// Key needed to attach for writing, to resize and to destroy.
+    /// Key to attach for writing, resize and destroy.
     #[must_use]
     pub fn write_key(mut self, key: &[u8]) -> Self {
         key.clone_into(&mut self.write_key);
@@ -58,32 +58,30 @@ impl CreateOptions {
         self
     }
 
-    /// Claims space when it is first psynced instead of now. A psync may then fail for want of
-    /// space.
+    /// Claims space at the first psync instead of now; a psync may then lack space.
     #[must_use]
     pub fn sparse(mut self, sparse: bool) -> Self {
         self.sparse = sparse;
         self
     }
 
-    /// Durability class: how its stores become durable. The default is psync, for plain stores.
+    /// Durability class: how stores become durable; by default psync, for plain stores.
     ///
-    /// An object that is [sealed](Self::sealed) or [sparse](Self::sparse) is not transactional, nor
-    /// on demand. One that is shared is [volatile](Self::volatile). A copy of an object has the
-    /// class of that one.
+    /// An object that is [sealed](Self::sealed) or [sparse](Self::sparse) is neither transactional
+    /// nor on demand. A shared one is [volatile](Self::volatile). A copy has its original's class.
     #[must_use]
     pub fn class(mut self, class: Class) -> Self {
         self.class = class;
         self
     }
 
-    /// Gives each word of 8 bytes of an object a check word of 8 bytes. The object is transactional
-    /// then, unless it is on demand. The size becomes whole pages, and the object takes twice as
-    /// much of the pool. A transaction notices damage of up to 13 of these 128 bits, in memory and
-    /// in the pool alike, whenever it loads the word. It repairs up to 6 wrong bits, and nearly all
-    /// damages of 7; of any other it has an error ([`Damaged`](crate::ErrorKind::Damaged)), and
-    /// never a wrong value, unless 8 bits and more happen to look like fewer wrong ones of another
-    /// word. [`Pool::scrub`](crate::Pool::scrub) goes through all words.
+    /// Gives each 8-byte word a check word of 8 bytes. The object becomes transactional, unless it
+    /// is on demand. The size becomes whole pages, and takes twice the space in the pool.
+    /// Transactions check each word they load: they detect up to 13 damaged bits of these 128,
+    /// repair up to 6 and nearly all cases of 7, and fail otherwise
+    /// ([`Damaged`](crate::ErrorKind::Damaged)). A value is never wrong, unless 8 or more wrong
+    /// bits resemble fewer wrong ones of another word. [`Pool::scrub`](crate::Pool::scrub) checks
+    /// all words.
     #[must_use]
     pub fn ecc(mut self, ecc: bool) -> Self {
         self.ecc = ecc;
@@ -93,63 +91,57 @@ impl CreateOptions {
         self
     }
 
-    /// Lets plain loads see a transactional object, or one on demand, at [its own
-    /// address](crate::TxObject::outside) while no transaction of theirs runs; by default they are
-    /// a SIGSEGV, as stores there always are.
+    /// Lets plain loads see a transactional or on-demand object, at [its own
+    /// address](crate::TxObject::outside), while the thread runs no transaction; by default they
+    /// raise SIGSEGV, as stores there always do.
     ///
-    /// A load sees what transactions committed, and never a byte of one that runs, or that failed.
-    /// It looks at one moment of each word of 8 bytes, and not at one moment of several: of a
-    /// transaction that is just being committed it may see some words and others not yet. It may
-    /// see a commit that is not durable yet, which a power cut takes, and on demand a process death
-    /// does not. For more than that, use a transaction.
+    /// Loads see committed bytes only. A word of 8 bytes is of one moment; several words may show
+    /// parts of a commit in progress. A commit may be visible before it is durable: a power cut
+    /// loses it, a process death on demand does not. For more, use a transaction.
     ///
-    /// Attaching such an object copies it to memory. One with [check words](Self::ecc) cannot be
-    /// read so.
+    /// Attaching copies such an object to memory. It has no [check words](Self::ecc).
     #[must_use]
     pub fn readable_outside(mut self, readable: bool) -> Self {
         self.readable_outside = readable;
         self
     }
 
-    /// An object whose contents are worthless after a restart of the machine, such as scratch space
-    /// or a cache. After that an attach fails with
-    /// [`VolatileGone`](crate::ErrorKind::VolatileGone), and creating an object of the same name
-    /// replaces it; it is also removed by [`Pool::collect`](crate::Pool::collect), and when its
-    /// space is needed. Until then it is as durable as any other.
+    /// An object whose contents last until the machine restarts, such as scratch space or a cache.
+    /// Then attaches fail with [`VolatileGone`](crate::ErrorKind::VolatileGone); creating an object
+    /// of the same name replaces it, and [`Pool::collect`](crate::Pool::collect) or need of its
+    /// space removes it. Until then it is as durable as others.
     #[must_use]
     pub fn volatile(mut self, volatile: bool) -> Self {
         self.volatile = volatile;
         self
     }
 
-    /// No bytes in the object will depend on its addresses: it has numbers, text, offsets, and no
-    /// pointers. So it gets other addresses as it is
-    /// ([`Pool::copy_rebased`](crate::Pool::copy_rebased)), whatever its contents. The library does
-    /// not check that; heaps with described roots need no such declaration.
+    /// Declares that the object's contents do not depend on its addresses: numbers, text, offsets,
+    /// no pointers. [`Pool::copy_rebased`](crate::Pool::copy_rebased) then copies it as it is. The
+    /// library does not check that; heaps with described roots need no declaration.
     #[must_use]
     pub fn position_independent(mut self, is: bool) -> Self {
         self.position_independent = is;
         self
     }
 
-    /// Seals the object: all its bytes in the pool are encrypted and authenticated, so that reading
-    /// it, or changing it unnoticed, takes a seal key. May be called more than once: each key opens
-    /// it. `label` is for people, at most 56 bytes.
+    /// Seals the object: its bytes in the pool are encrypted and authenticated; reading it, or
+    /// changing it undetected, takes a seal key. Each key given opens it. `label` is for people, at
+    /// most 56 bytes.
     ///
-    /// [`attach_sealed`](crate::Pool::attach_sealed) attaches it. Its name, size, times, and which
-    /// pages change stay visible. Its snapshots, copies and backups are sealed by the same key, and
-    /// made without it. An older state of the whole pool is told from the newest by an
-    /// [anchor](SealKey::anchored) alone. If one of the keys has a [sign key](SealKey::signed_by),
-    /// the object is signed.
+    /// [`attach_sealed`](crate::Pool::attach_sealed) attaches it. Its name, size, times and changed
+    /// pages stay visible. Snapshots, copies and backups are made without the key, and sealed by
+    /// it. Only an [anchor](SealKey::anchored) detects an older state of the whole pool. A key with
+    /// a [sign key](SealKey::signed_by) signs the object.
     #[must_use]
     pub fn sealed(mut self, key: &SealKey, label: &str) -> Self {
         self.seals.push((key.clone(), label.to_owned()));
         self
     }
 
-    /// Address space to keep for growth, in bytes; by default several times the pool's length, or,
-    /// once objects have taken half of its addresses, several times the size.
-    /// [`Pool::set_reach`](crate::Pool::set_reach) keeps more later.
+    /// Address space reserved for growth, in bytes; by default several times the pool's length, or,
+    /// once objects use half of its addresses, several times the size.
+    /// [`Pool::set_reach`](crate::Pool::set_reach) extends it later.
     #[must_use]
     pub fn reach(mut self, bytes: u64) -> Self {
         self.reach = bytes;
@@ -166,8 +158,7 @@ impl CreateOptions {
         signing.or(self.seals.first()).map(|(key, _)| key)
     }
 
-    /// Bytes in the pool and of addresses for so many that programs see. Too large a number stays
-    /// too large.
+    /// Bytes in the pool for `bytes` that programs see. Too large a number stays too large.
     fn occupied(&self, bytes: u64) -> u64 {
         if self.ecc { with_check_words(bytes).unwrap_or(u64::MAX) } else { bytes }
     }
@@ -178,7 +169,7 @@ impl CreateOptions {
             read_key: Key(&self.read_key),
             write_key: Key(&self.write_key),
             read_only: self.read_only,
-            // A shared object has no bytes in the pool, and nothing of it outlives the boot.
+            // A shared object has no bytes in the pool, and does not outlive the boot.
             sparse: self.sparse || self.class == Class::Shared,
             position_independent: self.position_independent,
             class: self.class,

@@ -1,20 +1,18 @@
-//! Pages that another process may have stored to since its last psync, for tools beside it.
+//! Pages that another process may have stored to since its last psync.
 
 use super::{Stat, State};
 use crate::sys::PAGE;
 use crate::sys::pagemap::{Pagemap, Region, Seek};
 
-/// Runs of pages that are asked for at a time.
+/// Page runs per request.
 const REGIONS: usize = 1024;
 
 impl Stat {
-    /// Bytes of the pages that the object's writer may have stored to since its last psync: no more
-    /// than these. Where stores are not found by the kernel (tracking by `mprotect` or `explicit`),
-    /// those of the pages that it stored to since it mapped them. `None`: the object has no writer,
-    /// or this process may not look into that one (which needs the right to trace it), or the
-    /// kernel cannot tell.
+    /// Upper bound of the bytes that the object's writer stored to since its last psync, in whole
+    /// pages. With tracking by `mprotect` or `explicit`, counts stores since it mapped them.
+    /// `None`: no writer, no right to trace it, or no support by the kernel.
     ///
-    /// Costs a scan of the page tables of the object there, and disturbs no process.
+    /// Costs a scan of the writer's page tables, without disturbing it.
     #[must_use]
     pub fn dirty_bytes(&self) -> Option<u64> {
         let process = self.holder.filter(|_| matches!(self.state, State::Writing | State::Persisting))?;

@@ -1,5 +1,4 @@
-//! Objects that are written once: their bytes go straight to their place, without a shadow and
-//! without a log.
+//! Objects written once: their bytes go straight to the pool, without shadow or log.
 
 use super::Pool;
 use crate::error::{Cause, Result};
@@ -9,15 +8,14 @@ use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_POSITION_INDE
 use indelible_store::store::{Attributes, Revived};
 use indelible_store::table::Key;
 
-/// Bytes written at a time, if they come in smaller pieces.
+/// Bytes per write, for smaller pieces.
 const PIECE: usize = 1 << 20;
 
-/// Bytes that the device begins to write while the caller makes those that follow.
+/// Bytes that the device writes while the caller produces the next.
 const WRITEBACK: u64 = 8 << 20;
 
-/// An object that is being written from its first byte to its last, and hidden until then.
-/// [`publish`](Import::publish) makes all of it durable as one step;
-/// dropping it leaves nothing.
+/// An object being written from start to end, hidden until [`publish`](Import::publish) makes it
+/// durable as one step; dropping it leaves nothing.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -36,17 +34,17 @@ pub struct Import {
     size: u64,
     /// Dropped, it is hidden until it is reaped.
     revived: Option<Revived>,
-    /// Where `rest` goes: whole pages lie before it.
+    /// Place of `rest`, behind whole pages.
     at: u64,
     rest: Vec<u8>,
-    /// Up to here the kernel was told to bring the bytes to the device.
+    /// Writeback was requested up to here.
     begun: u64,
 }
 
 impl Pool {
-    /// Begins an object of `size` bytes that is written once, in order, and is a snapshot from
-    /// then on: it is read like one, never stored to, and
-    /// destroyed or deleted as any object. Nothing in it may depend on its addresses.
+    /// Begins an object of `size` bytes that is written once, in order, and then is a snapshot:
+    /// readable, never stored to, destroyed or deleted like any object. Nothing in it may depend on
+    /// its addresses.
     ///
     /// # Errors
     /// `Exists`, `BadName`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing happened.
@@ -54,7 +52,7 @@ impl Pool {
         let store = &self.inner.store;
         let begin = || -> Result<Revived, Cause> {
             self.inner.alive()?;
-            // Leftovers of a process that was killed.
+            // Leftovers of a killed process.
             store.reap()?;
             let attributes = Attributes {
                 name: name.to_owned(),
@@ -73,7 +71,7 @@ impl Pool {
 }
 
 impl Import {
-    /// Bytes that were appended.
+    /// Bytes appended.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.at + self.rest.len() as u64
@@ -89,7 +87,7 @@ impl Import {
     ///
     /// # Errors
     /// `BadSize`: they end behind the object. `NoSpace`, or the medium's: nothing is left of the
-    /// import. `Poisoned`: that has happened before.
+    /// import. `Poisoned`: an earlier append failed.
     pub fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
         if bytes.len() as u64 > self.size - self.len() {
             let size = self.len() + bytes.len() as u64;
@@ -116,10 +114,10 @@ impl Import {
         Ok(())
     }
 
-    /// Makes all of it durable, and an object, on return.
+    /// Makes the object durable and visible on return.
     ///
     /// # Errors
-    /// `Exists`, `NoSpace`: there is no object. `Poisoned`: nor is there one, as an
+    /// `Exists`, `NoSpace`: there is no object. `Poisoned`: none either, as an
     /// [`append`](Import::append) failed. The medium's: it is there if the table has it.
     pub fn publish(mut self) -> Result<()> {
         self.rest.resize(self.rest.len().next_multiple_of(PAGE as usize), 0);
@@ -142,8 +140,7 @@ impl Import {
         written
     }
 
-    /// Writes whole pages. After a failure nothing is left of the import: later bytes would lie
-    /// where these belong.
+    /// Writes whole pages. A failure discards the import: later bytes would take their place.
     fn write(&mut self, pages: &[u8]) -> Result<()> {
         let Some(revived) = &self.revived else {
             return self.pool.about("write", &self.name, Err(StoreError::Poisoned.into()));
@@ -166,7 +163,7 @@ impl Import {
     fn give_up(&mut self) {
         let Some(revived) = self.revived.take() else { return };
         if self.pool.inner.alive().is_err() {
-            // In a fork of the process, which goes on with it.
+            // In a fork of the process, which continues it.
             std::mem::forget(revived);
             return;
         }

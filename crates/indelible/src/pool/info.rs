@@ -1,4 +1,4 @@
-//! Description of a pool and its objects, for people.
+//! Descriptions of a pool and its objects, for people.
 
 use super::identity;
 use super::{Class, Inner, MediumKind, Pool};
@@ -22,13 +22,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub enum State {
     /// D: unattached.
     Detached,
-    /// R: readers have it.
+    /// R: attached by readers.
     Reading,
-    /// W: a writer has it, or had it and died.
+    /// W: attached by a writer, or its writer died.
     Writing,
-    /// P: a psync is being made durable.
+    /// P: a psync is becoming durable.
     Persisting,
-    /// C: a psync is durable and waits to be brought into the primary.
+    /// C: a durable psync waits to be copied to the primary.
     Copying,
 }
 
@@ -60,90 +60,86 @@ impl State {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stat {
-    /// Where its entry is in the table.
+    /// Place of its entry in the table.
     pub(super) entry: u64,
     /// Name.
     pub name: String,
     /// 128-bit identity.
     pub id: [u8; 16],
-    /// Size in bytes, as asked for.
+    /// Size in bytes, as requested.
     pub size: u64,
     /// Bytes of its extent.
     pub extent: u64,
-    /// First byte of its primary in the pool.
+    /// Offset of its primary in the pool.
     pub offset: u64,
     /// Fixed virtual address.
     pub address: u64,
-    /// Bytes of address space it can grow to.
+    /// Bytes of address space reserved for it.
     pub reach: u64,
     /// State.
     pub state: State,
-    /// Process that has it, if one is visible from here: its ID in this pid namespace. One of
-    /// several readers.
+    /// A process that has it attached, by its ID in this pid namespace; one of several readers.
+    /// `None`: none is visible from here.
     pub holder: Option<u32>,
-    /// The processes that have it for reading beside that one.
+    /// Other processes that have it for reading.
     pub other_readers: Vec<u32>,
-    /// How many other processes have it for reading that cannot be seen from here, at least.
+    /// Least number of further reading processes, not visible from here.
     pub unseen_readers: usize,
-    /// The holder's ID in its own pid namespace, where that is not this one, as in another
-    /// container: here it may be that of another process.
+    /// The holder's ID in its own pid namespace, if that is not this one, as in another container.
     pub holder_elsewhere: Option<u32>,
     /// Its last writer died; the next attach recovers it.
     pub needs_recovery: bool,
-    /// That writer, if it runs after all, and does not have this file: then this may be a copy of a
-    /// pool in use, whose parts are of different moments.
+    /// That writer, if it runs without having this file: the file may then be a copy of a pool in
+    /// use, with parts of different moments.
     pub living_writer: Option<u32>,
-    /// Its durability class; `None`: one that only a later release knows.
+    /// Its durability class; `None`: of a later release.
     pub class: Option<Class>,
     /// Whether it refuses write attaches.
     pub read_only: bool,
-    /// Whether space is claimed on first psync.
+    /// Whether space is claimed at the first psync.
     pub sparse: bool,
-    /// Whether it was deleted: it goes with the last that has it attached.
+    /// Whether it was deleted: the last detach removes it.
     pub deleted: bool,
     /// Whether it is encrypted in the pool.
     pub sealed: bool,
-    /// Whether its words have check words ([`CreateOptions::ecc`](crate::CreateOptions::ecc)),
-    /// which are in `extent` and not in `size`.
+    /// Whether words have check words ([`CreateOptions::ecc`](crate::CreateOptions::ecc)), counted
+    /// in `extent`, not in `size`.
     pub ecc: bool,
-    /// Whether plain loads outside of transactions see what these committed
+    /// Whether plain loads see committed transactions
     /// ([`CreateOptions::readable_outside`](crate::CreateOptions::readable_outside)).
     pub readable_outside: bool,
-    /// Whether its contents hold only until the machine is started anew.
+    /// Whether its contents last only until the machine restarts.
     pub volatile: bool,
-    /// Whether that has happened: attaches fail.
+    /// Whether they are lost: attaches fail.
     pub gone: bool,
-    /// Whether it is a snapshot, or another base: it is never written.
+    /// Whether it is a snapshot, or another base, never written.
     pub snapshot: bool,
-    /// Whether it is declared that nothing in it depends on its addresses
+    /// Whether its contents are declared independent of its addresses
     /// ([`CreateOptions::position_independent`](crate::CreateOptions::position_independent)).
     pub position_independent: bool,
-    /// Whether its ID is the hash of its bytes
+    /// Whether its ID is its content's hash
     /// ([`Pool::create_by_content`](crate::Pool::create_by_content)).
     pub by_content: bool,
-    /// Whether pages that it did not change are those of a base, which it shares with others.
+    /// Whether it shares unchanged pages of a base.
     pub shares: bool,
-    /// Bytes of the pages that it has in the pool itself; all others it takes from its base. An
-    /// object that shares nothing has its whole extent. Pages that a psync changed just now may be
-    /// missing.
+    /// Bytes of its own pages in the pool; the others are its base's. Without sharing, its whole
+    /// extent. Recently changed pages may be missing.
     pub own: u64,
     /// Whether reading needs a key.
     pub read_key: bool,
     /// Whether writing needs a key.
     pub write_key: bool,
-    /// Bytes ever psynced, as a high-water mark, as of now.
+    /// High-water mark of psynced bytes.
     pub published: u64,
-    /// Psyncs over its life that are durable now, by all its writers. After a writer's death: with
-    /// those that recovery brings in place.
+    /// Durable psyncs of all its writers, with those that recovery would apply.
     pub psyncs: u64,
-    /// Those of them that wait in the log of its writer: what recovery would bring in place if that
-    /// died now.
+    /// Of those, psyncs in its writer's log, which recovery would apply if the writer died.
     pub logged: Logged,
     /// When it was created.
     pub created: SystemTime,
 }
 
-/// The process that attached the object for writing last, if another one than this, and if it runs.
+/// The object's last writer, if it is another process, and runs.
 pub(crate) fn living_writer(entry: &Entry) -> Option<Process> {
     let pid = entry.pid.get();
     if entry.boot != identity().realm() || pid == std::process::id() {
@@ -210,13 +206,13 @@ impl Stat {
     }
 }
 
-/// A pool in numbers.
+/// Figures of a pool.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PoolInfo {
     /// Path it was opened by.
     pub path: PathBuf,
-    /// Name given at format time.
+    /// Name given at format.
     pub label: String,
     /// 128-bit identity.
     pub id: [u8; 16],
@@ -226,17 +222,17 @@ pub struct PoolInfo {
     pub version: u32,
     /// Length in bytes.
     pub length: u64,
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
     /// Free bytes.
     pub free: u64,
-    /// Largest free piece.
+    /// Bytes of the largest free piece.
     pub largest_free: u64,
-    /// Free pieces.
+    /// Number of free pieces.
     pub free_pieces: u64,
     /// First address of its window.
     pub window: u64,
-    /// Length of that window in bytes.
+    /// Length of its window in bytes.
     pub window_len: u64,
     /// Boots that wrote to it.
     pub boots: u32,
@@ -245,7 +241,7 @@ pub struct PoolInfo {
 }
 
 impl Pool {
-    /// The pool in numbers.
+    /// Figures of the pool.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -278,7 +274,7 @@ impl PoolInfo {
     }
 }
 
-/// So many seconds after 1970, of year 9999 at most: a damaged pool may have any number.
+/// Limited to the year 9999: a damaged pool may have any number.
 fn at(seconds: u64) -> SystemTime {
     const LAST: u64 = 253_402_300_799;
     UNIX_EPOCH + Duration::from_secs(seconds.min(LAST))

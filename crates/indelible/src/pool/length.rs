@@ -1,18 +1,16 @@
-//! Pools that become longer.
+//! Growth of pools.
 
 use super::Pool;
 use crate::error::Result;
 
 impl Pool {
-    /// Makes the pool `len` bytes long, rounded down to whole pages; returns its length. All
-    /// processes that have it open go on, and have the new space as soon as an object needs it. A
-    /// file becomes longer at its end, which takes no space before objects do; a device is as long
-    /// as it is, so that this follows once it has been made longer. Durable on return: a crash
-    /// leaves the old length, or the new one.
+    /// Extends the pool to `len` bytes, rounded down to whole pages; returns its length. Processes
+    /// that have it open use the new space when needed. A file grows sparsely; extend a device
+    /// before this call. Durable on return: a crash leaves the old or the new length.
     ///
-    /// Objects that were created before keep their address space
-    /// ([`Stat::reach`](crate::Stat::reach)), which is several times the length that the pool had
-    /// then, while addresses are plenty; [`set_reach`](Pool::set_reach) keeps more.
+    /// Existing objects keep their address space ([`Stat::reach`](crate::Stat::reach)), several
+    /// times the pool's former length while addresses are plenty; [`set_reach`](Pool::set_reach)
+    /// extends it.
     ///
     /// ```
     /// use indelible::{ErrorKind, Pool};
@@ -29,9 +27,9 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `BadSize`: the pool is longer already, or its addresses, its device or the format allow no
-    /// such length. `NoSpace`: the file system has no files of that length. Nothing happened then.
-    /// `ReadOnly`. `Io`: the pool has one of both lengths.
+    /// `BadSize`: the pool is longer, or its addresses, its device or the format do not allow that
+    /// length. `NoSpace`: the file system does not. Nothing happened. `ReadOnly`. `Io`: the pool
+    /// has one of the two lengths.
     pub fn grow(&self, len: u64) -> Result<u64> {
         let inner = &self.inner;
         let result = inner.alive().and_then(|()| Ok(inner.store.lengthen(len)?));

@@ -1,4 +1,4 @@
-//! The end of objects, also of attached ones, and of those that others need.
+//! Deletion and ties of objects.
 
 use super::Pool;
 use crate::error::Result;
@@ -6,14 +6,12 @@ use indelible_store::table::Key;
 pub use indelible_store::table::Tie;
 
 impl Pool {
-    /// Deletes an object, attached or not. From now on its name is free, and attaches do not find
-    /// it. Processes go on with their attachments until they detach, and psync as before; its space
-    /// can be used again once the last of them has detached. If one of them dies meanwhile, its
-    /// psyncs are not recovered: the space comes back with the next snapshot, copy or resize, with
-    /// [`collect`](Pool::collect), or when a new object finds no room.
+    /// Deletes an object, attached or not: its name is free, and attaches do not find it.
+    /// Attachments continue, with psync, until they detach; the last one frees its space. The
+    /// psyncs of a process that dies meanwhile are not recovered: the space is freed by the next
+    /// snapshot, copy or resize, by [`collect`](Pool::collect), or when a new object needs room.
     ///
-    /// A snapshot or object that others share pages with keeps its space until the last of those
-    /// has gone.
+    /// An object whose pages others share keeps its space until the last of those is gone.
     ///
     /// ```
     /// use indelible::{ErrorKind, Pool};
@@ -39,9 +37,9 @@ impl Pool {
         self.about("delete", name, result)
     }
 
-    /// Ties an object to another one, which it then outlives: deleted or destroyed, it loses its
-    /// name, but goes when the other one has gone, and when its last attachment has ended. An
-    /// object can be tied to 4,096 others. A tie that is there already is none more.
+    /// Ties an object to another one, which it then outlives: when deleted or destroyed, it loses
+    /// its name, but stays until the other one is gone and its last attachment ended. An object can
+    /// have 4,096 ties. Repeating a tie has no effect.
     ///
     /// ```
     /// use indelible::Pool;
@@ -72,8 +70,8 @@ impl Pool {
         self.about("tie", name, result)
     }
 
-    /// Takes the tie of an object to another one back. That one is named as [`ties`](Pool::ties)
-    /// names it, deleted or not. Returns whether there was one.
+    /// Removes a tie; returns whether it existed. `from` is the other object's name as in
+    /// [`ties`](Pool::ties), deleted or not.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`.
@@ -83,7 +81,7 @@ impl Pool {
         self.about("untie", name, result)
     }
 
-    /// The objects that an object is tied to, as far as they are still there.
+    /// The objects that an object is tied to, as far as they exist.
     ///
     /// # Errors
     /// `NotFound`; `Damaged`: the list is.

@@ -1,20 +1,19 @@
-//! The objects of a pool, one after the other.
+//! Listing of a pool's objects.
 
 use super::{Pool, Stat};
 use crate::error::Result;
 use indelible_store::error::StoreError;
 
-/// Objects that are read at a time.
+/// Objects read at a time.
 pub(super) const PIECE: usize = 1024;
 
-/// Says which objects a listing has, by name.
 type Wanted = Box<dyn Fn(&str) -> bool + Send>;
 
 /// See [`Pool::list`].
 pub struct List {
     pool: Pool,
     wanted: Option<Wanted>,
-    /// Entries not yet read, in reverse; `None`: not known yet.
+    /// Entries to read, in reverse; `None`: not known yet.
     entries: Option<Vec<u64>>,
     piece: std::vec::IntoIter<Option<Result<Stat, StoreError>>>,
 }
@@ -24,7 +23,7 @@ impl List {
         List { pool, wanted: None, entries: None, piece: Vec::new().into_iter() }
     }
 
-    /// Leaves out the objects whose names `wanted` refuses: they cost much less than the others.
+    /// Skips objects whose names `wanted` refuses, which saves most of their cost.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -40,7 +39,6 @@ impl List {
         List { wanted: Some(Box::new(wanted)), ..self }
     }
 
-    /// Reads some more objects.
     fn refill(&mut self) -> Result<(), StoreError> {
         let store = &self.pool.inner.store;
         let entries = match &mut self.entries {

@@ -1,4 +1,4 @@
-//! The lives that objects of a pool are tied to: that of this process, and those of its threads.
+//! Lives that objects are tied to: this process's, and its threads'.
 
 use super::{Inner, Pool};
 use crate::error::{Cause, Result};
@@ -9,15 +9,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, ThreadId};
 
-/// Holder of a life.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Holder {
     Process,
     Thread(ThreadId),
 }
 
-/// The lives of this process in one pool. Each begins with the first tie to it; those of the pool's
-/// end with the pool's last handle.
+/// This process's lives in one pool. Each begins with the first tie to it; the process's ends with
+/// the pool's last handle.
 #[derive(Default)]
 pub(super) struct Lives(Mutex<HashMap<Holder, Life>>);
 
@@ -26,7 +25,6 @@ impl Lives {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ties the object to the life of `holder`.
     fn keep(&self, store: &Arc<Store>, holder: Holder, name: &str, key: Key<'_>) -> Result<(), Cause> {
         let mut lives = self.all();
         if let Some(life) = lives.get(&holder) {
@@ -37,7 +35,7 @@ impl Lives {
             Holder::Process => format!("process {process}"),
             Holder::Thread(_) => format!("thread {} of process {process}", rustix::thread::gettid()),
         })?;
-        // Nothing is tied to it, and it ends here.
+        // On failure nothing is tied to it, and it ends here.
         life.keep(name, key)?;
         lives.insert(holder, life);
         Ok(())
@@ -78,10 +76,9 @@ impl Drop for Ends {
 }
 
 impl Pool {
-    /// [Ties](Pool::tie) an object to this process: deleted or destroyed meanwhile, by whomever, it
-    /// goes when the process ends, however it ends, and not before. It ends for a pool when the
-    /// pool's last handle in this process is dropped. `untie` calls it by the name that
-    /// [`ties`](Pool::ties) tell.
+    /// [Ties](Pool::tie) an object to this process: deleted or destroyed, it stays until the
+    /// process ends in any way, or drops its last handle of the pool. `untie` takes the name that
+    /// [`ties`](Pool::ties) returns.
     ///
     /// ```
     /// use indelible::Pool;
@@ -106,11 +103,11 @@ impl Pool {
         self.about("tie", name, tied)
     }
 
-    /// As [`tie_to_process`](Pool::tie_to_process), to the thread that calls this: the object goes
-    /// when the thread ends, or the process does.
+    /// As [`tie_to_process`](Pool::tie_to_process), to the calling thread: the object goes when the
+    /// thread or the process ends.
     ///
     /// # Errors
-    /// As for [`tie_to_process`](Pool::tie_to_process). `Unsupported`: the thread is about to end.
+    /// As for [`tie_to_process`](Pool::tie_to_process). `Unsupported`: the thread is ending.
     pub fn tie_to_thread(&self, name: &str, key: &[u8]) -> Result<()> {
         let inner = &self.inner;
         let holder = Holder::Thread(thread::current().id());

@@ -1,4 +1,4 @@
-//! How the objects of a pool come into memory: as mappings of its file, or filled by a source.
+//! Bringing objects into memory: by mapping the pool's file, or filling from a source.
 
 use super::Inner;
 use crate::dirty::Advice;
@@ -14,7 +14,7 @@ use indelible_store::table::SharedLayers;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
-/// The place of an object's pages.
+/// Place of an object's pages.
 pub(crate) enum Place {
     /// In its extent, for a reader.
     Extent,
@@ -31,7 +31,6 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// That of an object with a writer.
     pub(crate) fn of(writer: &Writer) -> Place {
         if let Some(pages) = writer.sealed_pages() {
             return Place::Sealed(pages);
@@ -46,26 +45,25 @@ impl From<Option<SharedLayers>> for Place {
     }
 }
 
-/// Most bytes of a reader's memory that are copied to be inherited by forks.
+/// Most bytes of a reader's memory copied for forks to inherit.
 const COPIED: usize = 16 << 20;
 
 impl Inner {
-    /// Maps an object at its address, at a cost that does not depend on its size.
+    /// Maps an object at its address, in constant time.
     pub(crate) fn map(&self, entry: &Entry, place: Place, writable: bool) -> Result<Shadow, Cause> {
         Ok(Shadow::attach(self.mapping_of(entry, place, writable))?)
     }
 
-    /// Maps an object for reading where the kernel likes: pointers in it lead elsewhere.
+    /// Maps an object for reading at any address: its pointers lead elsewhere.
     pub(crate) fn map_anywhere(&self, entry: &Entry, place: Place) -> Result<Shadow, Cause> {
         Ok(Shadow::attach(Params { addr: None, ..self.mapping_of(entry, place, false) })?)
     }
 
-    /// Whether pages of the object's primary are not to be touched: those of a sparse object on
-    /// tmpfs claim space even when they are read, and are a SIGBUS where there is none.
+    /// Whether pages of the object's primary must not be touched: a sparse object's pages on tmpfs
+    /// claim space even when read, and raise SIGBUS where there is none.
     pub(crate) fn avoids_holes(&self, entry: &Entry) -> bool {
         let sparse = self.media.kind() == MediaKind::Memory && entry.flags & FLAG_SPARSE != 0;
-        // Its pages are not where its extent is, or not as they are there: none is touched through
-        // a mapping of it.
+        // Its pages are elsewhere, or encrypted: none is touched through a mapping.
         if entry.flags & (FLAG_OVERLAY | FLAG_SEALED) != 0 {
             return true;
         }
@@ -74,8 +72,8 @@ impl Inner {
         sparse && (self.settings.fault_in || fault::reach() == Some(Reach::Full))
     }
 
-    /// The offset at which the lowest base of an object begins, and the pages that are elsewhere,
-    /// if copying those is no great cost, and touching the others claims no space.
+    /// The offset of an object's lowest base, and the pages stored elsewhere, if copying those is
+    /// cheap and touching the others claims no space.
     fn over_lowest(&self, layers: &SharedLayers, entry: &Entry) -> Option<(u64, Vec<Range<usize>>)> {
         let pages = entry.extent_len() / PAGE as u64;
         let lowest = layers.lock().unwrap_or_else(PoisonError::into_inner).over_lowest(pages)?;
@@ -88,20 +86,19 @@ impl Inner {
         (copied <= COPIED / PAGE).then_some((lowest.start, others))
     }
 
-    /// How an object is mapped.
     pub(crate) fn mapping_of(&self, entry: &Entry, place: Place, writable: bool) -> Params<'_> {
         let offset = entry.primary_offset();
         // In a read-only pool nothing keeps writers away: an attached object must be a copy.
         let read_only = self.store.is_read_only();
-        // An object of which a copy of the file left blocks out. A sparse one may be larger than
-        // memory: see `avoids_holes`.
+        // An object of a file copied without blocks. A sparse one may exceed memory: see
+        // `avoids_holes`.
         let lacks = !writable
             && entry.flags & FLAG_SPARSE == 0
             && self.media.may_lack_pages(offset, entry.extent_len());
         let copied = read_only || lacks;
         // System calls work on mapped pages, so they must work on these.
         let whole = read_only || (lacks && fault::reach() != Some(Reach::Full));
-        // A reader sees words without their check words; transactions use both.
+        // A reader sees words without check words; transactions use both.
         let decoded = entry.has(FLAG_ECC) && !writable;
         let mapped = !self.settings.fills() && !copied && !decoded && !self.avoids_holes(entry);
         let device = self.media.device().clone();
@@ -142,8 +139,7 @@ impl Inner {
             rung: self.settings.rung,
             advice: self.settings.advice,
             fault_in: if whole { Some(false) } else { self.settings.fault_in.then_some(true) },
-            // Reading a page of a sealed object takes longer than a fault: only those are read
-            // ahead that are likely to be used.
+            // Decrypting costs more than a fault: only likely pages are read ahead.
             ahead: if secret { 0 } else { 8 },
             limit: self.settings.memory_limit.filter(|_| secret),
             prediction: secret.then_some(self.settings.prediction),
@@ -153,12 +149,11 @@ impl Inner {
         }
     }
 
-    /// Decisions of trackers.
     pub(crate) fn advice(&self) -> Advice {
         self.settings.advice
     }
 
-    /// The source, marked if it stands on a slow medium.
+    /// The source, marked if on a slow medium.
     fn on_medium(&self, source: Arc<dyn PageSource>) -> Arc<dyn PageSource> {
         match self.settings.model {
             Some(model) if model.page() >= SLOW => Arc::new(OnSlowMedium(source)),

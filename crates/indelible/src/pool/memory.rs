@@ -1,5 +1,4 @@
-//! Objects on demand, as far as the pool is concerned: the place of their memory, its publication,
-//! and leftovers of dead processes.
+//! Memory of objects on demand: its place, its publication, leftovers of dead processes.
 
 use super::{Class, Inner, Pool};
 use crate::backing::{BackingError, Common, Identity, Origin};
@@ -17,17 +16,16 @@ use std::time::Duration;
 /// When commits of objects on demand become durable without a request: see [`Pool::set_epochs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochBounds {
-    /// Time after which they do; at first a second. `Duration::MAX`: never. A shorter time than
-    /// [`LEAST`](EpochBounds::LEAST) is taken for that.
+    /// Longest time until then; by default a second. `Duration::MAX`: none. At least
+    /// [`LEAST`](EpochBounds::LEAST).
     pub every: Duration,
-    /// Bytes, in lines of 64, that change at most before they do; at first 4 MiB. Never more than
-    /// the log of the pool has room for.
+    /// Most changed bytes until then, in lines of 64; by default 4 MiB, at most the room in the
+    /// pool's log.
     pub bytes: u64,
 }
 
 impl EpochBounds {
-    /// The least time between two epochs without a request: less would keep a thread of the library
-    /// busy all the time.
+    /// Least time between two such epochs, so that the library's thread is not always busy.
     pub const LEAST: Duration = Duration::from_millis(1);
 }
 
@@ -37,7 +35,6 @@ impl Default for EpochBounds {
     }
 }
 
-/// The bounds of a pool in this process.
 #[derive(Debug)]
 pub(crate) struct Bounds {
     nanoseconds: AtomicU64,
@@ -71,7 +68,7 @@ impl Bounds {
     }
 }
 
-/// Memory of this process in which there may be commits that the pool lacks, by number.
+/// Numbers of this process's memories with commits that the pool may lack.
 #[derive(Debug, Default)]
 pub(crate) struct Groups(Mutex<Vec<u64>>);
 
@@ -91,20 +88,19 @@ impl Groups {
 }
 
 impl Pool {
-    /// Sets when commits of objects on demand become durable without a request, in this process. A
-    /// power cut takes no more than the commits since. A wait that has begun ends first.
+    /// Sets when this process's commits of objects on demand become durable without a request. A
+    /// power cut loses at most the commits since. A wait in progress ends first.
     pub fn set_epochs(&self, bounds: EpochBounds) {
         self.inner.epochs.set(bounds);
     }
 
-    /// Goes on without commits of an object on demand that a dead process left in memory, where
-    /// that is missing, or damaged: the object is as it was last durable. Other objects of the same
-    /// transactions keep their commits. `false`: there is nothing to give up; the pool has all
-    /// commits, or has them now, as the memory was there.
+    /// Gives up commits that a dead process left in missing or damaged memory of an object on
+    /// demand: the object is as it was last durable. Other objects of the same transactions keep
+    /// their commits. `false`: nothing to give up; the pool has all commits, or just got them.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`; those of an attach, if the memory is there and cannot be
-    /// brought to the pool: nothing is given up.
+    /// applied: nothing is given up.
     pub fn give_memory_up(&self, name: &str, key: &[u8]) -> Result<bool> {
         let inner = &self.inner;
         let give_up = || {
@@ -132,7 +128,7 @@ impl Pool {
     }
 }
 
-/// The place of the memory of objects of the pool with this ID, on a medium at a path.
+/// Place of the memory of objects of the pool with this ID.
 pub(crate) fn memory_place(media: &Media, path: &Path, pool: [u8; 16]) -> Place {
     let of_files = matches!(media.kind(), MediaKind::File | MediaKind::Memory | MediaKind::Dax);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -141,18 +137,17 @@ pub(crate) fn memory_place(media: &Media, path: &Path, pool: [u8; 16]) -> Place 
 }
 
 impl Inner {
-    /// When objects on demand are published.
     pub(crate) fn epochs(&self) -> &Arc<Bounds> {
         &self.epochs
     }
 
-    /// Memory that this process has made.
+    /// Memory that this process made.
     pub(crate) fn groups(&self) -> &Arc<Groups> {
         &self.groups
     }
 
     /// Brings this process's commits in memory of other numbers to the pool: calls that wait for
-    /// durability wait for all of its commits.
+    /// durability wait for all its commits.
     pub(crate) fn recover_other_groups(&self, own: u64) -> Result<(), Cause> {
         // Rule D5 of docs/protocol.md.
         let numbers = self.groups.numbers().clone();
@@ -163,23 +158,22 @@ impl Inner {
         Ok(())
     }
 
-    /// The place of the memory of the pool's objects.
     pub(crate) fn memory_place(&self) -> Place {
         memory_place(&self.media, &self.path, self.store.id())
     }
 
-    /// Removes files of memory that no process will need.
+    /// Removes unneeded memory files.
     pub(super) fn remove_leftover_memory(&self) -> Result<u64, Cause> {
         let place = self.memory_place();
-        // Without it no file is one of this boot, and there are none.
+        // Without a boot ID, no file is of this boot, and none exists.
         if place.boot == [0; 16] { Ok(0) } else { Ok(memory::remove_leftovers(&self.store, &place)?) }
     }
 
-    /// Removes the memory that processes shared of an object which is shared no more; if that
-    /// fails, [`Pool::collect`] does.
+    /// Removes the shared memory of an object that is no longer shared; if that fails,
+    /// [`Pool::collect`] does.
     pub(super) fn remove_shared_memory(&self, before: &Located) {
         let now = self.store.find_id(&before.entry.id);
-        // Its name may have been another object's by the time that this one was destroyed.
+        // Another object may have had its name when it was destroyed.
         let stays = now.is_ok_and(|now| now.entry.binding == before.entry.binding);
         if Class::of(&before.entry) == Some(Class::Shared) && !stays {
             let place = self.memory_place();
@@ -188,8 +182,8 @@ impl Inner {
         }
     }
 
-    /// Whether memory that states the path of this pool, and this origin, may be the pool's, and
-    /// not that of one which was there before.
+    /// Whether memory that states this pool's path, and this origin, may be this pool's, rather
+    /// than a former one's.
     pub(crate) fn may_need(&self, identity: &Identity, stated: &Origin) -> bool {
         let place = self.memory_place();
         identity.pool == place.pool

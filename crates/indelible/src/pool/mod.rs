@@ -1,4 +1,4 @@
-//! Pools: open, format, and everything that concerns objects as a whole.
+//! Pools: open, format, and operations on whole objects.
 
 mod anchor;
 mod attributes;
@@ -67,7 +67,7 @@ use std::time::Duration;
 pub(crate) use transacting::{Inside, inside_transaction};
 pub(crate) use wait::patiently;
 
-/// An open pool. Clones are the same pool; opening a path again in one process gives the same, too.
+/// An open pool. Clones, and further opens of a path in one process, are the same pool.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -89,9 +89,8 @@ pub struct Pool {
     inner: Arc<Inner>,
 }
 
-/// State that attachments share with their pool.
 pub(crate) struct Inner {
-    /// The first to be dropped: the others are needed to end them.
+    /// Dropped first: its end needs the others.
     lives: lives::Lives,
     pub(crate) path: PathBuf,
     pub(crate) media: Media,
@@ -99,7 +98,7 @@ pub(crate) struct Inner {
     settings: Settings,
     wait: wait::Wait,
     generation: u32,
-    /// State that several attachments of one object share, by its entry.
+    /// State that attachments of one object share, by its entry.
     shared: Mutex<HashMap<u64, Weak<dyn Any + Send + Sync>>>,
     /// Its transactions in this process, by class.
     transactions: Mutex<HashMap<Class, Weak<dyn Any + Send + Sync>>>,
@@ -109,7 +108,7 @@ pub(crate) struct Inner {
 }
 
 impl Pool {
-    /// Opens an existing pool for reading and writing; at a cost that does not depend on its size.
+    /// Opens an existing pool for reading and writing, in constant time.
     ///
     /// # Errors
     /// `NoPool`, `NotAPool`, `Version`, `Gone` (truncated), `Damaged`, `ReadOnly`, `Unsuitable`.
@@ -117,7 +116,7 @@ impl Pool {
         PoolOptions::new().open(path)
     }
 
-    /// Creates a file of `len` bytes (sparse: space is claimed as objects need it) and formats it.
+    /// Creates a sparse file of `len` bytes and formats it.
     ///
     /// # Errors
     /// `PoolExists`, `BadSize`, `NoSpace`, `ReadOnly`, `Unsuitable`.
@@ -125,7 +124,7 @@ impl Pool {
         PoolOptions::new().format(path, len)
     }
 
-    /// Opens the pool at `path`, or formats one of `len` bytes there if nothing is.
+    /// Opens the pool at `path`, or formats one of `len` bytes if nothing is there.
     ///
     /// # Errors
     /// As for [`open`](Pool::open) and [`format`](Pool::format).
@@ -139,13 +138,13 @@ impl Pool {
         &self.inner.path
     }
 
-    /// Random 128-bit identity of the pool.
+    /// Random 128-bit identity.
     #[must_use]
     pub fn id(&self) -> [u8; 16] {
         self.inner.store.id()
     }
 
-    /// Kind of medium of the pool.
+    /// Kind of medium.
     #[must_use]
     pub fn medium(&self) -> MediumKind {
         self.inner.media.kind().into()
@@ -164,8 +163,7 @@ impl Pool {
         result.map_err(|cause| self.error(operation, cause).object(name))
     }
 
-    /// Creates an object of `size` bytes, detached and full of zeros. Its space is claimed now
-    /// and stays claimed until it is destroyed.
+    /// Creates a detached object of `size` zero bytes. Its space is claimed until it is destroyed.
     ///
     /// # Errors
     /// `Exists`, `BadName`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`.
@@ -173,7 +171,7 @@ impl Pool {
         self.create_with(name, &CreateOptions::new(size))
     }
 
-    /// As [`create`](Pool::create), with keys and so on.
+    /// As [`create`](Pool::create), with options.
     ///
     /// # Errors
     /// As for [`create`](Pool::create).
@@ -191,8 +189,8 @@ impl Pool {
         self.about("create", name, result.map(drop))
     }
 
-    /// Destroys an unattached object; its space can be used again. [`delete`](Pool::delete) is for
-    /// attached objects.
+    /// Destroys an unattached object and frees its space. [`delete`](Pool::delete) is for attached
+    /// objects.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`.
@@ -216,7 +214,7 @@ impl Pool {
         self.about("destroy", name, result)
     }
 
-    /// State, size, holder and so on of an object.
+    /// State, size, holder and more of an object.
     ///
     /// # Errors
     /// `NotFound`.
@@ -224,15 +222,15 @@ impl Pool {
         self.inner.stat(name)
     }
 
-    /// The objects of the pool, in no particular order. Read in pieces as the iterator advances; an
-    /// object created or destroyed meanwhile may or may not be among them. One that is damaged is
-    /// an error, and the iterator goes on behind it.
+    /// The pool's objects, in no particular order, read in pieces as the iterator advances. Objects
+    /// created or destroyed meanwhile may be missing or present. A damaged one is an error; the
+    /// iterator continues behind it.
     #[must_use]
     pub fn list(&self) -> List {
         List::of(self.clone())
     }
 
-    /// The store under the pool, for tools that show its insides. Not part of the stable interface.
+    /// The store under the pool, for tools. Not part of the stable interface.
     #[doc(hidden)]
     #[must_use]
     pub fn store(&self) -> &Arc<Store> {
@@ -256,7 +254,6 @@ impl Inner {
         self.settings.inherit_reads
     }
 
-    /// Whether any program may have written the pool's file.
     pub(crate) fn is_untrusted(&self) -> bool {
         self.settings.untrusted
     }
@@ -269,8 +266,8 @@ impl Inner {
         self.stat_by(name, || self.store.stat(name))
     }
 
-    /// That of an object which is attached, and may have been deleted or renamed since it was
-    /// called `name`.
+    /// State of an attached object, which may have been deleted or renamed since it was called
+    /// `name`.
     pub(crate) fn stat_attached(&self, name: &str, object: &Located) -> Result<Stat> {
         self.stat_by(name, || self.store.stat_id(&object.entry.id))
     }
@@ -294,7 +291,6 @@ impl std::fmt::Debug for Pool {
     }
 }
 
-/// Identity of this process.
 pub(crate) fn identity() -> Identity {
     Identity { pid: boot::pid(), boot: boot::boot_id(), namespace: process::namespace() }
 }
@@ -360,8 +356,8 @@ impl PoolOptions {
     fn format_cause(&self, path: &Path, len: u64) -> Result<Pool, Cause> {
         let settings = self.settings()?;
         let zeroed = path.metadata().map_or(true, |metadata| metadata.is_file());
-        // A device's length is its own. With `force`, a file that there is has lost its content
-        // when the store says no.
+        // A device has a fixed length. With `force`, an existing file has lost its content when the
+        // store refuses.
         if zeroed && !(MIN_POOL..=MAX_POOL).contains(&len) {
             return Err(StoreError::BadLength { len, min: MIN_POOL, max: MAX_POOL }.into());
         }
@@ -386,7 +382,7 @@ impl PoolOptions {
         Ok(Pool { inner: registry::add(inner) })
     }
 
-    /// Opens the pool at `path`, or formats one of `len` bytes there if nothing is.
+    /// Opens the pool at `path`, or formats one of `len` bytes if nothing is there.
     ///
     /// # Errors
     /// As for [`Pool::open_or_format`].
@@ -403,7 +399,7 @@ impl PoolOptions {
         }
     }
 
-    /// Opens, or formats, a pool on any device: a simulated one, say.
+    /// Opens, or formats, a pool on any device, such as a simulated one.
     ///
     /// # Errors
     /// As for [`Pool::open`] and [`Pool::format`].
@@ -411,8 +407,8 @@ impl PoolOptions {
         self.on_file(device, (Path::new("(device)"), None), format)
     }
 
-    /// As [`on_device`](PoolOptions::on_device), on one that stands for a file: with its path, its
-    /// device and inode. For tests; not part of the stable interface.
+    /// As [`on_device`](PoolOptions::on_device), with a file's path, device and inode. For tests;
+    /// not part of the stable interface.
     ///
     /// # Errors
     /// As for [`on_device`](PoolOptions::on_device).

@@ -1,4 +1,4 @@
-//! How pools are opened.
+//! Options of opening pools.
 
 use crate::dirty::{Advice, Rung};
 use crate::error::Cause;
@@ -12,26 +12,25 @@ use indelible_store::store::{FormatOptions, Window};
 use std::path::Path;
 use std::time::Duration;
 
-/// Least memory of a sealed object whose memory is limited.
 const LEAST_MEMORY: u64 = 1 << 20;
 
-/// Kind of medium. `Auto` asks the path; the others force.
+/// Kind of medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MediumKind {
-    /// The kind that the path turns out to be.
+    /// Determined from the path.
     #[default]
     Auto,
     /// A file on a block device: system calls, fdatasync.
     File,
-    /// A file treated as persistent memory: stores and fences. Whether anything of it survives a
-    /// power failure is the file system's affair.
+    /// A file treated as persistent memory: stores and fences. The file system decides whether it
+    /// survives a power failure.
     Memory,
     /// A file on a DAX file system (`MAP_SYNC`).
     Dax,
     /// A device-DAX character device.
     DevDax,
-    /// Something given to [`PoolOptions::on_device`].
+    /// A device given to [`PoolOptions::on_device`].
     Other,
 }
 
@@ -45,7 +44,7 @@ impl MediumKind {
         ("devdax", MediumKind::DevDax),
     ];
 
-    /// A word for it.
+    /// Its word for `--medium`.
     #[must_use]
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, kind)| *kind == self).map_or("other", |(word, _)| word)
@@ -74,7 +73,7 @@ impl From<MediaKind> for MediumKind {
     }
 }
 
-/// How stores to an attached object are noticed: the rungs of the ladder.
+/// How stores to an attached object are tracked: the rungs of the ladder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tracking {
@@ -86,12 +85,11 @@ pub enum Tracking {
     WpAsync,
     /// Memory protection and SIGSEGV; everywhere.
     Mprotect,
-    /// The program marks its stores: a psync looks at nothing else, and costs neither page faults
-    /// nor a scan. The heap and its [`collections`](crate::collections) mark their own stores and
-    /// the references that they hand out (`&mut`, and atomics that are looked at); the program
-    /// marks its stores through pointers, also those to blocks of
-    /// [`Heap::malloc`](crate::Heap::malloc) ([`Object::mark_dirty`](crate::Object::mark_dirty)).
-    /// An unmarked store may be lost.
+    /// The program marks its stores ([`Object::mark_dirty`](crate::Object::mark_dirty)): a psync
+    /// looks at nothing else, without page faults or scan. The heap and its
+    /// [`collections`](crate::collections) mark their own stores and the references that they
+    /// return (`&mut`, and atomics); the program marks stores through pointers, also to blocks of
+    /// [`Heap::malloc`](crate::Heap::malloc). An unmarked store may be lost.
     Explicit,
 }
 
@@ -121,7 +119,6 @@ impl Tracking {
         }
     }
 
-    /// Refuses a rung that this machine does not offer.
     pub(crate) fn check(self) -> Result<(), Cause> {
         if self.is_available() {
             return Ok(());
@@ -129,14 +126,14 @@ impl Tracking {
         Err(Cause::Unsupported(format!("this kernel does not offer tracking by {self:?}")))
     }
 
-    /// Whether this machine offers the rung.
+    /// Whether this machine offers it.
     #[must_use]
     pub fn is_available(self) -> bool {
         self.rung().is_none_or(Rung::available)
     }
 }
 
-/// How to open or format a pool.
+/// Options of opening or formatting a pool.
 #[derive(Clone, Debug, Default)]
 pub struct PoolOptions {
     pub(super) medium: MediumKind,
@@ -166,7 +163,7 @@ pub(super) struct Settings {
     pub(super) fault_in: bool,
     pub(super) untrusted: bool,
     pub(super) inherit_reads: bool,
-    /// Pages of an object that may be filled before they are touched.
+    /// Pages of an object that may be filled ahead.
     pub(super) ahead_limit: usize,
     pub(super) model: Option<MediumModel>,
     pub(super) prediction: PredictionParams,
@@ -182,7 +179,7 @@ impl Settings {
 }
 
 impl PoolOptions {
-    /// The defaults: right for most.
+    /// The defaults.
     #[must_use]
     pub fn new() -> Self {
         PoolOptions::default()
@@ -195,22 +192,20 @@ impl PoolOptions {
         self
     }
 
-    /// Forces how stores are noticed.
+    /// Forces the tracking of stores.
     #[must_use]
     pub fn tracking(mut self, tracking: Tracking) -> Self {
         self.tracking = tracking;
         self
     }
 
-    /// Opens the pool's file for reading only. Such a pool blocks no other user: it takes no locks,
-    /// and attaching copies the object, at a cost that depends on its size, so that reads see no
-    /// later change. The copy is the object as some psync left it; an object that a writer has is
-    /// [`Held`](crate::ErrorKind::Held).
+    /// Opens the pool's file for reading only. Such a pool takes no locks and blocks no other user.
+    /// Attaching copies the object, as some psync left it, at a cost that depends on its size; an
+    /// object with a writer is [`Held`](crate::ErrorKind::Held).
     ///
-    /// Nothing is written, so that this works without permission to write and, where every store
-    /// needs new space, on a full copy-on-write file system: a pool that is opened for writing
-    /// makes durable what it sees first. A read-only pool may show something newer than is durable,
-    /// if the process that wrote it died just then.
+    /// Nothing is written, so it needs neither write permission nor free space on a copy-on-write
+    /// file system, while a writable open makes durable what it sees first. A read-only pool may
+    /// show a state that is not durable, if its writer just died.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
@@ -225,61 +220,56 @@ impl PoolOptions {
     }
 
     /// Fills objects' pages on demand by a thread even where the file could be mapped; by default
-    /// sparse objects on tmpfs alone, if [`doctor`](crate::doctor()) says that userfaultfd sees
-    /// faults of the kernel, too. A store to such an object on a full file system is an error of
-    /// psync, instead of a SIGBUS at the store; psyncs of it cost several times as much. With
-    /// userfaultfd for user code only, system calls on pages that were not touched fail with
-    /// `EFAULT`: [`prefault`](crate::Object::prefault) them.
+    /// only for sparse objects on tmpfs, if [`doctor`](crate::doctor()) says that userfaultfd also
+    /// sees faults of the kernel. A full file system is then an error of psync, instead of a SIGBUS
+    /// at the store; psyncs cost several times as much. With userfaultfd for user code only, system
+    /// calls on untouched pages fail with `EFAULT`: [`prefault`](crate::Object::prefault) them.
     #[must_use]
     pub fn fault_in(mut self, fault_in: bool) -> Self {
         self.fault_in = fault_in;
         self
     }
 
-    /// How many bytes of an attached object may be filled before their first touch, by reading
-    /// ahead of faults and by [`prefault`](crate::Object::prefault), in all until it is detached.
-    /// By default any number. Only for objects whose pages are filled on demand; those of mapped
-    /// files are the kernel's.
+    /// Most bytes of an attached object filled before their first touch, by reading ahead and by
+    /// [`prefault`](crate::Object::prefault), until it is detached. By default unlimited. Only for
+    /// objects filled on demand; the kernel handles mapped files.
     #[must_use]
     pub fn ahead_limit(mut self, bytes: u64) -> Self {
         self.ahead_limit = Some(bytes);
         self
     }
 
-    /// How many pages of a sealed object are decrypted before they are touched, where the program
-    /// goes through it page by page, or at equal distances. By default more, the longer the
-    /// sequence. Only for objects whose pages are decrypted on demand.
+    /// Pages of a sealed object decrypted ahead of sequential or strided access. By default more,
+    /// the longer the sequence. Only for objects decrypted on demand.
     #[must_use]
     pub fn prediction(mut self, depth: PredictionDepth) -> Self {
         self.prediction = depth;
         self
     }
 
-    /// How much memory the pages of a sealed object may take, each time it is attached: at least 1
-    /// MiB. So an object may be larger than memory. Beyond it, pages that were decrypted first are
-    /// dropped, and decrypted again when they are touched: of a reader at any time, of a writer by
-    /// each psync, and none that was stored to since. A program that only reads an object that it
-    /// has for writing psyncs it now and then. Not of objects with marked pages
-    /// ([`Object::mark_dirty`](crate::Object::mark_dirty)), which devices may have pinned, and not
-    /// in a pool that is opened for reading only. System calls on dropped pages are those on pages
-    /// that were never touched: [`prefault`](crate::Object::prefault).
+    /// Most memory for the pages of an attached sealed object, at least 1 MiB, so that it may
+    /// exceed memory. Beyond it, the pages decrypted first are dropped, and decrypted again when
+    /// touched: a reader's at any time, a writer's by each psync unless stored to since; a writer
+    /// that only reads should psync now and then. Not for objects with marked pages
+    /// ([`Object::mark_dirty`](crate::Object::mark_dirty)), which devices may have pinned, nor in
+    /// pools opened for reading. For system calls, dropped pages are untouched ones:
+    /// [`prefault`](crate::Object::prefault) them.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
         self
     }
 
-    /// Measures the prediction ([`Object::prediction`](crate::Object::prediction)): pages that are
-    /// predicted are decrypted, and thrown away. For choosing a depth, as everything becomes slower
-    /// by it.
+    /// Measures the prediction ([`Object::prediction`](crate::Object::prediction)) by decrypting
+    /// predicted pages and discarding them: slow, for choosing a depth.
     #[must_use]
     pub fn measure_prediction(mut self, measure: bool) -> Self {
         self.measure_prediction = measure;
         self
     }
 
-    /// Models another medium, or a slower one: all reads and writes take the model's time, and all
-    /// objects are filled. For measurements; not part of the stable interface.
+    /// Models a slower or different medium: reads and writes take the model's time, and all objects
+    /// are filled. For measurements; not part of the stable interface.
     #[doc(hidden)]
     #[must_use]
     pub fn modelled(mut self, model: MediumModel) -> Self {
@@ -287,7 +277,6 @@ impl PoolOptions {
         self
     }
 
-    /// The medium, modelled if that is asked for.
     pub(super) fn model(&self, media: Media) -> Media {
         match self.model {
             Some(model) => media.modelled(model),
@@ -295,30 +284,28 @@ impl PoolOptions {
         }
     }
 
-    /// Treats the pool's file as one that any program may have written: heaps are read-only, or
-    /// verified ([`Heap::verify`](crate::Heap::verify)) before data in them are found by type. For
-    /// a file that came from elsewhere.
+    /// Distrusts the pool's file: heaps are read-only, or verified
+    /// ([`Heap::verify`](crate::Heap::verify)) before data are found by type. For files from
+    /// elsewhere.
     #[must_use]
     pub fn untrusted(mut self, untrusted: bool) -> Self {
         self.untrusted = untrusted;
         self
     }
 
-    /// Leaves objects that are attached for reading to forked children: their bytes stay readable
-    /// there. No writer can have such an object before the last child has dropped its handle, or is
-    /// gone. All other calls of a child fail with [`Forked`](crate::ErrorKind::Forked).
-    /// [`ReadObject::is_inherited`](crate::ReadObject::is_inherited) says whether it worked: not
-    /// where pages are filled on demand, and not for a mapped file that cannot be opened again by
-    /// way of /proc.
+    /// Keeps objects attached for reading readable in forked children. No writer gets such an
+    /// object before the last child dropped its handle, or ended. All other calls of a child fail
+    /// with [`Forked`](crate::ErrorKind::Forked).
+    /// [`ReadObject::is_inherited`](crate::ReadObject::is_inherited) tells whether it worked: not
+    /// where pages are filled on demand, nor for a mapped file that /proc cannot reopen.
     #[must_use]
     pub fn inherit_reads(mut self, inherit: bool) -> Self {
         self.inherit_reads = inherit;
         self
     }
 
-    /// How long to wait for locks of others: for an object that another process has attached and
-    /// for a device that another process has, by default not at all; for the table while another
-    /// process has it, by default 20 s; for locks of an object that a consistent cut needs, by
+    /// How long to wait for locks: for attached objects and devices of other processes, by default
+    /// not at all; for the table, and for locks of an object that a consistent cut needs, by
     /// default 20 s. See [`Pool::set_wait`](crate::Pool::set_wait).
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
@@ -333,7 +320,7 @@ impl PoolOptions {
         self
     }
 
-    /// Formats over an existing pool or file. Everything in it is lost.
+    /// Formats over an existing pool or file, whose contents are lost.
     #[must_use]
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
@@ -341,7 +328,7 @@ impl PoolOptions {
     }
 
     /// Addresses for the objects of a new pool: `len` bytes from `start`, both multiples of 2 MiB.
-    /// By default a place is chosen that is far from those of the other pools of this host.
+    /// By default far from the windows of this host's other pools.
     #[must_use]
     pub fn window(mut self, start: u64, len: u64) -> Self {
         self.window = Some(Window { start, len });
@@ -384,7 +371,7 @@ impl PoolOptions {
         media::OpenOptions { choice: self.medium.choice(), access, allow_remote: self.allow_remote }
     }
 
-    /// `known`: finds the windows to keep away from, unless one was asked for.
+    /// `known` finds windows to avoid, unless one was requested.
     pub(super) fn as_format(
         &self,
         (zeroed, spare): (bool, bool),
@@ -401,13 +388,13 @@ impl PoolOptions {
         }
     }
 
-    /// Makes, or takes over, the medium of a new pool.
+    /// Makes, or takes over, a new pool's medium.
     pub(super) fn create_media(&self, path: &Path, len: u64) -> Result<Media, Cause> {
         let exists = path.exists();
         if exists && self.force {
             self.refuse_in_use(path)?;
         }
-        // A device is there already, and is its own length.
+        // A device exists, and has a fixed length.
         let replace = exists && (self.force || !path.is_file());
         let options =
             media::CreateOptions { choice: self.medium.choice(), replace, allow_remote: self.allow_remote };
@@ -415,7 +402,7 @@ impl PoolOptions {
         Ok(media::create(path, len.saturating_add(PAGE as u64), &options)?)
     }
 
-    /// A pool that processes have open is not pulled from under them.
+    /// Protects a pool that processes have open.
     fn refuse_in_use(&self, path: &Path) -> Result<(), Cause> {
         let media = match media::open(path, &self.as_media(Access::ReadWrite)) {
             // As mktemp makes it.
@@ -437,13 +424,13 @@ impl PoolOptions {
     }
 }
 
-/// A device that is not blank has data of another use: every file system, partition table and
-/// volume manager shows in the first MiB or in the last.
+/// A device that is not blank has other data: file systems, partition tables and volume managers
+/// show in the first or last MiB.
 pub(super) fn refuse_data(path: &Path, media: &Media) -> Result<(), Cause> {
     let device = media.device();
     let mut bytes = vec![0; device.len().min(1 << 20) as usize];
     let mut blank = true;
-    // Some keep a copy of their first bytes, or all of their data, at the end.
+    // Some keep a copy of their first bytes, or all data, at the end.
     for at in [0, device.len() - bytes.len() as u64] {
         device.read(at, &mut bytes).map_err(StoreError::from)?;
         blank &= bytes.iter().all(|byte| *byte == 0);

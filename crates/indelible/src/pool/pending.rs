@@ -1,4 +1,4 @@
-//! Commits on demand that are not durable, by any process; and the leftovers of dead processes.
+//! On-demand commits that are not durable, and leftovers of dead processes.
 
 use super::Pool;
 use crate::backing::BackingError;
@@ -11,28 +11,27 @@ use indelible_store::store::Store;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Commits on demand of the process that has an object, or that died with it, which are not
-/// durable: see [`Pool::pending`].
+/// Commits on demand that are not durable, of the process that has an object, or died with it: see
+/// [`Pool::pending`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingCommits {
-    /// Transactions, at most, of all objects on demand that the process has in the pool: those that
-    /// changed nothing of this one count as well.
+    /// Upper bound of transactions, of all the process's on-demand objects in the pool.
     pub transactions: u64,
-    /// Bytes of this object, in lines of 64, that the next epoch has.
+    /// Bytes of this object in the next epoch, in lines of 64.
     pub bytes: u64,
-    /// Time since the first of them was committed, by the clock of the machine.
+    /// Time since the first commit, by the machine's clock.
     pub age: Duration,
-    /// Transactions of the process that were durable when they returned, because the
-    /// [guard](Pool::set_guard) could not have saved them in time.
+    /// Transactions made durable at once, because the [guard](Pool::set_guard) could not have saved
+    /// them in time.
     pub at_once: u64,
 }
 
 impl Pool {
-    /// The commits of an object on demand that are not durable, in any process: a power cut would
-    /// take them. `None`: no process has it on demand, or this user may not look at their memory.
+    /// The commits of an object on demand that a power cut would lose, in any process. `None`: no
+    /// process has it on demand, or this user cannot read their memory.
     ///
-    /// Takes no lock. The figures are those of a moment, and need not fit each other.
+    /// Takes no lock; the figures may be of different moments.
     ///
     /// # Errors
     /// `NotFound`.
@@ -53,12 +52,12 @@ impl Pool {
         }))
     }
 
-    /// Makes durable the commits on demand that dead processes have left in memory, of all objects
-    /// of the pool. The next attach of an object also makes its own durable; until then a power cut
-    /// takes them. Those of living processes stay. Returns the number of objects that had some.
+    /// Makes durable the on-demand commits that dead processes left in memory, of all objects of
+    /// the pool; until then, or the next attach of an object, a power cut loses them. Returns the
+    /// number of objects that had some.
     ///
     /// # Errors
-    /// `Gone`, `Damaged`, `Version`: a process's memory is missing, or not understood: see
+    /// `Gone`, `Damaged`, `Version`: a process's memory is missing, or unreadable: see
     /// [`give_memory_up`](Pool::give_memory_up). Those of an attach, and of a psync.
     pub fn recover(&self) -> Result<u64> {
         let inner = &self.inner;
@@ -68,7 +67,7 @@ impl Pool {
             for number in inner.store.memories()? {
                 match ofd::unnamed(|| self.recover_number(number)) {
                     Ok(members) => objects += members,
-                    // It is no memory of a dead process, or another one recovers it.
+                    // It is no dead process's memory, or another process recovers it.
                     Err(Cause::Memory(MemoryError::Backing(BackingError::InUse { .. }))) => {}
                     Err(cause) => failed = Some(cause),
                 }
@@ -78,8 +77,8 @@ impl Pool {
         recover().map_err(|cause| self.not_recovered(cause))
     }
 
-    /// As [`recover`](Pool::recover), of the memory of one process, by its number: `Held` if a
-    /// process has it. For the guard.
+    /// As [`recover`](Pool::recover), of one process's memory, by its number: `Held` if a process
+    /// has it. For the guard.
     ///
     /// # Errors
     /// As for [`recover`](Pool::recover).
@@ -91,9 +90,8 @@ impl Pool {
             .map_err(|cause| self.not_recovered(cause))
     }
 
-    /// Works on the store under the pool. If the work needs commits that a process which died left
-    /// in memory, these are brought to the pool, and it begins anew. For tools; not part of the
-    /// stable interface.
+    /// Runs work on the store under the pool. If the work needs commits that a dead process left in
+    /// memory, recovers these and runs it again. For tools; not part of the stable interface.
     ///
     /// # Errors
     /// Those of [`recover`](Pool::recover); inside, those of the work.

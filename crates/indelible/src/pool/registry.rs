@@ -1,5 +1,5 @@
-//! The pools this process has open: one each, however often and by any paths they are opened, so
-//! that its threads share locks and mappings instead of excluding each other.
+//! The pools this process has open: one each, by any path, so that its threads share locks and
+//! mappings.
 
 use super::Inner;
 use super::options::Settings;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 static OPEN: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
-/// The open pool on `media` if there is one with suitable options, else a new one.
+/// The open pool on `media`, if its options suit, else a new one.
 pub(super) fn share(
     media: &mut Media,
     read_only: bool,
@@ -26,14 +26,14 @@ pub(super) fn share(
             && pool.store.is_read_only() == read_only
             && pool.settings == *settings
             && pool.media.kind() == media.kind()
-            // A pool that was formatted over it has the same file.
+            // A pool formatted over it has the same file.
             && pool.store.is_there()
     };
     if let Some(pool) = pools.iter().filter_map(Weak::upgrade).find(same) {
         return Ok(pool);
     }
     let pool = open(media)?;
-    // A copy has the ID and the addresses of its original: nothing could tell their objects apart.
+    // A copy has its original's ID and addresses: their objects are indistinguishable.
     let copied = |other: &Arc<Inner>| {
         other.store.id() == pool.store.id()
             && other.media.identity() != media.identity()
@@ -46,13 +46,12 @@ pub(super) fn share(
     Ok(pool)
 }
 
-/// The pools that are open.
 pub(super) fn open_pools() -> Vec<Arc<Inner>> {
     let pools = OPEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     pools.iter().filter_map(Weak::upgrade).collect()
 }
 
-/// Enters a pool that was just formatted.
+/// Enters a newly formatted pool.
 pub(super) fn add(pool: Arc<Inner>) -> Arc<Inner> {
     OPEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(Arc::downgrade(&pool));
     pool

@@ -1,20 +1,18 @@
-//! Whether an object has changed, as far as its entry in the table tells.
+//! Detects changes of an object by its entry in the table.
 
 use super::Pool;
 use crate::error::Cause;
 use indelible_store::error::StoreError;
 
-/// State of an object, as far as its entry in the table tells: two that differ are those of two
-/// writers, or one is being written.
+/// An object's state by its table entry: if two differ, another writer came, or one is writing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// `None`: it is not there.
+    /// `None`: it does not exist.
     binding: Option<u64>,
     pub(crate) written: bool,
 }
 
 impl Seen {
-    /// A state that nothing is known of.
     pub(crate) const UNKNOWN: Seen = Seen { binding: None, written: true };
 
     pub(crate) fn now(pool: &Pool, id: &[u8; 16]) -> Result<Seen, Cause> {

@@ -1,22 +1,21 @@
-//! Objects of a listing, to be read once more in another order.
+//! Objects of a listing, to be read again in another order.
 //!
-//! Cost: the name and 26 bytes of each object are kept, and each is read a second time.
+//! Cost: the name and 26 bytes of each object, and a second read.
 
 use super::list::PIECE;
 use super::{Pool, Stat};
 use crate::error::Result;
 
-/// An object that was chosen.
 #[derive(Clone, Copy)]
 struct Item {
     rank: u64,
     entry: u64,
-    /// Where its name is among the names, behind its length.
+    /// Place of its name among the names, behind its length.
     name: usize,
 }
 
-/// Objects chosen from a [listing](Pool::list), which can be sorted and then read again: memory
-/// holds little more of them than their names.
+/// Objects chosen from a [listing](Pool::list), to be sorted and read again; memory holds little
+/// more than their names.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -39,7 +38,7 @@ pub struct Selection {
 }
 
 impl Pool {
-    /// A selection without objects.
+    /// An empty selection.
     #[must_use]
     pub fn selection(&self) -> Selection {
         Selection { pool: self.clone(), names: Vec::new(), items: Vec::new() }
@@ -47,7 +46,7 @@ impl Pool {
 }
 
 impl Selection {
-    /// Adds an object of this pool. It is sorted by `rank` before its name.
+    /// Adds an object of this pool, to be sorted by `rank`, then name.
     pub fn add(&mut self, stat: &Stat, rank: u64) {
         self.items.push(Item { rank, entry: stat.entry, name: self.names.len() });
         // At most 511 bytes.
@@ -63,7 +62,7 @@ impl Selection {
         });
     }
 
-    /// Turns the order round.
+    /// Reverses the order.
     pub fn reverse(&mut self) {
         self.items.reverse();
     }
@@ -80,8 +79,8 @@ impl Selection {
         self.items.is_empty()
     }
 
-    /// Reads the objects, in their order, as they are now. An object that was destroyed or renamed
-    /// meanwhile is left out; one that is damaged is an error, and the iterator goes on behind it.
+    /// Reads the present state of the objects, in order. Destroyed or renamed ones are left out; a
+    /// damaged one is an error, and the iterator continues.
     pub fn stats(&self) -> impl Iterator<Item = Result<Stat>> {
         self.items.chunks(PIECE).flat_map(|items| self.read(items))
     }
@@ -100,7 +99,6 @@ impl Selection {
     }
 }
 
-/// The name whose length is at `at`.
 fn name_at(names: &[u8], at: usize) -> &[u8] {
     let len = usize::from(u16::from_le_bytes([names[at], names[at + 1]]));
     &names[at + 2..at + 2 + len]

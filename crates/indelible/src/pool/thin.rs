@@ -1,4 +1,4 @@
-//! Retention of snapshots: which of those that were made again and again are kept, and which go.
+//! Retention of periodic snapshots.
 //!
 //! Such a snapshot is named after its object and the time: `ledger@2026-11-24T03:00:00Z`, with `-2`
 //! and so on behind it if there are several of one second. No other one is touched.
@@ -12,11 +12,10 @@ use std::collections::HashSet;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A retention policy: how many snapshots of which age are kept. Its text is a list of ages, each
-/// with a period: `24h:1h,7d:1d` keeps of those of the last 24 hours one for each hour, of the
-/// older ones of the last 7 days one for each day, and no others. The units are `s`, `m`, `h`, `d`
-/// and `w`. Periods begin at whole hours and so on, in UTC; of each the newest snapshot is kept.
-/// The newest of all is kept at any age.
+/// A retention policy: a list of ages, each with a period. `24h:1h,7d:1d` keeps one snapshot per
+/// hour of the last 24 hours, one per day of the older ones of the last 7 days, and no others.
+/// Units: `s`, `m`, `h`, `d`, `w`. Periods begin at whole hours and so on, in UTC; the newest
+/// snapshot of each is kept, and the newest of all at any age.
 ///
 /// ```
 /// use indelible::Keep;
@@ -65,7 +64,6 @@ impl FromStr for Keep {
     }
 }
 
-/// A time span in seconds.
 fn seconds(text: &str) -> Result<u64, &'static str> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -86,24 +84,23 @@ fn seconds(text: &str) -> Result<u64, &'static str> {
     }
 }
 
-/// When a snapshot was made by its name: seconds since 1970, and its number within the second.
+/// Time in a snapshot's name: seconds since 1970, and number within the second.
 type Moment = (u64, u64);
 
 impl Keep {
-    /// A time span as a policy has it: `30d`, say. `None`: it is none.
+    /// A time span such as `30d`. `None`: it is none.
     #[must_use]
     pub fn span(text: &str) -> Option<Duration> {
         seconds(text).ok().map(Duration::from_secs)
     }
 
-    /// The same, with ages counted back from this time, and not from that of the call.
+    /// Counts ages from this time rather than from the call's.
     #[must_use]
     pub fn at(mut self, now: SystemTime) -> Self {
         self.now = Some(now);
         self
     }
 
-    /// Chooses those that go.
     fn surplus(&self, mut all: Vec<(Moment, String)>) -> Vec<String> {
         let now = self.now.unwrap_or_else(SystemTime::now);
         let now = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -122,7 +119,7 @@ impl Keep {
     }
 }
 
-/// Reads `2026-11-24T03:00:00Z`, with `-2` or a higher number behind it or nothing.
+/// Parses `2026-11-24T03:00:00Z`, optionally with `-2` or a higher number.
 fn moment(text: &str) -> Option<Moment> {
     let (time, number) = text.split_once('Z')?;
     let number = match number.strip_prefix('-') {
@@ -142,7 +139,7 @@ fn moment(text: &str) -> Option<Moment> {
     if !possible || second > 60 {
         return None;
     }
-    // Years are counted from March, so that the leap day comes last.
+    // Years begin in March, so that the leap day comes last.
     let years = if month > 2 { year } else { year - 1 };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let days = 365 * years + years / 4 - years / 100 + years / 400 + day_of_year - 719_468;
@@ -150,9 +147,9 @@ fn moment(text: &str) -> Option<Moment> {
 }
 
 impl Pool {
-    /// Unattached snapshots of an object that a retention policy does not keep, the oldest first:
-    /// [`thin`](Pool::thin) destroys these. Only snapshots named after the object and the time, as
-    /// by `pmo snapshot`, are looked at.
+    /// Unattached snapshots that a retention policy does not keep, oldest first:
+    /// [`thin`](Pool::thin) destroys these. Only snapshots named after object and time, as by `pmo
+    /// snapshot`, count.
     ///
     /// # Errors
     /// `NotFound`; those of the table.
@@ -184,8 +181,8 @@ impl Pool {
         Ok(found)
     }
 
-    /// Destroys the snapshots of an object that a retention policy does not keep (see
-    /// [`surplus`](Pool::surplus)), and merges what can be merged then; returns their names.
+    /// Destroys the [surplus](Pool::surplus) snapshots of an object, and merges their pages;
+    /// returns their names.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -214,7 +211,7 @@ impl Pool {
         for snapshot in self.surplus(name, keep)? {
             let destroyed = self.inner.store.destroy(&snapshot, Key(key));
             match destroyed {
-                // A reader has attached it, or another process destroyed it.
+                // A reader attached it, or another process destroyed it.
                 Err(StoreError::Held { .. } | StoreError::NotFound) => {}
                 destroyed => {
                     self.about("destroy", &snapshot, destroyed.map_err(Cause::from))?;
@@ -245,7 +242,7 @@ mod tests {
         text.parse::<Keep>().unwrap().at(UNIX_EPOCH + Duration::from_secs(now))
     }
 
-    /// The times, in seconds before `NOW`, of those that are left.
+    /// Times of the snapshots kept, in seconds before `NOW`.
     fn left(policy: &str, ages: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let all: Vec<_> = ages.into_iter().map(|age| ((NOW - age, 1), age.to_string())).collect();
         let surplus = keep(policy, NOW).surplus(all.clone());
@@ -319,8 +316,8 @@ mod tests {
         assert_eq!(left("1d:1h", []), Vec::<u64>::new());
     }
 
-    /// A snapshot an hour for 30 days, thinned each time: each day of the last 7 has one then, and
-    /// each of the last 24 hours.
+    /// Hourly for 30 days, thinned each time: each of the last 7 days and of the last 24 hours has
+    /// one.
     #[test]
     fn snapshots_thinned_again_and_again_stay_evenly_spread() {
         let mut all: Vec<(Moment, String)> = Vec::new();

@@ -1,5 +1,5 @@
-//! The transactions of a pool, and whether one runs on this thread: calls that wait for a medium,
-//! or that a second run of its closure would repeat, are refused meanwhile.
+//! The pool's transactions, and whether one runs on this thread: calls that wait for a medium, or
+//! that a repeated closure would repeat, are then refused.
 
 use super::{Class, Inner};
 use std::any::Any;
@@ -9,7 +9,6 @@ use std::marker::PhantomData;
 use std::sync::{MutexGuard, PoisonError, Weak};
 
 impl Inner {
-    /// The places of the pool's transactions in this process, by the class of their objects.
     pub(crate) fn transactions(&self) -> MutexGuard<'_, HashMap<Class, Weak<dyn Any + Send + Sync>>> {
         self.transactions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -19,13 +18,12 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a transaction runs on this thread.
 #[inline]
 pub(crate) fn inside_transaction() -> bool {
     INSIDE.get()
 }
 
-/// One does, until this is dropped. There is one at a time.
+/// A transaction runs on this thread, one at a time, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Inside(PhantomData<*const ()>);
 

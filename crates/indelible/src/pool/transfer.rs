@@ -1,8 +1,8 @@
-//! Objects that go from pool to pool: copies, and moves that keep the identity.
+//! Copies and moves of objects between pools.
 //!
-//! The object is hidden in the other pool until all of its bytes are durable there. A move removes
-//! it here only then: one that is cut short before leaves nothing visible there, one that is cut
-//! short in between leaves the object in both.
+//! The object is hidden in the other pool until all of its bytes are durable there; only then a
+//! move removes it here. A move interrupted before leaves nothing visible there; in between, the
+//! object is in both.
 
 use super::Pool;
 use crate::error::{Cause, Result};
@@ -14,22 +14,19 @@ use indelible_store::format::entry::{
 use indelible_store::store::{Attributes, Reader, Revived};
 use indelible_store::table::{Key, read_pages};
 
-/// Changes the pointers in an object that has come to a pool, and is hidden still.
+/// Changes the pointers in an object that arrived in a pool, still hidden.
 pub(crate) type Rebase<'r> = dyn Fn(&Attributes, &Revived) -> Result<()> + 'r;
 
-/// Bytes copied at a time.
 const PIECE: u64 = 1 << 20;
 
 impl Pool {
     /// Copies the last psync of an object, or a snapshot, to another pool, as an object `copy` with
-    /// an identity of its own. It has the same addresses, so that pointers in it are right: a
-    /// process attaches one of the two at a time. `key` opens the object, and is that of the copy
-    /// if the object has one. A process that has the object attached goes on; one that wants to
-    /// write an unattached object waits until it is copied. Within a pool,
-    /// [`create_from`](Pool::create_from) takes no time.
+    /// a new identity and the same addresses: a process attaches one of the two at a time. `key`
+    /// opens the object, and becomes the copy's if the object has one. A process with the object
+    /// attached goes on; writers of an unattached object wait. Within a pool,
+    /// [`create_from`](Pool::create_from) takes constant time.
     ///
-    /// Pages that hold nothing but zeros take no space. `progress` is told how many bytes of how
-    /// many are copied.
+    /// Zero pages take no space. `progress` gets the bytes copied, and all.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Exists`; `NoRoom` and `NoSpace` of the other pool, or of this one
@@ -61,7 +58,7 @@ impl Pool {
         let held = self.inner.patiently(|| Ok(store.attach_still(name, Key(key))?));
         let mut reader = self.about("copy", name, held)?;
         let copied = self.copy_held(name, key, &mut reader, (other, copy), progress, rebase);
-        // A base that is left goes with the next one.
+        // A base that stays is removed with the next one.
         let _ = store.end_snapshot(reader);
         copied
     }
@@ -103,16 +100,15 @@ impl Pool {
         other.receive(&attributes, &read, progress, rebase)?.publish_if(current, other, copy)
     }
 
-    /// Moves an unattached object to another pool, on any medium: with its identity, its keys and
-    /// its addresses. Snapshots and copies of it stay; ties end; a volatile object is one there,
-    /// too. If an object of the other pool has its addresses, a process attaches one of the two at
-    /// a time. A process that is cut short before the object is durable there leaves it here, one
-    /// that is cut short after that in both: then a second call fails with `Exists`, and one of the
-    /// two must be destroyed.
+    /// Moves an unattached object to another pool, on any medium, with its identity, keys and
+    /// addresses. Snapshots and copies stay; ties end; volatile objects stay volatile. If an object
+    /// there has its addresses, a process attaches one of the two at a time. An interruption leaves
+    /// the object here, or, once it is durable there, in both: then a second call fails with
+    /// `Exists`, and one of the two must be destroyed.
     ///
     /// # Errors
     /// As for [`copy_to`](Pool::copy_to); `Held`, `ObjectReadOnly` of a snapshot. The object is
-    /// here as it was, but if it could not be removed here at the end: then it is in both pools.
+    /// here unchanged, or in both pools if its final removal failed.
     pub fn move_to(
         &self,
         name: &str,
@@ -145,7 +141,7 @@ impl Pool {
         self.about("remove the moved", name, leaving.remove().map_err(Cause::from))
     }
 
-    /// Brings an object here; it is hidden until it is published.
+    /// Brings an object here, hidden until published.
     fn receive(
         &self,
         kept: &Attributes,
@@ -154,7 +150,7 @@ impl Pool {
         rebase: Option<&Rebase<'_>>,
     ) -> Result<Received> {
         let here = |error: StoreError| self.error("create", error).object(&kept.name);
-        // Leftovers of one that was killed.
+        // Leftovers of a killed process.
         self.inner.store.reap().map_err(here)?;
         let store = &self.inner.store;
         let revived = match rebase {
@@ -183,7 +179,6 @@ impl Pool {
     }
 }
 
-/// An object that was received, and is hidden.
 struct Received(Revived);
 
 impl Received {
@@ -193,7 +188,7 @@ impl Received {
     }
 }
 
-/// Writes runs of pages that hold anything but zeros.
+/// Writes only pages that are not all zeros.
 fn write_pages(revived: &Revived, at: u64, bytes: &[u8]) -> Result<(), StoreError> {
     let size = PAGE as usize;
     let blank = |page: &[u8]| page.iter().all(|byte| *byte == 0);

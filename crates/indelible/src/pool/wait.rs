@@ -1,5 +1,5 @@
-//! Waiting for objects and devices that another process has: only if the caller asked for it, or if
-//! that process is about to be gone, and never longer.
+//! Waiting for objects and devices of other processes: on request, or for a dying process, never
+//! longer.
 
 use super::{Inner, Pool};
 use crate::backing::BackingError;
@@ -12,19 +12,17 @@ use indelible_store::slices;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Least wait for a dying holder: a killed process keeps its locks until the kernel has ended it.
+/// A killed process keeps its locks until the kernel has ended it.
 const ENDING: Duration = Duration::from_millis(100);
 
-/// How long this process waits for objects of a pool; at first not at all.
 #[derive(Debug, Default)]
 pub(super) struct Wait(AtomicU64);
 
 impl Pool {
-    /// How long attach, resize, rename and destroy wait for an object in use, how long every
-    /// operation waits for the table while another process has it, and how long a consistent cut
-    /// waits for locks of the object. At first they do not wait for an object, and 20 s for the
-    /// rest; they wait 100 ms for a killed process that the kernel has not ended yet, in any case.
-    /// Holds for all handles of this pool in the process. See
+    /// Sets how long attach, resize, rename and destroy wait for an object in use (by default not
+    /// at all), and how long operations wait for the table, and consistent cuts for locks of the
+    /// object (20 s). All wait 100 ms for a killed process that the kernel is ending. Applies to
+    /// all handles of this pool in the process. See
     /// [`PoolOptions::wait`](super::PoolOptions::wait).
     pub fn set_wait(&self, wait: Duration) {
         self.inner.set_wait(wait);
@@ -37,9 +35,8 @@ impl Inner {
         self.wait.0.store(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Makes `attempt`, again and again while another process has the object, until the wait is
-    /// over. Commits of an object that a process which is gone left in memory are brought to the
-    /// pool first.
+    /// Repeats `attempt` while another process has the object, until the wait is over. First
+    /// applies the object's commits that a dead process left in memory.
     pub(crate) fn patiently<T>(&self, mut attempt: impl FnMut() -> Result<T, Cause>) -> Result<T, Cause> {
         let wait = Duration::from_nanos(self.wait.0.load(Ordering::Relaxed));
         patiently(wait, || {
@@ -53,8 +50,8 @@ impl Inner {
     }
 }
 
-/// Makes `attempt`, again and again for as long as `wait` while a lock of others prevents it. The
-/// error of the last attempt alone names the holder of the lock.
+/// Repeats `attempt` while a lock prevents it, for as long as `wait`. Only the last attempt's error
+/// names the lock's holder.
 pub(crate) fn patiently<T>(
     wait: Duration,
     mut attempt: impl FnMut() -> Result<T, Cause>,
@@ -87,7 +84,7 @@ pub(crate) fn patiently<T>(
     }
 }
 
-/// Whether another process has the object or device; one that has its memory recovers it, or is
+/// Whether another process has the object or device; a holder of its memory recovers it, or is
 /// dying.
 fn is_others(error: &Cause) -> bool {
     matches!(
@@ -101,7 +98,6 @@ fn is_others(error: &Cause) -> bool {
     )
 }
 
-/// Whether the holder is a process that the kernel is ending.
 fn is_of_ending_process(error: &Cause) -> bool {
     let holder = match error {
         Cause::Store(StoreError::Held { holder, .. })
@@ -121,7 +117,7 @@ mod tests {
     use indelible_store::medium::LockMode;
     use std::os::fd::AsFd;
 
-    /// A look for the holder reads all of /proc.
+    /// Finding the holder reads all of /proc.
     #[test]
     fn the_holder_is_looked_for_once_however_long_the_wait() {
         let file = tempfile::tempfile().unwrap();

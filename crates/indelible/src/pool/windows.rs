@@ -1,10 +1,8 @@
-//! Which addresses the pools of this host are likely to use, so that a new pool keeps away from
-//! them.
+//! Addresses that pools of this host are likely to use, for new pools to avoid.
 //!
-//! Two sources: the pools open in this process, and a file in the user's state folder to which each
-//! format adds a line. The file is advice. Nothing depends on it: if it is missing, unwritable or
-//! damaged, windows are chosen at random, and collide as rarely as chance has it
-//! (`indelible_store::store::Window`).
+//! Sources: the pools open in this process, and a file in the user's state folder to which each
+//! format adds a line. The file is advice: without it, windows are chosen at random, and rarely
+//! collide (`indelible_store::store::Window`).
 
 use super::registry;
 use indelible_store::store::{Window, likely_use};
@@ -17,7 +15,6 @@ const MOST: usize = 4096;
 /// Longest file that is read, in bytes.
 const LONGEST: u64 = 256 << 10;
 
-/// Ranges that other pools are likely to use.
 pub(super) fn known() -> Vec<Window> {
     let mut known: Vec<Window> = registry::open_pools()
         .iter()
@@ -27,16 +24,15 @@ pub(super) fn known() -> Vec<Window> {
         })
         .collect();
     if let Some(file) = file() {
-        // The newest lines first.
+        // Newest lines first.
         known.extend(read(&file).into_iter().rev());
     }
     known
 }
 
-/// Remembers the window of a new pool of `pool_len` bytes.
 pub(super) fn remember(window: Window, pool_len: u64) {
     if let Some(file) = file() {
-        // Advice that cannot be kept is none.
+        // Advice only.
         let _ = append(&file, Window { len: likely_use(pool_len), ..window });
     }
 }
@@ -57,7 +53,7 @@ fn append(file: &Path, window: Window) -> std::io::Result<()> {
     OpenOptions::new().create(true).append(true).open(file)?.write_all(line(window).as_bytes())
 }
 
-/// The ranges in the file; lines that make no sense are skipped.
+/// Ranges in the file; invalid lines are skipped.
 fn read(file: &Path) -> Vec<Window> {
     let mut text = String::new();
     let Ok(opened) = fs::File::open(file) else { return Vec::new() };

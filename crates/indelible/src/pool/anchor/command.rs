@@ -5,16 +5,14 @@ use crate::pool::command;
 use std::io;
 use std::time::Duration;
 
-/// The answer of a command that has stored a record.
 const STORED: &str = "stored";
 
 /// An anchor behind a command: a service on another machine, a ledger, a token.
 ///
-/// `/bin/sh` runs the command with one line on its standard input. `get`: it writes the record, a
-/// line, to its standard output, or nothing if it has none yet. `put` and a record, with a blank
-/// between: it keeps that in the place of the one that it has, and writes `stored` once that is
-/// durable. It ends with 0. A command may refuse a record whose version, the fourth field, is lower
-/// than that of the one that it has.
+/// `/bin/sh` runs the command with one line on its standard input, and expects exit status 0.
+/// `get`: it writes the record, a line, to its standard output, or nothing if it has none. `put`, a
+/// blank and a record: it stores that, and writes `stored` once it is durable. It may refuse a
+/// record whose version, the fourth field, is lower than the stored one's.
 ///
 /// ```
 /// # use indelible::CommandAnchor;
@@ -36,20 +34,18 @@ pub struct CommandAnchor {
 }
 
 impl CommandAnchor {
-    /// The anchor that this command keeps. It is killed after `timeout`, for which a psync that
-    /// tells it of the object's state waits at most.
+    /// The anchor of this command, which is killed after `timeout`; a psync waits no longer for it.
     #[must_use]
     pub fn new(command: &str, timeout: Duration) -> CommandAnchor {
         CommandAnchor { command: command.to_owned(), timeout, interval: INTERVAL }
     }
 
-    /// The same with another [interval](Anchor::interval); zero: each psync.
+    /// Sets the [interval](Anchor::interval); zero: each psync.
     #[must_use]
     pub fn every(self, interval: Duration) -> CommandAnchor {
         CommandAnchor { interval, ..self }
     }
 
-    /// Its answer, one line.
     fn ask(&self, request: &str) -> io::Result<String> {
         let output = command::output(&self.command, &format!("{request}\n"), self.timeout);
         let text = String::from_utf8(output.map_err(io::Error::other)?).map_err(io::Error::other)?;

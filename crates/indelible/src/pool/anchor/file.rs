@@ -14,15 +14,14 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Most bytes that are read: more than a record has.
+/// More than a record has.
 const LONGEST: u64 = 4096;
 
-/// Names that are tried for a new file.
+/// Attempts to name a new file.
 const NAMES: usize = 8;
 
-/// An anchor in a file: on another disk, a share of another machine, a token. A user who can put
-/// back the pool must not reach it. A symlink is followed to the file, which takes the new record;
-/// anything but a regular file is refused.
+/// An anchor in a file: on another disk, a network share, a token, out of reach of attackers who
+/// can restore the pool. Symlinks are followed; only regular files are accepted.
 #[derive(Clone, Debug)]
 pub struct FileAnchor {
     path: PathBuf,
@@ -30,19 +29,19 @@ pub struct FileAnchor {
 }
 
 impl FileAnchor {
-    /// The file at `path`, which the first attach makes.
+    /// The file at `path`; the first attach creates it.
     #[must_use]
     pub fn new(path: impl AsRef<Path>) -> FileAnchor {
         FileAnchor { path: path.as_ref().to_owned(), interval: INTERVAL }
     }
 
-    /// The same with another [interval](Anchor::interval); zero: each psync.
+    /// Sets the [interval](Anchor::interval); zero: each psync.
     #[must_use]
     pub fn every(self, interval: Duration) -> FileAnchor {
         FileAnchor { interval, ..self }
     }
 
-    /// The path without symlinks, and its file, if there is one.
+    /// The path without symlinks, and its file, if any.
     fn found(&self) -> io::Result<(PathBuf, Option<File>)> {
         let path = match fs::canonicalize(&self.path) {
             Ok(path) => path,
@@ -53,7 +52,7 @@ impl FileAnchor {
             Err(_) => return Ok((self.path.clone(), None)),
         };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        // Not opened at all if it is a device: that alone can have an effect.
+        // Opening a device can have effects.
         if !fs::symlink_metadata(&path)?.is_file() {
             return Err(self.refused("is no regular file"));
         }
@@ -78,7 +77,7 @@ impl Anchor for FileAnchor {
     }
 
     fn write(&self, record: &str) -> io::Result<()> {
-        // Another file takes its place, so that it is whole at any moment.
+        // Replaced, so that it is whole at any moment.
         let (path, _) = self.found()?;
         let (name, mut file) = new_beside(&path)?;
         let written = writeln!(file, "{record}").and_then(|()| file.sync_all());
@@ -95,14 +94,13 @@ impl Anchor for FileAnchor {
     }
 }
 
-/// Makes a file beside the one at `path`, under a random name.
 fn new_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let rights = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
     let mut tries = 0;
     loop {
         let mut name = path.as_os_str().to_owned();
-        // The standard library draws its keys from the kernel.
+        // The standard library takes its keys from the kernel.
         name.push(format!(".{:016x}.new", RandomState::new().hash_one(tries)));
         match open(&name, flags, rights) {
             Ok(file) => return Ok((name.into(), file.into())),

@@ -6,16 +6,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// An hour. The memory of a TPM bears some hundred thousand writes: eleven years of them.
+/// A TPM's memory bears some hundred thousand writes: eleven years of them.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// An anchor in a file, with a monotonic counter in a TPM 2.0: the file may lie beside the pool.
+/// An anchor in a file, which may lie beside the pool, with a monotonic counter in a TPM 2.0.
 ///
-/// The counter is a non-volatile index of the TPM, of eight bytes, which the first attach defines
-/// in the owner's hierarchy, without a password, and which belongs to one object. It rises at each
-/// attach for writing, checkpoint and detach, and at a psync once an hour. A program that may use
-/// the TPM can let it rise as well, or remove it: then the object is not attached until
-/// [`Pool::set_anchor`](crate::Pool::set_anchor), and no older state of it is either.
+/// The first attach defines the counter, an 8-byte non-volatile index for one object, in the
+/// owner's hierarchy, without a password. It rises at each attach for writing, checkpoint and
+/// detach, and at a psync once an hour. Programs with access to the TPM can also raise or remove
+/// it: then no state of the object is attached until [`Pool::set_anchor`](crate::Pool::set_anchor).
 #[derive(Clone, Debug)]
 pub struct TpmAnchor {
     record: FileAnchor,
@@ -23,18 +22,18 @@ pub struct TpmAnchor {
 }
 
 impl TpmAnchor {
-    /// The record is in the file at `path`, the counter at this index of the TPM, from
-    /// `0x0100_0000` to `0x01ff_ffff`: the owner's are those from `0x0180_0000` to `0x01bf_ffff`,
-    /// and `tpm2_getcap handles-nv-index` lists those in use. `device`: the TPM's, or the socket of
-    /// one; that of the machine, `/dev/tpmrm0`, unless it is given.
+    /// The record is in the file at `path`, the counter at `index`, from `0x0100_0000` to
+    /// `0x01ff_ffff`; the owner's are `0x0180_0000` to `0x01bf_ffff`, and `tpm2_getcap
+    /// handles-nv-index` lists those in use. `device`: a TPM device or socket, by default
+    /// `/dev/tpmrm0`.
     #[must_use]
     pub fn new(path: impl AsRef<Path>, index: u32, device: Option<&Path>) -> TpmAnchor {
         let counter = TpmCounter { device: tpm::path(device), index };
         TpmAnchor { record: FileAnchor::new(path).every(HOUR), counter }
     }
 
-    /// The same with another [interval](Anchor::interval). Each record is a write to the TPM's
-    /// memory, which wears: zero, each psync, wears it out within hours.
+    /// Sets the [interval](Anchor::interval). Each record wears the TPM's memory: zero, each psync,
+    /// wears it out within hours.
     #[must_use]
     pub fn every(self, interval: Duration) -> TpmAnchor {
         TpmAnchor { record: self.record.every(interval), ..self }
@@ -59,7 +58,6 @@ impl Anchor for TpmAnchor {
     }
 }
 
-/// A counter of a TPM.
 #[derive(Clone, Debug)]
 struct TpmCounter {
     device: PathBuf,
@@ -67,7 +65,7 @@ struct TpmCounter {
 }
 
 impl TpmCounter {
-    /// The TPM is opened for each use: others need it, too.
+    /// Opens the TPM for each use: other programs need it.
     fn with<R>(&self, f: impl FnOnce(&mut Tpm, u32) -> Result<R, TpmError>) -> io::Result<R> {
         let done = Tpm::open(&self.device).map_err(TpmError::Io).and_then(|mut tpm| f(&mut tpm, self.index));
         done.map_err(|error| io::Error::other(named(&self.device, &error)))

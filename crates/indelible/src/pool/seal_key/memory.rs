@@ -3,7 +3,6 @@
 use crate::sys::secret::SecretPages;
 use indelible_store::seal::KeptBytes;
 
-/// Memory for a secret of so many bytes.
 pub(super) fn keep(len: usize) -> Option<Box<dyn KeptBytes>> {
     Some(Box::new(SecretPages::new(len)?))
 }

@@ -1,5 +1,4 @@
-//! Keys of sealed objects, and the places that they come from. No key is an argument of a program,
-//! and none is in an error.
+//! Keys of sealed objects, and their sources. No key is a program's argument, or part of an error.
 
 mod memory;
 mod sign;
@@ -17,8 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A key that opens sealed objects ([`CreateOptions::sealed`](crate::CreateOptions::sealed)). It is
-/// overwritten when it is dropped, and neither errors nor debug output show it.
+/// A key that opens sealed objects ([`CreateOptions::sealed`](crate::CreateOptions::sealed)).
+/// Dropping overwrites it; errors and debug output do not show it.
 #[derive(Clone)]
 pub struct SealKey {
     pub(crate) key: seal::SealKey,
@@ -33,7 +32,7 @@ impl fmt::Debug for SealKey {
 }
 
 impl SealKey {
-    /// The contents of a key file: 32 random bytes or more, 1 MiB at most.
+    /// A key file's contents: 32 random bytes to 1 MiB.
     ///
     /// # Errors
     /// `Sealed`: too short, or too long.
@@ -49,8 +48,8 @@ impl SealKey {
         SealKey::file(had(source::contents(path.as_ref()))?)
     }
 
-    /// A passphrase. Opening an object by it takes Argon2id with 64 MiB and three passes, some
-    /// tenths of a second, for each slot that is one.
+    /// A passphrase. Each slot that has one costs Argon2id with 64 MiB and three passes to open,
+    /// some tenths of a second.
     ///
     /// # Errors
     /// `Sealed`: it is empty.
@@ -58,7 +57,7 @@ impl SealKey {
         made(|| seal::SealKey::passphrase(text))
     }
 
-    /// Reads the passphrase in the file at `path`; a line break at its end does not count.
+    /// Reads the passphrase in the file at `path`, without a final line break.
     ///
     /// # Errors
     /// `Io`: it cannot be read. `Sealed`: it is empty, or not UTF-8.
@@ -66,9 +65,9 @@ impl SealKey {
         SealKey::passphrase(had(source::text(path.as_ref()))?)
     }
 
-    /// The same passphrase at another cost: slots that are made with it ask for so much work. A
-    /// slot may be forged, so one that asks for more than 256 MiB, or for five times the work of
-    /// the default, is opened only by a passphrase of that cost.
+    /// Sets the cost of slots made with this passphrase. A slot may be forged: one that asks for
+    /// more than 256 MiB, or for five times the default work, opens only by a passphrase of that
+    /// cost.
     ///
     /// # Errors
     /// `Sealed`: it is no passphrase, or the cost is out of bounds: 1 GiB, 16 passes and 16 lanes.
@@ -77,48 +76,44 @@ impl SealKey {
         Ok(SealKey { key, ..self })
     }
 
-    /// The same key with the object's anchor: an object that is put back as a whole, with or
-    /// without the pool, to an older state is then an error of the attach
-    /// ([`PoolBehind`](crate::ErrorKind::PoolBehind)).
+    /// Adds the object's anchor: attaching a restored older state of the object, with or without
+    /// the pool, then fails ([`PoolBehind`](crate::ErrorKind::PoolBehind)).
     ///
-    /// The first attach for writing records the object in the anchor, and notes in the object that
-    /// it has one: it is not attached without from then on. The anchor is told of the newest state
-    /// by attach, checkpoint and detach, and by a psync if its [interval](Anchor::interval) has
-    /// passed. If the process dies, states between the record and the newest one are not told
-    /// apart; after a detach there is one state that is accepted.
+    /// The first attach for writing records the object in the anchor, and marks the object: it is
+    /// not attached without its anchor from then on. Attach, checkpoint, detach, and a psync after
+    /// each [interval](Anchor::interval), update the anchor. If the process dies, states since the
+    /// record are indistinguishable; after a detach exactly one state is accepted.
     #[must_use]
     pub fn anchored(self, anchor: impl Anchor + 'static) -> SealKey {
         SealKey { anchor: Some(Arc::new(anchor)), ..self }
     }
 
-    /// The same key without an anchor.
+    /// Removes the anchor.
     #[must_use]
     pub fn unanchored(self) -> SealKey {
         SealKey { anchor: None, ..self }
     }
 
-    /// The same key, for an object that was sealed under `name`, with any name and ID of its own: a
-    /// copy or a snapshot of that one, an object that came back under another name, or one that was
-    /// renamed without its key. Without this, an object is refused that was sealed under another
-    /// name than the one that is asked for, or as another object: two objects of the same keys may
-    /// have been exchanged. With it, an object is refused whose root has no name, as those of an
-    /// earlier release ([`bind_name`](crate::Pool::bind_name)).
+    /// For an object that was sealed under `name`, and now has any name and ID: a copy or a
+    /// snapshot, a restored object, or one renamed without its key. Without this, an object sealed
+    /// under another name or ID is refused: objects of the same keys may have been exchanged. With
+    /// it, an object of an earlier release, whose root has no name, is refused
+    /// ([`bind_name`](crate::Pool::bind_name)).
     #[must_use]
     pub fn sealed_as(self, name: &str) -> SealKey {
         SealKey { key: self.key.sealed_as(name), ..self }
     }
 
-    /// The same key, for an object of any name: two objects of the same keys that were exchanged
-    /// are not told apart.
+    /// For an object of any name: exchanged objects of the same keys are not detected.
     #[must_use]
     pub fn of_any_name(self) -> SealKey {
         SealKey { key: self.key.of_any_name(), ..self }
     }
 
-    /// The same key, with the one that signs the object. An object that is created with it is
-    /// signed: a holder of the seal key alone reads it, and cannot forge it. Attaches for writing,
-    /// and all other changes of the object, take the sign key from then on; those for reading that,
-    /// or the one that [verifies](SealKey::verified_by).
+    /// Adds the key that signs the object. An object created with it is signed: holders of the seal
+    /// key alone can read it, not forge it. Attaches for writing, and all other changes, then need
+    /// the sign key; attaches for reading need it, or the one that
+    /// [verifies](SealKey::verified_by).
     ///
     /// # Errors
     /// `Sealed`: it is the same key file.
@@ -128,20 +123,19 @@ impl SealKey {
         Ok(SealKey { key, ..self })
     }
 
-    /// The same key, with the one that verifies the object's signature. An object without that
-    /// signature is refused as `Damaged`, and reading a signed object takes such a key. Get it over
-    /// a trusted channel, never from the pool.
+    /// Adds the key that verifies the object's signature. An object without that signature is
+    /// refused as `Damaged`; reading a signed object needs such a key. Get it over a trusted
+    /// channel, never from the pool.
     #[must_use]
     pub fn verified_by(self, key: VerifyKey) -> SealKey {
         SealKey { key: self.key.verified_by(key.0), ..self }
     }
 
-    /// The same key: slots that are made with it are refused from `expires` on, with their label
-    /// and date. An object has at least one key that does not expire.
+    /// Slots made with this key are refused from `expires` on, with label and date. An object has
+    /// at least one key that does not expire.
     ///
-    /// This is a guard rail, as no clock is part of the encryption: other software, or a clock that
-    /// is wrong, opens the slot for good. To end an owner's access, remove the slot and [give the
-    /// object another key](crate::Pool::reencrypt).
+    /// Encryption knows no clock: other software, or a wrong clock, opens the slot for good. To end
+    /// an owner's access, remove the slot and [rotate the object's key](crate::Pool::reencrypt).
     #[must_use]
     pub fn until(self, expires: SystemTime) -> SealKey {
         let seconds = expires.duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
@@ -149,9 +143,8 @@ impl SealKey {
     }
 
     /// The credential `name` that systemd gave to this service (`LoadCredential=`,
-    /// `LoadCredentialEncrypted=`): the file of that name in the folder that the environment
-    /// variable `CREDENTIALS_DIRECTORY` names. It opens the same slots as a key file of the same
-    /// bytes.
+    /// `LoadCredentialEncrypted=`): the file of that name in the folder in `CREDENTIALS_DIRECTORY`.
+    /// Equals a key file of the same bytes.
     ///
     /// # Errors
     /// `Sealed`: there are no credentials, `name` has a `/`, or it is too short or too long. `Io`:
@@ -160,9 +153,9 @@ impl SealKey {
         SealKey::from_file(had(source::credential(name))?)
     }
 
-    /// The standard output of a command, which `/bin/sh` runs: a key service, say, or a smart card.
-    /// It opens the same slots as a key file of the same bytes. The command has no standard input;
-    /// it is killed after `timeout`.
+    /// The standard output of a command that `/bin/sh` runs, such as a key service or a smart card.
+    /// Equals a key file of the same bytes. The command has no standard input, and is killed after
+    /// `timeout`.
     ///
     /// # Errors
     /// `Sealed`: it cannot be started, fails, takes longer, or writes too little or too much. The
@@ -171,11 +164,11 @@ impl SealKey {
         SealKey::file(had(command::output(command, "", timeout).map_err(KeySourceError::from))?)
     }
 
-    /// The TPM 2.0 of this machine, `/dev/tpmrm0`, or a device or a socket at another path. A slot
-    /// that is made with it has a random secret, sealed under the storage key of the TPM's owner
-    /// hierarchy, which has no password: a copy of the pool does not open elsewhere, and every
-    /// process that may use the TPM opens the object. Take a second key, elsewhere: a TPM that is
-    /// cleared, or a machine that is gone, takes its slots along.
+    /// The machine's TPM 2.0, `/dev/tpmrm0`, or a device or socket at `path`. Its slots have a
+    /// random secret, sealed under the storage key of the TPM's owner hierarchy, which has no
+    /// password: a copy of the pool does not open elsewhere, and every process with access to the
+    /// TPM opens the object. Add a second key, kept elsewhere: clearing the TPM, or losing the
+    /// machine, loses its slots.
     ///
     /// # Errors
     /// `Sealed`: it cannot be opened. Attaching, or adding a key, fails with `Sealed` if it
@@ -186,7 +179,7 @@ impl SealKey {
     }
 }
 
-/// Makes a key of a secret, which is kept out of core dumps and swap from here on.
+/// Makes a key of a secret, from here on kept out of core dumps and swap.
 fn made(key: impl FnOnce() -> Result<seal::SealKey, StoreError>) -> Result<SealKey> {
     made_of("use a seal key", key).map(|key| SealKey { key, anchor: None })
 }

@@ -8,14 +8,13 @@ use std::path::Path;
 use std::str::FromStr;
 
 /// The key that signs an object ([`SealKey::signed_by`](super::SealKey::signed_by)): its holders
-/// write the object, and those of its seal keys alone read it. It is overwritten when it is
-/// dropped, and neither errors nor debug output show it.
+/// write the object; holders of seal keys alone read it. Dropping overwrites it; errors and debug
+/// output do not show it.
 #[derive(Clone, Debug)]
 pub struct SignKey(pub(crate) seal::SignKey);
 
 impl SignKey {
-    /// The contents of a key file: 32 random bytes or more, 1 MiB at most. Another file than that
-    /// of a seal key.
+    /// A key file's contents: 32 random bytes to 1 MiB, not those of a seal key.
     ///
     /// # Errors
     /// `Sealed`: too short, or too long.
@@ -31,7 +30,7 @@ impl SignKey {
         SignKey::file(had(source::contents(path.as_ref()))?)
     }
 
-    /// The key that verifies this one's signatures, for readers.
+    /// The key that verifies this one's signatures.
     #[must_use]
     pub fn verify_key(&self) -> VerifyKey {
         VerifyKey(self.0.verify_key())
@@ -40,8 +39,7 @@ impl SignKey {
 
 /// The key that verifies signatures of a [`SignKey`]
 /// ([`SealKey::verified_by`](super::SealKey::verified_by)). Its text, by `Display` and `FromStr`,
-/// is 64 hexadecimal digits. It is no secret, but a reader trusts its origin: get it over a trusted
-/// channel.
+/// is 64 hexadecimal digits. No secret, but get it over a trusted channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifyKey(pub(crate) seal::VerifyKey);
 

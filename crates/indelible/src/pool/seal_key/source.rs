@@ -1,4 +1,4 @@
-//! Files that have keys.
+//! Key files.
 
 use crate::error::{CREDENTIALS, KeySourceError};
 use crate::pool::command::LIMIT;
@@ -7,17 +7,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Reads a key. At most one byte more than a key may have.
+/// Reads a key, at most one byte more than allowed.
 pub(super) fn contents(path: &Path) -> Result<Vec<u8>, KeySourceError> {
     let failed = |error| KeySourceError::File { path: path.to_owned(), error };
     let file = File::open(path).map_err(failed)?;
-    // As large as it can get: a buffer that grows leaves copies behind.
+    // Full capacity: a growing buffer leaves copies behind.
     let mut bytes = Zeroizing::new(Vec::with_capacity(LIMIT));
     file.take(LIMIT as u64).read_to_end(&mut bytes).map_err(failed)?;
     Ok(std::mem::take(&mut bytes))
 }
 
-/// Reads a passphrase.
 pub(super) fn text(path: &Path) -> Result<String, KeySourceError> {
     let mut bytes = contents(path)?;
     if bytes.last() == Some(&b'\n') {
@@ -29,7 +28,6 @@ pub(super) fn text(path: &Path) -> Result<String, KeySourceError> {
     })
 }
 
-/// The file of a credential.
 pub(super) fn credential(name: &str) -> Result<PathBuf, KeySourceError> {
     if name.is_empty() || name.contains(['/', '\0']) || name.starts_with('.') {
         return Err(KeySourceError::CredentialName(name.to_owned()));

@@ -1,4 +1,4 @@
-//! Keys that a TPM keeps: a key slot has a blob that no other machine makes a key of.
+//! Keys that a TPM keeps: only this machine makes a key of a slot's blob.
 
 use crate::error::KeySourceError;
 use crate::sys::tpm::{self, SECRET, Tpm, TpmError, named};
@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The TPM at this path, or that of the machine, which can be opened.
 pub(super) fn device(path: Option<&Path>) -> Result<Arc<dyn SecretDevice>, KeySourceError> {
     let path = tpm::path(path);
     match Tpm::open(&path) {
@@ -16,7 +15,7 @@ pub(super) fn device(path: Option<&Path>) -> Result<Arc<dyn SecretDevice>, KeySo
     }
 }
 
-/// A TPM, which is opened for each use: others need it, too.
+/// Opens the TPM for each use: other programs need it.
 struct TpmDevice(PathBuf);
 
 impl TpmDevice {
