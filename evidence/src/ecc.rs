@@ -1,10 +1,8 @@
-//! The error-correcting code of words: words and their check words are damaged, and each repair is
-//! held against the code's promise.
+//! The error-correcting code of words: damages words and check words, and judges each repair.
 //!
-//! Up to 7 wrong bits of 128 are repaired, but for the halves of the codewords of 14 ones, which
-//! are refused. Up to 13 are noticed, though more than 7 may be taken for fewer in another word.
-//! The codewords are found by their check words alone. Random damage is made in the files of pools
-//! as well, for transactions to meet.
+//! Up to 7 wrong bits of 128 are repaired, except halves of codewords of 14 ones, which are
+//! refused. Up to 13 are noticed, though more than 7 may be taken for fewer in another word.
+//! Codewords are found by their check words alone. Files of pools are damaged, too.
 
 mod judge;
 mod pieces;
@@ -18,9 +16,9 @@ use indelible_testing::codewords;
 use pieces::Plan;
 use std::time::Instant;
 
-/// Codewords of 14 ones; there are none of fewer.
+/// Codewords of 14 ones; none has fewer.
 const CODEWORDS: usize = 335;
-/// The most random damages of a kind.
+/// Most random damages of a kind.
 const MOST_SAMPLES: u64 = 1_000_000_000;
 
 #[derive(Args)]

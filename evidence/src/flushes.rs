@@ -1,9 +1,8 @@
-//! `flushes`: one psync to memory that counts as persistent, instruction by instruction. The lines
-//! of its batch are written back, or stored past the caches (non-temporal stores), and a fence
-//! follows.
+//! `flushes`: traces the instructions of one psync to persistent memory: it writes the batch's
+//! lines back, or stores them non-temporally, and a fence follows.
 //!
-//! The rig (`cargo xtask power-cut`) judges the same by the state after a power cut. This checks
-//! the processor's instructions, on any x86-64 machine, in a second.
+//! The rig (`cargo xtask power-cut`) judges states after power cuts; this checks a processor's
+//! instructions, on any x86-64 machine, in a second.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -16,9 +15,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const POOL: u64 = 4 << 20;
-/// Lines of the smallest batch: its header, a line of data, and the records that say where it goes.
+/// Lines of the smallest batch: header, a line of data, and records of its destination.
 const LEAST: u64 = 3;
-/// A psync of one line takes a small part of that.
+/// Far more than a psync of one line takes.
 const INSTRUCTIONS: u64 = 2_000_000;
 
 #[derive(Args)]
@@ -49,7 +48,6 @@ impl Child {
     }
 }
 
-/// An instruction that matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     WriteBack,
@@ -73,7 +71,7 @@ impl Flushes {
         let Some(fence) = fence else {
             bail!("no fence in a psync that wrote back {} lines", seen.len());
         };
-        // After the last fence the lines go to the primary, which the lane still has.
+        // After the last fence the lines go to the primary; the lane has them.
         let lines = seen[..fence].iter().filter(|seen| **seen != Seen::Fence).count() as u64;
         if lines < LEAST {
             bail!(
@@ -119,7 +117,6 @@ fn follow(pid: Pid) -> Result<Vec<Seen>> {
     bail!("a psync of more than {INSTRUCTIONS} instructions")
 }
 
-/// The instruction that comes next, if it is one of those that matter.
 fn next(pid: Pid) -> Result<Option<Seen>> {
     let at = ptrace::getregs(pid)?.rip;
     let word = |at: u64| ptrace::read(pid, at as ptrace::AddressType).map(i64::to_le_bytes);
@@ -130,7 +127,7 @@ fn next(pid: Pid) -> Result<Option<Seen>> {
     Ok(decode(&code))
 }
 
-/// The Intel manual's encodings, as far as the library uses them.
+/// Encodings of the Intel manual that the library uses.
 fn decode(code: &[u8; 16]) -> Option<Seen> {
     let mut at = 0;
     let mut narrow = false;

@@ -1,4 +1,4 @@
-//! Hostile images: every bit of real pools flipped, and the findings of fuzzing replayed.
+//! Hostile images: flips every bit of real pools, and replays findings of fuzzing.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Pools swept by the short form; the long one takes all.
+/// Pools of the short form.
 const SHORT: [&str; 2] = ["settled", "waiting"];
-/// Of so many bits the short form flips one; a prime, so that it meets every bit of a byte.
+/// The short form flips one of so many bits; a prime, to meet every bit of a byte.
 const STRIDE: u64 = 211;
-/// Address space that the sweep and the replay may take: thousands of times the pools' size.
+/// Limit of address space: thousands of times the pools' size.
 const MEMORY: u64 = 6 << 30;
-/// How long one input may take.
+/// Time limit of one input.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Args)]
@@ -84,7 +84,7 @@ impl Hostile {
         }
     }
 
-    /// Runs every seed, corpus and finding through its target; returns those that break a promise.
+    /// Runs every seed, corpus and finding; returns those that break a promise.
     fn replay(&self, counts: &mut BTreeMap<String, u64>) -> Result<Vec<String>> {
         let mut broken = Vec::new();
         for target in TARGETS {
@@ -155,7 +155,7 @@ impl Hostile {
     }
 }
 
-/// Runs one input where a panic, or a hang, ends only this.
+/// Runs one input in isolation from panics and hangs.
 fn run(target: Target, input: Vec<u8>) -> Result<(), String> {
     let (done, end) = channel();
     let thread = std::thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! `pmo-evidence`: each command is one layer of evidence for the promise, writes what it counted as
-//! a [`Record`](indelible_record::Record), and fails if it found a violation.
+//! `pmo-evidence`: each command is one layer of evidence; it writes its counts as a
+//! [`Record`](indelible_record::Record) and fails on a violation.
 
 mod crashes;
 mod disks;

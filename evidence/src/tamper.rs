@@ -1,8 +1,8 @@
-//! Tampering without a key: the bytes of pools with sealed objects are changed as an attacker
-//! would, with all checksums made to fit.
+//! Tampering without a key: changes pools with sealed objects as an attacker would, with fitting
+//! checksums.
 //!
-//! A reader or a writer with the keys of an object gets its own bytes or an error, after any
-//! change: never the bytes of another object, and never those of one that is not sealed.
+//! A reader or writer with an object's keys gets its bytes or an error: never the bytes of another
+//! object, sealed or not.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -14,12 +14,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-/// Two leaves of seals would take 65 pages: one suffices, and all pages are decrypted by the
-/// attach.
+/// One leaf of seals, and all pages are decrypted by the attach; two would take 65 pages.
 const SIZE: u64 = 3 * 4096;
-/// Objects of the same keys, and one that is not sealed; each has its own bytes.
+/// Objects of the same keys, and one unsealed; each has its own bytes.
 const NAMES: [&str; 5] = ["a", "b", "c", "copy", "plain"];
-/// The copy is one of this object.
+/// Origin of the copy.
 const ORIGIN: &str = "a";
 
 #[derive(Args)]
@@ -59,7 +58,6 @@ impl Tamper {
     }
 }
 
-/// The keys of readers and of writers of the objects of a pool.
 struct Keys {
     reading: SealKey,
     writing: SealKey,
@@ -81,7 +79,7 @@ fn options() -> PoolOptions {
     PoolOptions::new().medium(MediumKind::File).fault_in(false)
 }
 
-/// The byte that all bytes of an object are.
+/// The value of all bytes of an object.
 fn byte_of(name: &str) -> u8 {
     let of = if name == "copy" { ORIGIN } else { name };
     of.as_bytes()[0]
@@ -97,12 +95,12 @@ fn make(path: &Path, keys: &Keys) -> Result<BTreeMap<&'static str, Located>> {
         object.psync()?;
         object.detach()?;
     }
-    // Page by page: none of the two rests on a base, where its key page would be.
+    // Page by page: with a base, the key page would be there.
     pool.copy_to(ORIGIN, b"", &pool, "copy", &mut |_, _| {})?;
     NAMES.into_iter().map(|name| Ok((name, pool.store().find(name)?))).collect()
 }
 
-/// Makes a pool, changes it in one of the ways, and looks at all of its objects.
+/// Makes a pool, changes it in one way, and looks at all objects.
 fn round(rng: &mut fastrand::Rng, counts: &mut BTreeMap<String, u64>) -> Result<()> {
     let folder = tempfile::tempdir_in(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" })?;
     let path = folder.path().join("t.pmo");
@@ -140,7 +138,7 @@ fn round(rng: &mut fastrand::Rng, counts: &mut BTreeMap<String, u64>) -> Result<
     Ok(())
 }
 
-/// Gives two objects each other's names, by software that asks for no key.
+/// Exchanges two names, by software without keys.
 fn renamed(path: &Path, bytes: &mut Vec<u8>, objects: [&Located; 2]) -> Result<()> {
     let sealed = objects.into_iter().filter(|object| object.is_sealed());
     let say = |bytes: &mut [u8], is| sealed.clone().for_each(|object| say_identity(bytes, object, is));
@@ -157,9 +155,8 @@ fn renamed(path: &Path, bytes: &mut Vec<u8>, objects: [&Located; 2]) -> Result<(
     Ok(())
 }
 
-/// Looks at each object by its keys.
 fn look(path: &Path, keys: &Keys, what: &str, counts: &mut BTreeMap<String, u64>) -> Result<()> {
-    // A pool that does not open any more shows nothing.
+    // A refused pool shows nothing.
     let Ok(pool) = options().open(path) else {
         add(counts, "pools that were refused", 1);
         return Ok(());

@@ -1,5 +1,4 @@
-//! Findings of one layer of evidence, on their way to docs/evidence.md: the one form in which every
-//! campaign leaves its figures.
+//! Records of campaigns for docs/evidence.md.
 #![forbid(unsafe_code)]
 
 use anyhow::{Context, Result};
@@ -11,31 +10,31 @@ use std::path::{Path, PathBuf};
 /// One run of one layer.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 pub struct Record {
-    /// The layer's name: the command, such as `crashes`.
+    /// The layer's command, such as `crashes`.
     pub layer: String,
-    /// As in CI, or a campaign.
+    /// How much was run.
     pub mode: Mode,
     /// Command that repeats the campaign.
     pub command: String,
     /// Seed of its random choices.
     pub seed: u64,
-    /// How long it took.
+    /// Duration.
     pub seconds: f64,
     /// Cases tried, by name; `violations` is always among them.
     pub counts: BTreeMap<String, u64>,
-    /// Deliberate faults that the layer noticed.
+    /// Deliberate faults noticed.
     #[serde(default)]
     pub caught: Vec<String>,
-    /// Those that it did not.
+    /// Deliberate faults missed.
     #[serde(default)]
     pub missed: Vec<String>,
-    /// Deliberate fault → layer → whether it noticed. A layer that is not there was not run.
+    /// Deliberate fault → layer that ran → whether it noticed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub table: BTreeMap<String, BTreeMap<String, bool>>,
-    /// Deliberate fault → how many detectors noticed it; a layer may have several.
+    /// Deliberate fault → number of detectors that noticed it; a layer may have several.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub detectors: BTreeMap<String, u64>,
-    /// Note by the record's maintainer: a violation, and its outcome.
+    /// The maintainer's note on a violation and its outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -51,7 +50,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// As in the names of files.
+    /// The word in file names.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -61,7 +60,7 @@ impl Mode {
     }
 }
 
-/// The build folder: what campaigns leave belongs to one tree and one machine.
+/// The build folder: records belong to one tree and one machine.
 #[must_use]
 pub fn build_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
@@ -74,7 +73,7 @@ pub fn folder() -> PathBuf {
 }
 
 impl Record {
-    /// A run that has counted nothing yet.
+    /// An empty record.
     #[must_use]
     pub fn new(layer: &str, mode: Mode, command: String, seed: u64) -> Record {
         Record {
@@ -92,15 +91,15 @@ impl Record {
         }
     }
 
-    /// As it is kept.
+    /// Its text in a file.
     ///
     /// # Errors
-    /// A figure that JSON does not have.
+    /// A figure is no JSON number.
     pub fn text(&self) -> Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// Replaces the record of the last run of this layer in this mode.
+    /// Replaces the record of this layer and mode.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -124,10 +123,10 @@ impl Record {
         }
     }
 
-    /// All records in a folder, by layer, the long run of each before the short one.
+    /// All records of a folder, by layer, long runs first.
     ///
     /// # Errors
-    /// The folder cannot be read, or a file in it is no record.
+    /// The folder cannot be read, or a file is no record.
     pub fn all(folder: &Path) -> Result<Vec<Record>> {
         let mut records = Vec::new();
         for entry in fs::read_dir(folder).with_context(|| format!("no records in {}", folder.display()))? {
@@ -142,7 +141,7 @@ impl Record {
     }
 }
 
-/// Counts something.
+/// Adds to a count.
 pub fn add(counts: &mut BTreeMap<String, u64>, what: &str, count: u64) {
     *counts.entry(what.to_owned()).or_default() += count;
 }

@@ -13,36 +13,31 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Parameters of the campaign.
 pub(crate) struct Plan {
     pub(crate) seed: u64,
-    /// Images to judge at least.
+    /// Least number of judged images.
     pub(crate) images: u64,
     pub(crate) threads: usize,
-    /// How long random programs are begun, counted from the first; the findings then depend on the
-    /// machine.
+    /// How long random programs are begun; with it, findings depend on the machine.
     pub(crate) random: Option<Duration>,
-    /// Runs each `every`th of the short programs. 1: all.
+    /// Runs each `every`th short program.
     pub(crate) every: usize,
-    /// Runs each `stride`th of the programs in which chosen operations fail. 1: a campaign.
+    /// Runs each `stride`th program with failing operations. 1: a campaign.
     pub(crate) stride: u64,
-    /// One random program and nothing else.
+    /// Only this random program.
     pub(crate) only: Option<u64>,
-    /// Programs of objects on demand and nothing else.
+    /// Only programs of objects on demand.
     pub(crate) on_demand: bool,
 }
 
-/// Result of the campaign.
 #[derive(Default)]
 pub(crate) struct Done {
     pub(crate) judged: Judged,
-    /// One line for each short program.
     pub(crate) lines: Vec<String>,
-    /// The first violation, with the smallest program that shows it.
     pub(crate) failure: Option<String>,
 }
 
-/// Pools to start from, made when they are first asked for.
+/// Initial pools, made on first use.
 pub(crate) struct Pools(Vec<OnceLock<CrashImage>>);
 
 impl Pools {
@@ -52,14 +47,14 @@ impl Pools {
 
     pub(crate) fn get(&self, start: Start, medium: usize) -> &CrashImage {
         let at = starts().iter().position(|other| *other == start).unwrap_or(0);
-        // Apart from the seeds of programs, so that no two objects get the same ID.
+        // Apart from programs' seeds, so that no two objects get the same ID.
         let seed = !(at as u64);
         let make = || indelible_store::with_seed(seed, || start.pool(media()[medium]));
         self.0[at * media().len() + medium].get_or_init(make)
     }
 }
 
-/// A random program, and everything that chooses its images.
+/// A random program with its choice of images.
 pub(crate) struct Chosen {
     pub(crate) start: Start,
     pub(crate) medium: usize,
@@ -68,7 +63,6 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// The `nth` program of a seed.
     pub(crate) fn new(seed: u64, nth: u64) -> Chosen {
         let mut rng =
             fastrand::Rng::with_seed(seed ^ nth.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -95,7 +89,6 @@ impl Chosen {
         Case { pool: pools.get(self.start, self.medium), program, seed: self.seed }
     }
 
-    /// The violation, with the smallest program that shows one.
     fn explain(&self, pools: &Pools, limits: &Limits, cause: String) -> String {
         let mut last = cause;
         let small =
@@ -111,7 +104,7 @@ impl Chosen {
 }
 
 /// Results of numbered pieces of work, counted in order up to the first that reaches the aim, so
-/// that the counts do not depend on the threads' speed.
+/// that counts do not depend on the threads' speed.
 #[derive(Default)]
 struct InOrder {
     waiting: BTreeMap<u64, Result<Judged, String>>,
@@ -121,7 +114,7 @@ struct InOrder {
 }
 
 impl InOrder {
-    /// Takes a result in; true once there is enough.
+    /// Takes a result; true once there is enough.
     fn take(&mut self, number: u64, result: Result<Judged, String>, aim: u64) -> bool {
         self.waiting.insert(number, result);
         while !self.is_done(aim)
@@ -141,7 +134,7 @@ impl InOrder {
     }
 }
 
-/// Numbers from 0 on to `work`, on several threads, until there is enough.
+/// Works on numbers from 0 on, on several threads, until there is enough.
 fn in_order(
     threads: usize,
     aim: u64,
@@ -173,7 +166,7 @@ fn in_order(
     results.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Exhausts the short programs, then samples random ones until there are enough images.
+/// Exhausts the short programs, then samples random ones.
 pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     let (pools, mut done) = (Pools::new(), Done::default());
     let sample = SAMPLE;
@@ -240,7 +233,7 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         cut_beside_stores(kinds[number as usize % kinds.len()], cuts)
     });
     bar.set_message("transactions of several objects");
-    // Half of a campaign's images; so many programs otherwise.
+    // Half of a campaign's images, or a number of programs.
     let (aim, programs) =
         if plan.stride == 1 { (plan.images / 2, u64::MAX) } else { (u64::MAX, 2000 / plan.stride) };
     let committed = in_order(plan.threads, aim, programs, None, bar, |number| {
@@ -256,7 +249,6 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
             return done;
         }
     }
-    // A quarter of a campaign's images.
     if plan.stride == 1 {
         let demanded = on_demand(plan, (0, u64::MAX), (plan.images / 4, None), bar);
         done.judged.join(demanded.judged);
@@ -266,10 +258,9 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         }
     }
     bar.set_message("random programs");
-    // However many images the short programs leave: crashes during recovery are looked at here
-    // alone.
+    // At least half of the images: only these programs crash during recovery.
     let aim = plan.images.saturating_sub(done.judged.counts.judged()).max(plan.images / 2);
-    // Counted from here: however long the short programs took, random ones get their time.
+    // Random ones get their time however long the short programs took.
     let until = plan.random.map(|time| Instant::now() + time);
     let sampled = in_order(plan.threads, aim, u64::MAX, until, bar, |number| {
         Chosen::new(plan.seed, number).judge(&pools, &sample)
@@ -285,8 +276,7 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     done
 }
 
-/// Runs programs of objects on demand: short ones, then random ones with these numbers until there
-/// are enough images.
+/// Runs short programs of objects on demand, then random ones with these numbers.
 fn on_demand(
     plan: &Plan,
     (from, end): (u64, u64),
@@ -298,7 +288,7 @@ fn on_demand(
     if from == 0 {
         bar.set_message("short programs of objects on demand");
         let short = || kinds.iter().flat_map(|kind| Demand::short(*kind, plan.seed));
-        // On one medium each, and every image of a campaign's.
+        // Each on one medium; a campaign makes every image.
         let whole = plan.stride == 1;
         let programs: Vec<_> = short().step_by(if whole { 1 } else { kinds.len() + 1 }).collect();
         let short = in_order(plan.threads, u64::MAX, programs.len() as u64, None, bar, |number| {
@@ -363,7 +353,7 @@ mod tests {
         let (one, three) = (run(&plan(1), &ProgressBar::hidden()), run(&plan(3), &ProgressBar::hidden()));
         println!("{} images twice in {:?}", one.judged.counts.judged(), begin.elapsed());
         assert_eq!((&one.failure, &three.failure), (&None, &None));
-        // Threads run as the machine has it: their images are not counted here.
+        // Threads run freely: their images are not counted.
         let counted = |done: &Done| {
             let counts = &done.judged.counts;
             [
@@ -391,23 +381,21 @@ mod tests {
         merging_under_every(4, 3);
     }
 
-    /// A step of `cargo xtask test --all`.
     #[test]
     #[ignore = "takes minutes"]
     fn merging_changes_no_verdict_under_any_mutant() {
         merging_under_every(1, 10);
     }
 
-    /// Every image of programs that leave few enough of them, and one of each class: the same
-    /// verdict for every `step`th broken rule. At least `least` verdicts find the broken rule.
+    /// For every `step`th broken rule, all images and one of each class give the same verdict. At
+    /// least `least` verdicts find the broken rule.
     fn merging_under_every(step: usize, least: u64) {
-        // The content of a discarded range is drawn by lot elsewhere: here it would leave too many
-        // images, or none more.
+        // A random discard would leave too many images.
         let config = SimConfig { discard: Discard::Keep, ..media()[4] };
         let used = indelible_store::with_seed(0, || Start::Used.pool(config));
         let all = ClassLimits { per_point: 1 << 12, torn: u64::MAX, merge: false, seed: 1 };
         let merged = ClassLimits { merge: true, torn: 3, ..all };
-        // Without a verdict are those that leave too many images, as some mutants make them do.
+        // Some mutants leave too many images for a verdict.
         let verdicts = |limits: &ClassLimits| -> Vec<Option<bool>> {
             let few = ["rename", "psync twice", "psyncs around a checkpoint", "load and forget", "shrink"];
             let mut verdicts = Vec::new();

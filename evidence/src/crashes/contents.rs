@@ -1,8 +1,7 @@
-//! How many different contents images had, whichever program and cut led to them.
+//! Counts different contents of images, whichever program and cut made them.
 
 use std::collections::{BTreeMap, HashSet};
 
-/// When an image was left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     Before,
@@ -10,7 +9,7 @@ pub(crate) enum Phase {
     After,
 }
 
-/// Hashes of contents, by when they were left.
+/// Hashes of contents, by phase.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Contents([HashSet<u64>; 3]);
 

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 macro_rules! counts {
     ($($field:ident = $name:literal,)+) => {
-        /// Counts; their names are those in the record.
+        /// Counts, named as in the record.
         #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
         pub(crate) struct Counts {
             $(pub(crate) $field: u64,)+
@@ -54,8 +54,8 @@ counts! {
 }
 
 impl Counts {
-    /// Images judged, each different from all others of its run, or of its recovery, in contents or
-    /// in the promises made by then. The number of different contents is counted apart.
+    /// Judged images, each different from all others of its run, or of its recovery, in contents or
+    /// promises. Different contents are counted apart.
     pub(crate) fn judged(&self) -> u64 {
         self.distinct + self.recovery + self.second
     }

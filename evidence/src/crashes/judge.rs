@@ -1,9 +1,7 @@
-//! One program, and the images that power cuts leave of it.
+//! Judges the images of power cuts of a program.
 //!
-//! Each image is recovered, compared byte for byte with the states that the model allows, its space
-//! added up, and checked by the pool's own check. One image in [`FULL`] is judged in full: checked
-//! before recovery too, then used (objects created, written, destroyed), compared again and checked
-//! again.
+//! Each image is recovered, compared with the states that the model allows, its space added up, and
+//! checked. One in [`FULL`] is also checked before recovery, then used, compared and checked again.
 
 use super::contents::{Contents, Phase};
 use super::counts::Counts;
@@ -21,23 +19,21 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Of how many images one is judged in full.
+/// One of so many images is judged in full.
 const FULL: u64 = 16;
-/// Of how many images one is recovered with power cuts during recovery.
+/// One of so many images is recovered with power cuts during recovery.
 const NESTED: u64 = 40;
 
-/// How thoroughly random programs are cut.
+/// Limits for random programs.
 pub(crate) const SAMPLE: Limits = Limits { exhaustive: 32, singles: 3, random: 5, points: 120, seed: 0 };
 const RECOVERY: Limits = Limits { exhaustive: 4, singles: 1, random: 2, points: 12, seed: 0 };
 const SECOND: Limits = Limits { exhaustive: 2, singles: 0, random: 1, points: 4, seed: 0 };
 
-/// A medium, for people.
 pub(super) fn describe(config: SimConfig) -> String {
     let group = if config.disk { ", grouped commits" } else { "" };
     format!("a medium that tears at {} bytes{group}", config.tear_unit.bytes())
 }
 
-/// A case to be judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Case<'a> {
     pub(crate) pool: &'a CrashImage,
@@ -45,7 +41,6 @@ pub(crate) struct Case<'a> {
     pub(crate) seed: u64,
 }
 
-/// Counters.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Judged {
     pub(crate) counts: Counts,
@@ -59,10 +54,10 @@ impl Judged {
     }
 }
 
-/// Images of one program that were judged: by contents and number of marks.
+/// Judged images of one program: by contents and number of marks.
 type Seen = HashSet<(u64, usize)>;
 
-/// Runs `body` with everything random following from the seed; a panic is a failure like any other.
+/// Runs `body` with all randomness from the seed; a panic is a failure.
 pub(crate) fn guarded<R>(seed: u64, body: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     let seed = fastrand::Rng::with_seed(seed).u64(..);
     catch_unwind(AssertUnwindSafe(|| with_seed(seed, body))).unwrap_or_else(|panic| {
@@ -78,14 +73,13 @@ fn judge(image: &CrashImage, allowed: &[impl Borrow<Snapshot>], in_full: bool) -
 }
 
 impl Case<'_> {
-    /// The program on a copy of its pool.
     fn run(&self, medium: &SimMedium) -> Result<Promise, String> {
         medium.reseed(self.seed);
         self.program.run(medium).map_err(|wrong| wrong.to_string())
     }
 
-    /// Covers every image, as far as `classes` reaches; then takes samples without regard to
-    /// classes, and cuts the power again in some recoveries.
+    /// Covers every image within `classes`; then samples without regard to classes, and cuts some
+    /// recoveries.
     pub(crate) fn judge(&self, classes: &ClassLimits, limits: &Limits) -> Result<Judged, String> {
         let mut seen = Seen::new();
         let (mut judged, _) = self.exhaust(classes, &mut seen)?;
@@ -93,8 +87,7 @@ impl Case<'_> {
         Ok(judged)
     }
 
-    /// Cuts the power everywhere, and samples the images that each cut may leave; and again in some
-    /// recoveries.
+    /// Samples the images of each cut, and cuts some recoveries.
     fn sample(&self, limits: &Limits, seen: &mut Seen) -> Result<Judged, String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();
@@ -130,8 +123,7 @@ impl Case<'_> {
         })
     }
 
-    /// Judges one image at least of each class that the program may leave; also says how many
-    /// images those are, as a binary logarithm.
+    /// Judges at least one image of each class; also returns their number as a binary logarithm.
     pub(crate) fn exhaust(&self, limits: &ClassLimits, seen: &mut Seen) -> Result<(Judged, f64), String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();
@@ -173,10 +165,10 @@ impl Case<'_> {
     }
 }
 
-/// How thoroughly programs are cut of which there are many.
+/// Limits for numerous programs.
 const FEW: Limits = Limits { exhaustive: 1, singles: 0, random: 1, points: 6, seed: 0 };
 
-/// Lets operations of each step of the program fail, in each way, and all processes go on.
+/// Makes operations of each step fail in each way; all processes go on.
 pub(crate) fn sweep(pool: &CrashImage, program: &Program, seed: u64, stride: u64) -> Result<Judged, String> {
     let mut all = Judged::default();
     failing(program, seed, stride, |program| {
@@ -204,7 +196,7 @@ pub(crate) fn sweep(pool: &CrashImage, program: &Program, seed: u64, stride: u64
     Ok(all)
 }
 
-/// Runs actors at once, and cuts the power.
+/// Runs concurrent actors, and cuts the power.
 pub(crate) fn at_once(config: SimConfig, together: Together) -> Result<Judged, String> {
     guarded(together.seed, || {
         let medium = formatted(4 << 20, config);
@@ -226,7 +218,7 @@ pub(crate) fn at_once(config: SimConfig, together: Together) -> Result<Judged, S
     })
 }
 
-/// Makes psync cuts beside storing threads, and cuts the power.
+/// Makes psync cuts beside stores, and cuts the power.
 pub(crate) fn cut_beside_stores(config: SimConfig, cuts: Cuts) -> Result<Judged, String> {
     guarded(cuts.seed, || {
         let medium = formatted(2 << 20, config);
@@ -248,7 +240,7 @@ pub(crate) fn cut_beside_stores(config: SimConfig, cuts: Cuts) -> Result<Judged,
     })
 }
 
-/// Commits transactions that change several objects, with failures and deaths, and cuts the power.
+/// Commits transactions with failures and deaths, and cuts the power.
 pub(crate) fn commits(config: SimConfig, program: Transactions) -> Result<Judged, String> {
     guarded(program.seed, || {
         let medium = formatted(2 << 20, config);
@@ -261,7 +253,7 @@ pub(crate) fn commits(config: SimConfig, program: Transactions) -> Result<Judged
             if !seen.insert((image.digest(), image.marks().len())) {
                 continue;
             }
-            // The last recovery finds the state promised when the power first went.
+            // The last recovery finds the state promised at the first cut.
             let judged = |inner: &CrashImage, _| {
                 judge_by(&inner.medium(), |found| committed.judge(&image, found)).map(drop)
             };
@@ -283,8 +275,8 @@ pub(crate) fn commits(config: SimConfig, program: Transactions) -> Result<Judged
     })
 }
 
-/// Cuts the power everywhere during the recovery of an image, and during the recovery from that.
-/// `judged` judges the images of cuts before the first recovery is done, in full if it is asked to.
+/// Cuts the power during the recovery of an image, and during the recovery from that. `judged`
+/// judges images of cuts before the first recovery ends, in full if asked.
 fn recovery(
     image: &CrashImage,
     judged: &dyn Fn(&CrashImage, bool) -> Result<(), String>,
@@ -293,7 +285,7 @@ fn recovery(
     contents: &RefCell<Contents>,
 ) -> Result<(), String> {
     let medium = image.medium();
-    // A decision of recovery is final.
+    // A recovery's decision is final.
     let decided = RefCell::new(Err("the recovery did not run".to_owned()));
     let nth = Cell::new(0);
     let recover = |medium: &SimMedium| {
@@ -341,7 +333,7 @@ fn recovery(
     report.map(drop).map_err(|failure| format!("during recovery, {depth} deep: {failure}"))
 }
 
-/// Recovers some of a program's images, with power cuts during recovery.
+/// Recovers some images with power cuts during recovery.
 #[cfg(feature = "mutants")]
 pub(crate) fn recovery_of(case: &Case<'_>) -> Result<(), String> {
     guarded(case.seed, || {

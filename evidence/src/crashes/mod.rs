@@ -20,7 +20,7 @@ pub(crate) use {
     judge::{at_once, commits, guarded, recovery_of, sweep},
 };
 
-/// Seconds for which the short form begins random programs, behind the short ones.
+/// Seconds in which the short form begins random programs.
 const SHORT: u64 = 25;
 const LONG: u64 = 10_000_000;
 

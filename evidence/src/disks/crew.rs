@@ -1,4 +1,4 @@
-//! The processes on a machine: victims that work and are killed, and a judge.
+//! The processes on a machine: victims that are killed, and a judge.
 
 use super::machine::Machine;
 use super::{WORKLOADS, interrupted};
@@ -10,33 +10,29 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Processes that say nothing for so long, and do not end, hang.
+/// Silent processes that do not end within this time hang.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// The processes that work on a machine's pool.
 #[derive(Clone, Copy)]
 pub(crate) struct Crew<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) seed: u64,
-    /// A rule of the protocol that victims break.
+    /// A rule that victims break.
     pub(crate) mutant: Option<&'static str>,
 }
 
-/// Result of running victims.
 #[derive(Debug, Default)]
 pub(crate) struct Storm {
     pub(crate) said: Vec<Said>,
     pub(crate) killed: u64,
-    /// Processes that died otherwise: their signal or exit code, and their complaint.
+    /// Other deaths: signal or exit code, and stderr.
     pub(crate) died: Vec<(i32, String)>,
 }
 
-/// A judge's opinion.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// Each workload is after one of its possible steps.
     Sound,
-    /// The promise is broken.
     Wrong(String),
 }
 
@@ -44,14 +40,13 @@ struct Victim {
     child: Child,
     workloads: Vec<u32>,
     lines: usize,
-    /// Lines after which it is killed, and idle turns after them.
+    /// Lines, then idle turns, before the kill.
     death: (usize, u32),
     killed: bool,
 }
 
 impl Crew<'_> {
-    /// Runs all workloads in several processes at once and kills most of them. `limit`: kills all
-    /// of them after this time.
+    /// Runs all workloads in several processes and kills most of them; all after `limit`.
     pub(crate) fn storm(&self, specs: &mut [Spec], rng: &mut Rng, limit: Duration) -> Result<Storm> {
         let disk = &self.machine.disk;
         let mut from = disk.position();
@@ -110,7 +105,7 @@ impl Crew<'_> {
                 bail!("a hang: nothing was said for {SILENCE:?} by {} processes", victims.0.len());
             }
         }
-        // The last lines may not have been heard.
+        // The last lines may be unread.
         let (said, _) = disk.listen(from);
         for said in said {
             if let Some(spec) = specs.iter_mut().find(|spec| Some(spec.workload) == said.workload()) {
@@ -124,7 +119,7 @@ impl Crew<'_> {
         Ok(storm)
     }
 
-    /// Recovers everything in the mounted pool and holds it against the model.
+    /// Recovers the mounted pool and compares it with the model.
     pub(crate) fn judge(&self, specs: &mut [Spec]) -> Result<Verdict> {
         let disk = &self.machine.disk;
         let (mut from, mut settled) = (disk.position(), 0);
@@ -209,7 +204,7 @@ impl Storm {
     }
 }
 
-/// Processes that do not outlive this.
+/// Kills the processes on drop.
 struct Victims(Vec<Victim>);
 
 impl Drop for Victims {

@@ -1,10 +1,8 @@
-//! A disk in memory that records every request, and can be told to fail.
+//! A disk in memory that records every request and can fail.
 //!
-//! Requests are served one after the other by one thread, so the order of the record is the order
-//! in which they took effect. Lines that programs print arrive by the same way: a line that a
-//! program prints before it goes on stands on the tape before all its later writes. A flush counts
-//! for all writes that were served before it; that some of them may have been under way when the
-//! kernel asked for it is not told apart.
+//! One thread serves requests in order: the record is the order of their effects. Lines of programs
+//! arrive the same way: a line is on the tape before all later writes of its program. A flush
+//! covers all writes served before it, even those that were still in flight when the kernel asked.
 
 use super::pages::Pages;
 use super::tape::{Event, Loss, SECTOR, write_some};
@@ -19,14 +17,13 @@ pub(crate) struct Disk {
     said: Condvar,
 }
 
-/// How a request fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
     Io,
     NoSpace,
 }
 
-/// How often a disk fails, one in so many requests; 0: never.
+/// One in so many requests fails; 0: none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Rates {
     pub(crate) read: u32,
@@ -35,7 +32,6 @@ pub(crate) struct Rates {
 }
 
 struct State {
-    /// The pages under the overlay.
     base: Pages,
     over: Pages,
     tape: Vec<Event>,
@@ -47,9 +43,9 @@ struct Faults {
     rates: Rates,
     rng: Rng,
     whole: fn(u64) -> bool,
-    /// Whether it dropped writes, and fails every write and every flush from then on.
+    /// Dropped writes: every write and flush fails from then on.
     dead: bool,
-    /// The place of the first event on the tape that no flush has followed.
+    /// Place of the first unflushed event on the tape.
     unflushed: usize,
 }
 
@@ -107,9 +103,8 @@ impl Disk {
         };
         if faults.dead || faults.fails(faults.rates.flush) {
             let (failure, line) = faults.failure("flushes");
-            // A later flush that succeeds would vouch for the writes before this one, too. So a
-            // disk that drops them never succeeds again, or other processes could not know of their
-            // loss.
+            // A later successful flush would vouch for these writes, too. So a disk that drops
+            // writes never succeeds again.
             if !faults.dead && faults.rng.u8(..3) == 0 {
                 faults.dead = true;
                 faults.lose(base, over, tape);
@@ -122,19 +117,16 @@ impl Disk {
         Ok(())
     }
 
-    /// A line of a program.
     pub(crate) fn hear(&self, said: Said) {
         self.state().tape.push(Event::Said(said));
         self.said.notify_all();
     }
 
-    /// The event that comes next.
     pub(crate) fn position(&self) -> usize {
         self.state().tape.len()
     }
 
-    /// Waits until something was said after event `from`, or for a moment; returns what was, and
-    /// where to go on.
+    /// Waits for lines after event `from`, or for a moment; returns them and the next position.
     pub(crate) fn listen(&self, from: usize) -> (Vec<Said>, usize) {
         let mut state = self.state();
         let news = |state: &State| -> Vec<Said> {
@@ -161,7 +153,6 @@ impl Disk {
         std::mem::take(&mut state.tape)
     }
 
-    /// Begins a new tape.
     pub(crate) fn cut(&self) -> Vec<Event> {
         std::mem::take(&mut self.state().tape)
     }
@@ -177,20 +168,20 @@ impl Disk {
         work(&mut self.state().base)
     }
 
-    /// Requests for reading since [`Disk::show`].
+    /// Reads since [`Disk::show`].
     pub(crate) fn reads(&self) -> u64 {
         self.state().reads
     }
 
-    /// Fails from now on. From here to [`Disk::mend`], the base is the last flushed state.
+    /// Fails from now on. Until [`Disk::mend`] the base is the last flushed state.
     pub(crate) fn fail(&self, rates: Rates, whole: fn(u64) -> bool, seed: u64) {
         self.settle();
         let rng = Rng::with_seed(seed);
         self.state().faults = Some(Faults { rates, rng, whole, dead: false, unflushed: 0 });
     }
 
-    /// Fails no more, but goes on keeping flushed writes apart. `false`: it dropped writes, and
-    /// only a power cut makes it work again.
+    /// Stops failing, but keeps flushed writes apart. `false`: writes were dropped, and only a
+    /// power cut mends the disk.
     pub(crate) fn pause(&self) -> bool {
         let mut state = self.state();
         let Some(faults) = state.faults.as_mut().filter(|faults| !faults.dead) else { return false };
@@ -198,7 +189,7 @@ impl Disk {
         true
     }
 
-    /// Works again. `power`: it lost power, too.
+    /// Works again, after a power cut if `power`.
     pub(crate) fn mend(&self, power: bool) {
         let mut state = self.state();
         let State { base, over, tape, faults, .. } = &mut *state;
@@ -209,7 +200,7 @@ impl Disk {
         base.fold(std::mem::take(over));
     }
 
-    /// The whole of it, in a sparse file.
+    /// Writes the disk to a sparse file.
     pub(crate) fn save(&self, over: &Pages, path: &std::path::Path) -> std::io::Result<()> {
         use std::os::unix::fs::FileExt;
         let state = self.state();
@@ -238,15 +229,15 @@ impl Faults {
         one_in > 0 && self.rng.u32(..one_in) == 0
     }
 
-    /// How a request fails, and a line about it. Only a write may find a thin disk full: told so by
-    /// a read of metadata, xfs takes an allocation group for full, and goes on.
+    /// How a request fails, with a line. Only a write may report a full thin disk: xfs takes an
+    /// allocation group for full after a metadata read says so.
     fn failure(&mut self, what: &str) -> (Failure, Event) {
         let full = what == "writes" && self.rng.u8(..4) == 0;
         let (failure, word) = if full { (Failure::NoSpace, "ENOSPC") } else { (Failure::Io, "EIO") };
         (failure, Event::Said(Said::Count { what: format!("{what} failed, {word}"), count: 1 }))
     }
 
-    /// Loses some writes without a flush after them, for ever; the rest has arrived.
+    /// Loses some unflushed writes for ever; the rest has arrived.
     fn lose(&mut self, base: &mut Pages, over: &mut Pages, tape: &[Event]) {
         let mut left = Pages::default();
         let loss = Loss::any(&mut self.rng);

@@ -1,10 +1,8 @@
-//! Rounds on a disk that fails: reads, writes and flushes at random, under processes that are
-//! killed.
+//! Rounds on a disk whose reads, writes and flushes fail at random, under killed processes.
 //!
-//! While the disk fails, a process may end in a clear error or, where a page cannot be read into an
-//! object's memory, by SIGBUS. When it works again, everything acknowledged must be there; half of
-//! the rounds end in a power cut, too. A flush that fails may lose unwritten bytes of the disk; the
-//! disk then fails until a power cut.
+//! While the disk fails, a process may end with a clear error, or by SIGBUS where a page cannot be
+//! read into memory. Afterwards everything acknowledged must be there; half of the rounds end in a
+//! power cut. A failed flush may lose unwritten bytes; the disk then fails until a power cut.
 
 use super::crew::{Crew, Verdict};
 use super::disk::Rates;
@@ -20,10 +18,9 @@ use indelible_record::{add, folder};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Rounds that one pool goes through.
+/// Rounds of one pool.
 pub(crate) const ROUNDS: u64 = 8;
 
-/// A pool on a disk that fails.
 pub(crate) struct Failing {
     machine: Machine,
     seed: u64,
@@ -38,7 +35,7 @@ impl Failing {
         Ok(Failing { machine, seed, rng: mixed(seed, u64::MAX, 2), specs: all_specs(), log: String::new() })
     }
 
-    /// One round. `false`: the file system is beyond its own recovery, and the pool with it.
+    /// One round. `false`: the file system cannot recover, and the pool is lost with it.
     pub(crate) fn round(&mut self, counts: &mut BTreeMap<String, u64>) -> Result<Result<bool, Violation>> {
         if interrupted() {
             bail!("interrupted");
@@ -78,7 +75,7 @@ impl Failing {
         let power = !self.machine.disk.pause() || self.rng.bool();
         if power {
             self.machine.disk.mend(true);
-            // Writes of the file system from here on come after the cut.
+            // Later writes of the file system come after the cut.
             self.machine.unmount()?;
             self.machine.disk.show(Pages::default());
         } else {

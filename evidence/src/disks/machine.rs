@@ -1,9 +1,9 @@
 //! A file system on a recording disk: FUSE shows the disk, a loop device makes a block device of
 //! it.
 //!
-//! Threads of this process serve the disk, so none of them may wait for the file system on it:
-//! everything that touches the mounted folder is another process. All mounts are private to this
-//! process and those it starts; they end with the last of them.
+//! Threads of this process serve the disk, so they must not wait for the file system on it: other
+//! processes touch the mounted folder. Mounts are private to this process and its children, and end
+//! with the last.
 
 use super::disk::Disk;
 use super::serve::{DISK, SAID, Server};
@@ -16,10 +16,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Folders begin so, too, then comes the process that made them.
+/// Prefix of folders; the process number follows.
 const PREFIX: &str = DISK;
 
-/// A file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     Ext4,
@@ -38,7 +37,7 @@ impl Kind {
         }
     }
 
-    /// Bytes of a disk: little more than the file system asks for.
+    /// Little more than the file system needs.
     fn size(self) -> u64 {
         match self {
             Kind::Ext4 => 64 << 20,
@@ -58,8 +57,8 @@ impl Kind {
         }
     }
 
-    /// Whether a write there must not be torn: btrfs has one superblock of 4 KiB on so small a
-    /// disk, or two, and relies on the disk to write it whole.
+    /// Whether a write must not tear: btrfs relies on whole writes of its one or two superblocks of
+    /// 4 KiB.
     pub(crate) fn whole(self) -> fn(u64) -> bool {
         match self {
             Kind::Btrfs => |at| at == 64 << 10 || at == 64 << 20,
@@ -67,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// Has the missing tools installed. If that fails, [`Kind::missing`] goes on naming them.
+    /// Installs missing tools; [`Kind::missing`] reports failures.
     pub(crate) fn install() {
         if Kind::ALL.into_iter().all(|kind| on_path(kind.mkfs().0)) {
             return;
@@ -88,13 +87,13 @@ impl Kind {
         }
     }
 
-    /// Why this file system cannot be had here.
+    /// Why this file system is unavailable.
     pub(crate) fn missing(self) -> Option<String> {
         let (mkfs, _) = self.mkfs();
         if !on_path(mkfs) {
             return Some(format!("{mkfs} is missing (package {})", self.package()));
         }
-        // A kernel loads the module at the first mount.
+        // The kernel loads the module at the first mount.
         let _ = Command::new("modprobe").arg(self.word()).stderr(Stdio::null()).status();
         let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
         let known = known.lines().any(|line| line.trim_start_matches("nodev").trim() == self.word());
@@ -109,7 +108,7 @@ fn on_path(program: &str) -> bool {
         .any(|folder| folder.join(program).is_file())
 }
 
-/// Why no disk of ours can be had here at all.
+/// Why no disk can be served here.
 pub(crate) fn missing() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("mounting needs root".into());
@@ -125,8 +124,8 @@ pub(crate) fn missing() -> Option<String> {
         .map(|program| format!("{program} is missing (package mount)"))
 }
 
-/// Keeps the mounts of this process and those it starts to themselves, and removes loop devices
-/// that a killed campaign left. To be called before there are threads.
+/// Makes mounts private and removes loop devices of killed campaigns. Call it before there are
+/// threads.
 pub(crate) fn prepare() -> Result<()> {
     nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).context("cannot have mounts of our own")?;
     run("mount", &["--make-rprivate", "/"])?;
@@ -149,7 +148,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// A disk with a fresh file system, not mounted.
+    /// A disk with a fresh, unmounted file system.
     pub(crate) fn new(kind: Kind) -> Result<Machine> {
         let prefix = format!("{PREFIX}{}-", std::process::id());
         let folder = tempfile::Builder::new().prefix(&prefix).tempdir()?;
@@ -164,15 +163,14 @@ impl Machine {
         let mut machine = Machine { kind, disk, folder, server: Some(server), device: String::new() };
         let file = machine.path("fuse").join(format!("{DISK}{}-disk", std::process::id()));
         let file = text(&file)?;
-        // Direct, so that the loop device keeps nothing back and passes on every flush.
+        // Direct, so that the loop device delays nothing and passes every flush on.
         machine.device = run("losetup", &["--find", "--show", "--direct-io=on", file])?.trim().to_owned();
         let direct = run("losetup", &["--noheadings", "--output", "DIO", "--list", &machine.device])?;
         if direct.trim() != "1" {
             bail!("{} refuses direct I/O", machine.device);
         }
-        // FUSE takes 1 MiB at a time. If a longer request fails past that, the loop device hears
-        // the number of bytes written, and takes it for all: the disk would lose acknowledged
-        // writes.
+        // FUSE takes 1 MiB at a time. If a longer request fails beyond that, the loop device takes
+        // the partial count for success: the disk would lose acknowledged writes.
         let name = machine.device.trim_start_matches("/dev/");
         let longest = format!("/sys/block/{name}/queue/max_sectors_kb");
         fs::write(&longest, "512").with_context(|| longest.clone())?;
@@ -190,7 +188,6 @@ impl Machine {
         self.path("mounted/pool.pmo")
     }
 
-    /// File for a child's standard error.
     pub(crate) fn stderr(&self) -> PathBuf {
         self.path("stderr")
     }
@@ -200,14 +197,13 @@ impl Machine {
         Ok(fs::File::options().write(true).open(self.path("fuse").join(SAID))?)
     }
 
-    /// Mounts the file system, which recovers.
     pub(crate) fn mount(&self) -> Result<()> {
         let options = if self.kind == Kind::Btrfs { "nodiscard" } else { "defaults" };
         let at = self.path("mounted");
         run("mount", &["-i", "-t", self.kind.word(), "-o", options, &self.device, text(&at)?]).map(drop)
     }
 
-    /// Unmounts it. Processes that were killed may take a moment to let go.
+    /// Unmounts; killed processes may hold the mount for a moment.
     pub(crate) fn unmount(&self) -> Result<()> {
         let at = self.path("mounted");
         let begin = Instant::now();
@@ -232,8 +228,7 @@ impl Drop for Machine {
         }
         let _ =
             Command::new("umount").args(["-i", "-l"]).arg(self.path("fuse")).stderr(Stdio::null()).status();
-        // The thread ends when the kernel releases the last file; not waited for, as other
-        // processes may hold one.
+        // The thread ends when the kernel releases the last file; other processes may hold one.
         drop(self.server.take());
     }
 }
@@ -242,7 +237,7 @@ fn text(path: &Path) -> Result<&str> {
     path.to_str().context("a temporary folder has a name that is text")
 }
 
-/// Runs a command to its end; its output.
+/// Runs a command; returns its output.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program)
         .args(arguments)

@@ -1,15 +1,13 @@
-//! Real media: ext4, xfs and btrfs on a disk of our own that records every write and every flush,
-//! and on one that fails.
+//! Real media: ext4, xfs and btrfs on a disk that records writes and flushes, and on one that
+//! fails.
 //!
-//! Replay: processes work on a pool and are killed, while the disk records. The recording gives the
-//! images that a power cut may leave (see [`replay`]); each is mounted, so that the file system
-//! recovers, then the pool is recovered and judged. Failing: the same processes on a disk that
-//! fails reads, writes and flushes at random (see [`failing`]). The judge is that of the kills:
-//! each workload is in all of its objects as after the last acknowledged step, or as after the one
-//! that was begun, and check finds nothing.
+//! Replay: processes work on a pool and are killed, while the disk records. Each image that a power
+//! cut may leave (see [`replay`]) is mounted, its pool recovered and judged. Failing: the same on a
+//! disk that fails at random (see [`failing`]). The judge is that of the kills: each workload is in
+//! all of its objects after the last acknowledged step or the one begun, and check finds nothing.
 //!
-//! Controls must be noticed, or the campaign fails: a disk that acknowledges flushes and loses what
-//! came before them, and, where broken protocols are built in, writers that psync too early.
+//! Controls must be noticed, or the campaign fails: a disk that loses writes after acknowledged
+//! flushes, and, with broken protocols, writers that psync too early.
 
 mod crew;
 mod disk;
@@ -36,14 +34,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Workloads on a pool: the judge of the kills expects as many.
+/// As many as the kills' judge expects.
 pub(crate) const WORKLOADS: u32 = crate::kills::WORKLOADS;
-/// Cuts of one recording at most; each makes about two images, as recoveries are cut, too.
+/// Most cuts of one recording; each makes about two images, as recoveries are cut, too.
 const CUTS: u64 = 40;
-/// Images in CI and in a campaign.
 const SHORT: u64 = 120;
 const LONG: u64 = 10_000;
-/// Minutes of failing disks in CI and in a campaign.
 const SHORT_MINUTES: f64 = 0.1;
 const LONG_MINUTES: f64 = 5.0;
 /// Cuts within which a control must be noticed.
@@ -87,17 +83,12 @@ impl Child {
     }
 }
 
-/// One thing to do on a machine of its own.
 #[derive(Clone, Copy)]
 enum Task {
-    /// Images of one recording.
     Replay(Kind),
-    /// Flushes that are no flushes.
     LostFlushes(Kind),
-    /// A writer that breaks a rule.
     #[cfg_attr(not(feature = "mutants"), expect(dead_code, reason = "broken writers are another build"))]
     Broken(Kind, &'static str),
-    /// Failing disks, until the time is over.
     Failing(Kind),
 }
 
@@ -111,12 +102,10 @@ struct Findings {
 
 struct Campaign {
     seed: u64,
-    /// Time for each file system.
     failing: Duration,
-    /// Images to replay, and how many were.
+    /// Images to replay, and those replayed.
     goal: u64,
     images: AtomicU64,
-    /// Power cuts for each recording.
     cuts: u64,
     bar: ProgressBar,
     findings: Mutex<Findings>,
@@ -124,7 +113,7 @@ struct Campaign {
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a signal asked this to end: everything is cleaned up then.
+/// Whether a signal asked for an end: everything is cleaned up then.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
@@ -215,8 +204,8 @@ fn tasks(kinds: &[Kind], failing: bool) -> Vec<Task> {
     #[cfg(feature = "mutants")]
     {
         tasks.extend(kinds.iter().map(|kind| Task::Broken(*kind, "NotDurable")));
-        // On btrfs a durable write takes everything with it that was written to the file before, so
-        // that the barrier which this writer leaves out is never missed.
+        // On btrfs a durable write makes all earlier writes to the file durable: this writer's
+        // missing barrier goes unnoticed.
         let separate = kinds.iter().filter(|kind| !matches!(kind, Kind::Btrfs));
         tasks.extend(separate.map(|kind| Task::Broken(*kind, "EarlyCheckpoint")));
     }
@@ -227,14 +216,13 @@ fn tasks(kinds: &[Kind], failing: bool) -> Vec<Task> {
 }
 
 impl Campaign {
-    /// Counts an image, unless there are enough.
     fn one_more(&self) -> bool {
         let more = self.images.fetch_add(1, Ordering::Relaxed) < self.goal;
         self.bar.inc(u64::from(more));
         more
     }
 
-    /// Does all tasks, so many at a time, then replays until there are enough images.
+    /// Does all tasks, then replays until there are enough images.
     fn spread(&self, kinds: &[Kind], tasks: &[Task], jobs: usize) -> Result<()> {
         let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
         let work = || -> Result<()> {
@@ -330,9 +318,8 @@ impl Campaign {
     }
 }
 
-/// Turns the signals that end a process into an orderly end, with everything unmounted; one that
-/// comes a second later or more ends it at once. To be called before there are threads, which
-/// inherit that these signals wait; children do not.
+/// Turns fatal signals into an orderly end that unmounts everything; one a second later ends at
+/// once. Call it before there are threads, which inherit the blocked signals; children do not.
 fn end_in_order() -> Result<()> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
@@ -343,7 +330,7 @@ fn end_in_order() -> Result<()> {
         let mut first: Option<Instant> = None;
         while let Ok(signal) = signals.wait() {
             INTERRUPTED.store(true, Ordering::Relaxed);
-            // Some who end a process tell it twice: itself, and its group.
+            // Some senders signal both the process and its group.
             if first.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(1) {
                 std::process::exit(128 + signal as i32);
             }

@@ -1,16 +1,15 @@
-//! The contents of a disk, sparse: bytes never written read as zeros.
+//! The sparse contents of a disk.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 const PAGE: usize = 4096;
 
-/// Pages by number. As an overlay, a page that is absent is the one below.
+/// Pages by number. In an overlay, an absent page is the one below.
 #[derive(Clone, Default)]
 pub(crate) struct Pages(HashMap<u64, Box<[u8; PAGE]>>);
 
 impl Pages {
-    /// Reads from these pages, and from `under` where there is none.
     pub(crate) fn read(&self, under: &Pages, at: u64, out: &mut [u8]) {
         for (number, within, part) in pieces(at, out.len()) {
             match self.0.get(&number).or_else(|| under.0.get(&number)) {
@@ -20,8 +19,7 @@ impl Pages {
         }
     }
 
-    /// Writes to these pages; a page that is written in part for the first time begins as a copy
-    /// from `under`.
+    /// A page written in part for the first time begins as a copy from `under`.
     pub(crate) fn write(&mut self, under: &Pages, at: u64, data: &[u8]) {
         for (number, within, part) in pieces(at, data.len()) {
             let page = self.0.entry(number).or_insert_with(|| match under.0.get(&number) {
@@ -32,12 +30,11 @@ impl Pages {
         }
     }
 
-    /// Takes over every page of an overlay.
     pub(crate) fn fold(&mut self, over: Pages) {
         self.0.extend(over.0);
     }
 
-    /// A fingerprint of how these pages change what lies below.
+    /// A fingerprint of the changes over `under`.
     pub(crate) fn fingerprint(&self, under: &Pages) -> u64 {
         let mut changed: Vec<_> =
             self.0.iter().filter(|(number, page)| under.page(**number) != ***page).collect();
@@ -47,14 +44,12 @@ impl Pages {
         hasher.finish()
     }
 
-    /// The numbers of the pages that are present, in order.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         let mut numbers: Vec<u64> = self.0.keys().copied().collect();
         numbers.sort_unstable();
         numbers
     }
 
-    /// Bytes of a page.
     pub(crate) const fn page_size() -> u64 {
         PAGE as u64
     }
@@ -64,7 +59,7 @@ impl Pages {
     }
 }
 
-/// The pages that a range lies in: number, offset within the page, part of the range.
+/// (page number, offset in the page, part of the range).
 fn pieces(at: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

@@ -1,9 +1,8 @@
-//! A recording, and the images that power cuts leave of it.
+//! A recording, and its images of power cuts.
 //!
-//! An image is everything up to the last flush before the cut, and of the writes after it as much
-//! as a [`Loss`] lets arrive. The file system recovers it, then the pool is recovered and judged.
-//! All that is recorded, too, and cut again: images of the second and third generation. A state
-//! that a judge has found once is promised from then on.
+//! An image has everything up to the last flush before the cut, and of later writes as much as a
+//! [`Loss`] lets arrive. Mounting, recovery and judgement are recorded and cut again: images of the
+//! second and third generation. A state found once is promised from then on.
 
 use super::WORKLOADS;
 use super::crew::{Crew, Verdict};
@@ -22,12 +21,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// Bytes of a pool.
 const POOL: u64 = 32 << 20;
 /// Generations of images.
 const GENERATIONS: usize = 3;
 
-/// A recording of one machine, with its results.
 pub(crate) struct Recording {
     pub(crate) machine: Machine,
     seed: u64,
@@ -37,18 +34,16 @@ pub(crate) struct Recording {
     seen: HashSet<(usize, u64)>,
 }
 
-/// A broken promise.
 #[derive(Debug)]
 pub(crate) struct Violation {
     pub(crate) what: String,
     pub(crate) kept: PathBuf,
 }
 
-/// A file system with a pool on it, and the rings in the pool.
 pub(crate) fn machine_with_pool(kind: Kind) -> Result<Machine> {
     let machine = Machine::new(kind)?;
     machine.mount()?;
-    // Another process, as this one serves the disk.
+    // This process serves the disk, so another one makes the pool.
     let status = Command::new(std::env::current_exe()?)
         .args(["disks-child", "--pool"])
         .arg(machine.pool())
@@ -62,7 +57,6 @@ pub(crate) fn machine_with_pool(kind: Kind) -> Result<Machine> {
     Ok(machine)
 }
 
-/// Makes a pool.
 pub(crate) fn make_pool(path: &std::path::Path) -> Result<()> {
     let pool = indelible::Pool::format(path, POOL)?;
     for workload in 0..WORKLOADS {
@@ -76,7 +70,6 @@ pub(crate) fn all_specs() -> Vec<Spec> {
 }
 
 impl Recording {
-    /// Lets processes work on a fresh file system, and records.
     pub(crate) fn new(kind: Kind, seed: u64, mutant: Option<&'static str>) -> Result<Recording> {
         let machine = machine_with_pool(kind)?;
         let mut rng = mixed(seed, u64::MAX, 1);
@@ -119,12 +112,12 @@ impl Recording {
         Ok(Recording { machine, seed, rng, tape, counts, seen: HashSet::new() })
     }
 
-    /// Cuts so often, in the order of the recording, and stops at the first violation. `progress`
-    /// is asked before each image whether to go on.
+    /// Makes so many cuts in the order of the recording, up to the first violation. `progress`
+    /// tells whether to go on.
     pub(crate) fn replay(&mut self, times: u64, progress: &dyn Fn() -> bool) -> Result<Option<Violation>> {
         let tape = std::mem::take(&mut self.tape);
         let mut cuts: Vec<usize> = Vec::new();
-        // Half of the cuts anywhere, half of them where something was acknowledged.
+        // Half of the cuts anywhere, half of them at acknowledgements.
         let acknowledged: Vec<usize> =
             (0..tape.len()).filter(|at| matches!(tape[*at], Event::Said(Said::Done { .. }))).collect();
         for _ in 0..times {
@@ -154,8 +147,7 @@ impl Recording {
         Ok(None)
     }
 
-    /// Images of a disk that acknowledges flushes and loses what came before them; how many of so
-    /// many are noticed.
+    /// Images of a disk that loses writes after acknowledged flushes; returns how many are noticed.
     pub(crate) fn replay_lost_flushes(&mut self, images: u64) -> Result<u64> {
         let tape = std::mem::take(&mut self.tape);
         let (mut noticed, mut done) = (0, 0);
@@ -164,7 +156,7 @@ impl Recording {
         for cut in cuts {
             self.machine.disk.with_base(|base| write_all(base, &Pages::default(), &tape[done..cut]));
             done = cut;
-            // Some acknowledged steps later, nothing of them is there.
+            // Some acknowledged steps later, all of them are missing.
             let later = tape.len().min(cut + 400);
             let mut specs = all_specs();
             hear(&mut specs, &tape[..later]);
@@ -260,7 +252,7 @@ impl Recording {
         add(&mut self.counts, what, 1);
     }
 
-    /// Leaves the image, and how to look at it.
+    /// Keeps the image, with instructions.
     fn keep(&self, over: &Pages, known: &[Spec], what: &str) -> Result<Violation> {
         let kept = folder().join(format!("disks-{}-{}", self.machine.kind.word(), self.seed));
         std::fs::create_dir_all(&kept)?;

@@ -1,4 +1,4 @@
-//! Shows a [`Disk`] as a file, and beside it a file to say things to, by FUSE.
+//! Serves a [`Disk`] as a file by FUSE, and beside it a file for lines.
 
 use super::disk::{Disk, Failure};
 use crate::workloads::wire::Said;
@@ -10,15 +10,15 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Prefix of the name of the file that is the disk. The process follows: of a loop device that a
-/// killed campaign left, the kernel knows this name alone.
+/// Name prefix of the disk's file, before the process number: the kernel knows a leftover loop
+/// device by this name.
 pub(crate) const DISK: &str = "indelible-disks-";
-/// Every line written to this file goes to the tape, before the write returns.
+/// Every line written to this file is on the tape before the write returns.
 pub(crate) const SAID: &str = "said";
 
 const DISK_INODE: INodeNo = INodeNo(2);
 const SAID_INODE: INodeNo = INodeNo(3);
-/// Nothing changes that the kernel may remember.
+/// The kernel may cache attributes.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 
 pub(crate) struct Server(pub(crate) Arc<Disk>);
@@ -78,7 +78,7 @@ impl Filesystem for Server {
         }
     }
 
-    /// Nothing of these files is ever in the page cache.
+    /// Bypasses the page cache.
     fn open(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let seek = if inode == SAID_INODE { FopenFlags::FOPEN_NONSEEKABLE } else { FopenFlags::empty() };
         reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO | seek);
@@ -135,13 +135,12 @@ impl Filesystem for Server {
         }
     }
 
-    /// Closing is not flushing. Answered so, the kernel does not ask again, not even when this
-    /// process ends.
+    /// Closing does not flush. `ENOSYS` keeps the kernel from asking again.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
     }
 
-    /// No holes: the kernel then writes zeros, which are recorded as any write.
+    /// Without holes the kernel writes zeros, which are recorded.
     fn fallocate(&self, _: &Request, _: INodeNo, _: FileHandle, _: u64, _: u64, _: i32, reply: ReplyEmpty) {
         reply.error(Errno::EOPNOTSUPP);
     }

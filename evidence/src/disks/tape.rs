@@ -1,4 +1,4 @@
-//! The record of a disk, in the order in which it happened, and the images that a power cut leaves.
+//! The ordered record of a disk, and images of power cuts.
 
 use super::pages::Pages;
 use crate::workloads::wire::{Said, Spec};
@@ -7,28 +7,25 @@ use fastrand::Rng;
 /// The unit that a disk writes as a whole.
 pub(crate) const SECTOR: usize = 512;
 
-/// One request to the disk, or one line of a program.
 #[derive(Clone)]
 pub(crate) enum Event {
     Write {
         at: u64,
         data: Box<[u8]>,
     },
-    /// Every write before it is durable.
     Flush,
-    /// A line of a program about a step begun, acknowledged or found, recorded before the program
-    /// went on.
+    /// A program's line about a step, recorded before the program went on.
     Said(Said),
 }
 
 /// Fate of the writes after the last flush.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Loss {
-    /// They arrived in order; the last one may be cut off between two sectors.
+    /// In order; the last one may be cut between two sectors.
     Prefix,
-    /// Each arrived with this probability, whole.
+    /// Each write arrives with this probability, whole.
     Subset(f64),
-    /// Each of their sectors arrived with this probability.
+    /// Each sector arrives with this probability.
     Torn(f64),
 }
 
@@ -56,7 +53,6 @@ pub(crate) fn durable(tape: &[Event], at: usize) -> usize {
     tape[..at].iter().rposition(|event| matches!(event, Event::Flush)).map_or(0, |flush| flush + 1)
 }
 
-/// Writes of a tape, all of them.
 pub(crate) fn write_all(pages: &mut Pages, under: &Pages, tape: &[Event]) {
     for event in tape {
         if let Event::Write { at, data } = event {
@@ -65,8 +61,7 @@ pub(crate) fn write_all(pages: &mut Pages, under: &Pages, tape: &[Event]) {
     }
 }
 
-/// Writes of a tape that no flush follows, as far as the loss lets them arrive. `whole`: writes
-/// that this file system needs in one piece.
+/// Applies unflushed writes as the loss lets them arrive. `whole`: writes that must not tear.
 pub(crate) fn write_some(
     pages: &mut Pages,
     under: &Pages,
@@ -100,7 +95,6 @@ pub(crate) fn write_some(
     }
 }
 
-/// Takes note of everything said on a tape.
 pub(crate) fn hear(specs: &mut [Spec], tape: &[Event]) {
     for event in tape {
         if let Event::Said(said) = event

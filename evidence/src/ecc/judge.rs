@@ -5,24 +5,20 @@ use indelible_record::add;
 use indelible_stm::ecc::{Beyond, MOST_FLIPS, check_word, is_whole, repair};
 use std::collections::BTreeMap;
 
-/// Two words with their check words differ in so many bits at least.
+/// Least number of bits in which two words with check words differ.
 const DISTANCE: u32 = 14;
-/// Damages that are told of in full.
+/// Damages reported in full.
 const TOLD: usize = 20;
 
-/// The source of damages. Each number of bits has one, so that its counts tell the outcomes of so
-/// many wrong bits.
+/// The source of damages, counted apart.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
-    /// Each damage of so many bits there is.
+    /// Each damage of so many bits.
     Each,
-    /// Ones of a codeword of 14.
     Parts,
-    /// Random bits.
     Random,
 }
 
-/// The outcome of a damaged word.
 #[derive(Clone, Copy)]
 enum Outcome {
     Repaired,
@@ -30,14 +26,13 @@ enum Outcome {
     Refused,
     /// No word explains it.
     Lost,
-    /// It was taken for another word with less damage.
+    /// Taken for another word with less damage.
     Mistaken,
 }
 
 const OUTCOMES: [&str; 4] =
     ["repaired", "refused, with two explanations", "refused, with none", "repaired to another word"];
 
-/// How many damages had which outcome.
 #[derive(Default)]
 pub(super) struct Outcomes {
     /// By source, number of bits, outcome.
@@ -59,7 +54,7 @@ impl Outcomes {
         self.violations
     }
 
-    /// Counts them under their names, and tells of damages with a wrong outcome.
+    /// Adds the counts, and reports wrong outcomes.
     pub(super) fn count(&self, counts: &mut BTreeMap<String, u64>) {
         for (source, name) in ["each of", "parts of codewords,", "random,"].iter().enumerate() {
             for (bits, outcomes) in self.counts[source].iter().enumerate() {
@@ -83,13 +78,11 @@ impl Codewords {
         Codewords((0..128).map(with).collect())
     }
 
-    /// Whether one has all of these bits.
     fn contain(&self, bits: u128) -> bool {
         self.0[bits.trailing_zeros() as usize].iter().any(|codeword| codeword & bits == bits)
     }
 }
 
-/// Damages words, and judges repairs.
 pub(super) struct Judge<'a> {
     pub(super) codewords: &'a Codewords,
     pub(super) random: Rng,
@@ -97,7 +90,7 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Damages a random word by these bits, of 1 to 13.
+    /// Damages a random word by these 1 to 13 bits.
     pub(super) fn damage(&mut self, source: Source, bits: u128) {
         let word = self.random.u64(..);
         self.damage_word(source, word, bits);
@@ -117,8 +110,7 @@ impl Judge<'_> {
         }
     }
 
-    /// The outcome, if it is one of those that are promised. Eight bits and more may be taken for
-    /// other damage, but never for none.
+    /// The outcome, if promised. Eight bits and more may be taken for other damage, never for none.
     fn outcome(&self, word: u64, bits: u128) -> Result<Outcome, String> {
         let (check, flips) = (check_word(word), bits.count_ones());
         let damaged = (word ^ (bits >> 64) as u64, check ^ bits as u64);
@@ -160,7 +152,7 @@ mod tests {
     fn repairs_are_judged_by_size_and_codewords() {
         assert_eq!(judged(1 << 100 | 3), Ok("repaired"));
         assert_eq!(judged(0x7f << 20), Ok("repaired"));
-        // No codeword of the code has these ones; the judge believes so.
+        // The judge believes in this codeword, which the code does not have.
         assert!(judged(0x7f).unwrap_err().contains("flips: 7"));
         assert_eq!(judged(0xfff << 20), Ok("refused, with none"));
     }

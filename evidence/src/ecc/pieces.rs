@@ -1,5 +1,5 @@
-//! The work of a campaign in pieces, for all processors. A piece has random numbers of its own: its
-//! damages do not depend on who does it.
+//! Pieces of a campaign, for all processors. Each has random numbers of its own: its damages do not
+//! depend on the thread.
 
 use super::judge::{Codewords, Judge, Outcomes, Source};
 use anyhow::Result;
@@ -11,16 +11,14 @@ use std::thread;
 
 /// Random damages of a piece.
 const SAMPLES: u64 = 1 << 16;
-/// Numbers of bits of random damages: each of up to 7, of which nearly all are repaired, is a kind
-/// of its own.
+/// Kinds of random damages, by number of bits: up to 7, nearly all repaired, each its own kind.
 const KINDS: [RangeInclusive<u32>; 4] = [5..=5, 6..=6, 7..=7, 8..=13];
-/// Words that are damaged beside a random one: memory that was never written, and its opposite.
+/// Words damaged beside a random one: unwritten memory and its opposite.
 const WORDS: [u64; 2] = [0, u64::MAX];
 
-/// The damages of a campaign.
 pub(super) struct Plan<'a> {
     pub(super) codewords: &'a [u128],
-    /// Each damage of up to so many bits.
+    /// Each damage of at most so many bits.
     pub(super) most: u32,
     /// Each `stride`th part of a codeword.
     pub(super) stride: usize,
@@ -30,17 +28,14 @@ pub(super) struct Plan<'a> {
 }
 
 enum Piece {
-    /// Each damage whose lowest bit this is.
+    /// Each damage with this lowest bit.
     Each(u32),
-    /// Parts of a codeword: 7 of its ones have two explanations, more look like the others, which
-    /// are fewer.
+    /// Parts of a codeword: 7 of its ones have two explanations; more look like the fewer others.
     Parts(u128),
-    /// So many random damages.
     Random(RangeInclusive<u32>, u64),
 }
 
 impl Plan<'_> {
-    /// Makes all damages, and says what came of them.
     pub(super) fn run(&self) -> Result<Outcomes> {
         let (pieces, next) = (self.pieces(), AtomicUsize::new(0));
         let codewords = Codewords::new(self.codewords);
@@ -81,7 +76,6 @@ impl Plan<'_> {
         each.chain(parts).chain(random).collect()
     }
 
-    /// How many damages a piece has.
     fn damages(&self, piece: &Piece) -> u64 {
         match piece {
             Piece::Each(lowest) => {
@@ -110,7 +104,7 @@ impl Plan<'_> {
     }
 }
 
-/// These bits, and each damage of at most `most` bits that adds higher ones to them.
+/// These bits, and each damage of at most `most` bits that adds higher ones.
 fn each(judge: &mut Judge<'_>, bits: u128, highest: u32, most: u32) {
     judge.damage(Source::Each, bits);
     WORDS.into_iter().for_each(|word| judge.damage_word(Source::Each, word, bits));
@@ -119,7 +113,7 @@ fn each(judge: &mut Judge<'_>, bits: u128, highest: u32, most: u32) {
     }
 }
 
-/// 7 ones of a codeword and more, but not all.
+/// At least 7 ones of a codeword, but not all.
 fn parts(judge: &mut Judge<'_>, codeword: u128, stride: usize) {
     let ones: Vec<u32> = (0..128).filter(|bit| codeword >> bit & 1 == 1).collect();
     let choices = (0_u32..(1 << ones.len()) - 1).filter(|choice| choice.count_ones() >= 7);
@@ -137,7 +131,7 @@ fn sample(judge: &mut Judge<'_>, bits: &RangeInclusive<u32>) {
     judge.damage(Source::Random, damage);
 }
 
-/// Ways to choose some of several.
+/// Binomial coefficient.
 fn choose(of: u64, some: u64) -> u64 {
     (0..some).fold(1, |ways, done| if done < of { ways * (of - done) / (done + 1) } else { 0 })
 }

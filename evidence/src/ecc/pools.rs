@@ -1,5 +1,5 @@
-//! Damage in the files of pools: between two runs of a program words of an object with check words
-//! are damaged, and transactions of the next run read right values, or are told of a lost word.
+//! Damages words with check words in files of pools between two runs; transactions of the next run
+//! read right values, or report a lost word.
 
 use anyhow::{Context, Result, anyhow, bail};
 use fastrand::Rng;
@@ -12,23 +12,20 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Words of the object.
 const WORDS: usize = 2048;
-/// Words that are damaged before a run.
+/// Words damaged before a run.
 const DAMAGED: usize = 64;
 
 type Table = [TxCell<u64>; WORDS];
 type Counts = BTreeMap<String, u64>;
 
-/// The end that a damaged word comes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Repaired,
     Lost,
 }
 
-/// Runs so many rounds on a disk and in memory. Outcomes that are not as they should be are
-/// violations.
+/// Runs rounds on a disk and in memory; wrong outcomes are violations.
 pub(super) fn run(rounds: u64, codewords: &[u128], seed: u64, counts: &mut Counts) -> Result<()> {
     let mut random = Rng::with_seed(seed);
     for folder in [TempDir::new_in("/var/tmp").or_else(|_| TempDir::new())?, TempDir::new_in("/dev/shm")?] {
@@ -63,7 +60,7 @@ fn store(object: &TxObject<Table>, words: impl Iterator<Item = (usize, u64)> + C
     Ok(stored?)
 }
 
-/// Damages words of the object in the file, and returns the expected outcome of each.
+/// Damages words in the file; returns the expected outcomes.
 fn damage(path: &Path, codewords: &[u128], random: &mut Rng) -> Result<BTreeMap<usize, Fate>> {
     let offset = Pool::open(path)?.stat("words")?.offset;
     let file = OpenOptions::new().read(true).write(true).open(path).context("cannot open the pool's file")?;
@@ -75,9 +72,9 @@ fn damage(path: &Path, codewords: &[u128], random: &mut Rng) -> Result<BTreeMap<
         }
         let at = offset + 16 * nth as u64;
         let bits = match random.u8(..16) {
-            // One of two words that are as likely.
+            // One of two equally likely words.
             0 => half(codewords[random.usize(..codewords.len())], random),
-            // All of a line of the medium that was lost: zeros are whole, so not these.
+            // Part of a lost line; not zeros, which are valid.
             1 => u128::MAX << random.u32(..64),
             _ => some_bits(random),
         };
@@ -90,7 +87,6 @@ fn damage(path: &Path, codewords: &[u128], random: &mut Rng) -> Result<BTreeMap<
     Ok(fates)
 }
 
-/// 1 to 7 bits.
 fn some_bits(random: &mut Rng) -> u128 {
     let (mut bits, count) = (0_u128, random.u32(1..=7));
     while bits.count_ones() < count {
@@ -107,8 +103,8 @@ fn half(codeword: u128, random: &mut Rng) -> u128 {
     half
 }
 
-/// The fate of a word with this damage. One of 8 bits and more is promised nothing; those that are
-/// made here are known to be noticed.
+/// The fate of a damaged word. More than 7 bits are promised nothing; the ones made here are known
+/// to be noticed.
 fn fate(codewords: &[u128], bits: u128) -> Result<Fate> {
     let known = |codeword: &u128| codeword & bits == bits;
     match bits.count_ones() {
@@ -128,8 +124,8 @@ fn flip(file: &File, at: u64, pair: [u8; 16], bits: u128) -> Result<()> {
     Ok(file.write_all_at(&flipped, at)?)
 }
 
-/// Transactions read all words, and change some; returns how many are not as they should be. Lost
-/// ones are stored anew.
+/// Transactions read all words and change some; returns the number of wrong ones. Lost ones are
+/// stored anew.
 fn read(
     pool: &Pool,
     values: &mut [u64],
@@ -164,8 +160,7 @@ fn read(
     Ok(wrong)
 }
 
-/// A scrub finds each damaged word, no other, and leaves none but the lost ones, which are stored
-/// anew.
+/// A scrub finds exactly the damaged words and leaves only lost ones, which are stored anew.
 fn scrub(pool: &Pool, values: &[u64], fates: &BTreeMap<usize, Fate>, counts: &mut Counts) -> Result<u64> {
     let found = pool.scrub("words", b"", &mut |_, _| {})?;
     let lost: Vec<u64> =

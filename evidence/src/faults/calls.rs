@@ -1,16 +1,15 @@
-//! Which system calls concern a pool, and how they can fail.
+//! System calls that concern a pool, and their failures.
 
 use libc::c_long;
 use std::fmt;
 
-/// How a call is made to fail, or worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
-    /// It returns this error, and nothing happens.
+    /// Returns this error without effect.
     Error(i32),
-    /// It takes place, and returns this error.
+    /// Takes effect and returns this error.
     Late(i32),
-    /// It gets half of the requested bytes.
+    /// Gets half of the requested bytes.
     Short,
     /// The process is killed before it.
     Kill,
@@ -34,35 +33,31 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The argument that says which file or range a call is about.
+/// The argument that tells the file or range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
-    /// A descriptor, the first argument.
     Descriptor,
     /// A descriptor, if the second argument is a command of open-file-description locks.
     Lock,
     /// A descriptor of userfaultfd or of the page map.
     Control,
-    /// A path, this argument.
     Path(usize),
-    /// A mapping of the medium, or at an address that was asked for.
+    /// A mapping of the medium, or at a requested address.
     Map,
-    /// An address, the first argument.
     Address,
     /// Always a pool.
     Itself,
 }
 
-/// Effect of a call, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Moves bytes: the third argument says how many.
+    /// Moves bytes: the third argument is their number.
     Bytes,
     /// Moves bytes: the second and third argument are pieces of memory.
     Pieces,
     /// Makes earlier writes durable.
     Barrier,
-    /// Asks whether earlier writes were lost; starts no I/O.
+    /// Asks for lost writes; starts no I/O.
     Report,
     Other,
 }
@@ -82,8 +77,7 @@ const fn call(number: c_long, name: &'static str, about: About, effect: Effect) 
 /// Name of a `fallocate` that does not reserve.
 const PUNCH: &str = "fallocate-punch";
 
-/// All but `munmap` and `close`: of a whole mapping and of a descriptor that is open, they do not
-/// fail.
+/// Without `munmap` and `close`, which do not fail for whole mappings and open descriptors.
 const CALLS: [Call; 33] = [
     call(libc::SYS_read, "read", About::Descriptor, Effect::Bytes),
     call(libc::SYS_write, "write", About::Descriptor, Effect::Bytes),
@@ -99,7 +93,7 @@ const CALLS: [Call; 33] = [
     call(libc::SYS_fdatasync, "fdatasync", About::Descriptor, Effect::Barrier),
     call(libc::SYS_sync_file_range, "sync_file_range", About::Descriptor, Effect::Report),
     call(libc::SYS_fallocate, "fallocate", About::Descriptor, Effect::Other),
-    // One that frees bytes, or makes them zeros.
+    // Frees or zeros bytes.
     call(libc::SYS_fallocate, PUNCH, About::Descriptor, Effect::Other),
     call(libc::SYS_ftruncate, "ftruncate", About::Descriptor, Effect::Other),
     call(libc::SYS_fstat, "fstat", About::Descriptor, Effect::Other),
@@ -122,7 +116,7 @@ const CALLS: [Call; 33] = [
 ];
 
 impl Call {
-    /// `second`: its second argument, a mode in some.
+    /// `second`: the second argument, a mode in some.
     pub(crate) fn of(number: u64, second: u64) -> Option<&'static Call> {
         let punches = number == libc::SYS_fallocate as u64 && second & libc::FALLOC_FL_PUNCH_HOLE as u64 != 0;
         CALLS.iter().find(|call| call.number as u64 == number && punches == (call.name == PUNCH))
@@ -132,8 +126,8 @@ impl Call {
         CALLS.iter().find(|call| call.name == name)
     }
 
-    /// Whether it writes bytes, or makes them durable. (Where `fallocate` fails, bytes may be
-    /// written instead.)
+    /// Whether it writes bytes or makes them durable. (A failed `fallocate` may be replaced by
+    /// writes.)
     pub(crate) fn is_change(&self) -> bool {
         match self.effect {
             Effect::Bytes | Effect::Pieces => self.name.contains("write"),
@@ -142,17 +136,15 @@ impl Call {
         }
     }
 
-    /// Whether it reads bytes.
     pub(crate) fn is_read(&self) -> bool {
         matches!(self.effect, Effect::Bytes | Effect::Pieces) && !self.is_change()
     }
 
-    /// Whether its failure means that the file's content is unknown.
+    /// Whether its failure makes the file's content unknown.
     pub(crate) fn tells_of_loss(&self) -> bool {
         self.is_change() || self.effect == Effect::Report
     }
 
-    /// Every way in which it is made to fail.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         let mut faults = [libc::EIO, libc::ENOSPC, libc::EINTR].map(Fault::Error).to_vec();
         match self.effect {

@@ -1,5 +1,4 @@
-//! A stand-in for failing system calls on processors other than x86-64: the tracer reads and sets
-//! its registers.
+//! A stub for processors other than x86-64: the tracer needs its registers.
 
 use anyhow::Result;
 use clap::Args;

@@ -1,15 +1,12 @@
-//! Failing system calls: each call that concerns a pool fails once, at each of its occurrences, in
-//! each way that the kernel knows.
+//! Failing system calls: each occurrence of each call on a pool fails once, in each way.
 //!
-//! A process works through a script, makes transactions, or upgrades a pool of format 1, traced;
-//! the tracer makes one call fail. Then the process must go on as if nothing had happened, or the
-//! operation must fail with a clear error and be repeatable (no space, which only a reservation may
-//! say) or be found, by opening the pool anew, to have happened or not; no panic, no signal, no
-//! hang, and never a second error. (Transactions go on in the pool that had the failure, until it
-//! says that it is poisoned.) After a failed write nothing is written before the file was read
-//! anew, and after a failed barrier no barrier is asked for before the pool was opened anew
-//! (docs/decisions/0021). Afterwards a fresh process finds everything that was psynced, and a clean
-//! pool. Killing the process right before the call is one more way to fail.
+//! A traced process runs a script, makes transactions, or upgrades a pool of format 1; the tracer
+//! makes one call fail, or kills before it. Then the process goes on unaffected, or the operation
+//! fails with a clear error and is repeatable (only a reservation may report no space), or the
+//! reopened pool shows whether it happened; no panic, signal, hang or second error. (Transactions
+//! go on in the same pool until it is poisoned.) After a failed write nothing is written before the
+//! file was read anew; after a failed barrier no barrier is requested before the pool was reopened
+//! (docs/decisions/0021). Then a fresh process finds everything psynced, in a clean pool.
 
 mod calls;
 mod child;
@@ -39,9 +36,7 @@ use std::thread;
 use std::time::Instant;
 use tracer::{Aim, Trace};
 
-/// Runs of a short campaign.
 const SHORT: usize = 600;
-/// Name of the pool in its folder.
 const POOL: &str = "pool.pmo";
 
 #[derive(Args)]
@@ -66,7 +61,6 @@ pub(crate) struct Faults {
     jobs: usize,
 }
 
-/// Medium of the pool, and the traced process's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stage {
     below: &'static str,
@@ -78,9 +72,7 @@ struct Stage {
 enum Work {
     /// The script on a new pool, with this tracking.
     Script(&'static str),
-    /// The upgrade of this pool of format 1.
     Upgrade(&'static str),
-    /// Transactions on heaps of this class.
     Transactions(&'static str),
 }
 
@@ -99,7 +91,7 @@ const STAGES: [Stage; 11] = [
 ];
 
 impl Work {
-    /// As trials are named by, and as an option of the child.
+    /// The name in trials, and the child's option.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Work::Script(tracking) => ("tracking", tracking),
@@ -108,8 +100,7 @@ impl Work {
         }
     }
 
-    /// Signal and exit code of its process without a fault: one that makes transactions dies with
-    /// its commits in place.
+    /// End of a process without a fault: one with transactions dies with its commits in place.
     fn end(self) -> (Option<Signal>, Option<i32>) {
         match self {
             Work::Transactions(_) => (Some(Signal::SIGKILL), None),
@@ -117,7 +108,6 @@ impl Work {
         }
     }
 
-    /// Whether this kernel offers it.
     fn is_available(self) -> bool {
         let Work::Script(tracking) = self else { return true };
         let known = Tracking::WORDS.into_iter().find(|(word, _)| *word == tracking);
@@ -125,7 +115,6 @@ impl Work {
     }
 }
 
-/// One failure to try.
 #[derive(Debug, Clone, Copy)]
 struct Trial {
     stage: Stage,
@@ -183,7 +172,7 @@ impl Faults {
         if self.only.is_none() && !self.transactions { record.save() } else { Ok(()) }
     }
 
-    /// Every occurrence of every call, in every way; in short, some of each call and way.
+    /// Every occurrence in every way; in short, some of each call and way.
     fn trials(&self, seed: u64) -> Result<(Vec<Trial>, usize)> {
         let mut all = Vec::new();
         for stage in STAGES {
@@ -229,7 +218,6 @@ impl Faults {
     }
 }
 
-/// Does the work in a new folder.
 fn traced(stage: Stage, seed: u64, aim: Option<Aim>) -> Result<(Trace, tempfile::TempDir)> {
     let folder = tempfile::Builder::new().prefix("indelible-faults-").tempdir_in(stage.below)?;
     if let Work::Upgrade(pool) = stage.work {
@@ -277,7 +265,7 @@ fn attempt(trial: &Trial, seed: u64, counts: &Mutex<BTreeMap<String, u64>>) -> R
     Ok(())
 }
 
-/// Outcome of the failure, if nothing is wrong with it.
+/// Outcome of the failure; an error if it violates a rule.
 fn verdict(trace: &Trace, work: Work, aim: Aim, said: &[Said]) -> Result<&'static str> {
     if let Some(Said::Wrong { why }) = said.iter().find(|said| matches!(said, Said::Wrong { .. })) {
         bail!("{why}");
@@ -305,9 +293,8 @@ fn verdict(trace: &Trace, work: Work, aim: Aim, said: &[Said]) -> Result<&'stati
     Ok(if failed { "outcome: a clear error, and all went on" } else { "outcome: no error, all done" })
 }
 
-/// An error that gives a full medium the wrong name. A write that found no space may have taken
-/// place in part, and so may everything before a barrier; a reservation that found none changed
-/// nothing, and may be repeated.
+/// A wrongly named error of a full medium. A write or barrier without space may have happened in
+/// part; a reservation changed nothing and is repeatable.
 fn misnamed(aim: Aim, said: &[Said]) -> Option<String> {
     let (Fault::Error(libc::ENOSPC) | Fault::Late(libc::ENOSPC)) = aim.fault else { return None };
     let call = Call::named(aim.call)?;
@@ -322,7 +309,6 @@ fn misnamed(aim: Aim, said: &[Said]) -> Option<String> {
     })
 }
 
-/// A fresh process finds the promised state.
 fn judge(stage: Stage, seed: u64, place: &tempfile::TempDir, fault: Fault, said: &[Said]) -> Result<()> {
     let mut spec = Spec::new(0);
     said.iter().for_each(|said| spec.hear(said));

@@ -1,5 +1,5 @@
-//! Script of the traced process: every operation there is on a pool, in an order that leads through
-//! most of their cases, and how it goes on after a failure.
+//! Script of the traced process: every operation on a pool, in most of their cases, and the
+//! continuation after a failure.
 
 use super::verify::{expect_sound, failed};
 use crate::workloads::program::{Action, Source, Store, Workload, mixed};
@@ -69,9 +69,8 @@ impl Script<'_> {
         Workload::new(Source { seed: self.seed, sparse: true, keeps: false, seals: false }, 0)
     }
 
-    /// All steps. A step that had no space is tried once more as it is; after another error the
-    /// process starts from the state on the medium, where the failed step either happened or did
-    /// not.
+    /// A step without space is repeated once; after another error the process starts from the state
+    /// on the medium.
     pub(super) fn work(&self) -> Result<(), Trouble> {
         let mut pool = match self.options().format(self.pool, LEN) {
             Ok(pool) => pool,

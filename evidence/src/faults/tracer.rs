@@ -1,6 +1,6 @@
-//! A process whose system calls are watched, and of which one can be made to fail.
+//! Traces a process's system calls, and makes one fail.
 //!
-//! The tracer sees the kernel's side, so that it does not matter how the library calls it.
+//! It sees the kernel's side, however the library calls.
 
 use super::calls::{About, Call, Effect, Fault};
 use anyhow::{Context, Result, bail};
@@ -19,13 +19,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// A process that takes longer hangs.
+/// Limit before a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAGE: u64 = 4096;
-/// One that makes more calls goes round in circles.
+/// Limit before an endless loop.
 const CALLS: u64 = 1_000_000;
 
-/// One occurrence of a call about the pool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Aim {
     pub(crate) call: &'static str,
@@ -33,15 +32,13 @@ pub(crate) struct Aim {
     pub(crate) fault: Fault,
 }
 
-/// Observations of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
-    /// Calls about the pool, by name.
     pub(crate) calls: BTreeMap<&'static str, u64>,
     /// Whether the aim was reached.
     pub(crate) hit: bool,
-    /// The first barrier asked for after one failed, before the pool was opened anew, or the first
-    /// write after one failed, before the file was read anew.
+    /// The first barrier after a failed one without a reopened pool, or the first write after a
+    /// failed one without a read.
     pub(crate) retried: Option<String>,
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<Signal>,
@@ -55,12 +52,12 @@ struct Under {
     call: &'static Call,
     result: Option<i32>,
     skipped: bool,
-    /// The third argument, and the length of the first piece and where it stands: a program may
-    /// rely on a call to leave them as they are.
+    /// The third argument, and the first piece's length and place: a program may rely on a call to
+    /// preserve them.
     third: u64,
-    /// Whether it is about the pool, and not the memory of objects that outlives processes.
+    /// The pool, as opposed to memory of objects.
     pool: bool,
-    /// The file that a `fallocate` is about, by its inode, and which of its pages.
+    /// The inode and pages of a `fallocate`.
     pages: Option<(u64, Range<u64>)>,
     piece: Option<(u64, [u8; 8])>,
 }
@@ -69,21 +66,21 @@ struct Tracer<'a> {
     folder: &'a Path,
     aim: Option<Aim>,
     trace: Trace,
-    /// By thread; `None` inside: a call that the tracer ignores.
+    /// By thread; inner `None`: an ignored call.
     under: HashMap<Pid, Option<Under>>,
     /// Mappings of the pool and of objects.
     ranges: Vec<Range<u64>>,
-    /// Pages of files that were reserved, by inode and number: some file systems show them as holes
-    /// until they are written.
+    /// Reserved pages, by inode and number: some file systems show them as holes until they are
+    /// written.
     reserved: HashSet<(u64, u64)>,
-    /// Whether a write failed, or a failed write-back was reported, and the file was not read
-    /// since: what it holds is not known, so nothing that relies on it may be written.
+    /// A write or write-back failed, and the file was not read since: its content is unknown, and
+    /// no write may rely on it.
     unread: bool,
-    /// Whether a barrier failed and the pool was not opened anew since.
+    /// A barrier failed and the pool was not reopened since.
     unopened: bool,
 }
 
-/// Stops the calling process until a tracer lets it go on.
+/// Stops the calling process until a tracer continues it.
 pub(crate) fn be_traced() -> Result<()> {
     ptrace::traceme()?;
     Ok(nix::sys::signal::raise(Signal::SIGSTOP)?)
@@ -119,7 +116,7 @@ pub(crate) fn run(mut command: Command, folder: &Path, aim: Option<Aim>) -> Resu
     let mut trace = tracer.trace;
     trace.hung |= dog.join().expect("it does not panic");
     result?;
-    // The output is little enough to wait in the pipes.
+    // The output fits into the pipes.
     child.stdout.take().context("a pipe")?.read_to_string(&mut trace.stdout)?;
     child.stderr.take().context("a pipe")?.read_to_string(&mut trace.stderr)?;
     Ok(trace)
@@ -127,7 +124,7 @@ pub(crate) fn run(mut command: Command, folder: &Path, aim: Option<Aim>) -> Resu
 
 impl Tracer<'_> {
     fn follow(&mut self, main: Pid) -> Result<()> {
-        // Threads of this process trace processes of their own.
+        // Other threads trace processes of their own.
         let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
         match waitpid(main, Some(flags))? {
             WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
@@ -155,7 +152,7 @@ impl Tracer<'_> {
                     return Ok(());
                 }
                 WaitStatus::PtraceSyscall(pid) => {
-                    // A killed process has no registers any more; its end comes next.
+                    // A killed process has no registers; its end comes next.
                     match self.call(pid) {
                         Ok(()) => {}
                         Err(error) if gone(&error) => continue,
@@ -225,7 +222,7 @@ impl Tracer<'_> {
                 regs.orig_rax = u64::MAX;
                 ptrace::setregs(pid, regs)?;
                 (under.result, under.skipped) = (Some(-error), true);
-                // An interrupted call reported nothing yet.
+                // An interrupted call reported nothing.
                 if error != libc::EINTR && pool {
                     self.failed(call);
                 }
@@ -241,7 +238,7 @@ impl Tracer<'_> {
                 ptrace::setregs(pid, regs)?;
             }
             Fault::Short => {
-                // Half of the first piece, and no other.
+                // Half of the first piece only.
                 let (at, mut len) = (args[1] + 8, [0; 8]);
                 memory(pid)?.read_exact_at(&mut len, at)?;
                 memory(pid)?.write_all_at(&u64::from_ne_bytes(len).div_ceil(2).to_ne_bytes(), at)?;
@@ -254,13 +251,12 @@ impl Tracer<'_> {
         Ok(Some(under))
     }
 
-    /// Whether the call repeats what has failed, though nothing was read or opened since.
+    /// Whether the call repeats a failed one without a read or reopening.
     fn is_again(&self, call: &Call) -> bool {
         call.effect == Effect::Barrier && self.unopened || call.is_change() && self.unread
     }
 
-    /// Whether each page of a `fallocate` has its block: there is no file system that lacks space
-    /// for it.
+    /// Whether each page of a `fallocate` has its block: then no file system lacks space for it.
     fn has_blocks(&self, under: &Under, file: std::io::Result<fs::File>) -> bool {
         let (Some((inode, mut pages)), Ok(file)) = (under.pages.clone(), file) else { return false };
         let is_data = |page: u64| {
@@ -270,7 +266,6 @@ impl Tracer<'_> {
         pages.all(|page| self.reserved.contains(&(inode, page)) || is_data(page))
     }
 
-    /// Takes note that the call failed.
     fn failed(&mut self, call: &Call) {
         self.unread |= call.tells_of_loss();
         self.unopened |= call.effect == Effect::Barrier;
@@ -300,7 +295,7 @@ impl Tracer<'_> {
         }
         match under.call.about {
             About::Map => self.ranges.push(regs.rax..regs.rax + regs.rsi),
-            // The pool is opened anew and read.
+            // The pool is reopened and read.
             About::Path(_) if under.pool && under.call.name.starts_with("open") => {
                 (self.unread, self.unopened) = (false, false);
             }
@@ -321,7 +316,7 @@ impl Tracer<'_> {
             }
             About::Path(argument) => {
                 let path = text(pid, args[argument]).unwrap_or_default();
-                // Without a path it is about the descriptor that paths would begin at.
+                // With an empty path the call concerns the directory descriptor.
                 let open = path.is_empty() && argument > 0 && self.is_medium(pid, args[argument - 1]);
                 open || Path::new(&path).starts_with(self.folder) || path == "/proc/self/pagemap"
             }
@@ -339,8 +334,7 @@ impl Tracer<'_> {
     }
 }
 
-/// Whether the call is about memory of objects that lies outside of the pool, and that of a process
-/// that died is found in.
+/// Whether the call concerns memory of objects outside of the pool, which outlives a process.
 fn is_about_memory(pid: Pid, call: &Call, args: &[u64; 6]) -> bool {
     let shared = |fd| Path::new(&descriptor(pid, fd)).starts_with("/dev/shm");
     match call.about {
@@ -355,13 +349,11 @@ fn gone(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(nix::errno::Errno::ESRCH))
 }
 
-/// The file of a descriptor of the process.
 fn descriptor(pid: Pid, fd: u64) -> String {
     let link = fs::read_link(format!("/proc/{pid}/fd/{}", fd as i32));
     link.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The file of a descriptor of the process, opened once more.
 fn opened(pid: Pid, fd: u64) -> std::io::Result<fs::File> {
     fs::File::open(format!("/proc/{pid}/fd/{}", fd as i32))
 }
@@ -370,7 +362,6 @@ fn memory(pid: Pid) -> std::io::Result<fs::File> {
     fs::OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))
 }
 
-/// The text at an address of the process.
 fn text(pid: Pid, address: u64) -> Option<String> {
     let memory = memory(pid).ok()?;
     let mut bytes = Vec::new();

@@ -1,6 +1,6 @@
-//! Transactions as the traced process's work: whichever call fails, the process goes on in the pool
-//! that it has, and opens it anew only when that is poisoned; then it dies with its commits in
-//! place. No commit is lost, and no step is there in part.
+//! Transactions as traced work: after any failed call the process goes on in its pool and reopens
+//! it only when poisoned; then it dies with commits in place. No commit is lost, and no step is
+//! partial.
 
 use super::verify::{expect_sound, failed};
 use crate::workloads::program::mixed;
@@ -15,18 +15,17 @@ use std::path::Path;
 use std::time::Duration;
 
 const LEN: u64 = 16 << 20;
-/// Bytes of a new heap; the steps do not have enough of them.
+/// Too small for the steps.
 const SMALL: u64 = 64 << 10;
 const STEPS: u64 = 6;
-/// After this step the heaps are detached, and attached again.
+/// After this step the heaps are detached and attached again.
 const DETACHED: u64 = 3;
-/// Numbers that a step puts in at the end of a list, and takes out at its beginning.
+/// Numbers that a step adds to a list's end and takes from its beginning.
 const IN: u64 = 600;
 const OUT: u64 = 100;
 const NAMES: [&str; 2] = ["first", "second"];
 const ROOT: &str = "book";
 
-/// A list that the steps change, in each of the heaps.
 #[derive(Plain, Persist)]
 #[repr(C)]
 struct Book {
@@ -41,21 +40,20 @@ pub(super) struct Transactions<'a> {
     pub(super) class: &'a str,
 }
 
-/// Finished part of the work, and errors so far.
 #[derive(Default)]
 struct Progress {
-    /// The last step whose transaction is known to be committed, and whether the next one may be.
+    /// The last step known as committed; whether the next one may be.
     done: u64,
     begun: bool,
     detached: bool,
-    /// An error was seen, and the pool that had it is still open.
+    /// An error was seen in the open pool.
     failing: bool,
     failed: bool,
 }
 
 impl Progress {
-    /// Takes note of an error: one failure may be one error, and then one of a pool that is
-    /// poisoned. Returns whether to open the pool anew.
+    /// Notes an error: a failure may cause one, and one more as a poisoned pool. Returns whether to
+    /// reopen the pool.
     fn note(&mut self, error: Error) -> Result<bool, Trouble> {
         failed(&error);
         let poisoned = error.kind() == ErrorKind::Poisoned;
@@ -85,7 +83,7 @@ impl Transactions<'_> {
 
     fn open(&self) -> indelible::Result<(Pool, [TxHeap; 2])> {
         let pool = PoolOptions::new().open_or_format(self.pool, LEN)?;
-        // An epoch is made where a step asks for it, so that each run makes the same calls.
+        // Steps make the epochs, so that each run makes the same calls.
         pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: u64::MAX });
         let heaps = match self.class {
             "durable" => {
@@ -117,7 +115,7 @@ impl Transactions<'_> {
         if step.is_multiple_of(2) { heaps.iter().try_for_each(TxHeap::tx_sync) } else { Ok(()) }
     }
 
-    /// Steps that both heaps have had, whole.
+    /// Steps that both heaps have, whole.
     fn found(&self, heaps: &[TxHeap; 2]) -> Result<u64, Trouble> {
         let books = [heaps[0].root::<Book>(ROOT)?, heaps[1].root::<Book>(ROOT)?];
         let found = transaction(&[&heaps[0], &heaps[1]], |tx| {
@@ -149,7 +147,7 @@ impl Transactions<'_> {
                 Ok((pool, heaps)) => {
                     if self.steps(heaps, &mut progress)? {
                         Said::Settled { workload: 0, step: STEPS, ring: 0 }.say();
-                        // Commits on demand are left to the judge.
+                        // The judge recovers commits on demand.
                         std::mem::forget(pool);
                         let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
                         return Err(Trouble::Wrong("it lives on".into()));
@@ -161,7 +159,7 @@ impl Transactions<'_> {
         }
     }
 
-    /// Works until all is done; `false`: the pool must be opened anew.
+    /// Works until all is done; `false`: reopen the pool.
     fn steps(&self, heaps: [TxHeap; 2], progress: &mut Progress) -> Result<bool, Trouble> {
         loop {
             match self.found(&heaps) {

@@ -1,6 +1,5 @@
-//! Upgrade of a pool of format 1 as the traced process's work: whichever call of it fails, and
-//! wherever the process is killed, an upgrade again makes of it a pool of this format with the old
-//! one's content.
+//! Upgrade of a pool of format 1 as traced work: after a failed call or a kill, another upgrade
+//! finishes with the old content.
 
 use super::verify::{expect_sound, failed};
 use crate::workloads::wire::Said;
@@ -15,7 +14,6 @@ pub(super) struct Upgrade<'a> {
     pub(super) name: &'a str,
 }
 
-/// Puts the old pool of this name at `path`.
 pub(super) fn begin(path: &Path, name: &str) -> Result<()> {
     Ok(std::fs::write(path, old_image(name))?)
 }
@@ -25,7 +23,7 @@ impl Upgrade<'_> {
         upgrade(self.pool, &PoolOptions::new(), false, &mut |_, _| {}).map(drop)
     }
 
-    /// An upgrade that fails is tried once more.
+    /// A failed upgrade is repeated once.
     pub(super) fn work(&self) -> Result<(), Trouble> {
         Said::Begun { workload: 0, step: 1, ring: 0 }.say();
         if let Err(error) = self.upgrade() {

@@ -1,11 +1,11 @@
-//! Rules for each kind of work: errors are clear, and pools are sound.
+//! Rules for all work: errors are clear, and pools are sound.
 
 use crate::workloads::wire::Said;
 use crate::workloads::world::Trouble;
 use indelible::{PoolOptions, Severity, check};
 use std::path::Path;
 
-/// Prints an error, which must name the failed action and the remedy.
+/// Prints an error, which must name action and remedy.
 pub(super) fn failed(error: &indelible::Error) {
     let text = error.to_string();
     if !text.starts_with("cannot ") || error.remedy().is_empty() {
@@ -14,7 +14,7 @@ pub(super) fn failed(error: &indelible::Error) {
     Said::Failed { workload: 0, untouched: false, why: format!("{:?}: {text}", error.kind()) }.say();
 }
 
-/// Fails if a check of the pool finds anything worse than `allowed`.
+/// Fails if a check finds more than `allowed`.
 pub(super) fn expect_sound(pool: &Path, allowed: Severity) -> Result<(), Trouble> {
     let report = check(pool, &PoolOptions::new(), &mut |_, _| {})?;
     match report.findings.iter().find(|finding| finding.severity > allowed) {

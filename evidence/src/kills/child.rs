@@ -1,4 +1,4 @@
-//! The processes of a round: victims, readers beside them, and the judge.
+//! The processes of a round: victims, readers and the judge.
 
 use super::WORKLOADS;
 use super::watch::idle;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 
-/// Bytes by which a pool becomes longer in a step, and the steps' name.
+/// Bytes of each growth of a pool, and the steps' name.
 pub(super) const GROWTH: u64 = 64 << 10;
 pub(super) const GROWTHS: &str = "growths of a pool beside its writers";
 
@@ -91,8 +91,8 @@ impl Child {
 
     fn work(&self) -> Result<(), Trouble> {
         let pool = self.open()?;
-        // Only threads that run are short of memory: one that starts would panic outside of this
-        // program.
+        // Memory is limited once threads run: a starting thread would panic in the standard
+        // library.
         let begun = Barrier::new(self.workload.len() + 1);
         thread::scope(|scope| {
             for spec in &self.workload {
@@ -138,7 +138,7 @@ impl Child {
             if let Err(Trouble::Error(error)) = &result
                 && error.kind() == ErrorKind::NoSpace
             {
-                // May be made again, with the same outcome or a better one.
+                // Repeatable, with the same outcome or a better one.
                 result = worker.perform(&action);
             }
             result?;
@@ -151,8 +151,7 @@ impl Child {
         Ok(())
     }
 
-    /// Objects do not change while they are attached for reading, while other processes live and
-    /// die.
+    /// Attached read-only objects stay the same while other processes live and die.
     fn read(&self) -> Result<(), Trouble> {
         let pool = self.open()?;
         let mut rng = mixed(self.seed, u64::from(std::process::id()), 0);
@@ -200,8 +199,7 @@ impl Child {
         }
     }
 
-    /// Every object after one and the same possible step of its workload, and nothing else in the
-    /// pool.
+    /// Every object is after one possible step of its workload, and nothing else is in the pool.
     fn judge(&self) -> Result<(), Trouble> {
         check_pool(&self.pool, false)?;
         let pool = self.open()?;
@@ -225,7 +223,7 @@ impl Child {
         check_pool(&self.pool, true)
     }
 
-    /// One of the workload's objects can be written to: the attach finds the model's state.
+    /// One of the workload's objects attaches for writing in the model's state.
     fn try_writing(&self, pool: &Pool, workload: &mut Workload) -> Result<(), Trouble> {
         let Some(name) = workload.writable().next() else { return Ok(()) };
         let bytes = &workload.objects[name];
@@ -237,8 +235,7 @@ impl Child {
     }
 }
 
-/// The pool is clean: no byte lost or doubly owned, every structure whole. Before recovery there
-/// may be something to recover, never an error.
+/// Every page has one owner and every structure is whole. Before recovery, findings are no errors.
 pub(crate) fn check_pool(pool: &Path, recovered: bool) -> Result<(), Trouble> {
     let report = check(pool, &PoolOptions::new(), &mut |_, _| {})?;
     let allowed = if recovered { Severity::Note } else { Severity::Warning };
@@ -265,7 +262,6 @@ pub(crate) fn failed(workload: u32, trouble: &Trouble) -> Said {
     }
 }
 
-/// Leaves the process this much more address space than it has now.
 fn limit(kib: u64) {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);

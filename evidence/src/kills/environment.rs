@@ -1,4 +1,4 @@
-//! Environment of a campaign's pool: on a disk, in memory, on something full, with little memory.
+//! Environments of a pool: a disk, memory, a full medium, little memory.
 
 use anyhow::{Context, Result, bail};
 use indelible::MediumKind;
@@ -11,9 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) enum Environment {
     Disk,
     Memory,
-    /// A small ext4, nearly full.
     FullDisk,
-    /// A small tmpfs, nearly full.
     FullMemory,
     /// A disk; the victims are short of memory.
     LittleMemory,
@@ -37,13 +35,13 @@ impl Environment {
         }
     }
 
-    /// Bytes of the file system; of the pool, which is a sparse file, there are more.
+    /// Bytes of the file system; the pool is a larger, sparse file.
     fn capacity(self) -> u64 {
         if self == Environment::FullMemory { 8 << 20 } else { 14 << 20 }
     }
 }
 
-/// A folder on some environment, gone when dropped.
+/// A folder, removed on drop.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
     mounted: Option<PathBuf>,
@@ -51,7 +49,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// `Ok(None)`: this process may not make one.
+    /// `Ok(None)`: not permitted here.
     pub(crate) fn new(environment: Environment) -> Result<Option<Place>> {
         let below = if environment.medium() == MediumKind::Memory { "/dev/shm" } else { "/var/tmp" };
         let folder = tempfile::Builder::new()
@@ -94,7 +92,6 @@ impl Place {
         self.path().join("pool.pmo")
     }
 
-    /// Confirms that the pool has the campaign's medium.
     pub(crate) fn confirm(&self, medium: MediumKind) -> Result<()> {
         if medium != self.environment.medium() {
             bail!("{} is {medium:?}, not {:?}", self.path().display(), self.environment.medium());
@@ -106,7 +103,7 @@ impl Place {
         self.mounted.is_some()
     }
 
-    /// Leaves `bytes` of space, by a file that takes the rest.
+    /// Fills the medium but for `bytes`.
     pub(crate) fn fill(&self, bytes: u64) -> Result<()> {
         self.relieve()?;
         let statvfs = rustix::fs::statvfs(self.path())?;
@@ -119,7 +116,6 @@ impl Place {
         Ok(())
     }
 
-    /// Gives the space back.
     pub(crate) fn relieve(&self) -> Result<()> {
         if self.filler().exists() {
             fs::remove_file(self.filler())?;
@@ -146,14 +142,14 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// A control group that limits the memory of those in it.
+/// A control group with a limit of memory.
 pub(crate) struct Group {
     at: PathBuf,
     limit: &'static str,
 }
 
 impl Group {
-    /// `None`: the system has no such groups, or not for this process.
+    /// `None`: unavailable.
     pub(crate) fn new() -> Option<Group> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -1,19 +1,16 @@
-//! Real kills: processes that share a pool die of SIGKILL at random moments, and the pool is held
-//! against a model.
+//! Real kills: processes that share a pool die of SIGKILL at random moments; the pool is compared
+//! with a model.
 //!
-//! A round: some victims run workloads, each on objects of its own; each is stopped, continued and
-//! killed when its time has come, and some have a successor that recovers while the others go on.
-//! Readers attach beside them. Then processes recover and are killed in turn, and at last a judge
-//! recovers in peace and compares. Rounds follow each other on the pool of a scenario; scenarios
-//! differ in medium, tracking rung and adversity. In some of them processes also make snapshots and
-//! copies of objects that others write, and follow them: [`beside`]. In some, many objects are
-//! sealed, with snapshots and copies. In some, several threads of a process move money between
-//! objects in transactions: [`transfers`].
+//! A round: victims run workloads on objects of their own, are stopped, continued and killed; some
+//! have a successor that recovers beside the others. Readers attach beside them. Then processes
+//! recover and are killed; at last a judge recovers and compares. Scenarios, each with several
+//! rounds on a pool, differ in medium, tracking and adversity, and in their kind: own objects,
+//! sealed ones with snapshots and copies, [`beside`], [`transfers`].
 //!
-//! Checked: each workload is in all of its objects as after the last step that was reported done,
-//! or as after the one under way; a cut is consistent and not older than promised; nothing else is
-//! in the pool; check finds no error before recovery and nothing at all after it; every failure is
-//! a clear error and happens only where the scenario is adverse.
+//! Checked: each workload is in all of its objects after the last step reported done or the one
+//! under way; a cut is consistent and as new as promised; nothing else is in the pool; check finds
+//! no error before recovery and nothing after it; failures are clear errors and only in adverse
+//! scenarios.
 
 mod beside;
 mod child;
@@ -44,9 +41,7 @@ use std::thread;
 use std::time::Instant;
 use transfers::Transfers;
 
-/// Workloads on a pool.
 pub(crate) const WORKLOADS: u32 = 4;
-/// Rounds on a pool.
 const ROUNDS: u64 = 6;
 
 #[derive(Args)]
@@ -74,22 +69,20 @@ pub(crate) struct Kills {
     jobs: usize,
 }
 
-/// The kind of a scenario.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Each process has objects of its own.
     Apart,
-    /// The same, and many objects are sealed, have snapshots and copies, and go back.
+    /// As `Apart`, with sealed objects, snapshots, copies and rollbacks.
     Sealed,
-    /// Processes keep, copy and follow the objects of others.
+    /// Processes keep, copy and follow objects of others.
     Beside,
-    /// Transactions of several threads, each durable.
+    /// Durable transactions of several threads.
     Durable,
-    /// The same, on demand.
     OnDemand,
 }
 
-/// Environments, tracking rungs and kinds, taken in turn.
+/// Environments, tracking and kinds, in turn.
 const SCENARIOS: [(Environment, &str, Kind); 22] = [
     (Environment::Disk, "wp-async", Kind::Apart),
     (Environment::Memory, "wp-async", Kind::Beside),
@@ -127,18 +120,15 @@ impl Kind {
     }
 }
 
-/// A scenario's pool, and its rounds.
 trait Rounds {
-    /// Processes, kills, recoverers, kills, and the verdict.
     fn round(&mut self, last: bool) -> Result<()>;
 
     fn counts(&self) -> &BTreeMap<String, u64>;
 
-    /// Files that a failure leaves, and the log.
+    /// Files and log of a failure.
     fn left(&self) -> (Vec<PathBuf>, &str);
 }
 
-/// Leaves the files of a scenario and its log in a folder.
 fn keep(scenario: &dyn Rounds, folder: &Path, why: &str) -> Result<()> {
     let (files, log) = scenario.left();
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
@@ -159,7 +149,6 @@ impl Kills {
         bar.set_style(ProgressStyle::with_template("{bar:30} {pos}/{len} rounds  {msg}  {eta}")?);
         let counts = BTreeMap::from([("violations".to_owned(), 0)]);
         let (next, counts) = (AtomicU64::new(scenarios.start), Mutex::new(counts));
-        // Most of a round waits for the disk.
         thread::scope(|scope| {
             let work = || {
                 loop {

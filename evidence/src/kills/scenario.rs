@@ -1,4 +1,4 @@
-//! A pool, the workloads on it, and the rounds it goes through.
+//! A pool, its workloads and its rounds.
 
 use super::child::{GROWTH, GROWTHS, Role};
 use super::environment::{Environment, Group, Place};
@@ -21,20 +21,18 @@ const POOL: u64 = 64 << 20;
 pub(crate) struct Scenario {
     environment: Environment,
     tracking: &'static str,
-    /// Whether objects may be sealed, kept and copied.
     seals: bool,
     place: Place,
     group: Option<Group>,
     seed: u64,
     rng: fastrand::Rng,
-    /// Bytes of the pool.
     length: u64,
     specs: Vec<Spec>,
     counts: BTreeMap<String, u64>,
     log: String,
 }
 
-/// Some workloads and the victims that run them, one after the other.
+/// Workloads with their successive victims.
 struct Line {
     specs: Vec<Spec>,
     fates: Vec<(Fate, Vec<String>)>,
@@ -42,7 +40,7 @@ struct Line {
 }
 
 impl Scenario {
-    /// `Ok(None)`: this environment cannot be had here.
+    /// `Ok(None)`: the environment is unavailable.
     pub(crate) fn new(
         environment: Environment,
         tracking: &'static str,
@@ -70,7 +68,7 @@ impl Scenario {
         }))
     }
 
-    /// Whether an operation may fail, with a clear error.
+    /// Whether operations may fail, with a clear error.
     fn adverse(&self) -> bool {
         !matches!(self.environment, Environment::Disk | Environment::Memory)
     }
@@ -79,8 +77,7 @@ impl Scenario {
         add(&mut self.counts, what, count);
     }
 
-    /// Several victims at once, each killed at a moment of its own, some with a successor that
-    /// recovers beside the others.
+    /// Concurrent victims, each killed at its own moment, some with a recovering successor.
     fn storm(&mut self) -> Result<()> {
         let mut specs = self.specs.clone();
         self.rng.shuffle(&mut specs);
@@ -139,8 +136,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// The pool has the length of the last growth that was reported, or of the one that was under
-    /// way.
+    /// The pool has the length of the last reported growth or of the one under way.
     fn lengthened(&mut self, seen: &Seen) -> Result<()> {
         let steps =
             seen.said.iter().filter(|said| matches!(said, Said::Count { what, .. } if what == GROWTHS));
@@ -178,14 +174,13 @@ impl Scenario {
         (fate, extra)
     }
 
-    /// Runs the victims of a line one after the other.
     fn follow(&self, mut line: Line) -> Result<Line> {
         for (fate, extra) in std::mem::take(&mut line.fates) {
             let child = start(self.command(Role::Victim, &line.specs, &extra))?;
             if let Some(group) = &self.group
                 && !extra.contains(&"--tight".to_owned())
             {
-                // It may have ended by now.
+                // It may have ended.
                 let _ = group.limit((2 << 20) + u64::from(fate.death.map_or(0, |(_, spins)| spins)) * 50);
                 let _ = group.take(child.id());
             }
@@ -201,11 +196,11 @@ impl Scenario {
         Ok(line)
     }
 
-    /// Processes that recover and are killed while they do, and those that recover after them.
+    /// Processes killed while they recover, then their successors.
     fn recoverers(&mut self) -> Result<()> {
         for _ in 0..self.rng.usize(0..3) {
             let turns = if self.environment == Environment::Memory { 80_000 } else { 400_000 };
-            // A line for each workload that it found.
+            // A line for each found workload.
             let lines = self.rng.usize(0..WORKLOADS as usize);
             let fate = Fate { death: Some((lines, self.rng.u32(0..turns))), ..Fate::default() };
             let seen = watch(start(self.command(Role::Judge, &self.specs, &[]))?, fate, &|| false)?;
@@ -260,7 +255,7 @@ impl Scenario {
         let role = format!("{role:?}").to_lowercase();
         command.args(["kills-child", &role, "--seed", &self.seed.to_string(), "--tracking", self.tracking]);
         command.arg("--pool").arg(self.place.pool());
-        // Without memory the standard library does not come to the end of a backtrace.
+        // Without memory the standard library does not finish a backtrace.
         command.env("RUST_BACKTRACE", "0");
         if self.environment == Environment::FullMemory {
             command.arg("--dense");
@@ -275,7 +270,7 @@ impl Scenario {
         command
     }
 
-    /// Logs and counts the end of a child, and fails on a forbidden one.
+    /// Logs and counts the end of a child; fails on a forbidden one.
     fn account(&mut self, who: &str, seen: &Seen) -> Result<()> {
         for said in &seen.said {
             self.log += &format!("{who}: {said}\n");
@@ -312,7 +307,6 @@ impl Scenario {
 }
 
 impl Rounds for Scenario {
-    /// Victims, kills, recoverers, kills, and the verdict.
     fn round(&mut self, _last: bool) -> Result<()> {
         self.log += "round\n";
         if self.place.can_be_full() {

@@ -1,4 +1,4 @@
-//! A child that is watched: stopped, continued and killed at moments of its own output.
+//! Watches a child: stops, continues and kills it at moments of its output.
 
 use crate::workloads::wire::Said;
 use anyhow::{Result, bail};
@@ -12,19 +12,17 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A child that says nothing for so long hangs.
+/// Longest silence before a child counts as hung.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Signals to a child, by the count of its lines: so many lines, then so many idle turns.
+/// Signals to a child: after so many lines, then so many idle turns.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fate {
-    /// Stops, each with the idle turns until it may go on; in order.
+    /// Stops in order, each with idle turns until it continues.
     pub(crate) stops: VecDeque<(usize, u32)>,
-    /// `None`: it lives until it ends.
     pub(crate) death: Option<(usize, u32)>,
 }
 
-/// Result of a child.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) said: Vec<Said>,
@@ -35,31 +33,29 @@ pub(crate) struct Seen {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Orderly.
     #[default]
     Exit,
-    /// By SIGKILL of ours.
+    /// By our SIGKILL.
     Killed,
-    /// By SIGKILL of the kernel: there was no memory.
+    /// By the kernel's SIGKILL for want of memory.
     OutOfMemory,
-    /// By itself, as an allocation failed.
+    /// By itself after a failed allocation.
     Aborted,
-    /// Not at all.
     Hung,
-    /// In any other way: a panic, a fault.
+    /// By a panic or fault.
     Crashed(i32),
 }
 
-/// The names under which a campaign counts a child.
+/// A campaign's names for a child's counts.
 pub(crate) struct Names<'n> {
-    /// Its deaths: those that are a victim's, say, and with whom it was.
+    /// Its deaths, by role.
     pub(crate) killed: [String; 2],
-    /// The steps that it was told of.
+    /// Its steps.
     pub(crate) done: &'n str,
 }
 
 impl Seen {
-    /// Logs and counts the end of a child, and fails on a forbidden one.
+    /// Logs and counts the end of a child; fails on a forbidden one.
     pub(crate) fn account(
         &self,
         role: impl Debug,
@@ -89,10 +85,9 @@ impl Seen {
     }
 }
 
-/// A line by which a victim says that it has nothing more to do.
+/// The line of a victim without further work.
 pub(crate) const IDLE: &str = "victims killed while idle";
 
-/// The line of a victim that waits for its end.
 pub(crate) fn idle() -> Said {
     Said::Count { what: IDLE.into(), count: 1 }
 }
@@ -101,7 +96,7 @@ pub(crate) fn start(mut command: Command) -> std::io::Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
 }
 
-/// Watches the child to its end. `over`: asked now and then whether to kill it in any case.
+/// Watches the child to its end. `over` tells whether to kill it.
 pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -> std::io::Result<Seen> {
     let mut seen = Seen::default();
     let mut out = child.stdout.take().expect("a pipe");
@@ -118,7 +113,7 @@ pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -
             if kill_process(pid, Signal::STOP).is_ok() {
                 spin(spins);
                 seen.stopped += 1;
-                // It may be killed as it is stopped.
+                // It may be killed while stopped.
                 if fate.death.is_none_or(|(death, _)| death > seen.said.len()) {
                     let _ = kill_process(pid, Signal::CONT);
                 }

@@ -1,4 +1,4 @@
-//! A producer, or a collector, until it is killed.
+//! A producer or a collector, until it is killed.
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(super) const QUEUE: &str = "queue";
 pub(super) const ACKNOWLEDGED: &str = "acknowledged";
 pub(super) const LOG: &str = "log";
-/// Messages that a producer sends before it waits for the last of them.
+/// Messages that a producer sends before it waits.
 const AHEAD: u64 = 7;
 
 pub(super) fn how() -> QueueOptions {
@@ -27,7 +27,7 @@ pub(crate) struct Child {
 
 impl Child {
     pub(crate) fn run(&self) -> Result<()> {
-        // A process that died holds things a moment longer.
+        // A dead process may hold the pool a moment longer.
         let pool = PoolOptions::new().wait(Duration::from_secs(60)).open(&self.pool)?;
         match self.place {
             Some(place) => produce(&pool, place),
@@ -61,7 +61,7 @@ fn collect(pool: &Pool) -> Result<()> {
     }
 }
 
-/// The message of a producer: its place, a number, and bytes that follow from both.
+/// A message: place, number, and bytes that follow from both.
 fn message(place: usize, number: u64) -> Vec<u8> {
     let mut rng = fastrand::Rng::with_seed(place as u64 ^ number << 20);
     let mut message = [(place as u64).to_le_bytes(), number.to_le_bytes()].concat();
@@ -69,7 +69,7 @@ fn message(place: usize, number: u64) -> Vec<u8> {
     message
 }
 
-/// Place and number of a message that is whole.
+/// Place and number of a whole message.
 pub(super) fn parse(bytes: &[u8]) -> Result<(usize, u64)> {
     let words = bytes.as_chunks::<8>().0;
     ensure!(words.len() >= 2, "a record of {} bytes is no message", bytes.len());

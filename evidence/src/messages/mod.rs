@@ -1,6 +1,6 @@
 //! Messages under kills: producers send numbered messages through a queue, a collector appends them
-//! to a log and acknowledges them, and both die of SIGKILL again and again. Every acknowledged
-//! message must be in the log, each once, those of a producer in their order and without a gap.
+//! to a log and acknowledges them. Every acknowledged message must be in the log once, in its
+//! producer's order, without a gap.
 
 mod child;
 
@@ -17,9 +17,8 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Producers at a time.
 const PRODUCERS: usize = 3;
-/// Kills of a pool: then it is judged, and another one begins.
+/// Kills of a pool before it is judged and replaced.
 const KILLS: u64 = 100;
 
 #[derive(Args)]
@@ -35,7 +34,7 @@ pub(crate) struct Messages {
     seed: Option<u64>,
 }
 
-/// Processes that die in a round.
+/// Victims of a round.
 #[derive(Clone, Copy, Debug)]
 enum Victims {
     Producers,
@@ -43,7 +42,7 @@ enum Victims {
     Both,
 }
 
-/// Each is a round: of four kills three are of producers.
+/// Of four kills three are of producers.
 const ROUNDS: [Victims; 4] = [Victims::Producers, Victims::Producers, Victims::Collectors, Victims::Both];
 
 impl Messages {
@@ -55,7 +54,7 @@ impl Messages {
         let mode = if self.long { Mode::Long } else { Mode::Short };
         let command = format!("pmo-evidence messages --kills {kills} --seed {seed}");
         let mut record = Record::new("messages", mode, command, seed);
-        // A short form has a round of each kind as well.
+        // A short form has each kind of round, too.
         let each = KILLS.min(kills.div_ceil(ROUNDS.len() as u64));
         let mut left = kills;
         for victims in ROUNDS.into_iter().cycle() {
@@ -73,12 +72,12 @@ impl Messages {
     }
 }
 
-/// The processes of a round. Dropping it kills them.
+/// The processes of a round, killed on drop.
 struct Crew<'a> {
     path: &'a Path,
     producers: Vec<std::process::Child>,
     collector: std::process::Child,
-    /// Producers that there were: each has a place of its own for its number.
+    /// Producers so far: each has a place of its own.
     started: usize,
 }
 
@@ -99,7 +98,7 @@ impl<'a> Crew<'a> {
         start(self.path, Some(place))
     }
 
-    /// Processes die of kills alone.
+    /// Only kills may end processes.
     fn expect_alive(&mut self) -> Result<()> {
         for child in self.producers.iter_mut().chain([&mut self.collector]) {
             if let Some(status) = child.try_wait()? {
@@ -141,7 +140,7 @@ fn kill_and_judge(
     for (name, size) in [(QUEUE, how().bytes()? as u64), (ACKNOWLEDGED, acknowledged)] {
         pool.create_with(name, &CreateOptions::new(size).class(Class::Shared))?;
     }
-    // Kept here, so that the memory outlives the others.
+    // Keeps the memory alive beyond the others.
     let queue = pool.attach_shared(QUEUE)?.queue(0, &how())?;
     let acknowledged = pool.attach_shared(ACKNOWLEDGED)?;
     let mut crew = Crew::new(&path)?;
@@ -188,7 +187,7 @@ fn kill_and_judge(
     Ok(())
 }
 
-/// Messages of each producer in the log, which are the first so many, each once and in order.
+/// Checks that each producer's messages in the log are a prefix, in order; returns their numbers.
 fn judge(pool: &Pool, producers: usize) -> Result<Vec<u64>> {
     let mut next = vec![0_u64; producers];
     let mut log = pool.read_log(LOG, b"")?;

@@ -1,4 +1,4 @@
-//! The setting that layers share: a seed, a configuration of the medium, two writers.
+//! The setting of layers: a seed, media, two writers.
 
 use indelible_store::store::{Store, Writer};
 use indelible_store::table::{CreateOptions, Key};
@@ -6,7 +6,6 @@ use indelible_testing::pool::process;
 use indelible_testing::{SimConfig, SimMedium, TearUnit};
 use std::sync::Arc;
 
-/// A layer's finding, if any.
 pub(super) type Verdict = Result<(), String>;
 
 pub(super) const SEED: u64 = 2;
@@ -19,7 +18,7 @@ pub(super) const CONFIG: SimConfig = SimConfig {
     seed: 0,
 };
 
-/// A pool with two objects, each attached by a process that has a lane for it.
+/// A pool with two objects, each attached by a process with its lane.
 pub(super) fn two_writers(medium: &SimMedium) -> Result<(Arc<Store>, Vec<Writer>), String> {
     let text = |error: indelible_store::error::StoreError| error.to_string();
     let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;

@@ -33,8 +33,7 @@ pub(super) fn run(_: &Pools) -> Verdict {
     Ok(())
 }
 
-/// No write that the protocol makes puts a batch where another one belongs; one that is misdirected
-/// does.
+/// Only a misdirected write puts a batch in the place of another one.
 fn misdirected() -> Verdict {
     let medium = formatted(1 << 20, CONFIG);
     let (store, mut writers) = two_writers(&medium)?;
@@ -56,25 +55,22 @@ fn misdirected() -> Verdict {
     judge_medium(&medium.power_cut(Choice::All).medium(), &[state]).map(drop)
 }
 
-/// The last thing that the writer did.
+/// The writer's last call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It psynced.
     Psync,
-    /// It died in a checkpoint, with all that it psynced counted in place.
+    /// It died in a checkpoint, with all psyncs counted in place.
     Checkpoint,
 }
 
-/// The remains of a writer of two objects on one lane, beside a detached object.
+/// A dead writer of two objects on one lane, beside a detached object.
 struct Left {
     image: CrashImage,
     promised: Snapshot,
     lane: u64,
-    /// Bytes of the lane that its batches have, each.
     batches: Vec<Range<u64>>,
-    /// The slot of the second object.
     slot: u64,
-    /// Whether the progress lines tell of every psync.
+    /// Whether the progress lines have every psync.
     counted: bool,
 }
 
@@ -89,9 +85,9 @@ fn left(end: End, choice: Choice) -> Result<Left, String> {
     let both = |first: &mut Writer, second: &mut Writer, value: u8| {
         psync_many(&mut [(first, &[(0, &[value; 150])]), (second, &[(4096, &[value; 70])])]).map_err(text)
     };
-    // The lap before has as many batches: behind the end lie some of them.
+    // The lap before has as many batches: some lie behind the end.
     (1..4).try_for_each(|value| both(&mut first, &mut second, value))?;
-    // A power cut leaves the second copy of the lane's header as it was before.
+    // A power cut leaves the second header copy in the former state.
     first.checkpoint().map_err(text)?;
     (4..7).try_for_each(|value| both(&mut first, &mut second, value))?;
     let promised = snapshot(&store).map_err(text)?;
@@ -105,14 +101,14 @@ fn left(end: End, choice: Choice) -> Result<Left, String> {
     drop(store);
     let counted = end == End::Checkpoint && choice == Choice::All;
     let cut = medium.power_cut(choice).medium();
-    // It would put damage to the table right.
+    // It would repair damage to the table.
     void_table_lane(&cut);
     let image = cut.power_cut(Choice::All);
     let (lane, batches) = batches(&image.medium(), Some(index))?;
     Ok(Left { image, promised, lane, batches, slot, counted })
 }
 
-/// The offset of a lane (`None`: the table's), and the extent of each of its batches.
+/// The offset of a lane (`None`: the table's) and the extents of its batches.
 pub(super) fn batches(medium: &SimMedium, index: Option<u32>) -> Result<(u64, Vec<Range<u64>>), String> {
     let store = Store::open(Arc::new(medium.read_only_handle()), process(3)).map_err(text)?;
     let lanes = store.lanes().map_err(text)?;
@@ -126,7 +122,6 @@ pub(super) fn batches(medium: &SimMedium, index: Option<u32>) -> Result<(u64, Ve
     Ok((lane.offset, batches))
 }
 
-/// The outcome of an attach.
 #[derive(PartialEq, Eq)]
 enum Found {
     Whole,
@@ -138,7 +133,7 @@ impl Left {
     fn found(&self, medium: &SimMedium) -> Result<Found, String> {
         let store = Store::open(Arc::new(medium.handle()), process(5)).map_err(text)?;
         let recovered = recover_all(&store);
-        // It costs the lane and its objects, nothing else.
+        // Only the lane and its objects are lost.
         let idle = store.attach_writer("idle", KEY).map(drop);
         idle.map_err(|error| format!("an object that is not concerned is refused: {error}"))?;
         if recovered.is_err() {
@@ -182,7 +177,7 @@ fn sweep(left: &Left) -> Verdict {
     unreadable(left)
 }
 
-/// The entry of one of the objects is unreadable, or damaged: its batches in the lane must be kept.
+/// An object's entry is unreadable or damaged: its batches must be kept.
 fn unreadable(left: &Left) -> Verdict {
     let entry = left.slot..left.slot + SIZE / 2;
     let spoiled = left.image.medium();

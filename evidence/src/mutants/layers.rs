@@ -1,7 +1,7 @@
-//! Layers of evidence, each small enough to be run against every mutant.
+//! Layers of evidence, small enough to run against every mutant.
 //!
-//! A layer returns its finding, and none on the protocol as it is. To add one: a function and a
-//! line in [`LAYERS`].
+//! A layer returns its finding; the intact protocol has none. Add one as a function and a line in
+//! [`LAYERS`].
 
 use super::common::{CONFIG, SEED, Verdict, two_writers};
 use super::{damage, repairs};
@@ -18,7 +18,7 @@ use indelible_testing::scenario::{formatted, judge_medium, judge_state, media};
 use indelible_testing::{Choice, ClassLimits, Fault, Limits, OpKind, SimMedium, for_each_crash};
 use std::sync::Arc;
 
-/// A layer: its short name, its purpose, and its function.
+/// A layer: name, purpose, function.
 pub(super) struct Layer {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
@@ -26,14 +26,12 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// Whether the mutant can make a difference to it.
     pub(super) fn reaches(&self, mutant: Mutant) -> bool {
         !BENEATH.contains(&mutant)
     }
 }
 
-/// All of them, in the order of the table's columns: those that take little time first, as the
-/// short form ends once a mutant was noticed twice.
+/// Fast ones first, as the short form ends once a mutant was noticed twice.
 pub(super) const LAYERS: &[Layer] = &[
     Layer { name: "barriers", what: "each barrier and each durable write fails once", run: barriers },
     Layer { name: "format", what: "power cuts while a pool is formatted", run: format },
@@ -64,7 +62,7 @@ pub(super) const BENEATH: &[Mutant] = &[Mutant::NoWriteBack, Mutant::NoFence];
 
 const KEY: Key<'static> = Key(&[]);
 
-/// The media of the table: one that tears small, one that tears large and groups commits.
+/// One that tears small, one that tears large and groups commits.
 const MEDIA: [usize; 2] = [2, 5];
 
 fn images(pools: &Pools) -> Verdict {
@@ -93,7 +91,6 @@ fn recoveries(pools: &Pools) -> Verdict {
     Ok(())
 }
 
-/// Runs a program and judges the image after a loss of power at its end.
 fn run_and_cut(pools: &Pools, start: Start, medium: usize, program: &Program) -> Verdict {
     guarded(SEED, || {
         let medium = pools.get(start, medium).medium();
@@ -103,7 +100,7 @@ fn run_and_cut(pools: &Pools, start: Start, medium: usize, program: &Program) ->
     })
 }
 
-/// Each step of each short program dies in each of its operations; then another process goes on.
+/// A process dies in each operation of each step of short programs; another goes on.
 fn deaths(pools: &Pools) -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     for (name, start, program) in short() {
@@ -134,7 +131,6 @@ fn deaths(pools: &Pools) -> Verdict {
     Ok(())
 }
 
-/// Random programs that nothing happens to.
 fn undisturbed(nth: u64) -> (Start, usize, Program) {
     let chosen = Chosen::new(SEED, nth);
     let mut rng = fastrand::Rng::with_seed(nth);
@@ -157,7 +153,7 @@ fn check(pools: &Pools) -> Verdict {
         let (start, medium, program) = undisturbed(nth);
         guarded(SEED, || {
             let medium = pools.get(start, medium).medium();
-            // Judging the run against the model is another layer's work.
+            // Another layer compares the run with the model.
             let _ = program.run(&medium);
             let image = medium.power_cut(Choice::All).medium();
             let report = Store::check(Arc::new(image), &mut |_, _| {}).map_err(|e| e.to_string())?;
@@ -167,8 +163,8 @@ fn check(pools: &Pools) -> Verdict {
     })
 }
 
-/// Psyncs and checkpoints, one of whose barriers or durable writes fails. Those that succeeded are
-/// promised; the failed one may have happened or not.
+/// One barrier or durable write of psyncs and checkpoints fails. Successes are promised; the failed
+/// one may have happened.
 fn barriers(_: &Pools) -> Verdict {
     for kind in [OpKind::Barrier, OpKind::WriteDurable] {
         for nth in 0..12 {
@@ -200,7 +196,7 @@ fn fault(kind: OpKind, nth: u64) -> Verdict {
                 allowed.extend(after);
             }
         }
-        // Success makes them rely on the bytes in place.
+        // A success relies on the bytes in place.
         writers.iter().for_each(|writer| drop(writer.checkpoint()));
     }
     medium.clear_faults();
@@ -212,7 +208,7 @@ fn fault(kind: OpKind, nth: u64) -> Verdict {
 
 fn failing_programs(pools: &Pools) -> Verdict {
     for (name, start, program) in short() {
-        // Blocks are lost on one of the media only.
+        // Only one of the media loses blocks.
         for (medium, stride) in MEDIA.into_iter().zip([50, 12]) {
             sweep(pools.get(start, medium), &program, SEED, stride)
                 .map_err(|cause| format!("{name}: {cause}"))?;
@@ -250,7 +246,7 @@ fn format(_: &Pools) -> Verdict {
     })
 }
 
-/// Pages are lost and dropped while the table is changed, objects are attached, or resized.
+/// Pages are lost and dropped while the table is changed, objects are attached or resized.
 fn dropped(_: &Pools) -> Verdict {
     let key = KEY;
     whenever_pages_are_dropped(&["10", "renamed"], |store| store.rename("10", "renamed", key))?;
@@ -266,8 +262,8 @@ mod tests {
     #[test]
     fn the_protocol_as_it_is_passes_every_quick_layer() {
         let pools = Pools::new();
-        // `pmo-evidence mutants` begins with all of them, and `pmo-evidence crashes` has the
-        // programs of the others.
+        // `pmo-evidence mutants` begins with all of them; `pmo-evidence crashes` has the programs
+        // of the others.
         for layer in LAYERS.iter().take_while(|layer| layer.name != "deaths") {
             (layer.run)(&pools).unwrap_or_else(|cause| panic!("{}: {cause}", layer.name));
         }

@@ -1,5 +1,5 @@
-//! `mutants`: which detectors notice which broken rule of the protocol: layers of evidence, and
-//! scenarios made for single rules. At least two must notice each.
+//! `mutants`: which layers and scenarios notice which broken rule of the protocol. At least two
+//! must notice each.
 
 #[cfg(feature = "mutants")]
 mod common;

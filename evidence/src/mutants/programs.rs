@@ -1,5 +1,4 @@
-//! Layers that are campaigns of their own: a sample of each, in processes all of which live with
-//! the mutant.
+//! Layers that are campaigns: samples of each, in processes with the mutant.
 
 use super::common::{SEED, Verdict};
 use anyhow::{Context, Result};
@@ -8,12 +7,11 @@ use indelible_store::Mutant;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-/// A campaign: its column, its purpose, and its arguments.
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
     arguments: &'static [&'static str],
-    /// Mutants that it is made for: it is run against them in the short form, too.
+    /// Mutants that it runs against in the short form, too.
     made_for: &'static [Mutant],
 }
 
@@ -40,7 +38,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// A campaign that has mutants of its own choice, and leaves a record of them.
+/// A campaign that chooses its mutants and records them.
 pub(super) struct Recorded {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
@@ -61,12 +59,12 @@ impl Program {
         self.made_for.contains(&mutant)
     }
 
-    /// Runs it on the protocol with this rule broken, or as it is.
+    /// Runs it with this rule broken, or intact.
     ///
     /// # Errors
-    /// The program could not be run: nothing is known.
+    /// The program could not be run.
     pub(super) fn verdict(&self, mutant: Option<Mutant>) -> Result<Verdict> {
-        // Neither the files that a failure leaves nor the record are of interest here.
+        // The files of a failure and the record are discarded.
         let scratch = tempfile::tempdir()?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(self.arguments);
@@ -87,7 +85,7 @@ impl Program {
     }
 }
 
-/// The last record of a campaign on its mutants: noticed wherever it ran them, or not.
+/// The last record of a campaign: noticed wherever it ran, or not.
 pub(super) fn recorded(campaign: &Recorded) -> BTreeMap<String, Verdict> {
     let mut verdicts: BTreeMap<String, Verdict> = BTreeMap::new();
     for record in Record::all(&folder()).unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Repairs of damaged tables, with power cuts during them.
+//! Repairs of damaged tables, with power cuts.
 
 use super::common::{CONFIG, SEED, Verdict};
 use super::damage::batches;
@@ -16,7 +16,7 @@ use indelible_testing::{Choice, CrashImage, Limits, SimMedium, for_each_crash};
 use std::sync::Arc;
 
 const KEY: Key<'static> = Key(&[]);
-/// Enough for a table that is built anew beside the old one.
+/// Room for a second table beside the old one.
 const POOL: u64 = 4 << 20;
 
 pub(super) fn run(_: &Pools) -> Verdict {
@@ -32,7 +32,6 @@ fn repair(medium: &SimMedium) -> Verdict {
     Store::repair(Arc::new(medium.handle()), &options, &mut |_, _| {}).map(drop).map_err(text)
 }
 
-/// A pool whose free space was used before; everything is in place.
 fn used() -> Result<SimMedium, String> {
     let medium = formatted(POOL, CONFIG);
     let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;
@@ -49,8 +48,7 @@ fn used() -> Result<SimMedium, String> {
     Ok(medium)
 }
 
-/// A node, an entry, or a free slot of the table is damaged, and the power is cut while that is
-/// repaired.
+/// A node, an entry or a free slot is damaged, and its repair is cut.
 fn damaged_nodes() -> Verdict {
     let pool = used()?.power_cut(Choice::All);
     let all = structures(&Image::new(pool.medium().to_bytes().into()));
@@ -62,7 +60,7 @@ fn damaged_nodes() -> Verdict {
         let record = |medium: &SimMedium| drop(repair(medium));
         let judge = |image: &CrashImage| {
             let medium = image.medium();
-            // The next process finds the repair half done, and goes on with it.
+            // The next process continues the half-done repair.
             repair(&medium)?;
             new_is_zero(&medium)
         };
@@ -73,8 +71,8 @@ fn damaged_nodes() -> Verdict {
     Ok(())
 }
 
-/// A batch of the table's lane is damaged, and its changes are not in place, but for data: written
-/// space counts as never written in the present root.
+/// A batch of the table's lane is damaged, and its changes are not in place, except data: the
+/// present root counts written space as unused.
 fn damaged_lane() -> Verdict {
     let medium = formatted(POOL, CONFIG);
     let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;

@@ -1,4 +1,4 @@
-//! The table: a line for each mutant, a column for each layer.
+//! The table: a line per mutant, a column per layer.
 
 use super::Mutants;
 use super::common::{SEED, Verdict};
@@ -17,20 +17,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// A mutant, or the protocol as it is, and the verdict of each layer that ran.
+/// Verdicts of the layers that ran, for a mutant or the intact protocol.
 #[derive(Serialize)]
 struct Line {
     mutant: String,
     rule: &'static str,
-    /// The finding of each layer, if any.
     verdicts: BTreeMap<&'static str, Option<String>>,
-    /// The finding of each scenario made for the rule, if any.
     tests: BTreeMap<&'static str, Option<String>>,
 }
 
-/// The column of scenarios made for single rules.
 const TESTS: &str = "tests";
-/// Detectors that must notice each mutant: one alone may notice by chance, or stop unnoticed.
+/// Detectors that must notice each mutant: a single one may be chance, or break unnoticed.
 const LEAST: usize = 2;
 
 impl Line {
@@ -38,12 +35,11 @@ impl Line {
         self.by() > 0
     }
 
-    /// Detectors that noticed it: layers, and scenarios.
     fn by(&self) -> usize {
         self.verdicts.values().chain(self.tests.values()).flatten().count()
     }
 
-    /// Whether a column's detectors noticed it; `None`: they were not run.
+    /// Whether a column noticed it; `None`: it did not run.
     fn found(&self, column: &str) -> Option<bool> {
         if column == TESTS {
             return (!self.tests.is_empty()).then(|| self.tests.values().any(Option::is_some));
@@ -59,15 +55,13 @@ impl Line {
         }
     }
 
-    /// Whether the detectors that are missing are those of another campaign, which has not left a
-    /// record.
+    /// Whether the missing detectors are those of a campaign without a record.
     fn is_left_to_others(&self) -> bool {
         let beneath = BENEATH.iter().any(|mutant| format!("{mutant:?}") == self.mutant);
         beneath && self.by() < LEAST && !self.verdicts.contains_key("rig")
     }
 }
 
-/// The columns, and their descriptions.
 fn columns() -> impl Iterator<Item = (&'static str, &'static str)> {
     let layers = LAYERS.iter().map(|layer| (layer.name, layer.what));
     let programs = PROGRAMS.iter().map(|program| (program.name, program.what));
@@ -75,8 +69,7 @@ fn columns() -> impl Iterator<Item = (&'static str, &'static str)> {
     [(TESTS, "scenarios made for the rule")].into_iter().chain(layers).chain(programs).chain(recorded)
 }
 
-/// With the rule broken, or as it is. A panic is a verdict too: nothing panics on the protocol as
-/// it is.
+/// A panic is a verdict, too.
 fn verdict(mutant: Option<Mutant>, run: impl Fn() -> Verdict) -> Verdict {
     let run = || catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("panicked".into()));
     match mutant {
@@ -85,8 +78,8 @@ fn verdict(mutant: Option<Mutant>, run: impl Fn() -> Verdict) -> Verdict {
     }
 }
 
-/// Runs detectors against a mutant, in the short form until enough of them noticed it; or all of
-/// them against the protocol as it is.
+/// Runs detectors against a mutant (in the short form until enough noticed it), or all of them
+/// against the intact protocol.
 fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) -> Result<Line> {
     let name = mutant.map_or_else(|| "the protocol as it is".to_owned(), |mutant| format!("{mutant:?}"));
     let rule = mutant.map_or("", Mutant::rule);
@@ -110,11 +103,10 @@ fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) ->
     Ok(line)
 }
 
-/// The lines of the chosen mutants. The protocol as it is comes first: it makes the pools that all
-/// start from.
+/// The lines of the chosen mutants. The intact protocol comes first and makes the pools.
 ///
 /// # Errors
-/// A detector finds fault with the protocol as it is: then it tells nothing of mutants.
+/// A detector finds fault with the intact protocol.
 fn lines(chosen: &[Mutant], how: &Mutants) -> Result<Vec<Line>> {
     let width = 1 + LAYERS.len() + if how.long { PROGRAMS.len() } else { 0 };
     let bar = ProgressBar::new(((chosen.len() + 1) * width) as u64)
@@ -154,7 +146,6 @@ pub(super) fn run(how: &Mutants) -> Result<()> {
         bail!("no such mutant: {}", how.only.join(", "));
     }
     let begin = Instant::now();
-    // Panics are verdicts here.
     std::panic::set_hook(Box::new(|_| {}));
     let lines = lines(&chosen, how);
     let _ = std::panic::take_hook();
@@ -213,7 +204,7 @@ pub(super) fn run(how: &Mutants) -> Result<()> {
     Ok(())
 }
 
-/// Mutants that fewer detectors noticed than have to, each with how many did.
+/// Mutants with too few detectors, and their number.
 fn short_of_detectors(lines: &[Line]) -> Vec<String> {
     let few = lines.iter().filter(|line| line.by() < LEAST && !line.is_left_to_others());
     few.map(|line| format!("{} ({} of {LEAST})", line.mutant, line.by())).collect()

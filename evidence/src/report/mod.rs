@@ -1,4 +1,4 @@
-//! From records to a table, and to docs/evidence.md.
+//! Renders docs/evidence.md from records.
 
 mod page;
 

@@ -1,5 +1,4 @@
-//! The page: a text with places for figures. Each figure comes from a record; the page marks
-//! missing ones.
+//! The page: a text with places for figures from records; missing ones are marked.
 
 use indelible_record::{Mode, Record};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,13 +6,12 @@ use std::fmt::Write;
 
 const TEMPLATE: &str = include_str!("page.md");
 const NOT_RUN: &str = "not run";
-/// Columns of the table of mutants that other campaigns fill, or the long form.
+/// Columns of the mutants' table that other campaigns, or the long form, fill.
 const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 
-/// Of them, those with mutants of their own choice: the campaign whose record has the verdicts.
+/// Columns with verdicts from a campaign's record.
 const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];
 
-/// The campaigns, and their descriptions.
 const LAYERS: [(&str, &str); 20] = [
     ("crashes", "power cuts of a simulated medium: every image of short programs, samples of long ones"),
     ("mutants", "deliberate protocol faults, and which detectors notice them (x; .: they do not)"),
@@ -62,7 +60,7 @@ pub(super) fn render(records: &[Record]) -> String {
     out + rest
 }
 
-/// The record of the campaign, rather than of the short run.
+/// The campaign's record, not the short run's.
 fn record<'a>(records: &'a [Record], layer: &str) -> Option<&'a Record> {
     records.iter().filter(|record| record.layer == layer).max_by_key(|record| record.mode)
 }
@@ -104,7 +102,7 @@ fn mutants(records: &[Record]) -> String {
         format!("{} caught, {} missed. {}", record.caught.len(), record.missed.len(), fewest(record));
     let mut columns: BTreeSet<&str> =
         record.table.values().flat_map(BTreeMap::keys).map(String::as_str).collect();
-    // Their verdicts come from records, too: the column marks a missing one.
+    // The column marks missing records.
     columns.extend(OTHERS);
     let cells = |row: &mut dyn Iterator<Item = &str>| row.collect::<Vec<_>>().join(" | ");
     let _ = write!(out, "\n\n| fault | {} |", cells(&mut columns.iter().copied().chain(["detectors"])));
@@ -122,7 +120,6 @@ fn mutants(records: &[Record]) -> String {
     out
 }
 
-/// The record of mutants, with the verdicts of campaigns that were run apart from it.
 fn with_verdicts_of_others(record: &Record, records: &[Record]) -> Record {
     let mut all = record.clone();
     for (column, layer) in RECORDED {
@@ -144,14 +141,14 @@ fn with_verdicts_of_others(record: &Record, records: &[Record]) -> Record {
     all
 }
 
-/// How many detectors noticed a mutant: as counted, else the columns that did.
+/// Detectors that noticed a mutant: as counted, else by columns.
 fn detectors(record: &Record, mutant: &str) -> u64 {
     let row = record.table.get(mutant);
     let columns = || row.map_or(0, |row| row.values().filter(|noticed| **noticed).count() as u64);
     record.detectors.get(mutant).copied().unwrap_or_else(columns)
 }
 
-/// Which mutants fewer than two detectors noticed, in words.
+/// Mutants that fewer than two detectors noticed.
 fn fewest(record: &Record) -> String {
     let few: Vec<&str> =
         record.table.keys().filter(|mutant| detectors(record, mutant) < 2).map(String::as_str).collect();

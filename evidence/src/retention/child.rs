@@ -1,5 +1,4 @@
-//! The processes of a pool: programs of the versions, each of which is killed while it works, and
-//! the judge of the pool.
+//! Programs of the versions, killed while they work, and the judge.
 
 use super::compare;
 use super::perform::{make, perform, wait_for_the_end};
@@ -64,8 +63,7 @@ impl Child {
         Ok(heap.into_object().detach()?)
     }
 
-    /// The heap as it was left, and the data that it should have: after the last step that was
-    /// reported done, or the one after it.
+    /// The heap, and the data after the last step reported done or the one after it.
     fn open(&self) -> Result<(Heap, Data)> {
         let mut heap = Heap::open(self.pool()?.attach(NAME)?)?;
         let step = compare::step(&mut heap)?;
@@ -85,8 +83,7 @@ impl Child {
         Ok(())
     }
 
-    /// Makes steps until a program of another version would, and waits for its end then, or ends by
-    /// itself.
+    /// Makes steps until another version's turn, then waits for its end or ends.
     fn work(&self) -> Result<()> {
         let (mut heap, mut data) = self.open()?;
         loop {

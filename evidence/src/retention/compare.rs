@@ -1,5 +1,5 @@
-//! A heap beside the model: each root is of the type that the model says, with its values; no other
-//! program takes it for its own.
+//! Compares a heap with the model: each root has the model's type and values, and only programs of
+//! its version open it.
 
 use super::perform::{CACHE, CONFIG, ITEMS, RUNNERS, STEP};
 use super::program::{CROWD, Cache, Config, Data, Item, More, Moving, Sale, Server, Stage};
@@ -13,13 +13,11 @@ use std::collections::BTreeMap;
 type MigratingList<'h> = Migrating<OldList<'h>, NewList<'h>>;
 type MigratingMap<'h> = Migrating<OldMap<'h>, NewMap<'h>>;
 
-/// The step that the heap says it is after.
 pub(super) fn step(heap: &mut Heap) -> Result<u64> {
     Ok(*heap.root_mut::<u64>(STEP)?)
 }
 
-/// Fails unless the heap is whole, nothing is leaked, and all roots verify by the types that the
-/// model says.
+/// Fails unless the heap is whole, nothing leaks, and all roots verify by the model's types.
 pub(super) fn sound(heap: &mut Heap, data: &Data) -> Result<()> {
     let damage = heap.check();
     ensure!(damage.is_empty(), "the heap is damaged: {damage:?}");
@@ -51,7 +49,6 @@ pub(super) fn sound(heap: &mut Heap, data: &Data) -> Result<()> {
     Ok(heap.verify(&types)?)
 }
 
-/// Fails unless all values are those of the model.
 pub(super) fn same(heap: &mut Heap, data: &Data) -> Result<()> {
     let found = config(heap, data.config.version)?;
     ensure!(found == data.config, "the config is {found:?}, and should be {:?}", data.config);
@@ -176,7 +173,7 @@ fn map(heap: &mut Heap, model: &Moving) -> Result<()> {
         Stage::New => (all.clone(), new(heap.root_mut::<NewMap<'_>>("map")?)),
     };
     ensure!(left == all, "the old map is {left:?}, and should be {all:?}");
-    // Those that are converted are the first in the order of a hash table.
+    // The converted ones are the first in a hash table's order.
     if done.len() != model.done() || done.iter().any(|(key, text)| all.get(key) != Some(text)) {
         bail!("the new map is {done:?}, of {model:?}");
     }

@@ -1,4 +1,4 @@
-//! Broken rules of retention, each of which the campaign must notice.
+//! Broken rules of retention that the campaign must notice.
 
 use anyhow::Result;
 
@@ -21,12 +21,12 @@ mod broken {
     use anyhow::{Result, bail};
     use indelible_store::Mutant;
 
-    /// Kills within which a broken rule must be noticed, on each medium with each tracking rung.
+    /// Kills within which a broken rule must be noticed, on each medium and tracking.
     const KILLS: u64 = 60;
 
-    /// Rules that this campaign seldom or never comes to: no program of it has another extension of
-    /// the same number, an initial value that panics, or a heap without room for a new root; and
-    /// few cuts fall between an allocation and its link. Tests of the mapped half notice them.
+    /// Rules that this campaign hardly reaches: another extension of the same number, a panicking
+    /// initial value, a heap without room for a root, a cut between an allocation and its link.
+    /// Tests of the mapped half notice them.
     const ELSEWHERE: [Mutant; 4] = [
         Mutant::ExtensionTypeIgnored,
         Mutant::ExtensionLinkedFirst,

@@ -1,16 +1,14 @@
-//! Data that survive a change of their types, under kills: programs of three versions of the same
-//! types take turns on a heap.
+//! Data that survive changes of their types, under kills: programs of three versions take turns on
+//! a heap.
 //!
 //! They convert a root by a chain of converters, migrate containers in steps, extend values in
-//! place, reset a root that is of another version; converters fail, threads race to extend beside
-//! cuts, and data of a later version are refused. Each is killed at a random instant, and so are
-//! those that recover after it. A judge then holds the heap against a model: after the last step
-//! that was reported done, or the one under way, in all values; nothing is damaged, nothing leaked,
-//! no later field lost.
+//! place, and reset a root of another version; converters fail, threads race to extend beside cuts,
+//! and later versions' data are refused. Programs, and recoveries after them, are killed at random.
+//! A judge compares the heap with a model, after the last step reported done or the one under way:
+//! nothing is damaged, leaked or dropped.
 //!
-//! The objects of the campaign of kills are compared by their bytes, which an allocator does not
-//! leave to a model: so this is a campaign of its own, with the same messages and watched in the
-//! same way.
+//! The campaign of kills compares objects by bytes, which an allocator does not determine; hence
+//! this separate campaign, with the same messages.
 
 mod child;
 mod compare;
@@ -91,7 +89,6 @@ impl Retention {
     }
 }
 
-/// Each tracking rung on each medium.
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     for (word, tracking) in Tracking::WORDS {

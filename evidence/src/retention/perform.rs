@@ -1,4 +1,4 @@
-//! The steps of the program, on a heap: each by the types of the version that makes it.
+//! The program's steps on a heap, by the types of each version.
 
 use super::program::{Action, CROWD, Data, Moving, SERVERS, Stage, TEXTS, Which};
 use super::types::{
@@ -19,13 +19,11 @@ pub(super) const CACHE: &str = "cache";
 pub(super) const ITEMS: &str = "items";
 pub(super) const RUNNERS: &str = "crowd";
 pub(super) const STEP: &str = "step";
-/// Threads that extend the same items.
 const RACERS: usize = 2;
 
-/// Cuts while many are extended.
 const CUTS: u64 = 4;
 
-/// Makes all roots, as a program of version 1 does, up to the psync.
+/// Makes all roots, as version 1 does, up to the psync.
 pub(super) fn make(heap: &mut Heap, data: &Data) -> Result<()> {
     heap.root_or_insert_with::<v1::Config<'_>, _>(CONFIG, |h| v1::Config {
         title: PString::from_in(&data.config.title, h),
@@ -94,7 +92,7 @@ pub(super) fn perform(heap: &mut Heap, data: &Data, action: &Action) -> Result<(
     Ok(())
 }
 
-/// The error of a root of another type, and no other.
+/// Expects the error of a root of another type.
 fn refused(result: indelible::Result<()>) -> Result<()> {
     match result {
         Err(error) if error.kind() == ErrorKind::RootType => Ok(()),
@@ -103,7 +101,7 @@ fn refused(result: indelible::Result<()>) -> Result<()> {
     }
 }
 
-/// The config, opened by a program that knows the types up to its version.
+/// The config, opened with the types up to a version.
 enum Opened<'a, 'h> {
     First(&'a mut v1::Config<'h>),
     Second(&'a mut v2::Config<'h>),
@@ -128,7 +126,7 @@ fn open_config(
     }
 }
 
-/// A chain whose last converter makes its value, and fails.
+/// A chain whose last converter makes its value and fails.
 fn fail_to_convert(heap: &mut Heap, version: u8) -> indelible::Result<()> {
     fn failing<T>(made: Converted<T>) -> Converted<T> {
         made.and_then(|_| Err("not this one".into()))
@@ -246,7 +244,7 @@ fn add(heap: &mut Heap, data: &Data, which: Which, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// One step of a migration, whose converter may fail at its last element.
+/// A migration step whose converter may fail at its last element.
 fn migrate(heap: &mut Heap, before: &Moving, (which, most, fails): (Which, usize, bool)) -> Result<()> {
     let mut count = 0;
     let mut next = || {
@@ -274,7 +272,7 @@ fn migrate(heap: &mut Heap, before: &Moving, (which, most, fails): (Which, usize
     Ok(())
 }
 
-/// Threads extend the same items, and the heap is cut meanwhile.
+/// Threads extend the same items, beside cuts of the heap.
 fn race(heap: &Heap, extend: impl Fn(&Heap) -> Result<()> + Sync) -> Result<()> {
     thread::scope(|scope| {
         let racers: Vec<_> = (0..RACERS).map(|_| scope.spawn(|| extend(heap))).collect();
@@ -283,7 +281,7 @@ fn race(heap: &Heap, extend: impl Fn(&Heap) -> Result<()> + Sync) -> Result<()> 
     })
 }
 
-/// Says that there is nothing more to do.
+/// Reports idleness.
 pub(super) fn wait_for_the_end() -> ! {
     idle().say();
     loop {
@@ -291,9 +289,9 @@ pub(super) fn wait_for_the_end() -> ! {
     }
 }
 
-/// Makes values whose numbers begin at `first`. Threads extend them while the heap is cut, again
-/// and again; each cut is reported. After some of the cuts the program waits for its end, so that
-/// the judge finds the state of that cut.
+/// Makes values whose numbers begin at `first`. Threads extend them beside repeated cuts, each
+/// reported. After some cuts the program waits for its end, so that the judge finds that cut's
+/// state.
 fn crowd(heap: &mut Heap, first: u64) -> Result<()> {
     *heap.root_mut::<u64>(STEP)? += 1;
     let crowd = heap.root_or_default::<Crowd<'_>>(RUNNERS)?;
@@ -325,7 +323,7 @@ fn crowd(heap: &mut Heap, first: u64) -> Result<()> {
     })
 }
 
-/// Steps that programs of all versions make, each with its own type.
+/// Steps of all versions, each with its own type.
 macro_rules! by_version {
     ($($name:ident: $version:ident),*) => {$(
         mod $name {

@@ -1,4 +1,4 @@
-//! A pool of the campaign, and the processes that follow each other on it.
+//! A pool of the campaign, and its successive processes.
 
 use super::child::Role;
 use super::program::Data;
@@ -17,7 +17,7 @@ const SIZE: u64 = 16 << 20;
 
 pub(super) type Counts = BTreeMap<String, u64>;
 
-/// The medium of a pool, and how its programs find stores.
+/// The medium of a pool, and its tracking.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     pub(super) medium: MediumKind,
@@ -31,9 +31,8 @@ impl fmt::Display for Cell {
 }
 
 impl Cell {
-    /// Programs that follow each other until so many were killed, with a rule of retention broken,
-    /// if one is given. Returns what was counted; a violation is an error, and its pool is left
-    /// behind.
+    /// Runs programs until so many were killed, with an optional broken rule. Returns the counts; a
+    /// violation is an error and keeps the pool.
     pub(super) fn run(self, seed: u64, kills: u64, broken: Option<&str>) -> Result<Counts> {
         let below = if self.medium == MediumKind::Memory { "/dev/shm" } else { "/var/tmp" };
         let folder = tempfile::Builder::new().prefix("indelible-retention-").tempdir_in(below)?;
@@ -65,16 +64,13 @@ impl Cell {
     }
 }
 
-/// Processes, one after the other.
 struct Line {
     cell: Cell,
     path: PathBuf,
     seed: u64,
     broken: Option<String>,
     rng: fastrand::Rng,
-    /// The last step that was reported done.
     done: u64,
-    /// The data after that step.
     model: Data,
     counts: Counts,
 }
@@ -87,7 +83,7 @@ impl Line {
                 let fate = self.fate(13, 20_000);
                 self.process(Role::Victim, fate)?;
             }
-            // They recover, and die of it, and others recover after them.
+            // Killed recoveries, and others after them.
             for _ in 0..self.rng.u8(0..3) {
                 let fate = self.fate(1, 80_000);
                 self.process(Role::Judge, fate)?;
@@ -99,7 +95,7 @@ impl Line {
         Ok(())
     }
 
-    /// Death within so many lines, and idle turns.
+    /// Death within so many lines and idle turns.
     fn fate(&mut self, lines: usize, spins: u32) -> Fate {
         let spins = if self.cell.medium == MediumKind::Memory { spins } else { 10 * spins };
         Fate { death: Some((self.rng.usize(0..lines), self.rng.u32(0..spins))), ..Fate::default() }

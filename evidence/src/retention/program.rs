@@ -1,22 +1,20 @@
-//! Program of the data: a function of the seed and the step, so that they can be worked out without
-//! having been seen.
+//! The data as a function of seed and step.
 //!
-//! Steps are made by programs of three versions in turn. A step is a call on the heap and the psync
-//! behind it; killed in a step, the data are as before it or as after it.
+//! Programs of three versions make the steps in turn. A step is a call on the heap and a psync;
+//! after a kill in a step the data are as before or after it.
 
 use super::types::SECONDS;
 use crate::workloads::program::mixed;
 
-/// Steps that a program of one version makes before one of another takes over.
+/// Steps of a version before its successor.
 const ERA: u64 = 10;
 const ITEMS: usize = 20;
 pub(super) const SERVERS: usize = 8;
-/// Values that are made and extended at once.
+/// Values made and extended at once.
 pub(super) const CROWD: u64 = 40;
-/// Texts of a cache, a list or a map.
+/// Texts of a cache, list or map.
 pub(super) const TEXTS: usize = 24;
 
-/// All data of a heap.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Data {
     seed: u64,
@@ -24,7 +22,7 @@ pub(super) struct Data {
     pub(super) config: Config,
     pub(super) cache: Cache,
     pub(super) items: Vec<Item>,
-    /// Number of the first of many; the others follow.
+    /// Number of the first; the others follow.
     pub(super) crowd: u64,
     pub(super) list: Moving,
     pub(super) map: Moving,
@@ -96,7 +94,7 @@ impl Item {
     }
 }
 
-/// A container that is migrated in steps.
+/// A container migrated in steps.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Moving {
     pub(super) texts: Vec<String>,
@@ -106,7 +104,7 @@ pub(super) struct Moving {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Stage {
     Old,
-    /// With so many elements converted.
+    /// Number of converted elements.
     Both(usize),
     New,
 }
@@ -117,21 +115,20 @@ pub(super) enum Which {
     Map,
 }
 
-/// One step.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
     /// The config is of a later version than the program.
     ConfigRefused,
     /// A converter fails after it made a value.
     ConverterFails,
-    /// Opened, converted if it is of an earlier version, and changed.
+    /// Opened, converted if older, and changed.
     Config {
         title: String,
         server: Server,
     },
     /// The config becomes one of the first version.
     Back,
-    /// Opened, reset if it is of another version, and added to.
+    /// Opened, reset if of another version, and extended.
     Cache {
         text: String,
     },
@@ -159,13 +156,13 @@ pub(super) enum Action {
     },
     /// Threads extend all items at once, beside cuts.
     Race,
-    /// Many are made, and threads extend them at once, beside cuts: as the step says already in the
-    /// first of them, since nothing but the values that are computed of these is added.
+    /// Many are made, and threads extend them beside cuts. The step counts from the first cut, as
+    /// only computed values follow.
     Crowd,
-    /// A container is on its way to the new version, or there: the old program is refused.
+    /// The container is in migration or new: the old program is refused.
     MovingRefused(Which),
     Add(Which, String),
-    /// Converts so many elements at most; the converter fails at the last of them.
+    /// Converts at most so many elements; the converter may fail at the last.
     Migrate {
         which: Which,
         most: usize,
@@ -177,7 +174,6 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// Words for counting.
     pub(super) fn word(&self, before: &Data) -> &'static str {
         match self {
             Action::ConfigRefused | Action::MovingRefused(_) => "data of a later version refused",
@@ -205,7 +201,7 @@ fn texts(step: u64) -> Vec<String> {
 }
 
 impl Data {
-    /// As they are made first, by a program of version 1.
+    /// The first data, by version 1.
     pub(super) fn new(seed: u64) -> Data {
         let moving = || Moving { texts: texts(0), stage: Stage::Old };
         Data {
@@ -233,12 +229,11 @@ impl Data {
         }
     }
 
-    /// Version of the program that makes the next step.
     pub(super) fn version(&self) -> u8 {
         mixed(self.seed, 1, self.step / ERA).u8(1..=3)
     }
 
-    /// Whether a program of another version may take over here.
+    /// Whether another version may take over here.
     pub(super) fn era_ends(&self) -> bool {
         self.step.is_multiple_of(ERA)
     }
@@ -250,7 +245,6 @@ impl Data {
         }
     }
 
-    /// The next step.
     pub(super) fn next(&self) -> Action {
         let mut rng = mixed(self.seed, 2, self.step + 1);
         match rng.u8(0..10) {
@@ -312,7 +306,6 @@ impl Data {
         }
     }
 
-    /// Moves on by the next step.
     pub(super) fn take(&mut self, action: &Action) {
         let version = self.version();
         match action.clone() {
@@ -370,7 +363,6 @@ impl Data {
 }
 
 impl Moving {
-    /// Elements that are converted.
     pub(super) fn done(&self) -> usize {
         match self.stage {
             Stage::Old => 0,
@@ -379,7 +371,7 @@ impl Moving {
         }
     }
 
-    /// Whether a step of so many elements comes to the one at which its converter fails.
+    /// Whether a step of so many elements reaches the failing one.
     pub(super) fn comes_to_the_failure(&self, most: usize, fails: bool) -> bool {
         fails && self.texts.len() - self.done() >= most
     }

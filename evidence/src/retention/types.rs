@@ -1,10 +1,9 @@
-//! The types of three versions of a program, and the converters from each to the next.
+//! Types of three versions of a program, and their converters.
 
 use indelible::Persist;
 use indelible::collections::{HeapRef, PBTreeMap, PHashMap, PString, PVec};
 use indelible::retention::{Converted, extendible};
 
-/// As it was released first.
 pub(super) mod v1 {
     use super::*;
 
@@ -36,7 +35,7 @@ pub(super) mod v1 {
     pub(crate) type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// A nested struct has its fields in another order, items have a price.
+/// Reordered fields in a nested struct; items have a price.
 pub(super) mod v2 {
     use super::*;
 
@@ -72,8 +71,7 @@ pub(super) mod v2 {
     pub(crate) type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// Servers have numbers and wider weights, items a count that is wider, and computed from the old
-/// one.
+/// Servers have numbers and wider weights; items a wider count, computed from the old one.
 pub(super) mod v3 {
     use super::*;
 
@@ -116,8 +114,8 @@ pub(super) mod v3 {
     pub(crate) type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// One of many that threads extend at once. Its extension takes a while to be filled: there is much
-/// time between its allocation and its link.
+/// One of many that threads extend at once. Filling its extension takes long, between its
+/// allocation and its link.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]
@@ -137,13 +135,13 @@ pub(super) struct Measured<'h> {
     pub(super) len: u64,
 }
 
-/// The list and the map, which versions 2 and 3 migrate in steps.
+/// The list and the map, migrated in steps by versions 2 and 3.
 pub(super) type OldList<'h> = PVec<'h, PString<'h>>;
 pub(super) type NewList<'h> = PVec<'h, Measured<'h>>;
 pub(super) type OldMap<'h> = PHashMap<'h, u64, PString<'h>>;
 pub(super) type NewMap<'h> = PBTreeMap<'h, PString<'h>, u64>;
 
-/// Seconds of a config that was converted from a version without.
+/// Seconds of a config converted from a version without.
 pub(super) const SECONDS: u32 = 30;
 
 pub(super) fn first_to_second<'h>(old: &v1::Config<'h>, heap: HeapRef<'h>) -> Converted<v2::Config<'h>> {

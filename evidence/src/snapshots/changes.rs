@@ -1,9 +1,8 @@
-//! Changes of a large object, one after the other: the bytes after any number of them are known.
+//! Changes of a large object with known bytes after each.
 //!
-//! The object is sparse; some pages of it are changed, far apart from each other. Change `n` stores
-//! `n` into one of them, each in its turn, and into the first page, which has the number of
-//! changes. A copy is changed likewise, in the opposite order, in the second word of the pages: so
-//! its pages show its source and the changes since.
+//! Changes go to a few distant pages of a sparse object. Change `n` stores `n` into one of them in
+//! turn, and into the first page, which counts. A copy is changed in the opposite order, in the
+//! pages' second word: its pages show both its source and its own changes.
 
 use crate::workloads::journal::Journal;
 use crate::workloads::world::Trouble;
@@ -11,10 +10,8 @@ use indelible::Object;
 use std::path::Path;
 
 pub(super) const PAGE: u64 = 4096;
-/// Bytes of the object.
 pub(super) const SIZE: u64 = 64 << 30;
 
-/// The object itself, or a copy of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Object,
@@ -30,7 +27,7 @@ impl Side {
     }
 }
 
-/// The pages that are changed.
+/// The changed pages.
 #[derive(Clone, Copy)]
 pub(super) struct Pages {
     pub(super) count: u64,
@@ -42,14 +39,12 @@ impl Pages {
         Pages { count, size: SIZE }
     }
 
-    /// First byte of a page: they are spread over the whole object, and lie behind the one that
-    /// counts.
+    /// First byte of a page: spread over the object, behind the counting one.
     fn at(self, page: u64) -> u64 {
         let apart = self.size / PAGE / (self.count + 1);
         (page + 1) * apart * PAGE
     }
 
-    /// The page that a change changes.
     fn of(self, side: Side, change: u64) -> u64 {
         match side {
             Side::Object => change % self.count,
@@ -57,8 +52,7 @@ impl Pages {
         }
     }
 
-    /// The word of a page after so many changes: the last of them that was to this page, 0 if none
-    /// was.
+    /// The word of a page after so many changes: the last to this page, or 0.
     fn word(self, side: Side, page: u64, changes: u64) -> u64 {
         let of = match side {
             Side::Object => page,
@@ -67,7 +61,7 @@ impl Pages {
         changes.saturating_sub((changes + self.count - of) % self.count)
     }
 
-    /// Stores a change, not psynced.
+    /// Stores a change without a psync.
     pub(super) fn store(self, object: &mut Object, side: Side, change: u64) {
         for page in [0, self.at(self.of(side, change))] {
             let at = page as usize + side.word() * 8;
@@ -107,13 +101,13 @@ impl Pages {
     }
 }
 
-/// How many changes of each side the bytes hold.
+/// Changes of each side in the bytes.
 pub(super) fn count(bytes: &[u8]) -> (u64, u64) {
     let (words, _) = bytes[..16].as_chunks::<8>();
     (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]))
 }
 
-/// The number of acknowledged changes of an object, for other and for later processes.
+/// The number of acknowledged changes, for other and later processes.
 pub(super) struct Acknowledged(Journal);
 
 impl Acknowledged {

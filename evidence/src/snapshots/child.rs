@@ -1,4 +1,4 @@
-//! The processes: the writer of the object, its keeper, its followers, and the judge of the pool.
+//! The writer, its keeper, its followers, and the judge.
 
 use super::changes::{Acknowledged, Pages, SIZE, Side, count};
 use crate::kills::{check_pool, failed};
@@ -14,14 +14,13 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Name of the object.
 pub(super) const OBJECT: &str = "object";
-/// Snapshots and copies at a time.
+/// Most snapshots and copies at a time.
 const SNAPSHOTS: usize = 4;
 const COPIES: usize = 2;
 
-/// Kinds of the keeper's events: outcome, kind, number, changes acknowledged before, changes that
-/// may have been made afterwards.
+/// Kinds of the keeper's events: outcome, kind, number, changes acknowledged before, changes
+/// possible afterwards.
 const SNAPSHOT: u64 = 1;
 const COPY: u64 = 2;
 const END: u64 = 3;
@@ -68,7 +67,7 @@ pub(crate) struct Child {
     pub(crate) end: bool,
 }
 
-/// A snapshot or a copy: between which changes it was made, and which of the two it is.
+/// A snapshot or a copy, and the changes between which it was made.
 #[derive(Clone, Copy)]
 struct Kept {
     made: (u64, u64),
@@ -118,7 +117,7 @@ impl Work<'_> {
         self.pages.compare(bytes, found, (0, 1)).map_err(|why| Trouble::Wrong(format!("{name}: {why}")))
     }
 
-    /// Compares the object with the acknowledged changes, and makes changes from there on.
+    /// Compares the object with the acknowledged changes and continues them.
     fn write(&self) -> Result<(), Trouble> {
         let mut object = patient(|| self.pool.attach(OBJECT))?;
         let (mut changes, _) = count(object.as_slice());
@@ -143,8 +142,8 @@ impl Work<'_> {
         Ok(object.detach()?)
     }
 
-    /// Fails unless the bytes are those after the changes that were acknowledged, or one more, and
-    /// acknowledges those. Returns how many.
+    /// Fails unless the bytes are after the acknowledged changes or one more; acknowledges and
+    /// returns their number.
     fn settle(
         &self,
         name: &str,
@@ -170,7 +169,7 @@ impl Work<'_> {
         Journal::open(&self.child.journals.join("keeper"))
     }
 
-    /// All that is kept; an event that was under way is decided first.
+    /// Everything kept; decides an interrupted event first.
     fn kept(&self, journal: &Journal) -> Result<BTreeMap<u64, Kept>, Trouble> {
         if let Some((number, event)) = journal.under_way()? {
             let there = match self.pool.stat(&Self::name(event[2])) {
@@ -217,7 +216,7 @@ impl Work<'_> {
                 (0, _) if copies().count() < COPIES => self.make(&journal, COPY)?,
                 (1..4, Some(copy)) => {
                     self.change(copy, enough, 500)?;
-                    // One that has all of its changes makes way for the next.
+                    // One with all of its changes makes way.
                     if Acknowledged::open(&self.child.journals, &Self::name(copy))?.get()? >= enough {
                         self.compare_kept(copy, &all[&copy])?;
                         self.remove(&journal, copy)?;
@@ -250,7 +249,6 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Merges extents that others need no more, so that space comes back.
     fn merge(&self) -> Result<(), Trouble> {
         patient(|| self.pool.collect(&mut |_, _| {}))?;
         said("merges");
@@ -299,8 +297,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Looks again and again; each look shows the changes that were acknowledged before it at
-    /// least, and all bytes of one psync.
+    /// Each look shows at least the changes acknowledged before it, and all bytes of one psync.
     fn follow(&self) -> Result<(), Trouble> {
         let begin = Instant::now();
         let (pace, time) =
@@ -339,7 +336,7 @@ impl Work<'_> {
         Ok(reader.detach()?)
     }
 
-    /// All there is holds what it should, before and after all is merged that can be.
+    /// Compares everything, before and after the merges.
     fn judge(&self) -> Result<(), Trouble> {
         let journal = self.journal()?;
         let all = self.kept(&journal)?;
@@ -382,6 +379,5 @@ fn said(what: &str) {
     Said::Count { what: what.into(), count: 1 }.say();
 }
 
-/// Bytes of the pool: a sparse file, with room for all that is kept at a time, for readers' bases,
-/// and for lanes.
+/// The pool is sparse, with room for everything kept, readers' bases and lanes.
 pub(super) const POOL: u64 = SIZE * 64 + (1 << 30);

@@ -1,4 +1,4 @@
-//! Snapshots by the thousand: of one object, beside its writer, each after a psync of its own.
+//! Thousands of snapshots of one object, beside its writer, each after a psync.
 
 use super::times::timed;
 use anyhow::{Result, ensure};
@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 
 const OBJECT: &str = "kept often";
 const PAGE: usize = 4096;
-/// Snapshots that are compared of as many as there are.
+/// Most snapshots that are compared.
 const LOOKS: usize = 500;
 
 fn name(round: u64) -> String {
     format!("round {round}")
 }
 
-/// The round that each of the two pages was changed in last, after this one.
+/// The last round that changed each of the two pages, up to this one.
 fn words(round: u64) -> [u64; 2] {
     let before = round.saturating_sub(1);
     if round.is_multiple_of(2) { [round, before] } else { [before, round] }
@@ -27,8 +27,7 @@ fn has(bytes: &[u8], round: u64) -> Result<()> {
     Ok(())
 }
 
-/// Makes so many, compares some, destroys half of them, merges, compares, and leaves the pool as it
-/// was.
+/// Makes so many, compares some, destroys half, merges, compares, and restores the pool.
 pub(super) fn many(
     pool: &Pool,
     count: u64,
@@ -39,7 +38,7 @@ pub(super) fn many(
     let before = pool.info()?.objects;
     let mut object = pool.create_attached(OBJECT, 2 * PAGE as u64)?;
     let ((), made) = timed(|| (0..count).try_for_each(|round| keep(pool, &mut object, round)))?;
-    // They are shown where the object is.
+    // Snapshots attach at the object's address.
     object.detach()?;
     let mut rounds: Vec<u64> = (0..count).collect();
     rng.shuffle(&mut rounds);

@@ -1,17 +1,15 @@
-//! A large object beside its writer: snapshots, writable copies and readers of a sparse object of
-//! 64 GiB, in memory and in a file.
+//! Snapshots, writable copies and readers of a sparse object of 64 GiB beside its writer, in memory
+//! and in a file.
 //!
 //! First under kills: a process changes the object as fast as it can; another makes snapshots and
-//! copies of it and changes the copies; a third follows. Each is killed at a random moment, as is
-//! the process that recovers and compares. Each page of each snapshot and copy must hold the
-//! acknowledged changes. At the end both sides have had all of their changes, snapshots and copies
-//! are removed, and the object is one piece again. Another object gets thousands of snapshots, half
-//! of which are destroyed and merged. Then, in peace, the times: of snapshots without a writer and
-//! beside one, whose log is then made durable in place first, and how many psyncs the writer makes
-//! with and without a reader that looks at every tenth, by turns.
+//! copies and changes the copies; a third follows. Each page of each snapshot and copy must hold
+//! the acknowledged changes. At the end both sides have all of their changes, everything kept is
+//! removed, and the object is one piece again. Another object gets thousands of snapshots, half of
+//! them destroyed and merged. Then the times: of snapshots without a writer and beside one, whose
+//! log first becomes durable in place, and psyncs with and without a reader of every tenth, in
+//! turn.
 //!
-//! Tracking is explicit: a scan of page tables that are spread over 64 GiB would take longer than
-//! all the rest of a psync.
+//! Tracking is explicit: a scan of page tables over 64 GiB would dominate a psync.
 
 mod changes;
 mod child;
@@ -53,17 +51,17 @@ pub(crate) struct Snapshots {
     seed: Option<u64>,
 }
 
-/// How much is done on each medium.
+/// Amount of work on each medium.
 struct Scale {
     rounds: u64,
-    /// Pages that are changed, and changes of each side.
+    /// Changed pages, and changes of each side.
     pages: u64,
     changes: u64,
-    /// Snapshots that are timed.
+    /// Timed snapshots.
     snapshots: u64,
-    /// Snapshots that there are at once.
+    /// Snapshots at once.
     many: u64,
-    /// Windows with a reader and without one.
+    /// Windows with and without a reader.
     windows: u64,
     window: Duration,
 }
@@ -193,7 +191,7 @@ impl Scene<'_> {
         Fate { death: Some((self.rng.usize(0..lines), self.rng.u32(0..turns))), ..Fate::default() }
     }
 
-    /// All at once, each killed and followed by another; then the verdict.
+    /// All at once, each killed and replaced; then the verdict.
     fn round(&mut self) -> Result<()> {
         let copied = ["--changes".to_owned(), self.scale.changes.to_string()];
         let roles = [(Role::Writer, 2, 12), (Role::Keeper, 3, 12), (Role::Follower, 2, 6)];
@@ -235,7 +233,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Copies get all of their changes, and the object as many, beside each other.
+    /// Copies and the object get all of their changes, concurrently.
     fn finish(&mut self) -> Result<()> {
         let changes = ["--changes".to_owned(), self.scale.changes.to_string()];
         let (this, copies) = (&*self, [&changes[..], &["--end".to_owned()]].concat());
@@ -252,8 +250,7 @@ impl Scene<'_> {
         self.judge(&["--end".to_owned()])
     }
 
-    /// Has `work` done beside a writer that acknowledges nothing; afterwards the object is
-    /// compared.
+    /// Works beside a writer that acknowledges nothing; then compares the object.
     fn beside_a_writer<T>(&mut self, work: impl FnOnce(&mut Self, &Pool) -> Result<T>) -> Result<T> {
         let pool = PoolOptions::new().medium(self.medium).open(self.pool())?;
         let child = start(self.command(Role::Writer, &["--pace".into(), "0".into()]))?;
@@ -295,7 +292,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Windows with a reader that looks at every tenth psync, and without one, by turns.
+    /// Windows with a reader of every tenth psync, and without one, in turn.
     fn following(&mut self, bar: &ProgressBar) -> Result<()> {
         let (window, windows) = (self.scale.window, self.scale.windows);
         let (mut with, mut without, mut kept) = (Times::default(), Times::default(), Times::default());
@@ -309,7 +306,7 @@ impl Scene<'_> {
                 let child = start(reader)?;
                 let (beside, seen) = thread::scope(|scope| {
                     let watched = scope.spawn(|| watch(child, Fate::default(), &|| false));
-                    // It has attached, and reads its first pages.
+                    // It has attached and reads its first pages.
                     thread::sleep(Duration::from_millis(500));
                     (rate(pool, window), watched.join().expect("it does not panic"))
                 });
@@ -365,8 +362,7 @@ impl Scene<'_> {
     }
 }
 
-/// Times of snapshots, each of which is destroyed before the next, with pauses of up to 10 ms
-/// between them.
+/// Times of snapshots, destroyed in turn, with pauses of up to 10 ms.
 fn snapshots(pool: &Pool, count: u64, rng: &mut fastrand::Rng) -> Result<Times> {
     let mut times = Times::default();
     for _ in 0..count {
@@ -378,7 +374,6 @@ fn snapshots(pool: &Pool, count: u64, rng: &mut fastrand::Rng) -> Result<Times> 
     Ok(times)
 }
 
-/// Psyncs of the object in a second, over a time.
 fn rate(pool: &Pool, time: Duration) -> Result<f64> {
     let (begin, before) = (Instant::now(), pool.stat(OBJECT)?.psyncs);
     thread::sleep(time);
@@ -386,7 +381,7 @@ fn rate(pool: &Pool, time: Duration) -> Result<f64> {
     Ok(psyncs as f64 / begin.elapsed().as_secs_f64())
 }
 
-/// Waits for something of another process, a minute at most.
+/// Waits at most a minute.
 fn until(happened: impl Fn() -> Result<bool>) -> Result<()> {
     let begin = Instant::now();
     while !happened()? {

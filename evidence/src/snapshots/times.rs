@@ -4,7 +4,7 @@ use anyhow::Result;
 use indelible_record::add;
 use std::collections::BTreeMap;
 
-/// Times of something, in microseconds.
+/// In microseconds.
 #[derive(Default)]
 pub(super) struct Times(Vec<f64>);
 
@@ -13,7 +13,7 @@ impl Times {
         self.0.push(microseconds);
     }
 
-    /// The value that a share of all do not exceed, 0 without any.
+    /// The quantile `share`, 0 without values.
     pub(super) fn quantile(&self, share: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -21,7 +21,7 @@ impl Times {
         sorted.get(at).copied().unwrap_or(0.0)
     }
 
-    /// Adds median, 95th percentile and worst to the counts.
+    /// Adds median, 95th percentile and worst.
     pub(super) fn count(&self, counts: &mut BTreeMap<String, u64>, what: &str) {
         let figures = [("median", 0.5), ("95th percentile", 0.95), ("worst", 1.0)];
         for (figure, share) in figures {
@@ -31,7 +31,6 @@ impl Times {
     }
 }
 
-/// The time of a call.
 pub(super) fn timed<T>(call: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let begin = std::time::Instant::now();
     let done = call()?;

@@ -1,5 +1,4 @@
-//! The processes of a cell: a victim that stores and psyncs until it is killed, and the judge of
-//! the pool.
+//! The processes of a cell: a victim that stores and psyncs, and the judge.
 
 #![allow(unsafe_code)]
 
@@ -11,13 +10,11 @@ use clap::Args;
 use indelible::{Object, Pool, PoolOptions, Tracking};
 use std::path::PathBuf;
 
-/// Bytes of the object.
 pub(super) const SIZE: usize = LEN + 4096;
-/// Bytes that rounds store to, and the judge compares. The page after them is the probe's: a victim
-/// that dies in its probe leaves its bytes there.
+/// Bytes of the rounds. The page after them is the probe's, where a victim may die.
 const LEN: usize = 96 * 4096;
 pub(super) const NAME: &str = "stores";
-/// Rounds a victim makes before it waits for its end.
+/// Rounds before a victim waits for its end.
 const ROUNDS: u64 = 60;
 
 #[derive(Args, Debug, Clone)]
@@ -38,14 +35,14 @@ pub(crate) struct Child {
     pub(crate) judge: bool,
 }
 
-/// The stores of one round: places and bytes.
+/// (place, bytes) of one round.
 fn round(seed: u64, number: u64, grain: usize) -> Vec<(usize, Vec<u8>)> {
     let mut rng = mixed(seed, number, 7);
     (0..rng.usize(1..4))
         .map(|_| {
             let len = if grain > 8 { grain } else { 8 * rng.usize(1..40) };
             let at = rng.usize(0..(LEN - len) / grain) * grain;
-            // Some pages again and again, most now and then.
+            // Some pages again and again, most rarely.
             let at = if rng.bool() { at % (8 * 4096) } else { at };
             (at, (0..len).map(|_| rng.u8(..)).collect())
         })
@@ -74,7 +71,6 @@ impl Child {
         Ok(PoolOptions::new().tracking(self.tracking()).open(&self.pool)?)
     }
 
-    /// The object after so many rounds.
     fn model(&self, rounds: u64) -> Vec<u8> {
         let mut bytes = vec![0; LEN];
         for number in 1..=rounds {
@@ -83,7 +79,7 @@ impl Child {
         bytes
     }
 
-    /// Says after which round the object is: the last that was reported done, or the one after it.
+    /// Prints the object's round: the last reported done, or the one after it.
     fn look(&self) -> Result<()> {
         let pool = self.open()?;
         let object = pool.attach(NAME)?;
@@ -100,8 +96,6 @@ impl Child {
         bail!("{}", self.explain(&object.as_slice()[..LEN]))
     }
 
-    /// How the object differs from the state after the last round that was reported done, and from
-    /// the one after it.
     fn explain(&self, found: &[u8]) -> String {
         let differs = |rounds: u64| -> Vec<usize> {
             let model = self.model(rounds);
@@ -115,7 +109,7 @@ impl Child {
             words.len()
         );
         for at in words.into_iter().take(6) {
-            // The last round after which the word was as it is.
+            // The last round with this value of the word.
             let mut bytes = vec![0; LEN];
             let mut last = (found[at..at + 8] == bytes[at..at + 8]).then_some(0);
             let mut stored = Vec::new();
@@ -145,7 +139,7 @@ impl Child {
         let folder = self.pool.parent().context("a pool lies in a folder")?;
         let base = object.as_mut_ptr();
         if self.means == Means::IoUring {
-            // Protected pages cannot be pinned for writing with tracking by mprotect.
+            // With mprotect tracking, protected pages cannot be pinned for writing.
             for page in 0..SIZE / 4096 {
                 let at = base.wrapping_add(page * 4096);
                 // SAFETY: a byte of the object, stored as it is.
@@ -200,8 +194,7 @@ impl Victim<'_> {
         self.object.as_mut_ptr().wrapping_add(place)
     }
 
-    /// Puts bytes by the means; where the kernel refuses to write to protected pages, after a store
-    /// to each.
+    /// Puts bytes by the means, after a store to each where the kernel refuses protected pages.
     fn put(&mut self, place: usize, bytes: &[u8]) -> Result<bool> {
         let at = self.at(place);
         // SAFETY: within the object.
@@ -232,8 +225,7 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// Whether a psync finds the means without a mark, on a page that was left alone: as it is
-    /// documented.
+    /// Checks whether a psync finds the means without a mark on an untouched page, as documented.
     fn probe(&mut self) -> Result<()> {
         for _ in 0..40 {
             self.object.psync()?;
@@ -257,7 +249,7 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// Psynced bytes are still there after their pages were dropped, and so are stores beside them.
+    /// Psynced bytes survive dropped pages, and so do stores beside them.
     fn drop_pages(&mut self, stores: &[(usize, Vec<u8>)], model: &[u8]) -> Result<()> {
         if self.means != Means::DontNeed {
             return Ok(());

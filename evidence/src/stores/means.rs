@@ -1,7 +1,6 @@
 //! The ways in which bytes get into a program's memory.
 //!
-//! Each puts bytes at an address in an attached object, as a program might that knows nothing of
-//! psync.
+//! Each puts bytes into an attached object as code unaware of psync might.
 
 #![allow(unsafe_code)]
 
@@ -15,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-/// Bytes that `O_DIRECT` reads at a time.
+/// Granularity of `O_DIRECT` reads.
 const SECTOR: usize = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -76,7 +75,7 @@ impl Means {
         }
     }
 
-    /// Whether tracking misses it, so that it needs a mark: see SAFETY.md.
+    /// Whether tracking misses it, so that it needs a mark (SAFETY.md).
     pub(crate) fn needs_mark(self, tracking: Tracking) -> bool {
         match self {
             Means::IoUring => true,
@@ -85,17 +84,17 @@ impl Means {
         }
     }
 
-    /// Whether the kernel refuses it with `EFAULT` on pages that were not stored to since a psync.
+    /// Whether the kernel refuses it with `EFAULT` on pages unchanged since a psync.
     pub(crate) fn is_refused(self, tracking: Tracking) -> bool {
         let call = [Means::Read, Means::Readv, Means::Recv, Means::Direct, Means::OtherProcess];
         tracking == Tracking::Mprotect && call.contains(&self)
     }
 }
 
-/// Resources of the means, made once for a process.
+/// Resources of the means, once per process.
 pub(crate) struct Tools {
     means: Means,
-    /// A file to read, and the same for direct reads.
+    /// A file to read, and one for direct reads.
     file: std::fs::File,
     direct: Option<std::fs::File>,
     ring: Option<Ring>,
@@ -106,7 +105,7 @@ impl Tools {
     /// This machine does not allow the means.
     ///
     /// # Safety
-    /// `[base, base + len)` is an attached object, that outlives this.
+    /// `[base, base + len)` is an attached object that outlives this.
     pub(crate) unsafe fn new(means: Means, folder: &Path, base: *mut u8, len: usize) -> Result<Tools> {
         let name = folder.join(format!("source-{}", std::process::id()));
         let open = |flags| {
@@ -127,7 +126,6 @@ impl Tools {
         Ok(Tools { means, file, direct, ring })
     }
 
-    /// Alignment of places, in bytes.
     pub(crate) fn grain(&self) -> usize {
         if self.means == Means::Direct { SECTOR } else { 8 }
     }
@@ -135,7 +133,7 @@ impl Tools {
     /// Puts `bytes` at `at`.
     ///
     /// # Errors
-    /// The kernel's; `EFAULT` where it does not write to protected pages.
+    /// The kernel's; `EFAULT` on protected pages.
     ///
     /// # Safety
     /// The place lies in the object, and no reference to it exists.
@@ -290,19 +288,18 @@ unsafe fn by_signal(at: *mut u8, bytes: &[u8]) {
     }
 }
 
-/// Lets a child do it to this process, which waits. The child is told once it may.
+/// A child does it to this waiting process.
 ///
 /// # Safety
 /// `act` makes system calls only.
 unsafe fn by_child(act: impl FnOnce(libc::pid_t) -> bool) -> Result<()> {
     let (mut here, mut there) = UnixStream::pair()?;
-    // Not asked for in the child: it may have outlived this process.
-    // SAFETY: has no conditions.
+    // The child may have outlived this process. SAFETY: has no conditions.
     let parent = unsafe { libc::getpid() };
     // SAFETY: the child only makes system calls.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // Else the read below would outlast a parent that was killed.
+        // Else the read below would outlast a killed parent.
         drop(here);
         let mut go = [0];
         let may = there.read(&mut go).is_ok_and(|n| n == 1);
@@ -312,8 +309,8 @@ unsafe fn by_child(act: impl FnOnce(libc::pid_t) -> bool) -> Result<()> {
     if child < 0 {
         return Err(io::Error::last_os_error().into());
     }
-    // Some systems let only chosen processes do it; elsewhere this fails, and is not needed.
-    // SAFETY: names a child of this process.
+    // Some systems let only chosen processes do it; elsewhere it fails, and is not needed. SAFETY:
+    // names a child of this process.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, child, 0, 0, 0) };
     here.write_all(&[1])?;
     let mut status = 0;
@@ -329,7 +326,7 @@ unsafe fn by_child(act: impl FnOnce(libc::pid_t) -> bool) -> Result<()> {
     Ok(())
 }
 
-/// Drops the page that an address lies in, as allocators do that give memory back.
+/// Drops a page, as allocators do that give memory back.
 ///
 /// # Safety
 /// No reference to the page exists.

@@ -1,10 +1,8 @@
-//! Stores of every kind: each way in which bytes get into memory, on each tracking rung and medium,
-//! under kills.
+//! Stores of every kind: each means, on each tracking and medium, under kills.
 //!
-//! A cell is one of each. A victim first probes whether psync finds such a store by itself, as
-//! SAFETY.md says; then it stores, marks where it must, and psyncs round after round until SIGKILL.
-//! A judge attaches, recovers and holds the object against a model: every byte as after the last
-//! round that was reported done, or as after the one under way.
+//! A cell is one of each. A victim probes whether a psync finds such a store by itself, as
+//! SAFETY.md says; then it stores, marks if needed, and psyncs in rounds until SIGKILL. A judge
+//! recovers and compares every byte: after the last round reported done or the one under way.
 
 mod child;
 mod means;
@@ -156,7 +154,7 @@ fn command(pool: &Path, (_, word, _, means): Cell, seed: u64, done: u64, judge: 
     command
 }
 
-/// Fails on a broken promise, and on any end but the intended ones.
+/// Fails on a broken promise and on an unintended end.
 fn judge_of(seen: &Seen, who: &str) -> Result<()> {
     if let Some(Said::Wrong { why }) = seen.said.iter().find(|said| matches!(said, Said::Wrong { .. })) {
         bail!("{who}: {why}");

@@ -1,7 +1,7 @@
-//! An io_uring with one registered buffer: a device, as far as page tables are concerned.
+//! An io_uring with one registered buffer, which acts like a device on page tables.
 //!
-//! The kernel pins the buffer's pages when it is registered. Reads into it go to those pages, not
-//! through the process's page tables, so that no protection is looked at and no fault happens.
+//! The kernel pins the buffer's pages. Reads go to those pages, not through page tables: there are
+//! no protection checks and no faults.
 
 #![allow(unsafe_code)]
 
@@ -60,7 +60,7 @@ const REGISTER_BUFFERS: libc::c_uint = 0;
 const READ_FIXED: u8 = 4;
 const WAIT: libc::c_uint = 1;
 
-/// Offsets of the rings in the descriptor, and how much of each is mapped.
+/// Offsets of the rings in the descriptor, and their mapped length.
 const QUEUES: [libc::off_t; 3] = [0, 0x800_0000, 0x1000_0000];
 const MAPPED: usize = 4096;
 
@@ -78,7 +78,7 @@ impl Ring {
     /// The kernel's: io_uring is often forbidden, and pinned memory limited.
     ///
     /// # Safety
-    /// The range is mapped for writing, and stays it as long as the ring is used.
+    /// The range is mapped for writing while the ring is used.
     pub unsafe fn pin(buffer: *mut u8, len: usize) -> io::Result<Ring> {
         let mut params = Params::default();
         // SAFETY: `params` has the kernel's layout (asserted above).
@@ -115,8 +115,7 @@ impl Ring {
         unsafe { &*self.queues[queue].add(at as usize).cast() }
     }
 
-    /// Reads `len` bytes of a file from `offset` on to `target`, which lies in the buffer, and
-    /// waits for the end.
+    /// Reads `len` bytes of a file at `offset` to `target` in the buffer, and waits.
     ///
     /// # Errors
     /// The kernel's.
@@ -153,7 +152,7 @@ impl Ring {
             std::hint::spin_loop();
         }
         let index = at & self.word(1, self.params.cq.mask).load(Ordering::Relaxed);
-        // A completion: eight bytes of the user's, the result, flags.
+        // A completion: eight bytes of user data, the result, flags.
         let result =
             self.word(1, self.params.cq.rest[1] + index * 16 + 8).load(Ordering::Relaxed).cast_signed();
         head.store(at.wrapping_add(1), Ordering::Release);

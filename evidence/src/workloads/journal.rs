@@ -1,15 +1,14 @@
-//! Journal of a process: its intended and finished actions, in a file outside of the pool.
+//! A process's journal of actions, in a file outside of the pool.
 //!
-//! A process writes an event before it acts and the event's outcome afterwards. Files outlive
-//! SIGKILL, so later processes know the acknowledged events, and other processes read how far it
-//! has come while it works.
+//! An event is written before the action, its outcome afterwards. Files outlive SIGKILL: later
+//! processes know the acknowledged events, others read the progress.
 
 use super::world::Trouble;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// An event: its outcome, its kind, and words of the kind.
+/// An event: outcome, kind, words of the kind.
 pub(crate) type Event = [u64; WORDS];
 
 const WORDS: usize = 8;
@@ -18,7 +17,7 @@ const LEN: u64 = WORDS as u64 * 8;
 /// First word of an event.
 pub(crate) const UNDER_WAY: u64 = 0;
 pub(crate) const DONE: u64 = 1;
-/// It did not happen, and nothing of it may ever be seen.
+/// It did not happen, and must never be seen.
 pub(crate) const UNDONE: u64 = 2;
 
 pub(crate) struct Journal {
@@ -43,7 +42,6 @@ impl Journal {
         Ok(std::array::from_fn(|word| u64::from_le_bytes(words[word])))
     }
 
-    /// Writes an event that is about to happen; its number.
     pub(crate) fn begin(&self, event: &Event) -> Result<u64, Trouble> {
         let number = self.last()? + 1;
         let bytes: Vec<u8> = event.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -60,7 +58,7 @@ impl Journal {
         self.set(number, 0, if happened { DONE } else { UNDONE })
     }
 
-    /// The last event, if its outcome is not known.
+    /// The last event, if its outcome is unknown.
     pub(crate) fn under_way(&self) -> Result<Option<(u64, Event)>, Trouble> {
         let last = self.last()?;
         if last == 0 {
@@ -70,7 +68,7 @@ impl Journal {
         Ok((event[0] == UNDER_WAY).then_some((last, event)))
     }
 
-    /// Number of the last event of which the outcome is known.
+    /// Number of the last event with a known outcome.
     pub(crate) fn known(&self) -> Result<u64, Trouble> {
         let last = self.last()?;
         Ok(if self.under_way()?.is_some() { last - 1 } else { last })

@@ -1,4 +1,4 @@
-//! Work on a pool with a computable outcome: shared by the campaigns with real processes.
+//! Work on a pool with a computable outcome, shared by campaigns with real processes.
 
 pub(crate) mod journal;
 pub(crate) mod program;

@@ -1,45 +1,39 @@
-//! Program of a workload: a function of seed, workload and step, so that its objects after any step
-//! can be worked out without having seen them.
+//! A workload as a function of seed, workload and step: its objects after any step can be computed.
 //!
 //! A workload is one thread of a victim, with objects of its own. A step is one operation on the
-//! pool and the stores before it; killed in a step, the workload is as before it or as after it, in
-//! all of its objects. Its successor begins with the step that follows.
+//! pool and the stores before it; after a kill in a step all of its objects are as before or after
+//! it. A successor continues with the next step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Largest object that grows step by step, in bytes.
+/// Largest size of an object that grows step by step.
 const LARGE: u64 = 96 << 10;
-/// Enough pages that a first load is written to the primary at once.
+/// Enough pages that a first load goes straight to the primary.
 const LOAD: u64 = 300 * 4096;
 
-/// Parameters from which the steps of all workloads of a pool follow.
+/// Parameters of the steps of a pool's workloads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
     pub(crate) seed: u64,
-    /// Whether objects may be sparse: not on a full memory file system, where touching such a one
-    /// is answered by SIGBUS (SAFETY.md).
+    /// Whether objects may be sparse: on a full memory file system touching one raises SIGBUS
+    /// (SAFETY.md).
     pub(crate) sparse: bool,
-    /// Whether objects are kept as snapshots, copied, and go back.
+    /// Whether there are snapshots, copies and rollbacks.
     pub(crate) keeps: bool,
-    /// Whether objects may be sealed.
     pub(crate) seals: bool,
 }
 
-/// A workload's objects after `step` steps.
 #[derive(Clone)]
 pub(crate) struct Workload {
     source: Source,
     pub(crate) number: u32,
     pub(crate) step: u64,
-    /// Contents by name; a content's length is the object's size.
+    /// Contents by name; the length is the object's size.
     pub(crate) objects: BTreeMap<String, Vec<u8>>,
-    /// Copies and snapshots among them.
     kept: BTreeMap<String, Kept>,
-    /// Those that are sealed.
     sealed: BTreeSet<String>,
 }
 
-/// A copy or a snapshot.
 #[derive(Clone)]
 struct Kept {
     /// The object whose addresses it has.
@@ -47,7 +41,6 @@ struct Kept {
     snapshot: bool,
 }
 
-/// Bytes stored somewhere.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     pub(crate) name: String,
@@ -55,7 +48,6 @@ pub(crate) struct Store {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// One step.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
     Create {
@@ -67,12 +59,10 @@ pub(crate) enum Action {
     Destroy {
         name: String,
     },
-    /// While attached.
     Grow {
         name: String,
         size: u64,
     },
-    /// While detached.
     Resize {
         name: String,
         size: u64,
@@ -108,7 +98,6 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// A word for counting.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Action::Create { sealed: true, .. } => "create sealed",
@@ -134,7 +123,6 @@ impl Workload {
         Workload { source, number, step: 0, objects, kept, sealed }
     }
 
-    /// The workload after `step` steps.
     pub(crate) fn at(source: Source, number: u32, step: u64) -> Self {
         let mut workload = Workload::new(source, number);
         while workload.step < step {
@@ -144,12 +132,10 @@ impl Workload {
         workload
     }
 
-    /// Prefix of the names of all its objects.
     pub(crate) fn prefix(&self) -> String {
         format!("workload{}-", self.number)
     }
 
-    /// The next step.
     pub(crate) fn next(&self) -> Action {
         let mut rng = mixed(self.source.seed, u64::from(self.number), self.step + 1);
         let count = self.writable().count();
@@ -177,7 +163,6 @@ impl Workload {
         }
     }
 
-    /// All but the snapshots.
     pub(crate) fn writable(&self) -> impl Iterator<Item = &String> {
         self.objects.keys().filter(|name| !self.kept.get(*name).is_some_and(|kept| kept.snapshot))
     }
@@ -187,8 +172,8 @@ impl Workload {
         self.kept.get(name).map_or(name, |kept| &kept.first)
     }
 
-    /// Whether others have the object's addresses, which go to another object with it: a process
-    /// could not attach that beside a copy.
+    /// Whether others have the object's addresses: with the object, they would go to another that
+    /// cannot attach beside a copy.
     fn lends(&self, name: &str) -> bool {
         self.kept.values().any(|kept| kept.first == name)
     }
@@ -197,7 +182,7 @@ impl Workload {
         rng.choice(self.writable().collect::<Vec<_>>()).map_or("", String::as_str)
     }
 
-    /// Snapshots, copies, ways back and ends of snapshots, of which there are a few at a time.
+    /// Snapshots, copies, rollbacks and ends of snapshots, a few at a time.
     fn keep(&self, rng: &mut fastrand::Rng, name: String, fresh: String) -> Action {
         let snapshots: Vec<&String> = self
             .objects
@@ -232,7 +217,7 @@ impl Workload {
         let mut stores = Vec::new();
         for name in &names {
             let size = self.objects[name].len();
-            // An object that was made for a load gets it first.
+            // An object made for a load gets it first.
             let load = size as u64 == LOAD && self.objects[name].iter().all(|byte| *byte == 0);
             for _ in 0..rng.usize(1..4) {
                 let len = match rng.u8(0..16) {
@@ -252,7 +237,6 @@ impl Workload {
         Action::Psync { names, stores }
     }
 
-    /// Moves on by the next step.
     pub(crate) fn take(&mut self, action: &Action) {
         match action {
             Action::Create { name, size, sealed, .. } => {

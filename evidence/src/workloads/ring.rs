@@ -1,45 +1,42 @@
 //! An object that a thread stores to while it is psynced.
 //!
-//! The thread stores 1, 2, 3, … to words that lie apart, around and around. A consistent cut holds
-//! all numbers up to some number, and none after it.
+//! The thread stores 1, 2, 3, … to distant words, around and around. A consistent cut holds all
+//! numbers up to some number, and none after it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Words of a ring: three pages.
+/// Three pages.
 pub(crate) const WORDS: usize = 1536;
 pub(crate) const SIZE: u64 = WORDS as u64 * 8;
 
-/// A ring, as it lies in its object.
 pub(crate) type Ring = [AtomicU64; WORDS];
-/// The same, while no thread stores to it.
+/// A ring without a storing thread.
 pub(crate) type Numbers = [u64; WORDS];
 
-/// Name of a workload's ring.
 pub(crate) fn name(workload: u32) -> String {
     format!("ring{workload}")
 }
 
-/// The word of a number: neighbours are far apart. 613 has no divisor in common with 1536.
+/// The word of a number: neighbours are far apart, as 613 and 1536 are coprime.
 fn word(number: u64) -> usize {
     (number.wrapping_mul(613) % WORDS as u64) as usize
 }
 
-/// Stores a number, after all smaller ones.
 pub(crate) fn put(ring: &Ring, number: u64) {
     ring[word(number)].store(number, Ordering::Release);
 }
 
-/// Whether the number was stored, or one that came after it in its place.
+/// Whether the number, or a later one in its place, was stored.
 pub(crate) fn holds(ring: &Ring, number: u64) -> bool {
     ring[word(number)].load(Ordering::Acquire) >= number
 }
 
-/// The last number of a ring, which must hold all numbers up to it.
+/// The last number of a ring, which must hold all before it.
 pub(crate) fn last(ring: &[u64]) -> Result<u64, String> {
     let last = ring.iter().copied().max().unwrap_or(0);
     for back in 0..WORDS as u64 {
         let (number, holds) = (last.saturating_sub(back), ring[word(last + WORDS as u64 - back)]);
-        // Before the first round was complete, the rest is zeros.
+        // In the first round the rest is zeros.
         if holds != number {
             return Err(format!("torn: up to {last}, but {holds} where {number} belongs"));
         }

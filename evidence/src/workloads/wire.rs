@@ -1,18 +1,16 @@
-//! Messages between a supervisor and its children: arguments to them, lines from them.
+//! Messages between a supervisor and its children: arguments and lines.
 
 use std::fmt;
 use std::io::Write;
 use std::str::FromStr;
 
-/// Progress of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spec {
     pub(crate) workload: u32,
-    /// The last step that was reported done.
     pub(crate) done: u64,
-    /// Whether the one after it was begun.
+    /// Whether the next step was begun.
     pub(crate) begun: bool,
-    /// Number up to which the workload's ring is durable at least.
+    /// Number up to which the ring is durable at least.
     pub(crate) promised: u64,
     /// Number that a cut under way will promise.
     pub(crate) promising: u64,
@@ -23,7 +21,6 @@ impl Spec {
         Spec { workload, done: 0, begun: false, promised: 0, promising: 0 }
     }
 
-    /// Takes over a child's message about this workload.
     pub(crate) fn hear(&mut self, said: &Said) {
         match *said {
             Said::Settled { step, ring, .. } => {
@@ -35,7 +32,7 @@ impl Spec {
             Said::Done { step, .. } => {
                 *self = Spec { done: step, begun: false, promised: self.promising, ..*self };
             }
-            // A step that had no space did not happen; after other failures it may have.
+            // A step without space did not happen; after other failures it may have.
             Said::Failed { untouched: true, .. } => {
                 *self = Spec { begun: false, promising: self.promised, ..*self };
             }
@@ -65,7 +62,6 @@ impl FromStr for Spec {
     }
 }
 
-/// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
     /// The workload was found after this step, its ring at this number.
@@ -74,7 +70,6 @@ pub(crate) enum Said {
         step: u64,
         ring: u64,
     },
-    /// The step is about to be made.
     Begun {
         workload: u32,
         step: u64,
@@ -90,11 +85,9 @@ pub(crate) enum Said {
         untouched: bool,
         why: String,
     },
-    /// The promise is broken.
     Wrong {
         why: String,
     },
-    /// Something to count.
     Count {
         what: String,
         count: u64,
@@ -112,8 +105,8 @@ impl Said {
         }
     }
 
-    /// Writes it to standard output in one write, so that a kill leaves whole lines and threads do
-    /// not mix theirs. Without a reader the supervisor is gone, and so is the reason to go on.
+    /// Prints in one write, so that kills and threads leave lines whole. Without a reader the
+    /// supervisor is gone, and this process ends.
     pub(crate) fn say(&self) {
         if std::io::stdout().lock().write_all(format!("{self}\n").as_bytes()).is_err() {
             std::process::exit(3);

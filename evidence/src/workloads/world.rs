@@ -1,4 +1,4 @@
-//! The objects of a workload, as they are in a pool: held against the model, and worked on.
+//! A workload's objects in a pool: compared with the model, and changed.
 
 use super::program::{Action, Source, Workload};
 use super::ring::{self, Numbers, Ring};
@@ -9,17 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long another process may be in the way.
+/// Longest wait for another process.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Why something did not go on.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// The library returned an error.
     Error(indelible::Error),
-    /// The promise is broken.
     Wrong(String),
-    /// This process got no thread.
     Threads(std::io::Error),
 }
 
@@ -29,7 +25,7 @@ impl From<indelible::Error> for Trouble {
     }
 }
 
-/// Tries again while another process holds the object.
+/// Retries while another process holds the object.
 pub(crate) fn patient<T>(mut attempt: impl FnMut() -> indelible::Result<T>) -> Result<T, Trouble> {
     let begin = Instant::now();
     loop {
@@ -45,12 +41,11 @@ pub(crate) fn patient<T>(mut attempt: impl FnMut() -> indelible::Result<T>) -> R
     }
 }
 
-/// The key of all sealed objects, their copies and their snapshots.
+/// The key of all sealed objects, copies and snapshots.
 pub(crate) fn seal_key() -> indelible::Result<SealKey> {
     Ok(SealKey::file(vec![0x5a; 32])?.of_any_name())
 }
 
-/// Attaches an object for writing, sealed or not.
 pub(crate) fn attach(pool: &Pool, name: &str) -> indelible::Result<Object> {
     match pool.stat(name)?.sealed {
         true => pool.attach_sealed(name, b"", &seal_key()?),
@@ -58,7 +53,6 @@ pub(crate) fn attach(pool: &Pool, name: &str) -> indelible::Result<Object> {
     }
 }
 
-/// Attaches an object for reading, sealed or not.
 pub(crate) fn attach_read(pool: &Pool, name: &str) -> indelible::Result<ReadObject> {
     match pool.stat(name)?.sealed {
         true => pool.attach_read_sealed(name, b"", &seal_key()?),
@@ -66,8 +60,7 @@ pub(crate) fn attach_read(pool: &Pool, name: &str) -> indelible::Result<ReadObje
     }
 }
 
-/// Finds out after which of the possible steps the workload's objects are, which must be all of
-/// them after the same.
+/// Finds the possible step after which all objects are.
 pub(crate) fn settle(pool: &Pool, source: Source, spec: &Spec) -> Result<Workload, Trouble> {
     let mut workload = Workload::at(source, spec.workload, spec.done);
     let before = match differs(pool, &workload)? {
@@ -90,15 +83,14 @@ pub(crate) fn settle(pool: &Pool, source: Source, spec: &Spec) -> Result<Workloa
     }
 }
 
-/// How the workload's objects in the pool differ from the model.
 pub(crate) fn differs(pool: &Pool, workload: &Workload) -> Result<Option<String>, Trouble> {
     let prefix = workload.prefix();
     let mut there = Vec::new();
     for stat in pool.list() {
         let stat = stat?;
         if stat.name.starts_with(&prefix) {
-            // The entry of a sealed object whose growth was interrupted has the new size until a
-            // writer comes; the object itself has one of the two.
+            // After an interrupted growth the entry of a sealed object has the new size until a
+            // writer comes; the object has one of the two.
             let size = match stat.sealed {
                 true => patient(|| attach_read(pool, &stat.name))?.len() as u64,
                 false => stat.size,
@@ -129,7 +121,7 @@ fn mismatch(found: &[u8], expected: &[u8]) -> Option<usize> {
     found.iter().zip(expected).position(|(found, expected)| found != expected)
 }
 
-/// Reads a ring that must hold at least the promised step.
+/// Reads a ring, which must hold the promised step.
 pub(crate) fn read_ring(pool: &Pool, workload: u32, promised: u64) -> Result<u64, Trouble> {
     let object = patient(|| pool.attach_read(&ring::name(workload)))?;
     let numbers = object.root::<Numbers>()?.to_vec();
@@ -141,16 +133,13 @@ pub(crate) fn read_ring(pool: &Pool, workload: u32, promised: u64) -> Result<u64
     Ok(last)
 }
 
-/// A workload that runs.
 pub(crate) struct Worker {
     pool: Pool,
     pub(crate) workload: Workload,
     attached: BTreeMap<String, Object>,
     ring: Option<Object>,
-    /// Next number for the ring.
     pub(crate) next: u64,
-    /// Whether to start no threads: in a process that is short of memory, one that begins would
-    /// panic in the standard library.
+    /// Start no threads: short of memory, a starting one would panic in the standard library.
     pub(crate) alone: bool,
 }
 
@@ -166,7 +155,7 @@ impl Worker {
         }
     }
 
-    /// Attaches the objects that the step needs, and stores.
+    /// Attaches the step's objects, and stores.
     pub(crate) fn prepare(&mut self, action: &Action) -> Result<(), Trouble> {
         match action {
             Action::Psync { names, stores } => {
@@ -197,7 +186,6 @@ impl Worker {
         Ok(())
     }
 
-    /// The operation itself.
     pub(crate) fn perform(&mut self, action: &Action) -> Result<(), Trouble> {
         match action {
             Action::Create { name, size, sparse, sealed } => {
@@ -245,7 +233,6 @@ impl Worker {
         }
     }
 
-    /// Psyncs the ring while a thread stores to it.
     fn cut(&mut self) -> Result<(), Trouble> {
         let Some(object) = &mut self.ring else { return Ok(()) };
         let ring = object.share::<Ring>()?;
@@ -266,7 +253,7 @@ impl Worker {
                 number
             };
             let storing = thread::Builder::new().spawn_scoped(scope, store).map_err(Trouble::Threads)?;
-            // Killed by want of memory, a thread may end before it begins.
+            // Short of memory, a thread may end before it begins.
             while !ring::holds(&ring, first) && !storing.is_finished() {
                 thread::yield_now();
             }
@@ -278,7 +265,6 @@ impl Worker {
         })
     }
 
-    /// Detaches everything.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn end(self) -> Result<(), Trouble> {
         for object in self.attached.into_values().chain(self.ring) {

@@ -2,17 +2,16 @@
 
 use super::transaction::{Set, Transaction};
 
-/// Cells of a page.
 pub(super) const CELLS: usize = 512;
-/// Pages of the large object that a wide transaction changes.
+/// Pages that a wide transaction changes.
 pub(super) const PAGES: usize = 64;
 
-/// The cell of a transaction's own, in the first page and each that it changes.
+/// The transaction's own cell, in the first page and each changed one.
 pub(super) fn cell_of(number: usize) -> usize {
     8 + number * 5 % (CELLS - 8)
 }
 
-/// The transactions in an object, and the one that changed it last, as its bytes tell.
+/// The transactions in an object, and the one that changed it last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) there: Set,
@@ -20,7 +19,6 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Looks at an object's cells.
     pub(super) fn look(
         object: usize,
         all: &[Transaction],
@@ -52,7 +50,6 @@ impl Found {
         }
     }
 
-    /// The same, in bytes.
     pub(super) fn in_bytes(object: usize, all: &[Transaction], bytes: &[u8]) -> Result<Found, String> {
         let words = bytes.as_chunks::<8>().0;
         Found::look(object, all, |cell| {
@@ -62,7 +59,6 @@ impl Found {
     }
 }
 
-/// The numbers in a set, as text.
 pub(super) fn numbers(set: Set) -> String {
     let all: Vec<_> = (0..Set::BITS).filter(|number| set >> number & 1 == 1).collect();
     format!("{all:?}")

@@ -1,4 +1,4 @@
-//! The transactions of a program that may be found, and those that must be.
+//! Transactions that may be found, and those that must be.
 
 use super::found::{Found, numbers};
 use super::transaction::{Fate, Line, MOST, Set, Transaction};
@@ -7,20 +7,19 @@ use indelible_testing::SimMedium;
 use indelible_testing::pool::Snapshot;
 use std::collections::BTreeMap;
 
-/// A promise: transactions that must be found from a mark on, and those that may be.
+/// The promise from a mark on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moment {
     pub(super) must: Set,
     pub(super) may: Set,
 }
 
-/// See the module.
 pub(super) struct Ledger {
     pub(super) transactions: Vec<Transaction>,
     durable: Set,
-    /// Promises on the present medium.
+    /// Promises on the current medium.
     pub(super) moments: Vec<Moment>,
-    /// Snapshots: the object, and the transactions that were durable before.
+    /// Snapshots: the object, and the transactions durable before.
     snapshots: BTreeMap<String, (usize, Set)>,
 }
 
@@ -41,19 +40,17 @@ impl Ledger {
         all.filter(|(number, one)| has(*number, one)).fold(0, |set, (number, _)| set | 1 << number)
     }
 
-    /// Transactions that may be found now, and those that must be.
     pub(super) fn now(&self) -> Moment {
         let may = self.which(|_, one| one.fate != Fate::Lost);
         Moment { must: self.durable & may, may }
     }
 
-    /// From here on this is what may be found.
     pub(super) fn promise(&mut self, medium: &SimMedium) {
         self.moments.push(self.now());
         medium.mark(self.moments.len() as u64 - 1);
     }
 
-    /// A transaction begins. `None`: there are enough.
+    /// Begins a transaction. `None`: there are enough.
     pub(super) fn begin(&mut self, objects: &[usize], wide: bool, line: Line, thread: u32) -> Option<usize> {
         let number = self.transactions.len();
         if number > MOST {
@@ -65,11 +62,11 @@ impl Ledger {
         Some(number)
     }
 
-    /// It returned, or one of its actions runs.
+    /// The transaction returned, or one of its actions runs.
     pub(super) fn returned(&mut self, number: usize) {
         let one = &mut self.transactions[number];
         (one.fate, one.returned) = (Fate::Done, true);
-        // A transactional object decides for all that is before it.
+        // A transactional object decides for all before it.
         if one.has(TRANSACTIONAL) {
             match one.line.apart {
                 true => self.durable |= 1 << number,
@@ -81,17 +78,15 @@ impl Ledger {
         }
     }
 
-    /// All that returned of a line is durable.
     pub(super) fn all_durable(&mut self, line: Line) {
         self.durable |= self.which(|_, one| one.line == line && one.fate == Fate::Done);
     }
 
-    /// So is all that changed an object.
     pub(super) fn object_durable(&mut self, object: usize) {
         self.durable |= self.which(|_, one| one.has(object) && one.fate == Fate::Done);
     }
 
-    /// So are all transactions that a thread committed, and those that it read from.
+    /// Transactions of a thread, and those that it read from, are durable.
     pub(super) fn thread_durable(&mut self, line: Line, thread: u32) {
         let own = self.which(|_, one| one.line == line && one.thread == thread && one.fate == Fate::Done);
         let mut objects = 0;
@@ -104,12 +99,11 @@ impl Ledger {
         }
     }
 
-    /// So is all that dead processes committed.
     pub(super) fn lives_durable(&mut self, is_dead: impl Fn(u32) -> bool) {
         self.durable |= self.which(|_, one| is_dead(one.line.life) && one.fate == Fate::Done);
     }
 
-    /// An object shows these, and no power cut came between.
+    /// An object shows these, without a power cut before.
     pub(super) fn look(&mut self, object: usize, found: &Found) -> Verdict {
         for number in 1..self.transactions.len() {
             let there = found.there >> number & 1 == 1;
@@ -139,7 +133,6 @@ impl Ledger {
         Ok(())
     }
 
-    /// A power cut left these.
     pub(super) fn cut(&mut self, found: &[Option<Found>]) {
         let there = found.iter().flatten().fold(0, |all, found| all | found.there);
         for (number, one) in self.transactions.iter_mut().enumerate().skip(1) {
@@ -156,7 +149,6 @@ impl Ledger {
         self.snapshots.insert(snapshot, (object, must));
     }
 
-    /// Whether a snapshot has the required bytes.
     pub(super) fn judge_snapshot(&self, name: &str, bytes: &[u8]) -> Verdict {
         let Some((object, must)) = self.snapshots.get(name) else { return Ok(()) };
         let found = Found::in_bytes(*object, &self.transactions, bytes)?;
@@ -167,7 +159,6 @@ impl Ledger {
         }
     }
 
-    /// The transactions in the objects of a pool.
     pub(super) fn found_in(&self, pool: &Snapshot) -> Result<Vec<Option<Found>>, String> {
         let look = |(object, name): (usize, &&str)| {
             let (_, _, bytes) = pool.get(*name).ok_or_else(|| format!("{name} is missing"))?;
@@ -176,8 +167,7 @@ impl Ledger {
         OBJECTS.iter().enumerate().map(look).collect()
     }
 
-    /// Whether a power cut, or a copy, may leave these. An object that was not looked at matches
-    /// any state of the others.
+    /// Whether a power cut, or a copy, may leave these. An unread object matches any state.
     pub(super) fn judge(&self, moment: &Moment, found: &[Option<Found>]) -> Verdict {
         let mut there = 0;
         for (number, one) in self.transactions.iter().enumerate().skip(1) {
@@ -221,7 +211,6 @@ impl Ledger {
     }
 }
 
-/// The names in a set of objects.
 fn names(objects: Set) -> String {
     let all: Vec<_> = OBJECTS.iter().enumerate().filter(|(object, _)| objects >> object & 1 == 1).collect();
     all.iter().map(|(_, name)| **name).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! The memory of a pool's objects, and addresses for it.
+//! The memory of a pool's objects, and its addresses.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -6,17 +6,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The folder of memory.
 const FOLDER: &str = "/dev/shm";
 
 pub(super) fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Files, as a death leaves them.
+/// Files as a death leaves them.
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
-/// Files of memory of one pool. They go with this.
+/// Files of one pool's memory, removed on drop.
 #[derive(Clone)]
 pub(super) struct Memory {
     prefix: String,
@@ -35,19 +34,18 @@ impl Memory {
         all.filter(move |entry| own(&entry.file_name())).map(|entry| entry.path())
     }
 
-    /// A process dies now: its later actions have no effect. The first death counts.
+    /// Saves the files at a process's first death: later actions have no effect.
     pub(super) fn save(&self) {
         let files = self.files().filter_map(|path| Some((path.clone(), fs::read(path).ok()?))).collect();
         lock(&self.saved).get_or_insert(files);
     }
 
-    /// The process is gone: its memory is as it left it.
+    /// Restores the memory of a dead process.
     pub(super) fn restore(&self) -> Result<(), String> {
         for (path, bytes) in lock(&self.saved).take().unwrap_or_default() {
             let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
             match made {
                 Ok(mut file) => file.write_all(&bytes).map_err(|error| format!("{path:?}: {error}"))?,
-                // It has not removed it.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(format!("{path:?}: {error}")),
             }
@@ -55,19 +53,18 @@ impl Memory {
         Ok(())
     }
 
-    /// The saved files are of no use.
     pub(super) fn forget(&self) {
         lock(&self.saved).take();
     }
 
-    /// A power cut takes all.
+    /// Removes all memory, as a power cut does.
     pub(super) fn clear(&self) {
         self.forget();
         self.files().for_each(|path| drop(fs::remove_file(path)));
     }
 }
 
-/// Addresses of one program's pool, as programs of several threads run at once.
+/// Addresses of one program's pool: several programs run at once.
 pub(super) struct Addresses(usize);
 
 const SLOTS: usize = 16;

@@ -1,27 +1,24 @@
-//! Programs of processes that have objects on demand, transactional ones, or both in one
-//! transaction, against the commits acknowledged across objects.
+//! Programs of processes with objects on demand, transactional ones, or both in one transaction.
 //!
-//! A [`Step`] is one call of one process: attaches, commits, waits for durability wherever code can
-//! run, leaves, also within transactions and without room; recoveries, sweeps, snapshots and
-//! backups by others, also between any two operations of a call; copies of the pool's file, and
-//! calls on these; sizes; deaths, failures, power cuts.
+//! A [`Step`] is one call of one process: attaches, commits, waits for durability, leaves;
+//! recoveries, sweeps, snapshots and backups by others, also between two operations of a call;
+//! copies of the pool's file and calls on them; sizes; deaths, failures, power cuts.
 //!
 //! # What is judged
 //!
-//! 1. Each transaction has a number, which it stores to a cell of its own in each of its objects:
-//!    it is in all of them, or in none.
-//! 2. A transaction that returned is there after the death of its process.
-//! 3. A transaction that a call acknowledged as durable is there after a power cut: `tx_sync`,
-//!    `psync`, a detach, a recovery or an attach that returned, and `pending` that has none.
-//! 4. The transactions of a process that are there after a power cut are its first ones, without a
-//!    gap.
-//! 5. No call fails but for a reason: another process has the object, there is no room, or an
-//!    operation of the medium failed. Commits in memory are never gone.
-//! 6. A copy of the file is one state of the pool, and takes nothing from it. So are a backup and a
-//!    snapshot.
+//! 1. Each transaction stores its number to a cell of its own in each of its objects: it is in all
+//!    of them or in none.
+//! 2. A returned transaction outlives its process.
+//! 3. A transaction acknowledged as durable outlives a power cut: by a `tx_sync`, `psync`, detach,
+//!    recovery or attach that returned, and by `pending` without it.
+//! 4. A power cut leaves a prefix of a process's transactions.
+//! 5. A call fails only if another process has the object, there is no room, or an operation of the
+//!    medium failed. Commits in memory are never gone.
+//! 6. A copy of the file, a backup or a snapshot is one state of the pool and takes nothing from
+//!    it.
 //!
-//! Processes are handles of one medium, with a pool each; their memory is in /dev/shm, as ever. Any
-//! part of a program is a program.
+//! Processes are handles of one medium, with a pool each and memory in /dev/shm. Any part of a
+//! program is a program.
 
 mod found;
 mod ledger;
@@ -48,26 +45,21 @@ use std::collections::HashSet;
 use random::random;
 use short::{beside_an_attach, short};
 
-/// Processes of a program.
 const PROCESSES: usize = 3;
 
-/// Objects: two on demand, a large one on demand, and a transactional one.
+/// Two on demand, a large one on demand, a transactional one.
 const OBJECTS: [&str; 4] = ["a", "b", "large", "transactional"];
 const LARGE: usize = 2;
 const TRANSACTIONAL: usize = 3;
 
-/// The place that code runs at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// The process's thread, between its transactions.
+    /// The process's thread, between transactions.
     Between,
-    /// An action on commit.
     OnCommit,
-    /// An action on abort.
     OnAbort,
     /// The end of a thread that has committed.
     ThreadEnd,
-    /// A thread without a transaction.
     Elsewhere,
     /// Within a transaction, where it is refused.
     Within,
@@ -81,15 +73,15 @@ enum OnCopy {
     Read,
 }
 
-/// One step of one process; objects go by their number.
+/// A step of one process; objects are numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
-    /// `apart`: a transactional object is not in one memory with those on demand.
+    /// `apart`: a transactional object in a memory of its own.
     Attach {
         object: usize,
         apart: bool,
     },
-    /// A transaction on those that are attached of the objects. `wide`: it changes each page.
+    /// A transaction on the attached ones. `wide`: it changes each page.
     Commit {
         objects: Vec<usize>,
         wide: bool,
@@ -112,7 +104,6 @@ enum Step {
         object: usize,
         within: usize,
     },
-    /// Attaches for reading.
     Read {
         object: usize,
     },
@@ -127,37 +118,34 @@ enum Step {
         pages: u64,
     },
     Lengthen,
-    /// Takes all room that the pool has.
+    /// Takes all room of the pool.
     Fill,
-    /// Gives it back.
     Empty,
-    /// Copies the file as it is.
     CopyFile,
     OnCopy(OnCopy),
     Die,
-    /// The process dies in the `nth` operation of this kind that the step makes.
+    /// The process dies in the step's `nth` operation of this kind.
     DieIn {
         step: Box<Step>,
         kind: OpKind,
         nth: u64,
         late: bool,
     },
-    /// That operation fails.
     FailIn {
         step: Box<Step>,
         kind: OpKind,
         nth: u64,
         fault: Fault,
     },
-    /// Steps of this process and of another one: the first makes so many operations of the medium,
-    /// then the other one, then the first makes its others.
+    /// Steps of two processes: the first makes so many operations, then the other one, then the
+    /// first ends.
     AtOnce {
         own: Vec<Step>,
         other: usize,
         its: Vec<Step>,
         switches: [u64; 2],
     },
-    /// All processes are gone, and memory.
+    /// All processes and their memory are gone.
     PowerCut {
         seed: u64,
     },
@@ -186,28 +174,25 @@ impl Shrinks for Step {
     }
 }
 
-/// A program, and the choices that decide its images.
 pub(crate) struct Demand {
     config: SimConfig,
     program: Program<Step>,
     seed: u64,
 }
 
-/// How thoroughly random programs are cut.
+/// Limits for random programs.
 const SAMPLE: Limits = Limits { exhaustive: 4, singles: 1, random: 2, points: 60, seed: 0 };
-/// How thoroughly short ones are.
+/// Limits for short programs.
 const WHOLE: Limits = Limits { exhaustive: 32, singles: 4, random: 6, points: u64::MAX, seed: 0 };
 
-/// Calls beside an attach.
 fn beside() -> [Step; 4] {
     [Step::Collect, Step::CopyFile, Step::Read { object: 0 }, Step::Snapshot { object: 0 }]
 }
 
-/// Operations after which processes switch, at most, in the programs of [`Demand::beside`].
+/// Most operations before a switch in programs of [`Demand::beside`].
 const SWITCHES: [u64; 2] = [120, 60];
 
 impl Demand {
-    /// The `nth` random program of a seed.
     pub(crate) fn new(config: SimConfig, seed: u64, nth: u64) -> Demand {
         let mut rng =
             fastrand::Rng::with_seed(seed ^ nth.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -215,14 +200,13 @@ impl Demand {
         Demand { config, program: random(len, &mut rng), seed: rng.u64(..) }
     }
 
-    /// The short programs, by name.
     pub(crate) fn short(config: SimConfig, seed: u64) -> Vec<(String, Demand)> {
         let of = |(name, program)| (name, Demand { config, program, seed });
         short().into_iter().map(of).collect()
     }
 
-    /// The `nth` program of a call between two operations of an attach, a commit and a death, all
-    /// of which it takes in turn. `None`: there are fewer.
+    /// The `nth` program of a call between two operations of an attach, a commit and a death.
+    /// `None`: there are fewer.
     pub(crate) fn beside(config: SimConfig, seed: u64, nth: u64) -> Option<Demand> {
         let calls = beside();
         let [first, second] = SWITCHES;
@@ -231,22 +215,21 @@ impl Demand {
         Some(Demand { config, program: beside_an_attach(call, switches), seed })
     }
 
-    /// Runs the program, and samples what power cuts leave of it.
+    /// Runs the program and samples power cuts.
     pub(crate) fn judge(&self) -> Result<Judged, String> {
         self.judge_program(&self.program, Some(&SAMPLE))
     }
 
-    /// The same, cut everywhere.
+    /// Runs the program and cuts everywhere.
     pub(crate) fn judge_whole(&self) -> Result<Judged, String> {
         self.judge_program(&self.program, Some(&WHOLE))
     }
 
-    /// Runs the program alone.
     pub(crate) fn perform(&self) -> Result<Judged, String> {
         self.judge_program(&self.program, None)
     }
 
-    /// The smallest program found that violates a rule, and the rule.
+    /// The smallest violating program found, and the violated rule.
     pub(crate) fn explain(&self, cause: String) -> String {
         let mut last = cause;
         let small = shrink(&self.program, |program| match self.judge_program(program, Some(&SAMPLE)) {
@@ -259,7 +242,7 @@ impl Demand {
         format!("{last}\non {}, objects {OBJECTS:?}:\n{small:?}", describe(self.config))
     }
 
-    /// `limits`: of the images; `None`: there are none.
+    /// `limits`: `None` makes no images.
     fn judge_program(&self, program: &Program<Step>, limits: Option<&Limits>) -> Result<Judged, String> {
         guarded(self.seed, || {
             let done = run::run(program, self.config, self.seed)?;

@@ -15,10 +15,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Bytes by which the pool gets longer, and how long it may be.
+/// Steps of the pool's growth, and its limit.
 const LONGER: u64 = 1 << 20;
 const LONGEST: u64 = 8 << 20;
-/// Snapshots of a program.
+/// Most snapshots of a program.
 const SNAPSHOTS: u64 = 6;
 
 impl World {
@@ -195,7 +195,7 @@ impl World {
         let Some(copy) = lock(&self.copy).clone() else { return Ok(()) };
         let pool =
             self.open(Arc::new(copy.medium.handle()), true).map_err(|error| format!("copy: {error}"))?;
-        // Commits in memory are the original's, and others of this program have the addresses.
+        // Commits in memory are the original's, and other programs have the addresses.
         let refused = [ErrorKind::Gone, ErrorKind::AddressTaken, ErrorKind::Held];
         match call {
             OnCopy::Collect => pool.collect(&mut |_, _| {}).map(drop),

@@ -1,4 +1,4 @@
-//! A process: a pool on a handle of its own, and the objects that it has.
+//! A process: a pool on a handle of its own, and its objects.
 
 use super::found::{CELLS, PAGES};
 use super::{LARGE, OBJECTS};
@@ -12,10 +12,9 @@ enum Kind {
     Large(TxObject<[TxCell<u64>; CELLS * PAGES]>),
 }
 
-/// An attached object.
 pub(super) struct Object {
     kind: Kind,
-    /// It is not in one memory with those on demand.
+    /// In a memory of its own.
     pub(super) apart: bool,
 }
 
@@ -70,19 +69,18 @@ impl Object {
     }
 }
 
-/// A process that lives.
 pub(super) struct Life {
     pub(super) number: u32,
     pub(super) objects: BTreeMap<usize, Arc<Object>>,
     pub(super) pool: Pool,
-    /// The handle that the pool has as well.
+    /// Shared with the pool.
     pub(super) medium: Arc<SimMedium>,
 }
 
 /// The place of a process, which others take after its death.
 pub(super) struct Seat {
     pub(super) number: usize,
-    /// The thread that it runs on now.
+    /// Its current thread.
     pub(super) thread: u32,
     pub(super) life: Option<Life>,
 }

@@ -1,4 +1,4 @@
-//! Random programs of objects on demand, most of whose steps do something.
+//! Random programs of objects on demand.
 
 use super::{LARGE, OBJECTS, OnCopy, PROCESSES, Place, Step, TRANSACTIONAL};
 use fastrand::Rng;
@@ -16,7 +16,7 @@ const DEADLY: [OpKind; 7] = [
     OpKind::Read,
 ];
 
-/// The objects that processes have, as far as the steps say.
+/// Objects of the processes, by the steps.
 #[derive(Clone, Default)]
 struct Has([[bool; OBJECTS.len()]; PROCESSES]);
 
@@ -25,7 +25,7 @@ impl Has {
         self.0.iter().any(|has| has[object])
     }
 
-    /// Whether the step is likely to do something.
+    /// Whether the step is likely to have an effect.
     fn is_worth(&self, process: usize, step: &Step) -> bool {
         let own = &self.0[process];
         match step {
@@ -37,7 +37,7 @@ impl Has {
             | Step::Pending { object }
             | Step::Detach { object } => own[*object],
             Step::Leave { object, within } => object != within && own[*object] && own[*within],
-            // A living process has its memory for half a second.
+            // A living process keeps its memory for half a second.
             Step::Recover => !self.0.iter().flatten().any(|has| *has),
             Step::Resize { object, .. } => !self.somebody(*object),
             Step::Die => own.iter().any(|has| *has),
@@ -62,7 +62,6 @@ impl Has {
     }
 }
 
-/// A program of `len` steps.
 pub(crate) fn random(len: usize, rng: &mut Rng) -> Program<Step> {
     let (mut has, mut program) = (Has::default(), Program::default());
     while program.0.len() < len {
@@ -105,7 +104,7 @@ fn step(process: usize, has: &Has, rng: &mut Rng) -> Step {
     }
 }
 
-/// Another process does something between two operations of an attach, or of any other call.
+/// Another process acts between two operations of a call.
 fn at_once(process: usize, has: &Has, rng: &mut Rng) -> Step {
     let other = (process + 1 + rng.usize(..PROCESSES - 1)) % PROCESSES;
     let object = rng.usize(..OBJECTS.len());

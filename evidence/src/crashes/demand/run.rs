@@ -17,16 +17,14 @@ use indelible_testing::{Choice, Fault, OpKind, SimConfig, SimMedium};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Bytes of a pool.
 const POOL: u64 = 4 << 20;
 
-/// A medium between two power cuts, and the promises made on it.
+/// A medium between two power cuts, with its promises.
 pub(super) struct Segment {
     pub(super) medium: SimMedium,
     pub(super) moments: Vec<Moment>,
 }
 
-/// A program that ran.
 pub(super) struct Done {
     pub(super) segments: Vec<Segment>,
     ledger: Ledger,
@@ -34,22 +32,20 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Whether a power cut may leave this pool.
     pub(super) fn judge(&self, moment: &Moment, pool: &Snapshot) -> Verdict {
         self.ledger.judge(moment, &self.ledger.found_in(pool)?)?;
         pool.iter().try_for_each(|(name, (_, _, bytes))| self.ledger.judge_snapshot(name, bytes))
     }
 }
 
-/// Runs the program on a new pool.
 pub(super) fn run(program: &Program<Step>, config: SimConfig, seed: u64) -> Result<Done, String> {
     static PROGRAMS: AtomicU64 = AtomicU64::new(0);
     let identity = PROGRAMS.fetch_add(1, Ordering::Relaxed);
     let addresses = Addresses::take();
     let medium = SimMedium::new(POOL, config);
     let text = |error: &dyn std::fmt::Display| format!("before the first step: {error}");
-    // Files of memory have the pool's ID in their names: other processes that run this program have
-    // other ones.
+    // Names of memory files contain the pool's ID: concurrent runs of a program need different
+    // ones.
     let apart = u64::from(std::process::id()) << 32 ^ identity;
     let pool = with_seed(seed ^ apart.wrapping_mul(0x9e37_79b9_7f4a_7c15), || {
         let window = Some(Window { start: addresses.start(), len: 1 << 40 });
@@ -114,7 +110,7 @@ impl World {
         let met = self.medium.faults_met();
         self.medium.fail_at(kind, nth, fault);
         if !matches!(fault, Fault::Kill | Fault::KillLate) {
-            // Which errors follow is another oracle's matter.
+            // Another oracle judges the errors that follow.
             self.faulted.store(true, Ordering::Relaxed);
         }
         let done = self.perform(seats, process, step);
@@ -158,12 +154,11 @@ impl World {
         done.into_iter().collect()
     }
 
-    /// A step of one process, and its death if it was to die in it.
+    /// A step of one process, and its planned death.
     fn alone(&self, seat: &mut Seat, step: &Step) -> Verdict {
         lock(&self.counts).steps += 1;
         let done = self.step(seat, step);
         if seat.life.as_ref().is_some_and(|life| life.medium.is_dead()) {
-            // Calls of the dead say nothing.
             self.die(seat)?;
         }
         done
@@ -179,14 +174,13 @@ impl World {
             Step::Detach { object } => self.detach(seat, *object),
             Step::Leave { object, within } => self.leave(seat, *object, *within),
             Step::Die => self.die(seat),
-            // These have a process of their own at the top alone.
+            // Only at the top level.
             Step::AtOnce { .. } | Step::DieIn { .. } | Step::FailIn { .. } | Step::PowerCut { .. } => Ok(()),
             step => self.other(seat, step),
         }
     }
 
     fn cut_power(&mut self, seats: &mut [Mutex<Seat>], seed: u64) -> Result<Segment, String> {
-        // The medium keeps only the bytes that a power cut leaves.
         let image = self.medium.power_cut(Choice::Random(seed));
         for seat in seats {
             self.die(&mut lock(seat))?;
@@ -197,7 +191,7 @@ impl World {
         let store = Store::open(Arc::new(next.handle()), process(9)).map_err(text)?;
         recover_all(&store).map_err(text)?;
         for name in OBJECTS {
-            // Numbers of memory are those of another boot, which is this machine's nevertheless.
+            // Numbers of memory are of another simulated boot, but of this machine's memory.
             let number = store.memory_number().map_err(text)?;
             let mut writer = store.attach_on_demand_writer(name, Key::default(), number).map_err(text)?;
             writer.forget_memory();

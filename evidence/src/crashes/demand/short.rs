@@ -1,9 +1,8 @@
-//! Short programs of objects on demand: one for each loss that there was, and variants of it.
+//! Short programs of objects on demand: one for each past loss, and variants.
 
 use super::{LARGE, OnCopy, Place, Step, TRANSACTIONAL};
 use indelible_testing::oracle::Program;
 
-/// Two objects on demand.
 const A: usize = 0;
 const B: usize = 1;
 
@@ -23,7 +22,6 @@ fn of_one(steps: &[Step]) -> Program<Step> {
     Program(steps.iter().map(|step| (0, step.clone())).collect())
 }
 
-/// The programs, by name.
 pub(crate) fn short() -> Vec<(String, Program<Step>)> {
     let mut all = Vec::new();
     let places =
@@ -73,8 +71,8 @@ pub(crate) fn short() -> Vec<(String, Program<Step>)> {
     all
 }
 
-/// A process attaches, commits, and is gone, while another one makes this call: the first switches
-/// after so many operations, and the other one after so many of its own.
+/// A process attaches, commits and dies while another makes this call; each switches after so many
+/// operations.
 pub(crate) fn beside_an_attach(call: &Step, switches: [u64; 2]) -> Program<Step> {
     let own = vec![attach(A), commit(&[A]), Step::Die];
     let both = Step::AtOnce { own, other: 1, its: vec![call.clone()], switches };

@@ -35,8 +35,7 @@ impl World {
         }
     }
 
-    /// Reads all that transactions change. All of it is durable, as the object was attached just
-    /// now.
+    /// Reads all cells. All of it is durable, as the object was just attached.
     fn look(&self, life: &Life, object: usize) -> Verdict {
         let attached = &life.objects[&object];
         let (all, cells) = (lock(&self.ledger).transactions.clone(), attached.cells());
@@ -64,7 +63,7 @@ impl World {
         }
     }
 
-    /// Commits to these objects, which are attached alike. Returns the number.
+    /// Commits to these objects; returns the number.
     pub(super) fn commit_to(
         &self,
         life: &Life,
@@ -82,7 +81,7 @@ impl World {
         let done = transaction(&parts, |tx| {
             for (object, attached) in objects {
                 let cells = attached.cells();
-                // It depends on all that was there before.
+                // Depends on everything before.
                 let before = tx.read(&cells[0])?;
                 debug_assert!(before < number as u64);
                 tx.write(&cells[0], number as u64)?;

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-/// The answer to a `tx_sync`, and the commits pending behind it.
+/// The answer of `tx_sync`, and the pending commits after it.
 type Answer = (indelible::Result<()>, Pending);
 
 fn ask(object: &Object) -> Answer {
@@ -58,7 +58,6 @@ impl World {
         }
     }
 
-    /// Judges an answer, which `acknowledge` interprets.
     fn answered(
         &self,
         life: &Life,
@@ -80,7 +79,7 @@ impl World {
         Ok(())
     }
 
-    /// Waits in an action of a transaction that commits, or does not.
+    /// Waits in an action on commit or abort.
     fn in_action(
         &self,
         life: &Life,
@@ -116,7 +115,7 @@ impl World {
         })
     }
 
-    /// A thread commits, and waits when its own state is gone.
+    /// A thread commits, and waits after its own state is gone.
     fn at_end(&self, life: &Life, object: usize, attached: &Arc<Object>) -> Verdict {
         let line = Line { life: life.number, apart: attached.apart };
         let (thread, selected) = (self.thread(), Selected::here());
@@ -132,7 +131,7 @@ impl World {
                 });
                 self.commit_to(life, (&[(object, there)], false), thread, |_| {})
             };
-            // The scope's own end does not wait for destructors.
+            // The scope's end does not wait for destructors.
             scope.spawn(move || selected.run(|| with_seed(seed, work))).join()
         });
         committed.map_err(|_| "a thread panicked")??;
@@ -149,7 +148,6 @@ impl World {
         let done = answer.0.is_ok();
         self.answered(life, line, answer, |world| lock(&world.ledger).all_durable(line))?;
         if done && !line.apart && !life.medium.is_dead() {
-            // Objects that have left are gone.
             for holder in lock(&self.holders).iter_mut() {
                 *holder = holder.filter(|holder| !(holder.left && holder.process == process));
             }

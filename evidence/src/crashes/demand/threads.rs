@@ -16,8 +16,8 @@ impl Drop for AtTheEnd {
     }
 }
 
-/// Has something done when this thread ends, which has run no transaction yet: after its
-/// transactions' own state is gone.
+/// Runs `what` when this thread ends, after its transactions' state is gone; the thread has run no
+/// transaction yet.
 pub(super) fn at_the_end(what: impl FnOnce() + 'static) {
     AT_THE_END.set(AtTheEnd(Some(Box::new(what))));
 }

@@ -1,21 +1,20 @@
-//! A transaction of a program, as it is known.
+//! A transaction of a program.
 
 use super::LARGE;
 
-/// Transactions, by number. There is none with number 0.
+/// Bits by number; there is no number 0.
 pub(super) type Set = u128;
-/// Transactions of a program, at most.
 pub(super) const MOST: usize = 120;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It happened, or not: the next look says.
+    /// Known at the next look.
     Open,
     Done,
     Lost,
 }
 
-/// Transactions of one process and memory come after each other.
+/// Transactions of one process and memory, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) life: u32,

@@ -17,21 +17,18 @@ use std::time::Duration;
 
 pub(super) type Verdict = Result<(), String>;
 
-/// A copy of the pool's file.
 pub(super) struct Copied {
     pub(super) medium: SimMedium,
-    /// The promise when it was made.
     pub(super) moment: Moment,
 }
 
-/// The process that has an object, or that left it before its commits were published.
+/// The process that has an object, or left it with unpublished commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) process: usize,
     pub(super) left: bool,
 }
 
-/// A program under way.
 pub(super) struct World {
     pub(super) medium: SimMedium,
     pub(super) memory: Memory,
@@ -41,17 +38,16 @@ pub(super) struct World {
     pub(super) holders: Mutex<[Option<Holder>; OBJECTS.len()]>,
     pub(super) living: Mutex<BTreeSet<u32>>,
     pub(super) copy: Mutex<Option<Arc<Copied>>>,
-    /// Objects that take the pool's room.
+    /// Objects that fill the pool.
     pub(super) filled: Mutex<Vec<String>>,
     pub(super) counts: Mutex<Counts>,
-    /// The program's number in this process, by which its files are told apart.
+    /// Tells the program's files from others of this process.
     pub(super) identity: u64,
     lives: AtomicU32,
     threads: AtomicU32,
     pub(super) names: AtomicU64,
-    /// An operation has failed.
+    /// An operation failed.
     pub(super) faulted: AtomicBool,
-    /// Two processes are at it.
     pub(super) at_once: AtomicBool,
     _addresses: Addresses,
 }
@@ -106,13 +102,12 @@ impl World {
         Ok(())
     }
 
-    /// Files of memory are as they are in the moment of a death.
+    /// Saves the files of memory at a death.
     pub(super) fn watch(&self) {
         let memory = self.memory.clone();
         self.medium.at_death(move || memory.save());
     }
 
-    /// The pool's file, or the copy of it.
     pub(super) fn open(&self, medium: Arc<SimMedium>, copy: bool) -> indelible::Result<Pool> {
         let path =
             PathBuf::from(format!("/program/{}/{}", self.identity, if copy { "copy" } else { "pool" }));
@@ -142,8 +137,7 @@ impl World {
         lock(&self.holders)[object] = holder;
     }
 
-    /// Whether an error may be: of these kinds, or because an operation failed, or for want of room
-    /// where there is none.
+    /// Whether an error is allowed: of these kinds, after a failed operation, or for want of room.
     pub(super) fn expect(&self, life: &Life, error: &Error, kinds: &[ErrorKind]) -> Verdict {
         lock(&self.counts).refused += 1;
         let kind = error.kind();
@@ -160,7 +154,7 @@ impl World {
         }
     }
 
-    /// The process in a seat, a new one if need be. `None`: it cannot begin.
+    /// The process in a seat, started if needed. `None`: it cannot start.
     pub(super) fn live<'s>(&self, seat: &'s mut Seat) -> Result<Option<&'s mut Life>, String> {
         if seat.life.is_none() {
             let medium = Arc::new(self.medium.handle());
@@ -177,7 +171,7 @@ impl World {
         Ok(seat.life.as_mut())
     }
 
-    /// The process dies. Its memory is as it was in that moment.
+    /// The process dies; its memory is as of that moment.
     pub(super) fn die(&self, seat: &mut Seat) -> Verdict {
         let Some(life) = seat.life.take() else { return Ok(()) };
         self.memory.save();
@@ -190,7 +184,7 @@ impl World {
         }
         lock(&self.counts).deaths += 1;
         if self.is_at_once() {
-            // Another process may have made and removed files since.
+            // Another process may have changed files since.
             self.memory.forget();
             return Ok(());
         }

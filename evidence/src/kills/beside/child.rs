@@ -15,10 +15,8 @@ use indelible::{Pool, PoolOptions, Tracking};
 use std::path::PathBuf;
 use std::thread;
 
-/// Keepers of a pool.
 pub(super) const KEEPERS: usize = 2;
 
-/// Role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Writes a group of objects
@@ -110,8 +108,8 @@ impl Child {
         Ok(())
     }
 
-    /// Every object, snapshot and copy is in a state that was promised, before and after all is
-    /// merged that can be, and nothing else is there.
+    /// Every object, snapshot and copy is in a promised state, before and after the merges, and
+    /// nothing else is there.
     fn judge(&self, pool: &Pool, histories: &[History]) -> Result<(), Trouble> {
         for history in histories {
             drop(Writer::settle(pool, history, self.seed)?);
@@ -135,7 +133,6 @@ impl Child {
             return Err(Trouble::Wrong(format!("{found:?} are in the pool instead of {names:?}")));
         }
         collect(pool)?;
-        // After the merge, all have their former bytes.
         all.iter().try_for_each(Work::compare_all)?;
         if self.end {
             all.iter_mut().try_for_each(Work::end_all)?;
@@ -152,8 +149,8 @@ impl Child {
     }
 }
 
-/// Reads beside a writer, and follows it for a while: each look shows one state that was the newest
-/// at that time, all of its bytes.
+/// Reads beside a writer, and follows it: each look shows one whole state that was the newest at
+/// that time.
 fn follow(pool: &Pool, histories: &[History], rng: &mut fastrand::Rng) -> Result<(), Trouble> {
     let (history, member) = (&histories[rng.usize(0..GROUPS)], rng.usize(0..MEMBERS));
     let name = name(history.object(member));

@@ -1,10 +1,9 @@
-//! History of a group of objects: which states they were in, one after the other, and the bytes of
-//! each state.
+//! History of a group of objects: the order of its states, and the bytes of each.
 //!
-//! One process at a time writes a group. Each of its psyncs makes a state of one object or of both,
-//! and names itself in the objects' first words; a growth makes a state, too. An object that goes
-//! back to a snapshot is in an earlier state again. So an object's first word and its size tell its
-//! state, and the bytes of a state follow from the seed and from the states before it.
+//! One process at a time writes a group. Each psync makes a state of one object or of both and
+//! names itself in their first words; a growth makes a state, too. A rollback returns to an earlier
+//! state. So an object's first word and size identify its state; its bytes follow from the seed and
+//! the states before.
 
 use crate::workloads::journal::{Event, Journal, UNDER_WAY, UNDONE};
 use crate::workloads::program::mixed;
@@ -12,27 +11,21 @@ use crate::workloads::world::Trouble;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// Objects of a group.
 pub(super) const MEMBERS: usize = 2;
-/// Groups in a pool.
 pub(super) const GROUPS: usize = 2;
-/// Bytes of an object when it is made.
 pub(super) const SIZE: u64 = 20 * 4096 + 100;
 const LARGEST: u64 = 40 * 4096;
-/// Bytes that name the state, at the begin of an object: the group's event, and the event of the
-/// process that changes a copy.
+/// Bytes that name the state, at the object's begin: the group's event, and the event of a copy's
+/// process.
 pub(super) const NAMES: usize = 16;
 
-/// A psync of one object, or of both.
 pub(super) const PSYNC: u64 = 1;
 const GROW: u64 = 2;
-/// An object goes back to a snapshot.
 const BACK: u64 = 3;
 
 /// First word of an object, and its size.
 pub(super) type Label = (u64, u64);
 
-/// Reads from the bytes of an object what tells its state.
 pub(super) fn label(bytes: &[u8]) -> Label {
     (word(bytes, 0), bytes.len() as u64)
 }
@@ -42,15 +35,14 @@ pub(super) fn word(bytes: &[u8], number: usize) -> u64 {
     words.get(number).map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// The name of an object: the groups' objects are numbered through.
+/// Objects are numbered across groups.
 pub(super) fn name(object: usize) -> String {
     format!("object {object}")
 }
 
-/// Bytes to be stored at a place.
+/// (place, bytes).
 pub(super) type Stored = (usize, Vec<u8>);
 
-/// Stores of one step, into an object of so many bytes.
 pub(super) fn stores(mut rng: fastrand::Rng, len: usize) -> Vec<Stored> {
     let mut stores = Vec::new();
     for _ in 0..rng.usize(1..6) {
@@ -73,9 +65,8 @@ pub(super) fn store(bytes: &mut [u8], (at, stored): &Stored) {
     bytes[*at..at + stored.len()].copy_from_slice(stored);
 }
 
-/// The events of a group, in its journal: outcome, kind, the states of the two objects before and
-/// after, their sizes afterwards. A state is the number of the event that made it; 0: as it was
-/// created.
+/// The events of a group, in its journal: outcome, kind, states of the two objects before and
+/// after, sizes afterwards. A state is the number of its event; 0: as created.
 pub(super) struct History {
     seed: u64,
     pub(super) group: usize,
@@ -88,12 +79,11 @@ impl History {
         Ok(History { seed, group, journal })
     }
 
-    /// The number of an object of the group among all.
     pub(super) fn object(&self, member: usize) -> usize {
         self.group * MEMBERS + member
     }
 
-    /// The states after an event, taken for one that happened unless it is known that it did not.
+    /// The states after an event, unless it is known as not happened.
     pub(super) fn states(&self, event: u64) -> Result<[u64; MEMBERS], Trouble> {
         if event == 0 {
             return Ok([0; MEMBERS]);
@@ -129,15 +119,13 @@ impl History {
         Ok(bytes)
     }
 
-    /// Stores that the psync of a state publishes.
     pub(super) fn stores(&self, member: usize, state: u64, len: usize) -> Vec<Stored> {
         let mut stores = stores(mixed(self.seed, self.object(member) as u64, state), len);
         stores.push((0, state.to_le_bytes().to_vec()));
         stores
     }
 
-    /// The states of these members, with the labels that were found in them, if the group was in
-    /// them after one of the events.
+    /// The members' states with these labels, if the group had them after one event.
     pub(super) fn find(
         &self,
         found: &[(usize, Label)],
@@ -156,13 +144,12 @@ impl History {
         Ok(None)
     }
 
-    /// A psync of these members is about to be made; its number.
     pub(super) fn begin_psync(&self, members: [bool; MEMBERS]) -> Result<u64, Trouble> {
         let next = self.journal.last()? + 1;
         self.begin(PSYNC, |member, state, len| if members[member] { (next, len) } else { (state, len) })
     }
 
-    /// An object of the group is about to grow; the event's number and the size.
+    /// Begins the growth of an object; returns the event's number and the size.
     pub(super) fn begin_growth(&self, grows: usize, by: u64) -> Result<Option<(u64, u64)>, Trouble> {
         let (next, mut size) = (self.journal.last()? + 1, 0);
         let len = self.label(grows, self.states(next - 1)?[grows])?.1;
@@ -179,13 +166,12 @@ impl History {
         Ok(Some((number, size)))
     }
 
-    /// An object of the group is about to go back to a state; the event's number.
     pub(super) fn begin_return(&self, returns: usize, to: u64) -> Result<u64, Trouble> {
         let size = self.label(returns, to)?.1;
         self.begin(BACK, |member, state, len| if member == returns { (to, size) } else { (state, len) })
     }
 
-    /// `change`: state and size of a member afterwards, by those before.
+    /// `change`: a member's state and size afterwards, by those before.
     fn begin(
         &self,
         kind: u64,

@@ -1,5 +1,5 @@
-//! The process that keeps: snapshots and copies of objects that others write, changes of copies,
-//! their end, merging.
+//! The keeper: makes snapshots and copies of objects that others write, changes and removes them,
+//! merges.
 
 use super::history::{GROUPS, History, MEMBERS, name};
 use super::kept::{
@@ -12,7 +12,7 @@ use crate::workloads::world::{Trouble, patient};
 use indelible::{CreateOptions, ErrorKind, Object, Pool};
 use std::collections::BTreeMap;
 
-/// Most that a keeper keeps at a time.
+/// Most that a keeper keeps.
 const MOST: usize = 6;
 
 pub(super) struct Work<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Finds out whether the event that was under way happened.
+    /// Finds out whether the interrupted event happened.
     pub(super) fn settle(
         pool: &'a Pool,
         histories: &'a [History],
@@ -78,7 +78,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Writes down until when an event may have happened.
+    /// Notes until when an event may have happened.
     fn until(&self, number: u64) -> Result<(), Trouble> {
         for history in self.histories {
             self.keeper.journal.set(number, TO + history.group, history.journal.last()?)?;
@@ -110,7 +110,7 @@ impl<'a> Work<'a> {
         Ok(event)
     }
 
-    /// One that has not been used.
+    /// An unused number.
     fn fresh(&self) -> Result<u64, Trouble> {
         Ok(self.keeper.journal.last()? + 1)
     }
@@ -171,7 +171,6 @@ impl<'a> Work<'a> {
         patient(|| self.pool.create_from(of, &copy, b"", &CreateOptions::new(0)))
     }
 
-    /// Psyncs to a copy.
     fn change(&mut self) -> Result<(), Trouble> {
         let copies: Vec<u64> = self.all.iter().filter(|(_, kept)| kept.writable).map(|(at, _)| *at).collect();
         let Some(number) = self.rng.choice(copies) else { return Ok(()) };
@@ -195,8 +194,8 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Removes it, in one of several ways; a copy may be attached, and changed once more when its
-    /// name is gone.
+    /// Removes it in one of several ways; a copy may be attached, and changed after its name is
+    /// gone.
     fn end(&mut self, number: u64) -> Result<(), Trouble> {
         let Kept { objects, writable, .. } = self.all[&number].clone();
         let first = self.keeper.name(number, objects[0]);
@@ -246,7 +245,6 @@ impl<'a> Work<'a> {
         self.all.keys().try_for_each(|number| self.compare(*number))
     }
 
-    /// The names of all that is kept.
     pub(super) fn names(&self) -> Vec<String> {
         let names = |(number, kept): (&u64, &Kept)| -> Vec<String> {
             kept.objects.iter().map(|object| self.keeper.name(*number, *object)).collect()
@@ -260,7 +258,6 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Merges what can be merged.
 pub(super) fn collect(pool: &Pool) -> Result<(), Trouble> {
     patient(|| pool.collect(&mut |_, _| {}))?;
     count("merges beside writers");

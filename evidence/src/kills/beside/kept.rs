@@ -1,4 +1,4 @@
-//! Snapshots and copies that a keeper has made of the groups' objects, as its journal tells.
+//! Snapshots and copies that a keeper made, by its journal.
 
 use super::history::{GROUPS, History, Label, MEMBERS, label, store, stores, word};
 use super::writer::same;
@@ -9,20 +9,20 @@ use indelible::Pool;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Snapshots of some objects as of one moment. Words: number, objects as bits, events of the groups
-/// before, events afterwards.
+/// Snapshots of objects as of one moment. Words: number, objects as bits, events of the groups
+/// before and after.
 pub(super) const SNAPSHOT: u64 = 1;
-/// A copy of an object that a process writes. The same words.
+/// A copy of an object with a writer. The same words.
 pub(super) const COPY: u64 = 2;
 /// A copy of a snapshot or copy, or a snapshot of a copy. Words: number, object as a bit, number of
-/// the source, whether it can be written.
+/// the source, whether it is writable.
 pub(super) const AGAIN: u64 = 3;
 /// A psync of a copy. Words: number.
 pub(super) const CHANGE: u64 = 4;
 /// The end of a snapshot or copy. Words: number.
 pub(super) const END: u64 = 5;
 
-/// Word of an event with the number of the snapshot or copy, and the words after it.
+/// Index of an event's number word; its arguments follow.
 pub(super) const NUMBER: usize = 2;
 pub(super) const OBJECTS: usize = 3;
 pub(super) const SOURCE: usize = 4;
@@ -35,7 +35,7 @@ pub(super) struct Kept {
     pub(super) objects: Vec<usize>,
     /// Events of each group: the snapshot has a state after one of them.
     events: [(u64, u64); GROUPS],
-    /// Events of the keeper that changed it since.
+    /// The keeper's events that changed it.
     changes: Vec<u64>,
     pub(super) writable: bool,
 }
@@ -51,12 +51,10 @@ impl Keeper {
         Ok(Keeper { number, seed, journal: Journal::open(&folder.join(format!("keeper-{number}")))? })
     }
 
-    /// The name of the snapshot or copy of an object.
     pub(super) fn name(&self, number: u64, object: usize) -> String {
         format!("kept {}.{number}.{object}", self.number)
     }
 
-    /// All that is kept by events that have happened.
     pub(super) fn all(&self) -> Result<BTreeMap<u64, Kept>, Trouble> {
         let mut all = BTreeMap::new();
         for number in 1..=self.journal.last()? {
@@ -68,19 +66,18 @@ impl Keeper {
         Ok(all)
     }
 
-    /// Stores of the keeper's `event` into a copy.
     pub(super) fn stores(&self, event: u64, len: usize) -> Vec<(usize, Vec<u8>)> {
         let mut stores = stores(mixed(self.seed, (200 + self.number) as u64, event), len);
         stores.push((8, self.mark(event).to_le_bytes().to_vec()));
         stores
     }
 
-    /// The second word of a copy that the keeper's `event` has changed.
+    /// The second word of a copy changed by the keeper's `event`.
     pub(super) fn mark(&self, event: u64) -> u64 {
         (self.number as u64 + 1) << 48 | event
     }
 
-    /// Fails unless the bytes are those of one possible state of each group, and the changes since.
+    /// Fails unless the bytes are one possible state of each group with the changes since.
     pub(super) fn compare(
         &self,
         pool: &Pool,
@@ -123,13 +120,12 @@ impl Keeper {
         Ok(image)
     }
 
-    /// Whether the keeper's event is the last that changed the copy.
+    /// Whether this event was the last change of the copy.
     pub(super) fn changed(&self, bytes: &[u8], event: u64) -> bool {
         word(bytes, 1) == self.mark(event)
     }
 }
 
-/// The objects that the bits of an event name.
 pub(super) fn objects(bits: u64) -> Vec<usize> {
     (0..GROUPS * MEMBERS).filter(|object| bits >> object & 1 == 1).collect()
 }

@@ -1,11 +1,10 @@
-//! Processes that keep, copy, merge and follow objects while others write them, all of them killed.
+//! Processes that keep, copy, merge and follow objects while others write them, all under kills.
 //!
-//! Two processes write a group of two objects each, and let them go back to snapshots; two make
-//! snapshots of one object or of several, copies, and copies of these, change copies, delete and
-//! merge; others follow the writers, or merge. Each writes its intended and its finished actions to
-//! a [journal](crate::workloads::journal) outside of the pool. Afterwards every object, snapshot
-//! and copy must be in a state that the journals allow: a snapshot in one of those between its
-//! begin and its end, objects of one group after the same event.
+//! Two processes each write a group of two objects, also back to snapshots; two make snapshots and
+//! copies, change copies, delete and merge; others follow the writers, or merge. Each writes
+//! intended and finished actions to a [journal](crate::workloads::journal) outside of the pool.
+//! Then every object, snapshot and copy must be in a state that the journals allow: a snapshot in
+//! one between its begin and its end, objects of one group after the same event.
 
 mod child;
 mod history;
@@ -41,7 +40,6 @@ pub(crate) struct Beside {
     log: String,
 }
 
-/// Processes of one role that follow each other.
 struct Line {
     role: Role,
     number: usize,
@@ -49,7 +47,7 @@ struct Line {
 }
 
 impl Beside {
-    /// `Ok(None)`: this environment cannot be had here.
+    /// `Ok(None)`: the environment is unavailable.
     pub(crate) fn new(environment: Environment, tracking: &'static str, seed: u64) -> Result<Option<Beside>> {
         let Some(place) = Place::new(environment)? else { return Ok(None) };
         let pool = Pool::format(place.pool(), POOL)?;
@@ -74,7 +72,7 @@ impl Beside {
         (fate, extra)
     }
 
-    /// All at once, each killed at a moment of its own.
+    /// Runs all at once; each is killed at its own moment.
     fn storm(&mut self) -> Result<()> {
         let mut lines = Vec::new();
         let mut line = |this: &mut Beside, role, number, most, said| {
@@ -107,7 +105,6 @@ impl Beside {
         line.fates.iter().map(run).collect()
     }
 
-    /// Processes that recover, each killed while it does.
     fn recoverers(&mut self) -> Result<()> {
         for _ in 0..self.rng.usize(0..3) {
             let (mut fate, _) = self.fate(20);
@@ -128,7 +125,7 @@ impl Beside {
         command
     }
 
-    /// Logs and counts the end of a process, and fails on a forbidden one.
+    /// Logs and counts the end of a process; fails on a forbidden one.
     fn account(&mut self, role: Role, seen: &Seen) -> Result<()> {
         let (who, beside) = match role {
             Role::Judge => ("recoverer", "a process that recovers snapshots and copies"),

@@ -1,4 +1,4 @@
-//! The process that writes a group: psyncs of one object or both, cuts, growth, going back.
+//! The writer of a group: psyncs of one object or both, cuts, growth, rollbacks.
 
 use super::history::{GROUPS, History, Label, MEMBERS, after, before, label, name, store, word};
 use crate::workloads::journal::DONE;
@@ -10,15 +10,14 @@ use indelible::{ErrorKind, Object, Pool, psync_all};
 pub(super) struct Writer<'a> {
     pool: &'a Pool,
     history: &'a History,
-    /// `None` while the object goes back.
+    /// `None` during a rollback.
     objects: [Option<Object>; MEMBERS],
     images: [Vec<u8>; MEMBERS],
     rng: fastrand::Rng,
 }
 
 impl<'a> Writer<'a> {
-    /// Attaches both objects, which recovers them, and finds out whether the event that was under
-    /// way happened.
+    /// Attaches and recovers both objects; finds out whether the interrupted event happened.
     pub(super) fn settle(pool: &'a Pool, history: &'a History, seed: u64) -> Result<Writer<'a>, Trouble> {
         let attach = |member| patient(|| pool.attach(&name(history.object(member))));
         let objects = [attach(0)?, attach(1)?];
@@ -93,7 +92,7 @@ impl<'a> Writer<'a> {
         self.end(number)
     }
 
-    /// Takes stores back that no psync covered.
+    /// Reverts unpsynced stores.
     fn revert(&mut self, member: usize) -> Result<(), Trouble> {
         let at = self.rng.usize(0..self.images[member].len() - 100);
         let object = self.object(member)?;
@@ -102,7 +101,7 @@ impl<'a> Writer<'a> {
         self.compare("reverted")
     }
 
-    /// Lets an object hold what one of its snapshots holds, if there is any.
+    /// Rolls an object back to one of its snapshots, if any.
     fn go_back(&mut self, member: usize) -> Result<(), Trouble> {
         let object = self.history.object(member);
         let ending = format!(".{object}");
@@ -126,7 +125,6 @@ impl<'a> Writer<'a> {
         self.said(number);
         match patient(|| self.pool.rollback(&name(object), &snapshot, b"")) {
             Ok(()) => {}
-            // It was destroyed meanwhile.
             Err(Trouble::Error(error)) if error.kind() == ErrorKind::NotFound => {
                 return self.history.journal.end(number, false);
             }
@@ -138,7 +136,7 @@ impl<'a> Writer<'a> {
         self.compare("gone back")
     }
 
-    /// The label of a snapshot, unless it is gone, or of a copy that was changed.
+    /// The label of a snapshot, unless it is gone, or of a changed copy.
     fn peek(&self, snapshot: &str) -> Result<Option<Label>, Trouble> {
         match patient(|| self.pool.attach_read(snapshot)) {
             Ok(object) => {
@@ -165,7 +163,6 @@ impl<'a> Writer<'a> {
         Ok(self.objects[member].take().map_or(Ok(()), Object::detach)?)
     }
 
-    /// Those that are attached hold what they should.
     fn compare(&self, when: &str) -> Result<(), Trouble> {
         for (member, object) in self.objects.iter().enumerate() {
             let Some(object) = object else { continue };
@@ -187,7 +184,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// How bytes differ, in words.
 pub(super) fn same(found: &[u8], expected: &[u8]) -> Result<(), String> {
     if found == expected {
         return Ok(());
@@ -209,7 +205,6 @@ pub(super) fn count(what: &str) {
     Said::Count { what: what.into(), count: 1 }.say();
 }
 
-/// All groups of the pool.
 pub(super) fn histories(folder: &std::path::Path, seed: u64) -> Result<Vec<History>, Trouble> {
     (0..GROUPS).map(|group| History::open(folder, seed, group)).collect()
 }

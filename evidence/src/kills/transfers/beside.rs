@@ -1,5 +1,4 @@
-//! Processes beside those that commit on demand: they sweep, recover, keep and copy, and take
-//! nothing.
+//! Processes beside commits on demand: they sweep, recover, keep and copy, and must take nothing.
 
 use super::banks::{BANKS, OBJECTS, name};
 use crate::workloads::program::mixed;
@@ -9,7 +8,7 @@ use indelible::{ErrorKind, Pool, PoolOptions};
 use indelible_backup::{BackupError, Choice, backup_to, clone_pool};
 use std::path::Path;
 
-/// Ignores the error of a call whose object, memory or lock another process has.
+/// Ignores errors about objects, memory or locks of other processes.
 fn unless_others_have_it<T>(result: indelible::Result<T>) -> Result<(), Trouble> {
     match result {
         Err(error)
@@ -28,7 +27,6 @@ fn unless_others_have_it<T>(result: indelible::Result<T>) -> Result<(), Trouble>
     }
 }
 
-/// Makes so many calls of these.
 pub(super) fn keep(path: &Path, seed: u64, steps: u64) -> Result<(), Trouble> {
     let pool = Pool::open(path)?;
     let own = std::process::id();
@@ -53,8 +51,8 @@ pub(super) fn keep(path: &Path, seed: u64, steps: u64) -> Result<(), Trouble> {
                 }
             }
             _ => {
-                // The copy is of no one moment, so that it may be refused; it takes nothing of the
-                // original in any case.
+                // The copy is of no one moment and may be refused; it takes nothing from the
+                // original.
                 drop(std::fs::copy(path, &copy));
                 drop(indelible::remove_leftovers(&copy));
                 if let Ok(copy) = PoolOptions::new().open(&copy) {
@@ -69,7 +67,6 @@ pub(super) fn keep(path: &Path, seed: u64, steps: u64) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Clones a pool that no process has.
 pub(super) fn clone(path: &Path, to: &Path) -> Result<(), Trouble> {
     drop(std::fs::remove_file(to));
     match clone_pool(path, to, &PoolOptions::new(), &mut |_, _| {}) {

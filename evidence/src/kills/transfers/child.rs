@@ -1,4 +1,4 @@
-//! The processes of a round: one that makes transfers by several threads, and the judge.
+//! A process that makes transfers by several threads, and the judge.
 
 use super::banks::{GUEST, OBJECTS, THREADS, has_check_words, name};
 use super::beside;
@@ -15,13 +15,11 @@ use std::thread;
 use std::time::Duration;
 
 const ACCOUNTS: usize = 48;
-/// Balance of each account in the beginning.
 const FIRST: i64 = 0;
 
-/// The cell that counts leaves.
 const LEAVES: usize = 1;
 
-/// An object of a bank. Balances have no bounds, so that transfers commute.
+/// An object of a bank. Balances are unbounded, so that transfers commute.
 #[derive(Plain)]
 #[repr(C)]
 struct Accounts {
@@ -32,10 +30,10 @@ struct Accounts {
 
 pub(super) const SIZE: u64 = size_of::<Accounts>() as u64;
 
-/// An object and an account in it.
+/// (object, account).
 type Account = (usize, usize);
 
-/// The moves of one transaction of a thread: from, to, how much.
+/// The moves of a transaction: from, to, amount.
 fn transfer(seed: u64, bank: usize, thread: usize, step: u64) -> Vec<(Account, Account, i64)> {
     let mut rng = mixed(seed, (bank * THREADS + thread) as u64, step);
     let mut account = || (rng.usize(0..OBJECTS), rng.usize(0..ACCOUNTS));
@@ -114,7 +112,7 @@ impl Child {
             check_pool(&self.pool, false)?;
         }
         let pool = Pool::open(&self.pool)?;
-        // Epochs between the transfers, too.
+        // Epochs also come between transfers.
         pool.set_epochs(EpochBounds { every: Duration::from_millis(5), bytes: 1 << 20 });
         let names = (0..OBJECTS).map(|object| name(self.bank, object));
         let attach = |name: String| patient(|| pool.attach_transactional::<Accounts>(&name));
@@ -135,7 +133,7 @@ impl Child {
         if self.role == Role::Judge && self.end { check_pool(&self.pool, true) } else { Ok(()) }
     }
 
-    /// A death leaves no word without its check word.
+    /// A death leaves each word with its check word.
     fn scrub(&self, bank: &Bank) -> Result<(), Trouble> {
         for object in bank.objects.iter().filter(|_| has_check_words(self.bank)) {
             let found = object.scrub(&mut |_, _| {})?;
@@ -146,8 +144,8 @@ impl Child {
         Ok(())
     }
 
-    /// All accounts hold the sums of the counted transfers; those are counted that were told, and
-    /// one more of each thread at most. Returns the counts.
+    /// Accounts hold the sums of the counted transfers: those acknowledged, and at most one more
+    /// per thread. Returns the counts.
     fn compare(&self, bank: &Bank) -> Result<Vec<u64>, Trouble> {
         let (done, found) = transaction(&bank.all(), |tx| {
             let done = (0..THREADS).map(|thread| tx.read(&bank.objects[0].done[thread * 8]));
@@ -187,7 +185,6 @@ impl Child {
         Ok(done)
     }
 
-    /// Fails unless the guest's accounts equal the bank's record of them.
     fn compare_guest(&self, pool: &Pool, bank: &Bank) -> Result<(), Trouble> {
         let guest = patient(|| pool.attach_transactional::<Accounts>(&name(self.bank, GUEST)))?;
         let (own, others) = transaction(&[&guest, &bank.objects[0]], |tx| {
@@ -200,7 +197,7 @@ impl Child {
         }
     }
 
-    /// The guest takes part in a transaction, and leaves: within another one, or before it is
+    /// The guest takes part in a transaction and leaves: within another one, or before it is
     /// durable.
     fn visit(&self, pool: &Pool, bank: &Bank, step: u64) -> Result<(), Trouble> {
         let guest = patient(|| pool.attach_transactional::<Accounts>(&name(self.bank, GUEST)))?;

@@ -1,14 +1,13 @@
-//! Processes of several threads that move money between objects in transactions, killed at random.
+//! Processes of several threads that transfer between objects in transactions, killed at random.
 //!
-//! Each bank has objects of one class that one process at a time has, and several do after each
-//! other. A thread makes its transfers one after the other, and counts them in the object as a part
-//! of each; so the counts determine all accounts, to the last one: money is neither made nor lost.
-//! Transfers that a thread was told of are counted, whether they are durable or, on demand, in
-//! memory; and of others, one of each thread at most.
+//! One process at a time has a bank's objects, all of one class. A thread counts each transfer in
+//! the object as part of it, so that the counts determine all accounts: the sum is constant.
+//! Acknowledged transfers are counted, durable or, on demand, in memory; of others, at most one per
+//! thread.
 //!
-//! On demand a guest takes part in a transaction of the bank now and then, and leaves before it is
-//! durable; and another process sweeps, recovers, keeps and copies the pool meanwhile, and is
-//! killed as well. A clone of the pool that dead processes left has the same accounts.
+//! On demand a guest sometimes takes part and leaves before the transaction is durable; another
+//! process, also killed, sweeps, recovers, keeps and copies the pool. A clone of the pool of dead
+//! processes has the same accounts.
 
 mod banks;
 mod beside;
@@ -33,9 +32,9 @@ use std::thread;
 
 const POOL: u64 = 64 << 20;
 
-/// Transfers that threads of a bank were told of.
+/// Acknowledged transfers by thread.
 type Done = [u64; THREADS];
-/// Transfers that the victims of a bank had done, and how each victim ended.
+/// Transfers of a bank's victims, and their ends.
 type Followed = (Done, Vec<Seen>);
 
 pub(crate) struct Transfers {
@@ -50,7 +49,7 @@ pub(crate) struct Transfers {
 }
 
 impl Transfers {
-    /// `Ok(None)`: this environment cannot be had here.
+    /// `Ok(None)`: the environment is unavailable.
     pub(crate) fn new(environment: Environment, class: Class, seed: u64) -> Result<Option<Transfers>> {
         let Some(place) = Place::new(environment)? else { return Ok(None) };
         let pool = Pool::format(place.pool(), POOL)?;
@@ -78,7 +77,7 @@ impl Transfers {
         (fate, extra)
     }
 
-    /// The banks' processes at once, each killed at a moment of its own, some with a successor.
+    /// The banks' processes at once, each killed at its own moment, some with a successor.
     fn storm(&mut self) -> Result<()> {
         let mut fates = Vec::new();
         for _ in 0..BANKS {
@@ -108,7 +107,6 @@ impl Transfers {
         Ok(())
     }
 
-    /// Runs the victims of a bank one after the other.
     fn follow(&self, bank: usize, fates: Vec<(Fate, Vec<String>)>) -> Result<Followed> {
         let (mut done, mut all) = (self.done[bank], Vec::new());
         for (fate, extra) in fates {
@@ -119,7 +117,6 @@ impl Transfers {
         Ok((done, all))
     }
 
-    /// Clones the pool, and compares the clone.
     fn cloned(&mut self) -> Result<()> {
         let to = self.place.pool().with_extension("clone");
         let extra = ["--to".to_owned(), to.display().to_string()];
@@ -134,7 +131,7 @@ impl Transfers {
         Ok(std::fs::remove_file(to)?)
     }
 
-    /// Processes that recover, each killed while it does; then one in peace.
+    /// Processes killed while they recover, then one in peace.
     fn judge(&mut self) -> Result<()> {
         if self.class == Class::OnDemand && self.rng.u8(0..4) == 0 {
             self.cloned()?;
@@ -144,7 +141,7 @@ impl Transfers {
                 let death = Some((0, self.rng.u32(0..400_000)));
                 self.judged(bank, Fate { death, ..Fate::default() }, &[])?;
             }
-            // Once all are recovered the pool must be clean.
+            // After the last bank's recovery the pool must be clean.
             let last = if bank + 1 == BANKS { vec!["--end".to_owned()] } else { Vec::new() };
             let seen = self.judged(bank, Fate::default(), &last)?;
             if seen.end != End::Exit {
@@ -182,7 +179,7 @@ impl Transfers {
         command
     }
 
-    /// Logs and counts the end of a process, and fails on a forbidden one.
+    /// Logs and counts the end of a process; fails on a forbidden one.
     fn account(&mut self, role: Role, seen: &Seen) -> Result<()> {
         let who = match role {
             Role::Judge => "recoverer",
@@ -197,7 +194,6 @@ impl Transfers {
     }
 }
 
-/// Takes over the steps that a process reported.
 fn hear(done: &mut Done, seen: &Seen) {
     for said in &seen.said {
         if let Said::Settled { workload, step, .. } | Said::Done { workload, step } = said
