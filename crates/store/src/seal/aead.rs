@@ -1,5 +1,4 @@
-//! Seals: a page is encrypted, a node is authenticated, each under the object's key and a nonce of
-//! its own.
+//! Seals: a page is encrypted, a node authenticated, each under the object's key and its own nonce.
 
 use super::PageBytes;
 use super::cipher::{self, Nonce, Tag};
@@ -12,23 +11,22 @@ use crate::mutant::Mutant;
 use sha2::{Digest, Sha256};
 use zerocopy::little_endian::U64;
 
-/// Bytes that are authenticated with each page: its role, its object, and its place.
+/// Bytes authenticated with each page: role, object and place.
 const PLACE: usize = 48;
 
-/// Bytes of a proof that a text was made with the object's key: a nonce and a tag.
+/// Bytes of a proof of a text: nonce and tag.
 pub(super) const PROOF: usize = 40;
 const NONCE: usize = 24;
 
-/// The role of a page.
 #[derive(Clone, Copy)]
 pub(super) enum Role {
-    /// A page of the contents.
+    /// A page of contents.
     Granule,
     /// A node of this level.
     Node(u32),
 }
 
-/// The bytes of the page that is sealed, beside its place.
+/// The authenticated role and place of a page.
 fn place(id: &[u8; 16], role: Role, index: u64, version: u64) -> [u8; PLACE] {
     let (kind, level) = match role {
         Role::Granule => (*b"granule\0", 0),
@@ -44,23 +42,21 @@ fn place(id: &[u8; 16], role: Role, index: u64, version: u64) -> [u8; PLACE] {
     out
 }
 
-/// Seals pages of one object, and verifies them.
 pub(super) struct Sealer {
     key: ObjectKey,
     id: [u8; 16],
-    /// Whether seals have hashes: those of a signed object.
+    /// Whether seals have hashes: in signed objects.
     hashed: bool,
 }
 
 impl Sealer {
-    /// That of the object with this header.
     pub(super) fn new(key: &ObjectKey, header: &Header) -> Sealer {
         let hashed = header.flags.get() & FLAG_SIGNED != 0;
         Sealer { key: key.clone(), id: header.id, hashed }
     }
 
-    /// The hash in a seal: of its nonce, the authenticated bytes, and the encrypted ones. Half of
-    /// SHA-256 suffices: an attacker who looks for two of one hash does not choose the nonce.
+    /// The hash in a seal: of its nonce, the authenticated and the encrypted bytes. Half of SHA-256
+    /// suffices: an attacker does not choose the nonce.
     fn hash(&self, nonce: &Nonce, associated: &[u8], bytes: &[u8]) -> [u8; 16] {
         let mut half = [0; 16];
         if self.hashed {
@@ -70,13 +66,12 @@ impl Sealer {
         half
     }
 
-    /// Whether a seal has the hash of these bytes, if seals have hashes.
     fn is_hash(&self, seal: &Seal, associated: &[u8], bytes: &[u8]) -> bool {
         let unhashed = !self.hashed || Mutant::HashUnchecked.is_on();
         unhashed || self.hash(&seal.nonce, associated, bytes) == seal.hash
     }
 
-    /// Encrypts page `index` of the contents, and returns its seal.
+    /// Encrypts content page `index`; returns its seal.
     pub(super) fn seal(
         &self,
         index: u64,
@@ -90,7 +85,7 @@ impl Sealer {
         Ok(made((nonce, tag), version, self.hash(&nonce, &place, bytes)))
     }
 
-    /// Decrypts page `index` of the contents; `false`: it does not match its seal, and `bytes` is
+    /// Decrypts content page `index`; `false`: it does not match its seal, and `bytes` is
     /// undefined.
     pub(super) fn open(&self, index: u64, seal: &Seal, bytes: &mut PageBytes) -> bool {
         let place = place(&self.id, Role::Granule, index, seal.version.get());
@@ -104,7 +99,7 @@ impl Sealer {
         cipher::decrypt(self.key.0.key(), &seal.nonce, &place, bytes, &seal.tag)
     }
 
-    /// The seal of a node. That of the root authenticates the [head](super::key_page::head), too.
+    /// The seal of a node; the root's also authenticates the [head](super::key_page::head).
     pub(super) fn seal_node(
         &self,
         (level, index): (u32, u64),
@@ -119,7 +114,6 @@ impl Sealer {
         Ok(made((nonce, tag), version, self.hash(&nonce, &all, &[])))
     }
 
-    /// Whether a node matches its seal.
     pub(super) fn verifies(
         &self,
         at: (u32, u64),
@@ -132,7 +126,7 @@ impl Sealer {
         (is_it || Mutant::TagUnchecked.is_on()) && self.is_hash(seal, &all, &[])
     }
 
-    /// A proof that a text, an anchor's record, was made with the object's key.
+    /// Proves that an anchor's record was made with the object's key.
     pub(super) fn prove(&self, text: &str) -> Result<[u8; PROOF]> {
         let (nonce, mut proof) = (Nonces::default().next(0)?, [0; PROOF]);
         let tag = cipher::encrypt(self.key.0.key(), &nonce, &self.anchored(text), &mut []);
@@ -141,7 +135,6 @@ impl Sealer {
         Ok(proof)
     }
 
-    /// Whether a proof is one of this text.
     pub(super) fn is_proof(&self, text: &str, proof: &[u8; PROOF]) -> bool {
         let (mut nonce, mut tag) = (Nonce::default(), Tag::default());
         nonce.copy_from_slice(&proof[..NONCE]);
@@ -149,13 +142,13 @@ impl Sealer {
         cipher::decrypt(self.key.0.key(), &nonce, &self.anchored(text), &mut [], &tag)
     }
 
-    /// The bytes by which an anchor's record is authenticated.
+    /// The authenticated bytes of an anchor's record.
     fn anchored(&self, text: &str) -> Vec<u8> {
         [b"anchor\0\0", &self.id[..], text.as_bytes()].concat()
     }
 }
 
-/// The bytes by which a node is authenticated.
+/// The authenticated bytes of a node.
 fn node(
     id: &[u8; 16],
     (level, index): (u32, u64),
@@ -171,20 +164,20 @@ fn node(
     all
 }
 
-/// Nonces that were never used, asked for some at a time: a call of the system takes as long as one
-/// for many. Those that are left over are given up.
+/// Fresh random nonces, requested in groups, because a system call for one takes as long as for
+/// many.
 #[derive(Default)]
 pub(super) struct Nonces {
     left: Vec<Nonce>,
-    /// How many were asked for the last time.
+    /// Size of the last request.
     last: usize,
 }
 
 impl Nonces {
-    /// Most that are asked for at a time.
+    /// Largest request.
     const MOST: usize = 64;
 
-    /// The next one. `place` is of no account.
+    /// The next nonce, whatever `place` is.
     fn next(&mut self, place: u64) -> Result<Nonce> {
         if Mutant::NonceReused.is_on() {
             let mut nonce = [0; 24];
@@ -192,7 +185,7 @@ impl Nonces {
             return Ok(nonce);
         }
         if self.left.is_empty() {
-            // As many as a page of an object of three levels takes, and more the more were needed.
+            // First as many as a page of a three-level object takes, then more.
             self.last = (self.last * 4).clamp(4, Nonces::MOST);
             let mut nonces = [[0; 24]; Nonces::MOST];
             fill(nonces[..self.last].as_flattened_mut())?;

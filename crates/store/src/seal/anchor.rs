@@ -1,13 +1,11 @@
-//! The record that an anchor keeps of an object, elsewhere: by it a complete older state of the
-//! object, which verifies, is told from the newest.
+//! An anchor's record of an object, kept elsewhere: it tells a complete, valid older state from the
+//! newest.
 //!
-//! The root's version is compared: it is authenticated, and no change of the object takes it back.
-//! While a process writes the object the anchor may be behind, by the psyncs since it was last
-//! told; once the object is left it is exact.
+//! It compares the root's version, which is authenticated and never decreases. While a process
+//! writes the object, the anchor may lag; once the object is left, it is exact.
 //!
-//! An anchor may have a counter that never goes back. Its records are then counted, and proved by
-//! the object's key, so they may lie anywhere: an older record has a number below the counter's,
-//! and only holders of the key make records with newer numbers.
+//! An anchor with a monotonic counter numbers its records and proves them by the object's key, so
+//! that they may lie anywhere: an older record has a number below the counter's.
 
 use super::aead::PROOF;
 use super::hex::{hex, unhex};
@@ -16,34 +14,33 @@ use crate::mutant::Mutant;
 
 const MAGIC: &str = "indelible-anchor";
 
-/// A state of an object: as recorded in an anchor, or as found in the pool.
+/// A state of an object, from an anchor or the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnchorRecord {
     /// The seal ID.
     pub id: [u8; 16],
-    /// How often the object changed.
+    /// Number of changes.
     pub version: u64,
-    /// The tag of the root: of two states with the same number one at most is the one that was
-    /// told.
+    /// Tag of the root, which tells states of one version apart.
     pub tag: [u8; 16],
-    /// Whether the object was left in this state. If not, a process wrote it on, and may have died.
+    /// Whether the object was left in this state; otherwise a process went on, and may have died.
     pub left: bool,
-    /// Its place among the records that an anchor with a counter was given.
+    /// Number in an anchor with a counter.
     pub count: Option<Count>,
 }
 
-/// The place of a record among those of an anchor with a counter.
+/// Number of a record in an anchor with a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// The counter's value once the record is in place.
+    /// Value of the counter once the record is in place.
     pub value: u64,
-    /// Made with the object's key, of the record and the value.
+    /// Proof of the record and the value by the object's key.
     pub proof: [u8; PROOF],
 }
 
 impl std::fmt::Display for AnchorRecord {
-    /// One line: `indelible-anchor 1`, seal ID, version, tag, and `left` or `open`; counted
-    /// `indelible-anchor 2`, the same, the count and its proof.
+    /// One line: `indelible-anchor 1`, seal ID, version, tag, and `left` or `open`; counted:
+    /// `indelible-anchor 2`, the same, count and proof.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.count {
             None => write!(f, "{MAGIC} 1 {}", self.state()),
@@ -52,15 +49,15 @@ impl std::fmt::Display for AnchorRecord {
     }
 }
 
-/// The numbers of fields of the two kinds of records.
+/// Numbers of fields of the two kinds.
 const PLAIN: usize = 6;
 const COUNTED: usize = 8;
 
 impl AnchorRecord {
-    /// Reads the line. Blanks at its end do not count.
+    /// Parses the line; ignores trailing blanks.
     ///
     /// # Errors
-    /// `BadAnchor`: it is none.
+    /// `BadAnchor`.
     pub fn parse(line: &str) -> Result<AnchorRecord> {
         AnchorRecord::read(line)
             .ok_or(SealError::BadAnchor { why: "it has no record of this release" }.into())
@@ -84,19 +81,18 @@ impl AnchorRecord {
         Some(AnchorRecord { id: unhex(id)?, version: version.parse().ok()?, tag: unhex(tag)?, left, count })
     }
 
-    /// The state in words.
     fn state(&self) -> String {
         let state = if self.left { "left" } else { "open" };
         format!("{} {} {} {state}", hex(&self.id), self.version, hex(&self.tag))
     }
 
-    /// The bytes of which the proof of a count is made.
+    /// The text that a count's proof covers.
     pub(super) fn counted(&self, value: u64) -> String {
         format!("{} {value}", self.state())
     }
 
-    /// Refuses a record that is not the newest by the counter of its anchor, which is at `counter`.
-    /// `is_proof` says whether a proof was made with the object's key, of a text.
+    /// Refuses a record that is not the newest by the anchor's `counter`. `is_proof` verifies a
+    /// proof of a text.
     pub(super) fn judge_count(
         &self,
         counter: u64,
@@ -107,8 +103,7 @@ impl AnchorRecord {
         if !is_proof(&self.counted(count.value), &count.proof) {
             return bad("its record was not made with the object's key");
         }
-        // The record is in place ahead of the counter: of two records one at most counts as much as
-        // the counter.
+        // The record precedes its counter value; at most one record has the counter's.
         let next = counter.saturating_add(1);
         if ![counter, next].contains(&count.value) && !Mutant::CountIgnored.is_on() {
             return Err(SealError::RecordBehind { record: count.value, counter }.into());
@@ -116,8 +111,8 @@ impl AnchorRecord {
         Ok(())
     }
 
-    /// Refuses a state of the pool that is not the one that the anchor was told, or a later one.
-    /// `anchored`: whether the object says that it has an anchor.
+    /// Refuses a state of the pool older than the anchor's. `anchored`: whether the object states
+    /// that it has an anchor.
     ///
     /// # Errors
     /// `AnchorEmpty`, `AnchorOfAnother`, `PoolBehind`, `AnchorBehind`.

@@ -1,4 +1,4 @@
-//! Blobs of key slots, such as a TPM makes: each lies in further slots, in parts.
+//! Blobs of key slots, such as a TPM's, in parts in further slots.
 
 use super::PageBytes;
 use super::slots::{is_intact, put, slot, sum};
@@ -6,12 +6,11 @@ use crate::format::seal::{BLOB, BlobSlot, KeySlot, SLOT_BLOB, SLOT_COUNT};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// Slots that a blob takes.
 pub(super) fn slots(blob: &[u8]) -> usize {
     blob.len().div_ceil(BLOB)
 }
 
-/// Intact parts of the blob of a slot.
+/// Intact parts of a slot's blob, with their slots.
 fn parts(page: &PageBytes, owner: usize) -> impl Iterator<Item = (usize, BlobSlot)> {
     let all = (0..SLOT_COUNT).map(|number| (number, slot(page, number)));
     let intact = all.filter(|(_, found)| found.kind.get() == SLOT_BLOB && is_intact(found));
@@ -21,12 +20,11 @@ fn parts(page: &PageBytes, owner: usize) -> impl Iterator<Item = (usize, BlobSlo
         .filter(move |(_, part)| usize::from(part.owner.get()) == owner)
 }
 
-/// The slots that have the parts of the blob of a slot.
 pub(super) fn of(page: &PageBytes, owner: usize) -> Vec<usize> {
     parts(page, owner).map(|(slot, _)| slot).collect()
 }
 
-/// The blob of a slot; `None`: a part of it is missing, or damaged.
+/// A slot's blob; `None`: a part is missing or damaged.
 pub(super) fn read(page: &PageBytes, owner: usize) -> Option<Vec<u8>> {
     let mut found: Vec<BlobSlot> = parts(page, owner).map(|(_, part)| part).collect();
     found.sort_by_key(|part| part.part.get());
@@ -40,7 +38,7 @@ pub(super) fn read(page: &PageBytes, owner: usize) -> Option<Vec<u8>> {
     (!found.is_empty()).then_some(blob)
 }
 
-/// Puts the blob of a slot into these slots, which are enough.
+/// Writes a slot's blob into these slots, which must suffice.
 pub(super) fn write(page: &mut PageBytes, owner: usize, into: &[usize], blob: &[u8]) {
     for ((number, bytes), slot) in (0..).zip(blob.chunks(BLOB)).zip(into) {
         let mut part = BlobSlot::new_zeroed();

@@ -1,5 +1,5 @@
-//! The change of a sealed object by one batch: new ciphertext, new seals up to the root. The tree
-//! takes it once the batch is durable.
+//! A sealed object's change by one batch: new ciphertext and seals up to the root. The tree accepts
+//! it once the batch is durable.
 
 use super::PageBytes;
 use super::aead::Nonces;
@@ -14,23 +14,23 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use zerocopy::IntoBytes;
 
-/// All lines of a node: it is written whole.
+/// All lines of a node.
 const WHOLE: u64 = u64::MAX;
 
-/// Takes lines of the object: the page, the offset in it, the bytes.
+/// Receives lines of the object: page, offset in it, bytes.
 pub type PutLines<'p> = &'p mut dyn FnMut(u64, u64, &[u8]);
 
-/// See the module. Dropped, nothing has changed, and its nonces are never used again.
+/// A change; see the module. Dropped, it has no effect, and its nonces are never used again.
 #[derive(Default)]
 pub struct Change {
-    /// Nodes that change, by level and index, with the lines of them that do, one bit each.
+    /// Changed nodes by level and index, with bits of the changed lines.
     pub(super) nodes: BTreeMap<(u32, u64), (Box<PageBytes>, u64)>,
-    /// The header from then on, and the places by it, if it changes.
+    /// The new header and shape.
     pub(super) header: Option<(Header, Shape)>,
-    /// The object that it is from then on, if that changes.
+    /// The new identity.
     pub(super) identity: Option<Identity>,
     root: Option<Seal>,
-    /// The signer from then on, if that changes.
+    /// The new signer.
     pub(super) signer: Option<Signer>,
     signature: Option<Signed>,
     nonces: Nonces,
@@ -43,19 +43,19 @@ impl Change {
         self.nodes.is_empty() && self.header.is_none()
     }
 
-    /// The root's seal from this change on.
+    /// The new seal of the root.
     #[must_use]
     pub fn root(&self) -> Option<&Seal> {
         self.root.as_ref()
     }
 
-    /// The root's signature from this change on, if the object is signed.
+    /// The new signature of a signed object's root.
     #[must_use]
     pub fn signature(&self) -> Option<&Signed> {
         self.signature.as_ref()
     }
 
-    /// Pages of the contents that change, with their seals from this change on.
+    /// Changed content pages with their new seals.
     pub fn pages(&self) -> impl Iterator<Item = (u64, Seal)> + '_ {
         let leaves = self.nodes.range((0, 0)..=(0, u64::MAX));
         leaves.flat_map(|((_, index), (bytes, lines))| {
@@ -64,16 +64,16 @@ impl Change {
         })
     }
 
-    /// The header from this change on, if it changes.
+    /// The new header.
     #[must_use]
     pub fn header(&self) -> Option<&Header> {
         self.header.as_ref().map(|(header, _)| header)
     }
 
-    /// Seals `bytes`, which are encrypted in place, as page `page` of the contents.
+    /// Encrypts `bytes` in place as content page `page`, and seals it.
     ///
     /// # Errors
-    /// `Broken`: nodes above it are. The medium's. No random numbers. `SignKeyNeeded`.
+    /// `Broken`: nodes above it. The medium's. No random numbers. `SignKeyNeeded`.
     pub fn page(
         &mut self,
         tree: &mut Tree,
@@ -91,7 +91,7 @@ impl Change {
         self.put(tree, 0, page, &seal, read)
     }
 
-    /// Seals the nodes that changed, up to the root, and hands out the lines of the object that do.
+    /// Seals changed nodes up to the root; hands out the changed lines.
     ///
     /// # Errors
     /// As for [`page`](Change::page).
@@ -105,7 +105,7 @@ impl Change {
                 self.nodes.range((level, 0)..=(level, u64::MAX)).map(|((_, index), _)| *index).collect();
             for index in changed {
                 let is_top = level == top;
-                // The root's version goes on whichever node is the top.
+                // The root's version continues whichever node is the top.
                 let of_root = is_top || level >= old_top;
                 let old = if of_root { tree.root } else { tree.seal(level + 1, index, read)? };
                 let head = is_top.then_some(&head[..]);
@@ -138,7 +138,7 @@ impl Change {
         Ok(())
     }
 
-    /// The batch is durable.
+    /// Updates the tree once the batch is durable.
     pub fn accept(self, tree: &mut Tree) {
         if let Some((header, shape)) = self.header {
             (tree.header, tree.shape) = (header, shape);
@@ -172,8 +172,7 @@ impl Change {
         Ok(())
     }
 
-    /// A node, to be changed. An absent one is written whole, whatever bytes the medium holds
-    /// there.
+    /// A node to change. An absent one is written whole.
     pub(super) fn node(
         &mut self,
         tree: &mut Tree,
@@ -192,7 +191,6 @@ impl Change {
     }
 }
 
-/// Hands out the lines of a node that changed.
 fn put_lines(page: u64, bytes: &PageBytes, lines: u64, put: PutLines<'_>) {
     if lines == WHOLE {
         put(page, 0, bytes);

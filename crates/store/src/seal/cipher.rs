@@ -1,29 +1,28 @@
-//! XChaCha20-Poly1305: ChaCha20-Poly1305 (RFC 8439) under a key that HChaCha20 makes of the
+//! XChaCha20-Poly1305: ChaCha20-Poly1305 (RFC 8439) under a key that HChaCha20 derives from the
 //! object's key and the first 16 bytes of the nonce.
 //!
-//! On x86-64 ring does it, in assembly and in a third of the time that chacha20poly1305 takes;
-//! elsewhere, and where programs are interpreted, that does. The bytes are the same. Copies of keys
-//! and key streams, which both leave on the stack, are overwritten behind each call.
+//! On x86-64 ring does it in a third of the time of chacha20poly1305, which does it elsewhere and
+//! in interpreters. Both leave keys and key streams on the stack; each call overwrites them.
 
 use super::secret::scrub_stack;
 
-/// A nonce: 192 random bits.
+/// 192 random bits.
 pub(super) type Nonce = [u8; 24];
-/// The proof of bytes, and of others that are associated with them.
+/// Proof of bytes and associated bytes.
 pub(super) type Tag = [u8; 16];
 
-/// Encrypts the bytes in place; returns the tag of them and of those that are associated.
+/// Encrypts in place; returns the tag of `bytes` and `associated`.
 pub(super) fn encrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &mut [u8]) -> Tag {
     #[cfg(feature = "__engines")]
     let tag = choice::encrypt(choice::chosen(), key, nonce, associated, bytes);
     #[cfg(not(feature = "__engines"))]
     let tag = engine::encrypt(key, nonce, associated, bytes);
     scrub_stack();
-    // It fails for texts that are too long alone.
+    // Only too long texts fail.
     tag.unwrap_or_default()
 }
 
-/// Decrypts the bytes in place; `false`: they do not match the tag, and are then undefined.
+/// Decrypts in place; `false`: the tag does not match, and `bytes` is undefined.
 pub(super) fn decrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &mut [u8], tag: &Tag) -> bool {
     #[cfg(feature = "__engines")]
     let is_it = choice::decrypt(choice::chosen(), key, nonce, associated, bytes, tag);
@@ -44,7 +43,7 @@ mod ring_engine {
     use chacha20::cipher::consts::U10;
     use ring::aead::{self, Aad, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 
-    /// The key and the nonce of ChaCha20-Poly1305.
+    /// Key and nonce of ChaCha20-Poly1305.
     fn derive(key: &[u8; 32], nonce: &Nonce) -> Option<(LessSafeKey, aead::Nonce)> {
         let (first, last) = nonce.split_first_chunk::<16>()?;
         let key = chacha20::hchacha::<U10>(key.into(), first.into());
@@ -54,7 +53,7 @@ mod ring_engine {
         Some((LessSafeKey::new(key), aead::Nonce::assume_unique_for_key(nonce)))
     }
 
-    /// Apart from its caller, so that its leftovers on the stack are below the caller's frame.
+    /// A separate frame, so that its stack leftovers are below the caller's.
     #[inline(never)]
     pub(super) fn encrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &mut [u8]) -> Option<Tag> {
         let (key, nonce) = derive(key, nonce)?;
@@ -82,7 +81,7 @@ mod rust_engine {
     use chacha20poly1305::aead::{AeadInPlace, KeyInit};
     use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 
-    /// Apart from its caller, so that its leftovers on the stack are below the caller's frame.
+    /// A separate frame, so that its stack leftovers are below the caller's.
     #[inline(never)]
     pub(super) fn encrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &mut [u8]) -> Option<Tag> {
         let cipher = XChaCha20Poly1305::new(key.into());
@@ -103,8 +102,7 @@ mod rust_engine {
     }
 }
 
-/// Engines that benchmarks compare. Nothing else has the feature, and an object that one of them
-/// sealed is no object of another.
+/// Engines for benchmarks. An object of one engine is unreadable to another.
 #[cfg(feature = "__engines")]
 pub mod choice {
     use super::{Nonce, Tag, engine, rust_engine};
@@ -112,21 +110,21 @@ pub mod choice {
     use chacha20::cipher::{KeyIvInit, StreamCipher};
     use std::sync::atomic::{AtomicU8, Ordering};
 
-    /// An engine for all sealed objects of this process.
+    /// The process's engine for sealed objects.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub enum Engine {
-        /// The one that is shipped for this processor.
+        /// The default on this processor.
         #[default]
         Shipped,
         /// chacha20poly1305.
         Portable,
-        /// The same without integrity: pages are encrypted, and nothing is proved.
+        /// Encryption without integrity.
         WithoutIntegrity,
     }
 
     static CHOSEN: AtomicU8 = AtomicU8::new(0);
 
-    /// From now on this engine. For benchmarks.
+    /// Selects the process's engine.
     pub fn choose(engine: Engine) {
         CHOSEN.store(engine as u8, Ordering::SeqCst);
     }
@@ -184,13 +182,11 @@ pub mod choice {
 mod tests {
     use super::*;
 
-    /// Bytes that look like nothing, from a number.
     fn bytes(len: usize, seed: u8) -> Vec<u8> {
         (0..len).map(|at| (at as u8).wrapping_mul(167) ^ (at >> 8) as u8 ^ seed).collect()
     }
 
-    /// The test vector of the draft that names the construction (draft-irtf-cfrg-xchacha-03,
-    /// A.3.1): its tag covers all of it.
+    /// The draft's test vector (draft-irtf-cfrg-xchacha-03, A.3.1); its tag covers all of it.
     #[test]
     fn the_published_vector_comes_out() {
         let key: [u8; 32] = std::array::from_fn(|at| 0x80 + at as u8);
@@ -224,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Not the engine of the process, which other tests rely on.
+    /// Leaves the process's engine alone: other tests use it.
     #[cfg(feature = "__engines")]
     #[test]
     fn other_engines_are_for_benchmarks() {

@@ -1,6 +1,5 @@
-//! Differences of two states of a sealed object, by their seals: each has a nonce of its own, so
-//! that equal ones are of the same page, or, of a node, of the same nodes and pages below it. Only
-//! what differs is read.
+//! Differences of two states of a sealed object. Nonces are unique, so equal seals mean equal pages
+//! or subtrees; only differing ones are read.
 
 use super::PageBytes;
 use super::key_page::KeyPage;
@@ -13,19 +12,18 @@ use std::collections::BTreeMap;
 
 type Node = Box<PageBytes>;
 
-/// The two states.
 trait States {
-    /// Seals in the nodes of a level: pages of the contents, or nodes of the level below.
+    /// Seals in the nodes of a level.
     fn seals(&self, level: u32) -> u64;
-    /// A node of the older one; `None`: it is not known.
+    /// A node of the older state; `None`: unknown.
     fn older(&mut self, level: u32, index: u64) -> Result<Option<Node>>;
-    /// A node of the newer one.
+    /// A node of the newer state.
     fn newer(&mut self, level: u32, index: u64) -> Result<Node>;
-    /// Both have the same node, and the same below it.
+    /// Both states have the same subtree.
     fn equal(&mut self, _level: u32, _index: u64) {}
 }
 
-/// Adds pages below a node that differ, or may differ, to `pages`.
+/// Adds pages below a node that may differ to `pages`.
 fn compare(states: &mut dyn States, (level, index): (u32, u64), pages: &mut Vec<u64>) -> Result<()> {
     let (older, newer) = (states.older(level, index)?, states.newer(level, index)?);
     for below in index * ARITY..((index + 1) * ARITY).min(states.seals(level)) {
@@ -43,7 +41,7 @@ fn compare(states: &mut dyn States, (level, index): (u32, u64), pages: &mut Vec<
     Ok(())
 }
 
-/// Verified ones of one shape.
+/// Verified states of one shape.
 struct Verified<'t, 'r> {
     older: &'t mut Tree,
     newer: &'t mut Tree,
@@ -51,7 +49,6 @@ struct Verified<'t, 'r> {
 }
 
 impl Verified<'_, '_> {
-    /// Whether the older one's node is known to be zeros.
     fn was_absent(&self, level: u32, index: u64) -> bool {
         let tree = &self.older;
         let parent = || tree.nodes.get(&tree.shape.page(level + 1, index / ARITY));
@@ -87,7 +84,7 @@ impl States for Verified<'_, '_> {
 }
 
 impl Tree {
-    /// The tree of another state of the same object, which has this key page; its top is verified.
+    /// The tree of another state of the object, with this key page and a verified top.
     ///
     /// # Errors
     /// As for [`open`](Tree::open).
@@ -95,15 +92,14 @@ impl Tree {
         Tree::begin(page, self.sealer.clone(), self.signer.as_ref(), read)
     }
 
-    /// Whether both have one header, and so one seal ID, key and size, and one object ID.
+    /// Whether both have one header (seal ID, key, size) and one object ID.
     pub(crate) fn is_of_same_object(&self, other: &Tree) -> bool {
         let id = |tree: &Tree| tree.identity.map(|identity| identity.id);
         self.header == other.header && id(self) == id(other)
     }
 
-    /// Pages whose seals differ from those in `older`, a tree of the same object, ascending. Pages
-    /// that were never read by `older` may be among them, with any seal. Takes over the nodes that
-    /// `older` has verified, as far as they are the same.
+    /// Pages with seals other than in `older`, a tree of the same object, ascending, and perhaps
+    /// pages that `older` never read. Takes over equal verified nodes of `older`.
     ///
     /// # Errors
     /// `Broken`, the medium's.
@@ -114,7 +110,7 @@ impl Tree {
     }
 }
 
-/// The seals of an object as the pool has them, without its key: nothing of them is proved.
+/// An object's unverified seals, read without its key.
 pub struct Outline<'r> {
     shape: Shape,
     id: [u8; 16],
@@ -123,7 +119,7 @@ pub struct Outline<'r> {
 }
 
 impl<'r> Outline<'r> {
-    /// Those of an object whose extent has so many pages.
+    /// The outline of an object with `pages` pages in its extent.
     ///
     /// # Errors
     /// `Broken` or `Unknown` of the key page; the medium's.
@@ -134,8 +130,7 @@ impl<'r> Outline<'r> {
         Ok(Outline { shape: page.shape()?, id: page.header().id, read, nodes: BTreeMap::new() })
     }
 
-    /// Pages that were sealed anew since `older`, ascending; `None`: the two were not sealed as one
-    /// object.
+    /// Pages sealed since `older`, ascending; `None`: the seal IDs differ.
     ///
     /// # Errors
     /// The medium's.
@@ -151,7 +146,7 @@ impl<'r> Outline<'r> {
         Ok(Some(pages))
     }
 
-    /// A node; zeros if it is absent, or there is none.
+    /// A node; zeros if absent.
     fn node(&mut self, level: u32, index: u64) -> Result<Node> {
         if let Some(node) = self.nodes.get(&(level, index)) {
             return Ok(node.clone());
@@ -166,7 +161,7 @@ impl<'r> Outline<'r> {
         if there && !absent {
             (self.read)(self.shape.page(level, index), &mut node)?;
         }
-        // Leaves are come to once.
+        // A leaf is read once.
         if level > 0 {
             self.nodes.insert((level, index), node.clone());
         }
@@ -193,7 +188,6 @@ impl States for Unproved<'_, '_, '_, '_> {
     }
 }
 
-/// Seals in the nodes of a level.
 fn seals(shape: Shape, level: u32) -> u64 {
     level.checked_sub(1).map_or(shape.content(), |below| shape.nodes(below))
 }

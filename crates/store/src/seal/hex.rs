@@ -1,8 +1,7 @@
-//! Bytes as hexadecimal digits.
+//! Hexadecimal digits.
 
 use std::fmt::Write;
 
-/// Two digits for each byte.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -10,7 +9,6 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The bytes of such a text.
 pub(super) fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     let mut bytes = [0; N];

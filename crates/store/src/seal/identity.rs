@@ -1,8 +1,7 @@
-//! The object that was sealed, and the one that a caller means: two objects of the same keys that
-//! were exchanged are told apart.
+//! Identities of sealed objects, which tell exchanged objects of the same keys apart.
 //!
-//! The root of an object authenticates its ID and its name. Neither the table nor the place of an
-//! extent is authentic: both are compared with the root.
+//! The root authenticates the object's ID and name, because neither the table nor an extent's place
+//! is authentic.
 
 use crate::error::{Result, SealError};
 use crate::format::entry::Entry;
@@ -10,30 +9,30 @@ use crate::format::seal::Identity;
 use crate::mutant::Mutant;
 use sha2::{Digest, Sha256};
 
-/// Beginning of the text that is hashed of a name.
+/// Prefix of a hashed name.
 const NAME: &[u8] = b"indelible name 1";
 
 impl Identity {
-    /// That of an object with an ID and a name.
+    /// Identity of an object with this ID and name.
     #[must_use]
     pub fn of(id: [u8; 16], name: &str) -> Identity {
         let name = hash(name);
         Identity { id, name, other: name }
     }
 
-    /// The same, to which another name leads as well.
+    /// The identity with a second name.
     #[must_use]
     pub(crate) fn or_named(self, other: &str) -> Identity {
         Identity { other: hash(other), ..self }
     }
 
-    /// Whether a rename that gives it another name was begun and not ended.
+    /// Whether a rename is unfinished.
     #[must_use]
     pub(crate) fn has_two_names(&self) -> bool {
         self.name != self.other
     }
 
-    /// Whether its object is the one that the table has.
+    /// Whether the table's entry matches.
     #[must_use]
     pub(crate) fn is_of(&self, found: &Entry) -> bool {
         self.id == found.id && self.is_named(&hash(&found.name()))
@@ -50,16 +49,16 @@ fn hash(name: &str) -> [u8; 24] {
     out
 }
 
-/// The object that a caller means.
+/// The object that a caller expects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Meant {
-    /// The one of the name that is asked for. An object of an earlier release, whose root says
-    /// nothing of it, is taken for that.
+    /// The object of the requested name, or an object of an earlier release, whose root has no
+    /// identity.
     #[default]
     Found,
-    /// The one that was sealed under the name with this hash, or a copy of it.
+    /// The object sealed under the name with this hash, or a copy of it.
     SealedAs([u8; 24]),
-    /// Any one.
+    /// Any object.
     Any,
 }
 
@@ -68,13 +67,11 @@ impl Meant {
         Meant::SealedAs(hash(name))
     }
 
-    /// Whether it says a name.
     pub(super) fn is_named(self) -> bool {
         matches!(self, Meant::SealedAs(_))
     }
 
-    /// Refuses an object whose root has another identity than the one that is meant. `found`: the
-    /// object that was asked for, as the table has it.
+    /// Refuses an unexpected identity. `found`: the table's entry.
     pub(crate) fn judge(self, sealed: Option<&Identity>, found: &Entry) -> Result<()> {
         let is_meant = match (self, sealed) {
             (Meant::Any, _) | (Meant::Found, None) => true,

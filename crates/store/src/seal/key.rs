@@ -1,4 +1,4 @@
-//! Keys: those of users, and those of objects.
+//! Keys of users and of objects.
 
 use super::device::{SECRET, SecretDevice};
 use super::identity::Meant;
@@ -11,34 +11,34 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Most memory in KiB that a passphrase may cost.
+/// Most memory of a passphrase, in KiB.
 const MOST_MEMORY: u32 = 1 << 20;
-/// Most passes and lanes that a passphrase may cost.
+/// Most passes and lanes of a passphrase.
 const MOST_PASSES: u32 = 16;
-/// Memory in KiB that a slot may ask for, unless the key says more: a writer of the pool can
-/// forge a slot, which must not exhaust the machine.
+/// Memory in KiB that a slot may demand unless the key allows more: a forged slot must not exhaust
+/// the machine.
 const FREE_MEMORY: u32 = 256 << 10;
-/// KiB of memory, times passes, that a slot may ask for, unless the key says more: five times the
-/// default, so within two seconds.
+/// KiB of memory times passes that a slot may demand unless the key allows more: five times the
+/// default, within two seconds.
 const FREE_WORK: u64 = 1 << 20;
 
 /// Refusal of a slot, which may be forged.
 const TOO_COSTLY: &str = "a key slot asks for more than 256 MiB of memory, or more than five times the usual work, for its passphrase: \
     give that cost with the passphrase if the slot is yours";
 
-/// Work that deriving a key from a passphrase takes.
+/// Cost of deriving a key from a passphrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Memory in KiB.
     pub memory: u32,
-    /// Passes over it.
+    /// Passes over the memory.
     pub passes: u32,
     /// Lanes.
     pub lanes: u32,
 }
 
 impl Cost {
-    /// Whether a slot may ask for it, tried by a key whose own slots cost `own`.
+    /// Whether a key with cost `own` accepts this cost of a slot.
     fn is_within(self, own: Cost) -> bool {
         let work = |cost: Cost| u64::from(cost.memory) * u64::from(cost.passes);
         self.memory <= FREE_MEMORY.max(own.memory) && work(self) <= FREE_WORK.max(work(own))
@@ -46,33 +46,31 @@ impl Cost {
 }
 
 impl Default for Cost {
-    /// 64 MiB and three passes, the second recommendation of RFC 9106, on one lane.
+    /// The second recommendation of RFC 9106, on one lane.
     fn default() -> Self {
         Cost { memory: 64 << 10, passes: 3, lanes: 1 }
     }
 }
 
-/// A key as its owner has it. It is overwritten when it is dropped, and no error or debug output
-/// shows it.
+/// An owner's key. Dropping it overwrites it, and no error or debug output shows it.
 #[derive(Clone)]
 pub struct SealKey {
     pub(super) owned: Owned,
-    /// Seconds since 1970 at which slots expire that are made with it; 0: never.
+    /// Expiry of slots made with it, in seconds since 1970; 0: never.
     pub(super) expires: u64,
-    /// The accepted signer of the object, if it is signed.
+    /// The accepted signer.
     pub(super) signer: Option<Signer>,
-    /// The object that it is given for.
+    /// The expected object.
     pub(super) meant: Meant,
 }
 
-/// The kinds of keys.
 #[derive(Clone)]
 pub(super) enum Owned {
-    /// The contents of a key file.
+    /// Contents of a key file.
     File(Arc<Secret>),
-    /// A passphrase, and the work that slots made with it ask for.
+    /// A passphrase, and the cost of slots made with it.
     Passphrase(Arc<Secret>, Cost),
-    /// A device, which has a secret for each slot.
+    /// A device, with a secret per slot.
     Device(Arc<dyn SecretDevice>),
 }
 
@@ -91,15 +89,14 @@ impl SealKey {
         SealKey { owned, expires: 0, signer: None, meant: Meant::default() }
     }
 
-    /// The same; slots that are made with it are refused from then on, in seconds since 1970. A
-    /// guard rail: other software, or a clock that is wrong, still opens the slot.
+    /// Sets the time, in seconds since 1970, at which slots made with it expire. A guard rail only:
+    /// other software, or a wrong clock, still opens such a slot.
     #[must_use]
     pub fn until(self, seconds: u64) -> SealKey {
         SealKey { expires: seconds.max(1), ..self }
     }
 
-    /// The same, with the key that signs the object: a holder of the seal key alone reads it, and
-    /// cannot forge it.
+    /// Adds the object's sign key: holders of the seal key alone read, and cannot forge.
     ///
     /// # Errors
     /// `BadKey`: it is the seal key.
@@ -112,45 +109,41 @@ impl SealKey {
         Ok(SealKey { signer: Some(key.clone().into()), ..self })
     }
 
-    /// The same, with the key that verifies the object's signature: an object that is not signed by
-    /// the other half of that key is refused.
+    /// Adds the verify key: objects without a signature of it are refused.
     #[must_use]
     pub fn verified_by(self, key: VerifyKey) -> SealKey {
         SealKey { signer: Some(key.into()), ..self }
     }
 
-    /// The same, for an object that was sealed under `name`, with any name and ID of its own: a
-    /// copy or a snapshot of that one, or one that was renamed without its key. An object of an
-    /// earlier release, whose root has no name, is refused.
+    /// Expects an object sealed under `name`, whatever its present name and ID: a copy, a snapshot,
+    /// or one renamed without its key. Refuses objects of earlier releases without a name in the
+    /// root.
     #[must_use]
     pub fn sealed_as(self, name: &str) -> SealKey {
         SealKey { meant: Meant::sealed_as(name), ..self }
     }
 
-    /// The same, for an object of any name and ID: two objects that were exchanged are not told
-    /// apart.
+    /// Accepts an object of any name and ID: exchanged objects go unnoticed.
     #[must_use]
     pub fn of_any_name(self) -> SealKey {
         SealKey { meant: Meant::Any, ..self }
     }
 
-    /// Whether it has a sign key.
+    /// Whether it includes a sign key.
     #[must_use]
     pub fn signs(&self) -> bool {
         self.signer.as_ref().is_some_and(Signer::signs)
     }
 
-    /// The accepted signer of the object.
     pub(crate) fn signer(&self) -> Option<&Signer> {
         self.signer.as_ref()
     }
 
-    /// The object that it is given for.
     pub(crate) fn meant(&self) -> Meant {
         self.meant
     }
 
-    /// The contents of a key file: 32 random bytes or more.
+    /// A key file's contents: at least 32 random bytes.
     ///
     /// # Errors
     /// `BadKey`: too short, or too long.
@@ -178,12 +171,11 @@ impl SealKey {
         Ok(SealKey::of(Owned::Passphrase(Arc::new(Secret::take(&mut secret)), Cost::default())))
     }
 
-    /// The same passphrase; slots that are made with it ask for so much work. Opening a slot takes
-    /// the work that the slot asks for: at most 256 MiB, and five times the work of the default, or
-    /// `cost` if that is more.
+    /// Sets the cost of slots made with this passphrase. Opening accepts slots of at most 256 MiB
+    /// and five times the default's work, or `cost` if that is more.
     ///
     /// # Errors
-    /// `BadKey`: it is no passphrase, or the cost is out of bounds.
+    /// `BadKey`: not a passphrase, or the cost is out of bounds.
     pub fn costing(self, cost: Cost) -> Result<SealKey> {
         check(cost)?;
         match self.owned {
@@ -192,13 +184,13 @@ impl SealKey {
         }
     }
 
-    /// A device that keeps secrets: it opens the slots that were made with it.
+    /// A device, which opens slots made with it.
     #[must_use]
     pub fn device(device: Arc<dyn SecretDevice>) -> SealKey {
         SealKey::of(Owned::Device(device))
     }
 
-    /// The key that opens a slot with this salt; `cost` and `blob` are the slot's.
+    /// Derives the key of a slot with this salt, cost and blob.
     pub(super) fn derive(&self, salt: &[u8; 32], cost: Cost, blob: &[u8]) -> Result<Secret> {
         let derived = match &self.owned {
             Owned::File(secret) => Ok(digest(b"indelible key file 1", salt, secret)),
@@ -214,13 +206,13 @@ impl SealKey {
         derived
     }
 
-    /// A blob with a new secret, for a new slot; empty unless the key is a device.
+    /// A blob with a new secret; empty unless the key is a device.
     pub(super) fn new_blob(&self) -> Result<Vec<u8>> {
         let Owned::Device(device) = &self.owned else { return Ok(Vec::new()) };
         let secret = Zeroizing::new(random::<SECRET>()?);
         let failed = |what| SealError::Device { what };
         let blob = device.seal(&secret).map_err(failed)?;
-        // A blob that was damaged on its way opens nothing, and may be the object's one key.
+        // A blob damaged on its way opens nothing, and may be the object's only key.
         match device.unseal(&blob).map_err(failed)? == secret {
             true => Ok(blob),
             false => {
@@ -248,7 +240,7 @@ fn stretch(passphrase: &[u8], salt: &[u8; 32], cost: Cost) -> Result<Secret> {
     Ok(out)
 }
 
-/// Refuses a cost that a damaged slot may ask for.
+/// Refuses a cost out of bounds.
 fn check(cost: Cost) -> Result<Params> {
     let bad = SealError::BadKey {
         why: "the cost of its passphrase is out of bounds: at most 1 GiB, 16 passes and 16 lanes",
@@ -259,7 +251,7 @@ fn check(cost: Cost) -> Result<Params> {
     Params::new(cost.memory, cost.passes, cost.lanes, Some(32)).map_err(|_| bad.into())
 }
 
-/// The key of an object, which its pages are encrypted by. It is overwritten when it is dropped.
+/// The key of an object's pages, overwritten when dropped.
 #[derive(Clone)]
 pub struct ObjectKey(pub(super) Arc<Secret>);
 
@@ -270,7 +262,6 @@ impl std::fmt::Debug for ObjectKey {
 }
 
 impl ObjectKey {
-    /// A new one.
     pub(super) fn new() -> Result<ObjectKey> {
         let mut key = random::<32>()?;
         let kept = Secret::take(&mut key);

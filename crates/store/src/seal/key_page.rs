@@ -1,5 +1,4 @@
-//! The key page: the header, the root's seal, and the key slots, each of which has the object's key
-//! for one owner.
+//! The key page: header, root's seal, and key slots, each with the object's key for one owner.
 
 use super::PageBytes;
 use super::aead::{Nonces, Sealer};
@@ -21,53 +20,49 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// Refusal of a size.
 pub(super) const TOO_LONG: &str = "a sealed object has from 1 byte to 64 TiB";
-/// Refusal of slots all of which expire.
 pub(super) const NO_LASTING_KEY: SealError =
     SealError::BadKey { why: "a sealed object has at least one key that does not expire" };
-/// The error of a key page that is not the object's.
 pub(super) const NO_KEY_PAGE: SealError =
     SealError::Broken { page: KEY_PAGE, what: "of its extent, its key page" };
 
-/// See the module. Bytes of it that are read without a key are not authentic: the root's seal
-/// proves the header, and each slot proves itself.
+/// A key page. Only the root's seal proves the header; each slot proves itself.
 #[derive(Clone)]
 pub struct KeyPage {
     bytes: Box<PageBytes>,
     header: Header,
 }
 
-/// A slot, as it is shown.
+/// A slot, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlotInfo {
-    /// Its number.
+    /// Slot number.
     pub slot: usize,
     /// `SLOT_*`.
     pub kind: u16,
-    /// Seconds since 1970.
+    /// Creation, in seconds since 1970.
     pub created: u64,
-    /// For people.
+    /// Label.
     pub label: String,
-    /// Seconds since 1970 from which on it is refused; `None`: never.
+    /// Expiry, in seconds since 1970; `None`: never.
     pub expires: Option<u64>,
     /// Whether it is damaged.
     pub damaged: bool,
 }
 
 impl SlotInfo {
-    /// Whether it is refused by now.
+    /// Whether it has expired.
     #[must_use]
     pub fn has_expired(&self) -> bool {
         self.expires.is_some_and(|expires| now() >= expires)
     }
 
-    /// Whether its key opens the object for good.
+    /// Whether it never expires.
     pub(super) fn lasts(&self) -> bool {
         !self.damaged && self.kind != SLOT_EMPTY && self.expires.is_none()
     }
 
-    /// The kind in words.
+    /// Kind in words.
     #[must_use]
     pub fn kind_word(&self) -> String {
         match self.kind {
@@ -80,12 +75,11 @@ impl SlotInfo {
 }
 
 impl KeyPage {
-    /// That of a new object of `size` bytes, all zeros, which `keys` open, with the object's key.
-    /// Its root authenticates `identity`.
+    /// Page of a new zeroed object of `size` bytes for these owners, and its key. The root
+    /// authenticates `identity`.
     ///
     /// # Errors
-    /// `BadKey`: no key at all, none that does not expire, or one that cannot be used. `NoSlot`:
-    /// too many. No random numbers.
+    /// `BadKey`: no key, no lasting key, or an unusable one. `NoSlot`: too many. No random numbers.
     pub fn new(size: u64, identity: &Identity, keys: &[(&SealKey, &str)]) -> Result<(KeyPage, ObjectKey)> {
         if keys.is_empty() {
             return Err(SealError::BadKey { why: "a sealed object has at least one key" }.into());
@@ -120,7 +114,7 @@ impl KeyPage {
         Ok((page, key))
     }
 
-    /// One without slots.
+    /// A page without slots.
     pub(super) fn of(header: Header, identity: Option<&Identity>, root: &Seal) -> KeyPage {
         let mut bytes = Box::new([0; PAGE as usize]);
         bytes[..LINE as usize].copy_from_slice(header.as_bytes());
@@ -131,11 +125,10 @@ impl KeyPage {
         KeyPage { bytes, header }
     }
 
-    /// Reads it. `pages`: those of the object's extent.
+    /// Parses a key page of an object with `pages` pages.
     ///
     /// # Errors
-    /// `Unknown`: of a later release. `Broken`: it is none, or says that the object is longer than
-    /// its extent.
+    /// `Unknown`: a later release's. `Broken`: invalid, or the object exceeds its extent.
     pub fn read(bytes: Box<PageBytes>, pages: u64) -> Result<KeyPage> {
         let Ok((header, _)) = Header::read_from_prefix(&bytes[..]) else { return Err(NO_KEY_PAGE.into()) };
         if header.magic.get() != MAGIC {
@@ -172,42 +165,39 @@ impl KeyPage {
         &self.header
     }
 
-    /// All of its bytes.
+    /// All bytes.
     #[must_use]
     pub fn bytes(&self) -> &PageBytes {
         &self.bytes
     }
 
-    /// Places of the object's pages.
     pub(super) fn shape(&self) -> Result<Shape> {
         let content = self.header.content.get();
         Shape::of(content).ok_or(SealError::BadKey { why: TOO_LONG }.into())
     }
 
-    /// The seal of the root.
     pub(super) fn root(&self) -> Seal {
         Seal::read_from_bytes(&self.bytes[ROOT..ROOT + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed())
     }
 
-    /// Whether it says that it is signed.
+    /// Whether the header says that the object is signed.
     #[must_use]
     pub fn is_signed(&self) -> bool {
         self.header.flags.get() & FLAG_SIGNED != 0
     }
 
-    /// The signature of the root; `None`: it says that it is not signed.
+    /// The root's signature, if signed.
     pub(super) fn signature(&self) -> Option<Signed> {
         self.bytes[SIGNATURE..].first_chunk().copied().filter(|_| self.is_signed())
     }
 
-    /// The object that was sealed; `None`: it says nothing of that.
+    /// The object's identity, if stated.
     #[must_use]
     pub fn identity(&self) -> Option<Identity> {
         let is_there = self.header.flags.get() & FLAG_IDENTITY != 0;
         Identity::read_from_prefix(&self.bytes[IDENTITY..]).ok().map(|(found, _)| found).filter(|_| is_there)
     }
 
-    /// Signs the root, if the object is signed.
     pub(super) fn sign(&mut self, signer: Option<&Signer>) -> Result<()> {
         if let Some(signer) = signer {
             let head = head(&self.header, self.identity().as_ref());
@@ -225,7 +215,7 @@ impl KeyPage {
         slots::put(&mut self.bytes, slot, with);
     }
 
-    /// Slots in use. Those that have parts of blobs belong to others, unless they are damaged.
+    /// Slots in use, without intact parts of blobs.
     #[must_use]
     pub fn slots(&self) -> Vec<SlotInfo> {
         let all = (0..SLOT_COUNT).map(|slot| (slot, self.slot(slot)));
@@ -246,22 +236,22 @@ impl KeyPage {
             .collect()
     }
 
-    /// The object's key, by an owner's. Tries the slots of its kind; of passphrases each takes the
-    /// time that it asks for, unless that is more than the key allows.
+    /// The object's key by an owner's. Tries the slots of its kind; a passphrase costs each slot's
+    /// time, as far as the key allows.
     ///
     /// # Errors
-    /// `WrongKey`. `Expired`: the one that it opens. `Broken`: a slot that may be the owner's is
-    /// damaged, and no other opens. `BadKey`. `Device`: it gives the secret of no slot.
+    /// `WrongKey`. `Expired`: the matching slot. `Broken`: a slot is damaged, and no other opens.
+    /// `BadKey`. `Device`: it opens no slot.
     pub fn open(&self, owner: &SealKey) -> Result<ObjectKey> {
         self.open_slot(owner).map(|(_, key)| key)
     }
 
-    /// As [`open`](KeyPage::open), with the slot that opens.
+    /// [`open`](KeyPage::open), with the slot.
     pub(super) fn open_slot(&self, owner: &SealKey) -> Result<(SlotInfo, ObjectKey)> {
         let (slots, mut damaged, mut refused, mut expired) = (self.slots(), false, None, None);
         for info in &slots {
             let slot = self.slot(info.slot);
-            // The damage may be in its kind, too.
+            // The damage may be in its kind.
             if info.damaged {
                 damaged = true;
                 continue;
@@ -272,8 +262,7 @@ impl KeyPage {
             let cost = Cost { memory: slot.memory.get(), passes: slot.passes.get(), lanes: slot.lanes.get() };
             let blob = blobs::read(&self.bytes, info.slot).unwrap_or_default();
             let derived = match owner.derive(&slot.salt, cost, &blob) {
-                // It may be a slot of another machine's device, or forged: with a cost that no
-                // machine can pay.
+                // Another machine's device, or a forged slot of impossible cost.
                 Err(error @ StoreError::Seal(SealError::Device { .. } | SealError::BadKey { .. })) => {
                     refused = Some(error);
                     continue;
@@ -301,7 +290,7 @@ impl KeyPage {
         })
     }
 
-    /// Lets another owner open the object; returns the slot's number.
+    /// Adds a slot for an owner; returns its number.
     ///
     /// # Errors
     /// `NoSlot`; `BadKey`; `Device`. No random numbers.
@@ -309,8 +298,7 @@ impl KeyPage {
         self.add_first(key, owner, (label, owner.expires), 0)
     }
 
-    /// Takes slot `first`, if it is free, else another one, for a label and a time at which it
-    /// expires.
+    /// Adds a slot with a label and an expiry, in slot `first` if free.
     pub(super) fn add_first(
         &mut self,
         key: &ObjectKey,
@@ -353,12 +341,12 @@ impl KeyPage {
         Ok(*first)
     }
 
-    /// Exchanges the key of an owner for a new one; returns the number of its slot. `label`: a new
-    /// one, or that of the old slot, which also says when it expires unless `new` does.
+    /// Replaces an owner's key; returns the new slot. The label and, unless `new` has one, the
+    /// expiry default to the old slot's.
     ///
     /// # Errors
-    /// Those of [`open`](KeyPage::open) and [`add`](KeyPage::add); `BadKey`: no other slot lasts,
-    /// and the new one expires. The page is of no use then.
+    /// Those of [`open`](KeyPage::open) and [`add`](KeyPage::add); `BadKey`: no lasting slot
+    /// remains, and the page is unusable.
     pub fn exchange(&mut self, owner: &SealKey, new: &SealKey, label: Option<&str>) -> Result<usize> {
         let (before, key) = self.open_slot(owner)?;
         self.empty(before.slot);
@@ -368,16 +356,15 @@ impl KeyPage {
         Ok(slot)
     }
 
-    /// Refuses a page without a slot that lasts: some day no software of ours would open the
-    /// object.
+    /// Refuses a page whose slots all expire.
     fn expect_lasting(&self) -> Result<()> {
         if self.slots().iter().any(SlotInfo::lasts) { Ok(()) } else { Err(NO_LASTING_KEY.into()) }
     }
 
-    /// Empties a slot. An owner with its key may have kept the object's.
+    /// Empties a slot. Its owner may have kept the object's key.
     ///
     /// # Errors
-    /// `BadSlot`: it is empty, or the last one that is intact, or that does not expire.
+    /// `BadSlot`: empty, or the last intact or lasting one.
     pub fn remove(&mut self, slot: usize) -> Result<()> {
         let slots = self.slots();
         let bad = |why| Err(SealError::BadSlot { slot, why }.into());
@@ -401,13 +388,12 @@ impl KeyPage {
     }
 }
 
-/// The bytes that the root and the signature authenticate beside the tree: the header, and the
-/// identity if it says that there is one.
+/// The bytes beside the tree that root and signature authenticate: header, and identity if stated.
 pub(super) fn head(header: &Header, identity: Option<&Identity>) -> Vec<u8> {
     [header.as_bytes(), identity.map_or(&[], |identity| identity.as_bytes())].concat()
 }
 
-/// The signer of an object that these keys open: one sign key, whichever of them have it.
+/// The one signer among the keys.
 fn signer_of<'k>(keys: &[(&'k SealKey, &str)]) -> Result<Option<&'k Signer>> {
     let mut signers = keys.iter().filter_map(|(key, _)| key.signer());
     let Some(signer) = signers.next() else { return Ok(None) };
@@ -418,7 +404,7 @@ fn signer_of<'k>(keys: &[(&'k SealKey, &str)]) -> Result<Option<&'k Signer>> {
     Ok(Some(signer))
 }
 
-/// The kind of the slots that a key opens.
+/// Kind of an owner's slots.
 fn kind(owner: &SealKey) -> u16 {
     match owner.owned {
         Owned::File(_) => SLOT_KEY_FILE,
@@ -427,7 +413,7 @@ fn kind(owner: &SealKey) -> u16 {
     }
 }
 
-/// The parts of a slot that its tag covers beside the key.
+/// The bytes that a slot's tag covers beside the key.
 fn bound(id: &[u8; 16], slot: &KeySlot) -> Vec<u8> {
     let bound = KeySlot { checksum: U64::new(0), nonce: [0; 24], wrapped: [0; 32], tag: [0; 16], ..*slot };
     [b"key slot", &id[..], bound.as_bytes()].concat()

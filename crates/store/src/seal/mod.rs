@@ -1,18 +1,16 @@
-//! Sealing: authenticated encryption of an object's pages, the tree that says which of them are the
-//! newest, and key slots.
+//! Sealing: encrypted pages, the tree of their seals, and key slots.
 //!
-//! No medium is known here: the caller reads pages, and writes what comes of it as ordinary lines
-//! of the object's batches. So redo, checkpoint, check and repair see ciphertext, and need no key.
+//! The caller reads pages, and writes the results as lines of the object's batches. So redo,
+//! checkpoint, check and repair see only ciphertext.
 //!
 //! Invariants:
-//! 1. Each seal has a nonce of its own, from the system's random numbers. No nonce is derived from
+//! 1. Each seal has its own nonce from the system's random numbers; no nonce is derived from
 //!    anything that a crash, a copy or a restore takes back.
-//! 2. A page is used once its tag was verified against a seal that was verified itself, up to the
-//!    root.
+//! 2. A page is used only after its tag was verified against a verified seal, up to the root.
 //! 3. Nothing of a signed object is used before its root's signature and the hashes below it were
-//!    verified, and nothing is signed that was made of other pages.
-//! 4. Plaintext and keys are in memory that is overwritten when it is given up; keys that stay are
-//!    in that of `secret` alone, and nothing of them is left on the stack.
+//!    verified, and nothing made of other pages is signed.
+//! 4. Plaintext and keys are in memory that is overwritten when freed; lasting keys are in that of
+//!    `secret` alone, and nothing of them stays on the stack.
 
 mod aead;
 mod anchor;
@@ -50,5 +48,5 @@ pub use tree::{Opener, Tree};
 
 use crate::format::PAGE;
 
-/// The bytes of a page.
+/// A page.
 pub type PageBytes = [u8; PAGE as usize];

@@ -1,9 +1,8 @@
-//! Another header of a sealed object, with another size: pages that come are absent, pages that go
-//! are absent before they go, and the root authenticates the size.
+//! New headers, also with other sizes. New pages are absent, lost pages become absent first, and
+//! the root authenticates the size.
 //!
-//! It is one change as any other: until its batch is durable the object has the old size, and all
-//! of its pages. The header that the root authenticates says which of the two it is, not the entry
-//! in the table.
+//! Until the batch is durable the object has its old size and pages. The authenticated header
+//! states the size, not the table's entry.
 
 use super::key_page::TOO_LONG;
 use super::secret::PlainPage;
@@ -17,11 +16,11 @@ use crate::mutant::Mutant;
 use zerocopy::little_endian::{U32, U64};
 
 impl Change {
-    /// Gives the object another size. Bytes behind its old or its new end are gone. Returns the
-    /// page of the contents that this changes, encrypted, if there is one.
+    /// Sets the object's size; bytes behind the old or new end are gone. Returns the changed
+    /// content page, encrypted, if any.
     ///
     /// # Errors
-    /// As for [`page`](Change::page); `BadKey` of a size that no sealed object has.
+    /// As for [`page`](Change::page); `BadKey`: impossible size.
     pub fn resize(
         &mut self,
         tree: &mut Tree,
@@ -36,7 +35,7 @@ impl Change {
         Ok(page)
     }
 
-    /// Says whether the object has an anchor.
+    /// Records whether the object has an anchor.
     ///
     /// # Errors
     /// As for [`page`](Change::page).
@@ -46,7 +45,7 @@ impl Change {
         self.head(tree, (Header { flags, ..tree.header }, tree.shape), read)
     }
 
-    /// Has another key sign the object, which is signed.
+    /// Replaces a signed object's signer.
     ///
     /// # Errors
     /// `NotSigned`; as for [`page`](Change::page).
@@ -58,7 +57,7 @@ impl Change {
         self.head(tree, (tree.header, tree.shape), read)
     }
 
-    /// Has the root authenticate which object it is of.
+    /// Lets the root authenticate `identity`.
     ///
     /// # Errors
     /// As for [`page`](Change::page).
@@ -68,14 +67,13 @@ impl Change {
         self.head(tree, (Header { flags, ..tree.header }, tree.shape), read)
     }
 
-    /// Gives the object another header, which the root authenticates.
     fn head(&mut self, tree: &mut Tree, (header, shape): (Header, Shape), read: ReadPage<'_>) -> Result<()> {
         self.node(tree, (shape.top().min(tree.shape.top()), 0), read)?;
         self.header = Some((header, shape));
         Ok(())
     }
 
-    /// Clears the rest of the last page behind byte `end`.
+    /// Clears the last page behind byte `end`.
     fn clear_end(
         &mut self,
         tree: &mut Tree,
@@ -96,7 +94,7 @@ impl Change {
         Ok(Some((page, Box::new(*bytes))))
     }
 
-    /// Makes all pages and nodes absent that the shorter shape does not have.
+    /// Makes pages and nodes absent that the shorter shape lacks.
     fn cut(&mut self, tree: &mut Tree, shape: Shape, read: ReadPage<'_>) -> Result<()> {
         let mut below = shape.content();
         if below >= tree.shape.content() || Mutant::CutKept.is_on() {

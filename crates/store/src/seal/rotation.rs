@@ -1,9 +1,7 @@
-//! Another key for a sealed object: all of its pages are sealed anew, into another place, by a new
-//! key.
+//! Key rotation: seals all pages anew, in another place.
 //!
-//! The seal ID stays, and versions go on, so that an anchor still says which state is older. The
-//! number of rotations in the header tells a process that has the former key that it is the former
-//! one.
+//! The seal ID stays and versions continue, so that anchors still order states. The header's count
+//! of rotations tells holders of the former key.
 
 use super::PageBytes;
 use super::aead::{Nonces, Sealer};
@@ -18,12 +16,12 @@ use crate::mutant::Mutant;
 use std::collections::BTreeMap;
 use zerocopy::little_endian::U64;
 
-/// Takes a page of the object as it is from then on.
+/// Receives a page of the new object.
 pub type PutPage<'p> = &'p mut dyn FnMut(u64, &PageBytes) -> Result<()>;
 
 impl KeyPage {
-    /// The slots that these keys open: those that a [rotation](Tree::rotate) with them keeps, each
-    /// with the place of its key.
+    /// The slots that these keys open and a [rotation](Tree::rotate) keeps, each with the index of
+    /// its key.
     ///
     /// # Errors
     /// As for [`open`](KeyPage::open), of the first key that opens none.
@@ -37,13 +35,12 @@ impl KeyPage {
 }
 
 impl Tree {
-    /// Hands out all pages of the object, sealed by a new key, which the slots of `key_page` get
-    /// that `owners` open; others go. Pages that are absent stay so, and are not handed out.
-    /// Returns the tree as it is once all of that is the object.
+    /// Hands out all present pages, sealed by a new key. `key_page` keeps the slots that `owners`
+    /// open, for the new key, and loses others. Returns the new tree.
     ///
     /// # Errors
-    /// `Broken`; those of `read` and `put`. `BadKey`: no owner at all, or none whose slot does not
-    /// expire. `WrongKey`: one opens no slot. `SignKeyNeeded`. No random numbers.
+    /// `Broken`; those of `read` and `put`. `BadKey`: no owner with a lasting slot. `WrongKey`: one
+    /// opens no slot. `SignKeyNeeded`. No random numbers.
     pub fn rotate(
         &mut self,
         key_page: &KeyPage,
@@ -82,16 +79,14 @@ impl Tree {
     }
 }
 
-/// The object as it is going to be.
 struct Rotation {
     sealer: Sealer,
     nonces: Nonces,
-    /// Nodes above the leaves, and seals of those that are written.
+    /// Nodes above the leaves, with the new seals so far.
     nodes: BTreeMap<(u32, u64), Box<PageBytes>>,
 }
 
 impl Rotation {
-    /// Seals a leaf and its pages.
     fn leaf(&mut self, tree: &mut Tree, leaf: u64, read: ReadPage<'_>, put: PutPage<'_>) -> Result<()> {
         let mut seals = Box::new([0; PAGE as usize]);
         let mut bytes = PlainPage::new();
@@ -109,7 +104,6 @@ impl Rotation {
         if tree.shape.top() > 0 { self.node(tree, (0, leaf), read, put) } else { Ok(()) }
     }
 
-    /// Seals a node below the top.
     fn node(&mut self, tree: &mut Tree, at: (u32, u64), read: ReadPage<'_>, put: PutPage<'_>) -> Result<()> {
         let Some(bytes) = self.nodes.remove(&at) else { return Ok(()) };
         let (level, index) = at;
@@ -121,7 +115,7 @@ impl Rotation {
         Ok(())
     }
 
-    /// Seals the nodes above the leaves; returns the root.
+    /// Seals the upper nodes; returns the root.
     fn finish(&mut self, tree: &mut Tree, head: &[u8], read: ReadPage<'_>, put: PutPage<'_>) -> Result<Seal> {
         let top = tree.shape.top();
         for level in 1..top {
@@ -138,7 +132,6 @@ impl Rotation {
     }
 }
 
-/// Puts a seal into the node that has it.
 fn place(node: &mut PageBytes, index: u64, seal: &Seal) {
     let at = (index % ARITY * LINE) as usize;
     node[at..at + LINE as usize].copy_from_slice(&Tree::line(seal));

@@ -1,5 +1,5 @@
-//! Memory of keys: overwritten when it is freed, and kept out of core dumps and swap as far as the
-//! code that maps memory can.
+//! Memory of keys: overwritten when freed, and kept out of core dumps and swap if the mapping code
+//! can.
 
 use super::PageBytes;
 use crate::format::PAGE;
@@ -7,30 +7,29 @@ use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Bytes of a key file, at least: it is used as it is, and must not be guessed.
+/// Least bytes of a key file, which must not be guessed.
 pub(super) const SHORTEST: usize = 32;
-/// Bytes of a key file, at most.
+/// Most bytes of a key file.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// Bytes that are kept, and overwritten when they are dropped.
+/// Bytes that dropping overwrites.
 pub trait KeptBytes: Send + Sync {
     /// The bytes.
     fn bytes(&self) -> &[u8];
-    /// The bytes.
+    /// The bytes, mutable.
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
-/// Gives zeros to keep a secret of so many bytes in. `None`: there is no such memory.
+/// Allocates zeros for a secret; `None`: no such memory.
 pub type Keeper = fn(usize) -> Option<Box<dyn KeptBytes>>;
 
 static KEEPER: OnceLock<Keeper> = OnceLock::new();
 
-/// From now on secrets are kept in memory of this kind, else on the heap. The first call counts.
+/// Keeps secrets in this kind of memory instead of the heap. The first call counts.
 pub fn keep_secrets_in(keeper: Keeper) {
     let _ = KEEPER.set(keeper);
 }
 
-/// A secret.
 pub(super) struct Secret(Box<dyn KeptBytes>);
 
 struct OnHeap(Zeroizing<Vec<u8>>);
@@ -46,13 +45,12 @@ impl KeptBytes for OnHeap {
 }
 
 impl Secret {
-    /// Zeros.
     pub(super) fn zeros(len: usize) -> Secret {
         let kept = KEEPER.get().and_then(|keeper| keeper(len));
         Secret(kept.unwrap_or_else(|| Box::new(OnHeap(Zeroizing::new(vec![0; len])))))
     }
 
-    /// Takes these bytes, and overwrites them.
+    /// Takes and overwrites these bytes.
     pub(super) fn take(bytes: &mut [u8]) -> Secret {
         let mut secret = Secret::zeros(bytes.len());
         secret.copy_from_slice(bytes);
@@ -60,7 +58,7 @@ impl Secret {
         secret
     }
 
-    /// The bytes as a key; zeros if they are none.
+    /// The secret as a key; zeros if too short.
     pub(super) fn key(&self) -> &[u8; 32] {
         self.first_chunk().unwrap_or(&[0; 32])
     }
@@ -80,12 +78,11 @@ impl DerefMut for Secret {
     }
 }
 
-/// A page of plaintext, which is overwritten when it is dropped: at once, where [`Zeroizing`] goes
-/// byte by byte, for a microsecond.
+/// A page of plaintext, overwritten at once when dropped; [`Zeroizing`] takes a microsecond, byte
+/// by byte.
 pub(crate) struct PlainPage(PageBytes);
 
 impl PlainPage {
-    /// Zeros.
     pub(crate) fn new() -> PlainPage {
         PlainPage([0; PAGE as usize])
     }
@@ -112,14 +109,13 @@ impl Drop for PlainPage {
     }
 }
 
-/// Overwrites the stack below the caller's frame, where ciphers leave keys and key streams. A
-/// page's worth: deeper than a cipher goes.
+/// Overwrites the stack below the caller, deeper than a cipher goes.
 #[inline(never)]
 pub(super) fn scrub_stack() {
     std::hint::black_box(&mut [0_u64; 512]);
 }
 
-/// The same, as deep as keys are derived from passphrases.
+/// The same, as deep as key derivation goes.
 #[inline(never)]
 pub(super) fn scrub_stack_deep() {
     std::hint::black_box(&mut [0_u64; 8192]);

@@ -1,10 +1,9 @@
-//! Signatures of roots: every holder of a seal key reads a signed object, and only holders of its
-//! sign key make one.
+//! Signatures of roots: holders of a seal key read a signed object, only holders of its sign key
+//! change it.
 //!
-//! A tag does not bind a holder of the seal key, who can find another page for it. So each seal of
-//! a signed object also has the hash of its page, the root's that of the top node and the header,
-//! and a line behind the root has the signature of both. A reader has the key that verifies from
-//! elsewhere, never from the object.
+//! A holder of the seal key can find another page for a tag. So seals of signed objects also have
+//! the page's hash, the root's that of the top node and the header, and a line behind the root has
+//! the signature. Readers get the verify key from elsewhere, never from the object.
 
 use super::hex::{hex, unhex};
 use super::secret::{LONGEST, SHORTEST, Secret, scrub_stack_deep};
@@ -19,15 +18,13 @@ use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zeroize::Zeroizing;
 
-/// A signature.
 pub(super) type Signed = [u8; SIGNATURE_LEN];
 
-/// Prefixes of the hashed bytes of a sign key's file, and of the signed bytes of a root.
+/// Prefixes of a hashed key file and of a signed root.
 const SIGN_KEY: &[u8] = b"indelible sign key 1";
 const ROOT: &[u8] = b"indelible root 1";
 
-/// A key that signs objects: the write key of those that are signed. It is overwritten when it is
-/// dropped, and no error or debug output shows it.
+/// A key that signs objects. Dropping it overwrites it, and no error or debug output shows it.
 #[derive(Clone)]
 pub struct SignKey {
     seed: Arc<Secret>,
@@ -41,7 +38,7 @@ impl fmt::Debug for SignKey {
 }
 
 impl SignKey {
-    /// The contents of a key file: 32 random bytes or more. Not those of a seal key's file.
+    /// A key file's contents: at least 32 random bytes, other than the seal key's.
     ///
     /// # Errors
     /// `BadKey`: too short, or too long.
@@ -54,7 +51,6 @@ impl SignKey {
         Ok(SignKey::of(&contents))
     }
 
-    /// The key that these bytes make.
     pub(super) fn of(contents: &[u8]) -> SignKey {
         let mut digest = Sha256::new().chain_update(SIGN_KEY).chain_update(contents).finalize();
         let seed = Secret::take(&mut digest);
@@ -63,7 +59,7 @@ impl SignKey {
         SignKey { seed: Arc::new(seed), public }
     }
 
-    /// The key that verifies this one's signatures. No secret.
+    /// The public half.
     #[must_use]
     pub fn verify_key(&self) -> VerifyKey {
         self.public
@@ -76,8 +72,8 @@ impl SignKey {
     }
 }
 
-/// A key that verifies signatures of a [`SignKey`]. Its text is 64 hexadecimal digits. It is no
-/// secret; get it over a trusted channel.
+/// Verifies a [`SignKey`]'s signatures; as text, 64 hexadecimal digits. Get it over a trusted
+/// channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifyKey([u8; 32]);
 
@@ -90,7 +86,7 @@ impl fmt::Display for VerifyKey {
 impl FromStr for VerifyKey {
     type Err = SealError;
 
-    /// Reads the 64 digits. Blanks around them do not count.
+    /// Parses the digits; ignores surrounding blanks.
     fn from_str(text: &str) -> std::result::Result<VerifyKey, SealError> {
         let why = "a verify key is 64 hexadecimal digits, as `pmo key verifier` shows them of a sign key";
         let bytes = unhex(text.trim()).ok_or(SealError::BadKey { why })?;
@@ -106,7 +102,7 @@ impl VerifyKey {
     }
 }
 
-/// The accepted signer of an object: the key that verifies, and, for writers, the one that signs.
+/// An object's accepted signer: the verify key and, for writers, the sign key.
 #[derive(Clone, Debug)]
 pub struct Signer {
     verify: VerifyKey,
@@ -126,12 +122,10 @@ impl From<VerifyKey> for Signer {
 }
 
 impl Signer {
-    /// The key that verifies.
     pub(super) fn verify_key(&self) -> VerifyKey {
         self.verify
     }
 
-    /// Whether it can sign.
     pub(crate) fn signs(&self) -> bool {
         self.sign.is_some()
     }
@@ -145,8 +139,8 @@ impl Signer {
         Ok(key.sign(&message(head, root)))
     }
 
-    /// Refuses a signed object whose signer is not known, or one without the known signer's
-    /// signature. `signed`: its signature, if it claims one.
+    /// Refuses a signed object without the known signer's signature, or of an unknown signer.
+    /// `signed`: the signature, if claimed.
     pub(super) fn judge(
         signer: Option<&Signer>,
         (head, root): (&[u8], &Seal),
@@ -168,8 +162,8 @@ impl Signer {
     }
 }
 
-/// The bytes that are signed: the [head](super::key_page::head), and the root's seal, which has the
-/// hash of the top node.
+/// The signed bytes: the [head](super::key_page::head) and the root's seal, with the top node's
+/// hash.
 fn message(head: &[u8], root: &Seal) -> Vec<u8> {
     [ROOT, head, root.as_bytes()].concat()
 }
@@ -185,7 +179,7 @@ mod tests {
         assert_eq!(text.len(), 64);
         assert_eq!(format!(" {text}\n").parse::<VerifyKey>().unwrap(), key);
         assert_eq!(text.to_uppercase().parse::<VerifyKey>().unwrap(), key);
-        // The last one is a point of order 1, for which signatures need no key.
+        // The last is a point of order 1, for which signatures need no key.
         let weak = format!("01{}", "00".repeat(31));
         for other in [
             "",
@@ -199,7 +193,7 @@ mod tests {
         }
     }
 
-    /// The first test vector of RFC 8032 (7.1).
+    /// RFC 8032, 7.1.
     #[test]
     fn the_published_vector_comes_out() {
         let seed: [u8; 32] =

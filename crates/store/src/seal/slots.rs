@@ -8,24 +8,20 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 const SLOT: usize = size_of::<KeySlot>();
 
-/// A slot of the page.
 pub(super) fn slot(page: &PageBytes, slot: usize) -> KeySlot {
     let at = SLOTS + slot * SLOT;
     KeySlot::read_from_bytes(&page[at..at + SLOT]).unwrap_or_else(|_| KeySlot::new_zeroed())
 }
 
-/// Replaces a slot of the page.
 pub(super) fn put(page: &mut PageBytes, slot: usize, with: &KeySlot) {
     let at = SLOTS + slot * SLOT;
     page[at..at + SLOT].copy_from_slice(with.as_bytes());
 }
 
-/// Whether the slot's checksum is right.
 pub(super) fn is_intact(slot: &KeySlot) -> bool {
     sum(slot) == slot.checksum.get()
 }
 
-/// The slot's checksum.
 pub(super) fn sum(slot: &KeySlot) -> u64 {
     checksum(0, &[KeySlot { checksum: U64::new(0), ..*slot }.as_bytes()])
 }

@@ -1,8 +1,8 @@
-//! The tree of seals: each page has its seal in a leaf, each node in the node above it, and the top
-//! one in the key page.
+//! The tree of seals: a leaf has the seals of pages, a node those of the nodes below, the key page
+//! that of the top.
 //!
-//! Nodes are read and verified when they are first needed, and kept. A page, or a subtree, whose
-//! seal is absent is zeros, and is not read: the bytes on the medium are undefined.
+//! Nodes are read and verified on first use, and kept. A page or subtree with an absent seal is
+//! zeros and is not read.
 
 use super::PageBytes;
 use super::aead::Sealer;
@@ -18,16 +18,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-/// Reads a page of the object as it is in the pool.
+/// Reads a page of the object from the pool.
 pub type ReadPage<'r> = &'r mut dyn FnMut(u64, &mut PageBytes) -> Result<()>;
 
-/// Decrypts pages of the contents of one object.
+/// Decrypts an object's content pages.
 #[derive(Clone)]
 pub struct Opener(Arc<Sealer>);
 
 impl Opener {
-    /// Decrypts page `page`, whose seal was verified; `false`: the bytes do not match it, and are
-    /// zeros now.
+    /// Decrypts page `page` by its verified seal; `false`: no match, and `bytes` is zeros.
     #[must_use]
     pub fn open(&self, page: u64, seal: &Seal, bytes: &mut PageBytes) -> bool {
         let opened = self.0.open(page, seal, bytes);
@@ -38,31 +37,30 @@ impl Opener {
     }
 }
 
-/// The error of a page of the contents that does not match its seal.
 pub(crate) fn broken(page: u64) -> StoreError {
     SealError::Broken { page, what: "of its contents" }.into()
 }
 
-/// See the module.
+/// The verified seals of an object.
 pub struct Tree {
     pub(super) sealer: Arc<Sealer>,
     pub(super) shape: Shape,
     pub(super) header: Header,
-    /// The object that was sealed, if the root authenticates that.
+    /// The authenticated identity, if any.
     pub(super) identity: Option<Identity>,
     pub(super) root: Seal,
-    /// Its signer, if it is signed.
+    /// Its signer, if signed.
     pub(super) signer: Option<Signer>,
-    /// Verified nodes, by their page.
+    /// Verified nodes, by page.
     pub(super) nodes: BTreeMap<u64, Box<PageBytes>>,
 }
 
 impl Tree {
-    /// The tree of the object with this key page, whose top is verified.
+    /// The tree of the object with this key page, with a verified top.
     ///
     /// # Errors
-    /// `Broken`: the key page or the top node does not match its seal. `VerifyKeyNeeded`,
-    /// `NotSigned`, `BadSignature`: it is not accepted as `signer`'s. The medium's.
+    /// `Broken`: the key page or the top node. `VerifyKeyNeeded`, `NotSigned`, `BadSignature`:
+    /// `signer` does not accept it. The medium's.
     pub fn open(
         page: &KeyPage,
         key: &ObjectKey,
@@ -95,7 +93,7 @@ impl Tree {
         self.shape
     }
 
-    /// The ID that is part of everything that is authenticated.
+    /// The seal ID.
     #[must_use]
     pub fn id(&self) -> [u8; 16] {
         self.header.id
@@ -107,7 +105,7 @@ impl Tree {
         self.header.size.get()
     }
 
-    /// The object that was sealed, as the root authenticates it; `None`: it says nothing of that.
+    /// The authenticated identity, if any.
     #[must_use]
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_ref()
@@ -118,26 +116,26 @@ impl Tree {
         head(&self.header, self.identity.as_ref())
     }
 
-    /// Whether all pages are absent, by the top node, which is verified.
+    /// Whether all pages are absent.
     pub(crate) fn is_blank(&self) -> bool {
         let top = self.nodes.get(&self.shape.page(self.shape.top(), 0));
         top.is_some_and(|node| node.iter().all(|byte| *byte == 0))
     }
 
-    /// Whether it says that it has an anchor.
+    /// Whether the header says that the object has an anchor.
     #[must_use]
     pub fn is_anchored(&self) -> bool {
         self.header.flags.get() & FLAG_ANCHORED != 0
     }
 
-    /// The state that it is in, for an anchor.
+    /// The present state, for an anchor.
     #[must_use]
     pub fn state(&self) -> AnchorRecord {
         let (id, version, tag) = (self.header.id, self.version(), self.root.tag);
         AnchorRecord { id, version, tag, left: false, count: None }
     }
 
-    /// The record with its place among those of an anchor with a counter.
+    /// Numbers and proves a record, for an anchor with a counter.
     ///
     /// # Errors
     /// No random numbers.
@@ -146,25 +144,24 @@ impl Tree {
         Ok(AnchorRecord { count: Some(Count { value, proof }), ..record })
     }
 
-    /// Refuses a record that is not the newest by the counter of its anchor, which is at `counter`.
+    /// Refuses a record that is not the newest by its anchor's `counter`.
     ///
     /// # Errors
-    /// `RecordBehind`; `BadAnchor`: it is not counted, or was not made with the object's key.
+    /// `RecordBehind`; `BadAnchor`: not counted, or not made with the object's key.
     pub fn judge_count(&self, record: &AnchorRecord, counter: u64) -> Result<()> {
         record.judge_count(counter, |text, proof| self.sealer.is_proof(text, proof))
     }
 
-    /// How often the root was sealed.
+    /// Number of times the root was sealed.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.root.version.get()
     }
 
-    /// Reads page `page` of the contents.
+    /// Reads content page `page`.
     ///
     /// # Errors
-    /// `Broken`: it, or a node above it, does not match its seal; `bytes` are zeros then. The
-    /// medium's.
+    /// `Broken`: it or a node above it; `bytes` are zeros. The medium's.
     pub fn page(&mut self, page: u64, bytes: &mut PageBytes, read: ReadPage<'_>) -> Result<()> {
         let seal = self.page_seal(page, read)?;
         if seal.is_absent() {
@@ -175,32 +172,31 @@ impl Tree {
         if self.opener().open(page, &seal, bytes) { Ok(()) } else { Err(broken(page)) }
     }
 
-    /// The seal of page `page` of the contents, verified.
+    /// The verified seal of content page `page`.
     ///
     /// # Errors
-    /// `Broken`: a node above the page does not match its seal. The medium's.
+    /// `Broken`: a node above it. The medium's.
     pub fn page_seal(&mut self, page: u64, read: ReadPage<'_>) -> Result<Seal> {
         self.seal(0, page, read)
     }
 
-    /// Decrypts pages of the contents by their seals, for threads that do not have the tree.
+    /// Decrypts content pages, for threads without the tree.
     #[must_use]
     pub fn opener(&self) -> Opener {
         Opener(self.sealer.clone())
     }
 
-    /// The seal of a page of the contents (level 0), or of a node of the level below.
+    /// The seal of a content page (level 0) or of a node of the level below.
     pub(super) fn seal(&mut self, level: u32, index: u64, read: ReadPage<'_>) -> Result<Seal> {
         Ok(Tree::seal_in(self.node(level, index / ARITY, read)?, index % ARITY))
     }
 
-    /// The seal in a line of a node.
     pub(super) fn seal_in(node: &PageBytes, line: u64) -> Seal {
         let at = (line * LINE) as usize;
         Seal::read_from_bytes(&node[at..at + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed())
     }
 
-    /// Whether there is a node, and not zeros that were never written.
+    /// Whether a node exists and was written.
     pub(super) fn has(&mut self, level: u32, index: u64, read: ReadPage<'_>) -> Result<bool> {
         let top = self.shape.top();
         if level >= top {
@@ -209,7 +205,6 @@ impl Tree {
         Ok(index < self.shape.nodes(level) && !self.seal(level + 1, index, read)?.is_absent())
     }
 
-    /// A node, verified.
     pub(super) fn node(&mut self, level: u32, index: u64, read: ReadPage<'_>) -> Result<&PageBytes> {
         let page = self.shape.page(level, index);
         if !self.nodes.contains_key(&page) {
@@ -234,7 +229,6 @@ impl Tree {
         Ok(&self.nodes[&page])
     }
 
-    /// The seal's bytes, as a line of its parent.
     pub(super) fn line(seal: &Seal) -> [u8; LINE as usize] {
         let mut line = [0; LINE as usize];
         line.copy_from_slice(seal.as_bytes());

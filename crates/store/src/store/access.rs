@@ -1,20 +1,18 @@
-//! Access to the table: one process at a time, each first catching up with the batches of others.
+//! Access to the table: one process at a time, which first catches up with the batches of others.
 //!
 //! Invariants, while the table is held:
 //! 1. Every batch of the table lane has been applied to the table's pages.
 //! 2. `TableLog::known` is the end of the table lane.
-//! 3. A transaction is published as one batch, then applied; a transaction that fails leaves no
-//!    trace.
+//! 3. A transaction is published as one batch, then applied; a failed transaction leaves no trace.
 //! 4. `TableLog::nodes` has only nodes as they are on the medium.
-//! 5. Within the process one thread has the table at a time; others wait for it no longer than for
-//!    another process.
-//! 6. A read-only store changes nothing and locks nothing: it works on an overlay in which the lane
-//!    is caught up, and its findings count only if the lane is the same afterwards. As long as it
-//!    is, the only changes to the table's pages are batches brought in place, which the overlay
-//!    has, too.
-//! 7. Bytes read count once the system, asked after the read, reports no failed write-back.
-//! 8. Whether a publication that failed took place is unknown, and it ends the epoch: the table's
-//!    lane is read, made durable and redone anew, as by a process that has just come.
+//! 5. One thread of the process has the table at a time; others wait no longer than for another
+//!    process.
+//! 6. A read-only store changes and locks nothing: it works on an overlay with the lane caught up,
+//!    and its findings count only if the lane is the same afterwards. Until then the table's pages
+//!    change only by applied batches, which the overlay has too.
+//! 7. Reads count once the system, asked after them, reports no failed write-back.
+//! 8. A failed publication has an unknown outcome and ends the epoch: the lane is read, made
+//!    durable and redone as by a new process.
 
 use crate::commit;
 use crate::error::{Holder, Result, StoreError};
@@ -34,7 +32,7 @@ use crate::sync::{Condvar, Mutex, Ordering, fence};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
-/// This process's knowledge of the table lane.
+/// What this process knows of the table lane.
 pub(in crate::store) struct TableLog {
     /// `None`: the lane must be read from its beginning.
     known: Option<Known>,
@@ -48,21 +46,20 @@ impl TableLog {
     }
 }
 
-/// The end of the table lane, and the epoch in which that, and the nodes, are known.
+/// The lane's end, and the epoch in which it and the nodes are known.
 #[derive(Clone)]
 struct Known {
     log: LaneLog,
     epoch: Epoch,
 }
 
-/// The table, as the threads of this process take turns with it.
+/// The table, which the process's threads use in turn.
 pub(in crate::store) struct Table {
     device: Arc<dyn Device>,
     latch: Arc<FaultLatch>,
     seed: u64,
     len: u64,
     read_only: bool,
-    /// How long to wait for it.
     pub(in crate::store) patience: Arc<Patience>,
     turns: Mutex<Turns>,
     given_back: Condvar,
@@ -71,12 +68,11 @@ pub(in crate::store) struct Table {
 struct Turns {
     /// `None` while a thread has it.
     log: Option<TableLog>,
-    /// Threads that wait for it.
     waiting: usize,
 }
 
 impl Table {
-    /// The table of the pool of `len` bytes on `device`. Changes go through epochs of `latch`.
+    /// The table of the pool of `len` bytes on `device`; epochs of `latch` change it.
     pub(in crate::store) fn new(
         device: Arc<dyn Device>,
         latch: Arc<FaultLatch>,
@@ -128,7 +124,7 @@ impl Table {
 struct Held<'t> {
     table: &'t Table,
     state: TableLog,
-    /// Whether the kernel's lock was had.
+    /// Whether the kernel lock is held.
     locked: bool,
 }
 
@@ -142,8 +138,8 @@ impl Drop for Held<'_> {
 }
 
 impl Table {
-    /// Runs `change` on the table and publishes the changes as one batch: durable on return.
-    /// `after` runs then, with the table still held.
+    /// Runs `change` and publishes it durably as one batch, then runs `after` with the table still
+    /// held.
     pub(in crate::store) fn update_then<R, S>(
         &self,
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>,
@@ -165,8 +161,8 @@ impl Table {
         changed.map(after)
     }
 
-    /// Runs `look` on the table as it is, and returns where the table's lane ended; in a read-only
-    /// store more than once, if the table changes meanwhile.
+    /// Runs `look` on the table; returns its result and the lane's end. A read-only store repeats
+    /// it if the table changes.
     pub(in crate::store) fn view<R>(
         &self,
         mut look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
@@ -187,9 +183,9 @@ impl Table {
         Ok((seen, log))
     }
 
-    /// Whether the table is for certain as it was when its lane ended in `end`. The table is not
-    /// locked, and nothing is asked of the system if the pool is memory. `false` on media whose
-    /// reads count only once the system was asked (invariant 7).
+    /// Whether the table is certainly as it was when its lane ended in `end`. Takes no lock, and
+    /// asks the system nothing if the pool is memory. `false` where invariant 7 requires a
+    /// question.
     pub(in crate::store) fn is_still_at(&self, end: &LaneLog) -> Result<bool> {
         if self.device.capabilities().writes_back_later || !end.fits(LINE) {
             return Ok(false);
@@ -198,8 +194,8 @@ impl Table {
             return Ok(true);
         }
         self.device.keep_near(end.offset, end.len);
-        // The caller's reads stay before these, and the next batch, which no later generation has,
-        // before the generation.
+        // The caller's reads come before these, and the next batch before the generation: no later
+        // generation has that batch.
         fence(Ordering::Acquire);
         let next: Header = read_struct(&*self.device, end.position())?;
         fence(Ordering::Acquire);
@@ -213,15 +209,14 @@ impl Table {
         let mut held = Held { table: self, state, locked: false };
         lock_table(&*self.device, LockMode::Exclusive, &mut deadline)?;
         held.locked = true;
-        // Under the lock: batches may lead to where the pool was not when the lock was asked for.
+        // Under the lock: batches may lead beyond the length known before.
         self.device.verify()?;
         Ok(held)
     }
 }
 
-/// The result of reading the table, or an error if pages were lost: lost pages are clean, may have
-/// been dropped, and are then read as they were long ago. A batch made from them would be visible,
-/// and other processes would redo it, before its durable write failed.
+/// A read's result, or an error if pages were lost and may read as older bytes. Other processes
+/// would redo a batch made from them before its durable write fails.
 fn trusted<R>(epoch: &Epoch, read: impl FnOnce() -> Result<R>) -> Result<R> {
     let early = Mutant::AskedTooEarly.is_on().then(|| epoch.check_writeback());
     let outcome = read();
@@ -229,15 +224,15 @@ fn trusted<R>(epoch: &Epoch, read: impl FnOnce() -> Result<R>) -> Result<R> {
         return outcome;
     }
     match (early.unwrap_or_else(|| epoch.check_writeback()), outcome) {
-        // The epoch was over before: the medium's own error tells more than that.
+        // The epoch had ended: the medium's error says more.
         (Err(Fatal(MediumError::Faulted)), Err(error @ StoreError::Failed(_))) => Err(error),
         (Err(fatal), _) => Err(fatal.into()),
         (Ok(()), outcome) => outcome,
     }
 }
 
-/// Runs `look` on a table that is not locked until the table has not changed meanwhile. Earlier
-/// results of `look`, errors included, are dropped.
+/// Repeats `look` without locks until the table is the same before and after. Drops earlier results
+/// and errors.
 pub(in crate::store) fn unlocked<R>(
     device: &dyn Medium,
     seed: u64,
@@ -248,12 +243,12 @@ pub(in crate::store) fn unlocked<R>(
     let mut before = table_end(device, seed);
     loop {
         let found = look();
-        // The pool may be longer by now: else its newest batches count for nothing.
+        // The pool may be longer now.
         device.verify()?;
         let after = table_end(device, seed);
         match (&before, &after) {
             (Ok(before), Ok(after)) if before != after && !Mutant::ReadUnchecked.is_on() => {}
-            // If the lane itself cannot be read, there is no better answer.
+            // If the lane is unreadable, there is no better answer.
             _ => return found,
         }
         if !deadline.pause(std::thread::sleep) {
@@ -263,20 +258,19 @@ pub(in crate::store) fn unlocked<R>(
     }
 }
 
-/// The end of the table's lane, whether its batches are in place or not.
+/// The end of the table's lane, applied or not.
 fn table_end(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
     let mut log = read_table_log(medium, seed)?;
     scan(medium, seed, &mut log, &mut |_| Ok(()))?;
     Ok(log)
 }
 
-/// The table lane as another process, or an earlier run, left it.
+/// The table lane as another process left it.
 pub(in crate::store) fn read_table_log(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
     LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1)
 }
 
 impl Held<'_> {
-    /// Reads the batches that others published.
     fn catch_up(&mut self) -> Result<Known> {
         let seed = self.table.seed;
         let state = &mut self.state;

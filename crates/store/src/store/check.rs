@@ -1,14 +1,13 @@
-//! Check: reads a whole pool and reports its faults. Nothing on the medium changes.
+//! Check: reads a whole pool and reports faults. Nothing changes.
 //!
-//! The check works on an overlay in which the table lane is caught up, as an open would do;
-//! writers' lanes are read but not replayed, so that memory does not grow with their writes. The
-//! table is locked for reading throughout: attaches wait meanwhile, and attached processes go on. A
-//! device that is open for reading only is not locked: the check begins anew if the table changed,
-//! and at last reports that it did. Lanes in use, and the progress lines of objects being written,
-//! can only be judged by their writers, and are left out.
+//! It works on an overlay with the table lane caught up; writers' lanes are read but not replayed,
+//! to bound memory. The table is locked for reading: attaches wait, attached processes continue. On
+//! a read-only device nothing is locked: the check restarts if the table changed, and in the end
+//! reports that. Lanes in use and progress lines being written are left out: only their writers can
+//! judge them.
 //!
-//! Nothing read is believed before it is verified. A structure is followed only through pages not
-//! met before, so that cycles end and the pool's real size bounds memory.
+//! Nothing is believed unverified. Structures are followed only through new pages, so that cycles
+//! end and the pool's size bounds memory.
 
 mod bases;
 mod brief;
@@ -49,23 +48,23 @@ pub(super) use table::TableLane;
 use trees::Leaves;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// How long another process may hold the table before the check gives up.
+/// Wait for the table's lock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the check goes on beginning anew because the table changed under it.
+/// Time of restarts because the table changed.
 const RESTLESS: Duration = Duration::from_secs(60);
 
 impl Store {
-    /// Verifies the whole pool on `device`, which need not be fit to be opened; nothing is changed.
-    /// `progress(done, total)` is called now and then.
+    /// Verifies the whole pool on `device`, openable or not, and changes nothing. Calls
+    /// `progress(done, total)` now and then.
     ///
-    /// `device` must not be one that an open store of this process uses: locks are those of the
-    /// device, so that the check would take the store's for its own.
+    /// `device` must not be in use by an open store of this process: the check would take the
+    /// store's locks for its own.
     ///
-    /// A medium that is shorter than the pool is judged as if zeros were behind it.
+    /// A medium shorter than the pool is judged with zeros behind its end.
     ///
     /// # Errors
-    /// `NotAPool`, `Version`, `Features`: there is nothing to check. `TableBusy`, `TableInMotion`:
-    /// others work on the table. Damaged and unreadable structures are in the report instead.
+    /// `NotAPool`, `Version`, `Features`: nothing to check. `TableBusy`, `TableInMotion`: other
+    /// processes change the table. The report has damaged and unreadable structures.
     pub fn check(device: Arc<dyn Device>, progress: &mut dyn FnMut(u64, u64)) -> Result<Report> {
         let (device, cut) = whole(device)?;
         let slots = settled_superblocks(&*device)?;
@@ -97,8 +96,7 @@ impl Store {
         make(progress)
     }
 
-    /// The length of the pool on the medium if that ends there: it has no place for a copy of the
-    /// superblock.
+    /// The pool's length if the medium ends there, without place for a copy of the superblock.
     ///
     /// # Errors
     /// As for [`Store::open`].
@@ -107,7 +105,7 @@ impl Store {
         Ok((!has_room(medium, &superblock)).then_some(superblock.length.get()))
     }
 
-    /// Both superblock slots as they lie on the medium, intact or not.
+    /// Both superblock slots, intact or not.
     ///
     /// # Errors
     /// The medium's.
@@ -116,7 +114,7 @@ impl Store {
     }
 }
 
-/// The report on a pool that has lost both slots, and has no copy of them.
+/// The report on a pool without slots and copy.
 fn nothing_intact() -> Report {
     let mut report = Report::default();
     for slot in SLOTS {
@@ -129,15 +127,14 @@ fn nothing_intact() -> Report {
 }
 
 impl SuperblockSlot {
-    /// Whether it differs from the slot in force in those words alone that a growth of the pool
-    /// changes.
+    /// Whether only words differ that a growth changes.
     fn is_torn(&self, in_force: &Superblock) -> bool {
         let Superblock { sequence, checksum, length, .. } = *in_force;
         let alike = Superblock { sequence, checksum, length, ..self.superblock };
         alike.as_bytes() == in_force.as_bytes()
     }
 
-    /// Whether other software wrote this slot, as opposed to a damaged one.
+    /// Whether other software wrote the slot, as opposed to damage.
     pub(super) fn is_foreign(&self) -> bool {
         let mut zeroed = self.superblock;
         zeroed.checksum = 0.into();
@@ -149,7 +146,6 @@ impl SuperblockSlot {
     }
 }
 
-/// The table, locked.
 pub(super) struct TableLock(Arc<dyn Device>);
 
 impl TableLock {
@@ -165,53 +161,51 @@ impl Drop for TableLock {
     }
 }
 
-/// All that a check learns of a pool: the report for people, the rest for repair.
+/// Results of a check: the report for people, the rest for repair.
 pub(super) struct Survey {
     /// The pool with its table lane caught up.
     pub medium: Arc<Overlay>,
     pub seed: u64,
-    /// Length of the pool: the root's, or the superblock's if the root is damaged.
+    /// The root's length, or the superblock's if the root is damaged.
     pub len: u64,
     pub report: Report,
-    /// First address, length.
+    /// First address and length.
     pub window: (u64, u64),
     pub table: TableLane,
     /// `None`: damaged.
     pub root: Option<Root>,
     pub trees: [Leaves; TREES.len()],
     pub lanes: Vec<LaneFound>,
-    /// Lanes whose directory slot is damaged.
+    /// Lanes with a damaged directory slot.
     pub lost_lanes: Vec<u32>,
-    /// Objects with an intact entry, by the offset of it.
+    /// Objects with an intact entry, by its offset.
     pub objects: Vec<Object>,
-    /// Slots that should hold an entry and do not hold an intact one, ascending.
+    /// Slots that should have an intact entry, ascending.
     pub damaged: Vec<u64>,
-    /// Intact entries that no tree leads to.
+    /// Intact entries outside all trees.
     pub strays: Vec<u64>,
-    /// Entries that the tree of IDs does not lead to.
+    /// Entries outside the tree of IDs.
     unidentified: Vec<u64>,
-    /// Entries of objects whose base is not there.
+    /// Objects without their base.
     pub baseless: Vec<u64>,
-    /// Entries of objects whose ties cannot stay as they are.
+    /// Objects with unusable ties.
     pub untied: Vec<u64>,
-    /// Nodes that do not verify, with their levels.
+    /// Damaged nodes and their levels.
     pub damaged_nodes: Vec<(u64, u16)>,
-    /// The list of free slots, ascending, and whether it is whole.
+    /// The free slots listed, ascending, and whether the list is whole.
     pub free_slots: Vec<u64>,
     pub slots_sound: bool,
     /// Table pages in the list of free ones.
     pub free_pages: Vec<u64>,
-    /// Entries whose progress lines are damaged.
+    /// Entries with damaged progress lines.
     pub progress: Vec<u64>,
     claims: Vec<Claim>,
-    /// Sums in place of names, IDs, objects and their claims.
+    /// Sums in place of names, IDs, objects and claims.
     brief: Option<Brief>,
-    /// The first thing met that only a later release knows: it and its parts can be neither judged
-    /// nor repaired.
+    /// The first part of a later release found: it can be neither judged nor repaired.
     pub later: Option<StoreError>,
 }
 
-/// Progress of a check, as told to the caller.
 struct Meter<'p> {
     tell: &'p mut dyn FnMut(u64, u64),
     done: u64,
@@ -229,7 +223,7 @@ impl Meter<'_> {
 }
 
 impl Survey {
-    /// Remembers an error that says that a later release is needed.
+    /// Remembers an error about a later release.
     fn note_later(&mut self, error: &StoreError) {
         if let StoreError::SectionKind { offset, kind } = *error {
             self.later.get_or_insert(StoreError::SectionKind { offset, kind });
@@ -245,8 +239,7 @@ impl Survey {
         Survey::read_all(device, superblock, None, progress)
     }
 
-    /// The report on a pool in which there is nothing but notes to report. The caller has the
-    /// table.
+    /// Checks a pool expected to be clean. The caller has the table.
     fn brief(
         device: Arc<dyn Device>,
         superblock: Superblock,
@@ -339,24 +332,22 @@ impl Survey {
         Ok(())
     }
 
-    /// Adds a finding.
     fn find(&mut self, severity: Severity, part: Part, offset: u64, cure: Cure, what: impl Into<String>) {
         self.report.add(Found(severity, part, offset, cure), None, what.into());
     }
 
-    /// Adds a finding about the object whose entry is at `entry`.
+    /// Adds a finding about the object with entry `entry`.
     fn find_of(&mut self, entry: u64, found: Found, what: impl Into<String>) {
         let object = self.name_at(entry);
         self.report.add(found, Some(object), what.into());
     }
 
-    /// The name in a slot, damaged or not.
     pub(super) fn name_at(&self, slot: u64) -> String {
         let name = read_struct::<Entry>(&*self.medium, slot).map(|entry| entry.name()).unwrap_or_default();
         if name.is_empty() { format!("(entry at {slot})") } else { name }
     }
 
-    /// The struct at `offset`; a read that fails is a finding.
+    /// The struct at `offset`; a failed read is a finding.
     fn read<T: FromBytes + IntoBytes + Immutable + KnownLayout>(
         &mut self,
         part: Part,
@@ -377,29 +368,27 @@ impl Survey {
         }
     }
 
-    /// Whether a page of the table can lie at `offset`.
     fn is_table_page(&self, offset: u64) -> bool {
         offset.is_multiple_of(PAGE) && offset >= DATA && offset < self.len
     }
 
-    /// The object whose entry is at `offset`.
     pub(super) fn object(&self, offset: u64) -> Option<&Object> {
         let at = self.objects.binary_search_by_key(&offset, |object| object.offset).ok()?;
         Some(&self.objects[at])
     }
 
-    /// The owners of pages, as far as they could be read.
+    /// Known owners of pages.
     pub(super) fn claims(&self) -> &[Claim] {
         &self.claims
     }
 
-    /// The table's own pages, except those with slots: a new table may reuse them.
+    /// The table's pages, except slots, which a new table may reuse.
     pub(super) fn table_pages(&self) -> Vec<Claim> {
         let is_table = |owner| matches!(owner, Owner::Node(_) | Owner::FreeTablePage | Owner::Chunk);
         self.claims.iter().filter(|claim| is_table(claim.owner)).copied().collect()
     }
 
-    /// Whether all records of page ownership could be read.
+    /// Whether all records of page ownership were readable.
     fn owners_are_known(&self) -> bool {
         self.root.is_some() && self.trees.iter().all(|tree| tree.complete) && self.lost_lanes.is_empty()
     }

@@ -1,16 +1,13 @@
-//! The store: a pool as the processes that share it see it.
+//! The store: a pool shared by processes.
 //!
-//! Rooms, bottom-up; each imports only those before it, and nothing of this file
-//! (`xtask/tests/tidy`):
+//! Rooms, bottom-up; each imports only earlier ones (`xtask/tests/tidy`):
 //!
-//! - `locks`: which lanes and objects this process has locked, which primaries it holds still, and
-//!   how long to wait
+//! - `locks`: this process's locks and holds, and limits of waits
 //! - `access`: the table, one thread and one process at a time
-//! - `lanes`: a lane that this process has: its states, group commit, checkpoints, pages kept in
-//!   memory
-//! - `pool`: an open pool; which lane an object gets; space for objects
+//! - `lanes`: a lane of this process: states, group commit, checkpoints, cached pages
+//! - `pool`: an open pool; choice of lanes; space for objects
 //! - `attachment`: attach, psync, direct writes, grow, detach
-//! - `transactions`: commits that become batches in the order of their numbers
+//! - `transactions`: commits as batches in the order of their numbers
 //! - `operations`: format, create, rename, resize, destroy, list, and views for tools
 //! - `check`, `repair`
 //! - `upgrade`: pools of an earlier format
@@ -20,10 +17,9 @@
 //! in the process, then the kernel lock) → the lane locks, the object locks, the kept lanes. Under
 //! the table neither an apply lock nor the kernel lock of a lane is waited for: they are tried.
 //!
-//! A store that is opened read-only takes no lock at all, so that a reader without write permission
-//! is never in a writer's way: it reads the table as it is, and once more if it changed meanwhile
-//! (access.rs); its readers copy their object and look whether it is still the same
-//! (attachment/attach.rs).
+//! A read-only store takes no lock, so that its readers never delay a writer. It repeats a read of
+//! the table that changed meanwhile (access.rs); its readers copy their object and check that it is
+//! the same (attachment/attach.rs).
 
 mod access;
 mod attachment;

@@ -1,19 +1,18 @@
-//! Repair: mends damage that a check finds, as far as intact structures allow. Explicit, never on
-//! its own.
+//! Repair: mends damage that a check finds, as far as intact structures allow; only on request.
 //!
 //! Invariants:
 //! 1. This process alone has the pool: repair holds the table and every lane, and found every
 //!    object free.
-//! 2. Bytes in use are only overwritten with their former content: one wrong bit that the checksum
-//!    betrays, a copy of data known from elsewhere, or redo. New structures are built in unused
-//!    space, and take effect with one table batch. Exceptions: where the table's lane is given up,
-//!    and the pool cannot be opened, the root's numbers and the marks of typed objects are changed
-//!    in place; the next repair puts torn ones right.
-//! 3. So a crash leaves the pool as it was, damaged, or as it will be; repair can be run again.
+//! 2. Used bytes are overwritten only with their former content: one wrong bit found by a checksum,
+//!    a copy known from elsewhere, or redo. New structures go to unused space and take effect with
+//!    one table batch. Exceptions: if the table's lane is given up, the pool cannot be opened, and
+//!    the root's numbers and the marks of typed objects change in place; the next repair corrects
+//!    torn ones.
+//! 3. So a crash leaves the pool as it was, damaged, or as it will be; repair can run again.
 //! 4. Psynced data is given up only if the caller allows it, and the report states it.
-//! 5. A failure of the medium is no damage: repair ends, and can be run again. Bytes count as
-//!    damaged if they could not be read twice.
-//! 6. An object that is marked as typed loses the mark before its content may change: see `trust`.
+//! 5. A failure of the medium is no damage: repair ends, and can run again. Bytes count as damaged
+//!    after two failed reads.
+//! 6. A typed object loses its mark before its content may change: see `trust`.
 
 mod bases;
 mod lanes;
@@ -43,30 +42,30 @@ use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// How to repair.
+/// Options of a repair.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RepairOptions {
-    /// Only say what would be done.
+    /// Only report the actions.
     pub dry_run: bool,
-    /// Give up data that cannot be saved: objects whose entries are damaged beyond reading, objects
-    /// whose space another object claims as well, batches that cannot be replayed.
+    /// Give up what cannot be saved: objects with unreadable entries or contested space, batches
+    /// that cannot be replayed.
     pub drop_damaged: bool,
 }
 
-/// Something that repair did, would do (in a dry run), or had to leave.
+/// An action done, planned (in a dry run), or impossible.
 #[derive(Clone, Debug)]
 pub struct RepairAction {
-    /// False: it was left as it is.
+    /// False: nothing was done.
     pub done: bool,
-    /// To what.
+    /// Damaged part.
     pub part: Part,
-    /// Offset in the pool, in bytes.
+    /// Its offset in the pool.
     pub offset: u64,
-    /// The object it concerns, if it concerns one.
+    /// Name of the object concerned.
     pub object: Option<String>,
-    /// The action, or why it was not taken.
+    /// The action, or the obstacle.
     pub what: String,
-    /// The loss it caused, if any.
+    /// The resulting loss.
     pub lost: Option<String>,
 }
 
@@ -87,30 +86,27 @@ impl fmt::Display for RepairAction {
     }
 }
 
-/// A repair under way.
 struct Repair {
     /// The device, or an overlay in a dry run.
     medium: Arc<dyn Device>,
     superblock: Superblock,
     seed: u64,
-    /// Length of the pool: the root's, if it is intact.
+    /// The root's length, if intact.
     len: u64,
     options: RepairOptions,
     actions: Vec<RepairAction>,
-    /// Something cannot be read, tried twice.
+    /// Something was unreadable twice.
     unreadable: bool,
 }
 
 impl Store {
-    /// Repairs the pool on `device`, which no process may have in use, this one included. Damage
-    /// that could not be repaired is among the actions, not done. `progress` goes from 0 to its end
-    /// once for each pass over the pool.
+    /// Repairs the pool on `device`, which no process may use, this one included. The actions
+    /// include damage left. `progress` runs to its end once per pass.
     ///
     /// # Errors
-    /// `Held` and `TableBusy`: the pool is in use. `NoSuperblock`: both superblock slots are beyond
-    /// repair, and no copy is there. `ObjectFeature`, `SectionKind`: only a later release knows
-    /// which pages belong to which object. `NoRoom`: a new table does not fit. `ReadOnly` unless it
-    /// is a dry run, and errors of the medium.
+    /// `Held` and `TableBusy`: the pool is in use. `NoSuperblock`: the slots are beyond repair, and
+    /// there is no copy. `ObjectFeature`, `SectionKind`: only a later release knows the pages'
+    /// owners. `NoRoom`: no room for a new table. `ReadOnly` unless a dry run; the medium's.
     pub fn repair(
         device: Arc<dyn Device>,
         options: &RepairOptions,
@@ -119,7 +115,7 @@ impl Store {
         if device.read_only() && !options.dry_run {
             return Err(MediumError::ReadOnly.into());
         }
-        // A file that is no pool is not locked.
+        // A file without a pool is not locked.
         let (superblock, slots) = known_superblock(&*device)?;
         if device.read_only() {
             let deadline = Deadline::after(PATIENCE);
@@ -128,14 +124,13 @@ impl Store {
         }
         let _table = TableLock::take(&device, LockMode::Exclusive)?;
         let _lanes = LaneLocks::take(&device)?;
-        // Until now another process may have made the pool longer.
+        // The pool may have grown before the lock.
         let (superblock, slots) = known_superblock(&*device)?;
         Repair::run(&device, superblock, &slots, options, progress)
     }
 }
 
-/// The superblock in force, or its copy, or that of a slot in which one bit is wrong; and the
-/// slots.
+/// The superblock in force, its copy, or a slot with one wrong bit; and the slots.
 fn known_superblock(device: &dyn Device) -> Result<(Superblock, [SuperblockSlot; 2])> {
     let slots = settled_superblocks(device)?;
     let why = match in_force(&slots, device.len()) {
@@ -193,10 +188,10 @@ impl Repair {
         Ok(survey)
     }
 
-    /// Passes on an error that tells of damage, to be acted upon.
+    /// Returns an error about damage.
     ///
     /// # Errors
-    /// That error, if the medium failed now (invariant 5).
+    /// That error, if the medium failed (invariant 5).
     fn damage(&self, error: StoreError) -> Result<StoreError> {
         match error.failure() {
             None => Ok(error),
@@ -205,7 +200,7 @@ impl Repair {
         }
     }
 
-    /// Invariant 1, for objects. Taking one needs the table, so that none is taken from here on.
+    /// Invariant 1, for objects: attaching one needs the table.
     fn nobody_has(
         &self,
         device: &dyn Device,
@@ -226,8 +221,8 @@ impl Repair {
         Ok(())
     }
 
-    /// A slot that is damaged becomes a copy of the one in force, numbered below it; and the copy
-    /// behind the pool is written if it is not there.
+    /// Replaces a damaged slot by a copy of the one in force, numbered below it, and writes a
+    /// missing copy behind the pool.
     fn restore_superblocks(&mut self, slots: &[SuperblockSlot; 2]) -> Result<()> {
         let lost = slots.iter().all(|slot| slot.fault.is_some());
         let from = if lost { "written again" } else { "written again from the other slot" };
@@ -256,7 +251,7 @@ impl Repair {
         }
         let mut settled = self.settle_table(&survey, progress)?;
         survey = settled.survey(progress)?;
-        // Nodes below a mended node may need mending too.
+        // Nodes below a mended node may need mending.
         for _ in 0..crate::format::root::TREES.len() {
             if !settled.mend(&survey)? {
                 break;
@@ -270,7 +265,7 @@ impl Repair {
         }
         if survey.root.is_some() {
             settled.recover(&survey, rebuilt)?;
-            // A lane that was given up writes no progress lines, which may then be damaged still.
+            // A lane given up writes no progress lines, so these may still be damaged.
             survey = settled.survey(progress)?;
             settled.rewrite_progress(&survey)?;
             if !survey.report.asks_for(Cure::Rebuild) {
@@ -300,7 +295,6 @@ impl Repair {
         self.actions.push(RepairAction { done: true, part, offset, object, what: what.into(), lost: None });
     }
 
-    /// Adds a loss to the last action.
     fn losing(&mut self, lost: impl Into<String>) {
         if let Some(action) = self.actions.last_mut() {
             action.lost = Some(lost.into());
@@ -315,8 +309,7 @@ impl Repair {
     }
 }
 
-/// The error for a lock that is held. The holder is taken from the lock, not from the table, which
-/// may be damaged.
+/// The error for a held lock; names the lock's holder, because the table may be damaged.
 pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) -> StoreError {
     let process = device.holder(key);
     StoreError::Held {
@@ -326,7 +319,7 @@ pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) ->
     }
 }
 
-/// Checks that no process has a lane, on a device whose lanes cannot be locked.
+/// Checks that no process has a lane, without locks.
 pub(in crate::store) fn lanes_are_free(device: &dyn Device) -> Result<()> {
     for key in (0..LANES).map(LockKey::Lane) {
         if device.probe(key)?.is_some() {
@@ -336,7 +329,7 @@ pub(in crate::store) fn lanes_are_free(device: &dyn Device) -> Result<()> {
     Ok(())
 }
 
-/// Every lane, locked.
+/// Locks on all lanes.
 struct LaneLocks {
     device: Arc<dyn Device>,
     taken: u32,
@@ -351,7 +344,7 @@ impl LaneLocks {
                 return Err(held(&**device, key, true));
             }
             locks.taken = index + 1;
-            // Objects may be held still whose writer died: they must stay as they are.
+            // A dead writer's objects may be held still: they must stay.
             let gate = LockKey::ApplyGate(index);
             if device.probe(gate)?.is_some() {
                 return Err(held(&**device, gate, false));

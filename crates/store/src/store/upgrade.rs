@@ -1,19 +1,17 @@
-//! Upgrade: a pool of format 1 becomes one of format 2, where it is.
+//! Upgrade: converts a pool of format 1 to format 2, in place.
 //!
-//! 1. *Read* (`old`): the pool is seen through an overlay as one of format 2, and checked as such.
-//!    Damage is refused while nothing has changed.
-//! 2. *Drain* (`drain`): pending batches of lanes are recovered in the overlay, and brought into
-//!    place. Recovery in format 1 does the same, so that the pool stays one of format 1 all the
-//!    while, and losing power loses nothing.
-//! 3. *Begin*: both superblock slots are written, as of format 2 with an upgrade under way. No
-//!    other process uses the pool from then on, and nothing in its lanes matters any more.
-//! 4. *Convert* (`convert`): the slots of objects, in batches of the table's lane, in format 2. A
-//!    slot is of one format or the other, and says of which, so that an upgrade that was cut short
-//!    goes on where it stopped.
-//! 5. *End*: the pool is checked, and the superblock says that the upgrade is over.
+//! 1. *Read* (`old`): an overlay shows the pool in format 2, and a check refuses damage before
+//!    anything changes.
+//! 2. *Drain* (`drain`): pending batches are recovered in the overlay and written to their places,
+//!    as recovery in format 1 does; the pool stays in format 1, and power loss is harmless.
+//! 3. *Begin*: both superblock slots are written in format 2 with an upgrade under way. Other
+//!    processes stay out, and lanes mean nothing from here.
+//! 4. *Convert* (`convert`): batches of the table's lane, in format 2, convert the objects' slots.
+//!    A slot tells its format, so that an interrupted upgrade can continue.
+//! 5. *End*: a check, then a superblock without the mark.
 //!
-//! Cost: the table's slots are written twice, what waits in lanes once; objects are not touched.
-//! Memory: 1 KiB for each object, and what waits in lanes.
+//! Cost: slots are written twice, pending batches once, objects never. Memory: 1 KiB per object,
+//! and the pending batches.
 
 mod convert;
 mod drain;
@@ -32,7 +30,7 @@ use std::time::Duration;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// How long another process may hold the table.
+/// Wait for the table's lock.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Result of an upgrade.
@@ -40,39 +38,39 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Upgraded {
     /// The pool's format before.
     pub from: u32,
-    /// Objects in the pool, hidden ones included.
+    /// Objects, hidden ones included.
     pub objects: u64,
-    /// Objects whose last writer had died, and that were recovered.
+    /// Objects recovered after a writer's death.
     pub recovered: u64,
 }
 
 /// A pool that is not wholly in this format.
 enum Found {
-    /// All is done but for one slot of the superblock.
+    /// Only one superblock slot is left to do.
     Ended(Superblock),
     Old(v1::Superblock),
-    /// An upgrade was begun.
+    /// An unfinished upgrade.
     Begun(Superblock),
 }
 
 impl Store {
-    /// Makes the pool on `device` one of this format. `dry_run`: only tries, in memory, whether
-    /// that can be done. `progress(done, total)` is called now and then.
+    /// Converts the pool on `device` to this format. `dry_run`: only tries, in memory. Calls
+    /// `progress(done, total)` now and then.
     ///
-    /// No other process may have the pool open; the caller ensures that as far as the locks of
-    /// attachments do not tell.
+    /// No other process may have the pool open; the caller ensures what locks of attachments do not
+    /// show.
     ///
     /// # Errors
-    /// Those of [`Store::open`]; `Held`: a process has an object, or a lane; `NotSound`: the pool
-    /// is damaged, and is as it was. `NoSpace`: the medium has no room for the lanes' pending
-    /// batches, or for the table. An upgrade that failed otherwise goes on when it is called again.
+    /// Those of [`Store::open`]; `Held`: an object or lane is in use; `NotSound`: the pool is
+    /// damaged, and unchanged. `NoSpace`: no room for the pending batches, or for the table. After
+    /// another failure, the next call continues.
     pub fn upgrade(
         device: &Arc<dyn Device>,
         identity: Identity,
         dry_run: bool,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Upgraded> {
-        // A try may see a table that changes meanwhile; then it fails, or was right.
+        // A dry run without locks may see changes; then it fails, or was right.
         let _alone = if dry_run { None } else { Some(Alone::take(device)?) };
         lanes_are_free(&**device)?;
         if dry_run {
@@ -83,7 +81,7 @@ impl Store {
     }
 }
 
-/// Upgrades the pool from where an earlier upgrade stopped, if there was one.
+/// Continues from where an earlier upgrade stopped.
 fn go_on(
     device: &Arc<dyn Device>,
     identity: Identity,
@@ -91,15 +89,15 @@ fn go_on(
 ) -> Result<Upgraded> {
     let mut upgraded = Upgraded { from: v1::VERSION, ..Upgraded::default() };
     let Some(found) = found(&**device)? else { return Ok(Upgraded { from: VERSION, ..upgraded }) };
-    // A full medium fails here, before anything is written.
+    // A full medium fails here, before any write.
     device.reserve(0, DATA)?;
     let superblock = match found {
         Found::Ended(superblock) => {
             put_superblock(&**device, superblock, 0)?;
             return Ok(Upgraded { from: VERSION, ..upgraded });
         }
-        // A slot whose write failed is seen, and may not be durable: from here on nothing of format
-        // 1 may be found.
+        // A slot's failed write is visible but perhaps not durable: nothing of format 1 may be
+        // found from here.
         Found::Begun(superblock) => put_superblock(&**device, superblock, FEATURE_UPGRADING)?,
         Found::Old(old) => {
             let drained = drain::drain(device, identity, &old, progress)?;
@@ -113,7 +111,7 @@ fn go_on(
     Ok(upgraded)
 }
 
-/// Claims the space of these slots of objects.
+/// Claims the space of these slots.
 fn reserve_slots<'a>(medium: &dyn Medium, slots: impl IntoIterator<Item = &'a u64>) -> Result<()> {
     let mut claimed = None;
     for slot in slots {
@@ -144,7 +142,7 @@ fn found(medium: &dyn Medium) -> Result<Option<Found>> {
             Err(SlotFault::Upgrading) if begun.is_none_or(|begun| begun.sequence < read.sequence) => {
                 begun = Some(read);
             }
-            // One of format 1 that does not verify as that.
+            // An invalid slot of format 1.
             Err(SlotFault::Version(v1::VERSION)) if read.length.get() > medium.len() => {
                 faults.push((SlotFault::Geometry, read));
             }
@@ -153,7 +151,7 @@ fn found(medium: &dyn Medium) -> Result<Option<Found>> {
         }
     }
     match (old, current, begun) {
-        // As long as one slot is of format 1, software of that time may have gone on with the pool.
+        // While one slot is of format 1, software of that format may have used the pool.
         (Some(old), _, _) => Ok(Some(Found::Old(old))),
         (None, Some(ended), Some(_)) => Ok(Some(Found::Ended(ended))),
         (None, Some(_), None) => Ok(None),
@@ -162,8 +160,7 @@ fn found(medium: &dyn Medium) -> Result<Option<Found>> {
     }
 }
 
-/// Writes both slots of the superblock, one after the other, with these features; returns it as
-/// written last.
+/// Writes both superblock slots in turn, with these features; returns the last.
 fn put_superblock(medium: &dyn Medium, mut superblock: Superblock, features: u32) -> Result<Superblock> {
     superblock.features = U32::new(features);
     superblock.set_release();
@@ -174,7 +171,6 @@ fn put_superblock(medium: &dyn Medium, mut superblock: Superblock, features: u32
     })
 }
 
-/// Fails if a check of the pool, seen through `superblock`, finds an error.
 fn expect_sound(
     device: &Arc<dyn Device>,
     superblock: &Superblock,
@@ -197,7 +193,6 @@ fn expect_no_errors(device: Arc<dyn Device>, progress: &mut dyn FnMut(u64, u64))
     }
 }
 
-/// The table, locked: no process can attach, nor take a lane.
 struct Alone(Arc<dyn Device>);
 
 impl Alone {

@@ -1,4 +1,4 @@
-//! Attach and detach, as far as the medium is concerned: locks, recovery, the entry, a lane.
+//! Attach and detach on the medium: locks, recovery, the entry, a lane.
 
 use super::class::{Memory, expect_class};
 use super::sealed_pages::SealedPages;
@@ -26,30 +26,29 @@ use zerocopy::little_endian::U32;
 /// An object attached for reading; dropping it detaches.
 pub struct Reader {
     pub(super) store: Arc<Store>,
-    /// `None` in a read-only store, where nothing keeps writers away.
+    /// `None` in a read-only store, which keeps no writer away.
     object_lock: Option<ObjectLock>,
     pub(super) object: Located,
-    /// Its own extent and those of its bases; `None`: it has no base.
+    /// Layers of an object with a base.
     pub(super) layers: Option<Layers>,
-    /// Its place in the lane of an object that it follows.
+    /// Its place in the followed object's lane.
     pub(super) tail: Option<Tail>,
-    /// The same, when it was attached.
+    /// The same at the attach.
     first_tail: Option<Tail>,
-    /// Its pages, if it is sealed.
+    /// Its pages, if sealed.
     pub(super) sealed: Option<Arc<SealedPages>>,
 }
 
 impl Store {
-    /// Attaches `name` for reading. Readers are known by their locks: nothing is written,
-    /// unless there is something to recover.
+    /// Attaches `name` for reading. Writes nothing, unless there is something to recover.
     pub fn attach_reader(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Reader> {
         let reader = self.attach_raw_reader(name, key)?;
         expect_key(&reader.object, None)?;
         Ok(reader)
     }
 
-    /// As [`attach_reader`](Store::attach_reader), of a sealed object, by the key that
-    /// [`unlock`](Store::unlock) found.
+    /// [`attach_reader`](Store::attach_reader) of a sealed object, by the key of
+    /// [`unlock`](Store::unlock).
     ///
     /// # Errors
     /// `NotSealed`, `Broken`.
@@ -64,8 +63,8 @@ impl Store {
         Ok(reader)
     }
 
-    /// As [`attach_reader`](Store::attach_reader), of the object as it is in the pool: of a sealed
-    /// one it has ciphertext, until it is [unsealed](Reader::unseal).
+    /// [`attach_reader`](Store::attach_reader) of the bytes in the pool: ciphertext of a sealed
+    /// object, until [unsealed](Reader::unseal).
     ///
     /// # Errors
     /// As for [`attach_reader`](Store::attach_reader), but for `KeyNeeded`.
@@ -96,8 +95,8 @@ impl Store {
         })
     }
 
-    /// Looks in the log of the writer's lane for psyncs after the state of a
-    /// [`reader`](Self::attach_snapshot). The writer takes no notice.
+    /// Looks in the writer's lane for psyncs after a [`reader`](Self::attach_snapshot)'s state,
+    /// unnoticed by the writer.
     pub fn follow(&self, reader: &mut Reader) -> Followed {
         let Some(tail) = &mut reader.tail else { return Followed::Newest };
         // The caller's next step reports the error, or does better.
@@ -114,7 +113,7 @@ impl Store {
         if newer { Followed::Newer(lines) } else { Followed::Newest }
     }
 
-    /// Whether the log proves that the reader is the newest; else [`follow`](Store::follow) it.
+    /// Whether the log proves that the reader is the newest; otherwise [`follow`](Store::follow).
     #[must_use]
     pub fn is_newest(&self, reader: &Reader) -> bool {
         let Some(tail) = reader.tail else { return true };
@@ -164,14 +163,14 @@ impl Store {
                     table.put_entry(&object)?;
                 }
                 let layers = table.layers(&object)?;
-                // The lane that was recovered is given back once that is published.
+                // The recovered lane is given back after publication.
                 Ok((object, object_lock, layers, recovered))
             })
         })?;
         Ok((object, object_lock, layers))
     }
 
-    /// Attaches `name` for writing: recovers first if the last writer died.
+    /// Attaches `name` for writing, after recovery if the last writer died.
     pub fn attach_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
         self.attach_any_writer(name, key, &|object| {
             expect_key(object, None)?;
@@ -179,7 +178,7 @@ impl Store {
         })
     }
 
-    /// As [`attach_writer`](Store::attach_writer), of any class, for a change of its size alone.
+    /// [`attach_writer`](Store::attach_writer), of any class, only to change the size.
     ///
     /// # Errors
     /// As for [`attach_writer`](Store::attach_writer).
@@ -187,14 +186,13 @@ impl Store {
         self.attach_any_writer(name, key, &|object| expect_key(object, None))
     }
 
-    /// As [`attach_writer`](Store::attach_writer), of the object as it is in the pool: of a sealed
-    /// one it has ciphertext.
+    /// [`attach_writer`](Store::attach_writer) of the bytes in the pool, encrypted or not.
     pub(in crate::store) fn attach_raw_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
         self.attach_any_writer(name, key, &|_| Ok(()))
     }
 
-    /// As [`attach_writer`](Store::attach_writer), of a sealed object, by the key that
-    /// [`unlock`](Store::unlock) found.
+    /// [`attach_writer`](Store::attach_writer) of a sealed object, by the key of
+    /// [`unlock`](Store::unlock).
     ///
     /// # Errors
     /// `NotSealed`, `Broken`; `SignKeyNeeded`, `NotSigned`, `BadSignature`.
@@ -214,7 +212,7 @@ impl Store {
         Ok(writer)
     }
 
-    /// Creates an object and attaches it for writing, as one step.
+    /// Creates an object and attaches it for writing, in one step.
     pub fn create_writer(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Writer> {
         if how.read_only {
             return Err(StoreError::ObjectReadOnly);
@@ -230,8 +228,8 @@ impl Store {
         })
     }
 
-    /// Publishes a change that attaches a writer; once more for each lane of a dead process that
-    /// could not be redone, without that lane, as none of it was published.
+    /// Publishes a change that attaches a writer. A dead process's lane that cannot be redone is
+    /// skipped in another attempt, because nothing was published.
     pub(super) fn bind_writer(
         self: &Arc<Self>,
         change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<Unbound>,
@@ -239,7 +237,7 @@ impl Store {
         self.publish_binding(change).and_then(|pending| self.attached(pending))
     }
 
-    /// As [`bind_writer`](Self::bind_writer), for anything that `change` binds.
+    /// [`bind_writer`](Self::bind_writer) for any binding.
     pub(super) fn publish_binding<B>(
         self: &Arc<Self>,
         change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<B>,
@@ -254,8 +252,8 @@ impl Store {
         }
     }
 
-    /// Tries again after lanes held still and short locks, which it cannot await with the table
-    /// locked.
+    /// Repeats `attempt` after held-still lanes and short locks, which cannot be awaited under the
+    /// table's lock.
     pub(in crate::store) fn unless_held_still<R>(&self, mut attempt: impl FnMut() -> Result<R>) -> Result<R> {
         let mut deadline = self.apply_locks.deadline();
         loop {
@@ -269,7 +267,7 @@ impl Store {
         }
     }
 
-    /// Takes the object, recovers it if need be, and binds it to a lane.
+    /// Locks, recovers and binds the object.
     pub(super) fn begin_writing(
         self: &Arc<Self>,
         table: &mut TableTransaction<'_>,
@@ -292,8 +290,7 @@ impl Store {
         let (found, recovered) = recovered.map_or((None, Recovered::default()), |(l, r)| (Some(l), r));
         let lane = self.choose_lane(table, found, search)?;
         if undefined(table, &object)?.is_some() && self.apply_locks.is_held(lane.index)? {
-            // To clear it is a change of the lane, and once the object is bound it would be too
-            // late to refuse.
+            // Clearing changes the lane, and after the binding a refusal would be too late.
             return Err(self.apply_locks.refused(lane.index));
         }
         let layers = table.layers(&object)?;
@@ -331,9 +328,9 @@ impl Store {
         Ok(Unbound { object_lock, writer })
     }
 
-    /// Finishes the attach once the binding is published.
+    /// Completes the attach after the binding is published.
     pub(super) fn attached(&self, pending: Unbound) -> Result<Writer> {
-        // Rule L12 of docs/protocol.md: the binding is durable.
+        // Rule L12 of docs/protocol.md.
         let Unbound { object_lock, mut writer } = pending;
         writer.object_lock = Some(object_lock);
         writer.lane.bound.fetch_add(1, Ordering::Relaxed);
@@ -343,7 +340,7 @@ impl Store {
     }
 }
 
-/// The range of the object that a direct write left undefined in the primary.
+/// The range that a direct write left undefined in the primary.
 pub(in crate::store) fn undefined(
     table: &TableTransaction<'_>,
     object: &Located,
@@ -353,16 +350,14 @@ pub(in crate::store) fn undefined(
     Ok((from < to).then_some((from, to)))
 }
 
-/// A writer whose binding is not published. It has nothing to detach yet: the object's lock is kept
-/// apart.
+/// A writer with an unpublished binding: nothing to detach, so the object's lock is apart.
 pub(super) struct Unbound {
     object_lock: ObjectLock,
     pub(super) writer: Writer,
 }
 
 impl Reader {
-    /// A reader of a base, whose lock the caller has, and that was made of the object that `tail`
-    /// tells of.
+    /// A reader of a base, locked by the caller, that was made of the object of `tail`.
     pub(in crate::store) fn of_base(
         store: &Arc<Store>,
         object_lock: ObjectLock,
@@ -382,7 +377,7 @@ impl Reader {
         }
     }
 
-    /// Another reader of the same base, with the same state; `None` if it follows nothing.
+    /// Another reader of the same base and state; `None`: this one follows nothing.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -395,31 +390,31 @@ impl Reader {
         })
     }
 
-    /// Number of psyncs of the followed object in the state shown.
+    /// Number of the followed object's psync that it shows.
     #[must_use]
     pub fn shown(&self) -> Option<u64> {
         self.tail.map(|tail| tail.shown())
     }
 
-    /// Whether it shows the same psync of the same object as another one that follows a writer.
+    /// Whether both readers show the same psync of the same object.
     #[must_use]
     pub fn shows_as(&self, other: &Reader) -> bool {
         self.tail.zip(other.tail).is_some_and(|(tail, other)| tail.shows_as(&other))
     }
 
-    /// The object as it was when attached.
+    /// The object at the attach.
     #[must_use]
     pub fn object(&self) -> &Located {
         &self.object
     }
 
-    /// Hands its layers over, for readers of the object; `None`: all of its pages are its own.
+    /// Takes its layers, for readers of the object; `None`: without a base.
     pub fn take_layers(&mut self) -> Option<Layers> {
         self.layers.take()
     }
 
-    /// Whether all reads since the attach saw one psync's state. False only in a read-only store,
-    /// if a writer has come since: ask once everything was read.
+    /// Whether all reads since the attach saw one psync. Only in a read-only store a writer may
+    /// come: ask after the last read.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -431,7 +426,7 @@ impl Reader {
         store.view(|table| {
             let Ok(now) = table.entry(self.object.offset) else { return Ok(false) };
             let same = |entry: &Entry| {
-                // Every writer, and every resize, gives the object another binding.
+                // Every writer and resize changes the binding.
                 (entry.id, entry.binding, entry.state, entry.primary, entry.pages, entry.size)
             };
             let alone = store.device.probe(LockKey::Object(now.offset))? != Some(LockMode::Exclusive);
@@ -439,7 +434,7 @@ impl Reader {
         })
     }
 
-    /// Detaches; state D if no other reader is left.
+    /// Detaches.
     pub fn detach(self) -> Result<()> {
         Ok(())
     }

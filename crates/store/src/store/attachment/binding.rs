@@ -1,5 +1,4 @@
-//! Bindings: under which number, and to which lane, an object belongs to a writer; and its recovery
-//! from the lane of a writer that is gone.
+//! Bindings of objects to lanes, and recovery from a dead writer's lane.
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::entry::STATE_W;
@@ -14,14 +13,14 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 
 impl Store {
-    /// Records who attaches.
+    /// Records the attaching process.
     fn sign(&self, object: &mut Located, state: u8) {
         object.entry.state = state;
         object.entry.pid = U32::new(self.identity.pid);
         object.entry.boot = self.identity.realm();
     }
 
-    /// Binds the object to a lane under a number never used before.
+    /// Binds the object to a lane under a new number.
     pub(in crate::store) fn bind(
         &self,
         table: &mut TableTransaction<'_>,
@@ -34,7 +33,7 @@ impl Store {
         table.put_entry(object)
     }
 
-    /// The lane that has unreplayed batches of a writer that is gone. The caller has the object.
+    /// The lane with a dead writer's unreplayed batches. The caller has the object.
     pub(in crate::store) fn stale_lane(
         &self,
         table: &TableTransaction<'_>,
@@ -48,7 +47,7 @@ impl Store {
             return Err(StoreError::damaged(Part::Entry, object.offset));
         }
         let Some(directory) = directory(table, lane)? else {
-            // The object would have been detached before its lane was given up.
+            // An object is detached before its lane is given up.
             let cause = Box::new(StoreError::damaged(Part::LaneDirectory, directory_slot(lane)));
             return Err(StoreError::LaneRefused { lane, cause });
         };
@@ -56,9 +55,8 @@ impl Store {
         Ok(stale.then_some(lane))
     }
 
-    /// Refuses to touch an object that is held still by the lane that it was attached to. A hold
-    /// that begins later looks at the table again, which the caller has locked, and finds the
-    /// object unattached.
+    /// Refuses an object that its last lane holds still. A later hold reads the table, now locked
+    /// by the caller, and finds the object unattached.
     ///
     /// # Errors
     /// `HeldStill`.
@@ -70,11 +68,10 @@ impl Store {
         Ok(())
     }
 
-    /// Recovers the object if its last writer died; the lane found is this process's
-    /// to use.
+    /// Recovers the object if its last writer died; this process may use the recovered lane.
     ///
     /// # Errors
-    /// `MemoryLeft`: the pool does not have all of it.
+    /// `MemoryLeft`: commits outside the pool.
     pub(in crate::store) fn recover(
         &self,
         table: &mut TableTransaction<'_>,
@@ -84,7 +81,7 @@ impl Store {
         self.recover_lane(table, object)
     }
 
-    /// As [`recover`](Self::recover), as far as the pool has the object.
+    /// [`recover`](Self::recover) from the pool alone.
     pub(super) fn recover_lane(
         &self,
         table: &mut TableTransaction<'_>,
@@ -94,7 +91,7 @@ impl Store {
         match self.lane_locks.get(lane) {
             // The lane failed, and other objects on it are still attached.
             Some(own) if own.is_poisoned() => return Err(StoreError::Poisoned),
-            // Its last detach settled it but could not note that in the table.
+            // Its last detach settled it, but failed to update the table.
             Some(_) => {
                 self.expect_not_held(object)?;
                 return Ok(None);
@@ -108,7 +105,7 @@ impl Store {
     }
 }
 
-/// Gives the object a binding number never used before: its bytes are going to change.
+/// Gives the object a new binding number: its bytes are about to change.
 pub(in crate::store) fn renumber(table: &mut TableTransaction<'_>, object: &mut Located) -> Result<()> {
     object.entry.binding = table.root.next_binding;
     let next = table.root.next_binding.get().checked_add(1);

@@ -1,4 +1,4 @@
-//! The pages of a sealed object as they are in the pool, encrypted.
+//! The encrypted pages of a sealed object.
 
 use crate::error::Result;
 use crate::format::PAGE;
@@ -12,15 +12,14 @@ use crate::table::{Located, SharedLayers};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Whole pages, by their numbers.
 pub(super) type Images = BTreeMap<u64, Box<PageBytes>>;
 
-/// The pages as they are in the pool, with lines that wait in memory.
+/// The pages in the pool, with pending lines in memory.
 pub(super) struct Ciphertext {
     device: Arc<dyn Device>,
     pub(super) layers: SharedLayers,
     page_cache: Option<Arc<Mutex<PageCache>>>,
-    /// Pages with the lines of psyncs that came after the base of a reader that follows a writer.
+    /// Pages with lines of psyncs after the base of a following reader.
     pub(super) laid: Mutex<Images>,
 }
 
@@ -49,8 +48,8 @@ impl Ciphertext {
         Ok(())
     }
 
-    /// As [`read`](Ciphertext::read), while no line in memory is written to the pool: between its
-    /// page and those lines none is missed.
+    /// [`read`](Ciphertext::read) while no pending line is written out: none is missed between page
+    /// and lines.
     #[cold]
     pub(super) fn read_still(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         if self.page_cache.is_none() {
@@ -72,7 +71,7 @@ impl Ciphertext {
     }
 }
 
-/// Bytes from `at` on, page by page: the page, the offset in it, the bytes.
+/// Bytes from `at` on, by page: page, offset in it, bytes.
 pub(super) fn by_page(mut at: u64, mut bytes: &[u8]) -> impl Iterator<Item = (u64, usize, &[u8])> {
     std::iter::from_fn(move || {
         let (page, offset) = (at / PAGE, (at % PAGE) as usize);

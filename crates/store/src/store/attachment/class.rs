@@ -1,4 +1,4 @@
-//! Attaching an object as one of its durability class.
+//! Attaching objects by durability class.
 
 use super::unlocked::expect_key;
 use super::writer::Writer;
@@ -10,19 +10,19 @@ use crate::store::pool::Store;
 use crate::table::{Class, Key, Located};
 use std::sync::Arc;
 
-/// The memory in which commits of an object are, beside the pool.
+/// Memory outside the pool with an object's commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Memory {
-    /// None: the object is of another class.
+    /// The object is of another class.
     None,
-    /// This one from now on.
+    /// New memory.
     New(u64),
-    /// This one, of a process that is gone.
+    /// A dead process's memory.
     Left(u64),
 }
 
 impl Store {
-    /// As [`attach_writer`](Store::attach_writer), of a transactional object, for
+    /// [`attach_writer`](Store::attach_writer) of a transactional object, for
     /// [`Commits`](crate::store::Commits).
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Store {
         self.attach_found_writer(&find, Some(key), Memory::None)
     }
 
-    /// Attaches the object that `find` finds; without a key for its recovery.
+    /// Attaches the object of `find`; without a key for its recovery.
     pub(super) fn attach_found_writer(
         self: &Arc<Self>,
         find: &dyn Fn(&TableTransaction<'_>) -> Result<Located>,
@@ -63,7 +63,7 @@ impl Store {
     }
 }
 
-/// Whether the object may be written at all, and by this key, if one is asked for.
+/// Whether the object may be written, and with this key, if required.
 pub(super) fn expect_writable(object: &Located, key: Option<Key<'_>>) -> Result<()> {
     if object.entry.has(FLAG_READ_ONLY) {
         return Err(StoreError::ObjectReadOnly);

@@ -1,15 +1,13 @@
-//! First changes of pages that are the base's: with the batch comes the whole page, and it says in
-//! the object's bitmap that the page is the object's own.
+//! First changes of a base's pages: the batch has the whole page, and marks it as the object's own
+//! in the bitmap.
 //!
-//! The bitmap's lines are lines of the batch as the object's are, so that redo, checkpoint and
-//! recovery know nothing of bases: a page and its bit are durable together or not at all. The
-//! caller, who collects changes, knows nothing of them either: lines that are not in the batch are
-//! the base's, and are added here.
+//! The bitmap's lines are lines of the batch, so redo, checkpoint and recovery know nothing of
+//! bases: a page and its bit are durable together. This adds the base's lines that the caller's
+//! batch lacks.
 //!
-//! If a barrier costs little, as in memory, the base's page is copied to its place ahead of the
-//! batch, and a barrier makes it durable before the batch is published: until the bit is set, no
-//! reader reads it there. That spares the page's way through the lane, and its checksum. Elsewhere
-//! a barrier costs more than the lines.
+//! Where barriers are cheap, as in memory, the base's page is copied to its place first, durable
+//! before the batch is published: no reader looks there until the bit is set. That spares the log
+//! and its checksum.
 
 use crate::error::Result;
 use crate::format::{LINE, PAGE};
@@ -22,8 +20,7 @@ use std::ops::Range;
 
 const LINES: u64 = PAGE / LINE;
 
-/// Whether the batch, whose runs of the object begin at number `first`, changes pages that are not
-/// the object's own.
+/// Whether the batch, from run `first` on, changes pages that are not the object's own.
 pub(super) fn needs_cover(batch: &Batch, first: usize, object: &Located, layers: &Layers) -> bool {
     let start = object.entry.primary_offset();
     batch.targets().skip(first).any(|(target, lines)| {
@@ -32,17 +29,17 @@ pub(super) fn needs_cover(batch: &Batch, first: usize, object: &Located, layers:
     })
 }
 
-/// The pages that a batch makes an object's own.
+/// Pages that a batch makes an object's own.
 pub(super) struct Covered {
-    /// Their numbers: once the batch is durable they are its own.
+    /// Their numbers.
     pub(super) pages: Vec<u64>,
-    /// Whether bytes were written that need a barrier before the batch is published. It comes last:
-    /// until then the bytes are on their way while the batch is built.
+    /// Whether copied bytes need a barrier before publication; late, so that they travel while the
+    /// batch is built.
     pub(super) unproven: bool,
 }
 
-/// Adds to the current section of a batch, whose runs begin at number `first`, what pages need that
-/// are not the object's own. `reserve`: space in the object's extent.
+/// Completes the current section, from run `first` on, for pages that are not the object's own.
+/// `reserve` claims space in the extent.
 ///
 /// # Errors
 /// The base cannot be read. `NoSpace`: nothing happened.
@@ -55,7 +52,7 @@ pub(super) fn cover(
     reserve: &mut dyn FnMut(u64, u64) -> Result<()>,
 ) -> Result<Covered> {
     let start = object.entry.primary_offset();
-    // Lines that the batch has of each page, one bit each.
+    // Lines (bits) in the batch, by page.
     let mut fresh: BTreeMap<u64, u64> = BTreeMap::new();
     for (target, lines) in batch.targets().skip(first) {
         let (from, to) = ((target - start) / LINE, (target - start) / LINE + lines);
@@ -95,12 +92,11 @@ pub(super) fn cover(
     Ok(Covered { pages: fresh.into_keys().collect(), unproven })
 }
 
-/// The bits of these lines.
 fn mask(lines: Range<u64>) -> u64 {
     u64::MAX >> (LINES - (lines.end - lines.start)) << lines.start
 }
 
-/// Runs of lines whose bits are not set.
+/// Runs of clear bits.
 fn gaps(have: u64) -> impl Iterator<Item = Range<u64>> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -1,12 +1,11 @@
 //! Direct writes: ranges that no psync ever covered go straight to the primary, so that loading
-//! data costs one write; a psync then publishes them.
+//! writes data once; a psync then publishes them.
 //!
-//! A range is published only with the proof that a barrier followed its last write ([`Written`],
-//! which a barrier alone makes). If a direct write ended without a barrier, for want of space say,
-//! the primary holds bytes that programs see and a power cut may take: a psync that compared with
-//! them would find nothing to log, and publish them. So such a range is zeroed, durably, before
-//! anything is compared with it, unless the direct write is begun anew: it then writes all of it
-//! that changed, and ends with its own barrier.
+//! A psync publishes a range only with proof of a barrier after its last write ([`Written`]). If a
+//! direct write ends without one, for want of space say, the primary has bytes that programs see
+//! and a power cut may take: a later psync would find no difference and publish them. So the range
+//! is zeroed, durably, before any comparison, unless a new direct write begins, which writes all
+//! changes and ends with its own barrier.
 //!
 //! Invariants, beside `Standing` (a crash zeroes announced and unpublished bytes):
 //! 1. Between `published` and `standing.direct` the primary holds zeros, or the bytes that
@@ -23,9 +22,9 @@ use crate::recovery::{Standing, clear, clear_left};
 use crate::store::lanes::{Advance, Changing};
 
 impl Writer {
-    /// Announces that bytes of the object up to `to`, never psynced before, are about to be written
-    /// straight to the primary. From then on, until a psync publishes it, a crash zeroes the range.
-    /// Bytes of an earlier direct write that no psync published must be written again.
+    /// Announces direct writes of bytes up to `to` that no psync covered. Until a psync publishes
+    /// it, a crash zeroes the range. Unpublished bytes of an earlier direct write must be written
+    /// again.
     ///
     /// # Errors
     /// `HasBase`, `Refused` of a sealed object: nothing happened. `Poisoned`, or a failure of the
@@ -39,16 +38,16 @@ impl Writer {
         expect_plain(&self.object, "direct writes", "psync them")?;
         self.dissolve_page_cache(&changing)?;
         self.direct = Direct::Open;
-        // As long as that is announced, the extent does not become a base.
+        // Once announced, the extent does not become a base.
         self.announce(changing, Standing { direct: to.max(self.standing.direct), ..self.standing })
     }
 
-    /// Writes bytes announced by [`begin_direct`](Writer::begin_direct).
+    /// Writes announced bytes.
     ///
     /// # Errors
-    /// `NoSpace`, `HeldStill`: nothing was published; the direct write may be begun again, or the
-    /// next psync takes it back. `NotAnnounced`: the range was not announced. `Poisoned`, or a
-    /// failure of the medium: the object is poisoned.
+    /// `NoSpace`, `HeldStill`: nothing was published; the direct write may begin again, or the next
+    /// psync takes it back. `NotAnnounced`. `Poisoned`, or a failure of the medium: the object is
+    /// poisoned.
     pub fn write_direct(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let end = offset.saturating_add(bytes.len() as u64);
         match (&self.direct, self.announced()) {
@@ -61,7 +60,7 @@ impl Writer {
         Ok(self.lane.medium().write(target, bytes)?)
     }
 
-    /// Makes the direct writes durable; the next psync publishes them.
+    /// Makes the direct writes durable, for the next psync to publish.
     ///
     /// # Errors
     /// A failure of the medium: the object is poisoned.
@@ -73,7 +72,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The byte of the object up to which a psync may publish pages that it has not compared.
+    /// End of the bytes that a psync may publish without a comparison.
     pub(super) fn publishable(&self) -> Option<u64> {
         match &self.direct {
             Direct::Written(written) => Some(written.to()),
@@ -82,7 +81,7 @@ impl Writer {
         }
     }
 
-    /// Takes back a direct write without proof, so that the primary holds zeros again.
+    /// Takes back a direct write without proof.
     pub(super) fn take_back_unproven(&mut self) -> Result<()> {
         match self.direct {
             Direct::Open if !Mutant::OpenDirectPublished.is_on() => self.cancel_direct(),
@@ -90,7 +89,7 @@ impl Writer {
         }
     }
 
-    /// Takes back a direct write that no psync has published.
+    /// Takes back an unpublished direct write.
     pub(super) fn cancel_direct(&mut self) -> Result<()> {
         let Some((from, to)) = self.announced() else {
             self.direct = Direct::None;
@@ -110,14 +109,14 @@ impl Writer {
         Ok(())
     }
 
-    /// The range announced for a direct write that no psync has published, in the object.
+    /// The object's announced, unpublished range.
     fn announced(&self) -> Option<(u64, u64)> {
         let Standing { published, direct, .. } = self.standing;
         let to = direct.min(self.object.entry.extent_len());
         (published < to).then_some((published, to))
     }
 
-    /// Makes another standing of the object durable, without a change of its contents.
+    /// Makes another standing durable.
     fn announce(&mut self, mut changing: Changing, standing: Standing) -> Result<()> {
         let mut batch = self.scratch.take().unwrap_or_default();
         batch.clear();

@@ -1,5 +1,4 @@
-//! Several objects attached for writing by one change of the table, and so by one durable write:
-//! those of a view.
+//! Attaching several objects for writing by one change of the table, for views.
 
 use super::attach::Unbound;
 use super::class::{Memory, expect_class, expect_writable};
@@ -14,8 +13,7 @@ use crate::table::{Class, Key};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A lane counts as that of one object more, so that the objects of a group are spread over this
-/// process's lanes before any is attached.
+/// Counts as an object on a lane, so that a group spreads over the lanes before any is attached.
 struct Expected(Arc<WriterLane>);
 
 impl Expected {
@@ -32,18 +30,17 @@ impl Drop for Expected {
     }
 }
 
-/// The binding of one object of a group, or the reason why it has none.
+/// An object's binding, or the reason why it has none.
 type Bound = Result<(Unbound, Expected)>;
 
 impl Store {
     /// Attaches objects without keys for writing, as many as possible, by one change of the table
-    /// for each 256 of them. Those whose last writer died are recovered first. The results are in
-    /// the order of the names.
+    /// per 256, after recovery of those whose writers died. Results are in the order of the names.
     ///
     /// # Errors
-    /// No object is attached: the table could not be changed, or an object could not be recovered.
-    /// For one object alone: `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`, `KeyNeeded`,
-    /// `Mismatch` of its class, `VolatileGone`.
+    /// None is attached: the table could not be changed, or an object not recovered. For one
+    /// object: `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`, `KeyNeeded`, `Mismatch` of its
+    /// class, `VolatileGone`.
     pub fn attach_writers(self: &Arc<Self>, names: &[&str]) -> Result<Vec<Result<Writer>>> {
         let mut writers = Vec::with_capacity(names.len());
         for names in names.chunks(MOST_AT_ONCE) {
@@ -58,8 +55,7 @@ impl Store {
         Ok(writers)
     }
 
-    /// Binds one object. An error of the outer kind came when the table may have been changed in
-    /// part.
+    /// Binds one object. After an outer error the table may be changed in part.
     fn bind_one(
         self: &Arc<Self>,
         table: &mut TableTransaction<'_>,
@@ -81,7 +77,7 @@ impl Store {
                 let expected = Expected::of(&pending);
                 Ok(Ok((pending, expected)))
             }
-            // The lock comes before every change; one that ends by itself is waited for.
+            // The lock precedes every change; a passing holder is awaited.
             Err(error @ StoreError::Held { passing: false, .. }) => Ok(Err(error)),
             Err(error) => Err(error),
         }

@@ -1,9 +1,8 @@
-//! Growth: in place where the pages behind the object are free and its addresses reach, else a
-//! larger extent and a copy. One table batch makes either real.
+//! Growth: in place if pages behind the object are free and its addresses reach, else by a copy to
+//! a larger extent. One table batch publishes either.
 //!
-//! A copy may take long, so the table is not held meanwhile: the larger extent is a hidden object
-//! until it takes the place of the old one. A crash leaves at most a hidden, unlocked object, which
-//! the next resize removes.
+//! The copy runs without the table: the larger extent is a hidden object until the exchange. A
+//! crash leaves at most a hidden, unlocked object, which the next resize removes.
 
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
@@ -21,25 +20,24 @@ use std::ops::Range;
 use std::sync::Arc;
 use zerocopy::little_endian::U64;
 
-/// Bytes copied at a time.
 const PIECE: u64 = 1 << 20;
-/// Granularity, in bytes, at which untouched space stops being known as zeros.
+/// Granularity, in bytes, at which `virgin` rises.
 const AHEAD: u64 = 1 << 20;
 
-/// How an attached object may move to another extent.
+/// How an attached object moves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Its memory is unused meanwhile.
+    /// Its memory is unused.
     Alone,
     /// Its memory is in use.
     Beside,
-    /// The same, and shows the extent that it has.
+    /// Its memory is in use and mapped from the present extent.
     Kept,
 }
 
 impl Store {
-    /// Grows an object the caller has exclusively where it stands; zeros follow its first `kept`
-    /// bytes. `None`: the pages behind it are taken.
+    /// Grows an exclusively held object in place; zeros follow its first `kept` bytes. `None`: no
+    /// free pages behind it.
     pub(in crate::store) fn grow_here(
         &self,
         object: &Located,
@@ -63,7 +61,7 @@ impl Store {
         })
     }
 
-    /// Copies the object into a larger extent and lets that take the old one's place.
+    /// Copies the object into a larger extent, which replaces the old one.
     pub(in crate::store) fn move_larger(
         self: &Arc<Self>,
         object: &Located,
@@ -72,7 +70,7 @@ impl Store {
         lane: Option<u32>,
     ) -> Result<Located> {
         if pages_of(object, size)? * PAGE <= KEEP && !object.entry.has(FLAG_SPARSE) {
-            // The second time, space that is not known as zeros can be found.
+            // The second time, space not known as zeros can be found.
             for _ in 0..2 {
                 if let Some(moved) = self.move_at_once(object, kept, size, lane)? {
                     return Ok(moved);
@@ -82,8 +80,8 @@ impl Store {
         self.move_by_hidden(object, kept, size, lane)
     }
 
-    /// Moves a small object with one table batch. `None`: the space found for it was known as
-    /// zeros; the table has now been told that it no longer is.
+    /// Moves a small object with one table batch. `None`: its new space was known-zero; the table
+    /// has now claimed that.
     fn move_at_once(
         self: &Arc<Self>,
         object: &Located,
@@ -135,10 +133,9 @@ impl Store {
         Ok(done.map(|(moved, base)| self.without_bases(moved, base)))
     }
 
-    /// The object, which has its pages for itself now; its base goes if that was the last to rest
-    /// on it.
+    /// Removes the object's base if this was its last user.
     fn without_bases(self: &Arc<Self>, object: Located, base: Option<Located>) -> Located {
-        // A base that cannot be removed now is removed by the next resize or snapshot.
+        // The next resize or snapshot removes it otherwise.
         let _ = self.remove_left(base);
         object
     }
@@ -159,7 +156,7 @@ impl Store {
         self.unless_left(result)
     }
 
-    /// Exchanges the extents once the hidden one's bytes are durable.
+    /// Exchanges the extents once the hidden one is durable.
     pub(super) fn exchange_proven(
         self: &Arc<Self>,
         object: &Located,
@@ -174,10 +171,10 @@ impl Store {
         self.exchange(object, hidden, object_lock, size, lane)
     }
 
-    /// The result of an exchange. A hidden object that is left after a failure goes.
+    /// Removes hidden objects after a failure.
     pub(super) fn unless_left<R>(self: &Arc<Self>, result: Result<R>) -> Result<R> {
         if result.is_err() {
-            // Leftovers that cannot be removed now are removed by the next resize.
+            // The next resize removes what remains.
             let _ = self.reap();
         }
         result
@@ -199,7 +196,7 @@ impl Store {
                 reach(table, &mut moved, spare.entry.extent_len())?;
                 let left = moved;
                 let base = table.leave_base(&mut moved)?;
-                // The two exchange extents; the spare goes, with the old one.
+                // The spare goes, with the old extent.
                 std::mem::swap(&mut moved.entry.primary, &mut spare.entry.primary);
                 std::mem::swap(&mut moved.entry.pages, &mut spare.entry.pages);
                 moved.entry.size = U64::new(size);
@@ -219,8 +216,7 @@ impl Store {
         Ok(self.without_bases(moved, base))
     }
 
-    /// Copies bytes of an object with these layers: durable after a barrier of the epoch that is
-    /// returned.
+    /// Copies bytes of an object with these layers; durable after a barrier of the returned epoch.
     pub(super) fn copy(
         &self,
         from: &Located,
@@ -246,11 +242,11 @@ impl Store {
         Ok(medium)
     }
 
-    /// A hidden object of so many pages, which lends its extent.
+    /// A hidden object that lends its extent of `pages` pages.
     pub(super) fn create_lender(self: &Arc<Self>, pages: u64, sparse: bool) -> Result<(Located, ObjectLock)> {
         let how = CreateOptions { size: pages * PAGE, sparse, ..CreateOptions::default() };
         match self.create_hidden("resize", &how) {
-            // A hidden object of a resize that died may be in the way.
+            // A dead resize's hidden object may be in the way.
             Err(StoreError::NoRoom { .. } | StoreError::NoAddresses { .. }) if self.reap()? > 0 => {
                 self.create_hidden("resize", &how)
             }
@@ -260,7 +256,7 @@ impl Store {
 }
 
 impl Writer {
-    /// Grows the attached object. Returns whether it moved to another extent (its address stays).
+    /// Grows the attached object. Returns whether it moved to another extent; its address stays.
     ///
     /// # Errors
     /// `BadSize` for a smaller size, `NoRoom`, `NoAddresses`, `HeldStill`: nothing changed.
@@ -268,9 +264,9 @@ impl Writer {
         self.grow_by(size, Way::Alone)
     }
 
-    /// As [`grow`](Writer::grow), while memory of this process shows pages of the object, and goes
-    /// on to. If it is `mapped` from the extent that the object has now, and the object moves, that
-    /// extent stays as it is until the object is detached, or [given up](Writer::give_former_up).
+    /// [`grow`](Writer::grow) while this process's memory shows the object. If it is `mapped` from
+    /// the present extent and the object moves, that extent stays until the object is detached or
+    /// it is [given up](Writer::give_former_up).
     ///
     /// # Errors
     /// As for [`grow`](Writer::grow).
@@ -295,14 +291,14 @@ impl Writer {
         self.extend(size, way)
     }
 
-    /// Has the extent grow to that of an object of this size. Returns whether it moved.
+    /// Grows the extent for this size. Returns whether it moved.
     pub(super) fn extend(&mut self, size: u64, way: Way) -> Result<bool> {
         let changing = self.change()?;
         let (store, mut object) = (self.store.clone(), self.object);
         let old = object.entry.pages.get();
         if let Some(grown) = store.grow_here(&object, size, old * PAGE)? {
             self.object = grown;
-            // A last piece that got longer.
+            // The last piece is longer now.
             self.backed.clear();
             return Ok(false);
         }
@@ -311,7 +307,7 @@ impl Writer {
                 self.settle_to_move(&changing)?;
                 object = store.move_larger(&object, old * PAGE, size, Some(self.lane.index))?;
                 self.object = object;
-                // The copy has all pages for itself.
+                // The copy owns all pages.
                 self.take_layers(None);
             }
             Way::Beside | Way::Kept => self.move_beside(&changing, size, way == Way::Kept)?,
@@ -322,13 +318,13 @@ impl Writer {
 }
 
 impl Writer {
-    /// Copying, and leaving the lane's batches behind, needs the primary durable in place.
+    /// Copying, and leaving the lane's batches, needs a durable primary.
     pub(super) fn settle_to_move(&mut self, changing: &Changing) -> Result<()> {
         self.dissolve_page_cache(changing)?;
         self.settle_within(changing)
     }
 
-    /// Clears the rest of the last page behind the object's end, which a shrink may have left.
+    /// Clears the last page behind the object's end, where a shrink may have left bytes.
     fn clear_end(&mut self) -> Result<()> {
         let (size, end) = (self.object.entry.size.get(), self.object.entry.extent_len());
         let from = size / LINE * LINE;
@@ -347,13 +343,13 @@ impl Writer {
     }
 }
 
-/// Pages of the extent of the object with this size.
+/// Pages of the extent at this size.
 pub(super) fn pages_of(object: &Located, size: u64) -> Result<u64> {
     let pages = object.entry.pages_of(size).filter(|_| size <= 1 << 46);
     pages.ok_or(StoreError::BadSize { size, why: "the address range ends at 64 TiB" })
 }
 
-/// Makes the object's address range reach `len` bytes.
+/// Extends the object's addresses to `len` bytes.
 pub(in crate::store) fn reach(
     table: &mut TableTransaction<'_>,
     object: &mut Located,

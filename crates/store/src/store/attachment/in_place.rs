@@ -1,10 +1,8 @@
-//! Objects that are read where they lie, beside their writer: the reader takes no space and no
-//! lock.
+//! Objects read in place beside their writer, without space and locks.
 //!
-//! The bytes in place, with the lines of the psyncs that the writer's lane has up to psync `n` laid
-//! over them, are the object as psync `n` left it: checkpoints put the lines of all others in place
-//! before the lane loses them. Later psyncs may have changed bytes in place as well. So the caller
-//! reads only bytes that no later psync changes, such as the records of a log.
+//! The bytes in place, under the lane's lines up to psync `n`, are the object at psync `n`:
+//! checkpoints write all others before the lane loses them. Later psyncs may have changed bytes in
+//! place, so callers read only bytes that no later psync changes, such as a log's records.
 
 use super::tail::{Followed, Tail};
 use crate::error::Result;
@@ -12,7 +10,7 @@ use crate::store::pool::Store;
 use crate::table::Located;
 use std::sync::Arc;
 
-/// See the module.
+/// An object read in place.
 pub struct InPlace {
     store: Arc<Store>,
     tail: Tail,
@@ -23,14 +21,14 @@ impl InPlace {
         InPlace { store: store.clone(), tail }
     }
 
-    /// The object, as the table had it when this was attached.
+    /// The object at the attach.
     #[must_use]
     pub fn object(&self) -> &Located {
         self.tail.object()
     }
 
-    /// Looks for psyncs that the lane has since the last call, or since the last checkpoint before
-    /// the first one. `Lost`: the lane does not tell, or the object lies elsewhere.
+    /// Looks for psyncs in the lane since the last call, first since the last checkpoint. `Lost`:
+    /// the lane cannot tell, or the object moved.
     pub fn follow(&mut self) -> Followed {
         let Ok(Some((found, lines))) = self.store.read_tail(&self.tail) else { return Followed::Lost };
         let newer = found.shown() != self.tail.shown();
@@ -38,12 +36,12 @@ impl InPlace {
         if newer { Followed::Newer(lines) } else { Followed::Newest }
     }
 
-    /// Reads bytes in place, from `offset` on. `false`: the object lies elsewhere.
+    /// Reads bytes in place; `false`: the object moved.
     ///
     /// # Errors
     /// Those of the medium and the table.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<bool> {
-        // Nothing is given back while the table is locked.
+        // Under the table's lock, so that nothing is freed.
         self.store.view(|table| {
             let now = table.entry(self.tail.object().offset).ok().filter(|now| self.tail.is_there(now));
             now.map_or(Ok(false), |now| table.read_object(&now, offset, bytes).map(|()| true))

@@ -1,5 +1,4 @@
-//! The end of attachments for writing: of one object, or of several on one lane by one change of
-//! the table.
+//! The end of writers' attachments: of one, or of several on a lane by one change of the table.
 
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
@@ -13,15 +12,15 @@ use crate::store::pool::{Space, Store};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 
-/// Objects of one change of the table: a batch of them fits into the table's lane many times.
+/// Objects per change, far below the capacity of the table's lane.
 pub(super) const MOST_AT_ONCE: usize = 256;
 
 impl Store {
-    /// Detaches objects: those that are on one lane by one change of the table for each 256.
+    /// Detaches objects, those on one lane by one change of the table per 256.
     ///
     /// # Errors
-    /// The first of those of [`Writer::detach`]. All writers are detached in any case; objects on a
-    /// lane that failed are recovered by their next attach.
+    /// The first of [`Writer::detach`]'s. All writers are detached; the next attach recovers
+    /// objects of a failed lane.
     pub fn detach_writers(mut writers: Vec<Writer>) -> Result<()> {
         writers.sort_by_key(|writer| Arc::as_ptr(&writer.lane));
         let mut result = Ok(());
@@ -36,7 +35,7 @@ impl Store {
 }
 
 impl Writer {
-    /// Detaches: psynced data is in place, other stores are forgotten.
+    /// Detaches: psynced data is in place, other stores are dropped.
     ///
     /// # Errors
     /// The lane or the table cannot be written: the next attach recovers the object.
@@ -44,7 +43,7 @@ impl Writer {
         end(&mut [&mut self])
     }
 
-    /// Makes the object durable in place, so that its lane is not needed: see [`settle`].
+    /// [`settle`] of one object.
     ///
     /// # Errors
     /// As for [`settle`].
@@ -59,11 +58,11 @@ impl Drop for Writer {
     }
 }
 
-/// Ends the attachments of writers on one lane. Those that have ended already are left alone.
+/// Ends the attachments of writers on one lane; skips ended ones.
 ///
 /// # Errors
-/// The lane is poisoned or cannot be written, or the table cannot: the next attach of each object
-/// recovers it from the lane.
+/// The lane is poisoned, or the lane or table cannot be written: the next attach of each object
+/// recovers it.
 fn end(writers: &mut [&mut Writer]) -> Result<()> {
     let mut locks = Vec::with_capacity(writers.len());
     let mut leaving: Vec<&mut Writer> = Vec::with_capacity(writers.len());
@@ -77,14 +76,13 @@ fn end(writers: &mut [&mut Writer]) -> Result<()> {
     let (store, lane) = (first.store.clone(), first.lane.clone());
     let (result, changing) = match settle_for_good(&mut leaving) {
         Ok(changing) => {
-            // The lane has nothing of the objects any more. But as long as this process has the
-            // lane, another process that finds an object bound to it in the table waits for it.
+            // The lane has nothing of the objects, but until this process gives it up, processes
+            // that find an object bound to it wait.
             let unbound = unbind(&store, &leaving).inspect_err(|_| store.give_up_lane(&lane));
             (unbound, Some(changing))
         }
         Err(error) => {
-            // The entries still say W. Makes the next attach recover from the lane, however long
-            // the lane lives on.
+            // The entries still say W: the next attach must recover from the lane.
             lane.poison();
             (Err(error), None)
         }
@@ -103,7 +101,7 @@ fn end(writers: &mut [&mut Writer]) -> Result<()> {
     result.map(drop)
 }
 
-/// Settles objects of one lane, as a part of the change in which they are detached.
+/// Settles objects of one lane within the change that detaches them.
 fn settle_for_good(writers: &mut [&mut Writer]) -> Result<Changing> {
     for writer in writers.iter_mut() {
         if writer.lane.is_poisoned() {
@@ -122,13 +120,11 @@ fn settle_for_good(writers: &mut [&mut Writer]) -> Result<Changing> {
     Ok(changing)
 }
 
-/// Makes the primaries and progress lines of objects on one lane durable in place, so that the lane
-/// is not needed. They then leave it, or move, within the same change: no process holds them still
-/// by a lane that they are no longer on.
+/// Makes primaries and progress lines of objects on one lane durable in place. Within the same
+/// change they leave the lane or move, so that no process holds them by a lane that they left.
 ///
 /// # Errors
-/// `Poisoned`: a psync may have failed, and its batch may be whole: under a new binding it would no
-/// longer count for its object.
+/// `Poisoned`: a failed psync's batch may be whole, and would not count under a new binding.
 fn settle(writers: &mut [&mut Writer], changing: &Changing) -> Result<()> {
     let Some(first) = writers.first() else { return Ok(()) };
     let lane = first.lane.clone();

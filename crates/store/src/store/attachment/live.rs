@@ -1,11 +1,9 @@
-//! Pages of an object for the memory of the process that writes it, which may touch one at any
-//! time.
+//! An object's pages, for the writing process's memory, which may touch them at any time.
 //!
-//! Upkeep in any process may merge or absorb bases of the object meanwhile, and free extents in
-//! which this process believes pages. It raises the lane's revision before that is published: bytes
-//! count if the revision is still the one of the layers that were read. If the object moves to
-//! another lane of the process, whose revisions are other numbers, the layers count as read in that
-//! one's from then on.
+//! Upkeep in any process may merge or absorb the object's bases meanwhile, and free extents. It
+//! first raises the lane's revision: bytes count if the revision is still that of the layers read.
+//! If the object moves to another lane of the process, with its own revisions, the layers count as
+//! read in that lane's.
 
 use crate::error::{Result, StoreError};
 use crate::store::lanes::WriterLane;
@@ -15,10 +13,10 @@ use crate::sync::Mutex;
 use crate::table::{Layers, SharedLayers};
 use std::sync::Arc;
 
-/// The lane of an object whose pages are read meanwhile.
+/// The lane of an object being read.
 pub(super) type SharedLane = Arc<Mutex<Arc<WriterLane>>>;
 
-/// See the module.
+/// Pages for the memory of a writer.
 #[derive(Clone)]
 pub struct LivePages {
     pub(super) store: Arc<Store>,
@@ -29,13 +27,12 @@ pub struct LivePages {
 }
 
 impl LivePages {
-    /// The revision of the lane in which the layers were read.
     pub(super) fn revision(&self) -> u64 {
         lock(&self.layers).revision()
     }
 
-    /// Whether the object's bases were moved since revision `seen`, so that bytes read by the
-    /// layers may be stale. The layers are then the newest ones.
+    /// Whether the bases moved since revision `seen`, so that bytes read may be stale. The layers
+    /// are then new.
     ///
     /// # Errors
     /// As for [`read`](LivePages::read).
@@ -51,7 +48,7 @@ impl LivePages {
         Ok(moved)
     }
 
-    /// Reads bytes of the object from `offset` on, as its last psync left them in place.
+    /// Reads the object as last psynced, in place.
     ///
     /// # Errors
     /// Those of the medium and the table; `HeldStill`: not within [`patience`](Store::patience).
@@ -73,8 +70,7 @@ impl LivePages {
         }
     }
 
-    /// Takes the layers that the table has now, unless a psync has done so, which may have added
-    /// pages since.
+    /// Takes the table's layers, unless a psync has, which may have added pages since.
     #[cold]
     fn look_again(&self) -> Result<()> {
         let lane = lock(&self.lane).clone();
@@ -89,8 +85,7 @@ impl LivePages {
             return Ok(());
         }
         if on != lane.index && lane.medium().is_over() {
-            // A move to another lane that failed, and that others see all the same: they revise
-            // that one.
+            // After a failed move others may see the object on the other lane, and revise that.
             return Err(StoreError::Poisoned);
         }
         if layers.revision() != changing.revision() {

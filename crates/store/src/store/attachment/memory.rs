@@ -1,10 +1,9 @@
-//! Objects on demand, as far as the pool is concerned (docs/decisions/0052-on-demand.md): their
-//! commits are in memory outside the pool, which outlives the process.
+//! Objects on demand in the pool (docs/decisions/0052-on-demand.md): their commits are in memory
+//! outside the pool, which outlives the process.
 //!
-//! The entry has the number of that memory from the attach until the pool has all commits, or the
-//! machine is started anew. As long as it names a memory of this boot and no process has the
-//! object, only [`Store::attach_left_writer`] recovers the object: every other use of its bytes is
-//! refused with `MemoryLeft`.
+//! The entry has that memory's number from the attach until the pool has all commits, or the
+//! machine restarts. While it names memory of this boot without an attached process, only
+//! [`Store::attach_left_writer`] recovers the object; other uses fail with `MemoryLeft`.
 
 use super::class::{Memory, expect_class};
 use super::unlocked::expect_key;
@@ -20,7 +19,7 @@ use crate::table::{Class, Key, Located, SlotFound};
 use std::sync::Arc;
 
 impl Store {
-    /// A number for memory that outlives this process: random, and not 0.
+    /// A random nonzero number for memory that outlives this process.
     ///
     /// # Errors
     /// The system gives no random bytes.
@@ -28,13 +27,13 @@ impl Store {
         Ok(u64::from_le_bytes(random()?).max(1))
     }
 
-    /// As [`attach_writer`](Store::attach_writer), of an object on demand, or of a transactional
-    /// one that is used with such, whose commits are in the memory of this number, which is there,
-    /// until the writer is [told](Writer::forget_memory) that the pool has them.
+    /// [`attach_writer`](Store::attach_writer) of an object on demand, or of a transactional one
+    /// used with such. Its commits are in the existing memory `memory` until the writer
+    /// [forgets](Writer::forget_memory) it.
     ///
     /// # Errors
-    /// `Mismatch` of its class, `BootUnknown`; `MemoryLeft`: a process that is gone left commits;
-    /// and as for [`attach_writer`](Store::attach_writer).
+    /// `Mismatch` of its class, `BootUnknown`; `MemoryLeft`: a dead process left commits; as for
+    /// [`attach_writer`](Store::attach_writer).
     pub fn attach_on_demand_writer(
         self: &Arc<Self>,
         name: &str,
@@ -56,12 +55,12 @@ impl Store {
         self.attach_found_writer(&find, Some(key), Memory::New(memory))
     }
 
-    /// Attaches an object for writing whose commits are in the memory of this number, left by a
-    /// dead process: for the caller that brings them to the pool. Takes no key, as recovery takes
-    /// none. The number stays in the entry until the writer [forgets](Writer::forget_memory) it.
+    /// Attaches an object with a dead process's commits in `memory`, to bring them to the pool;
+    /// needs no key. The entry keeps the number until the writer [forgets](Writer::forget_memory)
+    /// it.
     ///
     /// # Errors
-    /// `NotFound`: it has no commits there any more. `Held`, and as for
+    /// `NotFound`: it has no commits there. `Held`, and as for
     /// [`attach_writer`](Store::attach_writer).
     pub fn attach_left_writer(self: &Arc<Self>, id: &[u8; 16], memory: u64) -> Result<Writer> {
         let find = |table: &TableTransaction<'_>| {
@@ -74,8 +73,7 @@ impl Store {
         object.entry.memory_in(&self.identity.boot) == Some(memory) && !object.entry.has(FLAG_DELETED)
     }
 
-    /// The objects whose commits are in the memory of this number. Looks at all objects of the
-    /// pool.
+    /// Objects with commits in this memory; looks at all objects.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -87,8 +85,7 @@ impl Store {
         })
     }
 
-    /// Whether the entry of an object states the memory of this number, or is unreadable and may
-    /// state it. Looks at all objects of the pool.
+    /// Whether an entry names this memory, or is unreadable and may; looks at all objects.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -110,8 +107,7 @@ impl Store {
         })
     }
 
-    /// The numbers of the memory, in this boot, in which commits of objects are, each once. Looks
-    /// at all objects of the pool.
+    /// Numbers of this boot's memory with commits, each once; looks at all objects.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -129,10 +125,10 @@ impl Store {
         })
     }
 
-    /// Lets go of commits in memory that cannot be found: the object is as it was last durable.
+    /// Gives up lost commits in memory: the object stays as last durable.
     ///
     /// # Errors
-    /// `NotFound`: it has none, or there is no such object; `WrongKey`, `Held`.
+    /// `NotFound`: no object, or no commits; `WrongKey`, `Held`.
     pub fn give_memory_up(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<()> {
         let object = self.find(name)?;
         if !object.opens_for_writing(key) {
@@ -144,7 +140,7 @@ impl Store {
         writer.detach()
     }
 
-    /// Refuses an unattached object with commits in memory which the pool lacks.
+    /// Refuses an unattached object with commits that the pool lacks.
     ///
     /// # Errors
     /// `MemoryLeft`.
@@ -156,14 +152,13 @@ impl Store {
         }
     }
 
-    /// Whether commits in memory must reach the pool before a read.
     pub(super) fn has_memory(&self, object: &Located) -> bool {
         self.expect_no_memory(object).is_err()
     }
 }
 
 impl Writer {
-    /// The pool has all commits of the object: the detach clears the number in its entry.
+    /// The pool has all commits: the detach clears the number in the entry.
     pub fn forget_memory(&mut self) {
         self.forgets_memory = true;
     }

@@ -1,13 +1,12 @@
-//! Growth of an object whose memory is in use, and that cannot be extended where it lies: it moves
-//! to a larger extent, and its memory stays.
+//! Growth of an object in use that cannot be extended in place: it moves to a larger extent, and
+//! its memory stays.
 //!
-//! Memory that is mapped from the former extent goes on to show it. So that extent stays as it is,
-//! as a hidden object which this process has locked, until the object is detached, or its memory
-//! was mapped anew. Where nothing is mapped from it, it goes once the pages are read from the new
-//! extent. After a crash it is a hidden, unlocked object, which the next resize removes.
+//! Memory mapped from the former extent still shows it. So that extent becomes a hidden object,
+//! locked by this process, until the object is detached or its memory mapped anew; an unmapped one
+//! goes once the pages are read from the new extent. After a crash the next resize removes it.
 //!
-//! An object that rests on a base goes on to: its memory may be mapped from the lowest one. Only
-//! the pages that are its own are copied.
+//! An object with a base keeps it, because its memory may be mapped from the lowest one. Only its
+//! own pages are copied.
 
 use super::former::Former;
 use super::grow::{pages_of, reach};
@@ -23,11 +22,11 @@ use std::ops::Range;
 use zerocopy::little_endian::U64;
 
 impl Writer {
-    /// Moves the object to a larger extent. The former one is `kept` for memory that shows it.
+    /// Moves the object to a larger extent; `kept`: keeps the former for memory.
     pub(super) fn move_beside(&mut self, changing: &Changing, size: u64, kept: bool) -> Result<()> {
         let store = self.store.clone();
         let (pages, sparse) = (pages_of(&self.object, size)?, self.object.entry.has(FLAG_SPARSE));
-        // Most failures are that there is none: nothing has happened then.
+        // The most likely failure, before any change.
         let (mut object, object_lock) = store.create_lender(pages, sparse)?;
         let copied = match self.copy_into(changing, &object) {
             Ok(copied) => copied,
@@ -45,7 +44,7 @@ impl Writer {
                 return Err(error);
             }
             Err(error) => {
-                // The exchange may be in force, and the memory shows one of the two extents.
+                // The exchange may be in force, and memory shows one of the extents.
                 self.former.push(former);
                 return Err(error);
             }
@@ -59,8 +58,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Copies the object into the extent of `larger`: durable after a barrier of the epoch that is
-    /// returned.
+    /// Copies the object into `larger`'s extent; durable after a barrier of the returned epoch.
     fn copy_into(&mut self, changing: &Changing, larger: &Located) -> Result<Epoch> {
         self.settle_to_move(changing)?;
         let layers = self.store.view(|table| table.layers(&self.object))?;
@@ -68,8 +66,7 @@ impl Writer {
         self.store.copy(&self.object, layers.as_ref(), larger, own)
     }
 
-    /// Exchanges the extents of the object and of `larger`, once the copied bytes are durable.
-    /// Returns the layers of the object.
+    /// Exchanges the extents once the copy is durable; returns the object's layers.
     fn exchange_with(&mut self, larger: &mut Located, copied: &Epoch, size: u64) -> Result<Option<Layers>> {
         if !Mutant::EarlyExchange.is_on() {
             copied.barrier()?;
@@ -93,8 +90,7 @@ impl Writer {
         Ok(layers)
     }
 
-    /// Gives the extents up that [growth](Writer::grow_beside) kept: nothing is mapped from them
-    /// any more.
+    /// Gives up the extents that [growth](Writer::grow_beside) kept: nothing is mapped from them.
     pub fn give_former_up(&mut self) {
         for former in self.former.drain(..) {
             self.store.remove_former(former);
@@ -102,7 +98,7 @@ impl Writer {
     }
 }
 
-/// Whether the table is as it was, after a change that failed so.
+/// Whether the failed change left the table as it was.
 pub(in crate::store) fn is_harmless(error: &StoreError) -> bool {
     let full =
         matches!(error, StoreError::NoRoom { .. } | StoreError::NoAddresses { .. } | StoreError::NoSpace);
@@ -112,7 +108,7 @@ pub(in crate::store) fn is_harmless(error: &StoreError) -> bool {
     )
 }
 
-/// The bytes that are the object's own, and not its base's, in runs.
+/// The object's own bytes, in runs.
 fn own_runs(object: &Located, layers: Option<&Layers>) -> Vec<Range<u64>> {
     let pages = object.entry.pages.get();
     let runs = layers.map_or_else(|| std::iter::once(0..pages).collect(), |layers| layers.own_runs(pages));

@@ -1,8 +1,8 @@
-//! The name of a sealed object, which its root authenticates with its ID.
+//! A sealed object's name, which its root authenticates.
 //!
-//! A rename takes three steps, each durable before the next begins: the root has both names, the
-//! table has the new one, the root has that alone. So the name that the table has leads to the
-//! object after a crash at any point, and the next attach for writing ends the rename.
+//! A rename has three durable steps: the root has both names, the table has the new one, the root
+//! has that alone. So the table's name is valid after any crash, and the next attach for writing
+//! ends the rename.
 
 use super::sealed_pages::Heading;
 use super::writer::Writer;
@@ -12,8 +12,8 @@ use crate::mutant::Mutant;
 use crate::table::check_name;
 
 impl Writer {
-    /// Gives a sealed object another name. One of an earlier release, or a copy, is
-    /// [bound](Writer::bind_name) to it by that.
+    /// Renames a sealed object, and [binds](Writer::bind_name) one of an earlier release, or a
+    /// copy, to the name.
     ///
     /// # Errors
     /// `NotSealed`, `BadName`, `Exists`: nothing changed. Those of [`psync`](Writer::psync) and of
@@ -35,7 +35,7 @@ impl Writer {
             })
         });
         if let Err(error) = renamed {
-            // The next attach for writing ends it as well.
+            // The next attach for writing tries again.
             let _ = self.finish_rename();
             return Err(error);
         }
@@ -43,8 +43,8 @@ impl Writer {
         self.psync_header(Heading::Identity(self.identity()))
     }
 
-    /// Has the root authenticate the ID and the name that the object has in the table: of an object
-    /// of an earlier release, and of a copy, which has those of its origin.
+    /// Lets the root authenticate the table's ID and name: for objects of an earlier release, and
+    /// copies.
     ///
     /// # Errors
     /// `NotSealed`; those of [`psync`](Writer::psync).
@@ -56,7 +56,7 @@ impl Writer {
         self.psync_header(Heading::Identity(identity))
     }
 
-    /// Ends a rename that was cut short.
+    /// Ends an interrupted rename.
     ///
     /// # Errors
     /// Those of [`psync`](Writer::psync).
@@ -72,12 +72,10 @@ impl Writer {
         self.bind_name()
     }
 
-    /// The object as the table has it.
     fn identity(&self) -> Identity {
         Identity::of(self.object.entry.id, &self.object.entry.name())
     }
 
-    /// The identity that the root has.
     fn expect_sealed(&self) -> Result<Option<Identity>> {
         Ok(self.sealed.as_ref().ok_or(SealError::NotSealed)?.identity())
     }

@@ -1,4 +1,4 @@
-//! An object's content as last psynced, to be compared with.
+//! An object's content as last psynced, for comparisons.
 
 use super::live::LivePages;
 use super::sealed_pages::SealedPages;
@@ -15,22 +15,20 @@ use crate::table::{Layers, Located, read_pages};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
-/// The primary of an object being psynced, with the pending lines in memory. Pages are counted from
-/// the object's start.
+/// The primary under the pending lines. Pages count from the object's start.
 pub struct Primary<'a> {
     medium: &'a dyn Medium,
     object: &'a Located,
     start: u64,
     page_cache: Option<MutexGuard<'a, PageCache>>,
-    /// Locked for each read alone: a comparison touches pages of the shadow, which a thread may
-    /// have to fill by these layers.
+    /// Locked per read: a comparison may fault on a shadow page, which a thread fills by these
+    /// layers.
     layers: Option<&'a Mutex<Layers>>,
-    /// Its plaintext, which is not kept in memory, if it is sealed.
+    /// Plaintext of a sealed object, never cached.
     sealed: Option<&'a SealedPages>,
 }
 
 impl Writer {
-    /// Its primary, with the pending lines in memory.
     pub(super) fn primary(&self) -> Primary<'_> {
         Primary {
             medium: &*self.store.device,
@@ -42,8 +40,8 @@ impl Writer {
         }
     }
 
-    /// Lets `look` read the object as last psynced. Upkeep may have moved its bases since its last
-    /// psync; none does meanwhile.
+    /// Lets `look` read the object as last psynced. Upkeep may have moved its bases before, and
+    /// does not meanwhile.
     ///
     /// # Errors
     /// `HeldStill`; those of the table and of `look`.
@@ -55,19 +53,19 @@ impl Writer {
         look(&self.primary())
     }
 
-    /// Reads bytes of the object from `offset` on, without the pending lines.
+    /// Reads the object without pending lines.
     pub(super) fn read_primary(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         Ok(lock(&self.layers).read(&*self.store.device, offset, bytes)?)
     }
 
-    /// Its pages, for its memory.
+    /// Pages for the object's memory.
     #[must_use]
     pub fn pages(&self) -> LivePages {
         let (store, lane) = (self.store.clone(), self.pages_lane.clone());
         LivePages { store, lane, entry: self.object.offset, layers: self.layers.clone() }
     }
 
-    /// Whether pages of the object may be a base's.
+    /// Whether the object has a base.
     #[must_use]
     pub fn has_base(&self) -> bool {
         self.based
@@ -75,25 +73,25 @@ impl Writer {
 }
 
 impl Primary<'_> {
-    /// Offset of the object's first byte in the pool.
+    /// Offset of the object in the pool.
     #[must_use]
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// Whether its pages are encrypted, each as a whole.
+    /// Whether its pages are encrypted.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.sealed.is_some()
     }
 
-    /// The page's copy in memory and its known lines, one bit each.
+    /// The cached page and its known lines (bits).
     #[must_use]
     pub fn cached(&self, page: u64) -> Option<(&PageImage, u64)> {
         self.page_cache.as_ref()?.get(self.start + page * PAGE)
     }
 
-    /// Reads pages from `page` on from the medium, with the pending lines in memory.
+    /// Reads pages from `page` on, with pending lines.
     ///
     /// # Errors
     /// The medium's; `Broken` of a sealed object.
@@ -111,8 +109,7 @@ impl Primary<'_> {
         Ok(())
     }
 
-    /// Overwrites pages that were read, if they are plaintext of a sealed object: before their
-    /// memory is given up.
+    /// Overwrites read plaintext of a sealed object, before its memory is freed.
     pub fn wipe(&self, images: &mut [PageImage]) {
         if self.sealed.is_some() {
             images.as_mut_bytes().fill(0);
@@ -120,19 +117,19 @@ impl Primary<'_> {
         }
     }
 
-    /// How many pages more can be kept, so that comparing them again reads nothing.
+    /// Pages that can still be cached.
     #[must_use]
     pub fn room(&self) -> usize {
         self.page_cache.as_ref().map_or(0, |page_cache| page_cache.room())
     }
 
-    /// How many pages are kept.
+    /// Cached pages.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.page_cache.as_ref().map_or(0, |page_cache| page_cache.len())
     }
 
-    /// Keeps a page that was just read. Without room for it, does nothing.
+    /// Caches a page just read, if there is room.
     pub fn keep(&mut self, page: u64, bytes: Box<PageImage>) {
         if let Some(page_cache) = &mut self.page_cache {
             page_cache.keep(self.start + page * PAGE, bytes);
@@ -141,8 +138,8 @@ impl Primary<'_> {
 }
 
 impl Store {
-    /// Reads an object as last psynced. Lines pending in another process are not seen, but then
-    /// that process has the object.
+    /// Reads an object as last psynced; another process's pending lines are not seen, but then that
+    /// process has the object.
     ///
     /// # Errors
     /// The medium's. `KeyNeeded` of a sealed object.
@@ -161,7 +158,7 @@ impl Store {
         Ok(())
     }
 
-    /// The layers of an object; lines of its bitmap may wait in memory as those of its pages do.
+    /// The object's layers, with pending lines of its bitmap.
     fn layers_of(&self, object: &Located, waiting: Option<&PageCache>) -> Result<Option<Layers>> {
         if !object.entry.has(FLAG_OVERLAY) {
             return Ok(None);
@@ -173,7 +170,7 @@ impl Store {
     }
 }
 
-/// The lines of an object that were psynced and that its primary does not have yet.
+/// An object's psynced lines that its primary lacks.
 pub struct Pending {
     page_cache: Arc<Mutex<PageCache>>,
     lane: Arc<WriterLane>,
@@ -194,16 +191,15 @@ impl Pending {
 }
 
 impl Writer {
-    /// The pending lines, for code that reads the primary by other means and cannot ask the writer.
-    /// `None`: nothing is ever pending on this medium.
+    /// The pending lines, for code that reads the primary without the writer; `None`: this medium
+    /// has none.
     #[must_use]
     pub fn pending(&self) -> Option<Pending> {
         let page_cache = self.page_cache.clone()?;
         Some(Pending { page_cache, lane: self.lane.clone() })
     }
 
-    /// Brings pending lines into the primary, where every reader of the medium sees them; not
-    /// durable there yet. Only code that reads the primary directly needs it.
+    /// Writes pending lines to the primary, not durably, for code that reads it directly.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened. The medium's; the object is poisoned.
@@ -214,25 +210,25 @@ impl Writer {
         self.apply_within(&self.lane.change()?)
     }
 
-    /// As [`apply`](Writer::apply), as a part of a larger change.
+    /// [`apply`](Writer::apply) within a change.
     pub(super) fn apply_within(&self, changing: &Changing) -> Result<()> {
         self.with_page_cache(changing, |page_cache, medium| Ok(page_cache.write_out(medium)?))
     }
 
-    /// As [`apply_within`](Writer::apply_within), and keeps nothing in memory: the primary is about
-    /// to change by itself.
+    /// [`apply_within`](Writer::apply_within), and empties the cache: the primary is about to
+    /// change.
     pub(super) fn dissolve_page_cache(&self, changing: &Changing) -> Result<()> {
         self.with_page_cache(changing, |page_cache, medium| page_cache.dissolve(medium))
     }
 
-    /// Sets how many pages are kept in memory at most so that comparing them reads nothing.
+    /// Limits the cached pages.
     pub fn set_cached_pages(&self, pages: usize) {
         if let Some(page_cache) = &self.page_cache {
             lock(page_cache).set_limit(pages);
         }
     }
 
-    /// Pages kept in memory.
+    /// Cached pages.
     #[must_use]
     pub fn cached_pages(&self) -> usize {
         self.page_cache.as_ref().map_or(0, |page_cache| lock(page_cache).len())

@@ -1,4 +1,4 @@
-//! psync of one object, and its preparations: space for the apply, and a lane that is large enough.
+//! psync of one object, with its space and its lane's.
 
 use super::staged::{Changes, stage};
 use super::writer::Writer;
@@ -10,27 +10,27 @@ use crate::medium::Medium;
 use crate::store::lanes::{Changing, LaneUse};
 
 impl Writer {
-    /// Makes `changes` durable as one atomic step. Nothing changed: nothing is written.
+    /// Makes `changes` durable as one atomic step; writes nothing if nothing changed.
     ///
     /// # Errors
-    /// `NoRoom`, `NoSpace`, `HeldStill`: nothing happened, the call may be made again. `Poisoned`,
-    /// or a failure of the medium: the object is poisoned.
+    /// `NoRoom`, `NoSpace`, `HeldStill`: nothing happened, the call may be repeated. `Poisoned`, or
+    /// a failure of the medium: the object is poisoned.
     pub fn psync(&mut self, changes: &mut dyn Changes) -> Result<()> {
         stage([(self, changes)], None)?.commit()
     }
 
-    /// As [`psync`](Writer::psync), as one step of an operation.
+    /// [`psync`](Writer::psync) as one step of an operation.
     pub(in crate::store) fn psync_step(&mut self, changes: &mut dyn Changes) -> Result<()> {
         self.psync(changes).map_err(StoreError::of_step)
     }
 
-    /// Bytes of the object that a psync ever covered, as a high-water mark.
+    /// High-water mark of psynced bytes.
     #[must_use]
     pub fn published(&self) -> u64 {
         self.standing.published
     }
 
-    /// Psyncs of the object that had something to do, over its life.
+    /// Psyncs of the object that changed something, over its life.
     #[must_use]
     pub fn psyncs(&self) -> u64 {
         self.standing.psyncs
@@ -42,17 +42,17 @@ impl Writer {
         self.lane.used()
     }
 
-    /// Starts or stops taking times in [`lane_use`](Writer::lane_use).
+    /// Switches timing in [`lane_use`](Writer::lane_use).
     pub fn set_timed(&self, timed: bool) {
         self.lane.timed.store(timed, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Bytes that a batch may have at most in the object's lane as it is.
+    /// Most bytes of a batch in the object's lane.
     pub(in crate::store) fn lane_capacity(&self) -> u64 {
         self.lane.capacity()
     }
 
-    /// Gives the object's lane room for a batch of so many bytes.
+    /// Makes room for a batch of `bytes` in the object's lane.
     ///
     /// # Errors
     /// `NoRoom`: nothing happened. `HeldStill`; those of the table.
@@ -61,7 +61,7 @@ impl Writer {
         if bytes > self.lane.capacity() { self.enlarge_lane(&changing, bytes) } else { Ok(()) }
     }
 
-    /// Checkpoints the object's lane: psynced data is durable in place, the lane is empty.
+    /// Checkpoints the lane: psynced data is durable in place, the lane empty.
     pub fn checkpoint(&self) -> Result<()> {
         self.lane.checkpoint()
     }
@@ -79,7 +79,7 @@ impl Writer {
         Ok(self.store.device.verify()?)
     }
 
-    /// Claims space for a write to a sparse object, in pieces that are remembered.
+    /// Claims space for a write to a sparse object, in remembered pieces.
     pub(super) fn back(&mut self, target: u64, len: u64) -> Result<()> {
         const PIECE: u64 = 64 * 1024;
         let entry = &self.object.entry;
@@ -88,8 +88,7 @@ impl Writer {
         }
         let (start, end) = (entry.primary_offset(), entry.primary_offset() + entry.extent_len());
         if !(start..end).contains(&target) {
-            // The bitmap of an object with a base: its pages got their space when they came to
-            // count.
+            // The bitmap of an object with a base: its pages got space when they began to count.
             return Ok(());
         }
         let len = len.min(end - target);
@@ -107,8 +106,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Claims space for pages of a sparse object whose bytes are all in its extent as they are;
-    /// `false`: it is none, and its pages have their space.
+    /// Claims space for a sparse object's own pages; `false`: not sparse.
     ///
     /// # Errors
     /// `NoSpace`: nothing happened. The medium's.
@@ -123,7 +121,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Gives the lane room for a batch of `bytes`: a larger extent.
+    /// Gives the lane a larger extent, for a batch of `bytes`.
     pub(super) fn enlarge_lane(&self, changing: &Changing, bytes: u64) -> Result<()> {
         self.store.exchange_lane(&self.lane, changing, LaneLog::len_for(bytes))
     }

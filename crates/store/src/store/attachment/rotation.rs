@@ -1,5 +1,4 @@
-//! Another key for a sealed object, which takes the place of the former one as an object that moved
-//! does: by one batch of the table.
+//! Key rotation of a sealed object, published as a move: by one batch of the table.
 
 use super::writer::Writer;
 use crate::error::{Result, SealError};
@@ -9,12 +8,12 @@ use crate::medium::Medium;
 use crate::seal::{PageBytes, SealKey};
 
 impl Writer {
-    /// Seals all of the object anew, by a new key, in slots that `owners` open. The other slots go;
-    /// holders of the former key read nothing psynced from then on. `progress` is told how many
-    /// pages of how many are done.
+    /// Seals the object anew by a new key, in the slots that `owners` open; other slots go, and
+    /// holders of the former key read nothing psynced later. `progress` receives pages done and
+    /// total.
     ///
-    /// Needs the space of the object once more, and gives the former one back. A crash leaves the
-    /// former key or the new one, and the whole object.
+    /// Needs the object's space once more. A crash leaves the former key or the new one, and the
+    /// whole object.
     ///
     /// # Errors
     /// `NotSealed`; `WrongKey`: an owner opens no slot. `Broken`: a page does not match its seal.
@@ -28,8 +27,7 @@ impl Writer {
         let (hidden, object_lock) = store.create_lender(entry.pages.get(), entry.has(FLAG_SPARSE))?;
         let (target, sparse) = (hidden.entry.primary_offset(), entry.has(FLAG_SPARSE));
         let medium = store.latch.enter();
-        // The object stays as it is meanwhile: this process is its only writer, and its bases stay
-        // as long as it is attached.
+        // The object stays: this process is its only writer, and an attachment keeps its bases.
         let rotated = sealed.rotate(
             &self.object,
             owners,
@@ -52,7 +50,7 @@ impl Writer {
         let (object, tree) = store.unless_left(moved)?;
         self.object = object;
         sealed.follow(tree);
-        // It has all pages for itself.
+        // It owns all pages.
         self.take_layers(None);
         self.backed.clear();
         Ok(())

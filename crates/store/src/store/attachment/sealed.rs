@@ -1,9 +1,8 @@
-//! Attachments of sealed objects: the key that opens one, psyncs that put ciphertext, seals and the
-//! root into one batch, changes of key slots.
+//! Attachments of sealed objects: opening, psyncs with ciphertext, seals and root in one batch,
+//! changes of key slots.
 //!
-//! Callers that collect changes know nothing of it: lines of plaintext are collected into a batch
-//! that is never written, and become the sealed lines of the one that is. That one is redone,
-//! checkpointed and recovered as any other. Page caches hold ciphertext: plaintext is read anew.
+//! Collected plaintext lines go to a batch that is never written, and become sealed lines of the
+//! real one, which is redone, checkpointed and recovered as any other. Page caches hold ciphertext.
 
 use super::attach::Reader;
 use super::sealed_pages::{Heading, SealedPages, Sealing};
@@ -27,11 +26,11 @@ use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// Time for a change of slots to end: longer than a page takes to be written.
+/// Wait for a change of slots, longer than a page's write.
 const SLOTS_CHANGED: Duration = Duration::from_millis(200);
 
 impl Store {
-    /// The key page of a sealed object, recovered.
+    /// A sealed object's key page, after recovery.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`; `NotSealed`; `Broken` or `Unknown` of the page.
@@ -39,8 +38,7 @@ impl Store {
         self.attach_raw_reader(name, key)?.key_page()
     }
 
-    /// The key slots of a sealed object, recovered, or as they are published if a process writes
-    /// it: that does not change them while it has the object for more than that.
+    /// A sealed object's key slots, after recovery, or as published if a process writes it.
     ///
     /// # Errors
     /// As for [`key_page`](Store::key_page), but `Held`: a change of slots does not end.
@@ -55,13 +53,13 @@ impl Store {
             match self.published_slots(name, key)? {
                 Some(slots) if last || slots.iter().all(|slot| !slot.damaged) => return Ok(slots),
                 None if last => return Err(held),
-                // Also while slots are being changed.
+                // Also while slots change.
                 _ => self.device.pause(Duration::from_millis(1)),
             }
         }
     }
 
-    /// The key slots that the pool has. `None`: its key page changes just now.
+    /// The pool's key slots; `None`: they are changing.
     fn published_slots(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Option<Vec<SlotInfo>>> {
         self.view(|table| {
             let object = self.usable(table, name)?;
@@ -77,7 +75,7 @@ impl Store {
                 Ok::<_, StoreError>(bytes)
             };
             let (first, second) = (read()?, read()?);
-            // Each psync changes the root, which says nothing of slots.
+            // Psyncs change the root, not the slots.
             if first[..ROOT] != second[..ROOT] || first[SLOTS..] != second[SLOTS..] {
                 return Ok(None);
             }
@@ -85,8 +83,7 @@ impl Store {
         })
     }
 
-    /// The key of a sealed object, by that of an owner. Takes the time that deriving a key from a
-    /// passphrase takes; nothing is locked meanwhile.
+    /// A sealed object's key by an owner's. May derive a key from a passphrase, without locks.
     ///
     /// # Errors
     /// Those of [`key_page`](Store::key_page); of the seal key.
@@ -97,7 +94,7 @@ impl Store {
 }
 
 impl Reader {
-    /// The key page of the sealed object that it reads.
+    /// The object's key page.
     ///
     /// # Errors
     /// `NotSealed`; `Broken` or `Unknown` of the page; the medium's.
@@ -111,8 +108,7 @@ impl Reader {
         KeyPage::read(bytes, self.object.entry.pages.get())
     }
 
-    /// The key of the sealed object that it reads, by that of an owner, as [`Store::unlock`] finds
-    /// it.
+    /// The object's key by an owner's, as [`Store::unlock`].
     ///
     /// # Errors
     /// Those of [`key_page`](Reader::key_page); of the seal key.
@@ -121,10 +117,10 @@ impl Reader {
         Unlocked::new(owner, &key_page)
     }
 
-    /// Decrypts its reads from now on. Call it before its layers are taken.
+    /// Decrypts later reads. Call it before its layers are taken.
     ///
     /// # Errors
-    /// `NotSealed`, `Broken`; `WrongKey`: it is the key of another object.
+    /// `NotSealed`, `Broken`; `WrongKey`: another object's key.
     pub fn unseal(&mut self, unlocked: &Unlocked) -> Result<()> {
         expect_key(&self.object, Some(unlocked))?;
         let layers = self.take_layers().unwrap_or_else(|| Layers::alone(&self.object));
@@ -132,7 +128,7 @@ impl Reader {
         let asked = *self.asked();
         let opened = SealedPages::open(device, (&self.object, &asked), layers, None, None, unlocked);
         if opened.is_err() && !self.is_current()? {
-            // In a read-only store nothing keeps writers away: the bytes read may be of two psyncs.
+            // A read-only store keeps no writer away: the bytes may be of two psyncs.
             return Err(StoreError::TableInMotion { seconds: 0.0 });
         }
         let sealed = self.sealed.insert(opened?);
@@ -140,32 +136,31 @@ impl Reader {
         Ok(())
     }
 
-    /// The object that the caller asked for; the reader may read a base of it.
+    /// The requested object; the reader may read its base.
     #[must_use]
     pub fn asked(&self) -> &Located {
         self.tail.as_ref().map_or(&self.object, Tail::object)
     }
 
-    /// Whether the sealed object, which was unsealed, was sealed under the name and the ID that it
-    /// has; `None`: its root says none.
+    /// Whether the unsealed object's root has its name and ID; `None`: the root has none.
     #[must_use]
     pub fn is_sealed_as_named(&self) -> Option<bool> {
         let sealed = self.sealed.as_ref()?.identity()?;
         Some(sealed.is_of(&self.asked().entry))
     }
 
-    /// Its pages, if it is sealed and was unsealed.
+    /// Its pages, if unsealed.
     #[must_use]
     pub fn sealed_pages(&self) -> Option<Arc<SealedPages>> {
         self.sealed.clone()
     }
 
-    /// Goes on with the pages of `older`, a reader of an earlier state of the same object, which
-    /// the caller then ends; returns the contents that differ, as lines. `None`: they are not
-    /// sealed, or have other sizes, and nothing has changed.
+    /// Continues with the pages of `older`, a reader of an earlier state, which the caller then
+    /// ends; returns the differing contents. `None`: not sealed or another size, and nothing
+    /// changed.
     ///
     /// # Errors
-    /// `Broken`, the medium's: nothing has changed.
+    /// `Broken`, the medium's: nothing changed.
     pub fn succeed(&mut self, older: &Reader) -> Result<Option<Lines>> {
         let (Some(newer), Some(pages)) = (&self.sealed, &older.sealed) else { return Ok(None) };
         let changed = pages.become_newer(newer)?;
@@ -177,7 +172,7 @@ impl Reader {
 }
 
 impl Writer {
-    /// Decrypts its pages from now on.
+    /// Decrypts its pages.
     pub(super) fn unseal(&mut self, unlocked: &Unlocked) -> Result<()> {
         let live = self.pages();
         loop {
@@ -194,21 +189,20 @@ impl Writer {
         }
     }
 
-    /// Its pages, if it is sealed.
+    /// Its pages, if sealed.
     #[must_use]
     pub fn sealed_pages(&self) -> Option<Arc<SealedPages>> {
         self.sealed.clone()
     }
 
-    /// Whether pages can be [written straight to their place](Writer::begin_direct): not those that
-    /// others have as well, and no plaintext.
+    /// Whether [direct writes](Writer::begin_direct) are possible: not with a base or seals.
     #[must_use]
     pub fn takes_direct_writes(&self) -> bool {
         !self.based && self.sealed.is_none()
     }
 
-    /// Collects the changes of a sealed object, and puts them into the current section of `batch`,
-    /// sealed. Returns the object's end by then.
+    /// Collects a sealed object's changes into the current section of `batch`; returns the object's
+    /// end.
     pub(super) fn collect_sealed(
         &mut self,
         sealed: &Arc<SealedPages>,
@@ -223,7 +217,7 @@ impl Writer {
         let start = self.object.entry.primary_offset();
         let content = start..start + self.object.entry.content_len();
         let done = collected.and_then(|_| {
-            // Lines behind the contents would be those of the seals.
+            // Lines behind the contents would be seals.
             debug_assert!(
                 plain.targets().all(|(at, lines)| content.contains(&at) && at + lines * LINE <= content.end)
             );
@@ -256,7 +250,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Changes the key page of a sealed object: its slots, as one step.
+    /// Changes a sealed object's key slots in one step.
     ///
     /// # Errors
     /// Those of `change`, and of [`psync`](Writer::psync). `NotSealed`.
@@ -268,7 +262,7 @@ impl Writer {
         let Some(sealed) = self.sealed.clone() else { return Err(SealError::NotSealed.into()) };
         let changing = self.change()?;
         let mut page = sealed.key_page(&self.object)?;
-        // A derived key takes long, and this writer alone changes the page.
+        // Deriving a key takes long, and only this writer changes the page.
         drop(changing);
         let out = change(&mut page, unlocked.key())?;
         self.psync_key_page(page.bytes())?;
@@ -279,7 +273,7 @@ impl Writer {
         self.object.entry.primary_offset() + KEY_PAGE * PAGE
     }
 
-    /// Notes in the object whether it has an anchor.
+    /// Records whether the object has an anchor.
     ///
     /// # Errors
     /// `NotSealed`; those of [`psync`](Writer::psync).
@@ -291,7 +285,7 @@ impl Writer {
         }
     }
 
-    /// Has another key sign the object, which is signed, from now on.
+    /// Replaces a signed object's signer.
     ///
     /// # Errors
     /// `NotSealed`, `NotSigned`; those of [`psync`](Writer::psync).
@@ -302,7 +296,6 @@ impl Writer {
         }
     }
 
-    /// Makes another header durable.
     pub(super) fn psync_header(&mut self, heading: Heading) -> Result<()> {
         self.heading = Some(heading);
         let done = self.psync_step(&mut |_, _: &mut Batch| Ok(0));
@@ -310,7 +303,7 @@ impl Writer {
         done
     }
 
-    /// Makes the key page durable, as it is.
+    /// Makes the key page durable.
     fn psync_key_page(&mut self, bytes: &[u8]) -> Result<()> {
         let sealed = self.sealed.take();
         let end = self.object.entry.extent_len();

@@ -1,14 +1,13 @@
 //! The pages of an attached sealed object: read through verified seals, and sealed for a batch.
 //!
 //! Invariants:
-//! 1. The tree is that of the newest durable batch. A change is taken over once its batch is
-//!    durable; nodes that it changes were read before.
-//! 2. Pages of plaintext are overwritten before their memory is given up.
-//! 3. Upkeep may move the object's bases while a page is read outside of a change. Such a page does
-//!    not verify, so only a failure checks for it.
-//! 4. Any thread may read a page at any time, also one that answers the faults of the thread that
-//!    seals: no lock is held while memory of the program is touched, and `seals` is not held while
-//!    a page is decrypted.
+//! 1. The tree is that of the newest durable batch. It accepts a change once its batch is durable;
+//!    nodes that it changes were read before.
+//! 2. Pages of plaintext are overwritten before their memory is freed.
+//! 3. Upkeep may move the object's bases during a read outside of a change. Such a page does not
+//!    verify, so only a failure checks for that.
+//! 4. Any thread may read a page at any time, also one that answers faults of the sealing thread:
+//!    no lock is held while program memory is touched, and `seals` is not held during decryption.
 
 use super::ciphertext::{Ciphertext, Images, by_page};
 use super::live::LivePages;
@@ -33,20 +32,19 @@ use std::mem::swap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time in which a batch that is durable is applied: a page of it that does not verify
-/// until then never does.
+/// Longest time to apply a durable batch: a page that does not verify by then never does.
 const APPLIED: Duration = Duration::from_secs(10);
 
-/// A change of a sealed object's header, or of data that goes with it.
+/// A change of the header or of data beside it.
 #[derive(Clone)]
 pub(super) enum Heading {
-    /// Another size.
+    /// New size.
     Size(u64),
     /// Whether it has an anchor.
     Anchored(bool),
-    /// Another key signs it.
+    /// New signer.
     Signer(Signer),
-    /// Another name, or ID.
+    /// New name or ID.
     Identity(Identity),
 }
 
@@ -55,22 +53,19 @@ pub struct SealedPages {
     /// Locked before the parts of `pages`.
     seals: Mutex<Seals>,
     pages: Ciphertext,
-    /// Those of a writer, under which the object may be moved.
+    /// A writer's pages, which may move.
     live: Option<LivePages>,
 }
 
 struct Seals {
     tree: Tree,
-    /// Pages of a batch that was sealed, until it is durable or given up. From when it is durable
-    /// until the tree has its seals, the pool has the one state of a page, and the tree the seal of
-    /// the other.
+    /// Seals of a sealed batch until it is durable or given up: until the tree has them, page and
+    /// tree may differ.
     under_way: BTreeMap<u64, Seal>,
-    /// Whether the object may have left its extent, which others may have, and is not known yet
-    /// where it went.
+    /// Whether the object may have left its extent for a place not known yet.
     moving: bool,
 }
 
-/// A page of the contents, as it may be in the pool.
 #[derive(PartialEq, Eq)]
 struct Found {
     seal: Seal,
@@ -81,8 +76,7 @@ struct Found {
     moving: bool,
 }
 
-/// A change that is collected and not durable yet. Dropped, its psync was given up, and no page is
-/// under way any more.
+/// A collected change that is not durable; dropping it gives it up.
 pub(super) struct Sealing {
     pages: Arc<SealedPages>,
     change: Change,
@@ -93,12 +87,11 @@ impl Sealing {
         Sealing { pages, change }
     }
 
-    /// The change.
     pub(super) fn change(&self) -> &Change {
         &self.change
     }
 
-    /// The batch with it is durable.
+    /// Updates the tree once the batch is durable.
     pub(super) fn accept(mut self) {
         let mut seals = lock(&self.pages.seals);
         std::mem::take(&mut self.change).accept(&mut seals.tree);
@@ -122,8 +115,7 @@ impl Drop for Moving {
 }
 
 impl SealedPages {
-    /// `object` has the pages, `asked` is the one that the caller asked for: the same, or one that
-    /// `object` is a state of.
+    /// Opens the pages of `object`, which is `asked` or a state of it.
     pub(super) fn open(
         device: Arc<dyn Device>,
         (object, asked): (&Located, &Located),
@@ -135,7 +127,7 @@ impl SealedPages {
         let pages = Ciphertext::new(device, layers, page_cache);
         let key_page = pages.key_page(object)?;
         if !unlocked.is_for(&key_page) {
-            // Another object has the name by now, or the object another key.
+            // The name has another object now, or the object another key.
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
         let tree = Tree::open(&key_page, unlocked.key(), unlocked.signer(), &mut |page, bytes| {
@@ -150,7 +142,7 @@ impl SealedPages {
         self.pages.key_page(object)
     }
 
-    /// The object may move: pages that do not verify are read again until it has.
+    /// Until dropped, pages that do not verify are read again.
     pub(super) fn moving(self: &Arc<Self>) -> Moving {
         lock(&self.seals).moving = true;
         Moving(self.clone())
@@ -161,7 +153,7 @@ impl SealedPages {
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
         let seal = loop {
             match seals.tree.page_seal(page, &mut read) {
-                // The node may be at another place by now.
+                // The node may have moved.
                 Err(StoreError::Seal(SealError::Broken { .. })) if seals.moving => {}
                 seal => break seal?,
             }
@@ -173,8 +165,8 @@ impl SealedPages {
         Ok((Found { seal, next, at, moving: seals.moving }, seals.tree.opener()))
     }
 
-    /// Bytes of the object, by the header that is verified. The entry of an object whose change of
-    /// size was interrupted may say otherwise.
+    /// Bytes of the object, by the verified header; the entry may differ after an interrupted
+    /// resize.
     #[must_use]
     pub fn size(&self) -> u64 {
         lock(&self.seals).tree.size()
@@ -185,7 +177,7 @@ impl SealedPages {
         lock(&self.seals).tree.is_blank()
     }
 
-    /// The state that it is in, for an anchor.
+    /// The present state, for an anchor.
     #[must_use]
     pub fn state(&self) -> AnchorRecord {
         lock(&self.seals).tree.state()
@@ -207,20 +199,19 @@ impl SealedPages {
         lock(&self.seals).tree.judge_count(record, counter)
     }
 
-    /// The object that was sealed, as its root authenticates it; `None`: an earlier release made
-    /// it, whose roots say nothing of that.
+    /// The identity in the root; `None`: an earlier release made the object.
     #[must_use]
     pub fn identity(&self) -> Option<Identity> {
         lock(&self.seals).tree.identity().copied()
     }
 
-    /// Whether it says that it has an anchor.
+    /// Whether the header says that it has an anchor.
     #[must_use]
     pub fn is_anchored(&self) -> bool {
         lock(&self.seals).tree.is_anchored()
     }
 
-    /// See [`Tree::rotate`]. The tree stays as it is until [`follow`](SealedPages::follow).
+    /// See [`Tree::rotate`]. The tree stays until [`follow`](SealedPages::follow).
     pub(super) fn rotate(
         &self,
         object: &Located,
@@ -235,13 +226,11 @@ impl SealedPages {
         })
     }
 
-    /// Takes `tree` for the object's.
     pub(super) fn follow(&self, tree: Tree) {
         lock(&self.seals).tree = tree;
     }
 
-    /// Puts what gives the object another header into the current section of `batch`. The object
-    /// begins at `start`.
+    /// Puts a new header into the current section of `batch`, for an object at `start`.
     pub(super) fn head(&self, heading: Heading, start: u64, batch: &mut Batch) -> Result<Change> {
         let (mut seals, mut change) = (lock(&self.seals), Change::default());
         let tree = &mut seals.tree;
@@ -262,7 +251,7 @@ impl SealedPages {
         Ok(change)
     }
 
-    /// Reads the page of the contents, verified.
+    /// Reads and verifies a content page.
     ///
     /// # Errors
     /// `Broken`: it does not match its seal, and `bytes` are zeros. The medium's.
@@ -270,7 +259,7 @@ impl SealedPages {
         self.unless_moved(|| self.read_once(page, bytes))
     }
 
-    /// As [`read`](SealedPages::read), for bases that are not moved meanwhile.
+    /// [`read`](SealedPages::read) while bases do not move.
     fn read_once(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         let (found, opener) = self.find(page)?;
         if found.next.is_none() {
@@ -286,16 +275,14 @@ impl SealedPages {
         self.read_changing(page, bytes)
     }
 
-    /// As [`read`](SealedPages::read), of a page that a psync changes, whose lines were written to
-    /// the pool while it was read, or that moves. It is not what was sealed if nothing of that
-    /// changed meanwhile.
+    /// [`read`](SealedPages::read) of a page that a psync is writing or that moves: broken only if
+    /// nothing changed during the read.
     #[cold]
     fn read_changing(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         let begin = Instant::now();
         let (mut found, mut opener) = self.find(page)?;
         loop {
-            // If a page was absent before the batch under way, the pool has undefined bytes, or the
-            // batch's.
+            // A page absent before the batch under way has undefined bytes, or the batch's.
             for seal in [Some(found.seal), found.next].into_iter().flatten().filter(|seal| !seal.is_absent())
             {
                 self.pages.read_still(found.at, bytes)?;
@@ -304,7 +291,7 @@ impl SealedPages {
                 }
             }
             let now = self.find(page)?;
-            // A batch that is being applied leaves the page in part for a while.
+            // A batch being applied leaves the page in part.
             let applied = found.next.is_some() && !found.seal.is_absent() && begin.elapsed() < APPLIED;
             if now.0 == found && !found.moving && !applied {
                 bytes.fill(0);
@@ -315,13 +302,12 @@ impl SealedPages {
         }
     }
 
-    /// Reads pages; after a failure to verify, reads them again if the object's bases were moved.
-    /// The tree is not locked.
+    /// Reads pages, and again after a failure if the bases moved. The tree is not locked.
     fn unless_moved<R>(&self, mut read: impl FnMut() -> Result<R>) -> Result<R> {
         loop {
             let seen = self.live.as_ref().map(LivePages::revision);
             let done = read();
-            // To look again waits for a psync, which may wait for the tree.
+            // Waits for a psync, which may wait for the tree.
             match (&self.live, seen) {
                 (Some(live), Some(seen))
                     if done.is_err() && !Mutant::MovedUnseen.is_on() && live.has_moved(seen)? => {}
@@ -330,7 +316,7 @@ impl SealedPages {
         }
     }
 
-    /// Verifies the page of the contents.
+    /// Verifies a content page.
     ///
     /// # Errors
     /// As for [`read`](SealedPages::read).
@@ -347,8 +333,7 @@ impl SealedPages {
         (first..).zip(pages).try_for_each(|(page, bytes)| self.read(page, bytes))
     }
 
-    /// Seals the lines of `plain`, whose object begins at `start`, into the current section of
-    /// `batch`.
+    /// Seals the lines of `plain` into the current section of `batch`, for an object at `start`.
     pub(super) fn seal(&self, plain: &Batch, start: u64, batch: &mut Batch) -> Result<Change> {
         let mut lines: BTreeMap<u64, Vec<(usize, &[u8])>> = BTreeMap::new();
         for (target, bytes) in plain.redo() {
@@ -360,14 +345,14 @@ impl SealedPages {
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
         let mut bytes = PlainPage::new();
         for (page, lines) in lines {
-            // In parts: the rest is as it was.
+            // Partial pages keep their rest.
             if lines.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() < PAGE as usize {
                 self.read(page, &mut bytes)?;
             }
             for (offset, line) in lines {
                 bytes[offset..offset + line.len()].copy_from_slice(line);
             }
-            // Locked for each page alone: faults are answered meanwhile.
+            // Locked per page: faults are answered meanwhile.
             let mut seals = lock(&self.seals);
             change.page(&mut seals.tree, page, &mut bytes, &mut read)?;
             batch.copy_lines(start + seals.tree.shape().content_page(page) * PAGE, &bytes[..]);
@@ -382,11 +367,11 @@ impl SealedPages {
 }
 
 impl SealedPages {
-    /// Lays lines of later psyncs over the reader's pages; returns their changes of the contents.
-    /// `None`: the header has changed, by a resize say. Nothing is laid then, nor after an error.
+    /// Lays lines of later psyncs over the reader's pages; returns the changed contents. `None`:
+    /// the header changed. Neither that nor an error lays anything.
     ///
     /// # Errors
-    /// `Broken`: with them it does not match its seal. The medium's.
+    /// `Broken`: a page does not match its seal with them. The medium's.
     pub(super) fn lay(&self, object: &Located, lines: &Lines) -> Result<Option<Lines>> {
         let mut images = Images::new();
         for (at, bytes) in lines.iter() {
@@ -424,9 +409,8 @@ impl SealedPages {
         Ok(Some(changed))
     }
 
-    /// Goes on as `newer`, another state of the same object, which has no use any more then, and
-    /// returns the contents that differ. `None`: it has another header, such as another size. After
-    /// an error nothing has changed.
+    /// Takes over the state of `newer`, which is unusable then; returns the differing contents.
+    /// `None`: another header. After an error nothing has changed.
     ///
     /// # Errors
     /// As for [`read`](SealedPages::read).
@@ -444,7 +428,7 @@ impl SealedPages {
     }
 }
 
-/// The contents that `newer` has otherwise than `older`.
+/// Contents that differ between the two.
 fn changes(
     newer: &mut Tree,
     older: &mut Tree,

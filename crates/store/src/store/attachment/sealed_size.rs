@@ -1,9 +1,8 @@
-//! The size of an attached sealed object. Its header says it, and the root authenticates that: a
-//! batch of the object changes it.
+//! The size of an attached sealed object, which its authenticated header states and a batch of the
+//! object changes.
 //!
-//! The table is changed beforehand if the extent grows, and afterwards if it shrinks. If that fails
-//! or is interrupted the entry differs from the header, until the next change of the size, or the
-//! next attach for writing, makes it match the header.
+//! The table changes before it if the extent grows, and after it if it shrinks. After a failure the
+//! next change of size, or attach for writing, makes the entry match the header.
 
 use super::grow::{Way, pages_of};
 use super::sealed_pages::{Heading, SealedPages};
@@ -18,12 +17,12 @@ use std::sync::Arc;
 use zerocopy::little_endian::U64;
 
 impl Store {
-    /// Gives an unattached sealed object another size. Shrinking cuts off its end. A crash leaves
-    /// one of the two sizes.
+    /// Resizes an unattached sealed object; shrinking cuts its end. A crash leaves one of the two
+    /// sizes.
     ///
     /// # Errors
     /// Those of [`attach_sealed_writer`](Store::attach_sealed_writer); `BadSize`, `NoRoom`,
-    /// `NoAddresses`. After another one the size may be the new one.
+    /// `NoAddresses`. After another error the size may be the new one.
     pub fn resize_sealed(
         self: &Arc<Self>,
         name: &str,
@@ -36,20 +35,18 @@ impl Store {
         let mut writer = self.attach_sealed_writer(name, key, unlocked)?;
         writer.resize(size)?;
         let object = *writer.object();
-        // The new size is durable: an error here would say that nothing happened. The next call
-        // that takes the object recovers it.
+        // The new size is durable, so an error would mislead; the next use recovers the object.
         let _ = writer.detach();
         Ok(object)
     }
 }
 
 impl Writer {
-    /// Gives a sealed object another size, smaller or larger. Its memory, if it has one, does not
-    /// follow.
+    /// Resizes a sealed object; its memory does not follow.
     ///
     /// # Errors
     /// `NotSealed`; `BadSize`, `NoRoom`, `NoAddresses`, `HeldStill`: nothing changed. After another
-    /// one the size may be the new one. Pages that a shrink could not free are no error.
+    /// error the size may be the new one. Pages that a shrink could not free are no error.
     pub fn resize(&mut self, size: u64) -> Result<()> {
         if self.sealed.is_none() {
             return Err(SealError::NotSealed.into());
@@ -62,8 +59,8 @@ impl Writer {
         self.resize_sealed(size).map(drop)
     }
 
-    /// Gives the object another size, once the last change of it [was
-    /// finished](Writer::finish_resize). Returns whether it moved.
+    /// Resizes the object after the last change [was finished](Writer::finish_resize). Returns
+    /// whether it moved.
     pub(super) fn resize_sealed(&mut self, size: u64) -> Result<bool> {
         pages_of(&self.object, size)?;
         if size < self.object.entry.size.get() {
@@ -71,36 +68,36 @@ impl Writer {
                 self.cut(size)?;
             }
             self.seal_size(size)?;
-            // The new size is durable: an error here would say that nothing happened. The next
-            // change of the size, or the next attach for writing, frees the pages.
+            // The new size is durable, so an error would mislead; the next resize or attach for
+            // writing frees the pages.
             let _ = self.cut(size);
             return Ok(false);
         }
         let moving = self.sealed.as_ref().map(SealedPages::moving);
         let moved = self.extend(size, Way::Alone);
         drop(moving);
-        // It has the size that its header says: until the next step that is the one it had.
+        // Until the next step the header has the old size.
         self.size_as_sealed();
         let moved = moved?;
         self.seal_size(size)?;
         Ok(moved)
     }
 
-    /// Makes the size durable that the header has.
+    /// Makes the size in the header durable.
     fn seal_size(&mut self, size: u64) -> Result<()> {
         let done = self.psync_header(Heading::Size(size));
         self.size_as_sealed();
         done
     }
 
-    /// The size in the entry, as this writer has it, is that of the header.
+    /// Sets the writer's copy of the entry's size to the header's.
     pub(super) fn size_as_sealed(&mut self) {
         if let Some(sealed) = &self.sealed {
             self.object.entry.size = U64::new(sealed.size());
         }
     }
 
-    /// Ends a change of its size that failed or was interrupted: the table follows the header.
+    /// Ends an interrupted resize: the table follows the header.
     pub(super) fn finish_resize(&mut self) -> Result<()> {
         let Some(sealed) = &self.sealed else { return Err(SealError::NotSealed.into()) };
         let (size, entry) = (sealed.size(), &self.object.entry);
@@ -108,7 +105,7 @@ impl Writer {
         if finished { Ok(()) } else { self.cut(size) }
     }
 
-    /// Cuts the end off an object that is not sealed and has no memory.
+    /// Cuts the end off an unsealed object without memory.
     ///
     /// # Errors
     /// `BadSize`, `Poisoned`, `HeldStill`; those of the table.
@@ -123,10 +120,10 @@ impl Writer {
         self.cut(size)
     }
 
-    /// Gives the pages back that an object of this size does not have.
+    /// Frees the pages beyond this size.
     fn cut(&mut self, size: u64) -> Result<()> {
         let changing = self.change()?;
-        // Redo, which knows places, must not find the lines of pages that are another's by then.
+        // Redo must not find lines of pages that become another's.
         self.dissolve_page_cache(&changing)?;
         self.settle_within(&changing)?;
         let (store, lane) = (self.store.clone(), self.lane.index);

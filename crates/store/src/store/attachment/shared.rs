@@ -1,5 +1,5 @@
-//! Attaching an object of the class shared: its bytes are in memory that processes share, outside
-//! the pool, which knows only its holders.
+//! Attaching shared objects: their bytes are in processes' shared memory, and the pool knows only
+//! the holders.
 
 use super::class::expect_class;
 use crate::error::{Result, StoreError};
@@ -10,7 +10,7 @@ use crate::store::pool::Store;
 use crate::table::{Class, Key, Located};
 use std::sync::Arc;
 
-/// An object of the class shared that this process has, as others may; dropping it detaches.
+/// A shared object of this process; dropping it detaches.
 pub struct Sharer {
     store: Arc<Store>,
     object: Located,
@@ -20,9 +20,8 @@ pub struct Sharer {
 }
 
 impl Store {
-    /// Attaches `name` as one of those that share it. The first one is [alone](Sharer::is_alone)
-    /// with it until it [lets others in](Sharer::let_others_in): it makes the memory, if there is
-    /// none of this boot.
+    /// Attaches `name` as one of its sharers. The first is [alone](Sharer::is_alone) until it [lets
+    /// others in](Sharer::let_others_in), to make missing memory.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`, `VolatileGone`, `ObjectReadOnly`, `ReadOnly`; `Mismatch` of
@@ -54,19 +53,19 @@ impl Store {
 }
 
 impl Sharer {
-    /// The object, as it was when it was attached.
+    /// The object at the attach.
     #[must_use]
     pub fn object(&self) -> &Located {
         &self.object
     }
 
-    /// Whether this is the object's only holder.
+    /// Whether this is the only holder.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         self.alone
     }
 
-    /// Lets others attach it: its memory is there.
+    /// Lets others attach, once the memory exists.
     ///
     /// # Errors
     /// The system refuses.

@@ -1,4 +1,4 @@
-//! psync, as far as the medium is concerned: a batch becomes durable, then reaches the primary.
+//! psync on the medium: a batch becomes durable, then reaches the primary.
 
 use super::cover::{Covered, cover, needs_cover};
 use super::primary::Primary;
@@ -16,15 +16,13 @@ use crate::recovery::Standing;
 use crate::store::lanes::{Advance, Changing};
 use crate::store::locks::lock;
 
-/// Pages that become objects' own, by entry.
 type Claims = Vec<(u64, Covered)>;
-/// Changes of sealed objects, by entry.
 type Seals = Vec<(u64, Sealing)>;
 
-/// An object's part of a psync: fills `batch` with the lines that changed.
+/// An object's part of a psync.
 pub trait Changes {
-    /// Appends the changed lines; targets are offsets in the pool. Returns the end, in bytes from
-    /// the object's start, of the last line appended (0 if there is none).
+    /// Appends the changed lines for offsets in the pool. Returns the end of the last line, from
+    /// the object's start (0: none).
     fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64>;
 }
 
@@ -34,7 +32,7 @@ impl<F: FnMut(u64, &mut Batch) -> Result<u64>> Changes for F {
     }
 }
 
-/// psync of several objects of one pool as one atomic step. For the source see [`stage`].
+/// psync of several objects of one pool as one atomic step; for the source see [`stage`].
 pub fn psync_all(
     parts: &mut [(&mut Writer, &mut dyn Changes)],
     source: Option<&dyn BatchSource>,
@@ -46,14 +44,13 @@ pub fn psync_all(
     stage(parts, source)?.commit()
 }
 
-/// A psync whose content is fixed: stores made from now on belong to the next one. With a source,
-/// its bytes must not change before the commit is done. Dropped without a commit, it makes nothing
-/// durable.
+/// A psync with fixed content: later stores belong to the next. A source's bytes must not change
+/// before the commit. Dropped, it makes nothing durable.
 #[must_use = "nothing is durable before the commit"]
 pub struct Staged<'w, 'l> {
     /// `None`: a psync of no object.
     writers: Option<(Writers<'w>, Changing)>,
-    /// A pointer: a small psync is so quick that copies of recent stores would show.
+    /// Boxed: in a small psync copies of recent stores would show.
     batch: Box<Batch>,
     advances: Vec<Advance>,
     /// Pages that become objects' own, by entry.
@@ -76,11 +73,10 @@ pub fn stage<'w, 'c, 'l>(
 }
 
 impl<'w> Psync<'w> {
-    /// Collects the changes of each object. With a source, which has the bytes of all of them, the
-    /// batch may borrow lines where it pays ([`Batch::may_borrow`]).
+    /// Collects each object's changes. With a source of all bytes, the batch may borrow lines where
+    /// it pays ([`Batch::may_borrow`]).
     ///
     /// Until the commit the writers are the psync's:
-    ///
     /// ```compile_fail,E0499
     /// # use indelible_store::{error::Result, store::{Changes, Psync, Writer}};
     /// # fn example(writer: &mut Writer, changes: &mut dyn Changes) -> Result<()> {
@@ -107,7 +103,7 @@ impl<'w> Psync<'w> {
         let mut batch = writers.first.scratch.take().unwrap_or_default();
         batch.clear();
         let capabilities = writers.first.store.device.capabilities();
-        // Lines of a base cannot be borrowed from the source, which has no ciphertext either.
+        // The source has neither a base's lines nor ciphertext.
         let made = writers.iter().any(|writer| writer.based || writer.sealed.is_some());
         batch.set_may_borrow(source.is_some() && capabilities.byte_addressable && !made);
         let mut advances = Vec::with_capacity(1 + writers.others.len());
@@ -122,8 +118,7 @@ impl<'w> Psync<'w> {
 }
 
 impl Writer {
-    /// Appends the object's changes to `batch`, as a section of it, and its standing after them to
-    /// `advances`, if there are any.
+    /// Appends the object's changes to `batch` as a section, and its new standing to `advances`.
     fn advance(
         &mut self,
         changes: &mut dyn Changes,
@@ -167,7 +162,7 @@ impl Staged<'_, '_> {
         self.advances.is_empty()
     }
 
-    /// Makes it durable and brings it into the primaries.
+    /// Makes it durable and applies it.
     ///
     /// # Errors
     /// As for [`Writer::psync`].
@@ -180,15 +175,14 @@ impl Staged<'_, '_> {
         result
     }
 
-    /// The writers stay where they are, as copies of recent stores show here, too.
+    /// The writers stay in place: copies of recent stores would show here too.
     fn publish(&mut self) -> Result<()> {
         let Staged { writers: Some((writers, changing)), batch, advances, claimed, sealed, source } = self
         else {
             return Ok(());
         };
         if advances.is_empty() {
-            // Nothing differs from the primary; but a primary that went back to an earlier state is
-            // not the last psync.
+            // Nothing differs from the primary, but a primary that went back is not the last psync.
             return expect_readings(writers.first.lane.medium());
         }
         if u32::try_from(batch.count()).is_err() {

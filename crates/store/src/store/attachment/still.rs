@@ -1,8 +1,7 @@
-//! An object as last psynced, read beside the process that writes it.
+//! An object as last psynced, read beside the writing process.
 //!
-//! The primaries of the object's lane are held still, so that its log does not grow. The batches of
-//! the log are redone in memory: neither the pool nor the writer sees any of it. The writer's next
-//! psync waits until the value is dropped.
+//! The primaries of the object's lane are held still, so that its log does not grow, and its
+//! batches are redone in memory. The writer's next psync waits until the value is dropped.
 
 use super::attach::undefined;
 use super::unlocked::expect_plain;
@@ -15,9 +14,9 @@ use crate::store::pool::Store;
 use crate::table::{Key, Layers, Located, directory, directory_slot, read_pages};
 use std::sync::Arc;
 
-/// See the module.
+/// An object held still.
 pub struct StillObject {
-    /// Goes first: nothing is read once the writer may go on.
+    /// First, so that reads end before the writer continues.
     copy: Overlay,
     object: Located,
     layers: Option<Layers>,
@@ -25,13 +24,13 @@ pub struct StillObject {
 }
 
 impl Store {
-    /// Holds an object still that is attached for writing, here or in another process. `None`: it
-    /// has no writer, so it can be attached for reading.
+    /// Holds an object still that any process has attached for writing. `None`: it has no writer,
+    /// and can be attached for reading.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`. `HeldStill`, `Changing`: not within [`patience`](Store::patience).
-    /// `NeedsRecovery`: its writer died meanwhile. `ReadOnly` of the medium: keeping a writer
-    /// waiting takes the right to write to the pool.
+    /// `NeedsRecovery`: its writer died. `ReadOnly` of the medium: delaying a writer needs write
+    /// access.
     pub fn hold_still(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Option<StillObject>> {
         let mut deadline = self.apply_locks.deadline();
         loop {
@@ -42,13 +41,13 @@ impl Store {
             if now.is_some_and(|now| same(&now, &found)) {
                 return self.still(found, held).map(Some);
             }
-            // It was detached, or moved to another lane, before its lane was held.
+            // It was detached or changed lanes before the hold.
             drop(held);
             self.apply_locks.pause(lane, &mut deadline)?;
         }
     }
 
-    /// The object, if a process that lives has it attached for writing.
+    /// The object, if a live process has it attached for writing.
     fn written(&self, name: &str, key: Key<'_>) -> Result<Option<Located>> {
         let object = self.view(|table| table.object(name))?;
         let instead = "attach what its last psync left, by a seal key";
@@ -56,14 +55,13 @@ impl Store {
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }
-        // Nothing else would keep it: a lane is also taken by processes that have other objects on
-        // it.
+        // The object's lock matters: its lane may belong to a process with other objects.
         let live =
             object.is_bound() && self.has_writer(&object)? && self.is_taken(object.entry.lane.get())?;
         Ok(live.then_some(object))
     }
 
-    /// Whether a process has the object for itself, this one or another.
+    /// Whether any process has the object exclusively.
     pub(in crate::store) fn has_writer(&self, object: &Located) -> Result<bool> {
         match self.object_locks.readers(object.offset) {
             Some(readers) => Ok(readers == 0),
@@ -71,7 +69,7 @@ impl Store {
         }
     }
 
-    /// Whether a process has the lane, this one or another.
+    /// Whether any process has the lane.
     pub(in crate::store) fn is_taken(&self, lane: u32) -> Result<bool> {
         Ok(self.lane_locks.get(lane).is_some() || self.device.probe(LockKey::Lane(lane))?.is_some())
     }
@@ -93,7 +91,7 @@ impl Store {
     }
 }
 
-/// Whether it is the same attachment.
+/// Whether both are the same attachment.
 fn same(now: &Located, then: &Located) -> bool {
     (now.offset, now.entry.binding, now.entry.lane) == (then.offset, then.entry.binding, then.entry.lane)
 }
@@ -105,7 +103,7 @@ impl StillObject {
         &self.object
     }
 
-    /// Reads bytes of the object, from `offset` on, as its last psync left them.
+    /// Reads bytes of the object as last psynced.
     ///
     /// # Errors
     /// The medium's.

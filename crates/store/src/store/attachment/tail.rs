@@ -1,27 +1,25 @@
-//! The tail of a reader that follows a writer: the psyncs that came after the reader's base, taken
-//! from the log of the writer's lane. The pool is not changed, and the writer is not held still.
+//! The tail of a reader that follows a writer: psyncs after the reader's base, read from the
+//! writer's lane without holding it.
 //!
-//! Psyncs of an object count up by one, each is in one batch, and a batch has whole lines. So the
-//! lines of the psyncs `n + 1`, `n + 2` and so on, laid over a base that has the object as psync
-//! `n` left it, are the object as the last of them left it.
+//! An object's psyncs count up by one, each in one batch of whole lines. So the lines of psyncs `n
+//! + 1` and later, laid over a base at psync `n`, are the object at the last of them.
 //!
 //! Invariants:
 //! 1. `shown` counts the psyncs that the reader shows. A batch with another number than the next is
-//!    a gap, which a checkpoint leaves whose batches were not read, and so is a progress line that
-//!    counts more: the tail is lost, and the reader needs another base.
-//! 2. Lines are handed over only of batches that are durable, by the rules of `standings`. A batch
-//!    of an earlier generation is.
+//!    a gap, left by a checkpoint of unread batches, and so is a progress line that counts more:
+//!    the tail is lost, and the reader needs another base.
+//! 2. Only lines of durable batches are handed over, by the rules of `standings`. A batch of an
+//!    earlier generation is durable.
 //! 3. Lines are handed over only if the table, read after the lane, says that the object lies where
 //!    it did: another extent, size or base is published before psyncs rely on it.
-//! 4. Nothing is handed over of a writer that died: recovery decides about its last psync.
-//! 5. The table is looked at in full, under its lock, unless its lane ends where it ended at the
-//!    last such look. Then the object lies where it did, no attach has come between, and progress
-//!    counts no psync that was not in the log, as long as the lane is in the same generation.
+//! 4. Nothing is handed over of a dead writer: recovery decides about its last psync.
+//! 5. The table is read in full, under its lock, unless its lane ends where it did at the last such
+//!    look. Then, as long as the lane is in the same generation, the object lies where it did, no
+//!    attach has come between, and progress counts no psync outside the log.
 //!
 //! Cost: the batches since the last call, and a view of the table if that, or the lane's
-//! generation, has changed. Without one a look in memory is loads, and asks the system for the
-//! file's length, and if there are psyncs whether their writer lives. Memory: the lines, [`MOST`]
-//! bytes.
+//! generation, has changed. Otherwise a look in memory is loads, a request for the file's length
+//! and, with psyncs, a check that the writer lives. Memory: the lines, [`MOST`] bytes.
 
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;
@@ -35,12 +33,12 @@ use crate::sync::{Ordering, fence};
 use crate::table::{Located, directory};
 use zeroize::Zeroizing;
 
-/// Bytes of lines at most: beyond that another base costs less.
+/// Most bytes of lines: beyond that another base costs less.
 const MOST: usize = 64 << 20;
-/// Generations that are followed in one call.
+/// Generations followed per call.
 const GENERATIONS: usize = 4;
 
-/// See the module.
+/// A position behind a followed writer.
 #[derive(Clone, Copy)]
 pub(in crate::store) struct Tail {
     /// The object when the base was made.
@@ -49,21 +47,21 @@ pub(in crate::store) struct Tail {
     shown: u64,
     /// The log's end, as read; `None`: the object had no writer.
     log: Option<LaneLog>,
-    /// End of the table's lane when the table was last looked at (invariant 5); `None`: it was not.
+    /// The table lane's end at the last look at the table (invariant 5).
     seen: Option<LaneLog>,
 }
 
-/// Result of a look: the tail that shows it, and the lines that lead there.
+/// The new tail, and the lines that lead there.
 pub(super) type Found = (Tail, Lines);
 
 /// Outcome of a look at the lane.
 pub enum Followed {
     /// The reader shows the newest psync.
     Newest,
-    /// These lines, laid over the reader's state, are a newer psync, and the reader counts as
-    /// showing it.
+    /// A newer psync: these lines, laid over the reader's state, which the reader now counts as
+    /// shown.
     Newer(Lines),
-    /// The log does not tell: [`attach_snapshot`](Store::attach_snapshot) does.
+    /// The log cannot tell: use [`attach_snapshot`](Store::attach_snapshot).
     Lost,
 }
 
@@ -72,17 +70,17 @@ pub enum Followed {
 pub struct Lines {
     /// Offset in the object, and length.
     runs: Vec<(u64, usize)>,
-    /// They may be plaintext of a sealed object.
+    /// Perhaps plaintext.
     bytes: Zeroizing<Vec<u8>>,
 }
 
 impl Lines {
-    /// None, with room for so many pages, so that no copy of them is left behind.
+    /// No lines, with room for `pages`, so that no copy is left behind by growth.
     pub(super) fn of_pages(pages: usize) -> Lines {
         Lines { runs: Vec::new(), bytes: Zeroizing::new(Vec::with_capacity(pages * PAGE as usize)) }
     }
 
-    /// The lines: offset in the object, bytes. Later ones count.
+    /// The lines: offset in the object, bytes; later ones win.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let mut rest = &self.bytes[..];
         self.runs.iter().map(move |(offset, len)| {
@@ -92,7 +90,7 @@ impl Lines {
         })
     }
 
-    /// Adds bytes; those of the runs before number `first` stay as they are.
+    /// Adds bytes; does not extend runs before number `first`.
     pub(super) fn add(&mut self, first: usize, offset: u64, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         match self.runs[first..].last_mut() {
@@ -111,7 +109,7 @@ struct Cut {
     bytes: usize,
 }
 
-/// Batches of the lane that were read.
+/// Batches read ahead.
 struct Ahead<'a> {
     entry: &'a Entry,
     slot: u64,
@@ -125,7 +123,7 @@ struct Ahead<'a> {
 }
 
 impl Ahead<'_> {
-    /// Batches before number `durable` are.
+    /// Batches before number `durable` are durable.
     fn prove(&mut self, durable: u64) {
         let known = self.unproven.iter().take_while(|(number, _)| *number < durable).count();
         if let Some((_, cut)) = self.unproven.drain(..known).next_back() {
@@ -138,7 +136,7 @@ impl Ahead<'_> {
         let sections = batch.sections;
         for (index, section) in sections.iter().enumerate() {
             let binding = section.binding.get();
-            // Batches of before are in the base.
+            // Earlier batches are in the base.
             if section.is_of_object()
                 && section.entry.get() == self.slot
                 && binding >= self.entry.binding.get()
@@ -164,12 +162,12 @@ impl Ahead<'_> {
             self.lost = true;
         }
         self.shown = section.psyncs.get();
-        // No run goes on from one batch to the next, so that lines can be cut between batches.
+        // No run spans batches, so that lines can be cut between them.
         let (entry, first) = (self.entry, self.lines.runs.len());
         let (lines, lost) = (&mut self.lines, &mut self.lost);
         batch.redo(index, &mut |mut target, mut bytes| {
             while !bytes.is_empty() && !*lost {
-                // One run may end in the bitmap that begins where the extent ends.
+                // A run may end in the bitmap behind the extent.
                 let Some(range) = entry.ranges().find(|range| range.contains(&target)) else {
                     *lost = true;
                     break;
@@ -184,14 +182,14 @@ impl Ahead<'_> {
         })
     }
 
-    /// Goes on in another generation, which began once all before was durable.
+    /// Continues in another generation, which began once all before was durable.
     fn begin(&mut self, log: LaneLog) {
         self.prove(u64::MAX);
         self.proven.log = log;
     }
 
-    /// Reads the batches behind those that are known to be durable, until all are that could be
-    /// seen at first: psyncs that have returned are among them.
+    /// Reads batches until all seen at first are known to be durable: returned psyncs are among
+    /// them.
     fn read(&mut self, store: &Store) -> Result<()> {
         let lane = self.entry.lane.get();
         let (mut seen, mut deadline) = (None, store.apply_locks.deadline());
@@ -204,11 +202,11 @@ impl Ahead<'_> {
                 self.prove(u64::MAX);
             }
             let seen = *seen.get_or_insert(log.sequence);
-            // If another generation has begun, nothing follows the durable batches any more.
+            // After a new generation nothing follows the durable batches.
             if self.proven.log.sequence >= seen || self.unproven.is_empty() {
                 return Ok(());
             }
-            // One that died does not go on.
+            // A dead writer does not continue.
             self.lost |= !store.is_taken(lane)?;
             if self.lost {
                 return Ok(());
@@ -217,7 +215,7 @@ impl Ahead<'_> {
         }
     }
 
-    /// Forgets batches that may not be durable; returns the log before them.
+    /// Forgets batches of unknown durability; returns the log before them.
     fn go_back(&mut self) -> LaneLog {
         let Cut { log, shown, runs, bytes } = self.proven;
         self.unproven.clear();
@@ -229,8 +227,8 @@ impl Ahead<'_> {
 }
 
 impl Tail {
-    /// That of a reader whose base was made of `object`, as psync number `shown` left it. The table
-    /// is as of now.
+    /// The tail of a reader whose base was made of `object` at psync `shown`, with the present
+    /// table.
     pub(in crate::store) fn of(
         store: &Store,
         table: &TableTransaction<'_>,
@@ -244,7 +242,6 @@ impl Tail {
         Ok(Tail { object: *object, shown, log, seen: None })
     }
 
-    /// The object that is followed.
     pub(super) fn object(&self) -> &Located {
         &self.object
     }
@@ -258,8 +255,7 @@ impl Tail {
         (self.object.entry.id, self.shown) == (other.object.entry.id, other.shown)
     }
 
-    /// Whether the object has its name, and lies where it did. Upkeep of its bases gives it another
-    /// binding.
+    /// Whether the object has its name and place; upkeep of its bases changes only the binding.
     pub(super) fn is_there(&self, now: &Located) -> bool {
         let of = |entry: &Entry| {
             let place = (entry.primary, entry.pages, entry.size);
@@ -270,7 +266,7 @@ impl Tail {
     }
 }
 
-/// The log of a lane before its first batch.
+/// A lane's log before its first batch.
 fn lane_log(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Option<LaneLog>> {
     let Some(found) = directory(table, lane)? else { return Ok(None) };
     let (offset, len) = (found.offset.get(), found.len.get());
@@ -278,12 +274,10 @@ fn lane_log(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Op
 }
 
 impl Store {
-    /// The tail after the durable batches, and the lines of those psyncs. `None`: there is a gap,
-    /// or the object lies elsewhere.
+    /// The tail behind the durable batches, and their lines. `None`: a gap, or the object moved.
     pub(super) fn read_tail(&self, tail: &Tail) -> Result<Option<Found>> {
         match self.read_tail_once(tail) {
-            // The system has reported lost pages of the file, maybe others': reads from now on
-            // count.
+            // The reported loss may be of other pages: reads from now on count.
             Err(StoreError::Failed(_)) => self.read_tail_once(tail),
             read => read,
         }
@@ -291,10 +285,10 @@ impl Store {
 
     fn read_tail_once(&self, tail: &Tail) -> Result<Option<Found>> {
         let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
-        // Batches that lead behind the medium's known end close the log.
+        // Batches beyond the medium's known end close the log.
         self.device.verify()?;
-        // The log of its lane before the first batch, if the object lies where it did, and the
-        // psyncs that checkpoints have hidden.
+        // The lane's log before the first batch, if the object lies where it did, and the psyncs
+        // hidden by checkpoints.
         let look = || {
             self.view_as_of(|table| {
                 let now = table.entry(slot)?;
@@ -347,20 +341,19 @@ impl Store {
     fn found(&self, tail: &Tail, mut ahead: Ahead<'_>, seen: Option<LaneLog>) -> Result<Option<Found>> {
         let log = Some(ahead.go_back());
         let found = Tail { shown: ahead.shown, log, seen, ..*tail };
-        // Only recovery tells whether the last psync of a writer that died took place.
+        // Only recovery tells whether a dead writer's last psync took place.
         Ok(self.is_taken(tail.object.entry.lane.get())?.then_some((found, ahead.lines)))
     }
 
-    /// Whether the table is as it was when this tail's reader looked at it.
+    /// Whether the table is as this reader last saw it.
     fn is_seen(&self, tail: &Tail) -> Result<bool> {
         tail.seen.map_or(Ok(false), |seen| self.is_table_still_at(&seen))
     }
 
-    /// Whether the lane is for certain in the generation of `log`, asked after its batches were
-    /// read.
+    /// Whether the lane is certainly in the generation of `log`, asked after reading its batches.
     fn is_generation(&self, log: &LaneLog) -> bool {
         fence(Ordering::Acquire);
-        // The directory states that of the log, or a lower one.
+        // The directory states the log's generation, or a lower one.
         let now = || LaneLog::read(&*self.device, self.seed, log.offset, log.len, log.generation);
         Mutant::LaneUnasked.is_on() || now().is_ok_and(|now| now.is_of_generation(log))
     }

@@ -1,9 +1,8 @@
-//! Whether an object's durable bytes are the work of typed code alone.
+//! Whether only typed code stored an object's durable bytes.
 //!
-//! The mark is in the table, which no program has mapped for storing: code that can store to the
-//! object's bytes cannot forge it. It is cleared before foreign bytes become durable, and set after
-//! verified bytes are durable, so a crash in between leaves an object that must be verified once
-//! more, never one that is trusted without reason.
+//! The mark is in the table, which no program maps for storing. It is cleared before foreign bytes
+//! become durable, and set after verified bytes are, so a crash in between only costs another
+//! verification.
 
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
@@ -26,7 +25,7 @@ impl Writer {
         }
     }
 
-    /// Changes the mark; durable on return.
+    /// Changes the mark, durably.
     ///
     /// # Errors
     /// `Poisoned`; those of a change of the table: the mark is as it was.
@@ -43,7 +42,7 @@ impl Writer {
             object.entry.set(FLAG_TYPED, typed);
             table.put_entry(&object)
         })?;
-        // The rest of the entry may be new: that is seen when a change begins.
+        // The rest of the entry may be new; the next change reads it.
         self.object.entry.set(FLAG_TYPED, typed);
         Ok(())
     }

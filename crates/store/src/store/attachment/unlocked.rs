@@ -1,24 +1,24 @@
-//! The key that opens an attachment of a sealed object, and refusals of attachments without it.
+//! Keys of sealed attachments, and refusals without them.
 
 use crate::error::{Result, SealError};
 use crate::seal::{KeyPage, Meant, ObjectKey, SealKey, Signer};
 use crate::table::Located;
 
-/// The key of an object, which one of its key slots gave.
+/// An object's key, from one of its slots.
 #[derive(Clone, Debug)]
 pub struct Unlocked {
     key: ObjectKey,
     id: [u8; 16],
     rotations: u64,
-    /// The accepted signer of the object, if it is signed.
+    /// The accepted signer.
     signer: Option<Signer>,
     is_signed: bool,
-    /// The object that the owner means.
+    /// The expected object.
     meant: Meant,
 }
 
 impl Unlocked {
-    /// The key of the object with this key page, by that of an owner.
+    /// The key of the object with this key page, by an owner's.
     pub(super) fn new(owner: &SealKey, key_page: &KeyPage) -> Result<Unlocked> {
         let (key, header) = (key_page.open(owner)?, key_page.header());
         let (signer, is_signed) = (owner.signer().cloned(), key_page.is_signed());
@@ -45,8 +45,7 @@ impl Unlocked {
         &self.key
     }
 
-    /// Whether it may be the key of the object with this key page: not of another object, or of
-    /// this one before it got another key.
+    /// Whether it may be the key of this page's object: not another's, nor a former one.
     #[must_use]
     pub fn is_for(&self, key_page: &KeyPage) -> bool {
         let header = key_page.header();
@@ -54,7 +53,7 @@ impl Unlocked {
     }
 }
 
-/// Refuses a sealed object without its key, and a key of an object that is not sealed.
+/// Refuses a sealed object without its key, and a key of an unsealed object.
 pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Result<()> {
     match (object.is_sealed(), unlocked) {
         (true, None) => Err(SealError::KeyNeeded.into()),
@@ -63,7 +62,7 @@ pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Resul
     }
 }
 
-/// Refuses operations that sealed objects do not have.
+/// Refuses operations that sealed objects lack.
 pub(super) fn expect_plain(object: &Located, what: &'static str, instead: &'static str) -> Result<()> {
     if object.is_sealed() { Err(SealError::Refused { what, instead }.into()) } else { Ok(()) }
 }

@@ -15,63 +15,63 @@ use crate::sync::Mutex;
 use crate::table::{Layers, Located, SharedLayers};
 use std::sync::Arc;
 
-/// An object attached for writing; dropping it detaches, and forgets stores that were not psynced.
+/// An object attached for writing; dropping it detaches, without stores that were not psynced.
 pub struct Writer {
     pub(super) store: Arc<Store>,
     pub(super) lane: Arc<WriterLane>,
-    /// The same, for readers of the object's pages.
+    /// The lane, for readers of the object's pages.
     pub(super) pages_lane: SharedLane,
-    /// `None` before the binding is published, and once the attachment has ended.
+    /// `None` before the binding is published and after the attachment.
     pub(super) object_lock: Option<ObjectLock>,
     pub(super) object: Located,
     pub(super) standing: Standing,
     pub(super) direct: Direct,
-    /// Whether the primary may hold bytes that are not durable in place.
+    /// Whether the primary may hold bytes that are not durable.
     pub(super) unsettled: bool,
-    /// A batch for the next psync, for reuse of its memory.
+    /// A batch whose memory the next psync reuses.
     pub(super) scratch: Option<Box<Batch>>,
-    /// Pages kept in memory, where comparing with the medium is slow.
+    /// Cached pages, where reading the medium is slow.
     pub(super) page_cache: Option<Arc<Mutex<PageCache>>>,
-    /// Its own extent and those of its bases.
+    /// The object's layers.
     pub(super) layers: SharedLayers,
-    /// Whether pages of it may be a base's.
+    /// Whether it has a base.
     pub(super) based: bool,
     /// The lane's revision when the entry was last read.
     pub(super) revision: u64,
-    /// The extents that memory of this process may be mapped from since the object moved.
+    /// Former extents that memory may be mapped from.
     pub(super) former: Vec<Former>,
-    /// Pieces of a sparse object known to have space, one bit each.
+    /// Pieces of a sparse object known to have space (bits).
     pub(super) backed: Vec<u64>,
-    /// Its pages, if it is sealed.
+    /// Its pages, if sealed.
     pub(super) sealed: Option<Arc<SealedPages>>,
-    /// A change of its header that the next psync makes, if it is sealed.
+    /// The next psync's change of its header, if sealed.
     pub(super) heading: Option<Heading>,
     pub(super) recovered: Recovered,
-    /// Whether the pool has all commits that were in memory alone, as the detach is to say.
+    /// Whether the detach states that the pool has all commits.
     pub(super) forgets_memory: bool,
 }
 
 impl Writer {
-    /// The object, as of now.
+    /// The object.
     #[must_use]
     pub fn object(&self) -> &Located {
         &self.object
     }
 
-    /// The store the object is in.
+    /// The object's store.
     #[must_use]
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
-    /// Result of the recovery that the attach made.
+    /// Result of the attach's recovery.
     #[must_use]
     pub fn recovered(&self) -> Recovered {
         self.recovered
     }
 
-    /// Begins a change, with the object as the table has it: a hold of the lane may have made its
-    /// extent a base.
+    /// Begins a change and rereads the entry if needed: a hold of the lane may have made the extent
+    /// a base.
     ///
     /// # Errors
     /// `HeldStill`; those of the table: nothing happened.
@@ -81,7 +81,7 @@ impl Writer {
         Ok(changing)
     }
 
-    /// The object as the table has it, if the lane was revised since it was last read.
+    /// Rereads the entry if the lane was revised since.
     #[inline]
     pub(super) fn see(&mut self, changing: &Changing) -> Result<()> {
         if changing.revision() == self.revision {
@@ -110,15 +110,14 @@ impl Writer {
         Ok(())
     }
 
-    /// The object rests on these layers from now on; `None`: all of its pages are its own.
+    /// Sets the object's layers; `None`: without a base.
     pub(super) fn take_layers(&mut self, layers: Option<Layers>) {
         self.based = layers.is_some();
         let layers = layers.unwrap_or_else(|| Layers::alone(&self.object));
         *lock(&self.layers) = layers.in_revision(self.revision);
     }
 
-    /// The layers are as of this revision of the lane, from which the object's pages are read from
-    /// now on.
+    /// Sets the lane and its revision from which the object's pages are read.
     pub(super) fn read_on(&self, lane: &Arc<WriterLane>, revision: u64) {
         if Mutant::PagesLaneKept.is_on() {
             return;

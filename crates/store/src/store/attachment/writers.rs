@@ -8,7 +8,7 @@ use crate::mutant::Mutant;
 use crate::store::lanes::Changing;
 use std::sync::Arc;
 
-/// The writers of a psync. One alone, the usual case, needs no memory of its own.
+/// The writers of a psync; one alone needs no allocation.
 pub(super) struct Writers<'w> {
     pub(super) first: &'w mut Writer,
     pub(super) others: Vec<&'w mut Writer>,
@@ -25,7 +25,7 @@ impl Writers<'_> {
         std::iter::once(&mut *self.first).chain(self.others.iter_mut().map(|writer| &mut **writer))
     }
 
-    /// Whether they have more than one lane between them.
+    /// Whether they have more than one lane.
     ///
     /// # Errors
     /// One of them can make no psync, or not this one.
@@ -41,7 +41,7 @@ impl Writers<'_> {
         Ok(apart)
     }
 
-    /// Moves the objects to the first one's lane; each under a new binding, once its primary is
+    /// Moves the objects to the first one's lane, each under a new binding, once its primary is
     /// durable.
     fn unite(&mut self) -> Result<()> {
         let (store, lane) = (&self.first.store, &self.first.lane);
@@ -58,13 +58,13 @@ impl Writers<'_> {
             let moved = store.update(|table| {
                 object = table.entry(object.offset)?;
                 store.bind(table, &mut object, lane.index)?;
-                // With the table locked: the lane cannot be revised before the object is on it.
+                // Under the table's lock, so that the lane is not revised before the object is on
+                // it.
                 writer.read_on(lane, lane.newest_revision()?);
                 Ok(())
             });
             if let Err(error) = moved {
-                // After a failure of the medium others may see it on either lane: its pages are
-                // those of none.
+                // After a failure of the medium others may see it on either lane.
                 let lost = left.medium().is_over();
                 writer.read_on(&left, if lost { u64::MAX } else { changing.revision() });
                 return Err(error);
@@ -77,7 +77,7 @@ impl Writers<'_> {
         Ok(())
     }
 
-    /// Space for the apply is claimed before the commit: a committed batch can always be applied.
+    /// Claims space before the commit, so that a committed batch can be applied.
     pub(super) fn reserve(&mut self, batch: &Batch) -> Result<()> {
         let mut targets = batch.targets();
         for section in batch.sections() {
@@ -92,8 +92,8 @@ impl Writers<'_> {
     }
 }
 
-/// A psync that has begun: until it ends, the objects are not held still, and none becomes a base.
-/// It has its writers until then, so none of them is psynced, grown or detached in between.
+/// A begun psync: until its end its objects are not held still, become no base, and are not
+/// psynced, grown or detached otherwise.
 #[must_use = "nothing is durable before the commit"]
 pub struct Psync<'w> {
     /// `None`: a psync of no object.
@@ -101,8 +101,8 @@ pub struct Psync<'w> {
 }
 
 impl<'w> Psync<'w> {
-    /// Begins a psync of objects of one pool. Waits while one of them is held still: so the caller
-    /// should have nothing locked for which others wait.
+    /// Begins a psync of objects of one pool. Waits while one is held still, so the caller should
+    /// hold no contended lock.
     ///
     /// # Errors
     /// `DifferentPools`, and those of [`Writer::psync`].
@@ -120,7 +120,7 @@ impl<'w> Psync<'w> {
         Ok(Psync { writers: Some((writers, changing)) })
     }
 
-    /// The writers, in their order.
+    /// The writers, in order.
     pub fn writers(&self) -> impl Iterator<Item = &Writer> {
         self.writers.iter().flat_map(|(writers, _)| writers.iter())
     }

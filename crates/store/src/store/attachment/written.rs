@@ -1,33 +1,32 @@
-//! State of a direct write, and the proof that it is durable.
+//! State of a direct write, and the proof of its durability.
 
 use crate::error::Result;
 use crate::medium::Medium;
 
-/// Proof that direct writes are durable up to a byte of the object.
+/// Proof that direct writes up to a byte are durable.
 pub(super) struct Written {
     to: u64,
 }
 
 impl Written {
-    /// Makes everything written so far durable, of which bytes up to `to` are the object's.
+    /// Makes everything written durable, of which bytes up to `to` are the object's.
     pub(super) fn by_barrier(medium: &dyn Medium, to: u64) -> Result<Written> {
         medium.barrier()?;
         Ok(Written { to })
     }
 
-    /// End of the durable bytes, from the object's start.
     pub(super) fn to(&self) -> u64 {
         self.to
     }
 }
 
-/// State of a direct write that no psync has published.
+/// State of an unpublished direct write.
 pub(super) enum Direct {
     /// Nothing was written.
     None,
-    /// An earlier writer may have died in one, and part of its announced range may be written.
+    /// An earlier writer may have died, with a part written.
     Left,
-    /// Part of the announced range may have been written, and is not durable.
+    /// A part may be written, and is not durable.
     Open,
     /// All that was written is durable.
     Written(Written),
