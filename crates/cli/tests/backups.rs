@@ -1,5 +1,5 @@
 //! `pmo backup`, `pmo verify` and `pmo restore`: folders, files and pipes, beside writers, on a
-//! full disk, killed anywhere.
+//! full disk, after kills.
 
 use super::common::{PMO, Rig, Run, pmo};
 use std::fs;
@@ -89,8 +89,7 @@ fn a_full_disk_keeps_what_fitted_and_a_folder_that_is_gone_is_an_error() {
     rig.feed("put", ["noise"], &noise).fine();
     let folder = rig.path("backups");
     fs::create_dir(&folder).unwrap();
-    // Files of 4 MiB at most, which is behind all that a backup writes to the pool, and no signal
-    // for more.
+    // 4 MiB exceed all that a backup writes to the pool; a larger file is an error, no signal.
     let script = format!(
         "trap '' XFSZ; ulimit -f 8192; exec {PMO} backup {} {}",
         rig.pool.display(),
@@ -125,7 +124,7 @@ fn a_full_disk_keeps_what_fitted_and_a_folder_that_is_gone_is_an_error() {
     let new = text(&rig.path("new.pmo"));
     pmo(["restore", &text(&folder), &new]).fine();
     assert_eq!(pmo(["cat", &new, "noise"]).fine().raw[..noise.len()], noise);
-    // Nothing is kept from which nothing can go on.
+    // An empty part is not kept.
     let script = script.replace("8192", "40");
     rig.pmo(["create"], ["more", "100K"]).fine();
     rig.feed("put", ["more"], &noise[..100_000]).fine();
@@ -140,7 +139,7 @@ fn a_full_disk_keeps_what_fitted_and_a_folder_that_is_gone_is_an_error() {
     rig.pmo(["backup"], [&text(&folder), "--object", "none"]).fails(5, "no object");
 }
 
-/// SIGKILL at any moment: beside a writer, so that there are snapshots.
+/// Beside a writer, so that there are snapshots.
 #[test]
 fn a_backup_that_is_killed_leaves_nothing_that_counts() {
     let rig = rig();
@@ -178,7 +177,7 @@ fn a_backup_that_is_killed_leaves_nothing_that_counts() {
     pmo(["check", &text(&rig.path("new.pmo"))]).fine();
 }
 
-/// The cron line of the cookbook after `restore --force`, which gives the pool another ID.
+/// The cookbook's cron line after `restore --force`, which changes the pool's ID.
 #[test]
 fn a_folder_has_backups_of_several_pools() {
     let rig = rig();
@@ -207,14 +206,13 @@ fn a_folder_has_backups_of_several_pools() {
     pmo(["verify", &folder, "--pool-id", "none"]).fails(5, "no backup of a pool");
 }
 
-/// The file of that number in an output.
 fn run_file(out: &str, number: usize) -> String {
     let end = format!("-{number:06}.pmobackup");
     let mut words = out.split_whitespace().map(|word| word.trim_end_matches(':'));
     words.rfind(|word| word.ends_with(&end)).expect("a file").to_owned()
 }
 
-/// A restore over a pool keeps its owner, group and mode: other users go on using it.
+/// A restore keeps the old pool's owner, group and mode.
 #[test]
 fn a_restored_pool_has_the_rights_of_the_one_before() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -222,7 +220,7 @@ fn a_restored_pool_has_the_rights_of_the_one_before() {
     let (file, pool) = (text(&rig.path("one.backup")), text(&rig.pool));
     rig.pmo(["backup"], [&file]).fine();
     fs::set_permissions(&rig.pool, fs::Permissions::from_mode(0o664)).unwrap();
-    // As root, another owner, too.
+    // Root also changes the owner.
     let _ = chown(&rig.pool, Some(12_345), Some(23_456));
     let rights = |found: fs::Metadata| (found.uid(), found.gid(), found.mode());
     let before = rights(fs::metadata(&rig.pool).unwrap());

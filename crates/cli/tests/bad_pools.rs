@@ -1,5 +1,4 @@
-//! Paths that are no pools, or no longer, or not to be had: each is refused in one line, with its
-//! code.
+//! Paths that are no usable pools: each is refused in one line, with its code.
 
 use crate::common::{self, PMO, Rig, Run, is_root, skipped};
 use std::fs::{File, OpenOptions, Permissions};
@@ -8,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Commands that look at a pool, that change one, and that maintain one.
+/// They read, change, and maintain pools.
 const COMMANDS: [&[&str]; 6] =
     [&["ls"], &["stat"], &["create", "x", "4K"], &["cat", "x"], &["check"], &["repair"]];
 
@@ -22,7 +21,6 @@ fn each_fails(rig: &Rig, code: i32, needle: &str) {
     }
 }
 
-/// Writes the same bytes into both superblock slots.
 fn overwrite(pool: &Path, at: u64, bytes: &[u8]) {
     let file = OpenOptions::new().write(true).open(pool).expect("the pool");
     for slot in [0, 4096] {
@@ -124,7 +122,7 @@ fn no_permission() {
     std::fs::set_permissions(&rig.pool, Permissions::from_mode(0o000)).expect("set");
     let mut command = rig.command(["ls"]);
     if is_root() {
-        // Root ignores permissions: an unprivileged user runs the tool.
+        // Root ignores permissions: another user runs the tool.
         std::fs::set_permissions(rig.dir.path(), Permissions::from_mode(0o755)).expect("set");
         command.uid(65534).gid(65534);
         if Command::new(PMO).arg("--version").uid(65534).gid(65534).output().is_err() {
@@ -184,7 +182,7 @@ fn reading_beside_a_writer_needs_a_writable_pool() {
     held.release();
 }
 
-/// Runs a shell script as root of its own mount namespace, `$0` being the tool.
+/// Runs a script in a mount namespace; `$0` is the tool.
 fn in_own_namespace(script: &str) -> Option<Run> {
     let possible = |flags: &str| {
         let run = Command::new("unshare").args([flags, "sh", "-c", "mount -t tmpfs none /mnt"]).output();
@@ -225,9 +223,8 @@ fn a_full_file_system() {
     }
 }
 
-/// On btrfs each store to a file needs new space. There is none, and readers need none: a pool is
-/// listed and read, also after its writer died before the file system was full; a writer gets an
-/// error.
+/// On btrfs each store needs new space. Without any, a pool is listed and read, also after its
+/// writer's death; a writer gets an error.
 #[test]
 fn a_read_attach_on_a_full_copy_on_write_file_system_needs_no_space() {
     let rig = Rig::empty();

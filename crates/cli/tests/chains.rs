@@ -1,5 +1,4 @@
-//! `pmo heap` and `pmo types` on chains of extensions that others stored to: findings that say
-//! where, and nothing else.
+//! `pmo heap` and `pmo types` find damage in chains of extensions.
 
 use crate::common::Rig;
 use indelible::collections::{PVec, RootTypes};
@@ -23,8 +22,7 @@ fn word(object: &Object, at: usize) -> usize {
     usize::from_le_bytes(object.as_slice()[at..at + 8].try_into().unwrap())
 }
 
-/// Two items with two extensions each, in the object `words`: the offsets of the two of either
-/// item.
+/// Two items in `words`, with the offsets of two extensions each.
 fn made(rig: &Rig) -> (Object, usize, [[usize; 2]; 2]) {
     let pool = Pool::open(&rig.pool).unwrap();
     let mut heap = Heap::format(pool.create_attached("words", 1 << 20).unwrap()).unwrap();
@@ -43,15 +41,14 @@ fn made(rig: &Rig) -> (Object, usize, [[usize; 2]; 2]) {
     (object, base, chains)
 }
 
-/// The plan of a program with these types.
 fn planned(rig: &Rig, types: &RootTypes<'_>) -> String {
     let file = rig.path("types.json");
     std::fs::write(&file, types.to_json()).unwrap();
     rig.pmo(["migrate", "--plan"], ["words", "--to", file.to_str().unwrap()]).fine().out
 }
 
-/// Stores a word and checks each command: exit code 3 and the finding where values are read; the
-/// roots and their types are whole and print as they are.
+/// Stores a word: reads of values have exit code 3 and the finding; roots and types print
+/// unchanged.
 fn found(finding: &str, damage: impl Fn(usize, [[usize; 2]; 2]) -> (usize, usize)) {
     let rig = Rig::new();
     let (mut object, base, chains) = made(&rig);
@@ -76,7 +73,7 @@ fn found(finding: &str, damage: impl Fn(usize, [[usize; 2]; 2]) -> (usize, usize
     assert!(refused.is_some_and(|why| why.contains(finding)), "{finding:?}: {plan}");
 }
 
-/// Nothing of a chain is in the types of its roots.
+/// Types of roots exclude chains.
 fn whole_types(rig: &Rig) {
     let run = rig.pmo(["types"], ["words"]).fine();
     assert!(run.out.contains("extensions: Extensions at 8, size 8"), "{run:?}");
@@ -131,7 +128,7 @@ fn a_chain_without_an_end_is_found() {
 fn extensions_that_no_program_here_knows_are_clean() {
     let rig = Rig::new();
     let (mut object, _, [[first, _], _]) = made(&rig);
-    // The number of a type that a later version has.
+    // The number of a later version's type.
     object.range_mut(first + 16..first + 24).fill(0xa5);
     object.psync().unwrap();
     object.detach().unwrap();

@@ -1,5 +1,5 @@
-//! `pmo clone`, and `--rebase` of `cp`, `mv`, `restore` and `clone`: objects of two pools that one
-//! process attaches at once.
+//! `pmo clone`, and `--rebase` of `cp`, `mv`, `restore` and `clone`: one process attaches objects
+//! of two pools.
 
 use super::common::{PMO, Rig, Run, pmo, run_page};
 use indelible::Pool;
@@ -7,7 +7,6 @@ use indelible::collections::{PHashMap, PString};
 use std::path::Path;
 use std::process::Command;
 
-/// A pool with a heap, whose root is described.
 fn rig() -> Rig {
     let rig = Rig::new();
     let mut heap = Pool::open(&rig.pool).unwrap().heap("words", 1 << 20).unwrap();
@@ -19,7 +18,6 @@ fn rig() -> Rig {
     rig
 }
 
-/// Both heaps, attached by this process.
 #[track_caller]
 fn both(one: (&Path, &str), two: (&Path, &str)) {
     let mut heaps = [one, two].map(|(pool, name)| Pool::open(pool).unwrap().heap(name, 0).unwrap());
@@ -66,7 +64,7 @@ fn objects_at_other_addresses_are_attached_beside_the_original() {
     rig.pmo(["backup"], [&backup]).fine();
     pmo(["restore", backup.to_str().unwrap(), restored, "--rebase"]).fine();
     both((pool, "words"), (&names[1], "words"));
-    // Chosen at random, its window might have the object's addresses.
+    // A random window might overlap the object's.
     let low = pmo(["stat", rig.pool.to_str().unwrap()]).fine().out.contains(" 0x4");
     let apart = if low { "0x700000000000,1T" } else { "0x400000000000,1T" };
     pmo(["format", other, "--size", "16M", "--window", apart]).fine();

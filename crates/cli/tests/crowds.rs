@@ -1,15 +1,14 @@
-//! Pools with very many objects: a command keeps little of each.
+//! Commands keep little of each object.
 
 use crate::common::{PMO, Rig, Run};
 use indelible::Pool;
 use std::process::Command;
 
-/// Objects, and kilobytes that a command may have. It keeps a name and a few words of each object;
-/// all that `pmo stat` shows would take twice as much as this.
+/// Objects, and kilobytes of memory for a command: a name and a few words of each, half of what
+/// `pmo stat` shows.
 const OBJECTS: u64 = 20_000;
 const MOST: u64 = 8_000;
 
-/// Runs the tool with no more memory than that.
 fn with_little(rig: &Rig, arguments: &[&str]) -> Run {
     let script = format!("ulimit -d {MOST} && exec \"$@\"");
     let mut command = Command::new("sh");
@@ -17,14 +16,13 @@ fn with_little(rig: &Rig, arguments: &[&str]) -> Run {
     Run::of(&mut command, b"")
 }
 
-/// The name of an object, in no order of the entries.
 fn name(number: u64) -> String {
     let mixed = number * 7919 % OBJECTS;
     format!("directory {:03}/object {mixed:05} of a name that is as long as others", mixed % 100)
 }
 
 fn crowd() -> Rig {
-    // In memory, where no object waits for a disk.
+    // In memory, to be quick.
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let rig = Rig { pool: dir.path().join("t.pmo"), dir };
     let pool = Pool::format(&rig.pool, 1 << 30).unwrap();

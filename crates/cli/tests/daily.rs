@@ -1,5 +1,4 @@
-//! The tool in daily use: the pool of the environment, patterns, order and columns, output for
-//! programs, input of unknown length.
+//! Daily use: PMO_POOL, patterns, order and columns, JSON, input of unknown length.
 
 use crate::common::{PMO, Rig, Run, skipped};
 use serde_json::{Value, json};
@@ -8,7 +7,6 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
-/// `pmo ARGUMENTS…` with PMO_POOL set to the rig's pool.
 fn with_pool(rig: &Rig, arguments: &[&str]) -> Run {
     Run::of(Command::new(PMO).current_dir(rig.dir.path()).env("PMO_POOL", &rig.pool).args(arguments), b"")
 }
@@ -28,7 +26,7 @@ fn the_pool_of_the_environment_may_be_left_out() {
     assert_eq!(with_pool(&rig, &["--wait", "1", "cat", "a"]).fine().raw.len(), 4096);
     with_pool(&rig, &["mv", "a", "b"]).fine();
     with_pool(&rig, &["check"]).fine();
-    // The first of two names is a pool: nothing is destroyed by mistake.
+    // The first of two names is the pool: nothing is destroyed.
     with_pool(&rig, &["rm", "b", "b"]).fails(5, "cannot open b");
     with_pool(&rig, &["rm", "b"]).fine();
     with_pool(&rig, &["ls", "missing.pmo"]).fails(5, "missing.pmo");
@@ -158,8 +156,7 @@ fn input_of_unknown_length_makes_an_object_of_its_size() {
     assert_eq!(names(&rig), ["big", "empty"]);
 }
 
-/// A failure leaves nothing; a command that is killed leaves nothing under the name, and the next
-/// one clears up.
+/// A killed command leaves nothing under the name, and the next one cleans up.
 #[test]
 fn put_makes_a_whole_object_or_none() {
     let rig = Rig::new();
@@ -176,7 +173,7 @@ fn put_makes_a_whole_object_or_none() {
         .spawn()
         .expect("starts");
     let mut input = put.stdin.take().expect("piped");
-    // More than a pipe holds: the object is there, and part of it stored.
+    // More than a pipe holds: the object exists, partly stored.
     input.write_all(&vec![2; 2 << 20]).expect("taken");
     put.kill().expect("killed");
     put.wait().expect("gone");
@@ -187,7 +184,7 @@ fn put_makes_a_whole_object_or_none() {
     assert_eq!(rig.pmo(["cat"], ["big"]).fine().raw, b"whole");
 }
 
-/// A tmpfs that is full: no command dies of a signal, and reading claims nothing.
+/// No command dies of a signal, and reads claim nothing.
 #[test]
 fn a_full_memory_file_system_is_an_error() {
     let rig = Rig::empty();
@@ -214,7 +211,6 @@ fn a_full_memory_file_system_is_an_error() {
     assert!(Command::new("umount").arg(&at).status().is_ok_and(|status| status.success()));
 }
 
-/// Marks of others, at either end of a device.
 #[test]
 fn format_finds_what_others_have_on_a_device() {
     let rig = Rig::empty();
@@ -240,9 +236,8 @@ fn format_finds_what_others_have_on_a_device() {
     assert!(Command::new("losetup").args(["--detach", &node]).status().is_ok_and(|status| status.success()));
 }
 
-/// Fails unless the text keeps the rules of OpenMetrics that concern such text: each family in one
-/// piece, described first, no sample twice, counters that end in `_total`, labels and numbers that
-/// can be read, and an end.
+/// Checks rules of OpenMetrics: each family in one piece, described first, no sample twice,
+/// counters end in `_total`, valid labels and numbers, an end.
 fn open_metrics(text: &str) {
     let (mut families, mut samples, mut family) = (BTreeSet::new(), BTreeSet::new(), (String::new(), ""));
     let mut lines = text.lines().peekable();
@@ -303,7 +298,7 @@ fn metrics_are_text_that_monitoring_reads() {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
     assert!(text.ends_with("# EOF\n"));
-    // Each family is described before its figures, and stands in one piece.
+    // Each family is described before its figures, in one piece.
     let families: Vec<_> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     assert_eq!(families.len(), 18);
@@ -313,7 +308,7 @@ fn metrics_are_text_that_monitoring_reads() {
     held.release();
 }
 
-/// A pool that is not there yet is on the file system of its folder.
+/// A missing pool is on its folder's file system.
 #[test]
 fn doctor_names_the_file_system() {
     let rig = Rig::empty();
@@ -356,7 +351,6 @@ fn bash_completes_names_of_objects() {
     assert!(found.lines().any(|line| line == "ledger"), "{found}");
     let found = complete("pmo rm \"$POOL\" --f", 3);
     assert!(found.contains("--force") && !found.contains("ledger"), "{found}");
-    // Each command that takes names completes to names alone.
     let names = "cold\\ store\ncounters\nledger\n";
     for (words, last) in [
         ("cp \"$POOL\"", 3),
@@ -375,8 +369,7 @@ fn bash_completes_names_of_objects() {
     ] {
         assert_eq!(complete(&format!("pmo {words} ''"), last), names, "{words}");
     }
-    // The shell completes paths where nothing is said; values of options, and commands, are no
-    // names.
+    // The shell completes paths; values of options and commands are no names.
     for (words, last) in [("ls ''", 2), ("heap roots ''", 3), ("backup \"$POOL\" ''", 3)] {
         assert_eq!(complete(&format!("pmo {words}"), last).trim(), "", "{words}");
     }

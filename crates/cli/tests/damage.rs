@@ -1,10 +1,10 @@
-//! Damaged pools: check names the damage and exits with 3, repair mends it or names its losses.
+//! Damaged pools: check names the damage, exit code 3; repair mends it or names its losses.
 
 use crate::common::Rig;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 
-/// A pool with the objects `a` and `b`, each with its name in it.
+/// Each object contains its name.
 fn rig() -> Rig {
     let rig = Rig::new();
     for name in ["a", "b"] {
@@ -23,7 +23,7 @@ fn entry(rig: &Rig, name: &str) -> u64 {
     rig.pmo(["dump", "--json"], ["object", name]).fine().json()["entry"].as_u64().expect("an offset")
 }
 
-/// The table's batches applied for good: damage that redo would heal is no damage.
+/// Applies the table's batches, as redo would heal damage.
 fn void_the_table_lane(rig: &Rig) {
     for n in 0..600 {
         let batches =
@@ -73,7 +73,6 @@ fn a_damaged_entry_is_named_and_given_up_only_if_allowed() {
     let run = rig.pmo(["check"], [""; 0]);
     assert_eq!(run.code, Some(3), "{run:?}");
     assert!(run.out.contains(&format!("table entry at {at}: object \"a\"")), "{run:?}");
-    // The rest is listed.
     let run = rig.pmo(["ls"], [""; 0]);
     assert_eq!(run.code, Some(3), "{run:?}");
     assert!(run.out.contains("  b") && run.err.contains("is damaged"), "{run:?}");
@@ -115,7 +114,7 @@ fn a_pool_that_does_not_open_is_checked_and_repaired() {
 #[test]
 fn both_superblock_slots_lost() {
     let rig = rig();
-    // As a pool of an earlier release, which has no copy of them.
+    // As in an earlier release, without a copy.
     OpenOptions::new().write(true).open(&rig.pool).and_then(|file| file.set_len(16 << 20)).expect("cut");
     overwrite(&rig, 32, &[0x77; 100]);
     overwrite(&rig, 4096 + 32, &[0x77; 100]);

@@ -1,5 +1,4 @@
-//! The surroundings of a pool: limits of the process, folders and files of other users, names that
-//! were made to deceive.
+//! Limits of the process, files of other users, deceptive names.
 
 use crate::common::{PMO, Rig, Run, skipped};
 use indelible::Pool;
@@ -17,13 +16,13 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A file that may not grow is an error with its name, not a signal, and nothing of it is left.
+/// An error names the file, no signal comes, and nothing remains.
 #[test]
 fn a_limit_of_file_sizes_is_an_error_and_leaves_nothing() {
     let rig = Rig::empty();
     rig.pmo(["format"], ["--size", "8M", "--medium", "file"]).fine();
     let limited = |arguments: &str| {
-        // In units of 512 bytes or of 1024, as the shell has it.
+        // Units are 512 or 1024 bytes, by the shell.
         let script = format!("ulimit -f 4096 || exit 99; exec \"$0\" {arguments}");
         let mut command = Command::new("sh");
         Run::of(command.current_dir(rig.dir.path()).args(["-c", &script, PMO]), b"")
@@ -43,8 +42,7 @@ fn a_limit_of_file_sizes_is_an_error_and_leaves_nothing() {
     rig.pmo(["check"], [""; 0]).fine();
 }
 
-/// A clone is there once its name is durable, and not at all after an error. (The folder cannot be
-/// opened, so that it cannot be made durable.)
+/// A clone exists only once its name is durable: the folder cannot be opened, to be synced.
 #[test]
 fn a_clone_whose_name_is_not_durable_is_not_there() {
     let rig = Rig::new();
@@ -71,7 +69,7 @@ fn a_clone_whose_name_is_not_durable_is_not_there() {
     assert_eq!(files(&folder), [""; 0]);
 }
 
-/// Names that command a terminal, or are not to be seen, are shown as escapes, also to programs.
+/// Commands of terminals and invisible characters are escaped, also in JSON.
 #[test]
 fn no_output_has_characters_that_command_a_terminal() {
     let mut rig = Rig::empty();
@@ -102,7 +100,6 @@ fn no_output_has_characters_that_command_a_terminal() {
     }
 }
 
-/// A secret that every user can read is said to be one.
 #[test]
 fn a_key_file_that_all_can_read_is_noted() {
     let rig = Rig::new();

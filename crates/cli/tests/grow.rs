@@ -32,7 +32,7 @@ fn lengths_that_cannot_be_change_nothing() {
     rig.pmo(["check"], [""; 0]).fine();
 }
 
-/// As on a file system that has no files of that length.
+/// As on a file system with shorter files.
 #[test]
 fn a_file_that_cannot_be_longer_leaves_the_pool_as_it_was() {
     let rig = Rig::new();

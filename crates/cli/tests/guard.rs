@@ -1,5 +1,4 @@
-//! `pmo guard` as a service, with processes that have objects on demand, and the other commands
-//! about their commits.
+//! `pmo guard` as a service, and its related commands.
 
 use crate::common::{PMO, Rig, Run, pmo};
 use indelible::{Class, CreateOptions, EpochBounds, Pool, TxCell, TxObject};
@@ -16,14 +15,13 @@ use std::time::{Duration, Instant};
 
 type Cells = [TxCell<u64>; 64];
 
-/// A guard in a process of its own.
 struct Service {
     child: Child,
     socket: PathBuf,
 }
 
 impl Service {
-    /// Returns once it has told the service manager that it is ready.
+    /// Returns once the service manager knows that it is ready.
     fn start(rig: &Rig, options: &[&str]) -> Service {
         let (socket, manager) = (rig.path("guard.sock"), rig.path("notify"));
         let notified = UnixDatagram::bind(&manager).unwrap();
@@ -71,7 +69,7 @@ impl Drop for Service {
     }
 }
 
-/// An object on demand, attached by a program that looks for this guard.
+/// An object on demand, attached by a program with this guard.
 fn attach(pool: &Path, socket: &Path) -> (Pool, TxObject<Cells>) {
     if !pool.exists() {
         Pool::format(pool, 16 << 20).unwrap();
@@ -90,7 +88,6 @@ fn set(a: &TxObject<Cells>, cell: usize, value: u64) {
     a.transaction(|tx| tx.write(&a[cell], value)).unwrap();
 }
 
-/// The first cell, as a power cut would leave it.
 fn durable(pool: &Pool) -> u64 {
     let seen = pool.attach_snapshot_anywhere("a", b"").unwrap();
     u64::from_le_bytes(seen.as_slice()[..8].try_into().unwrap())
@@ -128,7 +125,6 @@ fn s1_10_a_signal_has_commits_become_durable() {
     );
 }
 
-/// Commits until it is killed.
 #[test]
 #[ignore = "run by the other tests as a process of its own"]
 fn writer() {
@@ -143,13 +139,12 @@ fn writer() {
     }
 }
 
-/// Starts a writer, perhaps as another user, has it registered, and kills it. Returns the last
-/// value that it said.
+/// Registers a writer, maybe of another user, and kills it. Returns its last reported value.
 fn killed(pool: &Path, service: &Service, user: Option<u32>) -> Option<u64> {
     killed_after(pool, service, user, || ())
 }
 
-/// As [`killed`]; `before` is called just before.
+/// `before` is called just before the kill.
 fn killed_after(pool: &Path, service: &Service, user: Option<u32>, before: impl FnOnce()) -> Option<u64> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "guard::writer", "--nocapture", "--ignored"]);
@@ -184,12 +179,12 @@ fn s1_09_the_service_recovers_a_process_that_was_killed() {
     if !rustix::process::geteuid().is_root() {
         return indelible_testing::not_tested("a guard of root with processes of other users");
     }
-    // The memory is that user's, and so is the recovery.
+    // Memory and recovery belong to that user.
     let dir = tempfile::TempDir::new_in("/tmp").unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     std::fs::set_permissions(rig.dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = dir.path().join("theirs.pmo");
-    // The library listens to guards of root and of its own user: root's will do.
+    // Root's guard serves all users; others only their own.
     let Some(last) = killed(&path, &service, Some(65534)) else {
         return indelible_testing::not_tested(
             "processes of other users, which cannot run this program from here",
@@ -205,13 +200,13 @@ fn s1_09_the_service_recovers_a_process_that_was_killed() {
     assert!(durable(&pool) >= last);
 }
 
-/// A service manager that stops everything stops the writers first: their commits are in the pool
-/// when the guard has ended.
+/// A service manager stops the writers first: their commits are in the pool once the guard has
+/// ended.
 #[test]
 fn a_service_that_is_told_to_end_recovers_dead_processes_first() {
     let rig = Rig::new();
     let mut service = Service::start(&rig, &[]);
-    // The guard learns of the death and of its own end at once.
+    // The guard learns of both at once.
     let last = killed_after(&rig.pool, &service, None, || service.signal(Signal::STOP)).unwrap();
     service.signal(Signal::TERM);
     service.signal(Signal::CONT);
@@ -222,19 +217,18 @@ fn a_service_that_is_told_to_end_recovers_dead_processes_first() {
     assert!(durable(&pool) >= last && last > 50);
 }
 
-/// The line by which a writer of this pool registers.
 fn hello(pool: &Path) -> String {
     let path: String = pool.to_str().unwrap().bytes().map(|byte| format!("{byte:02x}")).collect();
     format!("writer 1 {} {} {path}\n", "0".repeat(32), "1".repeat(16))
 }
 
-/// Recoveries that their user stops end with their time, and so keep no other one waiting for good.
+/// Recoveries that their user stops are killed in time, and delay no other for good.
 #[test]
 fn a_recovery_that_is_stopped_is_killed_when_its_time_is_over() {
     let rig = Rig::new();
     let locked = rig.path("locked.pmo");
     Pool::format(&locked, 1 << 20).unwrap();
-    // Recoveries of this pool wait for its locks, in which time they are stopped.
+    // Recoveries wait for the pool's locks, and are stopped then.
     let file = std::fs::File::options().read(true).write(true).open(&locked).unwrap();
     fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
     let service = Service::start(&rig, &["--recovery", "4"]);
@@ -248,7 +242,7 @@ fn a_recovery_that_is_stopped_is_killed_when_its_time_is_over() {
         for thread in std::fs::read_dir(&threads).unwrap() {
             let children = std::fs::read_to_string(thread.unwrap().path().join("children"));
             for child in children.unwrap_or_default().split_whitespace().map(|id| id.parse().unwrap()) {
-                // The guard starts it as its own process, and goes on once it runs.
+                // The child changes its user only once its program runs.
                 let words = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
                 if words.split(|byte| *byte == 0).nth(1) == Some(b"recover") {
                     let _ = kill_process(Pid::from_raw(child).unwrap(), Signal::STOP);
@@ -265,7 +259,7 @@ fn a_recovery_that_is_stopped_is_killed_when_its_time_is_over() {
     drop(file);
 }
 
-/// Connections that a thread makes as another user; `None`: that user cannot.
+/// Connections of another user; `None`: impossible here.
 fn as_user(user: u32, socket: &Path, count: usize, says: &str) -> Option<Vec<UnixStream>> {
     let (socket, says) = (socket.to_owned(), says.to_owned());
     let connect = move || {
@@ -279,8 +273,7 @@ fn as_user(user: u32, socket: &Path, count: usize, says: &str) -> Option<Vec<Uni
     std::thread::spawn(connect).join().unwrap()
 }
 
-/// Writers and connections of other users take neither the budget of a user nor the way to the
-/// guard.
+/// Other users exhaust neither a user's budget nor the guard's connections.
 #[test]
 fn users_take_budget_and_connections_from_themselves_alone() {
     let rig = Rig::new();
@@ -305,7 +298,7 @@ fn users_take_budget_and_connections_from_themselves_alone() {
     assert_eq!(of_root(&status), [2 << 20], "a user takes a half, however many writers it has");
     let more: Vec<_> =
         (60002..60006).map(|user| as_user(user, &service.socket, 90, &hello).unwrap()).collect();
-    // Root gets through, and so does a process of one more user.
+    // Root and one more user get through.
     service.status();
     let late = as_user(60009, &service.socket, 1, &hello).unwrap();
     let of_user = |status: &Value, user: u32| {
@@ -341,7 +334,7 @@ fn a_guard_says_why_it_cannot_be_or_answer() {
     assert_eq!(report["detectors"][0]["condition"], "fine");
     std::fs::write(&power, "failing").unwrap();
     assert!(pmo(dry()).fine().out.contains("is failing, and tells within 50 ms"));
-    // A guard that is stopped is no error without end.
+    // A stopped guard is an error in time.
     service.signal(Signal::STOP);
     let silent = pmo(["guard", "status", "--socket", &socket, "--patience", "0.1"]);
     silent.fails(1, "does not answer: not in time");

@@ -1,4 +1,4 @@
-//! `pmo heap`: roots, damage, leaks and pointers of the heap in an object.
+//! `pmo heap`: roots, damage, leaks and dangling pointers.
 
 use crate::common::Rig;
 use indelible::collections::{PHashMap, PString, PVec};
@@ -13,7 +13,6 @@ struct Visit<'h> {
 
 type Visits<'h> = PHashMap<'h, PString<'h>, PVec<'h, Visit<'h>>>;
 
-/// A pool with a heap in the object `words`.
 fn made(rig: &Rig) -> Heap {
     let pool = Pool::open(&rig.pool).unwrap();
     let mut heap = Heap::format(pool.create_attached("words", 1 << 20).unwrap()).unwrap();
@@ -101,7 +100,7 @@ fn a_damaged_value_is_found_by_its_name() {
     let root = heap.root_any("visits").unwrap();
     let mut object = heap.into_object();
     let at = root.address - object.as_ptr().addr();
-    // The number of keys, and the room that is left.
+    // The number of keys, and the free room.
     let words = [2_u64, 12].map(u64::to_le_bytes).concat();
     object.range_mut(at + 16..at + 32).copy_from_slice(&words);
     object.psync().unwrap();
@@ -109,7 +108,7 @@ fn a_damaged_value_is_found_by_its_name() {
     let run = rig.pmo(["heap", "check"], ["words"]);
     assert_eq!(run.code, Some(3), "{run:?}");
     assert!(run.out.contains("visits: a hash table with another number of keys"), "{run:?}");
-    // The blocks that it owns are not called leaked, nor is the heap called clean.
+    // Its blocks are not called leaked, and the heap not clean.
     leaks_of_a_damaged_heap(&rig);
     let mut object = Pool::open(&rig.pool).unwrap().attach("words").unwrap();
     object.range_mut(at + 16..at + 24).copy_from_slice(&50_u64.to_le_bytes());
@@ -148,7 +147,6 @@ fn a_root_without_a_description_is_said_to_be_one() {
     assert!(run.out.contains("5 owned by described values, 1 referred to otherwise"), "{run:?}");
 }
 
-/// The stored text is changed as bytes of the object, beside the heap.
 #[test]
 fn a_description_that_was_changed_in_the_object_is_damage() {
     let rig = Rig::new();
@@ -166,7 +164,7 @@ fn a_description_that_was_changed_in_the_object_is_damage() {
     }
 }
 
-/// Their checksums are right: a forger knows how they are made.
+/// A forger computes the checksums.
 #[test]
 fn it_is_said_why_a_forged_description_is_not_used() {
     let rig = Rig::new();

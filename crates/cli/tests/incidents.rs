@@ -1,4 +1,4 @@
-//! Incidents, and the advice that the tool prints: each is followed, and helps.
+//! Incidents: the tool's printed advice helps.
 
 use crate::common::{PMO, Rig, Run, is_root, pmo, skipped};
 use std::fs::{self, OpenOptions, Permissions};
@@ -11,7 +11,6 @@ fn text(path: &Path) -> String {
     path.to_str().expect("text").to_owned()
 }
 
-/// A pool of 16 MiB with an object.
 fn rig() -> Rig {
     let rig = Rig::new();
     rig.feed("put", ["a", "--create"], b"one").fine();
@@ -26,7 +25,7 @@ fn shorten(pool: &Path, len: u64) {
     OpenOptions::new().write(true).open(pool).and_then(|file| file.set_len(len)).expect("cut");
 }
 
-/// The command between the first two backquotes behind `before`, with the pool for POOL.
+/// The advised command in backquotes after `before`, with the pool for POOL.
 fn advised(said: &str, before: &str, pool: &Path) -> Vec<String> {
     let rest = said.split_once(before).unwrap_or_else(|| panic!("{before:?} is not in {said}")).1;
     let command = format!("{}{rest}", before.trim_start_matches('`'));
@@ -49,7 +48,7 @@ fn is_whole(rig: &Rig) {
     assert!(run.out.ends_with("clean\n"), "{run:?}");
 }
 
-/// As user 65534, where this is root, so that permissions count.
+/// Root runs as user 65534, so that permissions count.
 fn as_another(rig: &Rig, command: &mut Command) -> bool {
     if !is_root() {
         return true;
@@ -80,12 +79,12 @@ fn the_first_pages_of_a_pool_are_overwritten() {
     }
 }
 
-/// As `superblock-advice.sh` of the issue has it.
+/// `superblock-advice.sh` of the issue.
 #[test]
 fn a_pool_without_a_copy_of_its_superblock_is_not_sent_in_a_circle() {
     let rig = rig();
     rig.pmo(["backup"], [&text(&rig.path("one.backup"))]).fine();
-    // As a pool of an earlier release.
+    // As in an earlier release.
     shorten(&rig.pool, 16 << 20);
     let run = rig.pmo(["check"], [""; 0]).fine();
     assert!(run.out.starts_with("note: superblock at 16777216: no copy"), "{run:?}");
@@ -216,7 +215,7 @@ fn a_pool_that_this_user_may_only_read_is_backed_up() {
     let Some(done) = run() else { return };
     done.fine();
     pmo(["verify", &text(&backup)]).fine();
-    // Nothing keeps a writer away there, so that there must be none.
+    // Without locks: there must be no writer.
     fs::set_permissions(&rig.pool, Permissions::from_mode(0o644)).expect("set");
     let writer = rig.hold("a", true);
     fs::set_permissions(&rig.pool, Permissions::from_mode(0o444)).expect("set");
@@ -260,7 +259,7 @@ fn commands_that_wait_name_the_holder_and_succeed_once_it_is_gone() {
         plain.arg(words[0]).arg(&rig.pool).args(&words[1..]);
         let run = Run::of(&mut plain, b"two").fails(4, &format!("process {}", writer.pid()));
         if words[0] != "format" && run.err.contains("--wait") {
-            // As it advises: it waits until the holder is gone.
+            // It waits until the holder is gone.
             let waiting = std::thread::spawn({
                 let mut command = command();
                 move || Run::of(&mut command, b"two")
@@ -274,7 +273,7 @@ fn commands_that_wait_name_the_holder_and_succeed_once_it_is_gone() {
     }
 }
 
-/// Commands and the file that they write to; each is told that there is no space.
+/// Commands and their files, without space.
 #[test]
 fn a_full_disk_is_exit_8_and_names_the_file() {
     let rig = rig();
@@ -328,7 +327,7 @@ fn a_full_disk_is_exit_8_and_names_the_file() {
     is_whole(&rig);
 }
 
-/// A pool whose holes a copy kept, on a tmpfs without a free page: reading must not claim one.
+/// On a tmpfs without a free page: a read must not claim one.
 #[test]
 fn a_copied_sparse_pool_is_read_on_a_full_disk() {
     let rig = rig();
@@ -357,7 +356,7 @@ fn a_copied_sparse_pool_is_read_on_a_full_disk() {
 #[test]
 fn a_killed_restore_is_named_by_check_and_removed_by_gc() {
     let rig = rig();
-    // A process number that no process has.
+    // No process has this number.
     let left: PathBuf = rig.path("t.pmo.4194305.partial");
     fs::write(&left, [7; 1000]).expect("written");
     let run = rig.pmo(["check"], [""; 0]).fine();
@@ -367,7 +366,7 @@ fn a_killed_restore_is_named_by_check_and_removed_by_gc() {
     is_whole(&rig);
 }
 
-/// The newest batch of the table is damaged at rest, in its middle.
+/// In the middle of the table's newest batch.
 #[test]
 fn a_damaged_change_of_the_table_is_an_error_and_repair_keeps_it() {
     let rig = rig();

@@ -1,11 +1,9 @@
-//! A seal key, sign key, verify key or anchor that is given is satisfied, or the command fails
-//! (S3.5).
+//! A given seal key, sign key, verify key or anchor is satisfied, or the command fails (S3.5).
 
 use crate::common::{PMO, Rig, Run};
 use indelible::{Heap, Pool};
 use std::process::Command;
 
-/// A pool with a plain object `plain`, a plain heap `heap`, and the files of keys.
 fn rig() -> Rig {
     let rig = Rig::new();
     std::fs::write(rig.path("k"), [1; 32]).unwrap();
@@ -24,7 +22,7 @@ fn rig() -> Rig {
     rig
 }
 
-/// Options with which a caller asks for an object that is sealed, signed, or in its newest state.
+/// Options for a sealed, signed, or newest object.
 const ASKED: [&[&str]; 8] = [
     &["--seal-key-file", "k"],
     &["--seal-passphrase-file", "phrase"],
@@ -36,7 +34,7 @@ const ASKED: [&[&str]; 8] = [
     &["--anchor", "anchor"],
 ];
 
-/// Commands, the arguments behind the pool, and whether they change the object.
+/// Commands, arguments after the pool, and whether they change the object.
 const COMMANDS: [(&[&str], &[&str]); 12] = [
     (&["cat"], &["plain"]),
     (&["put"], &["plain"]),
@@ -64,7 +62,6 @@ fn a_key_that_is_given_for_an_object_that_is_not_sealed_fails_the_command() {
             assert!(matches!(run.code, Some(2 | 5 | 6)), "{what}");
             assert!(run.err.starts_with("error: ") && run.raw.is_empty(), "{what}");
         }
-        // Without them it is an ordinary object.
         if !object.contains(&"fresh") && command[0] == "cat" {
             let run = Run::of(rig.command(command.iter().copied()).args(object), b"");
             assert_eq!(run.fine().out, "the forgery");

@@ -1,4 +1,4 @@
-//! Sources and their lowered form, or the reason for a refusal.
+//! Sources and their lowered form, or the refusal.
 
 use indelible_testing::not_tested;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,11 @@ impl Ground {
         self.folder.path().join(name)
     }
 
-    /// Lowers a text; `None` if there is no libclang. Problems are as the tool shows them.
+    /// `None` without libclang.
     fn lower(&self, text: &str, more: &[&str]) -> Option<Result<String, Vec<String>>> {
         self.lower_as(C, text, more)
     }
 
-    /// As [`lower`](Ground::lower), in a language.
     fn lower_as(&self, language: &str, text: &str, more: &[&str]) -> Option<Result<String, Vec<String>>> {
         std::fs::write(self.path("in.c"), text).expect("a file");
         let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi/include");
@@ -50,7 +49,6 @@ impl Ground {
     }
 }
 
-/// A struct with two extensions, and code that uses it.
 fn with(code: &str) -> String {
     format!(
         "#include <pmo.h>\n#include <string.h>\nstruct where {{ int x, y; }};\n\
@@ -61,7 +59,7 @@ fn with(code: &str) -> String {
     )
 }
 
-/// The output of code, as far as it is that of the code.
+/// The lowered code alone.
 fn lowered(code: &str) -> Option<String> {
     lowered_as(C, code)
 }
@@ -194,7 +192,7 @@ fn uses_of_fields_become_calls() {
             "int f(void) { return (int)PMO_TYPEOF(item)->count; }",
         ),
     ];
-    // All in one source; numbers of functions and of scratch variables differ.
+    // In one source; numbers of functions and scratch variables differ.
     let named = |text: &str, number: usize| {
         text.replace(" f(", &format!(" f{number}(")).replace(" *f(", &format!(" *f{number}("))
     };
@@ -223,7 +221,7 @@ fn a_lowered_source_is_as_it_was_before() {
     assert_eq!(text, std::fs::read_to_string(path).expect("the file"), "INDELIBLE_GOLDEN=1 writes it anew");
 }
 
-/// Whether `p->stock = 9` behind each of these is known to need no check.
+/// Whether `p->stock = 9` after each needs no check.
 fn known_behind(language: &str, all: &[&str]) -> Option<Vec<bool>> {
     let function = |(number, before): (usize, &&str)| {
         format!(
@@ -291,23 +289,23 @@ fn a_check_is_left_out_behind_one_that_dominates_it() {
         "p->stock = 1; i = (p = q) != 0;",
         "_Generic(i, int: i, long: p->stock++);",
         "i = __builtin_choose_expr(1, 2, p->stock++);",
-        // The function may free the extension made before it.
+        // The function may free the extension.
         "p->stock = (g(q), 1);",
         "memset(p->name, 0, 2);",
         "p->stock = 1, p = q;",
         "p->stock = 1; p += i;",
-        // An array that is read makes nothing.
+        // Reading an array makes nothing.
         "i = (int)strlen(p->name);",
-        // A statement within an expression, and the one that is looked at within a condition.
+        // A statement within an expression, and within a condition.
         "i = ({ if (i) p->stock = 1; 0; });",
         "p->stock = 1; if ((p = q))",
-        // Labels within a statement, to which a jump leads past the one before it.
+        // Jumps to labels within a statement skip the one before.
         "if (i > 5) goto in; p->stock = 1; switch (i) { case 1: i = 2; in: i = 3; }",
         "if (i > 5) goto in; p->stock = 1; while (i--) { in: i--; }",
         "if (i > 5) goto in; p->stock = 1; if (i) { in: i--; }",
         "if (i > 5) goto in; p->stock = 1; while (i--) { switch (i) { case 1: in: i--; } }",
     ];
-    // In C++, conditions have declarations, and binding a reference is no store.
+    // Conditions of C++ have declarations; binding a reference is no store.
     let known_in_cpp = ["(p->stock) = 1;", "p->stock = 1; if (int n = i; n) i = 2;"];
     let unknown_in_cpp = [
         "p->stock = 1; if (int n = i; (p = n ? p : q))",
@@ -330,7 +328,7 @@ fn a_check_is_left_out_behind_one_that_dominates_it() {
             assert_eq!(found, expected, "{before}");
         }
     }
-    // After a condition a fact holds if both branches make it; no global variable is followed.
+    // A fact holds after a condition if both branches make it; globals are not followed.
     let code =
         "void f(struct item *p, int i) { if (i) p->stock = 1; else p->more = 1; p->more = 2; p->stock = 3; }";
     let expected = "void f(struct item *p, int i) { if (i) pmo_leds_item_1(p)->stock = 1; else pmo_leds_item_2(p)->more = 1; \
@@ -339,14 +337,13 @@ fn a_check_is_left_out_behind_one_that_dominates_it() {
     let code = "struct item *top;\nvoid f(struct item **r) { top->stock = 1; *r = 0; top->stock = 2; }";
     let expected = code.replace("top->stock", "pmo_leds_item_1(top)->stock");
     assert_eq!(lowered(code), Some(expected));
-    // A fact that a loop ends is none at its beginning either, and one that a loop makes is one
-    // within it.
+    // A fact that a loop ends is unknown at its beginning; one that it makes is known within it.
     let code =
         "void f(struct item *p) { p->stock = 1; while (p) { p->stock = 2; p->stock = 3; p = p->next; } }";
     let expected = "void f(struct item *p) { pmo_leds_item_1(p)->stock = 1; while (p) { pmo_leds_item_1(p)->stock = 2; \
                     pmo_leds_item_1_there(p)->stock = 3; p = p->next; } }";
     assert_eq!(lowered(code).as_deref(), Some(expected));
-    // A case within a loop is entered without the statements before the loop.
+    // A case within a loop is entered past the statements before.
     let code = "void f(struct item *p, int i) { switch (i) { case 0: p->stock = 1; while (i--) { case 1: i--; } p->stock = 2; } }";
     let expected = code.replace("p->stock", "pmo_leds_item_1(p)->stock");
     assert_eq!(lowered(code), Some(expected));
@@ -366,8 +363,7 @@ fn arrays_that_are_printed_are_read_and_those_that_are_printed_to_are_stored_to(
 #[test]
 fn uses_of_fields_in_cpp_become_calls() {
     let cases = [
-        // A constant reference reads; one that can be stored through needs the place; a temporary
-        // has the value.
+        // A constant reference reads; another one needs the place; a temporary has the value.
         (
             "void f(item *p) { constant(p->stock); }",
             "constant(pmo_leds_item_1_passed(p, itemExtension1())->stock);",
@@ -386,7 +382,7 @@ fn uses_of_fields_in_cpp_become_calls() {
             "item t = *p; temporary(pmo_leds_item_get_stock(&(t)));",
         ),
         ("void f(item *p) { letters(p->name); }", "letters(pmo_leds_item_1(p)->name);"),
-        // The body of a lambda runs when it is called: no fact from its definition holds there.
+        // A lambda's body runs when it is called: its definition's facts do not hold.
         (
             "void f(item *p) { p->stock = 1; auto h = [=] { p->stock = 9; }; h(); }",
             "pmo_leds_item_1(p)->stock = 1; auto h = [=] { pmo_leds_item_1(p)->stock = 9; }; h();",
@@ -441,8 +437,7 @@ fn refusals_name_the_place_and_the_reason() {
 #[test]
 fn extendible_structs_are_no_bytes() {
     let cases = [
-        // The shapes of an editor's rows, of a JSON library's references and hooks, and of a table
-        // that is sorted and saved.
+        // An editor's rows, a JSON library's references and hooks, a sorted and saved table.
         (
             "void f(struct item *rows, int at, int n) { memmove(&rows[at + 1], &rows[at], sizeof rows * (n - at)); }",
             "in.c:11:44: memmove takes an extendible struct as bytes, without its extensions (a number of bytes that is no product",
@@ -498,7 +493,7 @@ fn extendible_structs_are_no_bytes() {
         ),
     ];
     expect_refused(&cases);
-    // An address is passed on by a cast, and memory by functions that keep its content.
+    // A cast passes an address on; so do functions that keep the memory's content.
     for code in [
         "void keep(void *);\nvoid f(struct item *p) { keep((void *)p); }",
         "void f(struct item *p) { pmo_psync(p); memset(p, 0, sizeof *p); }",
@@ -518,7 +513,7 @@ fn extendible_structs_are_no_bytes() {
 
 #[test]
 fn a_copy_in_a_variable_is_read_only_while_its_extensions_have_not_changed() {
-    // An exchange by a third variable is one of these.
+    // An exchange by a third variable among others.
     let cases = [
         (
             "void f(struct item *p, struct item *q) { struct item t = *p; *p = *q; *q = t; }",
@@ -599,7 +594,7 @@ fn templates_that_copy_extendible_structs_are_refused() {
     lowered_as(CPP, &(head.to_owned() + code));
 }
 
-/// Headers that C and C++ share have their structs within `extern "C"`.
+/// Shared headers of C and C++ use `extern "C"`.
 #[test]
 fn structs_with_c_linkage_are_lowered() {
     let text = "#include <pmo.h>\nextern \"C\" {\nextendible struct a { int b; EXTENSION(1) { int c; } };\n}\n\
@@ -669,7 +664,6 @@ fn the_file_of_layouts_grows_and_nothing_in_it_changes() {
             .contains("extension 1 of struct item is not in it yet")
     );
     run(&item(&[one, two]), true).unwrap().unwrap();
-    // Another source of the program, with a struct of its own.
     run("extendible struct other { long l; };\n", true).unwrap().unwrap();
     let locked = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<_> = locked.lines().skip(1).collect();

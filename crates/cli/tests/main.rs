@@ -1,4 +1,4 @@
-//! The tool as a person or a script uses it; in one program, which links in the time of one.
+//! The tool in use; one test program, which links once.
 
 mod backups;
 mod bad_pools;

@@ -1,4 +1,4 @@
-//! Every command on a sound pool: its effect, its output, its refusals.
+//! Every command on a sound pool: effect, output, refusals.
 
 use crate::common::{self, MKPMO, Rig, Run, pmo};
 use std::process::Command;
@@ -21,7 +21,7 @@ fn a_pool_from_format_to_rm() {
     assert!(run.err.starts_with("note: the pool has no objects yet"), "{run:?}");
 }
 
-/// The same bytes are one object, which does not change, and `pmo check` compares them with its ID.
+/// The same bytes are one read-only object, which `pmo check` compares with its ID.
 #[test]
 fn s2_01_the_same_content_is_one_object() {
     let rig = Rig::new();
@@ -38,7 +38,7 @@ fn s2_01_the_same_content_is_one_object() {
     assert!(stat.out.contains("read-only, position-independent, ID by content"), "{stat:?}");
     let check = rig.pmo(["check"], ["--json"]).fine().json();
     assert_eq!((&check["contents"], &check["clean"]), (&1.into(), &true.into()));
-    // Changes it in the file, below the pool.
+    // Changes it in the file.
     let offset = rig.pmo(["stat"], ["greeting", "--json"]).fine().json()["offset"].as_u64().unwrap();
     let mut bytes = std::fs::read(&rig.pool).unwrap();
     bytes[offset as usize] = b'j';
@@ -50,7 +50,6 @@ fn s2_01_the_same_content_is_one_object() {
     rig.feed("put", ["greeting", "--by-content"], b"hello").fails(3, "content of an object");
 }
 
-/// A snapshot stays as it is, a copy goes its own way, and each goes when it is removed.
 #[test]
 fn s2_02_objects_are_kept_and_copied_at_once() {
     let rig = Rig::new();
@@ -96,7 +95,7 @@ fn s2_02_objects_are_kept_and_copied_at_once() {
     assert_eq!(rig.pmo(["stat"], ["--json"]).fine().json()["objects"], 0);
 }
 
-/// Its name is free at once, its space when the process that has it lets it go.
+/// Its name is free at once, its space after its holder lets go.
 #[test]
 fn s2_03_an_object_that_a_process_has_is_removed_later() {
     let rig = Rig::new();
@@ -179,7 +178,7 @@ fn format_asks_before_it_destroys() {
     rig.pmo(["format"], [""; 0]).fails(7, "exists already");
     assert_eq!(rig.line("kept"), "D - 4 KiB kept");
     let run = rig.pmo(["format"], ["--force", "--json"]).fine();
-    // Over an old pool: as large as it was.
+    // Over an old pool: its size.
     assert_eq!((run.json()["length"].as_u64(), run.json()["objects"].as_u64()), (Some(16 << 20), Some(0)));
     let held = {
         rig.pmo(["create"], ["a", "4K"]).fine();
@@ -377,7 +376,7 @@ fn names_that_cannot_be() {
     }
     rig.pmo(["create"], ["good", "4K"]).fine();
     rig.pmo(["mv"], ["good", "bad\t"]).fails(2, "not a usable name");
-    // Names are not paths: these are names like any other.
+    // Names are not paths.
     for name in ["..", "/etc/passwd", "a/../b", "*", &"x".repeat(511)] {
         rig.pmo(["create"], [name, "4K"]).fine();
         rig.pmo(["rm"], [name]).fine();
@@ -392,7 +391,7 @@ fn names_that_cannot_be() {
 #[test]
 fn names_cannot_command_the_terminal() {
     let rig = Rig::new();
-    // Format characters are no control characters, so that names may have them.
+    // Format characters are no control characters, and allowed.
     rig.pmo(["create"], ["a\u{202e}b", "4K"]).fine();
     assert_eq!(rig.line("a*"), "D - 4 KiB a\\u{202e}b");
     assert_eq!(rig.pmo(["ls", "--json"], [""; 0]).fine().json()[0]["name"], "a\u{202e}b");
@@ -428,7 +427,7 @@ fn keys_open_what_they_should() {
     let from_environment =
         Command::new(common::PMO).arg("cat").arg(&rig.pool).arg("a").env("PMO_KEY", "secret").output();
     assert!(from_environment.expect("run").status.success());
-    // An option goes before the environment.
+    // An option precedes the environment.
     let wrong = Command::new(common::PMO)
         .arg("cat")
         .arg(&rig.pool)

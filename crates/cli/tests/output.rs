@@ -1,4 +1,4 @@
-//! Output that is not about a pool; a reader that stops early, and a full device.
+//! Output without a pool; a reader that stops early, a full device.
 
 use crate::common::{self, PMO, Rig, pmo};
 use std::io::Read;
@@ -121,7 +121,7 @@ fn doctor_examines() {
     let run = rig.pmo(["doctor", "--json"], [""; 0]).fine().json();
     assert!(["file", "memory", "dax"].contains(&run["medium"].as_str().expect("a word")));
     assert!(rig.pmo(["doctor"], [""; 0]).fine().out.contains("Stores will be noticed by"));
-    // Paths at which a pool might be put; nothing is left there.
+    // Nothing is left at possible paths of pools.
     let rig = Rig::empty();
     for path in [rig.path("new.pmo"), rig.dir.path().to_owned()] {
         let run = pmo(["doctor".as_ref(), path.as_os_str()]).fine();
@@ -146,7 +146,7 @@ fn version_and_no_colours_in_pipes() {
     assert!(!pmo(["--help"]).out.contains('\u{1b}'));
 }
 
-/// Lines of help are broken where the terminal ends, and not once more where the source was.
+/// Lines of help break at the terminal's width alone.
 #[test]
 fn sentences_of_help_fill_the_lines_of_a_terminal() {
     let commands = pmo(["help"]).fine().out;
@@ -200,7 +200,6 @@ fn wrong_arguments_are_told_in_words_that_help() {
     for size in ["0", "1", "1023K", "33T"] {
         pmo(["format", new, "--size", size]).fails(2, "between 1 MiB and 32 TiB");
         assert!(!rig.path("new.pmo").exists());
-        // An object that is there stays.
         pmo(["format", rig.pool.to_str().expect("text"), "--force", "--size", size])
             .fails(2, "between 1 MiB and 32 TiB");
     }

@@ -1,10 +1,10 @@
-//! Far pointers in the shell: objects by ID, export and import, and pointers that lead nowhere.
+//! Far pointers: objects by ID, export and import, dangling pointers.
 
 use crate::common::{Rig, pmo};
 use indelible::{CreateOptions, Far, FarEntry, FarTarget, Heap, Pool, Rights};
 use std::path::Path;
 
-/// An object `a` with entries for `b` and for an object by name; ID of `a`.
+/// `a` has entries for `b` and for an object by name; returns its ID.
 fn made(pool: &Path) -> String {
     let pool = Pool::open(pool).unwrap();
     let free = CreateOptions::new(1 << 20).position_independent(true);

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 const WORDS: usize = 1024;
 
-/// A pool with an object `a`, word n of which has the value n.
+/// Word n of `a` has the value n.
 fn rig() -> Rig {
     let rig = Rig::new();
     rig.pmo(["create"], ["a", "8K", "--ecc"]).fine();
@@ -17,7 +17,7 @@ fn rig() -> Rig {
     rig
 }
 
-/// Flips bits of word `nth` and of its check word in the pool's file.
+/// Flips bits of word `nth` and its check word.
 fn damage(rig: &Rig, nth: usize, bits: [u64; 2]) {
     let stat = rig.pmo(["stat"], ["a", "--json"]).fine().json();
     let file = OpenOptions::new().read(true).write(true).open(&rig.pool).unwrap();
@@ -54,7 +54,7 @@ fn s1_14_damaged_words_are_repaired_and_lost_ones_named() {
         (&"a".into(), &1024.into(), &0.into())
     );
     assert_eq!((&json[0]["lost"], &json[0]["skipped"]), (&[72].to_vec().into(), &serde_json::Value::Null));
-    // No command prints the damaged word's wrong value.
+    // No command prints the lost word.
     rig.pmo(["cat"], ["a"]).fails(3, "offset 0x48");
     rig.pmo(["scrub"], ["plain"]).fails(2, "no check words");
     rig.pmo(["scrub"], ["absent"]).fails(5, "no such object");
@@ -94,7 +94,6 @@ fn objects_with_check_words_are_shown_as_what_programs_see() {
     rig.pmo(["create"], ["b", "4K", "--ecc", "--class", "psync"]).fails(2, "check words");
     rig.pmo(["create"], ["b", "4K", "--ecc", "--sparse"]).fails(2, "it is sparse");
     assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
-    // A heap is looked into as any other.
     let pool = Pool::open(&rig.pool).unwrap();
     pool.create_with("h", &CreateOptions::new(64 << 10).ecc(true)).unwrap();
     let heap = pool.transactional_heap("h", 0).unwrap();

@@ -1,4 +1,4 @@
-//! Names of sealed objects in the shell, which are sealed with them (S3.5).
+//! Names sealed with objects (S3.5).
 
 use crate::common::{PMO, Rig, Run};
 use indelible::Pool;
@@ -9,7 +9,7 @@ const SEAL: [&str; 2] = ["--seal-key-file", "k"];
 const READ: [&str; 4] = ["--seal-key-file", "k", "--verify-key-file", "w.pub"];
 const WRITE: [&str; 4] = ["--seal-key-file", "k", "--sign-key-file", "w"];
 
-/// A pool with the sealed objects `prod` and `test` of the same keys, signed or not.
+/// `prod` and `test` are sealed with the same keys, signed or not.
 fn rig(signed: bool) -> Rig {
     let rig = Rig::new();
     std::fs::write(rig.path("k"), [0x5a; 32]).unwrap();
@@ -54,12 +54,12 @@ fn objects_that_were_exchanged_without_a_key_are_refused() {
             exchange(&mut bytes, &objects[0], &objects[1]);
             std::fs::write(&rig.pool, &bytes).unwrap();
             judge();
-            // The tree of IDs may not agree with the entries.
+            // The tree of IDs may differ from the entries.
             let run = rig.pmo(["check"], [&["--seals"][..], keys].concat());
             let notes = run.out.lines().filter(|line| line.contains("was sealed under another name"));
             assert_eq!(notes.count(), 2, "{run:?}");
         }
-        // `pmo mv` of earlier releases asks for no key.
+        // `pmo mv` of earlier releases needs no key.
         let say = |is: bool, mut bytes: Vec<u8>| {
             objects.iter().for_each(|object| say_identity(&mut bytes, object, is));
             std::fs::write(&rig.pool, bytes).unwrap();
@@ -93,7 +93,7 @@ fn sealed_objects_are_renamed_copied_and_bound_with_their_keys() {
     let json = rig.pmo(["check"], [&["--seals", "--json"][..], &READ].concat()).fine().json();
     let named = json["seals"].as_array().unwrap().iter().map(|seals| seals["named"].as_bool());
     assert_eq!(named.collect::<Vec<_>>(), [Some(true); 3]);
-    // A name that is given is that of one object, or of none that there is.
+    // A given name fits one object or none.
     let seals = [&["--seals", "--sealed-as", "live"][..], &READ].concat();
     rig.pmo(["check"], seals).fails(2, "--sealed-as says that of one");
     rig.pmo(["cat"], ["live", "--sealed-as", "live"]).fails(2, "no seal key is given");

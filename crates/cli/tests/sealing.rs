@@ -1,4 +1,4 @@
-//! Sealed objects in the shell (S3.1, S3.2, S3.5).
+//! Sealed objects (S3.1, S3.2, S3.5).
 
 use crate::common::{PMO, Rig, Run, skipped};
 use indelible::{CreateOptions, Heap, Pool, SealKey};
@@ -7,7 +7,7 @@ use indelible_testing::EmulatedTpm;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-/// A pool with a sealed object, its key file, and one that does not open it.
+/// A pool with a sealed object, its key file, and a wrong key file.
 fn rig() -> Rig {
     let rig = Rig::new();
     std::fs::write(rig.path("k"), [0x5a; 32]).unwrap();
@@ -26,7 +26,7 @@ fn s3_01_bytes_go_into_a_sealed_object_and_come_back() {
     assert_eq!(run.out, "planted plaintext");
     let bytes = std::fs::read(&rig.pool).unwrap();
     assert!(!bytes.windows(12).any(|window| window == b"planted plai"));
-    // The environment names the file as well.
+    // The environment also names the file.
     let mut command = Command::new(PMO);
     command.current_dir(rig.dir.path()).env("PMO_SEAL_KEY_FILE", "k");
     let run =
@@ -65,7 +65,7 @@ fn s3_05_without_the_key_the_tool_reads_nothing() {
     assert!(run.err.contains("\"ledger\"") && run.raw.is_empty(), "{run:?}");
 }
 
-/// More pages than are decrypted at the attach.
+/// More pages than the attach decrypts.
 #[test]
 fn s3_03_a_damaged_page_of_a_large_object_is_named_where_it_is_read() {
     let rig = rig();
@@ -101,7 +101,7 @@ fn s3_02_keys_are_listed_added_and_removed() {
     rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(6, "opens none");
     rig.pmo(["cat"], ["ledger", "--seal-passphrase-file", "phrase"]).fine();
     rig.pmo(["key", "add"], ["ledger", "--seal-passphrase-file", "phrase"]).fails(2, "no new key is given");
-    // A slot that asks for more than any slot may.
+    // A slot above the cost limit.
     let by = ["ledger", "--seal-passphrase-file", "phrase"];
     let dear = [&by[..], &["--new-passphrase-file", "dear", "--new-passphrase-cost", "257M,1"]].concat();
     std::fs::write(rig.path("dear"), "battery staple\n").unwrap();
@@ -114,15 +114,14 @@ fn s3_02_keys_are_listed_added_and_removed() {
     rig.pmo(["key", "list"], ["plain"]).fails(6, "not sealed");
 }
 
-/// Each command of docs/cookbook/sealed.md prints what stands there.
+/// docs/cookbook/sealed.md.
 #[test]
 fn s3_06_the_page_of_the_cookbook_is_true_in_the_shell() {
     let commands = crate::common::run_page(include_str!("../../../docs/cookbook/sealed.md"));
     assert!(commands > 15, "{commands}");
 }
 
-/// Runs the tool on a terminal of its own, and enters a line whenever it shows the next of these
-/// prompts.
+/// Runs the tool on a terminal, and enters a line at each prompt.
 fn on_a_terminal(rig: &Rig, arguments: &str, dialogue: &[(&str, &str)]) -> Option<(String, i32)> {
     let command = format!("{PMO} {arguments}");
     let mut script = Command::new("script");
@@ -163,7 +162,7 @@ fn s3_06_passphrases_are_asked_for_and_never_shown() {
     let create = format!("create {pool} diary 8K --sealed --seal-passphrase");
     let Some((shown, code)) = on_a_terminal(&rig, &create, &both) else { return };
     assert!(code == 0 && shown.contains("created") && !shown.contains("staple"), "{code} {shown}");
-    // Corrected while it is entered; signals are none, and the terminal is as before afterwards.
+    // Line editing works, signals do not, and the terminal is restored.
     let right = [("Passphrase: ", "no\u{15}battery stapl\u{e4}\u{7f}e\n")];
     let cat = format!("cat {pool} diary --length 1 --seal-passphrase; stty -a");
     let (shown, code) = on_a_terminal(&rig, &cat, &right).unwrap();
@@ -178,14 +177,14 @@ fn s3_06_passphrases_are_asked_for_and_never_shown() {
     let (shown, code) = on_a_terminal(&rig, &create, &differ).unwrap();
     assert!(code == 2 && shown.contains("differ"), "{code} {shown}");
     rig.pmo(["stat"], ["other"]).fails(5, "other");
-    // Changed as one step: the old one opens nothing.
+    // As one step: the old key opens nothing.
     let change = format!("key change {pool} diary --seal-passphrase --new-key-file k");
     let (shown, code) = on_a_terminal(&rig, &change, &[("Passphrase: ", "battery staple\n")]).unwrap();
     assert!(code == 0 && shown.contains("key slot 0"), "{code} {shown}");
     rig.pmo(["cat"], ["diary", "--seal-key-file", "k"]).fine();
     let (shown, code) = on_a_terminal(&rig, &cat, &[("Passphrase: ", "battery staple\n")]).unwrap();
     assert!(code == 6 && shown.contains("opens none"), "{code} {shown}");
-    // A passphrase that is given for an object that is not sealed is no guard, and is refused.
+    // Refused: a passphrase protects no plain object.
     rig.feed("put", ["plain", "--create"], b"open").fine();
     let cat = format!("cat {pool} plain --seal-passphrase --quiet");
     let (shown, code) = on_a_terminal(&rig, &cat, &[("Passphrase: ", "battery staple\n")]).unwrap();
@@ -281,7 +280,6 @@ fn s3_06_every_command_that_reads_contents_takes_the_key() {
     }
     let run = rig.pmo(["heap", "roots"], ["heap", "--seal-key-file", "k"]).fine();
     assert!(run.out.contains("count"), "{run:?}");
-    // Output for shells.
     let completions = crate::common::pmo(["completions", "bash"]).fine().out;
     for option in ["--seal-key-command", "--seal-passphrase", "--seal-credential", "--new-passphrase"] {
         assert!(completions.contains(option), "{option}");
@@ -335,7 +333,6 @@ fn s3_05_an_older_state_is_refused_by_the_anchor() {
     rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fine();
 }
 
-/// A command that keeps its record in a file.
 const KEEPER: &str = "command:read -r what record; case $what in get) cat kept || true ;; put) echo \"$record\" >kept; echo stored ;; esac";
 
 #[test]
@@ -380,7 +377,6 @@ fn s3_06_keys_expire_and_are_listed_beside_a_writer() {
     rig.pmo(["cat"], ["ledger", "--seal-key-file", "wrong"]).fine();
     rig.pmo(["key", "remove"], ["ledger", "0", "--seal-key-file", "wrong"])
         .fails(6, "last one that does not expire");
-    // Another process has it.
     let pool = Pool::open(&rig.pool).unwrap();
     let key = SealKey::from_file(rig.path("k")).unwrap();
     let ledger = pool.attach_sealed("ledger", b"", &key).unwrap();
@@ -388,7 +384,7 @@ fn s3_06_keys_expire_and_are_listed_beside_a_writer() {
     assert_eq!((&json[0]["expires"], &json[0]["expired"]), (&serde_json::Value::Null, &false.into()));
     assert!(json[1]["expires"].as_str().unwrap().ends_with('Z') && json[1]["expired"] == false, "{json}");
     ledger.detach().unwrap();
-    // One whose time has passed.
+    // An expired key.
     let phrase = SealKey::passphrase("correct horse".into()).unwrap().until(std::time::UNIX_EPOCH);
     pool.add_key("ledger", b"", &key, &phrase, "intern").unwrap();
     drop(pool);
@@ -413,7 +409,7 @@ fn s3_01_seals_are_checked_page_by_page() {
     rig.pmo(["rm"], ["other"]).fine();
     let json = rig.pmo(["check"], ["--seals", "--seal-key-file", "k", "--json"]).fine().json();
     assert_eq!((json["seals"].as_array().unwrap().len(), &json["seals"][0]["opened"]), (2, &true.into()));
-    // Both pages of the snapshot, of which the object shares the second.
+    // Both pages of the snapshot; the object shares the second.
     let offset = rig.pmo(["stat"], ["monday", "--json"]).fine().json()["offset"].as_u64().unwrap() as usize;
     let mut bytes = std::fs::read(&rig.pool).unwrap();
     for page in [0, 1] {

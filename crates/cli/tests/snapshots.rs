@@ -1,4 +1,4 @@
-//! Work with snapshots: go back, compare, thin them, read beside writers.
+//! Snapshots: rollback, comparison, thinning, reads beside writers.
 
 use crate::common::{self, Rig};
 use indelible::collections::PVec;
@@ -6,7 +6,7 @@ use indelible::{Heap, Pool};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-/// A pool with an object `a` of three pages, its snapshot `then`, and a change of the second page.
+/// `a` has three pages; `then` is its snapshot before a change of the second page.
 fn changed() -> Rig {
     let rig = Rig::new();
     rig.feed("put", ["a", "--create"], &[1; 12_288]).fine();
@@ -50,14 +50,12 @@ fn s2_02_objects_are_compared_page_by_page() {
     });
     assert_eq!(json, expected);
     rig.pmo(["diff"], ["then", "absent"]).fails(5, "cannot compare object \"absent\"");
-    // `diff` works beside a writer.
     let held = rig.hold("a", true);
     assert!(rig.pmo(["diff"], ["then", "a"]).fine().out.contains("2 of 3 pages"));
     held.release();
 }
 
-/// Roots are known by their values: one that lies beside a change, in the same page, does not
-/// differ.
+/// Roots differ by value: one beside a change in the same page does not.
 #[test]
 fn s2_02_roots_that_differ_are_named() {
     let rig = Rig::new();
@@ -98,7 +96,7 @@ fn s2_02_roots_that_differ_are_named() {
 fn pages_of_an_objects_own_are_counted() {
     let rig = changed();
     let own = |name: &str| rig.pmo(["stat"], [name, "--json"]).fine().json()["own"].as_u64().unwrap();
-    // The snapshot has the object's former pages; the object has the page that changed since.
+    // The snapshot owns the former pages; the object owns the changed page.
     assert_eq!((own("a"), own("then")), (4096, 12_288));
     let listed = rig.pmo(["ls"], ["--columns", "own,name", "--sort", "own", "--no-header"]).fine();
     assert_eq!(listed.out, "12 KiB  then\n 4 KiB  a\n");
@@ -114,7 +112,7 @@ fn pages_of_an_objects_own_are_counted() {
 fn s2_02_old_snapshots_go_by_a_policy() {
     let rig = changed();
     let days: Vec<String> = (10..20).map(|day| format!("a@2025-03-{day}T03:00:00Z")).collect();
-    // Names that are like those of the command, and are not; and an object that can be written to.
+    // Similar names that the command does not make, and a writable object.
     let others = ["a@yesterday", "a@2025-03-10T03:00:00Z.old", "ab@2025-03-10T03:00:00Z"];
     for name in days.iter().map(String::as_str).chain(others) {
         rig.pmo(["snapshot"], ["a", "--as", name]).fine();
@@ -128,7 +126,6 @@ fn s2_02_old_snapshots_go_by_a_policy() {
     let would = rig.pmo(["snapshot"], ["a", "--keep", "24h:1h", "--dry-run"]).fine();
     assert_eq!(would.out.lines().count(), 9, "{would:?}");
     assert_eq!(names(), before);
-    // One of them is read by a process.
     let held = rig.hold(&days[4], false);
     let json = rig.pmo(["snapshot"], ["a", "--keep", "24h:1h", "--json"]).fine().json();
     let gone: Vec<&str> =
@@ -143,7 +140,7 @@ fn s2_02_old_snapshots_go_by_a_policy() {
     assert!(left.contains(&days[4]) && left.contains(&"then".to_owned()), "{left:?}");
     assert!(others.iter().all(|name| left.iter().any(|left| left == name)), "{left:?}");
     let fresh: Vec<&String> = left.iter().filter(|name| !before.contains(name)).collect();
-    // At the turn of an hour both are the newest of theirs.
+    // At an hour's turn both are the newest of theirs.
     assert!(fresh.len() == 1 && *fresh[0] != made || fresh.len() == 2, "{left:?}");
     assert_eq!(left.len(), before.len() - 9 + fresh.len(), "{left:?}");
     rig.pmo(["snapshot"], ["a", "--keep", "24h"]).fails(2, "\"24h\" has no period");
@@ -153,7 +150,7 @@ fn s2_02_old_snapshots_go_by_a_policy() {
     assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
 }
 
-/// Two processes merge while a third writes and a fourth reads: none blocks another.
+/// Two merge, a third writes, a fourth reads: none blocks another.
 #[test]
 fn s2_02_two_merge_at_once_beside_a_writer() {
     let rig = Rig::new();
@@ -194,7 +191,7 @@ fn s2_02_two_merge_at_once_beside_a_writer() {
     assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
 }
 
-/// Within a pool at once, to another one page by page; and with its identity, by `mv`.
+/// Within a pool at once, to another one page by page, and by `mv` with its identity.
 #[test]
 fn s2_04_objects_are_copied_and_moved_between_pools() {
     let rig = changed();
@@ -213,7 +210,7 @@ fn s2_04_objects_are_copied_and_moved_between_pools() {
     let now = rig.pmo(["cat"], ["a"]).fine().raw;
     assert_eq!(common::pmo(["cat", to, "b"]).fine().raw, now);
     rig.pmo(["cp"], ["a", "b", "--to", to]).fails(7, "cannot create object \"b\"");
-    // As scp has it.
+    // In scp's notation.
     let from = rig.pool.to_str().unwrap();
     let (object, pool) = (format!("{from}:a"), format!("{to}:"));
     common::pmo(["cp", &object, &format!("{to}:c")]).fine();
@@ -239,7 +236,7 @@ fn s2_04_objects_are_copied_and_moved_between_pools() {
     }
 }
 
-/// The object is in both pools, as if the process that moved it had died at the end.
+/// The object is in both pools, as after a death at the end of the move.
 #[test]
 fn a_move_that_was_cut_short_says_what_to_do() {
     let rig = changed();
@@ -252,7 +249,7 @@ fn a_move_that_was_cut_short_says_what_to_do() {
     assert!(run.err.contains("it is in both pools") && run.err.contains("ends the move"), "{run:?}");
 }
 
-/// Each command of docs/cookbook/snapshots.md prints what stands there.
+/// docs/cookbook/snapshots.md.
 #[test]
 fn the_page_of_the_cookbook_is_true() {
     let page = include_str!("../../../docs/cookbook/snapshots.md");
@@ -260,7 +257,6 @@ fn the_page_of_the_cookbook_is_true() {
     assert!(commands > 15, "{commands}");
 }
 
-/// Psyncs that the test makes between two looks, and the process that has an object.
 #[test]
 fn top_counts_psyncs_and_names_holders() {
     let rig = Rig::new();
@@ -281,8 +277,7 @@ fn top_counts_psyncs_and_names_holders() {
     command.args(["--json", "--interval", "0.05"]).stdout(Stdio::piped());
     let mut top = command.spawn().unwrap();
     let mut seen = BufReader::new(top.stdout.take().unwrap()).lines();
-    // Until a look saw a psync, as its interval may have none, and no psync came between the reads
-    // of a look: a line of 64 bytes each.
+    // Until a look sees a psync, and none between its reads: a line of 64 bytes each.
     let mut looks = 0;
     let row = loop {
         busy.as_mut_slice()[0] ^= 1;
@@ -305,8 +300,7 @@ fn top_counts_psyncs_and_names_holders() {
     rig.pmo(["top"], ["--once", "absent", "--interval", "0.01"]).fine();
 }
 
-/// Pages that were stored to since the last psync, and bytes that only the log has until a
-/// checkpoint.
+/// Dirty pages, and bytes that only the log has until a checkpoint.
 #[test]
 fn top_and_metrics_show_dirty_pages_and_lag() {
     let rig = Rig::new();
@@ -330,7 +324,7 @@ fn top_and_metrics_show_dirty_pages_and_lag() {
         assert_eq!((found("dirty"), metric("dirty_bytes")), ((pages * 4096).into(), Some(pages * 4096)));
     };
     if object.rung() == "wp-async" {
-        // The page that changed time after time is left unprotected: it may have changed.
+        // The page that changed repeatedly is left unprotected, as maybe dirty.
         let before = metric("dirty_bytes").unwrap() / 4096;
         assert!(before <= 1);
         for page in 10..15 {
@@ -350,7 +344,6 @@ fn top_and_metrics_show_dirty_pages_and_lag() {
     assert_eq!((found("lag"), metric("lag_psyncs")), (0.into(), Some(0)));
 }
 
-/// The process of the test writes; the tool reads the state of its last psync.
 #[test]
 fn s2_02_heaps_are_looked_into_beside_their_writer() {
     let rig = Rig::new();

@@ -1,5 +1,5 @@
-//! Databases of SQLite to and from plain files, by the tool; what SQLite makes of them is shown in
-//! `crates/sqlite/tests/plain.rs`.
+//! Databases of SQLite to and from plain files; `crates/sqlite/tests/plain.rs` opens them by
+//! SQLite.
 
 use crate::common::{Rig, pmo};
 
@@ -23,11 +23,11 @@ fn s2_26_a_database_goes_into_an_object_and_out_again() {
     sqlite(&["import", from, pool]).fine();
     assert_eq!(sqlite(&["export", pool, to, "--json"]).fine().json()["bytes"], 8192);
     assert_eq!(std::fs::read(&copy).unwrap(), database());
-    // Nothing is written over.
+    // Nothing is overwritten.
     sqlite(&["export", pool, to]).fails(7, "exists");
     sqlite(&["import", from, pool]).fails(7, "exists");
     sqlite(&["import", from, pool, "--object", "other.db"]).fine();
-    // A file that is no database, or not all of one, is refused.
+    // A file that is no whole database is refused.
     std::fs::write(path("text"), "text").unwrap();
     sqlite(&["import", path("text").to_str().unwrap(), pool, "--object", "t"]).fails(9, "no database");
     sqlite(&["import", path("absent").to_str().unwrap(), pool, "--object", "t"]).fails(5, "cannot copy");

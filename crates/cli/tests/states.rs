@@ -1,11 +1,11 @@
-//! Output of `pmo ls` for objects that processes have, or had when they died (S0.11, S0.25, S0.26).
+//! `pmo ls` of held objects, and after deaths (S0.11, S0.25, S0.26).
 
 use crate::common::{Holder, PMO, Rig, Run};
 use std::io::{Read, Write};
 use std::process::Command;
 
-/// A process that has psynced "psynced" to an object, then stored "torn" over it, and has it
-/// attached. Started by other tests, with the pool in the environment.
+/// Psyncs "psynced", then stores "torn", and keeps the object attached. The pool is in the
+/// environment.
 #[test]
 #[ignore = "a process that other tests start"]
 fn writer() {
@@ -69,7 +69,6 @@ fn a_reader_is_shown() {
     let held = rig.hold("a", false);
     assert_eq!(rig.line("a"), format!("R {} pmo 4 KiB a", held.pid()));
     assert!(rig.pmo(["stat"], ["a"]).fine().out.contains("state    R, attached for reading"));
-    // Other processes may read; none may write, resize, rename or destroy.
     rig.pmo(["attach-check"], ["a"]).fine();
     rig.pmo(["cat"], ["a"]).fine();
     for command in [vec!["attach-check"], vec!["rm"]] {
@@ -83,7 +82,7 @@ fn a_reader_is_shown() {
     assert_eq!(rig.line("a"), "D - 4 KiB a");
 }
 
-/// Three processes and this tool's own error tell of all of them.
+/// Three readers and the tool's own error name all of them.
 #[test]
 fn all_readers_are_shown() {
     let rig = rig();
@@ -131,8 +130,6 @@ fn a_writer_is_shown() {
     assert_eq!(rig.line("a"), "D - 4 KiB a");
 }
 
-/// Others see the last psync of an object that a process writes, not its stores; and the writer
-/// goes on.
 #[test]
 fn cat_shows_the_last_psync_beside_the_writer() {
     let rig = rig();
@@ -144,7 +141,7 @@ fn cat_shows_the_last_psync_beside_the_writer() {
     writer.release();
 }
 
-/// No checkpoint is waited for.
+/// Without a checkpoint.
 #[test]
 fn psyncs_are_counted_beside_the_writer() {
     let rig = rig();

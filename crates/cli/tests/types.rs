@@ -1,4 +1,4 @@
-//! `pmo types` and `pmo migrate --plan`: stored types, and how a program's differ from them.
+//! `pmo types` and `pmo migrate --plan`: stored types, and a program's differences.
 
 use crate::common::Rig;
 use indelible::collections::{PHashMap, PString, PVec, RootTypes};
@@ -27,7 +27,6 @@ enum Link {
     Followed { from: u64 } = 7,
 }
 
-/// The types of a later version.
 mod later {
     use super::*;
 
@@ -156,7 +155,7 @@ fn a_file_without_types_is_refused() {
         std::fs::write(&file, text).unwrap();
         rig.pmo(["migrate", "--plan"], ["words", "--to", path]).fails(2, why);
     }
-    // Without `--plan`, there is nothing that it does.
+    // Without `--plan` it does nothing.
     rig.pmo(["migrate"], ["words", "--to", path]).fails(2, "--plan");
     let forged =
         "{\"version\": 1, \"roots\": [{\"name\": \"count\", \"type\": \"u64\", \"description\": \"PVec\"}]}";

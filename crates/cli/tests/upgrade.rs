@@ -1,10 +1,10 @@
-//! Pools that release 0.1 made in its first format.
+//! Pools of release 0.1's first format.
 
 use crate::common::Rig;
 use indelible_testing::hostile::pool::{old_pool, old_pools};
 use std::fs;
 
-/// A pool of format 1 with the objects of a program that died.
+/// A pool of format 1, whose program died.
 fn old() -> Rig {
     let rig = Rig::empty();
     fs::write(&rig.pool, &old_pool("waiting").image).expect("written");
@@ -52,8 +52,7 @@ fn doctor_names_the_format_and_the_remedy() {
     assert!(none.out.lines().any(|line| line.starts_with("pool ") && line.ends_with(" none")), "{none:?}");
 }
 
-/// Any of the old pools, in any state: attached, left by a dead writer, full, in the middle of a
-/// move.
+/// Attached, left by a dead writer, full, in the middle of a move.
 #[test]
 fn every_command_but_upgrade_refuses_an_old_pool_and_leaves_it_alone() {
     let commands: [(&[&str], &[&str]); 14] = [

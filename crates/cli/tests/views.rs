@@ -1,4 +1,4 @@
-//! `pmo view`, and `pmo run`: programs in a view, their signals, deaths and restarts (S2.6, S2.18).
+//! `pmo view`, and `pmo run`: signals, deaths and restarts (S2.6, S2.18).
 
 use crate::common::{Rig, Run, run_page};
 use std::io::{BufRead, BufReader};
@@ -71,7 +71,6 @@ fn s2_16_contexts_are_changed_and_shown() {
     assert!(listed.contains("which is not there") && listed.contains("delegate"), "{listed}");
 }
 
-/// A program that `pmo run` starts has the rights that its contexts allow.
 #[test]
 fn s2_16_a_program_runs_in_contexts() {
     let rig = rig();
@@ -90,7 +89,6 @@ fn s2_16_a_program_runs_in_contexts() {
     assert!(resumed.code == Some(0) && resumed.out.contains("RESUMED 1"), "{resumed:?}");
 }
 
-/// Runs a shell's command in the view.
 fn shell(rig: &Rig, options: &[&str], script: &str) -> Run {
     let mut command = rig.command(["run"]);
     Run::of(command.args(["--view", "v"]).args(options).args(["sh", "-c", script]), b"")
@@ -120,11 +118,11 @@ fn s2_18_a_program_that_dies_is_started_again_so_many_times() {
     let lines: Vec<Vec<&str>> = died.out.lines().map(|line| line.split(' ').collect()).collect();
     assert_eq!(lines.len(), 4, "{died:?}");
     for (restarts, pair) in lines.windows(2).enumerate() {
-        // How often, which process, which signal.
+        // Number of runs, process, signal.
         assert_eq!(pair[1][1..], [(restarts + 1).to_string().as_str(), pair[0][0], "11"], "{died:?}");
     }
     assert_eq!(died.err.matches("is started again").count(), 3, "{died:?}");
-    // One that recovers ends as it ends.
+    // A program that recovers ends normally.
     let fine = shell(&rig, &["--pause", "0"], "test -n \"$PMO_RESUME\" || kill -9 $$; exit 3");
     assert_eq!(fine.code, Some(3));
 }
@@ -151,8 +149,7 @@ fn s2_18_signals_are_passed_on_and_end_the_restarts() {
     }
 }
 
-/// The program of the next test: psyncs 1 to an object, stores 2, and dies; after that it prints
-/// the value that it finds.
+/// The next test's program: psyncs 1, stores 2, dies, and then prints its value.
 #[test]
 #[ignore = "a program that other tests start"]
 fn program() {
@@ -199,7 +196,7 @@ fn s2_18_a_program_is_told_what_a_death_left() {
     let run = run_program(&rig, &[], false);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.out.contains("RESUMED 1 Some(9) 1 slot 1 a after 1 psyncs in use true"), "{run:?}");
-    // Nothing is left over: the next run begins anew, dies, and a later `pmo run` finds that.
+    // The next run dies anew, and a later `pmo run` notices.
     let died = run_program(&rig, &["--restarts", "0"], true);
     assert_eq!((died.code, died.out.contains("RESUMED")), (Some(137), false), "{died:?}");
     let later = run_program(&rig, &["--restarts", "1"], true);
@@ -208,7 +205,7 @@ fn s2_18_a_program_is_told_what_a_death_left() {
     assert!(later.out.contains("RESUMED 1 Some(9) 1 slot 1 a"), "{later:?}");
 }
 
-/// Started by hand, a program has no view; variables that make no sense are errors.
+/// A program started by hand has no view; invalid variables are errors.
 #[test]
 fn variables_that_make_no_sense_are_errors() {
     let rig = rig();

@@ -31,7 +31,7 @@ fn s2_22_a_folder_goes_into_a_volume_and_comes_back() {
     assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
 }
 
-/// Each command of docs/cookbook/files.md prints what stands there.
+/// docs/cookbook/files.md.
 #[test]
 fn the_page_of_the_cookbook_is_true() {
     let commands = crate::common::run_page(include_str!("../../../docs/cookbook/files.md"));

@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Data, DeriveInput, Error, Generics, Ident, Index, Path, Result};
 
-/// Fields of a key that is looked up by a tuple.
+/// Fields of a key, looked up by a tuple.
 const FIELDS: std::ops::RangeInclusive<usize> = 2..=6;
 
 pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
@@ -24,7 +24,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let members: Vec<_> = fields.members().collect();
     let types: Vec<_> = fields.iter().map(|field| &field.ty).collect();
     let (_, type_generics, _) = input.generics.split_for_impl();
-    // Each part of the tuple stands for its field.
+    // Each part of the tuple replaces its field.
     let with_parts = |mut generics: Generics, by: &dyn Fn(&syn::Type) -> Path| {
         for (part, ty) in parts.iter().zip(&types) {
             let by = by(ty);

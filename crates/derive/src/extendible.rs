@@ -7,7 +7,7 @@ use quote::{ToTokens, quote};
 use syn::ext::IdentExt;
 use syn::{Error, Field, Ident, ItemStruct, Lifetime, Result};
 
-/// A name of the expansion's own.
+/// A name of the expansion.
 fn own(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
@@ -35,7 +35,7 @@ pub(crate) fn expand(arguments: &TokenStream, input: &ItemStruct) -> Result<Toke
     Ok(quote!(#base #types #methods #view))
 }
 
-/// The struct without the fields of its extensions, and with the link to them.
+/// The struct with the link, without extension fields.
 fn base(input: &ItemStruct, heap: &Lifetime, parts: &Parts<'_>, names: &[Ident]) -> TokenStream {
     let ItemStruct { attrs, vis, ident, generics, .. } = input;
     let (fields, bounds) = (&parts.base, &generics.where_clause);
@@ -50,7 +50,6 @@ fn base(input: &ItemStruct, heap: &Lifetime, parts: &Parts<'_>, names: &[Ident])
     }
 }
 
-/// The types of the extensions.
 fn types(input: &ItemStruct, parts: &Parts<'_>, names: &[Ident]) -> TokenStream {
     let (vis, of) = (&input.vis, input.ident.unraw().to_string());
     let types = names.iter().zip(&parts.extensions).enumerate().map(|(index, (name, fields))| {
@@ -80,7 +79,7 @@ fn types(input: &ItemStruct, parts: &Parts<'_>, names: &[Ident]) -> TokenStream 
     quote!(#(#types)*)
 }
 
-/// The initial value of a field, where `self` is the struct.
+/// A field's initial value; `self` is the struct.
 fn initial(field: &Extended<'_>) -> TokenStream {
     match &field.init {
         Some(init) => quote!(::indelible::retention::initial(#init, self)),
@@ -88,7 +87,7 @@ fn initial(field: &Extended<'_>) -> TokenStream {
     }
 }
 
-/// Name of the function that makes the extensions up to one.
+/// The function that makes the extensions up to one.
 fn up_to(number: usize) -> Ident {
     own(&format!("__extend_{number}"))
 }
@@ -184,7 +183,7 @@ fn accessors(field: &Extended<'_>, of: &Ident, step: &Ident) -> TokenStream {
     }
 }
 
-/// All fields, for storing, once the extensions were made and checked.
+/// All fields, for storing, after the extensions are made and checked.
 fn view(input: &ItemStruct, heap: &Lifetime, parts: &Parts<'_>, names: &[Ident]) -> TokenStream {
     let ItemStruct { vis, ident, .. } = input;
     let name = own(&format!("{}Extended", ident.unraw()));

@@ -1,4 +1,4 @@
-//! The fields of a struct that is `#[extendible]`, and the fields refused.
+//! Fields of an `#[extendible]` struct, and refused ones.
 
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::ToTokens;
@@ -12,7 +12,7 @@ use syn::{
 /// Extensions of a struct at most.
 pub(crate) const MOST: usize = 64;
 
-/// `1, init = |item| …`, of a field.
+/// A field's `1, init = |item| …`.
 struct Arguments {
     number: LitInt,
     init: Option<Expr>,
@@ -45,15 +45,13 @@ pub(crate) struct Extended<'a> {
     pub(crate) init: Option<Expr>,
 }
 
-/// The fields of a struct.
 #[derive(Default)]
 pub(crate) struct Parts<'a> {
     pub(crate) base: Vec<&'a Field>,
     pub(crate) extensions: Vec<Vec<Extended<'a>>>,
 }
 
-/// A field's name or visibility in a type of the expansion's own, which lints leave alone, as the
-/// program may use none of them.
+/// A field's name or visibility in the expansion, which lints ignore, as it may be unused.
 pub(crate) fn generated(tokens: TokenStream) -> TokenStream {
     let respanned = |mut token: TokenTree| {
         let span = token.span().resolved_at(Span::call_site());
@@ -66,7 +64,6 @@ pub(crate) fn generated(tokens: TokenStream) -> TokenStream {
     tokens.into_iter().map(respanned).collect()
 }
 
-/// The lifetime of the heap.
 pub(crate) fn heap_of(input: &ItemStruct) -> Result<Lifetime> {
     let one = "an extendible struct has one parameter, the lifetime of the heap that its extensions are made in: \
                `struct Item<'h>`; their types must be the same in every version of a program";

@@ -1,16 +1,14 @@
-//! The bytes of a value that belong to none of its fields: whether there are any, and code that
-//! zeros them.
+//! The padding of a value, and code that zeros it.
 //!
-//! The fields lie in the order in which they are declared, as `repr(C)` and an integer as `repr`
-//! promise.
+//! Fields lie in the order of their declaration, as `repr(C)` and an integer `repr` promise.
 
 use crate::variants::{Variants, span_of};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Lifetime, Type};
 
-/// One set of fields at these offsets: how many bytes they have, which are padded
-/// themselves, where they are, and code that clears these.
+/// Fields at these offsets: their bytes, whether any are padded, their places, and code that clears
+/// their padding.
 struct Fields {
     bytes: TokenStream,
     padded: TokenStream,
@@ -39,7 +37,6 @@ fn fields(heap: &Lifetime, all: &[(&Type, TokenStream)]) -> Fields {
     }
 }
 
-/// `PADDED` and `clear_padding` of a struct with these fields.
 pub(crate) fn of_struct(heap: &Lifetime, all: &[(&Type, TokenStream)]) -> TokenStream {
     let Fields { bytes, padded, places, clear } = fields(heap, all);
     quote! {
@@ -48,7 +45,7 @@ pub(crate) fn of_struct(heap: &Lifetime, all: &[(&Type, TokenStream)]) -> TokenS
         #[inline]
         unsafe fn clear_padding(at: *mut Self) {
             let len = ::core::mem::size_of::<Self>();
-            // SAFETY: a value, by the caller's promise, with its fields.
+            // SAFETY: a value with its fields, by the caller's promise.
             unsafe {
                 ::indelible::collections::variants::clear_gaps(at.cast::<u8>(), len, [#places]);
                 #clear
@@ -57,7 +54,7 @@ pub(crate) fn of_struct(heap: &Lifetime, all: &[(&Type, TokenStream)]) -> TokenS
     }
 }
 
-/// `PADDED` and `clear_padding` of an enum, which clears the variant of the value.
+/// Clears the value's variant.
 pub(crate) fn of_enum(heap: &Lifetime, variants: &Variants<'_>) -> TokenStream {
     let integer = variants.integer;
     let (mut any, mut arms) = (Vec::new(), Vec::new());
@@ -90,8 +87,8 @@ pub(crate) fn of_enum(heap: &Lifetime, variants: &Variants<'_>) -> TokenStream {
         #[inline]
         unsafe fn clear_padding(at: *mut Self) {
             let len = ::core::mem::size_of::<Self>();
-            // SAFETY: a value, by the caller's promise: its tag, and the fields of the variant that
-            // it names, where the language puts them.
+            // SAFETY: a value, by the caller's promise: its tag, and its variant's fields at the
+            // language's offsets.
             unsafe {
                 let tag = at.cast::<#integer>().read();
                 #(#arms)*

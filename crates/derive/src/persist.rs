@@ -22,7 +22,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     }
 }
 
-/// The lifetime of the heap, and generics with it, for the `impl`.
+/// The heap's lifetime, and the `impl`'s generics with it.
 pub(crate) fn generics(input: &DeriveInput) -> Result<(Lifetime, Generics)> {
     let mut generics = input.generics.clone();
     let lifetimes: Vec<_> = generics.lifetimes().map(|parameter| parameter.lifetime.clone()).collect();
@@ -48,7 +48,7 @@ pub(crate) fn generics(input: &DeriveInput) -> Result<(Lifetime, Generics)> {
     Ok((heap, generics))
 }
 
-/// Fails for faults that show without knowing any type.
+/// Refuses types that are wrong by their syntax.
 fn refuse(ty: &Type) -> Result<()> {
     let why = match ty {
         Type::Reference(_) => "a reference cannot live in an object: what it borrows is gone in the next run",
@@ -111,7 +111,7 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
         #[inline]
         unsafe fn check(at: *const Self, bounds: &::indelible::collections::Bounds) -> bool {
             let _ = (at, bounds);
-            // SAFETY: fields of the value that the caller promises.
+            // SAFETY: fields of the caller's value.
             true #(&& unsafe { #check })*
         }
 
@@ -121,7 +121,7 @@ fn of_struct(input: &DeriveInput, data: &DataStruct, repr: &Repr) -> Result<Toke
             search: &mut ::indelible::collections::Search,
         ) -> ::indelible::Result<()> {
             let _ = (at, bounds, &search);
-            // SAFETY: fields of the value that the caller promises.
+            // SAFETY: fields of the caller's value.
             #(unsafe { #search }?;)*
             ::core::result::Result::Ok(())
         }
@@ -187,8 +187,8 @@ fn of_enum(input: &DeriveInput, data: &DataEnum, repr: &Repr) -> Result<TokenStr
         #[inline]
         unsafe fn check(at: *const Self, bounds: &::indelible::collections::Bounds) -> bool {
             let _ = bounds;
-            // SAFETY: the tag is readable, and any bits are an integer; then the fields of the
-            // variant it names, where the language puts them.
+            // SAFETY: the tag is readable, and any bits are an integer; then the variant's fields
+            // at the language's offsets.
             unsafe {
                 let tag = at.cast::<#integer>().read();
                 #(#check)*

@@ -36,15 +36,14 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
             "a Plain struct has no padding: order the fields by size, or name the bytes in between",
         )
     };
-    // Without parameters the layout is known now; with them, when the type is used.
+    // Without parameters the layout is known now; otherwise at the type's use.
     let at_once = input.generics.params.is_empty().then(|| {
         quote! {
             const _: () = <#name as ::indelible::Plain>::LAYOUT;
         }
     });
     Ok(quote! {
-        // SAFETY: the layout is fixed and without padding, and every field accepts every bit
-        // pattern.
+        // SAFETY: the layout is fixed, without padding, and every field accepts every bit pattern.
         #[automatically_derived]
         unsafe impl #impl_generics ::indelible::Plain for #name #type_generics #bounds {
             const SHARED: bool = false #(|| <#types as ::indelible::Plain>::SHARED)*;

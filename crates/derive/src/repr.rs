@@ -8,7 +8,6 @@ pub(crate) struct Repr {
     /// `C` or `transparent`.
     pub(crate) fixed: bool,
     pub(crate) packed: bool,
-    /// `u8` and so on.
     pub(crate) integer: Option<Ident>,
 }
 

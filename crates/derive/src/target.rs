@@ -1,4 +1,4 @@
-//! `#[persist(target)]` on a field: the type that its pointer leads to is described, too.
+//! `#[persist(target)]` on a field describes its pointer's target.
 
 use crate::variants::span_of;
 use proc_macro2::TokenStream;
@@ -6,12 +6,11 @@ use quote::{quote, quote_spanned};
 use syn::{Field, Result, Token, Type};
 
 enum Target {
-    /// The type that the pointer names.
+    /// The pointer's type.
     OfPointer,
     Named(Box<Type>),
 }
 
-/// The target that `#[persist(...)]` of a field names.
 fn target(field: &Field) -> Result<Option<Target>> {
     let mut found = None;
     for attribute in field.attrs.iter().filter(|attribute| attribute.path().is_ident("persist")) {

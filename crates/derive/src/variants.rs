@@ -1,4 +1,4 @@
-//! The variants of an enum: the integer each is known by, and where its fields are.
+//! Variants of an enum: their tags, and their fields' places.
 
 use crate::repr::Repr;
 use proc_macro2::{Span, TokenStream};
@@ -8,14 +8,14 @@ use syn::{DataEnum, DeriveInput, Error, Field, Ident, Index, Member, Result, Typ
 
 pub(crate) struct Variants<'a> {
     pub(crate) integer: &'a Ident,
-    /// Of type `Layout`: what precedes the fields of each variant.
+    /// A `Layout`: what precedes each variant's fields.
     start: TokenStream,
     pub(crate) all: Vec<Variant<'a>>,
 }
 
 pub(crate) struct Variant<'a> {
     pub(crate) ident: &'a Ident,
-    /// An expression, of the integer's type.
+    /// An expression of the tag's type.
     pub(crate) tag: TokenStream,
     pub(crate) fields: Vec<(Member, &'a Type)>,
 }
@@ -44,8 +44,7 @@ impl<'a> Variants<'a> {
                 let ident = &variant.ident;
                 let tag = match plain {
                     true => quote!((Self::#ident as #integer)),
-                    // The language has no such cast then: the last integer that is written down,
-                    // and how many behind it.
+                    // The language has no cast: the last written tag plus the distance.
                     false => {
                         quote!(const { let first: #integer = #first; (first as i128 + #after) as #integer })
                     }
@@ -56,7 +55,7 @@ impl<'a> Variants<'a> {
             .collect();
         let tag = quote!(::core::alloc::Layout::new::<#integer>());
         let start = match repr.fixed {
-            // The fields are a union behind the tag, aligned as the strictest of them.
+            // The fields are a union after the tag, with the strictest alignment.
             true => {
                 let types = all.iter().flat_map(|variant| variant.fields.iter().map(|(_, ty)| layout_of(ty)));
                 quote!(::indelible::collections::variants::before_union(#tag, &[#(#types),*]))
@@ -66,19 +65,19 @@ impl<'a> Variants<'a> {
         Ok(Variants { integer, start, all })
     }
 
-    /// Offsets of a variant's fields, and the layout up to the end of the last one.
+    /// Offsets of a variant's fields, and the layout up to their end.
     fn extend(&self, variant: &Variant<'_>) -> TokenStream {
         let (start, types) = (&self.start, variant.fields.iter().map(|(_, ty)| layout_of(ty)));
         quote!(::indelible::collections::variants::extend(#start, [#(#types),*]))
     }
 
-    /// An array of the offsets of a variant's fields.
+    /// An array of field offsets.
     pub(crate) fn offsets(&self, variant: &Variant<'_>) -> TokenStream {
         let extend = self.extend(variant);
         quote!(const { #extend.0 })
     }
 
-    /// Fails to compile unless the enum ends where its longest variant does.
+    /// Fails to compile unless the enum ends with its longest variant.
     pub(crate) fn assert(&self) -> TokenStream {
         let ends = self.all.iter().map(|variant| self.extend(variant));
         quote!(::indelible::collections::variants::assert_size::<Self>(&[#(#ends.1.size()),*]))
@@ -93,7 +92,7 @@ pub(crate) fn member((index, field): (usize, &Field)) -> (Member, &Type) {
     (member, &field.ty)
 }
 
-/// Errors point at the type; names are those of this expansion, for types from any macro.
+/// Errors point at the type; names are the expansion's.
 pub(crate) fn span_of(ty: &Type) -> Span {
     ty.span().resolved_at(Span::call_site())
 }

@@ -1,4 +1,4 @@
-//! Attributes and times, as FUSE has them.
+//! FUSE's attributes and times.
 
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 use indelible_posix::{Attributes, Kind, Time};

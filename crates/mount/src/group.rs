@@ -1,24 +1,23 @@
 //! Groups: processes whose changes become durable as one step.
 //!
-//! The attribute `pmo.group` of the root directory begins one when it is set, to a number of
-//! seconds and, where another process than the one that sets it is the owner, that one's number.
-//! A process of the group ends it by removing the attribute.
+//! Setting the root directory's attribute `pmo.group` begins one; the value is a number of seconds
+//! and, optionally, the owner's process number. A process of the group ends it by removing the
+//! attribute.
 
 use std::time::{Duration, Instant};
 
-/// The attribute.
 pub(crate) const NAME: &[u8] = b"pmo.group";
-/// The longest time of a group.
+/// In seconds.
 const LONGEST: u64 = 3600;
 
 pub(crate) struct Group {
-    /// The process that, with its descendants, is the group.
+    /// The group is this process with its descendants.
     pub(crate) owner: u32,
     pub(crate) until: Instant,
 }
 
 impl Group {
-    /// The group that a value of the attribute asks for.
+    /// Parses the attribute.
     pub(crate) fn of(value: &[u8], process: u32) -> Option<Group> {
         let mut words = std::str::from_utf8(value).ok()?.split_whitespace();
         let seconds: u64 = words.next()?.parse().ok().filter(|seconds| (1..=LONGEST).contains(seconds))?;
@@ -27,7 +26,7 @@ impl Group {
     }
 }
 
-/// Whether a thread is one of `owner`, or of a descendant of it.
+/// Whether a thread belongs to `owner` or a descendant.
 pub(crate) fn descends(thread: u32, owner: u32) -> bool {
     let field = |process: u32, name: &str| -> Option<u32> {
         let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
@@ -35,7 +34,7 @@ pub(crate) fn descends(thread: u32, owner: u32) -> bool {
         line.trim().parse().ok()
     };
     let (first, owner) = (field(thread, "Tgid:").unwrap_or(thread), field(owner, "Tgid:").unwrap_or(owner));
-    // A process may end meanwhile, and its number be given again: the walk is bounded.
+    // Bounded: process numbers may be reused meanwhile.
     std::iter::successors(Some(first), |process| field(*process, "PPid:"))
         .take(1000)
         .any(|process| process == owner)

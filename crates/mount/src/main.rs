@@ -1,8 +1,7 @@
-//! `pmo-mount POOL DIR [OPTION,…]`: the process behind `pmo mount`. Says `mounted` on its standard
-//! output once programs see the volume, or `error: …`, and ends when it is unmounted.
+//! `pmo-mount POOL DIR [OPTION,…]`: the process behind `pmo mount`. Prints `mounted` once programs
+//! see the volume, or `error: …`; ends with the unmount.
 //!
-//! A signal that ends it (SIGTERM, SIGINT, SIGHUP) unmounts the volume, which makes all of it
-//! durable.
+//! SIGTERM, SIGINT and SIGHUP unmount the volume, which makes all of it durable.
 
 #![forbid(unsafe_code)]
 
@@ -35,7 +34,7 @@ fn main() -> ExitCode {
 }
 
 fn serve(options: &Options) -> Result<(), String> {
-    // Before there are threads, which take over what is blocked.
+    // Before there are threads, which inherit the mask.
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP]);
     signals.thread_block().map_err(|error| format!("cannot block signals: {error}"))?;
     detach_dead(&options.folder);
@@ -77,7 +76,7 @@ fn serve(options: &Options) -> Result<(), String> {
             if signals.wait().is_err() {
                 return;
             }
-            // With files open it is busy: then their programs get ENOTCONN from here on.
+            // Open files keep it busy: their programs get ENOTCONN from here on.
             if unmounter.unmount().is_err() {
                 detach(&folder);
             }
@@ -88,20 +87,20 @@ fn serve(options: &Options) -> Result<(), String> {
     start("psync", Box::new(move || periodic.run()))?;
     let _ = writeln!(std::io::stdout(), "mounted");
     let ran = session.run().map_err(|error| format!("the session failed: {error}"));
-    // Once more, whether the kernel said good-bye or not.
+    // Also without a FUSE destroy.
     shared.close()?;
     ran
 }
 
-/// Takes away the mount of a process that died: every access to it is ENOTCONN. The mount that
-/// follows says what is wrong if this fails.
+/// Removes a dead process's mount, whose accesses are ENOTCONN. The mount that follows reports a
+/// failure.
 fn detach_dead(folder: &Path) {
     if std::fs::metadata(folder).is_err_and(|error| error.raw_os_error() == Some(libc::ENOTCONN)) {
         detach(folder);
     }
 }
 
-/// Takes a mount away at once, as root or by the helper of other users.
+/// Detaches a mount lazily, as root or by fusermount3.
 fn detach(folder: &Path) {
     for (program, options) in [("umount", &["-l"][..]), ("fusermount3", &["-u", "-z"])] {
         let ran = Command::new(program).args(options).arg(folder).stderr(Stdio::null()).status();

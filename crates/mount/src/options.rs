@@ -5,7 +5,6 @@ use indelible_posix::Volume;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The volume that is mounted where none is named.
 const VOLUME: &str = "files";
 
 #[derive(Debug, PartialEq, Eq)]
@@ -49,7 +48,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The volume, or the snapshot of it.
+    /// The volume or its snapshot.
     pub(crate) fn open(&self) -> Result<Volume, String> {
         let pool = match Pool::open(&self.pool) {
             Err(error) if error.kind() == ErrorKind::ReadOnly => {

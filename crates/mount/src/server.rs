@@ -1,8 +1,7 @@
 //! The requests of the kernel, each an operation of the volume.
 //!
-//! The kernel holds each inode that it was told of until it forgets it, so that open files outlive
-//! their names. It checks permissions itself, and may remember names and attributes for good:
-//! nothing changes but by it.
+//! The kernel holds each reported inode until it forgets it, so that open files outlive their
+//! names. It checks permissions, and may cache names and attributes forever: all changes pass it.
 
 use crate::attributes::{attributes, file_type, time_or_now};
 use crate::group::{self, Group};
@@ -20,12 +19,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 const FOREVER: Duration = Duration::from_secs(1 << 30);
-/// Pages of a file stay in the kernel's cache when it is opened again.
+/// Pages stay cached over a reopen.
 const CACHED: FopenFlags = FopenFlags::FOPEN_KEEP_CACHE;
 
 pub(crate) struct Server(pub(crate) Arc<Shared>);
 
-/// An inode that the kernel is told of, and so holds.
+/// The kernel holds the inode from here on.
 fn told(state: &mut State, inode: Result<u64>) -> Result<Attributes> {
     let found = state.volume.attributes(inode?)?;
     state.volume.hold(found.inode)?;
@@ -51,12 +50,12 @@ impl Server {
     }
 }
 
-/// Attributes that only the kernel could enforce, such as access control lists, are refused.
+/// Only the kernel could enforce them, such as access control lists.
 fn is_refused(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"system.")
 }
 
-/// A value whose length may be asked for first.
+/// A size of 0 asks for the length.
 fn value(reply: ReplyXattr, size: u32, found: Result<Vec<u8>>) {
     match found {
         Ok(bytes) if size == 0 => reply.size(bytes.len() as u32),
@@ -246,7 +245,7 @@ impl Filesystem for Server {
         }
     }
 
-    /// Closing makes nothing durable. Answered so, the kernel does not ask again.
+    /// Closing makes nothing durable; the kernel does not ask again.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.error(Errno::ENOSYS);
     }
@@ -265,8 +264,7 @@ impl Filesystem for Server {
         reply.opened(FileHandle(state.last), FopenFlags::empty());
     }
 
-    /// A directory is listed as it is when its first entry is read: offsets are places in that
-    /// list.
+    /// A directory's list is made at its first read: offsets index it.
     fn readdir(
         &self,
         _: &Request,

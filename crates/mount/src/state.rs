@@ -1,7 +1,7 @@
 //! The volume of a mount, shared by the threads that serve it and the one that psyncs it.
 //!
-//! Invariant: a reply that waits in `waiting` is answered when the group ends or its time is over,
-//! once its changes are durable.
+//! Invariant: a reply in `waiting` is answered when the group ends or its time is over, once its
+//! changes are durable.
 
 use crate::group::{Group, descends};
 use fuser::{Errno, ReplyEmpty};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time between two psyncs that no program asked for.
+/// The time between unrequested psyncs.
 const PERIOD: Duration = Duration::from_secs(5);
 
 pub(crate) struct Shared {
@@ -21,7 +21,7 @@ pub(crate) struct Shared {
 
 pub(crate) struct State {
     pub(crate) volume: Volume,
-    /// Names of open directories, as of their first read.
+    /// As of their first read.
     pub(crate) directories: HashMap<u64, Vec<Entry>>,
     pub(crate) last: u64,
     group: Option<Group>,
@@ -46,7 +46,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Psyncs every five seconds, and where a group's time is over.
+    /// Psyncs every `PERIOD`, and when a group's time is over.
     pub(crate) fn run(&self) {
         let mut state = self.lock();
         while !state.closed {
@@ -55,12 +55,11 @@ impl Shared {
                 None => PERIOD,
             };
             state = self.woken.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
-            // It says what failed; the next psync may succeed.
+            // It reports its failure; the next psync may succeed.
             let _ = state.sync_and_answer();
         }
     }
 
-    /// The last psync.
     pub(crate) fn close(&self) -> std::result::Result<(), String> {
         let mut state = self.lock();
         state.closed = true;
@@ -79,7 +78,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether a thread belongs to the group that is open, or none is.
+    /// Whether there is no group, or the thread belongs to it.
     pub(crate) fn may_end_group(&self, thread: u32) -> bool {
         self.lock().group.as_ref().is_none_or(|group| descends(thread, group.owner))
     }
@@ -94,7 +93,7 @@ impl Shared {
 }
 
 impl State {
-    /// Psyncs, and answers the programs that wait for it.
+    /// Psyncs, and answers waiting programs.
     fn sync_and_answer(&mut self) -> Result<()> {
         let synced = self.volume.sync();
         let errno = match &synced {
@@ -114,8 +113,8 @@ impl State {
         synced.map(drop)
     }
 
-    /// `fsync` of a process. Those of a group go on, as its end makes their changes durable; others
-    /// wait for that.
+    /// A group's own `fsync` returns at once, as its end makes the changes durable; others wait for
+    /// that.
     pub(crate) fn sync(&mut self, process: u32, reply: ReplyEmpty) {
         match self.volume.sync() {
             Ok(Synced::Durable) => reply.ok(),
@@ -128,7 +127,7 @@ impl State {
     }
 }
 
-/// The number of an error; damage is said on the standard error, too, with the name of the file.
+/// An error's number; damage is also reported on standard error, with the file's name.
 pub(crate) fn say(error: &Error) -> Errno {
     if error.errno() == libc::EIO {
         eprintln!("pmo-mount: {error}");

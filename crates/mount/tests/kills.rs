@@ -1,5 +1,5 @@
-//! The process that serves a volume is killed under load: what an `fsync` promised is there, and
-//! the whole tree is a prefix of the operations.
+//! The server is killed under load: synced files are there, and the tree is a prefix of the
+//! operations.
 //!
 //! `KILLS=1000` makes it a campaign.
 
@@ -9,14 +9,14 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
-/// Files that each round writes, in this order; the last one is renamed into place.
+/// Files of each round, in this order; the last one is renamed.
 const FILES: u32 = 6;
 
 fn name(dir: &Path, file: u32) -> std::path::PathBuf {
     dir.join(format!("folder{}/file{file}", file % 2))
 }
 
-/// Writes rounds, until the file system is gone.
+/// Until the file system is gone.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn writes() {
@@ -40,7 +40,7 @@ fn writes() {
     }
 }
 
-/// The round that a file is of; all of its bytes are.
+/// The round in all of the file's bytes.
 fn round(path: &Path) -> u64 {
     let Ok(bytes) = fs::read(path) else { return 0 };
     assert!(bytes.len() > 8, "{} has {} bytes", path.display(), bytes.len());
@@ -68,7 +68,7 @@ fn s2_22_killed_under_load_the_tree_is_a_prefix_with_all_that_was_synced() {
         let last = random.usize(0..12);
         let mut said = first - 1;
         let rounds = lines.filter_map(|line| line.split_once("SYNCED ")?.1.trim().parse::<u64>().ok());
-        // Killed wherever it is by then; what it said until the writer's end counts.
+        // Its output before the writer's end counts.
         for (at, round) in rounds.enumerate() {
             said = round;
             if at == last {

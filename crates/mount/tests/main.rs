@@ -1,4 +1,4 @@
-//! Volumes as programs see them: through the kernel, with the process that serves them.
+//! Volumes through the kernel.
 
 mod kills;
 mod mounted;

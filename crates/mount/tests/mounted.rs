@@ -33,7 +33,7 @@ fn s2_22_programs_use_a_mounted_volume_as_any_file_system() {
     }
     assert_eq!(fs::read_dir(path("a")).unwrap().count(), 501);
     assert_eq!(fs::read_dir(path("")).unwrap().count(), 3);
-    // A file that is open outlives its name.
+    // An open file outlives its name.
     let mut open = fs::File::options().read(true).write(true).open(path("a/007")).unwrap();
     fs::remove_file(path("a/007")).unwrap();
     open.write_all(b"still here").unwrap();
@@ -67,7 +67,7 @@ fn s2_22_programs_use_a_mounted_volume_as_any_file_system() {
 fn impossible_operations_are_errors() {
     let Some(place) = Place::new(16 << 20) else { return };
     let Some(mounted) = place.mount() else { return };
-    // Full: the file is as it was.
+    // The full volume's file is unchanged.
     let file = fs::File::create(place.path("file")).unwrap();
     let mut length = 0;
     let error = loop {
@@ -81,7 +81,6 @@ fn impossible_operations_are_errors() {
     file.set_len(0).unwrap();
     file.sync_all().unwrap();
     fs::write(place.path("other"), b"there is room again").unwrap();
-    // Another process has it.
     let elsewhere = place.folder.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let said = place.try_mount(&elsewhere, "").err().unwrap();
@@ -90,7 +89,6 @@ fn impossible_operations_are_errors() {
     assert!(said.contains("none"), "{said}");
     let said = place.try_mount(&elsewhere, "nonsense").err().unwrap();
     assert!(said.contains("nonsense"), "{said}");
-    // A file is open while it is unmounted.
     mounted.end();
     assert!(file.write_at(b"x", 0).is_err());
     let Some(_mounted) = place.mount() else { return };
@@ -117,7 +115,7 @@ fn a_snapshot_is_mounted_beside_its_volume() {
     mounted.end();
 }
 
-/// Begins a group, changes two files, and ends it when it is told to.
+/// Begins a group, changes two files, and ends it on command.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn member() {
@@ -135,8 +133,7 @@ fn member() {
     println!("ENDED");
 }
 
-/// A thread of this process, which is none of the group, has called `fsync`, and the volume's
-/// process knows of it.
+/// The volume's process has received another thread's `fsync`.
 fn wait_for_request(thread: u32, place: &Place) {
     let sleeps = || {
         let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap_or_default();
@@ -145,7 +142,7 @@ fn wait_for_request(thread: u32, place: &Place) {
     while !sleeps() {
         std::thread::yield_now();
     }
-    // Requests are served one after the other.
+    // Requests are served in sequence.
     rustix::fs::statvfs(&place.dir).unwrap();
 }
 
@@ -174,7 +171,7 @@ fn a_group_of_files_changes_as_one_step() {
             }
             thread.join().unwrap()
         });
-        // The bystander's changes are durable with the group, and not before.
+        // The bystander's changes become durable with the group.
         assert_eq!(synced.is_ok(), ends, "{synced:?}");
         drop(member.stdin.take());
         assert_eq!(member.wait().unwrap().success(), ends);

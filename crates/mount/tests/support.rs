@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A folder with a pool, a volume `files` in it, and a directory to mount it at.
+/// A folder with a pool, a volume `files`, and a directory to mount it at.
 pub struct Place {
     pub folder: tempfile::TempDir,
     pub pool: PathBuf,
@@ -15,7 +15,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// `None`, with a message: this machine mounts nothing.
+    /// `None`: mounting is impossible here.
     pub fn new(size: u64) -> Option<Place> {
         let root = rustix::process::geteuid().is_root();
         let fuse = std::fs::File::options().read(true).write(true).open("/dev/fuse");
@@ -38,7 +38,6 @@ impl Place {
         self.dir.join(name)
     }
 
-    /// Mounts the volume; what the process says if it cannot.
     pub fn try_mount(&self, dir: &Path, options: &str) -> Result<Mounted, String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pmo-mount"));
         command.args([&self.pool, dir]).arg(options).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -49,7 +48,7 @@ impl Place {
         if said == "mounted\n" { Ok(mounted) } else { Err(said) }
     }
 
-    /// Mounts the volume. `None`, with a message: this user may not mount.
+    /// `None`: this user may not mount.
     pub fn mount(&self) -> Option<Mounted> {
         match self.try_mount(&self.dir, "") {
             Ok(mounted) => Some(mounted),
@@ -62,14 +61,13 @@ impl Place {
     }
 }
 
-/// A process that serves a volume.
 pub struct Mounted {
     process: Child,
     dir: PathBuf,
 }
 
 impl Mounted {
-    /// Unmounts it, as SIGTERM does.
+    /// By SIGTERM.
     pub fn end(mut self) {
         let pid = Pid::from_child(&self.process);
         kill_process(pid, Signal::TERM).unwrap();
@@ -95,14 +93,13 @@ impl Drop for Mounted {
     }
 }
 
-/// This program, to run one of its tests that are ignored, on `dir`.
+/// This program, to run an ignored test on `dir`.
 pub fn process(test: &str, dir: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture", "--ignored"]).env("WORK", dir).stdout(Stdio::piped());
     command
 }
 
-/// The folder that a process was given.
 pub fn work() -> Option<PathBuf> {
     std::env::var_os("WORK").map(PathBuf::from)
 }

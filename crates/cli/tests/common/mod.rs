@@ -1,4 +1,4 @@
-//! Helpers of the tool's tests: a folder, the tool run in it, and processes that hold objects.
+//! Helpers: a folder, the tool run in it, and processes that hold objects.
 
 #![allow(dead_code)]
 
@@ -13,7 +13,6 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 pub const PMO: &str = env!("CARGO_BIN_EXE_pmo");
 pub const MKPMO: &str = env!("CARGO_BIN_EXE_mkpmo");
 
-/// Result of a run of the tool.
 #[derive(Debug)]
 pub struct Run {
     pub code: Option<i32>,
@@ -34,7 +33,7 @@ impl Run {
             .expect("the tool starts");
         let mut stdin = child.stdin.take().expect("piped");
         let input = input.to_owned();
-        // The tool may end without reading it all.
+        // The tool may end before it reads all.
         let feed = std::thread::spawn(move || drop(stdin.write_all(&input)));
         let output = child.wait_with_output().expect("the tool ends");
         feed.join().expect("fed");
@@ -46,14 +45,14 @@ impl Run {
         }
     }
 
-    /// It went well and said nothing on standard error.
+    /// Success, without standard error.
     #[track_caller]
     pub fn fine(self) -> Run {
         assert_eq!((self.code, self.err.as_str()), (Some(0), ""), "{self:?}");
         self
     }
 
-    /// It failed with `code`, said one line that contains `needle`, and one of help.
+    /// Fails with `code`, one line that contains `needle`, and one of help.
     #[track_caller]
     pub fn fails(self, code: i32, needle: &str) -> Run {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -74,23 +73,20 @@ impl Run {
     }
 }
 
-/// A folder with a pool in it.
 pub struct Rig {
     pub dir: tempfile::TempDir,
     pub pool: PathBuf,
 }
 
 impl Rig {
-    /// An empty folder.
     pub fn empty() -> Rig {
         let dir = tempfile::tempdir().expect("a folder");
-        // Key files in it are secrets.
+        // Its key files are secrets.
         std::fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).expect("set");
         let pool = dir.path().join("t.pmo");
         Rig { dir, pool }
     }
 
-    /// A folder with a pool of 16 MiB.
     pub fn new() -> Rig {
         let rig = Rig::empty();
         rig.pmo(["format"], ["--size", "16M"]).fine();
@@ -107,7 +103,6 @@ impl Rig {
         command
     }
 
-    /// Runs `pmo BEFORE… POOL AFTER…`.
     pub fn pmo<S: AsRef<OsStr>>(
         &self,
         before: impl IntoIterator<Item = &'static str>,
@@ -116,12 +111,10 @@ impl Rig {
         Run::of(self.command(before).args(after), b"")
     }
 
-    /// As [`pmo`](Rig::pmo), with bytes on standard input.
     pub fn feed<const N: usize>(&self, before: &'static str, after: [&str; N], input: &[u8]) -> Run {
         Run::of(self.command([before]).args(after), input)
     }
 
-    /// The line of `pmo ls` for an object, its columns separated by one blank.
     #[track_caller]
     pub fn line(&self, name: &str) -> String {
         let run = self.pmo(["ls"], [name]).fine();
@@ -129,7 +122,7 @@ impl Rig {
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// A process that has an object attached until this value is dropped or killed.
+    /// Another process attaches an object until this value is dropped or killed.
     pub fn hold(&self, name: &str, write: bool) -> Holder {
         let mut command = self.command(["attach-check"]);
         command.args([name, "--hold"]).args(write.then_some("--write"));
@@ -137,19 +130,18 @@ impl Rig {
     }
 }
 
-/// Runs the tool without a pool.
 pub fn pmo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Run {
     Run::of(Command::new(PMO).args(arguments), b"")
 }
 
-/// A process that holds something until its standard input ends.
+/// A process that ends with its standard input.
 pub struct Holder {
     child: Child,
     input: Option<ChildStdin>,
 }
 
 impl Holder {
-    /// Starts it and waits for the line that says that it holds.
+    /// Waits for the line `sign`.
     pub fn start(mut command: Command, sign: &str) -> Holder {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the holder starts");
@@ -168,13 +160,11 @@ impl Holder {
         self.child.id()
     }
 
-    /// SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("gone");
     }
 
-    /// It ends by itself.
     pub fn release(mut self) {
         self.input = None;
         assert!(self.child.wait().expect("ended").success());
@@ -188,7 +178,7 @@ impl Drop for Holder {
     }
 }
 
-/// Says that something could not be tested here; not captured by the test harness.
+/// Not captured by the test harness.
 pub fn skipped(what: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
 }
@@ -197,7 +187,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Runs the commands of a page and compares their output with the page's; returns their number.
+/// Compares a page's commands with their output there; returns their number.
 #[track_caller]
 pub fn run_page(page: &str) -> usize {
     let rig = Rig::empty();
