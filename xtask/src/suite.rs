@@ -22,6 +22,8 @@ const BEAT: Duration = Duration::from_secs(10);
 const SLOW: Duration = Duration::from_secs(5);
 /// A test that takes longer hangs: it is killed, and fails.
 const LIMIT: Duration = Duration::from_secs(900);
+/// Tells `indelible_testing::sparse` that sweeps take every place.
+const WHOLE: &str = "INDELIBLE_WHOLE";
 
 /// One test of a program.
 struct Test<'a> {
@@ -50,6 +52,15 @@ struct Progress<'a> {
 
 /// Builds and runs every test of the workspace but those in documentation.
 pub(crate) fn run() -> Result<Outcome> {
+    all(false)
+}
+
+/// As [`run`]; sweeps take every place, not evenly spread ones.
+pub(crate) fn run_whole() -> Result<Outcome> {
+    all(true)
+}
+
+fn all(whole: bool) -> Result<Outcome> {
     let programs = programs::build(&["--workspace".into()])?;
     // Programs in C and C++ are compiled against an installation: one for all of their tests.
     let prefix = indelible_record::build_folder().join("tmp/pmo");
@@ -84,7 +95,7 @@ pub(crate) fn run() -> Result<Outcome> {
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     let workers = processors + processors.div_ceil(2);
     std::thread::scope(|scope| {
-        (0..workers).for_each(|_| _ = scope.spawn(|| work(&progress, &prefix)));
+        (0..workers).for_each(|_| _ = scope.spawn(|| work(&progress, &prefix, whole)));
     });
     let progress = progress.into_inner().unwrap_or_else(PoisonError::into_inner);
     progress.durations.keep()?;
@@ -92,15 +103,15 @@ pub(crate) fn run() -> Result<Outcome> {
 }
 
 /// Runs one test after the other, until none waits.
-fn work(progress: &Mutex<Progress<'_>>, prefix: &Path) {
+fn work(progress: &Mutex<Progress<'_>>, prefix: &Path, whole: bool) {
     // Not in the head of the loop, where the lock would be held for all of its body.
     let next = || lock(progress).start();
     while let Some(test) = next() {
         let begun = Instant::now();
-        let output = test
-            .program
-            .command(&test.name)
-            .and_then(|mut command| end(command.env("INDELIBLE_PREFIX", prefix)));
+        let output = test.program.command(&test.name).and_then(|mut command| {
+            command.envs(whole.then_some((WHOLE, "1")));
+            end(command.env("INDELIBLE_PREFIX", prefix))
+        });
         lock(progress).end(&test, begun.elapsed(), output);
     }
 }

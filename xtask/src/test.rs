@@ -91,6 +91,11 @@ pub(crate) fn run(which: Which, require_rig: bool, only: Option<&str>) -> Result
         }
         _ => [QUICK, REST, RARE].concat(),
     };
+    if which == Which::All
+        && let Some(tests) = steps.iter_mut().find(|step| step.name == "tests")
+    {
+        tests.run = suite::run_whole;
+    }
     if require_rig {
         let rig = steps.iter_mut().find(|step| step.name.starts_with("power cuts"));
         rig.expect("the list has it").run = || power_cuts(true);

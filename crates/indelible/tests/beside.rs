@@ -4,6 +4,7 @@
 use super::support::{Ground, everywhere};
 use indelible::collections::PVec;
 use indelible::{Object, Pool};
+use indelible_testing::sparse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -243,7 +244,8 @@ fn fill(pool: &Pool) {
 #[test]
 fn pages_that_a_writer_has_not_touched_stay() {
     const PAGES: usize = 200;
-    for (shares, grows) in [(false, false), (true, false), (false, true), (true, true)] {
+    let cases = [(true, true), (false, false), (true, false), (false, true)];
+    for (shares, grows) in cases.into_iter().take(4 / sparse(2)) {
         everywhere(|world| {
             let pool = world.format();
             pool.create("a", (PAGES * PAGE) as u64).unwrap();

@@ -26,6 +26,7 @@ fn everywhere(
     prepare: impl Fn(&Arc<Store>),
     program: impl Fn(&mut Scenario) -> Result<()>,
 ) {
+    let limits = &limits.sparse(60);
     for config in media() {
         let medium: SimMedium = formatted(len, config);
         {

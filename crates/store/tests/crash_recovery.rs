@@ -77,7 +77,7 @@ fn recovery_and_its_recovery() {
         medium.settle();
         let states = RefCell::new(Vec::new());
         let judged = Cell::new(0);
-        let limits = Limits { exhaustive: 2, singles: 0, random: 1, points: 6, seed: 4 };
+        let limits = Limits { exhaustive: 2, singles: 0, random: 1, points: 6, seed: 4 }.sparse(3);
         for_each_crash(
             &medium,
             |medium| {

@@ -39,6 +39,7 @@ fn within(
     prepare: impl Fn(&Arc<Store>),
     program: impl Fn(&mut Scenario) -> Result<()>,
 ) {
+    let limits = &limits.sparse(80);
     for config in media() {
         let medium = formatted(2 << 20, config);
         prepare(&Scenario::begin(&medium, 1).unwrap().store);

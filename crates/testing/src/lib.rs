@@ -46,6 +46,7 @@ pub mod scenario;
 pub mod sealed;
 mod seed;
 pub mod sim;
+mod sparse;
 pub mod tamper;
 mod tpm;
 
@@ -58,6 +59,7 @@ pub use sim::{
     Choice, ClassLimits, ClassReport, CrashImage, CrashImages, Cut, Discard, Event, EventKind, Fault, Limits,
     OpKind, SMALL, SimConfig, SimMedium, TearUnit,
 };
+pub use sparse::{WHOLE, sparse};
 pub use tpm::EmulatedTpm;
 
 /// Reports once per process, on the terminal, that a test could not run here: the harness hides the

@@ -4,7 +4,7 @@ use indelible_testing::oracle::{
     Cuts, How, Made, Program, Start, Step, Together, Transactions, failing, random, short, starts,
 };
 use indelible_testing::scenario::{allowed, formatted, judge_by, judge_state, media};
-use indelible_testing::{Choice, Fault, Limits, OpKind, SimConfig, SimMedium};
+use indelible_testing::{Choice, Fault, Limits, OpKind, SimConfig, SimMedium, sparse};
 
 /// A psync concerns the caller's objects alone.
 #[test]
@@ -80,8 +80,9 @@ fn any_operation_of_any_call_may_fail_and_everybody_goes_on() {
     let mut met = 0;
     for (nth, (name, start, program)) in short().into_iter().enumerate() {
         let pool = start.pool(media()[if nth % 2 == 0 { 5 } else { 2 }]);
-        let found =
-            failing(&program, nth as u64, 12, |program| run_and_cut(&pool.medium(), program, nth as u64));
+        let found = failing(&program, nth as u64, 12 * sparse(2) as u64, |program| {
+            run_and_cut(&pool.medium(), program, nth as u64)
+        });
         match found {
             Ok(found) => met += found,
             Err(cause) => wrong.push(format!("{name}: {cause}")),
@@ -436,7 +437,7 @@ fn a_repair_that_fails_gives_nothing_up() {
     let mut met = 0;
     // A check reads hundreds of times before the first write.
     for (nth, kind) in (0..500).flat_map(|nth| kinds.map(|kind| (nth, kind))) {
-        if nth > 16 && (kind != OpKind::Read || nth % 3 > 0) {
+        if nth > 16 && (kind != OpKind::Read || nth % (3 * sparse(2) as u64) > 0) {
             continue;
         }
         for (fault, drop_damaged) in [(Fault::Io, true), (Fault::NoSpace, false), (Fault::Short, true)] {

@@ -4,11 +4,13 @@
 use indelible::raw::{self, ExtensionOf, Permission};
 use indelible::{Error, Pool};
 use indelible_store::Selected;
+use indelible_testing::sparse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 const ITEMS: usize = 300;
 /// Cuts among extensions. Were it not for the gate, some of them would have an allocation without a
 /// link.
+/// In a complete run; a fifth of them on each change.
 const CUTS: usize = 250;
 const WORDS: usize = 512;
 const MANY: ExtensionOf<'static> =
@@ -78,7 +80,7 @@ pub fn a_cut_by_address_has_an_extension_and_the_link_to_it_or_neither() {
     // SAFETY: no other thread stores to the object.
     unsafe { raw::psync(base) }.unwrap();
     let (mut among, mut rounds) = (0, 0);
-    while among < CUTS {
+    while among < CUTS / sparse(5) {
         let (done, enough, rules) = (AtomicUsize::new(0), AtomicBool::new(false), Selected::here());
         std::thread::scope(|scope| {
             let (done, enough) = (&done, &enough);

@@ -6,6 +6,7 @@ use indelible::Persist;
 use indelible::collections::PVec;
 use indelible::retention::{Extensions, extendible};
 use indelible_store::Selected;
+use indelible_testing::sparse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 /// Its extension takes a while to be filled: there is much time between its allocation and its
@@ -22,6 +23,7 @@ struct Item<'h> {
 const ITEMS: usize = 300;
 /// Cuts among extensions. Were it not for the gate, some of them would have an allocation without a
 /// link.
+/// In a complete run; a fifth of them on each change.
 const CUTS: usize = 250;
 
 #[test]
@@ -31,7 +33,7 @@ pub fn a_cut_has_an_extension_and_the_link_to_it_or_neither() {
     items.extend((0..ITEMS as u64).map(|number| Item { number, extensions: Extensions::new() }));
     heap.psync().unwrap();
     let (mut among, mut rounds) = (0, 0);
-    while among < CUTS {
+    while among < CUTS / sparse(5) {
         let items = heap.root_ref::<PVec<'_, Item<'_>>>("items").unwrap();
         let (done, enough, rules) = (AtomicUsize::new(0), AtomicBool::new(false), Selected::here());
         std::thread::scope(|scope| {

@@ -8,7 +8,7 @@ use indelible_store::format::{PAGE, TABLE_LANE, TABLE_LANE_LEN};
 use indelible_store::lane::{LaneLog, scan};
 use indelible_store::table::{CreateOptions, Key};
 use indelible_testing::pool::{Snapshot, contents, snapshot};
-use indelible_testing::{Choice, CrashImage, Fault, Limits, OpKind, SimMedium, for_each_crash};
+use indelible_testing::{Choice, CrashImage, Fault, Limits, OpKind, SimMedium, for_each_crash, sparse};
 
 const KEY: Key<'static> = Key(&[]);
 const LIMITS: Limits = Limits { exhaustive: 3, singles: 1, random: 2, points: 12, seed: 3 };
@@ -108,7 +108,7 @@ fn a_repair_that_failed_and_dies_when_it_is_run_again_loses_nothing() {
     for ((name, damage), first) in BEARABLE.iter().zip((0..8).cycle()) {
         for kind in [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier] {
             for fault in [Fault::Io, Fault::After] {
-                for nth in (first..).step_by(8) {
+                for nth in (first..).step_by(8 * sparse(3)) {
                     let damaged = copy(&medium);
                     damage(&damaged, &map);
                     let ended = std::cell::Cell::new(false);
