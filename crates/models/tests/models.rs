@@ -1,18 +1,40 @@
-//! The models, one after the other: each may take seconds. `INDELIBLE_MODEL=text` runs those whose
-//! names have it.
+//! The models, in four tests that run beside each other: each model may take seconds.
+//! `INDELIBLE_MODEL=text` runs those whose names have it.
 
 use indelible_models::MODELS;
 use std::time::Instant;
 
-#[test]
-fn every_order_of_threads_keeps_the_promises() {
+const TESTS: usize = 4;
+
+/// Runs each `TESTS`th model, from number `first`.
+fn every_order_keeps_the_promises(first: usize) {
     let chosen = std::env::var("INDELIBLE_MODEL").unwrap_or_default();
-    let models: Vec<_> = MODELS.iter().filter(|model| model.name.contains(&chosen)).collect();
-    assert!(!models.is_empty(), "no model has {chosen} in its name");
-    for model in models {
+    let of_all = MODELS.iter().filter(|model| model.name.contains(&chosen)).count();
+    assert!(of_all > 0, "no model has {chosen} in its name");
+    for model in MODELS.iter().skip(first).step_by(TESTS).filter(|model| model.name.contains(&chosen)) {
         let begin = Instant::now();
         let orders = model.run();
         println!("{orders:>8} orders in {:>5.1} s: {}", begin.elapsed().as_secs_f64(), model.name);
         assert!(orders > 1, "{}: the threads never met", model.name);
     }
+}
+
+#[test]
+fn every_order_keeps_the_promises_of_the_first_models() {
+    every_order_keeps_the_promises(0);
+}
+
+#[test]
+fn every_order_keeps_the_promises_of_the_second_models() {
+    every_order_keeps_the_promises(1);
+}
+
+#[test]
+fn every_order_keeps_the_promises_of_the_third_models() {
+    every_order_keeps_the_promises(2);
+}
+
+#[test]
+fn every_order_keeps_the_promises_of_the_last_models() {
+    every_order_keeps_the_promises(TESTS - 1);
 }

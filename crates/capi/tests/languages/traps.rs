@@ -227,7 +227,7 @@ fn a_mutex_that_was_locked_at_a_psync_is_free_after_a_kill() {
         ("std::mutex", "take pmo::mutex"),
         ("std::shared_mutex", "take pmo::mutex"),
         ("pthread_mutex_t", "take pmo::mutex"),
-        ("std::condition_variable", "keep it outside of the object"),
+        ("std::condition_variable", "keep them outside of the object"),
     ] {
         let described = format!("struct waits {{ {ty} at; }};\nPMO_DESCRIBE(waits, PMO_MEMBER(at))\n");
         refused(folder.path(), &described, "", words);
