@@ -1,5 +1,5 @@
 //! Anchors of sealed objects, of every kind: a complete older state is told from the newest (S3.5).
-//! The TPM is emulated by swtpm, where that is installed.
+//! swtpm emulates the TPM, where installed.
 
 use super::support::{Ground, World, everywhere, seal_key as key};
 use indelible::{
@@ -16,7 +16,6 @@ use tempfile::TempDir;
 const LONG: Duration = Duration::from_secs(100);
 const INDEX: u32 = 0x0180_0042;
 
-/// A kind of anchor, whose records are files in a folder.
 struct Kind {
     folder: TempDir,
     tpm: Option<EmulatedTpm>,
@@ -28,12 +27,10 @@ impl Kind {
         self.folder.path().join("anchor")
     }
 
-    /// The key of the object with its anchor.
     fn key(&self) -> SealKey {
         self.at("anchor")
     }
 
-    /// The key with the anchor whose record is in this file.
     fn at(&self, name: &str) -> SealKey {
         (self.make)(self, &self.folder.path().join(name))
     }
@@ -48,7 +45,6 @@ fn keeper(path: &Path) -> String {
     )
 }
 
-/// All kinds that this machine has.
 fn kinds() -> Vec<Kind> {
     let kind = |make| Kind { folder: tempfile::tempdir().unwrap(), tpm: None, make };
     let file = kind(|_, path| key().anchored(FileAnchor::new(path)));
@@ -67,7 +63,6 @@ fn kinds() -> Vec<Kind> {
     all
 }
 
-/// An object that has an anchor, and that was psynced once and detached.
 fn anchored(pool: &Pool, with: &SealKey) {
     let mut a = pool.create_attached_with("a", &CreateOptions::new(9000).sealed(with, "test")).unwrap();
     a.range_mut(0..8).fill(1);
@@ -103,7 +98,7 @@ fn a_complete_older_state_is_told_from_the_newest() {
         ] {
             assert_eq!(error.kind(), ErrorKind::PoolBehind, "{error}");
         }
-        // Without the anchor nothing is told apart: so it is asked for.
+        // Without the anchor nothing is told apart: so it is required.
         let error = pool.attach_sealed("a", b"", &key()).err().unwrap();
         assert!(error.kind() == ErrorKind::Sealed && error.to_string().contains("anchor"), "{error}");
         assert_eq!(pool.attach_read_sealed("a", b"", &key()).err().unwrap().kind(), ErrorKind::Sealed);
@@ -111,7 +106,7 @@ fn a_complete_older_state_is_told_from_the_newest() {
         std::fs::write(world.path(), &newest).unwrap();
         let pool = world.open();
         assert_eq!(pool.attach_read_sealed("a", b"", &with).unwrap().as_slice()[..8], [2; 8]);
-        // An older state that is meant.
+        // An intended older state.
         drop(pool);
         std::fs::write(world.path(), &older).unwrap();
         let pool = world.open();
@@ -119,7 +114,6 @@ fn a_complete_older_state_is_told_from_the_newest() {
         let a = pool.attach_sealed("a", b"", &with).unwrap();
         assert_eq!(a.as_slice()[..8], [1; 8]);
         a.detach().unwrap();
-        // From then on the newest one is another one.
         drop(pool);
         std::fs::write(world.path(), &newest).unwrap();
         let pool = world.open();
@@ -155,7 +149,7 @@ fn an_anchor_that_is_behind_empty_or_of_another_object_is_named() {
         let error = refused(&nowhere);
         assert!(error.to_string().contains("no record of it"), "{error}");
         assert_eq!(pool.set_anchor("a", b"", &nowhere).unwrap_err().kind(), ErrorKind::Io);
-        // It is as free as before, and another anchor, or none, can be set.
+        // Another anchor, or none, can be set.
         pool.attach_sealed("a", b"", &with).unwrap().detach().unwrap();
         let third = kind.at("third");
         pool.set_anchor("a", b"", &third).unwrap();
@@ -197,7 +191,7 @@ fn a_process_that_dies_leaves_what_was_psynced_since_the_anchor_was_told() {
         a.grow(20_000).unwrap();
         assert_ne!(told(), psynced);
         a.detach().unwrap();
-        // As if the process had died: later states are accepted.
+        // As after a death: later states are accepted.
         std::fs::write(&path, psynced).unwrap();
         pool.reencrypt("a", b"", &[&with], |_, _| {}).unwrap();
         pool.resize_sealed("a", 10_000, b"", &with).unwrap();
@@ -209,7 +203,7 @@ fn a_process_that_dies_leaves_what_was_psynced_since_the_anchor_was_told() {
 // S3.5
 #[test]
 fn the_record_of_a_tpm_is_not_put_back_with_the_pool() {
-    // The folder has the pool's record, as it lies beside the pool; the TPM is elsewhere.
+    // The folder has the pool's record, as beside the pool; the TPM is elsewhere.
     let (folder, state, world) = (
         tempfile::tempdir().unwrap(),
         tempfile::tempdir().unwrap(),
@@ -223,8 +217,8 @@ fn the_record_of_a_tpm_is_not_put_back_with_the_pool() {
     let with = key().anchored(anchor);
     let pool = world.format();
     anchored(&pool, &with);
-    // While a process writes it, states from the last record on are accepted. With a file they are
-    // for good, once they are put back with the record.
+    // While a process writes, states since the last record are accepted. With a file that lasts,
+    // once they are put back with the record.
     let mut a = pool.attach_sealed("a", b"", &with).unwrap();
     a.range_mut(0..8).fill(2);
     a.psync().unwrap();
@@ -244,14 +238,14 @@ fn the_record_of_a_tpm_is_not_put_back_with_the_pool() {
             && error.to_string().contains("the counter of the anchor is at"),
         "{error}"
     );
-    // A record without a counter does not tell whether it is the newest.
+    // A record without a counter does not prove that it is the newest.
     let text = String::from_utf8(recorded.clone()).unwrap();
     let plain = text.split(' ').take(6).collect::<Vec<_>>().join(" ").replace(" 2 ", " 1 ");
     let error = refused(&put(&open, plain.as_bytes()), &with);
     assert!(error.to_string().contains("made without its counter"), "{error}");
     let error = refused(&put(&open, &recorded), &key().anchored(FileAnchor::new(&path)));
     assert!(error.to_string().contains("give the counter with it"), "{error}");
-    // A newer number, not given by a holder of the key.
+    // A newer number without the key.
     let newer = String::from_utf8(newest.1.clone()).unwrap();
     let count = newer.split(' ').nth(6).unwrap();
     let mut fields: Vec<&str> = text.split(' ').collect();
@@ -259,7 +253,6 @@ fn the_record_of_a_tpm_is_not_put_back_with_the_pool() {
     let error = refused(&put(&open, fields.join(" ").as_bytes()), &with);
     assert!(error.to_string().contains("not made with the object's key"), "{error}");
     drop(tpm);
-    // The TPM cannot be reached, and is another one.
     let error = refused(&put(&newest.0, &newest.1), &with);
     assert!(error.kind() == ErrorKind::Io && error.to_string().contains("TPM"), "{error}");
     let other = tempfile::tempdir().unwrap();
@@ -279,7 +272,6 @@ fn the_record_of_a_tpm_is_not_put_back_with_the_pool() {
     let left_behind = std::fs::read(&path).unwrap();
     a.detach().unwrap();
     drop(pool);
-    // A state that is meant.
     let pool = put(&open, &left_behind);
     assert_eq!(refused(&pool, &with).kind(), ErrorKind::AnchorBehind);
     pool.set_anchor("a", b"", &with).unwrap();
@@ -302,7 +294,6 @@ fn a_command_that_keeps_no_record_is_no_anchor() {
         ("printf '\\377\\376'", "utf-8"),
         ("exit 0", "no record of it"),
         ("yes", "no record of this release"),
-        // It gives the record, and keeps none.
         (&format!("read -r what record; cat '{}'", path.display()), "did not answer \"stored\""),
         (&format!("exec 0>&-; cat '{}'", path.display()), "did not answer \"stored\""),
     ] {
@@ -313,7 +304,6 @@ fn a_command_that_keeps_no_record_is_no_anchor() {
     let error =
         pool.attach_sealed("a", b"", &by("exec sleep 1000", Duration::from_millis(30))).err().unwrap();
     assert!(error.kind() == ErrorKind::Io && error.to_string().contains("no end after 0.03 s"), "{error}");
-    // At each psync, on request.
     let each = key().anchored(CommandAnchor::new(&right, LONG).every(Duration::ZERO));
     let mut a = pool.attach_sealed("a", b"", &each).unwrap();
     let told = || std::fs::read_to_string(&path).unwrap();
@@ -325,8 +315,7 @@ fn a_command_that_keeps_no_record_is_no_anchor() {
     assert!(told().contains(" left"));
 }
 
-/// An anchor beside which the object's writer goes on: it psyncs, and tells its own anchor,
-/// whenever this one is asked.
+/// The object's writer psyncs, and tells its own anchor, whenever this one is asked.
 #[derive(Debug)]
 struct Busy(FileAnchor, Mutex<Option<Object>>);
 
@@ -366,14 +355,14 @@ fn a_reader_beside_a_writer_is_not_refused_as_the_writer_goes_on() {
         if world.ground != Ground::File {
             return;
         }
-        // An older state is refused to it as to others.
+        // An older state is refused here, too.
         std::fs::write(world.path(), older).unwrap();
         let error = world.open().attach_snapshot_sealed("a", b"", &key().anchored(file())).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::PoolBehind, "{error}");
     });
 }
 
-/// An anchor with a counter, whose record changes at each read, once it is told to.
+/// An anchor with a counter, whose record changes at each read, once armed.
 #[derive(Debug)]
 struct Fickle {
     file: FileAnchor,
@@ -434,8 +423,7 @@ fn an_anchor_that_never_says_the_same_is_named() {
     pool.attach_sealed("a", b"", &fickle(counter, None)).unwrap().detach().unwrap();
 }
 
-/// An anchor follows no link that is planted beside it, and replaces no FIFO, device, folder or
-/// symlink.
+/// An anchor follows no planted link, and replaces no FIFO, device, folder or symlink.
 #[test]
 fn an_anchor_in_a_file_replaces_regular_files_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -450,12 +438,11 @@ fn an_anchor_in_a_file_replaces_regular_files_alone() {
     linked.write("second").unwrap();
     assert_eq!(record(&at("elsewhere/record")), "second\n");
     assert!(std::fs::symlink_metadata(at("link")).unwrap().is_symlink());
-    // A file of a victim, and a FIFO, at the name that a new record once had.
+    // A victim's file, and a FIFO, at a former name of new records.
     std::fs::write(at("precious"), "precious").unwrap();
     std::os::unix::fs::symlink("precious", at("a.new")).unwrap();
     FileAnchor::new(at("a")).write("record").unwrap();
     assert_eq!((record(&at("precious")).as_str(), record(&at("a")).as_str()), ("precious", "record\n"));
-    // No file at all.
     std::fs::create_dir(at("folder")).unwrap();
     std::os::unix::fs::symlink("nowhere", at("dangling")).unwrap();
     let fifo = std::process::Command::new("mkfifo").arg(at("fifo")).status().unwrap();
@@ -469,7 +456,6 @@ fn an_anchor_in_a_file_replaces_regular_files_alone() {
     use std::os::unix::fs::FileTypeExt;
     assert!(std::fs::symlink_metadata(at("fifo")).unwrap().file_type().is_fifo());
     assert!(std::fs::symlink_metadata("/dev/null").unwrap().file_type().is_char_device());
-    // Nothing is left beside them.
     let left = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(left.filter(|name| name.to_string_lossy().ends_with(".new")).count(), 1);
 }

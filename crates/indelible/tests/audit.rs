@@ -1,5 +1,4 @@
-//! Audits of a heap: leaks, raw pointers that lead nowhere, damaged values, named by the way to
-//! them.
+//! Audits of a heap: leaks, dangling raw pointers and damaged values, named by their path.
 
 use indelible::collections::{PBTreeMap, PBox, PHashMap, PString, PVec};
 use indelible::heap::{AuditedRoot, HeapAudit};
@@ -19,7 +18,6 @@ fn sound(audit: &HeapAudit) {
     assert_eq!((&audit.findings[..], &audit.pointers[..]), (&[][..], &[][..]));
 }
 
-/// A heap with a list of nodes, an index of them, and an ordered map.
 fn made(pool: &Pool) -> Heap {
     let mut heap = Heap::format(pool.create_attached("o", 4 << 20).unwrap()).unwrap();
     {
@@ -68,7 +66,6 @@ fn a_block_that_nothing_refers_to_is_leaked() {
     let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
     let mut heap = made(&pool);
     let lost: Vec<usize> = (1..20).map(|size| heap.malloc(size * 100).unwrap().as_ptr().addr()).collect();
-    // Without its root, all that the map owns is lost.
     let before = heap.audit().unwrap();
     assert_eq!(before.leaks.iter().map(|block| block.address).collect::<Vec<_>>(), {
         let mut sorted = lost.clone();
@@ -142,8 +139,8 @@ fn blocks_without_a_description_are_searched_word_by_word() {
     assert_eq!((audit.leaks.len(), audit.referred), (20, 30));
 }
 
-/// A heap with one root: a block of `size` bytes that begins with these words, by a description
-/// that may be any text.
+/// A heap with one root: a block of `size` bytes that begins with these words, with any
+/// description.
 fn described(layout: &str, size: u64, words: &[u64]) -> (tempfile::TempDir, Heap) {
     let dir = tempfile::tempdir().unwrap();
     let pool = Pool::format(dir.path().join("p"), 32 << 20).unwrap();

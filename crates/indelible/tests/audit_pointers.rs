@@ -23,7 +23,6 @@ struct Item<'h> {
     next: *mut Item<'h>,
 }
 
-/// As a program of C makes them.
 fn blocks<T>(heap: &Heap, count: usize) -> Vec<*mut T> {
     (0..count).map(|_| heap.calloc(1, size_of::<T>()).unwrap().as_ptr().cast()).collect()
 }
@@ -41,7 +40,6 @@ struct Ring {
     _dir: TempDir,
 }
 
-/// A heap with a ring of items, which have names.
 fn ring(count: usize) -> Ring {
     let dir = tempfile::tempdir().unwrap();
     let pool = Pool::format(dir.path().join("p"), 32 << 20).unwrap();
@@ -192,8 +190,7 @@ struct Owner<'h> {
     items: PVec<'h, PBox<'h, Item<'h>>>,
 }
 
-/// A value to which pointers lead before its block is found to have an owner, which is behind a
-/// pointer, too.
+/// Pointers lead to a value before its block's owner is found, behind another pointer.
 #[test]
 fn owners_behind_pointers_are_found_in_any_order() {
     let dir = tempfile::tempdir().unwrap();
@@ -225,7 +222,6 @@ fn owners_behind_pointers_are_found_in_any_order() {
     }
 }
 
-/// Following a raw pointer is the program's risk: verification has nothing to do with it.
 #[test]
 fn verification_does_not_follow_raw_pointers() {
     let Ring { heap, items, pool: _pool, _dir } = ring(3);
@@ -243,12 +239,12 @@ fn verification_does_not_follow_raw_pointers() {
     assert!(heap.is_trusted());
 }
 
-/// A type with the same words as a list's that knows nothing of its targets.
+/// The same words as a list's, without knowledge of targets.
 #[test]
 fn targets_are_no_part_of_a_type() {
     let Ring { mut heap, pool: _pool, _dir, .. } = ring(3);
     let root = heap.root_any("list").unwrap();
-    // Pointers of Rust have had two blanks from the beginning.
+    // Rust's pointers have always had two blanks.
     let own = "List:8:8 { head@0:8 *mut  Item } ";
     let item = "Item:48:8 { number@0:8 u64 name@8:24 PString good@32:1 bool next@40:8 *mut  Item } ";
     assert_eq!(root.layout, format!("{own}-> 0 {item}-> 1 =1 "));
@@ -256,8 +252,7 @@ fn targets_are_no_part_of_a_type() {
     assert_eq!(TypeInfo::described("List", own).fingerprint, root.fingerprint);
     assert_eq!(TypeInfo::described("List", &root.layout).fingerprint, root.fingerprint);
 
-    // As a program made it that did not describe targets: it is a list still, and its items are
-    // gone through word by word.
+    // Made without described targets: a list still, whose items are scanned word by word.
     heap.remove_root("list").unwrap();
     // SAFETY: a value of the type.
     unsafe {
@@ -270,7 +265,7 @@ fn targets_are_no_part_of_a_type() {
     assert_eq!((audit.leaks.len(), audit.owned, audit.referred), (0, 1, 6));
 }
 
-/// A generic type whose parameter is a pointer, so that the words of one are in its name.
+/// A generic type with a pointer parameter has its words in its name.
 #[derive(Persist)]
 #[repr(C)]
 struct Named<P> {

@@ -1,5 +1,5 @@
-//! Snapshots of objects that are attached for writing: each holds the state of the psync before it,
-//! and the writer loses nothing.
+//! Snapshots of objects attached for writing: each holds the psync before it, and the writer loses
+//! nothing.
 
 use super::support::{Ground, everywhere};
 use indelible::collections::PVec;
@@ -41,8 +41,8 @@ fn change(object: &mut Object, bytes: &mut [u8], rng: &mut Rng) {
     }
 }
 
-/// Uses another handle of the pool, which on files is a file descriptor of its own in other
-/// processes; here the locks are this process's.
+/// Uses another handle of the pool, which on files is a descriptor as of another process; here the
+/// locks are this process's.
 #[test]
 fn s2_02_an_attached_object_goes_on_beside_its_snapshots() {
     everywhere(|world| {
@@ -56,7 +56,6 @@ fn s2_02_an_attached_object_goes_on_beside_its_snapshots() {
             let mut a = pool.attach("a").unwrap();
             assert!(a.as_slice() == bytes, "attachment {attachment} of {seed}");
             for round in 0..12 {
-                // Stores that are not psynced are in no snapshot, and stay.
                 let mut unsynced = bytes.clone();
                 change(&mut a, &mut unsynced, &mut rng);
                 if rng.below(3) == 0 {
@@ -81,7 +80,7 @@ fn s2_02_an_attached_object_goes_on_beside_its_snapshots() {
                         change(&mut a, &mut unsynced, &mut rng);
                     }
                     2 => a.checkpoint().unwrap(),
-                    // Equal to the snapshot: a comparison with it finds no change.
+                    // Equal to the snapshot: a comparison finds no change.
                     4 if !kept.is_empty() => {
                         let end = kept.len().min(unsynced.len());
                         unsynced[..end].copy_from_slice(&kept[..end]);
@@ -107,7 +106,6 @@ fn s2_02_an_attached_object_goes_on_beside_its_snapshots() {
     });
 }
 
-/// Several objects at one boundary, one of them a heap, that one psync changes together.
 #[test]
 fn objects_are_kept_as_one_psync_left_them() {
     everywhere(|world| {
@@ -138,7 +136,6 @@ fn objects_are_kept_as_one_psync_left_them() {
     });
 }
 
-/// Threads store without pause while snapshots are made and cuts psync: each snapshot is a cut.
 #[test]
 fn snapshots_are_cuts_while_threads_store() {
     everywhere(|world| {
@@ -185,7 +182,6 @@ fn snapshots_are_cuts_while_threads_store() {
     });
 }
 
-/// A heap grows, in place and by moving, between its snapshots.
 #[test]
 fn a_heap_grows_beside_its_snapshots() {
     everywhere(|world| {
@@ -198,7 +194,7 @@ fn a_heap_grows_beside_its_snapshots() {
             list.extend(expected..expected + 4_000);
             expected += 4_000;
             if round == 3 {
-                // Something lies behind the object now: it grows by moving.
+                // Something lies behind the object: it grows by moving.
                 pool.create("wall", 4096).unwrap();
             }
             heap.psync().unwrap();
@@ -224,7 +220,7 @@ fn put(object: &mut Object, pages: Range<usize>, at: usize, value: u8) {
     object.psync().unwrap();
 }
 
-/// Takes the free space of the pool, and stores foreign bytes there.
+/// Overwrites the pool's free space with foreign bytes.
 fn fill(pool: &Pool) {
     loop {
         let info = pool.info().unwrap();
@@ -238,9 +234,8 @@ fn fill(pool: &Pool) {
     }
 }
 
-/// A writer finds pages that it has not touched since it attached the object, whatever became of
-/// the bases that had them: snapshots come and go, and their space is others'. It has mapped the
-/// object, or takes pages from several layers, and the object may grow meanwhile.
+/// Pages untouched since the attach stay, whatever becomes of their bases: snapshots come and go,
+/// their space is reused, and the object may grow.
 #[test]
 fn pages_that_a_writer_has_not_touched_stay() {
     const PAGES: usize = 200;
@@ -283,8 +278,8 @@ fn pages_that_a_writer_has_not_touched_stay() {
     }
 }
 
-/// Bases are merged, and their space becomes others', after the writer's last psync. It goes back
-/// to that psync all the same.
+/// Bases are merged and their space reused after the writer's last psync, to which it still
+/// reverts.
 #[test]
 fn a_writer_goes_back_to_a_psync_that_others_have_moved() {
     const PAGES: usize = 100;

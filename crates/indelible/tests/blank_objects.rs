@@ -1,4 +1,4 @@
-//! A heap is made where a program asks for one, and never over a value that an object begins with.
+//! A heap is made only on request, and never over a value that an object begins with.
 
 use crate::root_blocks::transaction;
 use crate::support::{Ground, World, everywhere};
@@ -12,7 +12,6 @@ fn create(pool: &Pool, name: &str, class: Class) {
     pool.create_with(name, &CreateOptions::new(SIZE).class(class)).unwrap();
 }
 
-/// Fails unless all words of the object's first page are `word`s.
 fn holds(pool: &Pool, name: &str, word: u64) {
     let object = pool.attach_transactional::<[TxCell<u64>; 512]>(name).unwrap();
     let words = object
@@ -44,7 +43,7 @@ pub fn an_allocation_makes_no_heap() {
             });
             raw::detach(own).unwrap();
             holds(&pool, "o", 0);
-            // A root does, and allocations in the same transaction find that heap.
+            // A root makes a heap, which allocations of the same transaction find.
             assert_eq!(calls::attach_transactional(&pool, "o", b"").unwrap().as_ptr(), own);
             transaction(own, || {
                 calls::root(own, "r", (16, 16), &BYTES)?;

@@ -1,5 +1,5 @@
-//! Commits on demand of blocks that a compiler made, told as the library does that runs these:
-//! [`raw::blocks::tell`], the stores of its lines, [`raw::blocks::stored`].
+//! On-demand commits of compiled blocks, as their runtime makes them: [`raw::blocks::tell`], stores
+//! of the lines, [`raw::blocks::stored`].
 
 use crate::support::{Ground, World};
 use indelible::raw::{self, blocks};
@@ -42,7 +42,6 @@ impl Pair {
         blocks::tell(self.0[0].demand, &lines)
     }
 
-    /// A whole commit.
     fn commit(&self, line: usize, value: u64) {
         while let blocks::Telling::Short(short) = self.tell(line, value).unwrap() {
             blocks::make_room(self.0[0].address, short).unwrap();
@@ -65,7 +64,6 @@ fn formatted() -> World {
     world
 }
 
-/// The words of both objects in the first lines.
 fn found(pool: &Pool) -> [Vec<u64>; 2] {
     let objects: [TxObject<Cells>; 2] = ["a", "b"].map(|name| pool.attach_transactional(name).unwrap());
     let [a, b] = &objects;
@@ -78,7 +76,7 @@ fn found(pool: &Pool) -> [Vec<u64>; 2] {
     .unwrap()
 }
 
-/// Runs a test that is a process of its own, and returns the contents after its death.
+/// Runs a test in its own process; returns the contents after its death.
 fn after(test: &str, how: usize) -> [Vec<u64>; 2] {
     let world = formatted();
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -88,7 +86,6 @@ fn after(test: &str, how: usize) -> [Vec<u64>; 2] {
     found(&world.open())
 }
 
-/// The pool of such a process, and its task.
 fn work() -> Option<(std::path::PathBuf, usize)> {
     Some((std::env::var_os("WORK_POOL")?.into(), std::env::var("WORK_WORLD").ok()?.parse().ok()?))
 }
@@ -99,8 +96,7 @@ fn die() -> ! {
     unreachable!()
 }
 
-/// It dies where `how` says: before the block, or when it has told and stored so many of its words
-/// less one.
+/// Dies where `how` says: before the block, or after telling and `how` − 1 stores.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn dies_in_a_commit() {
@@ -123,8 +119,8 @@ fn s1_09_a_block_on_demand_has_committed_once_it_is_told() {
     }
 }
 
-/// An epoch fails on a medium in the process's memory; it goes on calling, leaves the medium as a
-/// file, and dies.
+/// An epoch fails on an in-process medium; the process goes on, saves the medium as a file, and
+/// dies.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn fails_and_dies() {
@@ -138,7 +134,6 @@ fn fails_and_dies() {
     sim.fail_at(OpKind::WriteDurable, 0, if how == 0 { Fault::Io } else { Fault::After });
     assert_eq!(blocks::wait(pair.0[1].address).unwrap_err().kind(), ErrorKind::Io);
     sim.clear_faults();
-    // It goes on as if nothing had been.
     for _ in 0..2 {
         assert_eq!(pair.tell(2, 9).unwrap_err().kind(), ErrorKind::Poisoned);
         blocks::stored();
@@ -180,7 +175,7 @@ fn s1_06_an_epoch_waits_until_a_block_has_stored_what_it_told() {
     assert_eq!(found(&pool), [vec![0, 0, 0, 199], vec![0, 0, 0, 199]]);
 }
 
-/// A commit that an epoch has no room for is not told, and is once that was made.
+/// A commit without room in the epoch is not told; after the epoch it is.
 #[test]
 fn s1_06_a_block_without_room_in_the_epoch_is_not_told() {
     let world = formatted();
@@ -191,7 +186,6 @@ fn s1_06_a_block_without_room_in_the_epoch_is_not_told() {
     let address = pair.0[0].address;
     assert_eq!(blocks::shortage(&[address, address + 64]).unwrap(), 2);
     assert_eq!(pair.tell(1, 2).unwrap(), blocks::Telling::Short(2));
-    // There is nothing to be ended.
     blocks::stored();
     blocks::make_room(address, 2).unwrap();
     assert_eq!(blocks::shortage(&[address, address + 64]).unwrap(), 0);
@@ -200,7 +194,7 @@ fn s1_06_a_block_without_room_in_the_epoch_is_not_told() {
     assert_eq!(found(&pool), [vec![1, 3, 0, 0], vec![1, 3, 0, 0]]);
 }
 
-/// Runs a closure at the end of this thread, after the destructors of the library's thread-locals.
+/// Runs a closure at this thread's end, after the library's thread-locals.
 fn at_the_end(what: Box<dyn FnOnce()>) {
     extern "C" fn run(what: *mut libc::c_void) {
         // SAFETY: from `Box::into_raw` below, once.
@@ -253,8 +247,7 @@ unsafe impl Memory for Beside {
     }
 }
 
-/// In a program that is linked with both libraries, the transaction of the block may share this
-/// library's state of a thread.
+/// With both libraries linked, the block's transaction may share this library's thread state.
 #[test]
 fn s1_06_room_is_made_within_a_transaction_of_another_memory() {
     let world = formatted();
@@ -284,7 +277,7 @@ fn a_block_changes_objects_of_one_class() {
     let pool = world.open();
     let pair = Pair::attach(&pool);
     pool.create_with("c", &CreateOptions::new(4096).class(Class::Transactional)).unwrap();
-    // Functions have objects of one class, and blocks those of the other.
+    // Functions have objects of one class, blocks of the other.
     drop(pool.attach_transactional::<Cells>("c").unwrap());
     let held = pool.attach_transactional::<Cells>("a").map(drop).unwrap_err();
     assert_eq!(held.kind(), ErrorKind::Held, "{held}");

@@ -1,6 +1,6 @@
-//! Tests that start processes, fork or mount file systems; apart from the others, because a child
-//! has copies of all descriptors of its parent until it executes another program: files that
-//! another test closes stay open in it.
+//! Tests that start processes, fork or mount file systems. Apart from the others, because a child
+//! has copies of its parent's descriptors until `exec`: files that another test closes stay open in
+//! it.
 //!
 //! A child is this program again, running one hidden test.
 

@@ -28,7 +28,7 @@ fn reopen(world: &World) -> Heap {
     Heap::open_or_format(world.open().attach("heap").unwrap()).unwrap()
 }
 
-/// Blocks in use that are no root's.
+/// Used blocks that are no root's.
 fn blocks(heap: &mut Heap) -> u64 {
     assert_eq!(heap.check(), []);
     let stats = heap.stats().unwrap();
@@ -239,7 +239,6 @@ thread_local! {
     static DROPPED: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Counts how often it is dropped, and has memory of its own.
 #[derive(Persist)]
 #[repr(C)]
 struct Counted<'h> {
@@ -286,7 +285,7 @@ fn each_element_is_dropped_once_and_frees_what_it_has() {
     assert_eq!(dropped(|| taken.into_iter().skip(4).for_each(std::mem::forget)), 4);
     assert_eq!(blocks(&mut heap), 6, "only what was forgotten is left");
     heap.psync().unwrap();
-    // A detach drops nothing: an object's contents stay.
+    // A detach drops nothing.
     let list = heap.root_mut::<PVec<Counted>>("list").unwrap();
     list.extend((0..10).map(Count));
     heap.psync().unwrap();
@@ -322,7 +321,6 @@ fn a_full_heap_is_an_error_and_the_vector_is_as_it_was() {
     assert_eq!(blocks(&mut heap), 0);
 }
 
-/// A full heap leaves a vector as it was, however it is filled, and nothing behind.
 #[test]
 fn many_values_are_added_whole_or_not_at_all() {
     let mut heap = heap_of(&world(), MIB);
@@ -343,7 +341,6 @@ fn many_values_are_added_whole_or_not_at_all() {
     assert_eq!(blocks(&mut heap), 3);
 }
 
-/// Iterators say how many they have, and need not know.
 #[test]
 fn a_vector_is_filled_by_iterators_that_are_wrong_about_their_length() {
     struct Liar(u64, (usize, Option<usize>));
@@ -375,7 +372,6 @@ fn a_vector_is_filled_by_iterators_that_are_wrong_about_their_length() {
     assert_eq!(blocks(&mut heap), 1);
 }
 
-/// Bytes are found and stored by slice, array and vector.
 #[test]
 fn keys_of_bytes_are_looked_up_by_whatever_has_bytes() {
     let mut heap = heap_of(&world(), MIB);
@@ -403,7 +399,6 @@ fn keys_of_bytes_are_looked_up_by_whatever_has_bytes() {
     assert_eq!((names.get(&[1_u16, 2][..]), names.get(&vec![1_u16]), names.len()), (Some(&12), Some(&1), 2));
 }
 
-/// Sets have in common what std's sets of the same values have.
 #[test]
 fn sets_are_compared_as_std_compares_them() {
     let mut heap = heap_of(&world(), MIB);
@@ -490,7 +485,7 @@ fn a_value_of_another_heap_is_refused() {
     let text = *refused.unwrap_err().downcast::<&str>().unwrap();
     assert!(text.contains("in one heap cannot be stored in another"), "{text}");
     assert!(b.is_empty());
-    // Values exchanged through `&mut` cannot be noticed at once: the next access finds them.
+    // Values exchanged through `&mut` go unnoticed until the next access.
     a.push("of one");
     b.push("of two");
     std::mem::swap(&mut a[0], &mut b[0]);
@@ -498,8 +493,8 @@ fn a_value_of_another_heap_is_refused() {
     assert!(found.unwrap_err().downcast::<String>().unwrap().contains("damaged"));
 }
 
-/// With explicit tracking, collections and roots mark their own stores: also when a psync of
-/// several follows.
+/// With explicit tracking, collections and roots mark their own stores, even before a psync of
+/// several.
 #[test]
 fn psync_of_several_heaps_takes_typed_data_on_every_rung() {
     support::everywhere(|world| {
@@ -514,7 +509,7 @@ fn psync_of_several_heaps_takes_typed_data_on_every_rung() {
         for heap in [&mut one, &mut two] {
             heap.root_or_default::<PVec<u64>>("list").unwrap().push(0_u64);
         }
-        // The last ones allocate nothing that would name the place.
+        // The last ones allocate nothing that would mark the place.
         for value in 1..=3_u64 {
             for heap in [&mut one, &mut two] {
                 heap.root_mut::<PVec<u64>>("list").unwrap()[0] = value;
@@ -528,14 +523,14 @@ fn psync_of_several_heaps_takes_typed_data_on_every_rung() {
     });
 }
 
-/// Places in nodes behind the last key hold values that were moved or taken from there.
+/// Slots behind a node's last key hold moved values.
 #[test]
 fn numbers_are_found_whatever_lies_behind_them() {
     let world = world();
     let mut heap = heap_of(&world, MIB);
     for count in 1..200_u64 {
         let map = heap.root_or_default::<PBTreeMap<u64, u64>>("map").unwrap();
-        // Twice as many, of which every other one goes again.
+        // Twice as many, then every other one is removed.
         for number in (1..=2 * count).rev() {
             map.insert(number * 10, number);
         }
@@ -553,7 +548,6 @@ fn numbers_are_found_whatever_lies_behind_them() {
     assert_eq!(blocks(&mut heap), 0);
 }
 
-/// From wherever both ends are, in one go and step by step.
 #[test]
 fn a_walk_in_one_go_is_the_walk_step_by_step() {
     let world = world();
@@ -584,7 +578,7 @@ fn a_walk_in_one_go_is_the_walk_step_by_step() {
     }
 }
 
-/// Persisted, found by key, walked by tools; a zero is no value, and is never handed out.
+/// Zero is no value, and is never handed out.
 #[test]
 fn integers_that_are_never_zero() {
     type Counts<'h> = PHashMap<'h, NonZeroU64, NonZeroI128>;

@@ -1,5 +1,4 @@
-//! Bytes that a psync gives to the lane for changes of a map, counted: the lines that changed, and
-//! little else.
+//! Bytes that a psync logs for changes of a map: the changed lines, and little else.
 
 use crate::support::{Ground, World};
 use indelible::collections::{PHashMap, PVec};
@@ -21,7 +20,6 @@ fn value(random: &mut Seeded) -> [u8; 64] {
     value
 }
 
-/// Gives a value other bytes of the same length, as a server does that is told to.
 fn set(heap: &mut Heap, number: u64, value: &[u8]) {
     let values = heap.root_mut::<Values>("values").unwrap();
     let changed = values.update(key(number).as_bytes(), |text| {
@@ -34,7 +32,7 @@ fn set(heap: &mut Heap, number: u64, value: &[u8]) {
     }
 }
 
-/// Bytes of lines, and bytes of the lane, for each of so many changes in a psync.
+/// Bytes of lines, and bytes of the lane, per change.
 fn bytes_of(
     heap: &mut Heap,
     random: &mut Seeded,
@@ -62,8 +60,7 @@ fn a_change_of_a_value_is_the_lines_of_the_value() {
     let mut heap = pool.heap("heap", 16 << 20).unwrap();
     heap.root_or_default::<Values>("values").unwrap();
     let mut random = Seeded::new(1);
-    // The second time, so that the pages are in memory: a marked line of one that is not is taken
-    // for changed.
+    // Twice, so that the pages are in memory: a marked line of an absent page counts as changed.
     for number in (0..KEYS).chain(0..KEYS) {
         let value = value(&mut random);
         set(&mut heap, number, &value);
@@ -77,8 +74,7 @@ fn a_change_of_a_value_is_the_lines_of_the_value() {
         println!(
             "{changes} changed values in a psync: {lines:.0} bytes of lines, {lane:.0} of the lane each"
         );
-        // One line, the 16 bytes that say where it belongs, and of the batch its header and its
-        // section, a line each.
+        // One line, 16 bytes of its place, and the batch's header and section, a line each.
         assert!(
             lines <= 64.0 && lane <= 64.0 + 16.0 + 192.0 / changes as f64,
             "{changes}: {lines} and {lane}"
@@ -91,8 +87,8 @@ fn a_change_of_a_value_is_the_lines_of_the_value() {
             number
         });
         println!("{changes} new keys in a psync: {lines:.0} bytes of lines, {lane:.0} of the lane each");
-        // The value, the key, the slot that may reach over two lines, the byte that says that it is
-        // in use; shared with others but for the first and the third.
+        // The value, the key, the slot that may reach over two lines, and the byte that marks it
+        // used; all but the first and the third are shared.
         assert!(
             lines <= [520.0, 260.0, 220.0][usize::from(changes > 1) + usize::from(changes > 50)],
             "{changes}: {lines}"

@@ -1,8 +1,8 @@
 //! Killed between psyncs, or its power cut, a program finds its collections as some psync left
 //! them.
 //!
-//! The child is this test binary again. A generation makes the same changes from the same state in
-//! every run, so that what each psync left is known from its number.
+//! The child is this test binary again. Each run makes the same changes from the same state, so a
+//! psync's number determines its contents.
 
 use crate::support::{self, Ground, World};
 use indelible::collections::{PBTreeMap, PHashMap, PString, PVec};
@@ -21,7 +21,7 @@ struct Data<'h> {
 
 type Model = BTreeMap<String, Vec<u64>>;
 
-/// The changes of round `round`, one for each of its words: adds a place, or forgets the word.
+/// The changes of a round, one per word: adds a place, or forgets the word.
 fn changes(round: u64) -> impl Iterator<Item = (String, u64, bool)> {
     let mut random = Seeded::new(round);
     (0..random.usize(1..60)).map(move |_| {
@@ -54,7 +54,7 @@ fn model(rounds: u64) -> Model {
     model
 }
 
-/// The round the object is at; everything in it is as that round left it.
+/// Verifies the object; returns its round.
 fn verify(heap: &mut Heap) -> u64 {
     assert_eq!(heap.check(), []);
     let blocks = heap.stats().unwrap().blocks;
@@ -121,8 +121,8 @@ fn killed_at_any_moment_the_collections_are_as_a_psync_left_them() {
     }
 }
 
-/// Power cuts of the simulated medium, at every event, with a random part of the pending writes
-/// persisted: always the last round that was reported durable, or the one under way.
+/// Power cuts at every event, with a random part of pending writes: always the last acknowledged
+/// round, or the next.
 #[test]
 fn a_power_cut_leaves_the_collections_as_a_psync_left_them() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -143,7 +143,6 @@ fn a_power_cut_leaves_the_collections_as_a_psync_left_them() {
         let pool = world.options().on_device(Arc::new(image.medium()), false).unwrap();
         let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
         let (found, said) = (verify(&mut heap), image.last_mark().unwrap_or(1));
-        // Recovered data can be used.
         advance(heap.root_mut::<Data>("data").unwrap());
         verify(&mut heap);
         if found == said || found == said + 1 { Ok(()) } else { Err(format!("round {found}, said {said}")) }

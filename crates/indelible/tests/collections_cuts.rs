@@ -1,12 +1,12 @@
-//! With explicit tracking a cut compares the lines that changed since the last one, and no others
-//! unless a reference to a value was given out.
+//! With explicit tracking a cut compares only lines that changed since the last one, and lent
+//! values.
 
 use crate::support::{Ground, World};
 use indelible::collections::{Entry, OrderedEntry, PBTreeMap, PHashMap, PMutex, PVec};
 use indelible::{Heap, Persist, Tracking};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Values of a page each, so that each change is one of a page of its own.
+/// A page each, so that each change dirties its own page.
 type Value = [u64; 512];
 
 const KEYS: u64 = 64;
@@ -25,8 +25,7 @@ fn of(number: u64) -> Value {
     [number; 512]
 }
 
-/// Changes all values in a cut, and returns the pages that the next cut compares, which has one
-/// change.
+/// Changes values in a cut; returns the pages that the next cut compares, after one more change.
 fn compared(heap: &Heap, change: impl FnOnce(&mut All<'_>)) -> u64 {
     let all = heap.root_ref::<Shared>("all").unwrap();
     change(&mut all.lock());
@@ -120,7 +119,6 @@ fn a_cut_does_not_look_again_at_values_whose_change_is_over() {
         let pages = compared(&heap, change);
         assert!(pages < KEYS / 4, "after {what} a cut with one change compares {pages} pages");
     }
-    // A reference that may still be there is another thing.
     let pages = compared(&heap, |all| {
         (0..KEYS).for_each(|key| all.hashed.get_mut(&key).unwrap()[9] += 1);
     });

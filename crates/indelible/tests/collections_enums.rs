@@ -1,5 +1,4 @@
-//! Enums with fields in an object: found again, freed, told apart, and checked before they are
-//! believed.
+//! Enums with fields in an object: found again, freed, told apart, and checked before use.
 
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, POption, PString, PVec};
@@ -21,7 +20,6 @@ fn reopen(world: &World) -> Heap {
     Heap::open(world.open().attach("heap").unwrap()).unwrap()
 }
 
-/// A calculation: variants with one field, with several, without any, and of the type itself.
 #[derive(Persist)]
 #[repr(u8)]
 enum Term<'h> {
@@ -66,7 +64,6 @@ fn variants_come_back_and_free_what_they_have() {
         let inner = [Term::Number(1.0), quotient("time", 3.0, heap_ref)];
         terms.push(Term::Sum(PVec::from_in(inner, heap_ref)));
         heap.psync().unwrap();
-        // Another variant in place of one that has blocks; never psynced.
         heap.root_mut::<PVec<Term>>("terms").unwrap()[2] = Term::Nothing;
         drop(heap);
         let mut heap = reopen(world);
@@ -123,7 +120,6 @@ macro_rules! at {
     };
 }
 
-/// An enum of many shapes with each representation; where its fields really are.
 macro_rules! shapes {
     ($($module:ident: #[repr($($repr:tt)*)];)*) => {
         $(
@@ -195,7 +191,7 @@ shapes! {
     c_aligned: #[repr(C, u8, align(64))];
 }
 
-/// Offsets of the fields of a variant, as a layout has them.
+/// Field offsets of a variant, by a layout.
 fn written(layout: &str, variant: &str) -> Vec<usize> {
     let head = format!("  {variant} = ");
     let behind = layout.lines().skip_while(|line| !line.starts_with(&head)).skip(1);
@@ -205,7 +201,7 @@ fn written(layout: &str, variant: &str) -> Vec<usize> {
         .collect()
 }
 
-/// The same name again and again, and one difference each.
+/// One name, with one difference each.
 macro_rules! variations {
     ($($module:ident: #[repr($($repr:tt)*)] $body:tt $value:expr;)*) => {
         $(
@@ -300,13 +296,13 @@ enum Checked<'h> {
     Nothing = 0,
 }
 
-/// Sets bytes of the root's value; whether it is still taken for one.
+/// Sets bytes of the root's value; returns whether it still counts as one.
 fn accepted(world: &World, edits: &[(usize, &[u8])]) -> bool {
     let heap = reopen(world);
     let at = heap.root_any("it").unwrap().address - heap.base().addr();
     drop(heap);
     let mut object = world.open().attach("heap").unwrap();
-    // Bytes between the fields of a variant, and behind them, are unused: any will do.
+    // Padding bytes may be anything.
     object.as_mut_slice()[at..][..size_of::<Checked>()].fill(0);
     for (offset, bytes) in edits {
         object.as_mut_slice()[at + offset..][..bytes.len()].copy_from_slice(bytes);

@@ -1,5 +1,5 @@
-//! With explicit tracking, heap and collections mark their own stores: every way of storing, byte
-//! by byte, and no more than that. Cuts find data that was lent before them.
+//! With explicit tracking, heap and collections mark exactly their own stores, byte by byte. Cuts
+//! find data that was lent before them.
 
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{
@@ -91,7 +91,6 @@ fn filled(world: &World) -> Heap {
 
 type Change = fn(&mut Data<'_>);
 
-/// Drops the result of a change, also if it is a number.
 fn done<T>(_: T) {}
 
 const LISTS: &[(&str, Change)] = &[
@@ -291,7 +290,7 @@ fn every_byte_that_is_stored_is_marked() {
     }
 }
 
-/// Splits, joins and everything between, each alone: no neighbour's names cover for them.
+/// Each alone: no neighbour's marks cover for it.
 #[test]
 fn each_insertion_and_removal_is_marked_by_itself() {
     let world = world();
@@ -313,7 +312,6 @@ fn each_insertion_and_removal_is_marked_by_itself() {
     assert_eq!(heap.check(), []);
 }
 
-/// A root itself: stored to by `&mut`, and by its atomics.
 #[test]
 fn roots_are_marked_when_they_are_borrowed() {
     let world = world();
@@ -331,7 +329,6 @@ fn roots_are_marked_when_they_are_borrowed() {
     psynced_whole(&world, heap, HeapOptions::new(), "drop_root");
 }
 
-/// Bytes logged and pages compared by `f`.
 fn cost(heap: &mut Heap, f: impl FnOnce(&mut Heap)) -> (u64, u64) {
     let before = heap.object().stats();
     f(heap);
@@ -357,7 +354,7 @@ fn a_psync_costs_what_was_stored_and_not_the_object() {
             heap.root_mut::<PHashMap<u64, u64>>("hash").unwrap().insert(key, value);
         });
         assert!(bytes <= 3 * 64 && pages <= 3, "{bytes} bytes, {pages} pages");
-        // A node, split in few cases, with marks of blocks, and the map itself.
+        // A node, rarely split, with marks of blocks, and the map itself.
         let (bytes, pages) = cost(&mut heap, |heap| {
             let (key, value) = load(key);
             heap.root_mut::<PBTreeMap<u64, u64>>("tree").unwrap().insert(key, value);
@@ -371,14 +368,12 @@ fn a_psync_costs_what_was_stored_and_not_the_object() {
     assert_eq!(looked, (0, 1), "of a map that was looked at, only its root was lent");
 }
 
-/// The data that cuts made durable, by opening the object anew.
 fn durable<R>(world: &World, heap: Heap, look: impl FnOnce(&Heap) -> R) -> R {
     drop(heap);
     look(&Heap::open(world.open().attach("heap").unwrap()).unwrap())
 }
 
-/// A reference that was given out may be stored to at any time: cuts look there again. `update`
-/// gives none out.
+/// A lent reference may be stored to at any time: cuts look there again. `update` lends none.
 #[test]
 fn a_cut_looks_again_at_what_was_lent_and_not_at_what_was_updated() {
     type Wides<'h> = PMutex<'h, PHashMap<'h, u64, Wide>>;
@@ -442,7 +437,6 @@ fn a_cut_finds_what_was_lent_before_the_one_before() {
     assert_eq!(found, (3, 13, [23; 3]));
 }
 
-/// Threads that store under locks, and one that takes cuts: the last cut has all of it.
 #[test]
 fn cuts_beside_threads_miss_nothing_that_locks_protect() {
     let world = world();

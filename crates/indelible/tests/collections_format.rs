@@ -1,5 +1,4 @@
-//! The bytes of collections do not change by accident: FORMAT.md follows the code, and the contents
-//! of an object are here once more, by hand.
+//! The bytes of collections, pinned against accidental change: FORMAT.md follows the code.
 
 use indelible::collections::format::{CONSTANTS, STRUCTS};
 use indelible::collections::{KeyHash, PBTreeMap, PBox, PHashMap, PHashSet, PString, PVec, StableHash};
@@ -35,7 +34,6 @@ fn the_constants_are_as_format_md_says() {
     assert_eq!(written, CONSTANTS);
 }
 
-/// The value of a root, as words.
 fn words(heap: &mut Heap, name: &str) -> Vec<u64> {
     let root = heap.root_any(name).unwrap();
     let start = root.address - heap.base().addr();
@@ -140,7 +138,7 @@ fn fingerprint(version: u32, text: &str) -> u128 {
     half(1) << 64 | half(2)
 }
 
-/// Keys with bytes in a row are hashed in another way than version 1 did; all else is as it was.
+/// Keys with consecutive bytes are hashed differently than in version 1.
 #[test]
 fn tables_with_bytes_in_their_keys_are_of_version_2() {
     #[derive(indelible::Persist)]
@@ -176,7 +174,7 @@ fn tables_with_bytes_in_their_keys_are_of_version_2() {
     assert!(refused.to_string().contains("hashed keys of bytes in another way"), "{refused}");
 }
 
-/// Hashes of all kinds of keys, as the first release had them.
+/// Hashes of all kinds of keys, as of the first release.
 #[test]
 fn hashes_never_change() {
     #[derive(indelible::StableHash)]

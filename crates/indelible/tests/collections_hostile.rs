@@ -100,7 +100,6 @@ fn sample(world: &World) -> Pool {
     pool
 }
 
-/// Looks at an item; what it holds must be values of their types.
 fn look(item: &Item<'_>) -> usize {
     assert!(matches!(item.colour, Colour::Red | Colour::Green));
     let mut seen = item.name.chars().count() + usize::from(item.on) + item.sign.len_utf8();
@@ -121,7 +120,7 @@ fn look(item: &Item<'_>) -> usize {
     seen
 }
 
-/// Does everything there is to do; whether something was found to be wrong.
+/// Uses everything; returns whether damage was found.
 fn use_it(heap: &mut Heap) -> bool {
     let mut found = false;
     let mut attempt = |work: &mut dyn FnMut()| {
@@ -170,7 +169,7 @@ fn use_it(heap: &mut Heap) -> bool {
     found
 }
 
-/// A heap that was damaged while it was trusted: not all of it is verified.
+/// A heap damaged while trusted: not all of it is verified.
 fn trusted(object: Object) -> Heap {
     let mut heap = Heap::open(object).unwrap();
     // SAFETY: none. SAFETY.md lists the possible effects of damage; here they are seen not to be
@@ -179,7 +178,7 @@ fn trusted(object: Object) -> Heap {
     heap
 }
 
-/// Bytes of the object that the sample uses, but for the heap's own.
+/// Bytes that the sample uses, without the heap's own.
 fn data(pool: &Pool) -> Vec<usize> {
     let heap = indelible::ReadHeap::open(pool.attach_read("heap").unwrap()).unwrap();
     let base = heap.object().as_ptr().addr();
@@ -225,7 +224,6 @@ fn every_word_may_be_wrong() {
     assert!(!use_it(&mut Heap::open(pool.attach("heap").unwrap()).unwrap()), "the sample itself is sound");
 }
 
-/// Each kind of damage that is found at once, by name.
 #[test]
 fn damage_of_each_kind_is_found() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -268,8 +266,8 @@ fn damage_of_each_kind_is_found() {
     }
 }
 
-/// Bytes stored by safe code anywhere in an object are found when the heap is verified, or do no
-/// harm: no block is owned twice after any use of the data, and the heap is as it should be.
+/// Safe code's stores anywhere are found by verification, or harmless: no block has two owners
+/// after any use, and the heap is sound.
 #[test]
 fn safe_code_does_not_corrupt_a_verified_heap() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -278,7 +276,7 @@ fn safe_code_does_not_corrupt_a_verified_heap() {
     let words: Vec<usize> = data(&pool).into_iter().filter(|at| at % 8 == 0).collect();
     let read = pool.attach_read("heap").unwrap();
     let base = read.as_ptr().addr() as u64;
-    // Words that look like addresses: most of them are owners of blocks.
+    // Words that look like addresses: most own blocks.
     let is_address = |at: &usize| {
         let word = u64::from_le_bytes(read.as_slice()[*at..*at + 8].try_into().unwrap());
         (base..base + SIZE).contains(&word)
@@ -295,13 +293,12 @@ fn safe_code_does_not_corrupt_a_verified_heap() {
     for _ in 0..1_500 {
         let mut object = pool.attach("heap").unwrap();
         match random.usize(..4) {
-            // Two owners of one block.
             0 | 1 => {
                 let owner = owners[random.usize(..owners.len())];
                 let target = targets[random.usize(..targets.len())];
                 object.as_mut_slice()[owner..owner + 8].copy_from_slice(&target.to_le_bytes());
             }
-            // A block that begins inside another, or where its own header is.
+            // A block that begins inside another, or at its own header.
             2 => {
                 let owner = owners[random.usize(..owners.len())];
                 let target = base + (owner as u64).saturating_sub(random.u64(..4) * 16) / 16 * 16;

@@ -1,4 +1,4 @@
-//! Keys of several fields, found and made by tuples of the parts that find and make their fields.
+//! Keys of several fields, found and made by tuples of their fields' parts.
 
 use indelible::collections::{KeyHash, PBTreeMap, PHashMap, PString, PVec, StableHash as _};
 use indelible::{Composite, Heap, HeapOptions, Persist, Pool, StableHash};
@@ -30,7 +30,6 @@ fn heap(dir: &tempfile::TempDir) -> Heap {
     Heap::format(pool.create_attached("heap", 4 << 20).unwrap()).unwrap()
 }
 
-/// Random programs, by tuples only, against std's map of tuples.
 #[test]
 fn tuples_find_what_tuples_made() {
     let dir = tempfile::TempDir::new_in("/dev/shm").unwrap();
@@ -40,7 +39,7 @@ fn tuples_find_what_tuples_made() {
     let mut model: BTreeMap<(String, u64), u64> = BTreeMap::new();
     let mut random = Seeded::new(33);
     for value in 0..4000_u64 {
-        // Few, some of them the beginning of others.
+        // Few, some of them prefixes of others.
         let (user, day) = ("ab".repeat(random.usize(..9)), random.u64(..30));
         let key = (user.as_str(), day);
         let expected = model.get(&(user.clone(), day)).copied();
@@ -65,7 +64,6 @@ fn tuples_find_what_tuples_made() {
     let of_one = ordered.range(("abab", 5_u64)..("abab", 20_u64)).map(|(place, _)| place.day);
     let expected = model.range(("abab".to_owned(), 5)..("abab".to_owned(), 20)).map(|((_, day), _)| *day);
     assert!(of_one.eq(expected));
-    // Found by the key itself as well.
     let first = ordered.keys().next().unwrap();
     assert_eq!(hashed.get(first), ordered.get(first));
 }
@@ -100,7 +98,6 @@ fn tuples_are_hashed_as_structs() {
     assert_eq!(hash(&|state| [1, 2, 3].iter().for_each(|number| state.number(*number))), of_struct);
 }
 
-/// A part that cannot be made leaves nothing behind.
 #[test]
 fn a_full_heap_leaves_no_half_of_a_key() {
     let dir = tempfile::TempDir::new_in("/dev/shm").unwrap();

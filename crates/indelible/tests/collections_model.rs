@@ -1,5 +1,5 @@
-//! Random programs on every collection against std's, with psync and crashes, the heap's own check
-//! after each, and nothing left when all is dropped.
+//! Random programs on every collection against std's, with psyncs and crashes, a check after each,
+//! and an empty heap at the end.
 
 use crate::support::{Ground, World, psynced_whole};
 use indelible::collections::{
@@ -40,7 +40,7 @@ struct Model {
     deep: BTreeMap<u64, HashMap<u64, BTreeMap<u64, String>>>,
 }
 
-/// One step of a program. Keys are few, so that they meet.
+/// Few keys, so that they collide.
 #[derive(Clone, Debug)]
 enum Step {
     Push(String),
@@ -65,7 +65,6 @@ enum Step {
     Forget(String),
     Number(u64, u64),
     Take(u64),
-    /// Many keys in a row, or every third.
     Numbers(u64, u64, bool),
     Retain(u64),
     Set(u32),
@@ -84,7 +83,7 @@ enum Step {
     Clear(u8),
     Psync,
     Revert,
-    /// The program goes on with a copy that has other addresses.
+    /// Continues with a copy at other addresses.
     Rebase,
     Crash,
 }
@@ -144,7 +143,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An operation that a full heap refuses changes nothing.
 fn done<T>(result: indelible::Result<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -436,7 +434,6 @@ fn apply(data: &mut Data<'_>, model: &mut Model, step: &Step) {
     }
 }
 
-/// All that is in the object, by walking it.
 fn read(data: &Data<'_>) -> Model {
     let tree = |tree: &PBTreeMap<'_, u64, PString<'_>>| -> BTreeMap<u64, String> {
         tree.iter().map(|(key, text)| (*key, text.to_string())).collect()
@@ -487,7 +484,6 @@ fn verify(heap: &mut Heap, model: &Model) {
             .all(|at| { data.ring.get(at).map(PString::as_str) == model.ring.get(at).map(String::as_str) })
     );
     assert!(data.ring.iter().rev().map(|text| text.as_str()).eq(model.ring.iter().rev().map(String::as_str)));
-    // Ranges of all kinds, from both ends until they meet.
     let keys: BTreeSet<u64> = model.ordered.keys().copied().step_by(7).chain([0, 30, u64::MAX]).collect();
     for pair in keys.iter().collect::<Vec<_>>().windows(2) {
         let (from, to) = (*pair[0], *pair[1]);
@@ -512,7 +508,7 @@ fn verify(heap: &mut Heap, model: &Model) {
     }
 }
 
-/// A copy of the heap in its place, once both were attached at the same time and changed apart.
+/// Replaces the heap by a copy, after both were attached and changed apart.
 fn rebased(world: &World, mut heap: Heap, options: HeapOptions, model: &Model) -> Heap {
     heap.psync().unwrap();
     let pool = world.open();

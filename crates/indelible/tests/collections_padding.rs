@@ -1,12 +1,11 @@
-//! Bytes between the fields of a value are no part of it: a move brings bytes of the process there,
-//! which do not get into the object.
+//! Padding: a move brings process bytes into it, which must not get into the object.
 
 use indelible::collections::{PBTreeMap, PBox, PHashMap, PMutex, POption, PRc, PVec, PVecDeque};
 use indelible::{Heap, Persist, Pool};
 use std::mem::MaybeUninit;
 use std::num::Wrapping;
 
-/// A byte of the process, as from a buffer that had a key.
+/// A process byte, as of a key's former buffer.
 const SECRET: u8 = 0xa7;
 
 #[derive(Persist, Clone, Copy)]
@@ -44,8 +43,7 @@ struct Wide<T> {
     last: u8,
 }
 
-/// A value that a move brings with bytes of the process between its fields: all of its place had
-/// them before the fields were stored.
+/// A value whose padding holds secret bytes.
 fn dirty<T>(store: impl FnOnce(*mut T)) -> T {
     let mut place = MaybeUninit::<T>::uninit();
     // SAFETY: the place is a `T` once `store` has stored its fields.
@@ -69,7 +67,6 @@ fn record(n: u64) -> Record {
     dirty(|at| store_record(at, n))
 }
 
-/// Variants that leave most of the place alone.
 fn store_choice(at: *mut Choice, n: u64) {
     let bytes = at.cast::<u8>();
     // SAFETY: the tag of a variant, and its field behind it.
@@ -109,13 +106,12 @@ fn some(n: u64) -> POption<Record> {
     })
 }
 
-/// Runs of such bytes in the object. (One or two may be anything: a checksum, an address.)
+/// Runs of such bytes in the object. (One or two occur by chance.)
 fn found(heap: &mut Heap) -> usize {
     heap.psync().unwrap();
     heap.object().as_slice().windows(4).filter(|run| run.iter().all(|byte| *byte == SECRET)).count()
 }
 
-/// Has `store` store values with a secret between their fields, and looks for it.
 #[track_caller]
 fn expect_clean(what: &str, store: impl for<'h> FnOnce(&'h mut Heap)) {
     let dir = tempfile::tempdir().unwrap();
@@ -125,7 +121,6 @@ fn expect_clean(what: &str, store: impl for<'h> FnOnce(&'h mut Heap)) {
     assert_eq!(found(&mut heap), 0, "{what}");
 }
 
-/// The same in every container that takes values one by one or together.
 macro_rules! containers {
     ($what:literal, $type:ty, $make:expr) => {
         expect_clean(concat!($what, " in vectors"), |heap| {

@@ -1,5 +1,4 @@
-//! Panics of the user's code in the middle of an operation: nothing is dropped twice, no value is
-//! lost undropped, and the object holds the container's contents.
+//! Panics of user code within an operation: no double drop, no lost value, and valid contents.
 #![forbid(unsafe_code)]
 
 use indelible::collections::{
@@ -11,11 +10,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
     static DROPPED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
-    /// A value that panics when it is dropped.
     static BOMB: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
-/// Says when it is dropped, has memory of its own, and panics if it is the bomb.
+/// Reports its drop, owns memory, and panics if it is the bomb.
 #[derive(Persist, StableHash, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]
 struct Item<'h> {
@@ -38,7 +36,7 @@ fn item(id: u64, heap: HeapRef<'_>) -> Item<'_> {
     Item { id, text: PString::from_in(&format!("item {id}"), heap) }
 }
 
-/// Runs `work`, in which the drop of `bomb` panics; returns the dropped values, sorted.
+/// Runs `work` with a panicking drop of `bomb`; returns the dropped values, sorted.
 fn with_bomb(bomb: u64, work: impl FnOnce()) -> Vec<u64> {
     DROPPED.take();
     BOMB.set(bomb);
@@ -53,8 +51,7 @@ fn ids(range: std::ops::Range<u64>) -> Vec<u64> {
     range.collect()
 }
 
-/// Runs a test on a new heap, and then looks whether all blocks that are left are `left`, and
-/// psyncs.
+/// On a new heap; `left` blocks must remain, and psync works.
 fn on_heap(left: usize, test: impl FnOnce(&mut Heap)) {
     let dir = tempfile::TempDir::new_in("/dev/shm").unwrap();
     let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
@@ -88,7 +85,6 @@ fn a_vector_that_is_cleared_truncated_or_drained_drops_each_once() {
     });
 }
 
-/// Elements before and behind a range stay, also if drops in it panic.
 #[test]
 fn a_range_that_is_drained_is_closed() {
     let left = |list: &PVec<Item>| list.iter().map(|item| item.id).collect::<Vec<_>>();
@@ -102,7 +98,7 @@ fn a_range_that_is_drained_is_closed() {
         }
         assert_eq!(list.len(), 7);
     });
-    // Elements of an iterator that was forgotten are lost, and none is there twice.
+    // Elements of a forgotten iterator are lost, never doubled.
     on_heap(2 + 10, |heap| {
         let (list, _) = filled(heap, 10);
         std::mem::forget(list.drain(2..5));
@@ -127,7 +123,6 @@ fn duplicates_that_were_not_looked_at_stay() {
     });
 }
 
-/// An order that panics in the middle leaves every element in the queue once.
 #[test]
 fn a_queue_has_all_its_elements_whatever_their_order_does() {
     thread_local!(static COMPARISONS: Cell<u64> = const { Cell::new(0) });
@@ -175,7 +170,7 @@ fn a_queue_has_all_its_elements_whatever_their_order_does() {
     });
 }
 
-/// A ring whose elements lie around the end of its block.
+/// A ring whose elements wrap around the end of its block.
 #[test]
 fn a_ring_drops_each_of_its_elements_once() {
     fn around<'h>(ring: &mut PVecDeque<'h, Item<'h>>, place: HeapRef<'h>) {
@@ -238,7 +233,6 @@ fn elements_that_retain_did_not_reach_stay() {
     });
 }
 
-/// Values that were made before the panic are the vector's.
 #[test]
 fn an_iterator_that_panics_leaves_what_it_had_given() {
     on_heap(12, |heap| {
@@ -252,7 +246,6 @@ fn an_iterator_that_panics_leaves_what_it_had_given() {
     });
 }
 
-/// A clone that panics in the middle of a copy: nothing of the copy is left.
 #[test]
 fn a_copy_that_panics_is_no_copy() {
     thread_local!(static CLONES: Cell<u64> = const { Cell::new(0) });
@@ -372,7 +365,6 @@ fn a_hash_map_that_is_cleared_or_drained_has_nothing_that_was_dropped() {
         drop(first);
         *map = PHashMap::new_in(place);
         fill_hash(map, place);
-        // The rest stays where it is, and each is dropped with its value.
         let kept = with_bomb(4, || map.retain(|key, _| key.id > 17)).len() / 2;
         assert_eq!(map.len(), 20 - kept);
         map.retain(|key, _| key.id > 17);
@@ -423,7 +415,7 @@ fn an_ordered_map_that_is_cleared_has_nothing_that_was_dropped() {
     });
 }
 
-/// An order that lies leads nowhere, but not to keys that were freed.
+/// An inconsistent order never leads to freed keys.
 #[test]
 fn retain_does_not_trust_the_order_of_keys() {
     thread_local!(static LIE: Cell<u32> = const { Cell::new(0) });

@@ -5,12 +5,12 @@ use indelible::{Heap, Persist, Pool};
 use indelible_testing::Seeded;
 use std::collections::{HashMap, HashSet};
 
-/// A key of which many have the same hash: they fill groups beyond that of their home.
+/// Many keys share a hash, and overflow their home group.
 #[derive(Persist, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C)]
 struct Key {
     number: u64,
-    /// Numbers that are the same modulo this have one hash.
+    /// The hash is the number modulo this.
     hashes: u64,
 }
 
@@ -26,8 +26,7 @@ fn on_heap(test: impl FnOnce(&mut Heap)) {
     test(&mut pool.heap("heap", 1 << 20).unwrap());
 }
 
-/// Changes the map as a program would between two steps; whether it may have become smaller, if it
-/// `shrinks` at all.
+/// Changes the map between two steps; returns whether it may have shrunk.
 fn change(
     map: &mut PHashMap<'_, Key, u64>,
     random: &mut Seeded,
@@ -36,7 +35,6 @@ fn change(
 ) -> bool {
     let key = |number| Key { number, hashes };
     match random.usize(..10) {
-        // Growth, sometimes by several sizes.
         0..=3 => {
             for _ in 0..1 << random.usize(..8) {
                 map.insert(key(random.u64(..3000)), 0_u64);
@@ -50,7 +48,7 @@ fn change(
             }
         }
         7 => {
-            // Removed and inserted again: not there all the time.
+            // Reinserted: not present all the time.
             let number = random.u64(..3000);
             if map.remove(&key(number)).is_some() {
                 map.insert(key(number), 1_u64);
@@ -112,7 +110,7 @@ fn keys_that_stay_are_met_whatever_happens_between_the_steps() {
     );
 }
 
-/// A step costs no more than its count, also where keys are few or gone.
+/// A step costs no more than its count, even if keys are few or gone.
 #[test]
 fn a_step_is_bounded() {
     on_heap(|heap| {
@@ -141,7 +139,6 @@ fn a_step_is_bounded() {
             }
         }
         assert!((5..20).contains(&steps), "{steps} steps through 1,024 groups");
-        // Any number is a cursor.
         let mut random = Seeded::new(9);
         for _ in 0..1000 {
             let _ = set.scan(random.u64(..), random.usize(..5), |number| assert_eq!(*number, 5));

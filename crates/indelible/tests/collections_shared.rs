@@ -29,10 +29,9 @@ struct Data<'h> {
     named: PHashMap<'h, u64, PRc<'h, Node<'h>>>,
 }
 
-/// Owners of the same values, of another root.
 type More<'h> = PVec<'h, PRc<'h, Node<'h>>>;
 
-/// Nodes by their numbers, each with its text and the next one; owners by the numbers of nodes.
+/// Nodes by number, each with its text and next node; owners by node numbers.
 #[derive(Clone, Debug, Default)]
 struct Model {
     nodes: BTreeMap<u64, (String, Option<u64>)>,
@@ -50,7 +49,6 @@ impl Model {
         all.filter(|owned| *owned == node).count()
     }
 
-    /// Nodes without owners are gone.
     fn settle(&mut self) {
         while let Some(node) = self.nodes.keys().copied().find(|node| self.owners(*node) == 0) {
             self.nodes.remove(&node);
@@ -96,7 +94,6 @@ fn text(number: u64) -> String {
     format!("text {number:>0$}", (number % 40) as usize)
 }
 
-/// One change of the heap and of the model.
 fn step(heap: &mut Heap, model: &mut Model, random: &mut Seeded) {
     let number = random.u64(..1000);
     let (i, j, name) = (random.usize(..SLOTS), random.usize(..SLOTS), random.u64(..5));
@@ -176,7 +173,7 @@ fn made(world: &World, options: HeapOptions) -> (Heap, Model) {
     (heap, Model { slots: vec![None; SLOTS], ..Model::default() })
 }
 
-/// A copy at other addresses takes the place of the heap, which is emptied while both are there.
+/// Replaces the heap by a rebased copy; the original is emptied while both exist.
 fn rebased(world: &World, mut heap: Heap, model: &Model) -> Heap {
     heap.psync().unwrap();
     let pool = world.open();
@@ -247,7 +244,6 @@ fn random_programs_count_owners_as_a_model_does() {
     }
 }
 
-/// Power cuts at every event: counts and owners are of the same psync.
 #[test]
 fn a_power_cut_leaves_counts_as_their_owners_are() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -282,7 +278,6 @@ fn a_power_cut_leaves_counts_as_their_owners_are() {
 
 type Pair<'h> = PVec<'h, PRc<'h, u64>>;
 
-/// Two owners of one value, in a heap with nothing else.
 fn pair() -> (World, Heap) {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
     let pool = world.format();
@@ -295,7 +290,7 @@ fn pair() -> (World, Heap) {
     (world, heap)
 }
 
-/// Stores another count of the owners, as something else than typed code would.
+/// Forges the count of owners.
 fn forge(heap: Heap, owners: u64) -> Heap {
     let mut object = heap.into_object();
     let bytes = object.as_mut_slice();
@@ -324,14 +319,12 @@ fn counts_that_are_wrong_are_found() {
     heap.root_mut::<Pair>("pair").unwrap().clear();
     let audit = heap.audit().unwrap();
     assert_eq!((audit.leaks.len(), audit.findings.len()), (1, 0));
-    // A count of nothing is damage where it is used.
     let (_world, heap) = pair();
     let mut heap = forge(heap, 2);
     heap.verify(&types()).unwrap();
     assert_eq!(heap.root_mut::<Pair>("pair").unwrap().len(), 2);
 }
 
-/// The forged count of one, as it was.
 fn forge_back(heap: Heap) -> Heap {
     let mut object = heap.into_object();
     let bytes = object.as_mut_slice();
@@ -393,7 +386,6 @@ fn a_value_of_another_heap_is_refused() {
     assert_eq!((ours.len(), PRc::owners(&theirs[0])), (2, 2));
 }
 
-/// An owner whose value ends a heap that is full: nothing is counted that is not there.
 #[test]
 fn a_full_heap_refuses_a_value_and_takes_owners() {
     let (_world, mut heap) = pair();
@@ -413,8 +405,7 @@ fn a_full_heap_refuses_a_value_and_takes_owners() {
     assert_eq!(heap.audit().unwrap().findings, []);
 }
 
-/// A program in C frees a value by the list of its blocks, which cannot say that others own some of
-/// them as well.
+/// C frees a value by the list of its blocks, which cannot express shared owners.
 #[test]
 fn blocks_that_others_own_are_not_listed_by_address() {
     let (world, mut heap) = pair();

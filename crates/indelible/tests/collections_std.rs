@@ -1,5 +1,4 @@
-//! Values of std whose layout is not fixed, in forms whose layout is: spans of time, addresses of
-//! networks, options.
+//! Values of std without fixed layout, in forms with one: durations, network addresses, options.
 
 use crate::support::{Ground, World};
 use indelible::collections::{
@@ -72,7 +71,7 @@ fn addresses_of_networks_come_back_and_are_keys() {
         Ipv4Addr::LOCALHOST.into(),
         Ipv4Addr::new(255, 1, 2, 3).into(),
         Ipv6Addr::LOCALHOST.into(),
-        // The first one, as an address of version 6: another one.
+        // The first one, as an address of version 6: a different key.
         Ipv4Addr::LOCALHOST.to_ipv6_mapped().into(),
         Ipv6Addr::new(0xfe80, 1, 2, 3, 4, 5, 6, 7).into(),
     ];
@@ -138,7 +137,6 @@ fn queues_exchange_and_drain_as_those_of_std_do() {
     let mut heap = heap(&world);
     let mut model: VecDeque<String> = VecDeque::new();
     let queue = heap.root_or_default::<PVecDeque<PString>>("queue").unwrap();
-    // Around the end of the block.
     for number in 0..13 {
         queue.push_back(format!("{number}").as_str());
         model.push_back(format!("{number}"));
@@ -153,7 +151,6 @@ fn queues_exchange_and_drain_as_those_of_std_do() {
         assert!(queue.iter().map(|text| text.as_str()).eq(&model), "{queue:?}");
     }
     for range in [2..5, 0..1, 10..13, 4..4] {
-        // One is left to be dropped with the iterator.
         let taken: Vec<String> =
             queue.drain(range.clone()).take(2).map(|text| text.as_str().to_owned()).collect();
         assert_eq!(taken, model.drain(range).take(2).collect::<Vec<_>>());
@@ -182,7 +179,6 @@ fn ordered_maps_are_split_and_joined_as_those_of_std_are() {
     for at in [500, 200, 0] {
         let (mut taken, mut expected) = (map.split_off(&at), model.split_off(&at));
         assert!(same(&taken, &expected) && same(map, &model), "at {at}");
-        // A key that both have gets the other's value.
         for number in [7, 250] {
             taken.insert(number, "other");
             expected.insert(number, "other".into());
@@ -206,7 +202,7 @@ struct Link<'h> {
     number: u64,
 }
 
-/// More nodes than a stack has room for, which is small here.
+/// More nodes than the small stack has room for.
 #[test]
 fn a_list_of_a_million_boxes_is_dropped() {
     const NODES: u64 = 1_000_000;

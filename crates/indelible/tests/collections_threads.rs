@@ -97,7 +97,6 @@ fn a_lock_that_was_held_at_the_psync_is_free_after_a_crash() {
     });
 }
 
-/// Each section adds one number to both.
 fn section(shared: &Shared<'_>) {
     let mut words = shared.words.lock();
     let all = words.entry("all").or_default();
@@ -119,7 +118,7 @@ fn a_cut_holds_whole_critical_sections() {
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    // Not more than the heap has room for.
+                    // No more than the heap has room for.
                     while !stop.load(Relaxed) && done.fetch_add(1, Relaxed) < 5_000 {
                         section(shared);
                     }
@@ -135,7 +134,6 @@ fn a_cut_holds_whole_critical_sections() {
             }
             stop.store(true, Relaxed);
         });
-        // Changes since the last cut are forgotten.
         drop(heap);
         let mut heap = reopen(&world);
         assert_eq!(heap.check(), []);
@@ -160,8 +158,6 @@ fn a_cut_by_who_has_a_lock_is_an_error() {
     heap.psync_cut().unwrap();
 }
 
-/// Threads that share a heap make values in it without a lock, and store them under one; cuts go on
-/// beside them.
 #[test]
 fn values_are_made_in_a_heap_that_is_shared() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

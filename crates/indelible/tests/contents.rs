@@ -1,4 +1,4 @@
-//! A resize keeps the contents of an object, and a check compares sizes and contents.
+//! A resize keeps an object's contents, and a check compares sizes and contents.
 
 use indelible::collections::PVec;
 use indelible::{Class, CreateOptions, ErrorKind, Heap, Pool, PoolOptions, SecurityContext, Severity, View};
@@ -12,7 +12,6 @@ fn folder() -> (tempfile::TempDir, std::path::PathBuf) {
     (folder, path)
 }
 
-/// Bytes that a refused resize says are needed.
 fn needed(pool: &Pool, size: u64) -> u64 {
     let refused = pool.resize("o", size, b"").expect_err("live data would be cut off");
     assert_eq!(refused.kind(), ErrorKind::BadSize, "{refused}");
@@ -69,7 +68,6 @@ pub fn s0_07_a_heap_gives_what_is_free_at_its_end_and_no_more() {
     assert!(heap.root_mut::<PVec<u64>>("kept").unwrap().iter().copied().eq(0..1000));
     assert!(heap.root_mut::<PVec<u64>>("long").unwrap().iter().copied().eq(0..10));
 
-    // It grows again, by zeros.
     heap.root_mut::<PVec<u64>>("long").unwrap().extend(10..1_000_000);
     heap.psync().unwrap();
     assert_eq!(heap.check(), []);
@@ -153,7 +151,7 @@ fn a_check_finds_a_heap_and_an_array_longer_than_their_objects() {
     pool.create("bytes", 64 << 10).unwrap();
     pool.resize("bytes", 10, b"").unwrap();
 
-    // As releases before did.
+    // As earlier releases did.
     pool.store().resize("heap", Key(b""), 64 << 10).unwrap();
     pool.store().resize("o", Key(b""), 8192).unwrap();
     drop(pool);

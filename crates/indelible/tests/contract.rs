@@ -326,7 +326,6 @@ fn a_cut_never_tears_concurrent_stores() {
         assert_eq!(value_of(&pool, "a"), last);
     });
 
-    /// The two counters as they are in the primary.
     fn peek(pool: &Pool, name: &str) -> Option<(u64, u64)> {
         let stat = pool.stat(name).ok()?;
         let word = |offset: u64| {
@@ -338,8 +337,7 @@ fn a_cut_never_tears_concurrent_stores() {
     }
 }
 
-/// Found by storms of kills: the shadow had the old bytes still, and the next psync brought them
-/// back.
+/// Regression: the shadow still had the old bytes, and the next psync brought them back.
 #[test]
 fn bytes_cut_off_by_a_shrink_do_not_come_back_when_an_attached_object_grows() {
     everywhere(|world| {
@@ -351,7 +349,7 @@ fn bytes_cut_off_by_a_shrink_do_not_come_back_when_an_attached_object_grows() {
         a.detach().unwrap();
         pool.resize("a", 5000, b"").unwrap();
         let mut a = pool.attach("a").unwrap();
-        // A copy of the last page of its own, which is compared in psync after psync.
+        // A copy of the last page, which every psync compares.
         for value in 2..5 {
             a.range_mut(4096..4100).fill(value);
             a.psync().unwrap();
@@ -369,8 +367,7 @@ fn bytes_cut_off_by_a_shrink_do_not_come_back_when_an_attached_object_grows() {
     });
 }
 
-/// The rest of the last page used to be the user's as long as the object did not grow, which zeroed
-/// it.
+/// Regression: growth zeroed the rest of the last page.
 #[test]
 fn every_byte_of_an_object_survives_growth() {
     everywhere(|world| {
@@ -402,7 +399,7 @@ fn s0_07_growing_keeps_the_address_and_unsynced_stores() {
         a.psync().unwrap();
         a.as_mut_slice()[9000] = 9;
         a.grow(50_000).unwrap(); // in place
-        // Something behind it: the next growth must move it.
+        // The next growth must move it.
         pool.create("wall", 10_000).unwrap();
         a.as_mut_slice()[40_000] = 4;
         a.grow(90_000).unwrap();

@@ -1,5 +1,5 @@
-//! Copies and snapshots that take no time: each object holds its own psyncs, whatever becomes of
-//! those that it shares pages with.
+//! Copies and snapshots without copying: each object holds its own psyncs, whatever becomes of
+//! shared pages.
 
 use super::support::{World, everywhere};
 use indelible::collections::PVec;
@@ -21,7 +21,6 @@ impl Rng {
     }
 }
 
-/// Contents by name, as they were psynced.
 type Model = BTreeMap<String, Vec<u8>>;
 
 fn filled(world: &World, len: usize) -> (Pool, Model) {
@@ -54,7 +53,6 @@ fn change(object: &mut Object, bytes: &mut [u8], rng: &mut Rng) {
     object.psync().unwrap();
 }
 
-/// The answer of `Pool::diff` about objects that hold these bytes.
 fn differing(older: &[u8], newer: &[u8]) -> Difference {
     let mut pages: Vec<Range<u64>> = Vec::new();
     let page = |bytes: &[u8], page: usize| {
@@ -74,7 +72,6 @@ fn differing(older: &[u8], newer: &[u8]) -> Difference {
     Difference { pages, older_size: older.len() as u64, newer_size: newer.len() as u64 }
 }
 
-/// Random copies of copies, snapshots, changes, growths, resizes and destructions, beside a model.
 #[test]
 fn s2_02_copies_and_snapshots_change_apart() {
     everywhere(|world| {
@@ -108,7 +105,7 @@ fn s2_02_copies_and_snapshots_change_apart() {
                     snapshots.retain(|snapshot| snapshot != name);
                 }
                 11 if !is_snapshot && !snapshots.is_empty() => {
-                    // A snapshot of any of the copies: all have the same addresses.
+                    // Of any copy: all have the same addresses.
                     let snapshot: &String = &snapshots[rng.below(snapshots.len())];
                     let had = pool.stat(name).unwrap();
                     pool.rollback(name, snapshot, b"").unwrap();
@@ -127,7 +124,7 @@ fn s2_02_copies_and_snapshots_change_apart() {
                     let mut object = pool.attach(name).unwrap();
                     change(&mut object, bytes, &mut rng);
                     if rng.below(3) == 0 {
-                        // A store that was not psynced survives a growth, and goes with a revert.
+                        // An unpsynced store survives growth, and goes with a revert.
                         object.range_mut(0..1).fill(bytes[0] ^ 1);
                         let size = bytes.len() + 1 + rng.below(4 * PAGE - 1);
                         object.grow(size as u64).unwrap();

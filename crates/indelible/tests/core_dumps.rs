@@ -1,9 +1,5 @@
-//! The core dump of a process that has a sealed object attached: neither plaintext nor keys are in
-//! it (S3.5, S3.6).
-//!
-//! The dump is the kernel's own. A key is looked for as an attacker would do it, by trying every
-//! place of the dump: the first bytes of the contents are known to the test, so it knows when it
-//! has one.
+//! The kernel's core dump of a process with a sealed object contains neither plaintext nor keys
+//! (S3.5, S3.6). Every position of the dump is tried as a key against known contents.
 
 use crate::support::{Ground, World};
 use indelible::{CreateOptions, Pool, SealKey, SignKey, Tracking};
@@ -27,14 +23,12 @@ fn planted(at: usize) -> u8 {
     (word ^ word >> 29).to_le_bytes()[at % 8]
 }
 
-/// The seal key of the object beside its pool, with the sign key there.
 fn key_of(path: &Path) -> SealKey {
     let key = SealKey::from_file(path.with_extension("key")).unwrap();
     key.signed_by(&SignKey::from_file(path.with_extension("sign")).unwrap()).unwrap()
 }
 
-/// The process that dies. With `CORE_ALL` its dump has memory that is otherwise kept out of dumps,
-/// too.
+/// The process that dies. With `CORE_ALL` its dump includes excluded memory.
 #[test]
 #[ignore = "run by another test as a process of its own"]
 fn die_with_a_sealed_object() {
@@ -48,8 +42,7 @@ fn die_with_a_sealed_object() {
         object.as_mut_slice()[at] = planted(at);
     }
     object.psync().unwrap();
-    // Pages in part, so that the rest of them is decrypted; pages that are undone; an object that
-    // is read.
+    // Partial pages, so that the rest is decrypted; undone pages; an object that is read.
     for at in [5000, 9000, 70_000] {
         object.range_mut(at..at + 3).fill(7);
     }
@@ -60,7 +53,6 @@ fn die_with_a_sealed_object() {
     let mut object = pool.attach_sealed("a", b"", &key).unwrap();
     object.range_mut(20_000..20_003).fill(7);
     object.psync().unwrap();
-    // All of it is in memory.
     let touched = object.as_slice().iter().step_by(4096).fold(0, |all, byte| all ^ byte);
     println!("touched: {touched}");
     if std::env::var_os("CORE_ALL").is_some() {
@@ -75,7 +67,7 @@ fn die_with_a_sealed_object() {
     std::process::abort();
 }
 
-/// The core dump of such a process; `None`: the kernel gives it to another program, or drops it.
+/// `None`: the kernel gives the dump to another program, or drops it.
 fn core_of(world: &World, all: bool) -> Option<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -115,17 +107,16 @@ fn state(key: &[u32; 8], last: [u32; 4]) -> [u32; 16] {
     state
 }
 
-/// The first page of the object as it is in the pool: enough to know its key by.
+/// The object's first page in the pool, which identifies its key.
 struct Sealed {
     nonce: [u32; 6],
-    /// The first words of the key stream of its contents.
     stream: [u32; 4],
 }
 
 impl Sealed {
     fn read(world: &World, size: usize) -> Sealed {
         let pool = world.open();
-        // Lines that wait in the log go to their place.
+        // The detach applies pending lines.
         pool.attach_sealed("a", b"", &key_of(&world.path())).unwrap().detach().unwrap();
         let start = pool.store().find("a").unwrap().entry.primary_offset();
         let shape = Shape::of((size as u64).div_ceil(PAGE)).unwrap();
@@ -139,7 +130,7 @@ impl Sealed {
         Sealed { nonce, stream: words(&known) }
     }
 
-    /// Whether this is the object's key, or the one that follows from it for the page.
+    /// Whether this is the object's key, or the page's derived one.
     fn opens(&self, key: &[u32; 8]) -> bool {
         let mut derived = state(key, [self.nonce[0], self.nonce[1], self.nonce[2], self.nonce[3]]);
         rounds(&mut derived);
@@ -156,7 +147,7 @@ impl Sealed {
         (0..4).all(|at| block[at].wrapping_add(first[at]) == self.stream[at])
     }
 
-    /// Places of a dump that have a key. Random words are neither zero nor the same.
+    /// Positions of keys. Random words are neither zero nor equal.
     fn found(&self, dump: &[u8]) -> Vec<usize> {
         let mut found = Vec::new();
         for (at, bytes) in dump.windows(32).enumerate().step_by(4) {
@@ -174,7 +165,6 @@ fn words<const N: usize>(bytes: &[u8]) -> [u32; N] {
     std::array::from_fn(|at| u32::from_le_bytes(bytes[4 * at..4 * at + 4].try_into().unwrap()))
 }
 
-/// The notes of a core dump, an ELF file.
 fn notes(dump: &[u8]) -> std::ops::Range<usize> {
     let number = |at: usize, len: usize| {
         dump[at..at + len].iter().rev().fold(0, |all, byte| all << 8 | usize::from(*byte))
@@ -209,7 +199,7 @@ fn a_core_dump_has_neither_plaintext_nor_keys() {
     }
 }
 
-/// Looks at the dumps of processes with an object of this size. `false`: there are none.
+/// Checks dumps for an object of this size. `false`: no dump.
 fn is_silent(size: usize) -> bool {
     let world = World::new(Ground::File, Tracking::Auto, false);
     let secret: Vec<u8> = (0..64).map(|at| planted((1 << 30) + at)).collect();
@@ -217,7 +207,7 @@ fn is_silent(size: usize) -> bool {
     let signing: Vec<u8> = (0..64).map(|at| planted((1 << 31) + at)).collect();
     std::fs::write(world.path().with_extension("sign"), &signing).unwrap();
     let seed = Sha256::new().chain_update(b"indelible sign key 1").chain_update(&signing).finalize();
-    // The half of it that is not the number that signs: that is kept in another form.
+    // The half that is not the signing scalar, which is kept in another form.
     let expanded = Sha512::digest(seed);
     let pool = world.format();
     pool.create_with("a", &CreateOptions::new(size as u64).sealed(&key_of(&world.path()), "")).unwrap();
@@ -228,8 +218,7 @@ fn is_silent(size: usize) -> bool {
         let contents: Vec<u8> = (0..size / 2).map(planted).collect();
         let contents: HashSet<&[u8]> = contents.chunks_exact(8).collect();
         let words = dump.chunks_exact(8).enumerate().filter(|(_, word)| contents.contains(word));
-        // Registers of threads, which are in the notes, may have the last bytes that a thread
-        // copied, as SAFETY.md states.
+        // Thread registers in the notes may hold the last copied bytes, as SAFETY.md states.
         let registers = notes(&dump);
         let (held, places): (Vec<usize>, Vec<usize>) =
             words.map(|(nth, _)| 8 * nth).partition(|at| registers.contains(at));
@@ -244,7 +233,7 @@ fn is_silent(size: usize) -> bool {
             dump.len()
         );
         if all {
-            // The control: all of that is in memory, and is found if it is dumped.
+            // The control: all of it is in memory, and found if dumped.
             assert!(plaintext > size / 20 && secrets >= 2 && !keys.is_empty() && seeds >= 1);
         } else {
             assert_eq!((plaintext, secrets, keys.len()), (0, 0, 0), "places {places:x?}, {keys:x?}");

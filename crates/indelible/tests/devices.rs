@@ -1,12 +1,11 @@
-//! Pools on block devices: the device is exclusive, not the node that was opened. Needs root and a
-//! loop device; without these the tests report that they did not run.
+//! Pools on block devices: the device is exclusive, not the opened node. Needs root and a loop
+//! device; otherwise the tests report that they did not run.
 
 use indelible::{Error, ErrorKind, Pool, PoolOptions};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A loop device over a file, given back when dropped.
 struct Loop {
     node: PathBuf,
     file: PathBuf,
@@ -55,7 +54,6 @@ impl Drop for Loop {
     }
 }
 
-/// A process that has a pool open until it is dropped.
 struct Holder(Child);
 
 impl Holder {
@@ -103,7 +101,6 @@ fn two_nodes_of_a_device_are_one_pool() {
     let Some(node) = device.second_node() else { return };
     let pool = format(&device.node).unwrap();
     pool.create("a", 100).unwrap();
-    // In one process they are one pool.
     let same = Pool::open(&node).unwrap();
     let held = pool.attach("a").unwrap();
     assert_eq!(same.attach("a").unwrap_err().kind(), ErrorKind::Held);
@@ -115,7 +112,6 @@ fn two_nodes_of_a_device_are_one_pool() {
         assert!(text.contains(&format!("process {}", holder.0.id())), "{text}");
         refused(format(second));
         refused(indelible::repair(second, &PoolOptions::new(), &Default::default(), &mut |_, _| {}));
-        // Read-only opens block no writer.
         let reader = PoolOptions::new().read_only(true).open(second).unwrap();
         assert_eq!(reader.attach_read("a").unwrap().len(), 100);
         indelible::check(second, &PoolOptions::new(), &mut |_, _| {}).unwrap();
@@ -142,11 +138,9 @@ fn a_loop_device_and_the_file_under_it_are_not_two_pools() {
         text.contains("in the file itself") && text.contains(&format!("process {}", on_file.0.id())),
         "{text}"
     );
-    // Others may use the file as before.
     Pool::open(&device.file).unwrap().create("b", 100).unwrap();
     drop(on_file);
     Pool::open(&device.node).unwrap().attach("b").unwrap();
-    // Within one process, too.
     let pool = Pool::open(&device.file).unwrap();
     refused(Pool::open(&device.node));
     drop(pool);

@@ -1,5 +1,4 @@
-//! Objects whose words have check words: damage of memory and of the pool is noticed, repaired or
-//! named, and never read.
+//! Objects with check words: damage of memory and pool is repaired or named, and never read.
 
 use crate::support::{Ground, World, everywhere};
 use crate::transactional_heap::{Node, blocks, simulated};
@@ -19,14 +18,12 @@ pub type Cells = [TxCell<u64>; 1024];
 
 pub const KEY: &[u8] = b"";
 
-/// The classes of objects that may have check words.
 const CLASSES: [Class; 2] = [Class::Transactional, Class::OnDemand];
 
 pub fn create(pool: &Pool, name: &str, size: u64, class: Class) {
     pool.create_with(name, &CreateOptions::new(size).class(class).ecc(true)).unwrap();
 }
 
-/// Everywhere, with either class.
 fn in_each_class(test: impl Fn(&World, Class)) {
     CLASSES.into_iter().for_each(|class| everywhere(|world| test(world, class)));
 }
@@ -43,12 +40,10 @@ pub fn set(object: &TxObject<Cells>, nth: usize, value: u64) {
     object.transaction(|tx| tx.write(&object.root()[nth], value)).unwrap();
 }
 
-/// The value that a test stores to word `nth`.
 pub fn value(nth: usize) -> u64 {
     (nth as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// A pool with an unattached object whose words are all set.
 pub fn filled(world: &World, class: Class) -> Pool {
     let pool = world.format();
     // Nothing becomes durable by itself.
@@ -60,7 +55,6 @@ pub fn filled(world: &World, class: Class) -> Pool {
     pool
 }
 
-/// Changes bytes of the pool while the object is unattached.
 fn change(world: &World, at: u64, what: impl FnOnce(u128) -> u128) {
     let mut bytes = [0; 16];
     let changed = |bytes: [u8; 16]| {
@@ -79,13 +73,11 @@ fn change(world: &World, at: u64, what: impl FnOnce(u128) -> u128) {
     file.write_all_at(&changed(bytes), at).unwrap();
 }
 
-/// Flips bits of word `nth` of an object, and of its check word, in the pool: those of the word are
-/// the upper half.
+/// Flips bits of word `nth` (the upper half) and of its check word in the pool.
 pub fn damage(world: &World, pool: &Pool, name: &str, nth: usize, bits: u128) {
     change(world, pool.stat(name).unwrap().offset + 16 * nth as u64, |pair| pair ^ bits);
 }
 
-/// The same of each word from the first on.
 fn damage_each(world: &World, pool: &Pool, name: &str, mut bits: impl FnMut(usize) -> u128) {
     let (sim, stat) = (world.sim().unwrap(), pool.stat(name).unwrap());
     let mut bytes = vec![0; stat.extent as usize];
@@ -101,7 +93,6 @@ fn damage_each(world: &World, pool: &Pool, name: &str, mut bits: impl FnMut(usiz
     sim.settle();
 }
 
-/// Word `nth` of the object `a` and its check word, as the pool has them.
 pub fn stored(world: &World, pool: &Pool, nth: usize) -> (u64, u64) {
     let mut found = 0;
     change(world, pool.stat("a").unwrap().offset + 16 * nth as u64, |pair| {
@@ -111,7 +102,6 @@ pub fn stored(world: &World, pool: &Pool, nth: usize) -> (u64, u64) {
     ((found >> 64) as u64, found as u64)
 }
 
-/// `count` different bits of 128.
 pub fn some_bits(random: &mut Seeded, count: u32) -> u128 {
     let mut bits = 0_u128;
     while bits.count_ones() < count {
@@ -123,7 +113,7 @@ pub fn some_bits(random: &mut Seeded, count: u32) -> u128 {
 /// 14 wrong bits that no check notices, as `pmo-evidence ecc` finds them: half may be either half.
 const CODEWORD: u128 = 0x0000_0202_0008_0200 << 64 | 0x4000_3001_4008_3003;
 
-/// Damages that cannot be repaired: one half of a codeword, and more bits than are looked for.
+/// Irreparable damages: half of a codeword, and too many bits.
 fn beyond_repair() -> Vec<u128> {
     assert_eq!((CODEWORD.count_ones(), check_word((CODEWORD >> 64) as u64)), (14, CODEWORD as u64));
     let mut half = CODEWORD;
@@ -155,7 +145,6 @@ pub fn s1_12_words_and_check_words_take_turns_in_the_pool() {
         assert_eq!(a.repairs(), indelible::Repairs::default());
         drop(a);
         assert_eq!(stored(world, &pool, 5), (1, check_word(1)));
-        // Sizes are whole pages of words.
         create(&pool, "small", 1, class);
         let small = pool.stat("small").unwrap();
         assert_eq!((small.size, small.extent), (4096, 8192));
@@ -185,7 +174,6 @@ pub fn s1_13_a_transaction_that_reads_a_damaged_word_repairs_it() {
             assert_eq!(get(&a, nth).unwrap(), value(nth), "word {nth}");
         }
         assert_eq!((a.repairs().repaired, a.repairs().lost), (damaged.len() as u64, 0));
-        // Nothing is left to repair, neither in memory nor in the pool.
         assert_eq!(a.scrub(&mut |_, _| {}).unwrap().repaired, 0);
         drop(a);
         for nth in damaged {
@@ -194,7 +182,6 @@ pub fn s1_13_a_transaction_that_reads_a_damaged_word_repairs_it() {
     }
 }
 
-/// A word beyond repair is an error that names it, each time, until it is stored anew.
 #[test]
 pub fn s1_14_a_word_beyond_repair_is_named_and_never_read() {
     let damages = beyond_repair().into_iter().enumerate();
@@ -208,14 +195,13 @@ pub fn s1_14_a_word_beyond_repair_is_named_and_never_read() {
         let text = error.to_string();
         assert_eq!(error.kind(), ErrorKind::Damaged, "{text}");
         assert!(text.contains(&format!("offset {:#x}", 8 * nth)) && text.contains("\"a\""), "{text}");
-        // The program does not pass the error on.
+        // The program swallows the error.
         let swallowed = a.transaction(|tx| {
             let read = tx.read(&a.root()[nth]);
             tx.write(&a.root()[0], 1).ok();
             Ok::<_, Error>(read.unwrap_or(0))
         });
         assert_eq!(swallowed.unwrap_err().kind(), ErrorKind::Damaged);
-        // Neighbours are as they were, and change.
         assert_eq!(get(&a, 0).unwrap(), value(0));
         set(&a, nth + 1, 3);
         assert_eq!(get(&a, nth).unwrap_err().kind(), ErrorKind::Damaged);
@@ -225,7 +211,7 @@ pub fn s1_14_a_word_beyond_repair_is_named_and_never_read() {
     }
 }
 
-/// The thread's transaction of C, which is always undone.
+/// C's thread transaction, always undone.
 struct Running;
 
 impl Running {
@@ -241,8 +227,7 @@ impl Drop for Running {
     }
 }
 
-/// Bytes of a damaged word that a transaction does not change are not taken for right beside those
-/// that it changes.
+/// Unchanged bytes of a damaged word are repaired beside changed ones.
 #[test]
 pub fn s1_14_a_part_of_a_damaged_word_is_stored_with_the_whole_word_repaired() {
     CLASSES.into_iter().for_each(parts_are_stored_with_the_whole);
@@ -276,7 +261,6 @@ fn parts_are_stored_with_the_whole(class: Class) {
     assert_eq!(stored(&world, &pool, 3), (expected, check_word(expected)));
 }
 
-/// Stores bytes that lie in two damaged words.
 #[test]
 pub fn s1_14_bytes_in_two_damaged_words_are_stored_with_both_repaired() {
     CLASSES.into_iter().for_each(bytes_in_two_words_are_stored_with_both);
@@ -297,7 +281,6 @@ fn bytes_in_two_words_are_stored_with_both(class: Class) {
     assert_eq!([40, 41].map(|nth| stored(&world, &pool, nth).0), expected);
 }
 
-/// A list of blocks, with the heap's own words beside it.
 fn list(heap: &TxHeap, count: u64) -> Vec<u64> {
     let top = heap.root_or_default::<TxCell<TxPtr<Node>>>("top").unwrap();
     let push = |tx: &mut indelible::Tx<'_>, value| {
@@ -322,8 +305,8 @@ fn values(heap: &TxHeap) -> indelible::Result<Vec<u64>> {
     })
 }
 
-/// Header, directory, spans, allocation bytes, roots: each word of the heap may be damaged, and no
-/// block is lost for it.
+/// Header, directory, spans, allocation bytes, roots: any of the heap's words may be damaged, and
+/// no block is lost.
 #[test]
 pub fn s1_15_the_heap_s_own_words_are_protected() {
     CLASSES.into_iter().for_each(words_of_the_heap_are_protected);
@@ -348,7 +331,6 @@ fn words_of_the_heap_are_protected(class: Class) {
     heap.detach().unwrap();
     let mut random = Seeded::new(15);
     damage_each(&world, &pool, "h", |nth| some_bits(&mut random, 1 + nth as u32 % 5));
-    // Readers and tools look at the words alone.
     let read = ReadHeap::open(pool.attach_read("h").unwrap()).unwrap();
     assert_eq!((read.check(), read.stats().unwrap().blocks), (vec![], before));
     drop(read);
@@ -415,7 +397,6 @@ pub fn a_scrub_repairs_what_can_be_and_names_the_others() {
     });
 }
 
-/// Threads scrub and change undamaged words: a word that another stores is not taken for damaged.
 #[test]
 fn words_that_others_store_meanwhile_are_not_damaged() {
     CLASSES.into_iter().for_each(nobody_damages_words);
@@ -448,7 +429,6 @@ struct WithNumber {
     cell: TxCell<u64>,
 }
 
-/// All that would see words and check words mixed up is refused, in words that say why.
 #[test]
 fn uses_that_know_no_check_words_are_refused() {
     let world = simulated();
@@ -467,7 +447,6 @@ fn uses_that_know_no_check_words_are_refused() {
     because(pool.create_with("b", &CreateOptions::new(4096).ecc(true).sparse(true)).unwrap_err());
     let key = crate::support::seal_key();
     pool.create_with("b", &CreateOptions::new(4096).ecc(true).sealed(&key, "")).unwrap_err();
-    // Nothing of it happened.
     assert_eq!(pool.list().count(), 1);
     let a = attach(&pool);
     because(pool.attach_snapshot("a").unwrap_err());
@@ -478,12 +457,10 @@ fn uses_that_know_no_check_words_are_refused() {
     pool.create("plain", 8192).unwrap();
     because(pool.diff("plain", "a", KEY).unwrap_err());
     because(pool.diff("a", "plain", KEY).unwrap_err());
-    // None of these calls changes the words.
     let a = attach(&pool);
     assert!((0..1024).all(|nth| get(&a, nth).unwrap() == value(nth)));
 }
 
-/// Readers see words; copies, snapshots and other sizes have check words as well.
 #[test]
 fn readers_copies_and_snapshots_have_the_words() {
     in_each_class(|world, class| {
@@ -531,7 +508,6 @@ fn an_object_in_another_pool_has_its_check_words() {
     assert!(other.stat("a").unwrap().ecc);
 }
 
-/// A word that a reader cannot have is an error of the read that touches it, not a wrong value.
 #[test]
 fn a_reader_is_refused_a_page_with_a_word_beyond_repair() {
     let world = simulated();
@@ -542,7 +518,6 @@ fn a_reader_is_refused_a_page_with_a_word_beyond_repair() {
     assert!(text.contains("offset 0x15e0"), "{text}");
 }
 
-/// Power is cut while a transaction repairs words, and changes others.
 #[test]
 pub fn a_power_cut_leaves_words_with_their_check_words() {
     const ROUNDS: u64 = 12;
@@ -586,7 +561,6 @@ pub fn a_power_cut_leaves_words_with_their_check_words() {
                 return Err(format!("word {nth} is {found:#x} after {round}, and was {expected:#x}"));
             }
         }
-        // Repaired words are durably repaired.
         let left = a.repairs().repaired;
         if left > ROUNDS - done {
             return Err(format!("{left} words are damaged after {done} repairs"));
@@ -598,8 +572,8 @@ pub fn a_power_cut_leaves_words_with_their_check_words() {
     assert!(report.distinct > 10, "{report:?}");
 }
 
-/// The durable write of a repair fails; further calls follow; then the process is gone. The next
-/// attach finds the word, and all that was acknowledged.
+/// The durable write of a repair fails; calls follow; the process dies. The next attach finds the
+/// word, and all acknowledged changes.
 #[test]
 pub fn after_a_repair_that_failed_no_word_is_lost() {
     for (nth, fault) in (0..3).flat_map(|nth| [(nth, Fault::Io), (nth, Fault::After)]) {
@@ -628,7 +602,7 @@ pub fn after_a_repair_that_failed_no_word_is_lost() {
             a.psync().unwrap_err().kind(),
         ];
         assert_eq!(kinds, [ErrorKind::Poisoned; 4]);
-        // The process dies: what follows in it is not in the image.
+        // The process dies: later changes are not in the image.
         let image = SimMedium::from_bytes(&sim.to_bytes(), SimConfig::default());
         drop((a, pool));
         let pool = world.options().on_device(Arc::new(image), false).unwrap();

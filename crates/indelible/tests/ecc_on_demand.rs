@@ -1,5 +1,5 @@
-//! Objects on demand whose words have check words: repairs and changes outlive the process, and
-//! become durable, as words with their check words.
+//! On-demand objects with check words: repairs and changes outlive the process, and become durable,
+//! with their check words.
 
 use crate::ecc::{Cells, KEY, attach, create, damage, filled, get, set, some_bits, stored, value};
 use crate::transactional_heap::simulated;
@@ -11,8 +11,6 @@ use indelible_testing::{CrashImage, Fault, Limits, OpKind, Seeded, SimMedium, fo
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Power is cut while transactions on demand repair words and change others, some of which are
-/// durable.
 #[test]
 pub fn a_power_cut_leaves_words_on_demand_with_their_check_words() {
     const ROUNDS: u64 = 12;
@@ -41,7 +39,7 @@ pub fn a_power_cut_leaves_words_on_demand_with_their_check_words() {
             }
         }
     };
-    // Judges in another boot, so that the memory of the process that goes on is none of its.
+    // In another boot, so that the living process's memory does not count.
     let judge = |image: &CrashImage| {
         let store = Store::open(Arc::new(image.medium()), process(2)).map_err(|e| e.to_string())?;
         recover_all(&store).map_err(|e| e.to_string())?;
@@ -70,8 +68,6 @@ pub fn a_power_cut_leaves_words_on_demand_with_their_check_words() {
     assert!(report.distinct > 10, "{report:?}");
 }
 
-/// An epoch with repairs fails, further calls follow, and the object is attached anew: nothing that
-/// was committed is lost, and each word is as it was.
 #[test]
 fn after_an_epoch_of_repairs_that_failed_no_word_is_lost() {
     for fault in [Fault::Io, Fault::After] {
@@ -100,8 +96,7 @@ fn after_an_epoch_of_repairs_that_failed_no_word_is_lost() {
     }
 }
 
-/// A transaction on demand that changes more lines than its log has room for at first, each of
-/// which two lines of the pool have.
+/// More lines than the log's initial room; each is two lines of the pool.
 #[test]
 fn a_large_transaction_on_demand_has_room_for_its_check_words() {
     let world = simulated();
@@ -128,7 +123,6 @@ fn a_large_transaction_on_demand_has_room_for_its_check_words() {
     assert_eq!(large.scrub(&mut |_, _| {}).unwrap().repaired, 0);
 }
 
-/// The class changes, and words and check words stay.
 #[test]
 fn words_keep_their_check_words_when_the_class_changes() {
     let world = simulated();
@@ -143,7 +137,6 @@ fn words_keep_their_check_words_when_the_class_changes() {
     let a = attach(&pool);
     assert!((3..1024).all(|nth| get(&a, nth).unwrap() == value(nth)));
     drop(a);
-    // One transaction over both classes.
     create(&pool, "quick", 4096, Class::OnDemand);
     let quick = pool.attach_transactional::<TxCell<u64>>("quick").unwrap();
     let a = pool.attach_with_on_demand::<Cells>("a", KEY).unwrap();

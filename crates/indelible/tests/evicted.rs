@@ -1,5 +1,5 @@
-//! Sealed objects whose memory is limited: pages go, and come back as the last psync left them, and
-//! no store is lost (S3.3).
+//! Sealed objects with limited memory: evicted pages come back as last psynced, and no store is
+//! lost (S3.3).
 
 use super::support::{Ground, World, everywhere, faults_in, seal_key as key};
 use indelible::{CreateOptions, ErrorKind, Plain, Pool, PoolOptions, Tracking};
@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const PAGE: usize = 4096;
 const PAGES: usize = 1000;
 const SIZE: usize = PAGES * PAGE;
-/// Pages that may be in memory.
 const LIMIT: usize = 256;
 
 fn byte(page: usize) -> u8 {
@@ -21,7 +20,6 @@ fn options(world: &World) -> PoolOptions {
     world.options().memory_limit((LIMIT * PAGE) as u64)
 }
 
-/// A pool with a sealed object, each page full of its own byte.
 fn filled(world: &World) -> Pool {
     let pool = match world.sim() {
         Some(sim) => options(world).on_device(Arc::new(sim.handle()), true),
@@ -34,7 +32,7 @@ fn filled(world: &World) -> Pool {
         a.range_mut(page * PAGE..(page + 1) * PAGE).fill(byte(page));
         if page % 100 == 99 {
             a.psync().unwrap();
-            // A window may be on its way.
+            // A window may be filling.
             assert!(resident(a.as_ptr()) <= LIMIT + 80, "{} pages after {page}", resident(a.as_ptr()));
         }
     }
@@ -42,7 +40,6 @@ fn filled(world: &World) -> Pool {
     pool
 }
 
-/// Pages of the object that are in memory.
 fn resident(address: *const u8) -> usize {
     let mut pages = [0_u8; PAGES];
     // SAFETY: the kernel fills a byte for each page of the object, which is attached.
@@ -62,10 +59,9 @@ fn a_reader_of_an_object_larger_than_its_memory_reads_all_of_it() {
         let a = pool.attach_read_sealed("a", b"", &key()).unwrap();
         let mut rng = Seeded::new(0x5eed);
         for step in 0..6000 {
-            // At random, and page by page.
             let page = if step % 2000 < 1000 { rng.usize(..PAGES) } else { step % PAGES };
             assert_eq!(a.as_slice()[page * PAGE + 77], byte(page), "step {step}");
-            // A window that is just being filled is not counted yet.
+            // A filling window is not counted yet.
             assert!(resident(a.as_ptr()) <= LIMIT + 80, "{} pages at step {step}", resident(a.as_ptr()));
         }
         assert_eq!(a.prefault(0..SIZE).unwrap(), LIMIT * PAGE, "more would drop the first again");
@@ -118,7 +114,7 @@ struct Counters {
     pages: [[AtomicU64; PAGE / 8]; PAGES],
 }
 
-/// Threads count all over the object while cuts are taken, each of which has most pages dropped.
+/// Threads count all over the object while cuts are taken, each of which drops most pages.
 fn cuts_lose_no_store(tracking: Tracking) {
     const EACH: u64 = 30_000;
     let world = World::new(Ground::Simulated, tracking, false);
@@ -196,7 +192,7 @@ mod mutants {
     #[test]
     fn pages_that_are_dropped_outside_the_gate_are_noticed() {
         assert_eq!(Mutant::MEMORY, [Mutant::EvictedOutsideGate], "each mutant has its tests");
-        // Without these no page is dropped, and each test passes without a look.
+        // Without these no page is dropped, and the tests prove nothing.
         let available = super::faults_in();
         type Test = fn();
         let tests: [(bool, Test); 2] = [

@@ -1,5 +1,4 @@
-//! Explicit tracking: a psync makes durable the lines that the program marked, at the cost of these
-//! alone.
+//! Explicit tracking: a psync makes exactly the marked lines durable.
 
 use indelible::{AttachOptions, MediumKind, Object, Pool, PoolOptions, Tracking};
 use std::path::{Path, PathBuf};
@@ -10,7 +9,6 @@ fn open(path: &Path, medium: MediumKind) -> Pool {
     PoolOptions::new().medium(medium).tracking(Tracking::Explicit).open(path).unwrap()
 }
 
-/// An object of zeros that was psynced, in a pool of each kind.
 fn on_each_medium(test: impl Fn(&Path, MediumKind, Object)) {
     for (medium, folder) in [(MediumKind::Memory, "/dev/shm"), (MediumKind::File, "/var/tmp")] {
         let dir = tempfile::TempDir::new_in(folder).unwrap();
@@ -43,7 +41,7 @@ fn the_lines_that_were_marked_are_durable_and_no_others_are_logged() {
             object.mark_dirty(marked);
         }
         object.mark_dirty(LEN as usize - 1..LEN as usize + 100);
-        // Not marked, but in pages that have marked lines, and in one that has none.
+        // Unmarked: in a page with marked lines, and in one without.
         store(&mut object, 1000, 8);
         store(&mut object, 16384, 8);
         object.psync().unwrap();
@@ -106,7 +104,7 @@ fn an_attachment_has_its_own_tracking_and_keeps_it_when_the_object_moves() {
     let mut found = pool.attach_with("found", &AttachOptions::new()).unwrap();
     assert_eq!((marked.rung().as_str(), found.rung().as_str()), ("explicit", "mprotect"));
     assert!(marked.needs_marks() && !found.needs_marks());
-    // "behind" lies behind it: the object moves.
+    // "behind" forces a move.
     marked.grow(1 << 20).unwrap();
     for object in [&mut marked, &mut found] {
         store(object, 100, 7);

@@ -1,5 +1,5 @@
-//! Pages of objects that a block of a compiler exposes, where system calls fail: what no
-//! transaction has committed is not seen.
+//! Pages that a compiled block exposes, under failing system calls: uncommitted data stays
+//! invisible.
 
 use crate::support::{Ground, World};
 use indelible::raw::{self, blocks};
@@ -10,7 +10,7 @@ use std::process::Command;
 /// A system call that fails with `ENOMEM` where an argument has these bits.
 struct Failing {
     call: libc::c_long,
-    /// The argument's number, its bits that are looked at, and their values.
+    /// Argument number, mask, and values.
     bits: (u32, libc::c_int, libc::c_int),
 }
 
@@ -19,15 +19,15 @@ const OPENING: Failing =
     Failing { call: libc::SYS_mprotect, bits: (2, !0, libc::PROT_READ | libc::PROT_WRITE) };
 const MAPPING_OVER: Failing = Failing { call: libc::SYS_mmap, bits: (3, libc::MAP_FIXED, libc::MAP_FIXED) };
 
-/// From now on these calls of this thread fail. `false`: the system allows no filters.
+/// Makes these calls of this thread fail. `false`: no filters here.
 fn fail(calls: &[Failing]) -> bool {
     let step =
         |code: u32, yes: u8, no: u8, k: u32| libc::sock_filter { code: code as u16, jt: yes, jf: no, k };
     let load = |at: u32| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, at);
     let mut steps = Vec::new();
     for Failing { call, bits: (nth, mask, value) } in calls {
-        // The number of the call comes first; arguments are behind the architecture and the
-        // address, in the order of a little-endian machine.
+        // The call's number comes first; arguments follow the architecture and the address, as
+        // little-endian.
         steps.push(load(0));
         steps.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 4, *call as u32));
         steps.push(load(16 + 8 * nth));
@@ -46,8 +46,7 @@ fn fail(calls: &[Failing]) -> bool {
     }
 }
 
-/// Exit codes of the program: it went on after the abort, it saw the page, it got a SIGSEGV, there
-/// are no filters.
+/// Exit codes: survived the abort, saw the page, got a SIGSEGV, no filters.
 const WENT_ON: i32 = 70;
 const SAW: i32 = 71;
 const FAULTED: i32 = 72;
@@ -70,7 +69,6 @@ fn load(address: usize) -> u64 {
 
 const PAGE: usize = 4096;
 
-/// Touches pages while a block has them exposed, or after it had, and system calls fail.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn touches() {
@@ -91,7 +89,6 @@ fn touches() {
     blocks::expose();
     let last = object.address + 3 * PAGE;
     match &*how {
-        // The page cannot be copied whole, and not be closed again.
         "damaged" => {
             for at in [object.view, object.view + 8] {
                 // SAFETY: a word and its check word, where blocks find them; no block uses them.
@@ -100,13 +97,13 @@ fn touches() {
             fails(&[CLOSING]);
             load(object.address);
         }
-        // Pages between two that are touched may be open in part, and cannot be closed.
+        // Pages between two touched ones may be partly open, and cannot be closed.
         "gap" => {
             load(last);
             fails(&[CLOSING, OPENING]);
             load(object.address);
         }
-        // The block is over, and its pages cannot be mapped anew; or not be closed at all.
+        // The block is over, and its pages cannot be remapped, or not be closed.
         "mapped" | "closed" => {
             load(last);
             fails(if how == "mapped" { &[MAPPING_OVER] } else { &[MAPPING_OVER, CLOSING] });
@@ -119,7 +116,6 @@ fn touches() {
     unsafe { libc::_exit(SAW) }
 }
 
-/// No words.
 struct Nothing;
 
 impl blocks::BlockWords for Nothing {
@@ -157,7 +153,6 @@ fn pages_that_a_block_exposed_are_closed_or_the_process_ends() {
         }
         assert_eq!(found, expected, "{how}: {output:?}");
     }
-    // The pool is as it was.
     let object = blocks::attach(&world.open(), "a", b"").unwrap();
     raw::detach(std::ptr::without_provenance(object.address)).unwrap();
 }

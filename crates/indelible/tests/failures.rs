@@ -1,4 +1,4 @@
-//! Bad input and failing systems: each gets a typed error that names object, operation and remedy;
+//! Bad input and failing systems: each gets a typed error with object, operation and remedy;
 //! nothing psynced is lost.
 
 use crate::support::{self, Ground, World, everywhere};
@@ -48,7 +48,7 @@ fn a_file_that_is_no_pool_is_refused_by_name() {
     assert!(!path.exists(), "a failed format leaves no file");
 }
 
-/// Also by force, as the former contents are lost when a format begins.
+/// Even by force, as a format loses the former contents.
 #[test]
 fn a_format_of_an_impossible_size_changes_nothing() {
     let world = disk();
@@ -59,7 +59,7 @@ fn a_format_of_an_impossible_size_changes_nothing() {
         assert!(error.to_string().ends_with("(ask for a size between 1 MiB and 32 TiB)"), "{error}");
     }
     assert!(Pool::open(world.path()).unwrap().stat("kept").is_ok());
-    // An empty file, as mktemp makes it, is as good as none by force, and is refused without.
+    // An empty file, as of mktemp, is reused by force, and refused without.
     let empty = world.dir().join("empty");
     fs::write(&empty, b"").unwrap();
     assert_eq!(kind(Pool::format(&empty, 1 << 20)), ErrorKind::PoolExists);
@@ -67,7 +67,7 @@ fn a_format_of_an_impossible_size_changes_nothing() {
     assert!(Pool::open(&empty).is_ok());
 }
 
-/// Seconds that no clock shows, with checksums that fit.
+/// Times that no clock shows, with valid checksums.
 #[test]
 fn times_of_a_hostile_pool_are_far_away_and_no_panic() {
     let world = disk();
@@ -92,7 +92,6 @@ fn times_of_a_hostile_pool_are_far_away_and_no_panic() {
     assert_eq!((pool.info().unwrap().created, pool.stat("a").unwrap().created), (year_9999, year_9999));
 }
 
-/// Errors of opening name the path once, and advice leads somewhere else than back.
 #[test]
 fn advice_on_paths_fits() {
     let world = disk();
@@ -107,7 +106,6 @@ fn advice_on_paths_fits() {
     assert!(foreign.contains("`pmo doctor PATH`") && !foreign.contains("pmo check"), "{foreign}");
 }
 
-/// Programs find the system's own error under ours.
 #[test]
 fn errors_of_the_system_are_the_source() {
     let system = |error: &indelible::Error| {
@@ -135,7 +133,7 @@ trait MinOrIo {
 }
 
 impl MinOrIo for ErrorKind {
-    /// Opening a directory for writing fails in the kernel before it can be looked at.
+    /// The kernel refuses to open a directory for writing, before its kind is known.
     fn min_or_io(self) -> ErrorKind {
         match Pool::open("/") {
             Err(error) => error.kind(),
@@ -156,7 +154,6 @@ fn unknown_versions_and_truncated_pools_are_told_apart() {
         file.write_all_at(&99_u32.to_le_bytes(), at + 8).unwrap();
     }
     assert_eq!(kind(Pool::open(&path)), ErrorKind::Version);
-    // One slot damaged: the other serves.
     file.write_all_at(&slots[0], 0).unwrap();
     file.write_all_at(&[0xff; 4096], 4096).unwrap();
     Pool::open(&path).unwrap().create("a", 1).unwrap();
@@ -309,10 +306,9 @@ fn a_failed_write_poisons_and_the_next_attach_recovers() {
     }
 }
 
-/// A full medium: a clear error, the state of the last psync intact, retry possible, by whichever
-/// kind of psync. Some of the pages are in the primary by then, and are not durable: a retry that
-/// compares with them, as a cut does, would find nothing to log. Data it acknowledged survives any
-/// power cut.
+/// A full medium: a clear error, the last psync intact, retry possible by any kind of psync. Some
+/// pages are then in the primary without being durable: a retry that compares with them, as a cut
+/// does, finds nothing to log. Acknowledged data survives any power cut.
 #[test]
 fn a_psync_that_is_retried_after_no_space_publishes_only_what_is_durable() {
     for cut in [false, true] {
@@ -355,7 +351,7 @@ fn a_psync_that_is_retried_after_no_space_publishes_only_what_is_durable() {
     }
 }
 
-/// A small file system of its own; `None`, and a word on stderr, where that is not allowed.
+/// A small file system; `None`, with a message, where not allowed.
 struct Small {
     at: std::path::PathBuf,
     _world: World,
@@ -424,7 +420,7 @@ fn a_full_memory_file_system_is_an_error_not_a_signal() {
     assert_eq!(kind(pool.create("too much", 8 << 20)), ErrorKind::NoSpace);
     pool.create("fits", 100_000).unwrap();
     fs::write(small.at.join("filler"), vec![0; 8 << 20]).unwrap_err();
-    // All that is needed was claimed at creation; a lane is the one thing an attach may still need.
+    // Creation claimed everything; only a lane may still be needed.
     match pool.attach("fits") {
         Ok(mut fits) => {
             fits.as_mut_slice().fill(1);
@@ -438,8 +434,8 @@ fn a_full_memory_file_system_is_an_error_not_a_signal() {
     fits.psync().unwrap();
 }
 
-/// Space that was given back has no blocks any more. A new object there finds no room, which is no
-/// failure of the medium: attached objects go on, and the call may be made again.
+/// Freed space has no blocks. A new object finds no room there, which is no failure of the medium:
+/// attached objects go on, and the call may be retried.
 #[test]
 fn used_space_without_blocks_on_a_full_memory_file_system_is_no_space() {
     let Some(small) = Small::mount("tmpfs") else { return };
@@ -456,8 +452,7 @@ fn used_space_without_blocks_on_a_full_memory_file_system_is_no_space() {
     pool.create("late", 100_000).unwrap();
 }
 
-/// A process whose pages the kernel maps asks for more pages of a sparse object than there is room
-/// for.
+/// Mapped pages of a sparse object beyond the available room.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn without_room() {
@@ -470,8 +465,7 @@ fn without_room() {
     }
 }
 
-/// Before it stores, such a process can have its pages brought: that they lack space is an error of
-/// this name, where the store is a signal.
+/// Prefaulting reports the lack of space as an error, where the store would raise a signal.
 #[test]
 fn pages_that_lack_space_are_an_error_before_the_store() {
     use std::os::unix::fs::PermissionsExt;
@@ -501,8 +495,8 @@ fn pages_that_lack_space_are_an_error_before_the_store() {
     }
 }
 
-/// A sparse object has more bytes than there is room for: they are read as zeros without claiming
-/// any, and stores are refused by the psync, not by the processor.
+/// A sparse object exceeds the available room: reads give zeros without claiming space, and the
+/// psync refuses stores, without signals.
 #[test]
 fn sparse_objects_on_a_full_memory_file_system_are_errors_not_signals() {
     let Some(small) = Small::mount("tmpfs") else { return };
@@ -528,7 +522,6 @@ fn sparse_objects_on_a_full_memory_file_system_are_errors_not_signals() {
     thin.psync().unwrap();
 }
 
-/// Names of every kind.
 #[test]
 fn names_are_text_of_1_to_511_bytes() {
     everywhere(|world| {
@@ -588,7 +581,7 @@ trait OrAddresses {
 }
 
 impl OrAddresses for ErrorKind {
-    /// Growth is limited by pages or by addresses, whichever ends first.
+    /// Pages or addresses limit growth, whichever ends first.
     fn or_addresses(self, pool: &Pool, size: u64) -> ErrorKind {
         match pool.resize("a", size, b"") {
             Err(error) if error.kind() == ErrorKind::NoAddresses => ErrorKind::NoAddresses,
@@ -597,7 +590,6 @@ impl OrAddresses for ErrorKind {
     }
 }
 
-/// A damaged entry is an error for its object and for nothing else.
 #[test]
 fn damage_is_reported_where_it_is_and_nowhere_else() {
     let sim = SimMedium::new(support::POOL, SimConfig::default());
@@ -611,9 +603,8 @@ fn damage_is_reported_where_it_is_and_nowhere_else() {
     pool.attach("good").unwrap();
 }
 
-/// After a call that asked for a file's times, the kernel notes a new one at the next write, and a
-/// durable write must wait for that. Otherwise it is the time of the last tick, a few milliseconds
-/// ago at most.
+/// After a query of a file's times, the next write updates them, for which a durable write must
+/// wait. Otherwise the time is that of the last tick.
 #[test]
 fn seeing_whether_the_file_is_whole_does_not_ask_for_its_times() {
     let world = disk();
@@ -622,7 +613,7 @@ fn seeing_whether_the_file_is_whole_does_not_ask_for_its_times() {
     let mut a = pool.attach("a").unwrap();
     let mut noted_by_ticks = 0;
     for round in 0..100 {
-        // That it was asked for below, this psync gets over.
+        // This psync absorbs the query below.
         a.as_mut_slice().fill(round);
         a.psync().unwrap();
         a.as_mut_slice().fill(round + 100);

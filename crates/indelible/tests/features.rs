@@ -1,5 +1,4 @@
-//! Optional features: values that serde writes and reads, events of `tracing`, containers of other
-//! libraries in a heap.
+//! Optional features: serde, events of `tracing`, containers of other libraries in a heap.
 
 use indelible::collections::{
     HeapRef, InHeap, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PDuration, PHashMap, PHashSet, PIpAddr,
@@ -19,7 +18,7 @@ use tracing::{Event, Metadata, Subscriber};
 type All<'h> = PHashMap<'h, PString<'h>, PBTreeMap<'h, u32, PVec<'h, POption<PBox<'h, PString<'h>>>>>>;
 
 fn pool() -> (tempfile::TempDir, Pool) {
-    // Before any event: whether a listener exists is remembered for each place that makes events.
+    // Before any event: each event site caches whether a listener exists.
     static LISTENING: Once = Once::new();
     LISTENING.call_once(|| tracing::subscriber::set_global_default(Messages).unwrap());
     let dir = tempfile::tempdir().unwrap();
@@ -94,10 +93,8 @@ fn a_text_that_cannot_be_read_leaves_nothing_in_the_heap() {
     assert_eq!(blocks(&heap), before);
 }
 
-/// The messages of events, with the names of their fields, and the threads that made them.
 static MESSAGES: Mutex<Vec<(ThreadId, String)>> = Mutex::new(Vec::new());
 
-/// Keeps them.
 struct Messages;
 
 struct Text(String);
@@ -154,7 +151,6 @@ fn attaches_psyncs_growth_and_failures_are_events() {
     assert_eq!(own_messages(), expected);
 }
 
-/// Those of this thread, which it has made since it last asked.
 fn own_messages() -> Vec<String> {
     let mut messages = MESSAGES.lock().unwrap();
     let (own, others) = messages.drain(..).partition(|(thread, _)| *thread == current().id());
@@ -171,7 +167,7 @@ fn a_recovery_is_an_event() {
     object.psync().unwrap();
     object.as_mut_slice()[70_000] = 2;
     object.psync().unwrap();
-    // The file as a writer leaves it that dies now.
+    // The file of a writer that dies now.
     let died = dir.path().join("died");
     std::fs::copy(dir.path().join("p"), &died).unwrap();
     drop((object, pool));
@@ -232,8 +228,7 @@ type Table<'h> = hashbrown::HashMap<
     HeapRef<'h>,
 >;
 
-/// An empty table has the address of a constant in the executable: a program that stores one in an
-/// object by its own means is told.
+/// An empty table contains the address of a constant in the executable.
 #[test]
 fn the_address_in_an_empty_table_is_found_before_it_is_durable() {
     let (_dir, pool) = pool();

@@ -1,5 +1,5 @@
-//! Readers beside a writer: each shows one psync's state, the newest when it asks, whichever
-//! process dies.
+//! Readers beside a writer: each shows one psync's state, the newest on request, whichever process
+//! dies.
 
 use super::support::{self, Ground, World};
 use indelible::{Collected, CreateOptions, ErrorKind, Pool, Tracking};
@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 const PAGE: usize = 4096;
 const PAGES: usize = 40;
 
-/// The round, not beyond `last`, in which a page last changed.
+/// The round, up to `last`, in which a page last changed.
 fn changed(page: usize, last: u64) -> u64 {
     (0..=last)
         .rev()
@@ -22,7 +22,7 @@ fn word(bytes: &[u8], page: usize) -> u64 {
     u64::from_le_bytes(bytes[page * PAGE..page * PAGE + 8].try_into().unwrap())
 }
 
-/// The round that the object shows; each page must have its expected bytes.
+/// The displayed round; every page is checked.
 fn round_of(bytes: &[u8]) -> u64 {
     let round = word(bytes, 0);
     for page in 1..PAGES {
@@ -69,7 +69,7 @@ fn follow() {
     }
 }
 
-/// Two readers that both lose the log: one makes a base, and the other one goes on from there.
+/// Two readers lose the log: one makes a base, the other continues from it.
 #[test]
 fn s2_02_readers_go_on_from_the_base_of_one() {
     worlds(|_, pool| {
@@ -93,7 +93,6 @@ fn s2_02_readers_go_on_from_the_base_of_one() {
     });
 }
 
-/// A process that writes, or follows, without pause.
 struct Other {
     child: Child,
     said: std::io::Lines<BufReader<ChildStdout>>,
@@ -112,13 +111,11 @@ impl Other {
         Other { child, said }
     }
 
-    /// The next round that it says.
     fn next(&mut self) -> Option<u64> {
         let mut lines = self.said.by_ref().map_while(Result::ok);
         lines.find_map(|line| line.split_once("ROUND ").map(|(_, round)| round.trim().parse().unwrap()))
     }
 
-    /// Kills it; the last round that it said.
     fn kill(mut self) -> u64 {
         self.child.kill().unwrap();
         let mut last = 0;
@@ -146,8 +143,6 @@ fn worlds(test: impl Fn(&World, &Pool)) {
     }
 }
 
-/// A reader follows a writer that is killed and starts again; the pool does not fill up with states
-/// read.
 #[test]
 fn s2_02_a_reader_follows_a_writer() {
     worlds(|world, pool| {
@@ -165,7 +160,7 @@ fn s2_02_a_reader_follows_a_writer() {
                 assert!(round >= at_least && round >= seen, "{round} after {at_least} and {seen}");
                 seen = round;
             }
-            // One that does not refresh keeps its state, and the writer goes on.
+            // A reader that does not refresh keeps its state, and the writer goes on.
             writer.next().unwrap();
             assert_eq!(round_of(reader.as_slice()), seen);
             drop(reader);
@@ -177,7 +172,6 @@ fn s2_02_a_reader_follows_a_writer() {
     });
 }
 
-/// Nothing is left of unread snapshots.
 fn expect_plain(pool: &Pool, free: u64) {
     pool.collect(&mut |_, _| {}).unwrap();
     let stat = pool.stat("w").unwrap();
@@ -186,7 +180,7 @@ fn expect_plain(pool: &Pool, free: u64) {
     assert_eq!(pool.collect(&mut |_, _| {}).unwrap(), Collected::default());
 }
 
-/// Readers die, also in the middle of a refresh; one forgets to refresh; the writer dies last.
+/// Readers die, even within a refresh; one forgets to refresh; the writer dies last.
 #[test]
 fn readers_that_die_or_forget_keep_nobody() {
     worlds(|world, pool| {
@@ -218,7 +212,6 @@ fn readers_that_die_or_forget_keep_nobody() {
     });
 }
 
-/// Errors of a follow leave everything as it was.
 #[test]
 fn some_objects_cannot_be_followed() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -232,12 +225,11 @@ fn some_objects_cannot_be_followed() {
     assert_eq!(reader.refresh().unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(reader.newer().unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(reader.as_slice(), [0; PAGE]);
-    // Another object of that name, with as many psyncs.
     pool.create_with("w", &CreateOptions::new(PAGE as u64).key(b"read")).unwrap();
     let other = reader.newer().unwrap().unwrap();
     assert!(other.newer().unwrap().is_none());
     drop(other);
-    // The same addresses cannot be had twice in a process.
+    // A process cannot map the same addresses twice.
     drop(reader);
     let object = pool.create_attached("x", PAGE as u64).unwrap();
     assert_eq!(pool.attach_snapshot("x").unwrap_err().kind(), ErrorKind::AddressTaken);
@@ -247,8 +239,7 @@ fn some_objects_cannot_be_followed() {
     assert!(!kept.refresh().unwrap());
 }
 
-/// One process has several states of an object, each as it was, beside the object that it writes;
-/// also where they rest on several bases.
+/// Several states of an object beside the written one, even on several bases.
 #[test]
 fn states_are_had_side_by_side_where_pointers_do_not_matter() {
     worlds(|world, pool| {
@@ -270,8 +261,6 @@ fn states_are_had_side_by_side_where_pointers_do_not_matter() {
             assert_eq!(round_of(state.as_slice()), round);
             assert_ne!(state.as_ptr(), object.as_ptr());
         }
-        // One that was attached while the object had no writer sees the changes of a writer that
-        // came and went.
         drop(object);
         let (mut kept, first) = (pool.attach_snapshot_anywhere("w", b"").unwrap(), &states[0]);
         assert!(!kept.refresh().unwrap() && kept.newer().unwrap().is_none());
@@ -284,7 +273,6 @@ fn states_are_had_side_by_side_where_pointers_do_not_matter() {
             kept.refresh().unwrap() && kept.as_slice()[8..16] == [7; 8] && first.as_slice()[8..16] == [0; 8]
         );
         drop(kept);
-        // One that refreshes goes elsewhere.
         let mut first = states.swap_remove(0);
         assert!(first.refresh().unwrap());
         assert_eq!(round_of(first.as_slice()), 19);
@@ -293,7 +281,6 @@ fn states_are_had_side_by_side_where_pointers_do_not_matter() {
         let writer = Other::start(world, "following::work");
         let state = pool.attach_snapshot_anywhere("w", b"").unwrap();
         let last = writer.kill();
-        // The newest is the dead writer's.
         let newest =
             state.newer().unwrap().map_or(round_of(state.as_slice()), |newer| round_of(newer.as_slice()));
         assert!(newest >= last, "{newest} after {last}");
@@ -301,8 +288,6 @@ fn states_are_had_side_by_side_where_pointers_do_not_matter() {
     });
 }
 
-/// Readers that come and go, in several processes and threads, block neither each other nor
-/// writers.
 #[test]
 fn readers_that_come_and_go_keep_nobody_away() {
     worlds(|world, pool| {
@@ -333,7 +318,7 @@ fn readers_that_come_and_go_keep_nobody_away() {
             reader.kill();
         }
         drop(pool.attach("w").unwrap());
-        // The table has taken pages for the entries of all these readers, 64 at a time.
+        // The table's pages for the entries of all these readers, 64 at a time.
         pool.collect(&mut |_, _| {}).unwrap();
         let table = free - pool.info().unwrap().free;
         assert!(table <= 4 * 64 * PAGE as u64 && table.is_multiple_of(64 * PAGE as u64), "{table} bytes");

@@ -1,5 +1,5 @@
-//! A crate without unsafe code can derive everything, and use it. Forbidden lints cannot be allowed
-//! again, not even in the code that a derive expands to.
+//! A crate without unsafe code can use every derive: a forbidden lint cannot be allowed again, even
+//! in derived code.
 #![forbid(unsafe_code, unused, missing_debug_implementations, nonstandard_style)]
 
 use indelible::collections::{PBox, PHashMap, PString, PVec};

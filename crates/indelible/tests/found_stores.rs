@@ -1,5 +1,5 @@
-//! A heap that `Pool::heap` opens finds no stores as long as only collections store to it. A
-//! program with an address in it may store without a mark, and no such store is lost.
+//! Stores to a heap of `Pool::heap` are untracked while only collections store to it. Once the
+//! program has an address in it, stores are found.
 
 use crate::support::{Ground, World};
 use indelible::collections::{PBox, PHashMap, PMutex, PVec};
@@ -16,8 +16,8 @@ fn worlds(test: impl Fn(&World, Pool)) {
     }
 }
 
-/// Whether stores are found by themselves from the beginning: without a file to map, a thread fills
-/// pages, and must know of stores.
+/// Whether stores are found from the beginning: without a file to map, a thread fills pages, and
+/// needs tracking.
 fn is_file(world: &World) -> bool {
     world.ground != Ground::Simulated
 }
@@ -64,7 +64,7 @@ fn a_tracking_that_was_chosen_stays() {
     }
 }
 
-/// A way to an address of the root `word`, which is stored to without a mark.
+/// A way to an address of the root `word`, stored to without a mark.
 type Way = fn(&mut Heap) -> *mut u64;
 
 fn by_offset(heap: &mut Heap, start: *const u8) -> *mut u64 {
@@ -156,7 +156,7 @@ struct Node {
     next: *mut Node,
 }
 
-/// A restarted program follows the pointers in its data, and needs no address from the library.
+/// A restarted program follows stored pointers, and needs no address from the library.
 #[test]
 fn a_type_with_pointers_has_stores_found() {
     worlds(|_, pool| {
@@ -198,7 +198,6 @@ fn the_address_of_a_box_is_one() {
     });
 }
 
-/// Threads store to collections, and psync, while the first address is handed out.
 #[test]
 fn the_first_address_is_handed_out_beside_threads() {
     for _ in 0..10 {

@@ -1,5 +1,5 @@
-//! Growth that fails: the object is as it was, or says that it is lost to this attachment; its
-//! memory never faults.
+//! Growth that fails: the object is unchanged, or reports that this attachment lost it; its memory
+//! never faults.
 
 use crate::support::{Ground, World, everywhere, name_root};
 use indelible::collections::PVec;
@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 const PAGE: usize = 4096;
 
-/// An object of ten thousand bytes, psynced, and one more store; `wall` says whether something lies
-/// behind it.
+/// An object of ten thousand psynced bytes, and one more store; `wall`: something lies behind it.
 fn object(pool: &Pool, wall: bool) -> Object {
     let name = if wall { "walled" } else { "free" };
     pool.create_with(name, &CreateOptions::new(10_000).reach(1 << 20)).unwrap();
@@ -25,7 +24,6 @@ fn object(pool: &Pool, wall: bool) -> Object {
     object
 }
 
-/// Someone else's page.
 struct Taken(usize);
 
 impl Taken {
@@ -77,17 +75,14 @@ fn a_growth_into_addresses_that_are_taken_changes_nothing() {
     });
 }
 
-/// A system call that fails.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// `mmap` over a mapping of our own.
     Map,
-    /// Registering a range with userfaultfd.
     Register,
 }
 
-/// Does something in a thread for which a system call fails with `ENOMEM`: a filter of the kernel
-/// sees to that.
+/// Runs in a thread for which a kernel filter fails a system call with `ENOMEM`.
 fn with<T: Send>(fault: Fault, work: impl FnOnce() -> T + Send) -> T {
     let run = || {
         let (number, argument, bits) = match fault {
@@ -153,7 +148,7 @@ fn lost(pool: &Pool, fault: Fault) {
     let address = a.as_ptr();
     let error = with(fault, || a.grow(90_000)).expect_err("it has to be mapped anew");
     assert_ne!(error.kind(), ErrorKind::Poisoned, "the cause comes first: {error}");
-    // Good for nothing, but there.
+    // Unusable, but mapped.
     assert_eq!(a.as_ptr(), address);
     assert!(a.as_slice().len() >= 10_000);
     a.as_mut_slice().fill(9);
@@ -217,7 +212,6 @@ fn a_heap_that_a_pool_opens_grows_as_far_as_the_pool_reaches() {
     heap.psync().unwrap();
     assert!(before == 0 && pages(&heap) > 0, "counters of a heap that is only read");
     drop(heap);
-    // A heap in an object that another program made.
     let pool = world.open();
     assert_eq!(pool.heap("heap", 0).unwrap().root_ref::<PVec<u64>>("list").unwrap().len(), 301_000);
     pool.create("data", 1 << 20).unwrap();
@@ -229,7 +223,6 @@ fn a_heap_that_a_pool_opens_grows_as_far_as_the_pool_reaches() {
     assert_eq!(pool.heap("none", 0).unwrap_err().kind(), ErrorKind::BadSize);
 }
 
-/// A heap by the methods of `Heap`, and the same by addresses.
 #[test]
 fn a_heap_grows_until_its_pool_is_full_or_says_which_limit_it_met() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -250,7 +243,7 @@ fn a_heap_grows_until_its_pool_is_full_or_says_which_limit_it_met() {
     assert!(said.contains("does not grow: the pool has no free piece that is large enough"), "{said}");
     drop(heap);
     pool.destroy("heap").unwrap();
-    // The reach that was asked for.
+    // The requested reach.
     pool.create_with("heap", &CreateOptions::new(64 << 10).reach(1 << 20)).unwrap();
     let mut heap = Heap::format_with(pool.attach("heap").unwrap(), grow()).unwrap();
     let said = fill(&heap, 40_000);
@@ -258,7 +251,6 @@ fn a_heap_grows_until_its_pool_is_full_or_says_which_limit_it_met() {
     assert!(said.contains("its address range ends there") && said.contains("a larger reach"), "{said}");
     heap.psync().unwrap();
     drop(heap);
-    // Another object is none.
     pool.create("behind", 4096).unwrap();
     pool.create("walled", 64 << 10).unwrap();
     pool.create("wall", 4096).unwrap();
@@ -266,14 +258,13 @@ fn a_heap_grows_until_its_pool_is_full_or_says_which_limit_it_met() {
     let said = fill(&heap, 40_000);
     assert!(heap.size() > 16 << 20, "{}: {said}", heap.size());
     assert!(said.contains("no free piece") && said.contains("pmo grow"), "{said}");
-    // Growth that was not allowed.
     drop(heap);
     let heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
     let said = fill(&heap, 40_000);
     assert!(said.contains("HeapOptions::grow"), "{said}");
 }
 
-/// A failure, more calls, a death: psynced data is there, and no block is lost or invented.
+/// A failure, more calls, a death: psynced data is there, and blocks are exact.
 #[test]
 fn a_heap_whose_growth_fails_goes_on_and_loses_nothing() {
     const WORDS: TypeInfo = TypeInfo { name: "Words", fingerprint: 24, layout: "small, big: u64 at 0, 8" };
@@ -281,8 +272,7 @@ fn a_heap_whose_growth_fails_goes_on_and_loses_nothing() {
     let faults = [Failure::Io, Failure::Short, Failure::After, Failure::NoSpace, Failure::KillLate];
     let (mut failed, mut went_on) = (0, 0);
     let kinds = kinds.into_iter().flat_map(|kind| faults.map(|fault| (kind, fault)));
-    // With a wall behind it, it moves. The medium of a process that died then has no pages for it
-    // any more.
+    // With a wall behind it, it moves. A dead process's medium then has no pages for it.
     let ways = kinds.flat_map(|each| [(each, false), (each, true)]);
     for ((kind, fault), wall) in ways.filter(|((_, fault), wall)| !wall || *fault != Failure::KillLate) {
         for nth in 0.. {

@@ -1,5 +1,5 @@
-//! Objects on demand and a guard of the machine, as a process sees it: the guard can make commits
-//! durable earlier, and no message or action of it makes them durable later.
+//! On-demand objects and the machine's guard: the guard can make commits durable earlier, never
+//! later.
 
 use crate::support::{Ground, World};
 use indelible::{Class, CreateOptions, EpochBounds, Pending, Pool, Tracking, TxCell, TxObject, transaction};
@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 type Cells = [TxCell<u64>; 512];
 
-/// A guard under the control of a test.
 struct Fake {
     listener: UnixListener,
 }
@@ -36,7 +35,6 @@ impl Connected {
         self.lines.get_mut().write_all(text.as_bytes()).unwrap();
     }
 
-    /// The next line of a kind.
     fn hear(&mut self, word: &str) -> String {
         loop {
             let mut line = String::new();
@@ -47,18 +45,16 @@ impl Connected {
         }
     }
 
-    /// Has the process publish.
     fn publish(&mut self, token: u64) -> String {
         self.say(&format!("publish {token}\n"));
         self.hear(&format!("published {token} "))
     }
 
-    /// Returns once the process has done all that was said before: of a line that it leaves alone
-    /// nothing is heard, so that one follows that it answers.
+    /// Waits until everything sent was processed: an ignored line has no answer, so one with an
+    /// answer follows.
     fn heard(&mut self, budget: &str) {
         self.publish(99);
         self.say(&format!("budget {budget}\n"));
-        // The next line that it reads comes after.
         self.say("nothing 1\n");
     }
 }
@@ -80,7 +76,6 @@ fn set(a: &TxObject<Cells>, cell: usize, value: u64) {
     a.transaction(|tx| tx.write(&a[cell], value)).unwrap();
 }
 
-/// A cell as the pool has it.
 fn durable(pool: &Pool, cell: usize) -> u64 {
     let seen = pool.attach_snapshot_anywhere("a", b"").unwrap();
     u64::from_le_bytes(seen.as_slice()[8 * cell..8 * cell + 8].try_into().unwrap())
@@ -126,7 +121,7 @@ fn s1_07_a_process_registers_and_publishes_when_the_guard_asks() {
     assert_eq!(guard.hear("bye"), "bye");
 }
 
-/// A transaction that runs keeps an epoch away, so that the process has nothing to say.
+/// A running transaction holds up the epoch, so the process is silent.
 #[test]
 fn s1_07_nothing_is_acknowledged_before_it_is_durable() {
     let world = world();
@@ -193,8 +188,7 @@ fn s1_10_a_commit_that_the_bound_has_no_room_for_is_durable_at_once() {
     assert_eq!((durable(&pool, 72), at_once()), (9, before + 2));
 }
 
-/// A guard that takes the connection and sends nothing, or half a line, blocks neither commits, nor
-/// threads that wait for them, nor a detach.
+/// A guard that accepts and stays silent, or sends half a line, blocks nothing.
 #[test]
 fn s1_06_a_guard_that_is_slow_keeps_nobody_waiting() {
     let world = world();
@@ -214,8 +208,7 @@ fn s1_06_a_guard_that_is_slow_keeps_nobody_waiting() {
     assert_eq!(durable(&pool, 0), 77);
 }
 
-/// A guard cannot have less become durable: its bound is a bound more, and garbage of it ends the
-/// connection.
+/// A guard cannot reduce durability: its bound only adds, and garbage ends the connection.
 #[test]
 fn s1_06_a_guard_that_lies_takes_nothing_away() {
     let world = world();
@@ -235,7 +228,6 @@ fn s1_06_a_guard_that_lies_takes_nothing_away() {
     {
         guard.say(garbage);
         if garbage.starts_with('\u{1}') {
-            // A line of a later guard.
             guard.publish(7);
             continue;
         }
@@ -248,7 +240,6 @@ fn s1_06_a_guard_that_lies_takes_nothing_away() {
     }
     drop(guard);
     drop(fake);
-    // Without one: as if there had never been any.
     pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 40 });
     until("the guard is forgotten", || {
         set(&a, 40, 4);
@@ -305,8 +296,8 @@ fn figures_of_pending_commits_are_those_of_each_object() {
     assert_eq!((pending("a"), pending("b")), (None, None));
 }
 
-/// No epoch can be published any more, and commits stay in memory: the connection ends as with a
-/// death, so that the guard recovers them.
+/// After a failed epoch the connection ends as with a death, so that the guard recovers the
+/// commits.
 #[test]
 fn s1_07_no_process_says_farewell_with_commits_that_the_pool_lacks() {
     let world = world();
@@ -326,7 +317,7 @@ fn s1_07_no_process_says_farewell_with_commits_that_the_pool_lacks() {
     left.iter().for_each(|path| std::fs::remove_file(path).unwrap());
 }
 
-/// The mutants are those of a test's thread, and of threads that the library starts for it.
+/// A mutant affects a test's thread and the library threads that it starts.
 #[cfg(feature = "__mutants")]
 mod mutants {
     use indelible_store::{Mutant, with_mutant};

@@ -29,7 +29,6 @@ fn kind<T>(result: indelible::Result<T>) -> ErrorKind {
     result.err().expect("this had to fail").kind()
 }
 
-/// Frees a block that a test has for itself.
 fn free(heap: &Heap, block: *mut u8) -> indelible::Result<()> {
     // SAFETY: tests free their own blocks, or blocks that the heap must refuse.
     unsafe { heap.free(block) }
@@ -90,8 +89,7 @@ fn sizes_and_alignments_that_cannot_be_are_refused() {
     assert!(error.contains("2097152 bytes") && error.contains("grow the object"), "{error}");
 }
 
-/// Blocks of a class come in spans of four or more, for which there may be no room where there is
-/// for one.
+/// A class's spans have four blocks or more, for which there may be no room where there is for one.
 #[test]
 fn a_block_is_found_wherever_a_piece_is_large_enough() {
     const PIECE: usize = 14 * 4096;
@@ -125,7 +123,6 @@ fn an_object_that_is_no_heap_is_refused() {
     let mut heap = Heap::format(pool.attach("heap").unwrap()).unwrap();
     heap.psync().unwrap();
     assert_eq!(kind(Heap::format(heap.into_object())), ErrorKind::Exists);
-    // A newer version.
     let mut object = attach(&world);
     object.as_mut_slice()[8] = 2;
     let error = Heap::open(object).unwrap_err();
@@ -242,12 +239,11 @@ fn an_aborted_allocation_is_gone_and_a_psynced_one_stays() {
     let blocks: Vec<usize> = heap.blocks().map(|block| block.unwrap().address).collect();
     assert_eq!(blocks, [kept.addr().get()]);
     assert_eq!(heap.check(), []);
-    // A later program can free them.
     free(&heap, kept.as_ptr()).unwrap();
     assert_eq!(heap.stats().unwrap().blocks, 0);
 }
 
-/// A program that runs again and again and leaves one block each time fills the pages it began.
+/// Repeated runs that leave one block each fill partly used pages.
 #[test]
 fn heaps_and_objects_are_one_step() {
     let world = world();
@@ -317,8 +313,7 @@ fn freed_space_is_used_again_whole() {
     assert_eq!(after.blocks, 0);
 }
 
-/// A thread keeps a span of every class it used; it gives back the empty ones rather than find the
-/// heap full.
+/// A thread keeps a span per used class, but returns empty ones before the heap counts as full.
 #[test]
 fn a_full_heap_takes_back_what_its_thread_keeps_empty() {
     let world = world();
@@ -356,8 +351,8 @@ fn the_heap_grows_with_its_object_where_that_is_allowed() {
     assert_eq!(heap.stats().unwrap().blocks, blocks.len() as u64 + 1);
 }
 
-/// The directory in the header has entries for 128 chunks. All of their pages are in use when the
-/// heap gets more, so a longer directory must lie in the new ones.
+/// The header's directory has 128 entries. With all pages in use, a longer directory must lie in
+/// new pages.
 #[test]
 fn a_heap_without_a_free_page_grows_beyond_its_directory() {
     let world = world();
@@ -436,8 +431,7 @@ fn a_sparse_giant_costs_what_is_used_of_it() {
     let world = world();
     let pool = world.format();
     let _ = &pool;
-    // The pool is small; only the object's addresses are large. A block that does not fit is an
-    // error.
+    // The pool is small; only the object's addresses are large.
     let size = 48 * MIB;
     pool.create_with("big", &indelible::CreateOptions::new(size as u64).sparse(true)).unwrap();
     let mut heap = Heap::format(pool.attach("big").unwrap()).unwrap();

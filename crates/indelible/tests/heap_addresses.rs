@@ -1,5 +1,4 @@
-//! Addresses that objects grow into: hidden objects have none, and pools that become longer do not
-//! end at them.
+//! Addresses that objects grow into: hidden objects have none, and longer pools do not end at them.
 
 use crate::support::{Ground, POOL, World, everywhere};
 use indelible::collections::PVec;
@@ -8,11 +7,10 @@ use indelible::{CreateOptions, ErrorKind, Heap, HeapOptions, Pool, Tracking};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A pool whose object "a" has the highest addresses, and behind its pages those of another object,
-/// "in the way".
+/// Object "a" has the highest addresses, and "in the way" lies behind its pages.
 fn hemmed_in(world: &World, size: u64) -> Pool {
     let pool = world.format();
-    // The lane, and the pages of the table, have their places.
+    // The lane and the table's pages have their places.
     drop(pool.create_attached("first", 4096).unwrap());
     let how = |size: u64, reach: u64| CreateOptions::new(size).reach(reach);
     pool.create_with("hole", &how(64 * KIB, 512 * KIB)).unwrap();
@@ -26,7 +24,7 @@ fn hemmed_in(world: &World, size: u64) -> Pool {
     pool
 }
 
-/// The object that lends the larger extent does not lie on the addresses that the object needs.
+/// The object that lends the larger extent is not at the needed addresses.
 #[test]
 fn an_object_grows_into_free_addresses_wherever_its_pages_go() {
     for size in [192 * KIB, MIB] {
@@ -46,7 +44,6 @@ fn an_object_grows_into_free_addresses_wherever_its_pages_go() {
     }
 }
 
-/// As above, of a heap that grows by itself while threads may use it.
 #[test]
 fn a_heap_grows_into_free_addresses_wherever_its_pages_go() {
     everywhere(|world| {
@@ -61,7 +58,7 @@ fn a_heap_grows_into_free_addresses_wherever_its_pages_go() {
     });
 }
 
-/// Fills a heap; returns the error that says that it is full.
+/// Fills a heap; returns the error that it is full.
 fn filled(heap: &Heap) -> String {
     loop {
         if let Err(error) = heap.malloc(100_000) {
@@ -71,7 +68,6 @@ fn filled(heap: &Heap) -> String {
     }
 }
 
-/// A heap fills its pool again and again, as that becomes longer, and needs no other attach for it.
 #[test]
 fn a_heap_goes_on_in_a_pool_that_becomes_longer() {
     everywhere(|world| {
@@ -85,7 +81,7 @@ fn a_heap_goes_on_in_a_pool_that_becomes_longer() {
             assert!(heap.size() as u64 > times * POOL / 4, "{} of {}", heap.size(), times * POOL);
         }
         drop((heap, behind));
-        // Longer than was foreseen: addresses that are free are kept.
+        // Longer than foreseen: free addresses are kept.
         let reach = pool.stat("behind").unwrap().reach;
         assert!(reach >= 8 * POOL, "{reach}");
         pool.set_reach("behind", b"", 2 * reach).unwrap();
@@ -106,7 +102,6 @@ fn addresses_behind_an_object_are_kept_if_they_are_free() {
     let mut heap = open();
     let said = filled(&heap);
     assert!(said.contains("its address range ends there") && said.contains("`pmo set --reach`"), "{said}");
-    // While it is attached.
     pool.set_reach("h", b"", MIB).unwrap();
     pool.set_reach("h", b"", MIB).unwrap();
     heap.psync().unwrap();
@@ -120,7 +115,6 @@ fn addresses_behind_an_object_are_kept_if_they_are_free() {
     assert_eq!(pool.set_reach("none", b"", MIB).unwrap_err().kind(), ErrorKind::NotFound);
     pool.snapshot("h", "s", b"").unwrap();
     assert_eq!(pool.set_reach("s", b"", 2 * MIB).unwrap_err().kind(), ErrorKind::NoAddresses);
-    // Another object's are not.
     pool.create_with("wall", &how(64 * KIB)).unwrap();
     assert_eq!(pool.set_reach("h", b"", 2 * MIB).unwrap_err().kind(), ErrorKind::NoAddresses);
     assert_eq!(pool.stat("h").unwrap().reach, MIB);

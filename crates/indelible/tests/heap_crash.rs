@@ -1,8 +1,7 @@
-//! A process killed between psyncs leaves heap and data as the last psync left them: a storm of
-//! SIGKILL.
+//! SIGKILL between psyncs leaves heap and data as last psynced.
 //!
 //! The child is this test binary again. It keeps a linked list of blocks of all sizes whose
-//! contents follow from a number, and says which number each psync made durable.
+//! contents follow from a number, and reports each durable number.
 
 use crate::support::{self, Ground, World, name_root};
 use indelible::{Heap, HeapOptions, Tracking, TypeInfo};
@@ -56,7 +55,6 @@ fn pop(heap: &Heap, list: &mut List) {
     list.count -= 1;
 }
 
-/// Nodes of the list, each with its contents verified.
 fn nodes(list: &List) -> BTreeSet<usize> {
     let mut all = BTreeSet::new();
     let mut node = list.head;

@@ -1,5 +1,4 @@
-//! The bytes of a heap do not change by accident: FORMAT.md follows the code, and the numbers are
-//! here once more.
+//! The bytes of a heap, pinned against accidental change: FORMAT.md follows the code.
 
 use indelible::heap::layout::{self, *};
 use indelible_testing::page::tables;
@@ -144,7 +143,7 @@ fn the_constants_are_as_format_md_says() {
     assert_eq!(rows, constants);
 }
 
-/// The numbers once more, against changes of both the code and FORMAT.md.
+/// Pins the numbers against changes of both the code and FORMAT.md.
 #[test]
 fn the_numbers_of_version_1() {
     let offsets: Vec<(Vec<usize>, usize)> = structs()

@@ -7,7 +7,6 @@ use indelible_testing::Seeded;
 const TYPE: TypeInfo = TypeInfo { name: "T", fingerprint: 1, layout: "u8 at 0" };
 const SIZE: u64 = 5 << 20;
 
-/// A heap with something of everything in it, psynced.
 fn sample(world: &World) -> Pool {
     let pool = world.format();
     pool.create("heap", SIZE).unwrap();
@@ -24,7 +23,7 @@ fn sample(world: &World) -> Pool {
     pool
 }
 
-/// Does everything there is to do with a heap that may be anything.
+/// Every operation on a heap with any bytes.
 fn use_it(object: Object) {
     let range = object.as_ptr().addr()..object.as_ptr().addr() + object.len();
     let Ok(mut heap) = Heap::open(object) else { return };
@@ -74,7 +73,7 @@ fn every_byte_of_the_metadata_may_be_wrong() {
     let mut flipped = 0;
     for page in pages {
         let bytes = pool.attach_read("heap").unwrap().as_slice()[page * 4096..][..4096].to_vec();
-        // Bytes that are in use, and their neighbours; of the rest a sample.
+        // Used bytes and their neighbours; of the rest a sample.
         let used =
             |at: usize| at < 192 || bytes[at.saturating_sub(4)..(at + 4).min(4096)].iter().any(|b| *b != 0);
         let offsets: Vec<usize> = (0..4096)
@@ -114,7 +113,6 @@ fn noise_in_the_metadata_is_survived() {
     }
 }
 
-/// Check finds each fault, and its place.
 #[test]
 fn damage_of_each_kind_is_found() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

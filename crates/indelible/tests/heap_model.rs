@@ -1,5 +1,4 @@
-//! Random programs against a model of live blocks with their contents, the heap's own check after
-//! each.
+//! Random programs against a model of live blocks and contents, with a check after each.
 
 use crate::support::{Ground, World};
 use indelible::{Heap, HeapOptions, Tracking};
@@ -7,7 +6,6 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;
 
-/// One step of a program.
 #[derive(Clone, Debug)]
 enum Step {
     Malloc(usize),
@@ -15,10 +13,9 @@ enum Step {
     Aligned(usize, u32),
     Realloc(usize, usize),
     Free(usize),
-    /// Frees every second block.
     Thin,
     Psync,
-    /// Detaches without psync and opens again: everything is as the last psync left it.
+    /// Detaches without psync and reopens.
     Crash,
     Grow(u64),
 }
@@ -46,7 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A block as the model knows it: its length, and the byte it is full of.
+/// Length and fill byte of each block, by address.
 type Model = BTreeMap<usize, (usize, u8)>;
 
 struct Run<'a> {
@@ -63,7 +60,6 @@ impl Run<'_> {
         self.heap.as_mut().expect("open")
     }
 
-    /// A new block is the program's alone, and big enough.
     fn given(&mut self, address: usize, size: usize, align: usize) {
         let room = self.heap().usable_size(address as *const u8).expect("a live block");
         assert!(room >= size && address.is_multiple_of(align), "{room} bytes at {address:#x}");
@@ -129,7 +125,7 @@ impl Run<'_> {
                 // SAFETY: a live block of ours.
                 if let Ok(block) = unsafe { self.heap().realloc(address as *mut u8, size) } {
                     self.live.remove(&address);
-                    // SAFETY: what it held is there up to the smaller size.
+                    // SAFETY: the kept bytes, up to the smaller size.
                     let kept = unsafe { std::slice::from_raw_parts(block.as_ptr(), old.min(size)) };
                     assert!(kept.iter().all(|found| *found == byte), "realloc lost bytes");
                     self.given(block.addr().get(), size, 16);
@@ -197,7 +193,6 @@ fn run(world: &World, size: u64, options: HeapOptions, steps: &[Step]) {
         }
     }
     run.verify();
-    // Everything comes back.
     for address in std::mem::take(&mut run.live).into_keys() {
         // SAFETY: live blocks of ours.
         unsafe { run.heap().free(address as *mut u8) }.expect("a live block");
@@ -205,7 +200,6 @@ fn run(world: &World, size: u64, options: HeapOptions, steps: &[Step]) {
     run.verify();
 }
 
-/// Runs random programs; proptest prints and shrinks what fails.
 fn random(ground: Ground, tracking: Tracking, cases: u32, sizes: &[u64], options: HeapOptions) {
     if !tracking.is_available() {
         indelible_testing::not_tested(format_args!("heaps with tracking by {tracking:?}"));
@@ -247,7 +241,7 @@ fn random_programs_agree_with_a_model_while_the_object_grows() {
     random(Ground::Memory, Tracking::Auto, 12, &SIZES[1..3], HeapOptions::new().grow(true));
 }
 
-/// On this rung a store that is not marked is lost.
+/// On this rung an unmarked store is lost.
 #[test]
 fn random_programs_agree_with_a_model_with_explicit_tracking() {
     random(Ground::Memory, Tracking::Explicit, 16, &SIZES, HeapOptions::new());

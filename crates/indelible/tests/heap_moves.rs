@@ -1,5 +1,5 @@
-//! A heap grows under an allocation although another object lies behind it: its object moves in the
-//! pool, and stays where it is in memory.
+//! A heap grows under an allocation although another object lies behind it: it moves in the pool,
+//! not in memory.
 
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PMutex, PVec};
@@ -12,8 +12,7 @@ fn grows() -> HeapOptions {
     HeapOptions::new().grow(true)
 }
 
-/// A heap that was attached anew, with a block of as many pages in it, and another object behind
-/// it.
+/// A reattached heap with a block of as many pages, and another object behind it.
 fn walled(pool: &Pool, pages: usize) -> (Heap, usize) {
     pool.create_with("heap", &CreateOptions::new(MIB as u64)).unwrap();
     pool.create("wall", 4096).unwrap();
@@ -25,7 +24,6 @@ fn walled(pool: &Pool, pages: usize) -> (Heap, usize) {
     (Heap::open_with(pool.attach("heap").unwrap(), grows()).unwrap(), block)
 }
 
-/// Stores to a word in each of these pages of a block.
 fn store(heap: &mut Heap, block: usize, pages: std::ops::Range<usize>, value: u64) {
     for page in pages {
         let at = block + page * 4096;
@@ -41,7 +39,7 @@ fn load(block: usize, page: usize) -> u64 {
     unsafe { std::ptr::with_exposed_provenance::<u64>(block + page * 4096).read() }
 }
 
-/// Takes all the space that the pool has, and fills it.
+/// Fills all the pool's free space.
 fn take_all(pool: &Pool) {
     for (index, size) in [1 << 20, 1 << 16, 1 << 12].into_iter().enumerate() {
         for number in 0.. {
@@ -84,7 +82,6 @@ fn an_allocation_that_finds_its_heap_full_moves_the_object_and_loses_nothing() {
         assert!(heap.is_unsynced().unwrap());
         store(&mut heap, more, 700..701, 9);
         heap.psync().unwrap();
-        // Psyncs go on, and so does going back.
         store(&mut heap, block, 99..100, 5);
         heap.revert().unwrap();
         holds(block, 3);
@@ -96,7 +93,6 @@ fn an_allocation_that_finds_its_heap_full_moves_the_object_and_loses_nothing() {
     });
 }
 
-/// Threads allocate and store, tickets are waited for, and each growth moves.
 #[test]
 fn threads_go_on_while_their_heap_moves() {
     const THREADS: usize = 4;
@@ -148,8 +144,7 @@ fn threads_go_on_while_their_heap_moves() {
     });
 }
 
-/// The space that an object had stays taken as long as its memory shows it, and is free after the
-/// detach.
+/// The object's former space stays taken until its detach.
 #[test]
 fn the_space_that_an_object_left_is_free_once_it_is_detached() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

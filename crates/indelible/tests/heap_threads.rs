@@ -17,7 +17,6 @@ fn world() -> World {
     World::new(Ground::Memory, Tracking::Auto, false)
 }
 
-/// A block carries its own address and size.
 fn stamp(heap: &Heap, size: usize) -> usize {
     let block = heap.malloc(size.max(16)).unwrap().cast::<usize>();
     // SAFETY: a new block of at least two words.
@@ -66,7 +65,6 @@ fn threads_free_each_others_blocks() {
         assert_eq!(heap.check(), []);
         let found: BTreeSet<usize> = heap.blocks().map(|block| block.unwrap().address).collect();
         assert_eq!(found, live);
-        // Those threads ended; this one frees their blocks, and all of it is free space again.
         live.into_iter().for_each(|address| free(&heap, address));
         assert_eq!(heap.stats().unwrap().blocks, 0);
         heap.malloc(20 << 20).unwrap();
@@ -78,7 +76,7 @@ fn threads_free_each_others_blocks() {
 fn blocks_freed_by_another_thread_are_allocated_again() {
     let world = world();
     let heap = heap_of(&world, 4 << 20);
-    // More in all than fits at once: without reuse the heap would be full.
+    // More in all than fits at once: reuse is needed.
     let (sender, receiver) = std::sync::mpsc::sync_channel::<Vec<usize>>(1);
     std::thread::scope(|scope| {
         let heap = &heap;
@@ -116,7 +114,6 @@ fn a_block_freed_by_two_threads_is_freed_once() {
     }
 }
 
-/// Cuts are taken while threads allocate and free; after each the heap on the medium is whole.
 #[test]
 fn a_cut_beside_busy_threads_leaves_a_whole_heap() {
     for tracking in [Tracking::WpAsync, Tracking::Mprotect] {
@@ -163,7 +160,7 @@ fn a_cut_beside_busy_threads_leaves_a_whole_heap() {
     }
 }
 
-/// A span that was emptied while it was listed became another heap's, and the first still took from
+/// Regression: a listed span was emptied and became another heap's, and the first still took from
 /// it.
 #[test]
 fn heaps_of_one_process_share_no_span() {

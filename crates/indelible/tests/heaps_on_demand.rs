@@ -1,5 +1,5 @@
-//! Heaps on demand: a transaction's allocations, frees and changes are there when its process died
-//! at any instruction, and no block is lost.
+//! Heaps on demand: transactions survive the process's death at any instruction, and no block is
+//! lost.
 
 use crate::on_demand_deaths::{killed_after, length};
 use crate::support::nodes::{Top, blocks, push, stop, values};
@@ -24,7 +24,6 @@ fn never(pool: &Pool) {
     pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: u64::MAX });
 }
 
-/// Commits are in memory, and durable on request.
 #[test]
 fn s1_06_a_heap_on_demand_is_durable_when_somebody_asks_for_it() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -42,7 +41,6 @@ fn s1_06_a_heap_on_demand_is_durable_when_somebody_asks_for_it() {
     heap.tx_sync().unwrap();
     assert_eq!(heap.pending(), Pending::default());
     assert_ne!(seen(), before);
-    // An undone transaction leaves nothing to make durable.
     heap.transaction(|tx| push(tx, &heap, top, 8).and(Err::<(), _>(stop()))).unwrap_err();
     assert_eq!((heap.pending().bytes, values(&heap, top), blocks(&heap)), (0, vec![7], 2));
     heap.detach().unwrap();
@@ -50,8 +48,6 @@ fn s1_06_a_heap_on_demand_is_durable_when_somebody_asks_for_it() {
     assert_eq!(values(&heap, heap.root::<Top>("top").unwrap()), [7]);
 }
 
-/// Bytes that a heap got while it was attached become durable as others do, with check words or
-/// without.
 #[test]
 fn s1_06_what_a_heap_on_demand_got_is_durable_when_somebody_asks_for_it() {
     for ecc in [false, true] {
@@ -67,7 +63,7 @@ fn s1_06_what_a_heap_on_demand_got_is_durable_when_somebody_asks_for_it() {
         };
         let mut grown = Vec::new();
         let first = pool.stat("h").unwrap().address;
-        // Most of its new pages have something in them.
+        // Most of its new pages are used.
         while heap.size() < 1 << 20
             || grown
                 .last()
@@ -99,7 +95,6 @@ struct Shop {
     orders: TxList<u64>,
 }
 
-/// One transaction on a heap on demand, a heap that is durable, and an object.
 #[test]
 fn s1_03_one_transaction_has_heaps_and_objects_of_both_classes() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -142,7 +137,7 @@ fn s1_03_one_transaction_has_heaps_and_objects_of_both_classes() {
     assert_eq!(quick.check().unwrap(), []);
 }
 
-/// Plain loads outside of transactions see committed values, also in pages that a heap got later.
+/// Plain loads outside transactions see committed values, even in pages added later.
 #[test]
 fn s1_16_a_heap_on_demand_that_grows_is_readable_outside() {
     for walled in [false, true] {
@@ -176,7 +171,6 @@ fn s1_16_a_heap_on_demand_that_grows_is_readable_outside() {
     }
 }
 
-/// Neither class is taken for the other, whose promise is another one.
 #[test]
 fn the_class_of_a_heap_is_what_was_asked_for() {
     let world = World::new(Ground::Simulated, Tracking::Explicit, false);
@@ -200,8 +194,7 @@ fn the_class_of_a_heap_is_what_was_asked_for() {
     drop(pool.heap_on_demand("checked", 0).unwrap());
 }
 
-/// Threads that meet each other until one is run alone, with transactions for which an epoch must
-/// make room.
+/// Threads conflict until one runs alone, with transactions for which an epoch must make room.
 #[test]
 fn s1_06_a_transaction_that_met_many_others_gets_room_as_any_other() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
@@ -217,7 +210,6 @@ fn s1_06_a_transaction_that_met_many_others_gets_room_as_any_other() {
                     heap.transaction(|tx| {
                         push(tx, heap, top, value)?;
                         let block = tx.alloc(heap, large())?;
-                        // Others come in between.
                         (0..20).for_each(|_| std::thread::yield_now());
                         tx.free(block)
                     })
@@ -229,10 +221,10 @@ fn s1_06_a_transaction_that_met_many_others_gets_room_as_any_other() {
     assert_eq!((values(&heap, top).len(), blocks(&heap)), (480, 481));
 }
 
-/// Large blocks that a thread of the next test allocates at most: the pool has room for them.
+/// Large blocks per thread, at most: the pool has room for them.
 const LARGE: u64 = 8;
 
-/// Pushes one value after the other, and now and then a large block, for which the heap grows.
+/// Pushes values, and sometimes a large block, for which the heap grows.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn work() {
@@ -292,8 +284,8 @@ fn s1_09_killed_at_any_moment_a_heap_on_demand_loses_no_commit_and_no_block() {
     }
 }
 
-/// Killed at the beginnings and ends of system calls of a transaction for which its heap grows, it
-/// is whole or absent, and the heap goes on growing.
+/// Killed at any system call of a growing transaction: it is whole or absent, and the heap goes on
+/// growing.
 #[test]
 fn s1_09_a_growth_on_demand_may_die_at_any_system_call() {
     dies_as_it_grows(false);
@@ -304,7 +296,6 @@ fn s1_12_a_growth_of_words_with_check_words_may_die_at_any_system_call() {
     dies_as_it_grows(true);
 }
 
-/// Makes a pool. `ecc`: with an object for the heap, whose words have check words.
 fn prepare(world: &World, ecc: bool) {
     let pool = world.format();
     if ecc {
@@ -342,7 +333,6 @@ fn dies_as_it_grows(ecc: bool) {
     }
 }
 
-/// One transaction, and, between two stops, one for which the heap grows.
 pub fn grow_between(pool: &Pool, stop: impl Fn()) {
     never(pool);
     let heap = pool.heap_on_demand("h", SMALL).unwrap();
@@ -358,8 +348,7 @@ pub fn grow_between(pool: &Pool, stop: impl Fn()) {
     std::process::exit(0);
 }
 
-/// A process whose memory outside may have no more than so many bytes in a file: its heap does not
-/// grow, it goes on, and dies.
+/// Memory outside is limited: the heap does not grow, the process goes on, and dies.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn without_memory() {
@@ -370,7 +359,7 @@ fn without_memory() {
     let top = heap.root_or_default::<Top>("top").unwrap();
     heap.transaction(|tx| push(tx, &heap, top, 1)).unwrap();
     let bound = libc::rlimit { rlim_cur: 100 << 10, rlim_max: 100 << 10 };
-    // SAFETY: a limit of this process alone, which is told by an error, not by a signal.
+    // SAFETY: a limit of this process alone, reported by an error, not by a signal.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &raw const bound), 0);

@@ -1,10 +1,9 @@
-//! Objects that are written once.
+//! Write-once objects.
 
 use super::support::{Ground, World, everywhere};
 use indelible::ErrorKind;
 use indelible_testing::{Fault, OpKind};
 
-/// Pieces of any length, at any place in a page.
 #[test]
 fn an_import_has_its_bytes_in_order_and_zeros_behind() {
     everywhere(|world| {
@@ -26,7 +25,6 @@ fn an_import_has_its_bytes_in_order_and_zeros_behind() {
         assert!(stat.snapshot && stat.position_independent && stat.size == size as u64);
         let read = pool.attach_snapshot_anywhere("new", b"").unwrap();
         assert!(read.as_slice()[..bytes.len()] == bytes && read.as_slice()[bytes.len()..] == [0; 100]);
-        // At once, and beside each other.
         let again = pool.attach_snapshot_anywhere("new", b"").unwrap();
         assert!(again.as_slice() == read.as_slice());
         drop((read, again));
@@ -37,7 +35,7 @@ fn an_import_has_its_bytes_in_order_and_zeros_behind() {
     });
 }
 
-/// The bytes that follow a failed write would lie in the place of those that were not written.
+/// Bytes after a failed write would take the place of the missing ones.
 #[test]
 fn an_import_whose_write_failed_is_never_published() {
     let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);
@@ -46,7 +44,7 @@ fn an_import_whose_write_failed_is_never_published() {
     for fails in 0.. {
         let mut new = pool.import("new", 4 << 20).unwrap();
         sim.fail_at(OpKind::Write, fails, Fault::NoSpace);
-        // In pieces that are kept until there are enough, and without a look at the errors.
+        // Pieces are buffered; errors are ignored.
         let failed = (0..40).map(|_| new.append(&[7; 99_000])).filter(Result::is_err).count();
         if failed == 0 {
             assert!(fails > 1, "only {fails} writes failed");
@@ -75,7 +73,7 @@ fn an_import_that_is_dropped_leaves_nothing() {
         pool.create("new", 4096).unwrap();
         assert_eq!(new.publish().unwrap_err().kind(), ErrorKind::Exists);
         pool.destroy("new").unwrap();
-        // Space that others had is zeros.
+        // Reused space is zeros.
         let mut full = pool.create_attached("full", 1 << 20).unwrap();
         full.as_mut_slice().fill(0xff);
         full.psync().unwrap();

@@ -1,6 +1,5 @@
-//! Heap and collections where an interpreter can run them: on the simulated medium, tracking marked
-//! stores, with memory of the test's own at the addresses of the pool. `cargo xtask tools miri`
-//! looks at every access, of sound programs and of hostile bytes.
+//! Heap and collections under Miri: on the simulated medium, with marked stores, and test memory at
+//! the pool's addresses. `cargo xtask tools miri` checks every access.
 
 mod forged;
 
@@ -16,10 +15,10 @@ use std::sync::Arc;
 
 const POOL: u64 = 2 << 20;
 const OBJECT: u64 = 96 << 10;
-/// Hostile attempts; an interpreter takes a thousand times as long.
+/// An interpreter takes a thousand times as long.
 const ROUNDS: usize = if cfg!(miri) { 12 } else { 600 };
 
-/// A pool whose window is memory of the process under an interpreter; it is never freed.
+/// A pool whose window is process memory under Miri; never freed.
 fn pool() -> Pool {
     let sim = SimMedium::new(POOL, SimConfig::default());
     let mut options = PoolOptions::new().tracking(Tracking::Explicit);
@@ -89,8 +88,7 @@ fn use_all(heap: &mut Heap, number: u64) {
     owners.push(first);
 }
 
-/// A heap with containers of every kind, not psynced: an interpreter knows which bytes between
-/// fields were never written, and would not let psync compare them.
+/// Not psynced: Miri knows unwritten padding, and would not let psync compare it.
 fn filled(pool: &Pool) -> Heap {
     let mut heap = Heap::format(pool.create_attached("heap", OBJECT).unwrap()).unwrap();
     fill(&mut heap);
@@ -123,8 +121,6 @@ fn collections_are_used_and_found_again() {
     assert_eq!(heap.blocks().count(), 0);
 }
 
-/// Bytes that safe code stored into the object are refused, or used without any access that should
-/// not happen.
 #[test]
 fn hostile_bytes_are_refused_or_do_no_harm() {
     let pool = pool();

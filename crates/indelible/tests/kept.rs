@@ -1,5 +1,4 @@
-//! Pages that psync keeps in memory where the medium is slow: what they spare, and that nothing is
-//! lost on their account.
+//! Pages that psync keeps in memory on slow media: savings, and no losses.
 
 use crate::support;
 use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, Tracking};
@@ -9,7 +8,6 @@ use std::sync::Arc;
 
 const PAGE: usize = 4096;
 
-/// A pool of 16 MiB on a simulated disk, formatted.
 fn disk() -> (SimMedium, Pool) {
     disk_tracking(Tracking::Auto)
 }
@@ -66,7 +64,6 @@ fn cached_pages_and_read_ones_are_compared_alike() {
         let found = pool.store().find("a").unwrap();
         let (mut kept, mut read) = (0, 0);
         for round in 0..60 {
-            // Nothing is kept from the attachment before.
             let mut a = pool.attach("a").unwrap();
             for _ in 0..3 {
                 for _ in 0..random.usize(1..5) {
@@ -91,7 +88,7 @@ fn cached_pages_and_read_ones_are_compared_alike() {
     }
 }
 
-/// The write that fails may be any: of pages, of a progress line, of the header behind.
+/// Any write may fail: of pages, of a progress line, of the header behind.
 #[test]
 fn a_failure_to_apply_loses_nothing() {
     for fault in [Fault::Io, Fault::Short, Fault::NoSpace] {
@@ -120,8 +117,8 @@ fn a_failure_to_apply_loses_nothing() {
     }
 }
 
-/// Lines that are pending in memory when a detach fails are still in the lane; the lane, which
-/// another object keeps in use, is not taken for settled.
+/// Pending lines stay in the lane after a failed detach; another object keeps the lane in use, so
+/// it does not count as settled.
 #[test]
 fn a_detach_without_space_is_recovered_though_its_lane_lives_on() {
     let (medium, pool) = disk();
@@ -164,7 +161,7 @@ fn pending_lines_survive_growth_and_the_end_of_the_process() {
     assert!((0..4).all(|page| bytes[page * PAGE] == 1) && (4..16).all(|page| bytes[page * PAGE] == 2));
 }
 
-/// A renewal maps the file anew: what it then shows must have been applied.
+/// A renewal maps the file anew, so pending lines must have been applied.
 #[test]
 fn a_renewed_mapping_shows_what_waited_in_memory() {
     let world = support::World::new(support::Ground::Memory, Tracking::WpAsync, false);
@@ -199,8 +196,8 @@ fn a_renewed_mapping_shows_what_waited_in_memory() {
     }
 }
 
-/// Once a snapshot has the extent that the object is mapped from, pages that were psynced since are
-/// in memory and in another extent: a renewal would show the snapshot's bytes.
+/// Once a snapshot has the mapped extent, later psynced pages are elsewhere: a renewal would show
+/// the snapshot's bytes.
 #[test]
 fn a_mapping_of_what_became_a_base_is_not_renewed() {
     let world = support::World::new(support::Ground::Memory, Tracking::WpAsync, false);
@@ -244,7 +241,6 @@ fn a_mapping_of_what_became_a_base_is_not_renewed() {
     }
 }
 
-/// Whether this process has the page, counted from address 0, in memory.
 fn is_present(page: usize) -> bool {
     let mut entry = [0; 8];
     let pagemap = std::fs::File::open("/proc/self/pagemap").unwrap();

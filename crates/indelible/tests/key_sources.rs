@@ -1,5 +1,4 @@
-//! Sources of seal keys: files, commands, a TPM (S3.6). The TPM is emulated by swtpm, where that is
-//! installed.
+//! Sources of seal keys: files, commands, a TPM (S3.6), which swtpm emulates where installed.
 
 use super::support::{Ground, World, seal_key as file};
 use indelible::{CreateOptions, ErrorKind, Pool, SealKey, TpmAnchor, Tracking};
@@ -41,7 +40,7 @@ fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
     let world = World::new(Ground::File, Tracking::Auto, false);
     let pool = made(&world);
     let Some(emulator) = start(state.path()) else { return };
-    // Each use is a connection of its own, which the emulator gives to one at a time.
+    // The emulator takes one connection at a time.
     let slot = pool.add_key("a", b"", &file(), &of(&emulator), "this machine").unwrap();
     let slots = pool.key_slots("a", b"").unwrap();
     assert_eq!(
@@ -50,7 +49,6 @@ fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
     );
     drop(emulator);
 
-    // The same TPM, started anew.
     let emulator = start(state.path()).unwrap();
     let mut a = pool.attach_sealed("a", b"", &of(&emulator)).unwrap();
     assert_eq!(&a.as_slice()[..7], b"planted");
@@ -59,7 +57,6 @@ fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
     a.detach().unwrap();
     drop(emulator);
 
-    // Without it, the other key opens the object.
     let (found, text) = kind(SealKey::tpm(Some(&state.path().join("socket"))));
     assert!(
         found == ErrorKind::Sealed && text.contains("cannot be opened") && text.contains("TPM 2.0"),
@@ -67,12 +64,11 @@ fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
     );
     assert_eq!(&pool.attach_read_sealed("a", b"", &file()).unwrap().as_slice()[..7], b"changed");
 
-    // Another TPM, as a reset one is.
+    // Another TPM, as after a reset.
     let other = tempfile::tempdir().unwrap();
     let emulator = start(other.path()).unwrap();
     let (found, text) = kind(pool.attach_sealed("a", b"", &of(&emulator)));
     assert!(found == ErrorKind::Sealed && text.contains("did not make this blob"), "{text}");
-    // Both in one object: each opens its own.
     let second = pool.add_key("a", b"", &file(), &of(&emulator), "the other machine").unwrap();
     pool.attach_sealed("a", b"", &of(&emulator)).unwrap().detach().unwrap();
     pool.remove_key("a", b"", &of(&emulator), slot).unwrap();
@@ -96,7 +92,7 @@ fn answered(tpm: &mut UnixStream, command: u32, handles: &[u32], password: &[u8]
     u32::from_be_bytes(answer[..got][6..10].try_into().unwrap())
 }
 
-/// Wrong passwords of an index that is protected against guessing lock a TPM.
+/// Wrong passwords of an index with guessing protection lock a TPM.
 fn locked(emulator: &EmulatedTpm) {
     const INDEX: u32 = 0x0180_0099;
     let mut tpm = UnixStream::connect(emulator.socket()).unwrap();
@@ -112,8 +108,7 @@ fn locked(emulator: &EmulatedTpm) {
     assert!(wrong.into_iter().any(|code| code == 0x921), "it is not locked");
 }
 
-/// Slots and counters have no passwords to guess: a TPM that others locked gives its secrets all
-/// the same.
+/// Slots and counters have no password to guess, so a locked TPM still serves them.
 // S3.6
 #[test]
 fn a_tpm_that_is_locked_opens_its_slots_and_counts() {
@@ -143,7 +138,7 @@ fn commands_give_keys_within_their_time() {
     std::fs::write(&path, [0x5a; 32]).unwrap();
     let same = key(&format!("cat '{}'", path.display())).unwrap();
     pool.attach_sealed("a", b"", &same).unwrap().detach().unwrap();
-    // It is slow to close its outputs, closes them early, or leaves them to others: its end counts.
+    // The command's end counts, even if its outputs close late, early, or stay with others.
     pool.attach_read_sealed(
         "a",
         b"",
@@ -195,7 +190,6 @@ fn files_give_keys_and_passphrases() {
         let (found, text) = kind(SealKey::credential(name));
         assert!(found == ErrorKind::Sealed && text.contains("name of a credential"), "{text}");
     }
-    // An exchanged key.
     let new = SealKey::from_file(path("bytes")).unwrap();
     assert_eq!(pool.change_key("a", b"", &file(), &new, Some("renamed")).unwrap(), 0);
     assert_eq!(kind(pool.attach_sealed("a", b"", &file())).0, ErrorKind::WrongKey);

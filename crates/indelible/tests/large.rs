@@ -1,13 +1,12 @@
-//! Large psyncs on media that are memory: they go to the lane and to the primary in pieces,
-//! straight from the shadow. In each case the lane alone brings everything back.
+//! Large psyncs on memory media go to lane and primary in pieces, straight from the shadow. The
+//! lane alone recovers everything.
 
 use indelible::{MediumKind, Object, Pool, PoolOptions, psync_all};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const POOL: u64 = 64 << 20;
-/// More than two threads' worth of pages, and more than the lane that a pool of this size begins
-/// with.
+/// More than two threads' worth of pages, and more than the initial lane of such a pool.
 const LARGE: usize = 10 << 20;
 const SMALL: usize = 5000;
 
@@ -15,13 +14,12 @@ fn open(path: &Path) -> Pool {
     PoolOptions::new().medium(MediumKind::Memory).open(path).unwrap()
 }
 
-/// Bytes of which every line differs from those of another `seed`.
+/// Each line differs from that of another `seed`.
 fn bytes(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|at| (at / 64 % 251) as u8 ^ seed).collect()
 }
 
-/// Loads two objects, stores to all of both, calls `psync`, and compares the state after a crash
-/// right behind it, with the primaries wiped out.
+/// Fills two objects, calls `psync`, and compares the state after a crash with wiped primaries.
 fn survives(psync: impl Fn(&mut Object, &mut Object)) {
     let dir = tempfile::TempDir::new_in("/dev/shm").unwrap();
     let (path, crashed) = (dir.path().join("pool"), dir.path().join("crashed"));
@@ -73,7 +71,6 @@ fn of_a_large_and_a_small_object_at_once() {
     survives(|large, small| psync_all(&mut [small, large]).unwrap());
 }
 
-/// Others may store as soon as a cut is made: its bytes were copied.
 #[test]
 fn as_a_cut() {
     survives(|large, small| {
@@ -82,8 +79,7 @@ fn as_a_cut() {
     });
 }
 
-/// A page is taken whole if its samples changed; lines between them count as changed, and keep
-/// their bytes.
+/// A page whose samples changed is taken whole; unchanged lines keep their bytes.
 #[test]
 fn pages_that_changed_in_part_keep_the_rest() {
     let dir = tempfile::TempDir::new_in("/dev/shm").unwrap();

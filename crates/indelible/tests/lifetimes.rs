@@ -1,4 +1,4 @@
-//! Objects whose end is decided before it comes: deleted while they are attached, volatile.
+//! Objects that are deleted while attached, or volatile.
 
 use super::support::everywhere;
 use indelible::{CreateOptions, ErrorKind, MediumKind, Pool, PoolOptions};
@@ -12,7 +12,7 @@ fn kind<T>(result: indelible::Result<T>) -> ErrorKind {
     result.err().expect("it is refused").kind()
 }
 
-/// Free bytes once every object that this test makes has been made before.
+/// Free bytes once every object of this test has existed before.
 fn free(pool: &Pool) -> u64 {
     pool.collect(&mut |_, _| {}).unwrap();
     pool.info().unwrap().free
@@ -38,8 +38,7 @@ fn s2_03_a_deleted_object_goes_with_the_last_that_has_it() {
         assert_eq!(kind(pool.attach_read("a")), ErrorKind::NotFound);
         assert_eq!(kind(pool.delete("a", b"")), ErrorKind::NotFound);
         assert_eq!(kind(pool.snapshot("a", "b", b"")), ErrorKind::NotFound);
-        // The name is another object's; this one goes on, and keeps its addresses and space from
-        // others.
+        // The name is another object's; this one keeps its addresses and space.
         let mut other = pool.create_attached("a", SIZE).unwrap();
         assert_ne!(other.as_slice().as_ptr(), address);
         let stats = [object.stat().unwrap(), other.stat().unwrap()];
@@ -63,7 +62,6 @@ fn s2_03_a_deleted_object_goes_with_the_last_that_has_it() {
     });
 }
 
-/// In any order: no process loses its psyncs, and nothing is left.
 #[test]
 fn s2_03_deletes_race_with_attaches_snapshots_and_each_other() {
     const ROUNDS: u64 = 300;
@@ -104,7 +102,6 @@ fn s2_03_deletes_race_with_attaches_snapshots_and_each_other() {
             object.revert().unwrap();
             assert!(object.as_slice().iter().all(|byte| *byte == (round + 2) as u8), "round {round}");
             object.detach().unwrap();
-            // The next attach is free.
             while pool.stat("a").is_ok() {
                 std::thread::yield_now();
             }
@@ -180,7 +177,6 @@ fn s2_04_a_volatile_object_is_refused_after_a_reboot() {
         cache.detach().unwrap();
         assert!(pool.attach_read("cache").unwrap().as_slice().iter().all(|byte| *byte == 1));
 
-        // Made in another boot.
         let volatile = table::CreateOptions { size: SIZE, volatile: Some([9; 16]), ..Default::default() };
         for name in ["old", "older"] {
             pool.store().create(name, &volatile).unwrap();
@@ -229,7 +225,7 @@ fn s2_05_a_tied_object_outlives_the_others() {
             || pool.ties("part").unwrap().into_iter().map(|tie| (tie.name, tie.deleted)).collect::<Vec<_>>();
         assert_eq!(names(), [("index".to_owned(), false), ("other".to_owned(), false)]);
 
-        // A name is no identity: the tie is to the object.
+        // The tie is to the object, not to its name.
         pool.rename("other", "another", b"k").unwrap();
         assert_eq!(names()[1].0, "another");
         let mut index = pool.attach_with_key("index", b"k").unwrap();
@@ -242,7 +238,6 @@ fn s2_05_a_tied_object_outlives_the_others() {
         index.psync().unwrap();
         index.detach().unwrap();
 
-        // A snapshot and a copy are tied to nothing.
         pool.snapshot("part", "kept", b"k").unwrap();
         pool.create_from("part", "copy", b"k", &CreateOptions::new(0)).unwrap();
         assert_eq!((pool.ties("kept").unwrap(), pool.ties("copy").unwrap()), (Vec::new(), Vec::new()));
@@ -291,7 +286,6 @@ fn s2_05_a_tied_object_goes_with_the_thread() {
         });
         assert!(!there(&a), "the thread has ended");
         assert!(there(&b) && there(&c), "nobody deleted the one, and the process goes on with the other");
-        // The last handle.
         let (store, other) = (pool.store().clone(), pool.clone());
         drop(pool);
         assert!(store.find_id(&c).is_ok());
@@ -303,7 +297,7 @@ fn s2_05_a_tied_object_goes_with_the_thread() {
 #[test]
 fn an_object_is_tied_to_many_and_not_to_any_number() {
     let dir = tempfile::tempdir().unwrap();
-    // Nothing here is about what survives: no waiting for a disk.
+    // Nothing here is about survival: no waiting for a disk.
     let memory = PoolOptions::new().medium(MediumKind::Memory);
     let pool = memory.format(dir.path().join("pool.pmo"), 128 << 20).unwrap();
     pool.create("a", 1).unwrap();

@@ -6,20 +6,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const POOLS: usize = 1000;
 
-/// A process has the pools of one of these tests at a time: those of both would need more addresses
-/// than chance leaves apart.
+/// One of these tests at a time: together they would need more addresses than chance keeps apart.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The bytes of a pool.
 const LEN: u64 = 4 << 20;
 
-/// Descriptors that an open pool with an attached object has at most.
+/// Descriptors of an open pool with an attached object, at most.
 const DESCRIPTORS: u64 = 4;
 
-/// A folder in memory, where that has room: on a disk most of the time goes into its flushes.
+/// In memory, if it has room: on a disk flushes take most of the time.
 fn roomy() -> tempfile::TempDir {
     let room = rustix::fs::statvfs("/dev/shm").map_or(0, |fs| fs.f_bavail * fs.f_frsize);
     let memory = (room > POOLS as u64 * LEN).then(|| tempfile::tempdir_in("/dev/shm").ok()).flatten();
@@ -53,7 +51,7 @@ fn a_thousand_pools_are_attached_in_one_process() {
     }
 }
 
-/// The case in which windows once met: few pools, each with an object that takes most of one.
+/// The case in which windows once met.
 #[test]
 fn forty_pools_with_objects_of_16_gib_are_attached_in_one_process() {
     let _alone = alone();

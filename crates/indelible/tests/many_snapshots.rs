@@ -19,7 +19,7 @@ fn sound(world: &World) {
     }
 }
 
-/// Prints how long an attach and a first look take where the object rests on so many.
+/// Prints the time of an attach and a first look.
 fn tell_times(pool: &Pool, layers: usize) {
     let median = |mut attach: Box<dyn FnMut() -> u8 + '_>| {
         let mut times: Vec<_> = (0..21)
@@ -39,7 +39,6 @@ fn tell_times(pool: &Pool, layers: usize) {
     );
 }
 
-/// Each rests on the one before. All of it goes on working, and merges again.
 #[test]
 fn s2_02_a_chain_of_a_thousand_snapshots_is_used_as_any() {
     const COUNT: usize = 1000;
@@ -85,7 +84,6 @@ fn s2_02_a_chain_of_a_thousand_snapshots_is_used_as_any() {
     pool.collect(&mut |_, _| {}).unwrap();
     told("merged");
     holds(&pool, "copy", &bytes);
-    // Those eight that the two have in common stay.
     assert!(pool.info().unwrap().objects <= 2 + 8, "{:?}", pool.info().unwrap());
     pool.destroy("copy").unwrap();
     pool.collect(&mut |_, _| {}).unwrap();
@@ -95,8 +93,8 @@ fn s2_02_a_chain_of_a_thousand_snapshots_is_used_as_any() {
     sound(&world);
 }
 
-/// A base that is left deep below so many stays until there are fewer: it had been too much for one
-/// change of the table.
+/// A base deep below so many stays until there are fewer: it was too much for one change of the
+/// table.
 #[test]
 fn s2_02_a_base_below_thousands_is_merged_once_there_are_fewer() {
     const COUNT: usize = 1800;
@@ -115,7 +113,6 @@ fn s2_02_a_base_below_thousands_is_merged_once_there_are_fewer() {
     pool.destroy("s1").unwrap();
     pool.destroy(&format!("s{}", COUNT - 100)).unwrap();
     pool.collect(&mut |_, _| {}).unwrap();
-    // The one that was near is merged, the other one is there.
     assert_eq!(pool.info().unwrap().objects as usize, COUNT);
     for round in [0, 2, COUNT - 99, COUNT - 1] {
         has(&format!("s{round}"), round);
@@ -126,7 +123,7 @@ fn s2_02_a_base_below_thousands_is_merged_once_there_are_fewer() {
         }
     }
     pool.collect(&mut |_, _| {}).unwrap();
-    // The object, and the snapshots with a name.
+    // The object, and the named snapshots.
     assert_eq!(pool.info().unwrap().objects, 1 + 999 + 1);
     for (name, round) in [("s0", 0), ("s2", 2), ("s999", 999), ("a", COUNT - 1)] {
         has(name, round);
@@ -135,7 +132,6 @@ fn s2_02_a_base_below_thousands_is_merged_once_there_are_fewer() {
     sound(&world);
 }
 
-/// A copy of a copy keeps its contents when its origins are gone.
 #[test]
 fn s2_02_copies_outlive_what_they_were_made_from() {
     everywhere(|world| {
@@ -164,8 +160,6 @@ fn s2_02_copies_outlive_what_they_were_made_from() {
     });
 }
 
-/// A snapshot that does not fit is an error; the writer of its object goes on, and so do all
-/// others.
 #[test]
 fn s2_02_a_full_pool_refuses_snapshots_and_loses_nothing() {
     everywhere(|world| {
@@ -201,8 +195,8 @@ fn s2_02_a_full_pool_refuses_snapshots_and_loses_nothing() {
     });
 }
 
-/// A base below a snapshot is merged with it, which gives the snapshot a binding number; a copy of
-/// it has none as yet, and not that one.
+/// Merging a base with a snapshot gives the snapshot a binding number; its copy gets another,
+/// later.
 #[test]
 fn copies_of_merged_snapshots_have_numbers_of_their_own() {
     everywhere(|world| {

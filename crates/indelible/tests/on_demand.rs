@@ -1,5 +1,5 @@
 //! Objects of the class `on-demand`, on every medium: commits are in memory, become durable on
-//! request, or now and then, and are a prefix of all at any time.
+//! request or in time, and always are a prefix of all.
 
 use crate::support::{Ground, World, everywhere};
 use indelible::{
@@ -32,7 +32,6 @@ fn attach(pool: &Pool, name: &str) -> TxObject<Table> {
 
 fn both(world: &World) -> (Pool, TxObject<Table>, TxObject<Table>) {
     let pool = world.format();
-    // Only explicit requests make anything durable.
     pool.set_epochs(NEVER);
     let [a, b] = ["a", "b"].map(|name| {
         pool.create_with(name, &how(SIZE)).unwrap();
@@ -53,7 +52,6 @@ fn set(object: &TxObject<Table>, cell: usize, value: u64) {
     object.transaction(|tx| tx.write(&object.cells[cell], value)).unwrap();
 }
 
-/// A cell as the pool has it.
 fn durable(pool: &Pool, name: &str, cell: usize) -> u64 {
     let seen = pool.attach_snapshot_anywhere(name, b"").unwrap();
     let at = 8 + 8 * cell;
@@ -99,7 +97,7 @@ fn s1_06_commits_are_durable_when_somebody_asks_for_it_and_at_detach() {
     });
 }
 
-/// A thread that waits for its own commits does not publish another's publication again.
+/// A waiting thread does not repeat another's publication.
 #[test]
 fn s1_06_threads_that_wait_share_epochs() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -126,8 +124,7 @@ fn s1_06_threads_that_wait_share_epochs() {
     assert_eq!(pool.stat("a").unwrap().psyncs, psyncs, "there is nothing to publish");
 }
 
-/// A thread whose action on commit has a transaction of its own waits for all of its commits
-/// afterwards, whichever came last.
+/// A thread waits for its actions' commits, too, whichever came last.
 #[test]
 fn s1_06_a_thread_waits_for_what_its_actions_committed_too() {
     let (pool, a, _b) = both(&simulated());
@@ -175,7 +172,7 @@ fn s1_06_commits_become_durable_after_a_time_and_when_they_are_many() {
     assert_eq!(durable(&pool, "a", 80), 6);
 }
 
-/// The durable state at any time is one between two transactions.
+/// The durable state is always one between two transactions.
 #[test]
 fn s1_06_an_epoch_has_all_of_a_transaction_or_nothing() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
@@ -204,7 +201,6 @@ fn s1_06_an_epoch_has_all_of_a_transaction_or_nothing() {
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 for _ in 0..300 {
                     a.psync().unwrap();
-                    // This thread alone publishes.
                     let seen = ["a", "b"].map(|name| pool.attach_snapshot_anywhere(name, b"").unwrap());
                     for thread in 0..3 {
                         let value = |object: usize, cell: usize| {
@@ -225,11 +221,10 @@ fn s1_06_an_epoch_has_all_of_a_transaction_or_nothing() {
     });
 }
 
-/// Threads move money between two objects, a few cells at a time: whenever the pool is looked at,
-/// it has as much as in the beginning.
+/// Threads move money between two objects: the pool always has the initial sum.
 #[test]
 fn s1_06_in_the_pool_no_money_is_made_or_lost() {
-    // On so few lines that they are always in one epoch: the thread that looks alone publishes.
+    // On so few lines that they are always in one epoch; only this thread publishes.
     const ACCOUNTS: usize = 400;
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
     let (pool, a, b) = both(&world);
@@ -289,7 +284,7 @@ fn s1_06_a_transaction_of_any_size_gets_room_or_changes_nothing() {
     let fill = |count: usize, value: u64| {
         large.transaction(|tx| large.cells[..count].iter().try_for_each(|cell| tx.write(cell, [value; 8])))
     };
-    // More than a log has at first, than the bound, and than the lane of such a pool.
+    // More than a log's initial room, than the bound, and than the lane of such a pool.
     for (count, value) in [(600, 1), (1 << 15, 2), (10, 3), (700, 4)] {
         fill(count, value).unwrap();
     }
@@ -312,8 +307,6 @@ fn s1_06_a_transaction_of_any_size_gets_room_or_changes_nothing() {
     assert_eq!(sum(&large), expected);
 }
 
-/// An epoch fails: nothing is acknowledged or begun from then on, even on another request, and no
-/// commit is lost.
 #[test]
 fn s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits() {
     for (kind, fault) in [(OpKind::WriteDurable, Fault::Io), (OpKind::WriteDurable, Fault::After)] {
@@ -347,8 +340,8 @@ fn s1_09_after_a_failed_epoch_the_next_attach_finds_all_commits() {
     }
 }
 
-/// An attach fails, wherever it does and however: the next one finds the object as it was, and
-/// misses no commits that there never were.
+/// Attaches fail at each point, in each way: the next one finds the object unchanged, and misses no
+/// commits.
 #[test]
 fn s1_09_an_attach_that_fails_leaves_no_commits_to_be_missed() {
     let mut failed = [0; 2];
@@ -384,7 +377,6 @@ fn s1_09_an_attach_that_fails_leaves_no_commits_to_be_missed() {
     assert!(failed[0] > 0 && failed[1] > 1, "{failed:?}");
 }
 
-/// The same beside another object that stays attached, and tried again before that is detached.
 #[test]
 fn s1_09_an_attach_that_fails_twice_beside_another_object_loses_nothing() {
     for fault in [Fault::Io, Fault::After] {
@@ -398,8 +390,8 @@ fn s1_09_an_attach_that_fails_twice_beside_another_object_loses_nothing() {
         let first = pool.attach_transactional::<Table>("a").map(drop).unwrap_err();
         sim.clear_faults();
         assert_eq!(first.kind(), ErrorKind::Io, "{first}");
-        // The entry may say that its commits are in memory, which this process has until the other
-        // object is detached.
+        // The entry may name commits in memory, which this process has until the other object is
+        // detached.
         let again = pool.attach_transactional::<Table>("a").map(drop).unwrap_err();
         assert_eq!(again.kind(), ErrorKind::Held, "{again}");
         let text = again.to_string();
@@ -410,8 +402,8 @@ fn s1_09_an_attach_that_fails_twice_beside_another_object_loses_nothing() {
     }
 }
 
-/// Two objects with a commit that is not durable, and a medium without room for the page that the
-/// first one no longer shares with a snapshot.
+/// Two objects with a pending commit, and a medium without room for a page that the first no longer
+/// shares with a snapshot.
 fn without_room_for_its_epoch(world: &World) -> (Pool, TxObject<Table>, TxObject<Table>) {
     let (pool, a, b) = both(world);
     set(&a, 0, 1);
@@ -426,8 +418,6 @@ fn without_room_for_its_epoch(world: &World) -> (Pool, TxObject<Table>, TxObject
     (pool, a, b)
 }
 
-/// The medium has no room for a page that becomes the object's own: its durability is never
-/// reported, and its memory stays when it is detached.
 #[test]
 fn s1_09_what_a_detach_could_not_publish_stays_in_memory() {
     let world = simulated();
@@ -444,8 +434,6 @@ fn s1_09_what_a_detach_could_not_publish_stays_in_memory() {
     assert_eq!((get(&a, 0), get(&b, 9), durable(&pool, "a", 0)), (2, 2, 2));
 }
 
-/// The epoch that objects publish when they are dropped fails, after more transactions were
-/// refused, and the process goes away: the next one finds all that was committed.
 #[test]
 fn s1_09_what_objects_could_not_publish_when_they_were_dropped_stays_in_memory() {
     let world = simulated();
@@ -468,8 +456,6 @@ fn s1_09_what_objects_could_not_publish_when_they_were_dropped_stays_in_memory()
     assert_eq!((get(&a, 0), get(&b, 9), durable(&pool, "a", 0)), (2, 2, 2));
 }
 
-/// The medium has no room for the epoch of objects that are dropped, and the process goes away: the
-/// next one finds the bytes of all commits.
 #[test]
 fn s1_09_objects_dropped_without_room_for_their_epoch_lose_nothing() {
     let world = simulated();
@@ -512,7 +498,6 @@ fn strict(pool: &Pool) -> TxObject<Table> {
     pool.attach_with_on_demand("strict", b"").unwrap()
 }
 
-/// A transaction over both classes is durable when it returns, with all that came before it.
 #[test]
 fn s1_06_the_stronger_class_decides() {
     everywhere(|world| {
@@ -541,7 +526,6 @@ fn s1_06_the_stronger_class_decides() {
         transaction(&[&a, &strict], |tx| tx.read(&a.cells[1])).unwrap();
         assert_eq!(durable(&pool, "a", 1), 7, "what it read is durable");
         drop((a, b, strict));
-        // Attached alone it is as any other.
         let strict = attach(&pool, "strict");
         assert_eq!(get(&strict, 0), 6);
     });
@@ -564,7 +548,6 @@ fn s1_06_a_transaction_over_both_classes_whose_durable_write_fails_is_whole_or_a
         let again = object.transaction(|tx| tx.read(&object.cells[0])).unwrap_err();
         assert_eq!(again.kind(), ErrorKind::Poisoned);
         drop((a, b, object));
-        // Memory has it.
         let (a, object) = (attach(&pool, "a"), attach(&pool, "strict"));
         assert_eq!((get(&a, 0), get(&object, 0)), (2, 2), "{fault:?}");
     }
@@ -669,7 +652,7 @@ mod mutants {
     fn every_broken_rule_is_noticed() {
         for (mutant, tests) in WATCHES {
             for (nth, test) in tests.iter().enumerate() {
-                // Threads must meet for some of them, which they may not do on a busy machine.
+                // Some need threads to meet, which they may not on a busy machine.
                 let noticed = || with_mutant(*mutant, || catch_unwind(AssertUnwindSafe(*test))).is_err();
                 assert!((0..20).any(|_| noticed()), "{mutant:?} goes unnoticed by {nth}");
             }

@@ -1,5 +1,5 @@
 //! Answers about durability on demand, wherever code can run, and when an object leaves others that
-//! share its commits: judged by the pool after a power cut.
+//! share its commits: judged after a power cut.
 
 use indelible::{
     Class, CreateOptions, EpochBounds, Error, ErrorKind, Pending, Pool, PoolOptions, TxCell, TxObject,
@@ -36,7 +36,7 @@ fn on(device: Arc<dyn Device>) -> Pool {
     pool
 }
 
-/// The longest wait of a test that fails.
+/// The longest wait of a failing test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn both() -> (SimMedium, Pool, Object, Object) {
@@ -52,7 +52,6 @@ fn two_of(pool: &Pool) -> [Object; 2] {
     })
 }
 
-/// Stores 7 to the first cells of two objects.
 fn set_both(a: &Object, b: &Object) {
     transaction(&[a, b], |tx| {
         tx.write(&a[0], 7)?;
@@ -89,14 +88,14 @@ const INNER: [fn(&Object); 4] = [
     |a| a.transaction(|_| Ok::<_, Error>(())).unwrap(),
 ];
 
-/// Runs `transactions` with an action that calls `tx_sync`. Returns cell 0 of `a` as it was durable
-/// then, and the pending commits.
+/// Runs `transactions` with an action that calls `tx_sync`. Returns cell 0 of `a` as durable then,
+/// and the pending commits.
 fn synced_in_an_action(
     inner: fn(&Object),
     transactions: impl Fn(&Pool, [&Object; 2], Box<dyn Fn() -> Box<dyn FnOnce()>>),
 ) -> Option<(u8, Pending)> {
     let (sim, pool, a, b) = both();
-    // The thread has had a part before, and all is durable.
+    // The thread took part before, and all is durable.
     set(&a, 0, 1);
     a.tx_sync().unwrap();
     let (sim, a, synced) = (Rc::new(sim), Rc::new(a), Rc::new(Cell::new(None)));
@@ -114,7 +113,7 @@ fn synced_in_an_action(
     synced.take()
 }
 
-/// The thread's part in the transactions is out while an action runs.
+/// The thread's part is finished while an action runs.
 #[test]
 fn s1_06_tx_sync_in_an_action_on_commit_waits_for_the_commit() {
     for inner in INNER {
@@ -150,7 +149,6 @@ thread_local! {
     static AT_THE_END: RefCell<AtTheEnd> = const { RefCell::new(AtTheEnd(None)) };
 }
 
-/// Runs its closure when the thread ends.
 struct AtTheEnd(Option<Box<dyn FnOnce()>>);
 
 impl Drop for AtTheEnd {
@@ -163,7 +161,6 @@ impl Drop for AtTheEnd {
 
 #[test]
 fn s1_06_tx_sync_at_the_end_of_a_thread_waits_for_its_commits() {
-    // `late`: the thread commits at its end as well.
     for late in [false, true] {
         let (sim, _pool, a, _b) = both();
         let (a, synced) = (Arc::new(a), Arc::new(Mutex::new(None)));
@@ -171,7 +168,7 @@ fn s1_06_tx_sync_at_the_end_of_a_thread_waits_for_its_commits() {
         let thread = std::thread::spawn(move || {
             let (a, synced) = of_thread;
             let object = a.clone();
-            // Older than the library's state of the thread, so destroyed after that.
+            // Older than the library's thread state, so destroyed after it.
             AT_THE_END.set(AtTheEnd(Some(Box::new(move || {
                 if late {
                     set(&object, 1, 8);
@@ -187,8 +184,8 @@ fn s1_06_tx_sync_at_the_end_of_a_thread_waits_for_its_commits() {
     }
 }
 
-/// An object leaves while another one that it shares a commit with goes on: a power cut takes the
-/// commit from both, or from none.
+/// An object leaves while one that shares a commit stays: a power cut takes the commit from both,
+/// or from none.
 #[test]
 fn s1_09_an_object_dropped_in_a_transaction_is_published_with_those_it_shares_commits_with() {
     let (sim, pool, a, b) = both();
@@ -204,7 +201,6 @@ fn s1_09_an_object_dropped_in_a_transaction_is_published_with_those_it_shares_co
     b.tx_sync().unwrap();
     assert_eq!(b.pending(), Pending::default());
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 0), (7, 1)]);
-    // The epoch has detached it.
     assert!(pool.stat("a").unwrap().holder.is_none());
     let a = pool.attach_transactional("a").unwrap();
     assert_eq!(get(&a, 0), 7);
@@ -228,8 +224,8 @@ fn s1_09_an_object_dropped_in_a_transaction_is_attached_again_before_any_epoch()
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 2), (7, 0)]);
 }
 
-/// All of them leave within a transaction on another pool: nothing is published, and the next
-/// attach finds all of it.
+/// All leave within a transaction on another pool: nothing is published, and the next attach finds
+/// all of it.
 #[test]
 fn s1_09_objects_that_all_leave_in_a_transaction_are_recovered_together() {
     let (sim, pool, a, b) = both();
@@ -247,8 +243,8 @@ fn s1_09_objects_that_all_leave_in_a_transaction_are_recovered_together() {
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 0); 2]);
 }
 
-/// They are in memory that no object has any more, and the pool's next object on demand is another
-/// one: what waits for its commits waits for theirs.
+/// Their commits are in memory without objects; waits on the pool's next on-demand object include
+/// them.
 #[test]
 fn s1_06_an_object_attached_after_others_left_answers_for_their_commits() {
     for ask in [Object::tx_sync, Object::psync, |object: &Object| {
@@ -271,8 +267,8 @@ fn s1_06_an_object_attached_after_others_left_answers_for_their_commits() {
     }
 }
 
-/// A pool without room for the epoch of an object whose pages a snapshot shares; there is room once
-/// these objects are destroyed.
+/// A pool without room for the epoch of an object that shares pages with a snapshot, until the
+/// returned objects are destroyed.
 fn fill(pool: &Pool) -> Vec<String> {
     let (mut size, mut names) = (8_u64 << 20, Vec::new());
     while size >= 4096 {
@@ -301,7 +297,6 @@ fn s1_09_an_object_detached_without_room_is_published_with_those_it_shares_commi
     })
     .unwrap();
     pool.snapshot("a", "then", b"").unwrap();
-    // From now on the room for an epoch is measured with that.
     let _c: Object = pool.attach_transactional("c").unwrap();
     let filled = fill(&pool);
     let no_room =
@@ -309,7 +304,6 @@ fn s1_09_an_object_detached_without_room_is_published_with_those_it_shares_commi
     assert_eq!(no_room, [ErrorKind::NoRoom; 3]);
     assert!(b.pending().bytes > 0);
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(0, 0); 2]);
-    // It is not gone: transactions on the others go on.
     set(&b, 1, 1);
     filled.iter().for_each(|name| pool.destroy(name).unwrap());
     b.tx_sync().unwrap();
@@ -319,7 +313,6 @@ fn s1_09_an_object_detached_without_room_is_published_with_those_it_shares_commi
     assert_eq!(get(&a, 0), 7);
 }
 
-/// Has an armed medium wait in its next durable write.
 struct Held {
     armed: AtomicBool,
     reached: Sender<()>,
@@ -338,8 +331,7 @@ impl Hook for Held {
     }
 }
 
-/// An epoch waits for transactions, so that a thread in one must not wait for an epoch, whose turn
-/// it is.
+/// An epoch waits for transactions, so a thread in one must not wait for an epoch.
 #[test]
 fn s1_09_a_drop_in_a_transaction_does_not_wait_for_an_epoch() {
     let sim = SimMedium::new(16 << 20, SimConfig { disk: true, ..SimConfig::default() });
@@ -365,14 +357,12 @@ fn s1_09_a_drop_in_a_transaction_does_not_wait_for_an_epoch() {
         epoch.join().unwrap().unwrap();
     });
     assert!(!device.too_late.load(Ordering::Relaxed), "the drop waited for the epoch");
-    // That epoch has the commits before it, and does not end the object that left after that.
+    // That epoch has the earlier commits, and does not end the object that left later.
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 0); 2]);
     b.tx_sync().unwrap();
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 8); 2]);
 }
 
-/// A commit on transactional objects is durable when it returns; after one that failed, `tx_sync`
-/// reports an error.
 #[test]
 fn s1_06_tx_sync_of_transactional_objects_reports_a_commit_that_failed() {
     let (sim, pool) = medium_and_pool();

@@ -1,5 +1,5 @@
-//! Objects on demand and the deaths of processes: at any instruction of a commit, and of the
-//! recovery, nothing that was committed is lost, and nothing is there in part.
+//! Deaths of processes with objects on demand, at any instruction of a commit and of the recovery:
+//! nothing committed is lost or partial.
 
 use crate::support::{self, Ground, World};
 use indelible::{
@@ -32,8 +32,7 @@ fn formatted_as(world: &World, class: Class, ecc: bool) -> Pool {
     pool
 }
 
-/// Adds one to the cells of a thread in both objects, and to one that all have in common, whose
-/// value it returns.
+/// Increments a thread's cells in both objects, and a shared one, whose value it returns.
 fn step(a: &TxObject<Cells>, b: &TxObject<Cells>, thread: usize) -> u64 {
     transaction(&[a, b], |tx| {
         tx.update(&a[thread * 8], |value| value + 1)?;
@@ -45,8 +44,7 @@ fn step(a: &TxObject<Cells>, b: &TxObject<Cells>, thread: usize) -> u64 {
     .unwrap()
 }
 
-/// Looks at the state after a death: whole transactions, whose number is returned, and no word
-/// without its check word.
+/// Checks the state after a death for whole transactions and check words; returns their number.
 pub fn judge(pool: &Pool) -> u64 {
     let (a, b) = (attach(pool, "a"), attach(pool, "b"));
     for object in [&a, &b].into_iter().filter(|object| pool.stat(object.name()).unwrap().ecc) {
@@ -66,7 +64,7 @@ pub fn judge(pool: &Pool) -> u64 {
     all
 }
 
-/// Four threads, each of which has a cell in both objects and one that all share.
+/// Four threads, each with a cell in both objects, and one shared.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn work() {
@@ -86,7 +84,6 @@ fn work() {
     });
 }
 
-/// A returned transaction is acknowledged, without anything durable.
 #[test]
 fn s1_09_killed_at_any_moment_nothing_committed_on_demand_is_lost() {
     for (ground, ecc) in [(Ground::Memory, false), (Ground::File, false), (Ground::Memory, true)] {
@@ -104,7 +101,7 @@ fn s1_09_killed_at_any_moment_nothing_committed_on_demand_is_lost() {
     }
 }
 
-/// One transaction more than the pool has, between two stops, or a recovery.
+/// One more transaction, between two stops, or a recovery.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn stepped() {
@@ -150,7 +147,7 @@ struct Traced {
 }
 
 impl Traced {
-    /// A process at its first stop; `None`: it cannot be traced here.
+    /// A process at its first stop; `None`: tracing is not possible here.
     fn start(world: &World, kind: &str, mutant: Option<&str>) -> Option<Traced> {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command
@@ -171,7 +168,6 @@ impl Traced {
             traced.kill();
             return None;
         }
-        // Later words of it are not read, and need not be.
         std::mem::forget(lines);
         assert!(traced.stopped(), "it stops");
         Some(traced)
@@ -186,7 +182,7 @@ impl Traced {
         libc::WSTOPSIG(status) == libc::SIGSTOP
     }
 
-    /// One instruction, or on to where a system call begins or ends; `false`: it was the last.
+    /// Steps one instruction, or to the next boundary of a system call; `false`: it was the last.
     fn step(&mut self, how: libc::c_uint) -> bool {
         // SAFETY: the thread is stopped, and this one traces it.
         let done = unsafe { libc::ptrace(how, self.tid, 0, 0) };
@@ -203,14 +199,13 @@ impl Traced {
     }
 }
 
-/// The way to step a process: commits on demand make no system calls, all else makes too many
-/// instructions.
+/// On-demand commits make no system calls; everything else makes too many instructions.
 fn how(kind: &str) -> libc::c_uint {
     if kind == "commit" { libc::PTRACE_SINGLESTEP } else { libc::PTRACE_SYSCALL }
 }
 
-/// Runs a process for so many steps behind its first stop, and kills it. Returns how many it made,
-/// and whether it came to its end.
+/// Kills a process after so many steps behind its first stop. Returns the steps, and whether it
+/// reached its end.
 pub fn killed_after(world: &World, kind: &str, mutant: Option<&str>, steps: u64) -> Option<(u64, bool)> {
     let mut traced = Traced::start(world, kind, mutant)?;
     for step in 0..steps {
@@ -223,7 +218,6 @@ pub fn killed_after(world: &World, kind: &str, mutant: Option<&str>, steps: u64)
     Some((steps, false))
 }
 
-/// How many steps a process makes between its stops.
 pub fn length(world: &World, kind: &str) -> Option<u64> {
     let found = killed_after(world, kind, None, u64::MAX).map(|(steps, _)| steps);
     if found.is_none() {
@@ -232,8 +226,8 @@ pub fn length(world: &World, kind: &str) -> Option<u64> {
     found
 }
 
-/// Kills processes in the middle of a commit, after `deaths` numbers of steps spread over it. Steps
-/// are instructions, or system calls where it has a durable write.
+/// Kills processes at `deaths` points spread over a commit, by instruction, or by system call with
+/// a durable write.
 fn killed_in_commits(class: Class, ecc: bool, mutant: Option<&str>, deaths: u64) {
     let (ground, kind) = match class {
         Class::OnDemand => (Ground::Memory, "commit"),
@@ -262,14 +256,12 @@ fn s1_09_killed_at_any_instruction_of_a_commit_it_is_whole_or_absent() {
     killed_in_commits(Class::OnDemand, false, None, 120);
 }
 
-/// A pair of a word and its check word is stored by several instructions, and is whole afterwards.
 #[test]
 fn s1_12_killed_at_any_instruction_of_a_commit_words_have_their_check_words() {
     killed_in_commits(Class::OnDemand, true, None, 160);
 }
 
-/// Commits a transaction of two objects the second of which cannot be stored to: the process dies
-/// of that in the middle of the commit.
+/// Commits to two objects, the second not writable: the process dies within the commit.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn faulting() {
@@ -290,7 +282,6 @@ fn faulting() {
     std::process::exit(0);
 }
 
-/// Has a process of one thread die in its second commit, behind the first lines of it.
 fn die_between_lines(world: &World, mutant: Option<&str>) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -305,8 +296,8 @@ fn die_between_lines(world: &World, mutant: Option<&str>) {
     assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status}");
 }
 
-/// A process dies when the first lines of a commit are stored and the next cannot be. The commit
-/// has its log by then, so that it is there afterwards, whole.
+/// The process dies between the first lines of a commit and the next. Its log exists, so the commit
+/// is whole afterwards.
 fn died_between_lines(mutant: Option<&str>) {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
     drop(formatted(&world));
@@ -321,15 +312,14 @@ fn s1_09_a_process_that_dies_between_the_lines_of_a_commit_has_made_it() {
     died_between_lines(None);
 }
 
-/// The same with its durable write, as one of the objects is transactional.
+/// The same with a durable write, as one of the objects is transactional.
 #[test]
 fn s1_09_killed_at_any_system_call_of_a_commit_over_both_classes_it_is_whole_or_absent() {
     killed_in_commits(Class::Transactional, false, None, 60);
     killed_in_commits(Class::Transactional, true, None, 40);
 }
 
-/// The process that recovers dies, before and behind system calls all over it, and so does the next
-/// one, somewhere else.
+/// The recovering process dies around system calls, and so does the next, elsewhere.
 #[test]
 fn s1_09_a_recovery_may_die_at_any_system_call() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -365,7 +355,7 @@ fn s1_09_nothing_stays_in_memory_once_the_pool_has_it() {
     assert!(left.len() >= 4);
     pool.collect(&mut |_, _| {}).unwrap();
     assert_eq!(support::memory_of(&pool), left, "they have what is nowhere else");
-    // A process that died in an attach left a file of a group that no entry tells of.
+    // A death within an attach left a group's file without an entry.
     let name = left[0].file_name().unwrap().to_str().unwrap();
     let boot = name.rsplit_once('-').unwrap().1;
     let id: String = pool.id().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -378,8 +368,7 @@ fn s1_09_nothing_stays_in_memory_once_the_pool_has_it() {
     assert_eq!(support::memory_of(&pool).len(), 0);
 }
 
-/// A process that dies while it makes a log leaves nothing of that, told or not, once its memory is
-/// recovered.
+/// A death while making a log leaves nothing of it, once its memory is recovered.
 #[test]
 fn s1_09_a_log_that_was_being_made_does_not_stay() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -394,10 +383,8 @@ fn s1_09_a_log_that_was_being_made_does_not_stay() {
     }
 }
 
-/// A call, by its name.
 type Call = (&'static str, fn(&Pool));
 
-/// Readers, and calls that need the bytes, find a dead process's commits.
 #[test]
 fn s1_09_every_call_that_needs_the_bytes_recovers_them() {
     let calls: [Call; 4] = [
@@ -421,8 +408,8 @@ fn s1_09_every_call_that_needs_the_bytes_recovers_them() {
     }
 }
 
-/// The process of the next test: an epoch fails on a medium in its memory, it goes on calling,
-/// leaves the medium as a file, and dies.
+/// An epoch fails on an in-process medium; the process goes on, saves the medium as a file, and
+/// dies.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn fails_and_dies() {
@@ -439,7 +426,6 @@ fn fails_and_dies() {
     sim.fail_at(OpKind::WriteDurable, 0, fault);
     assert_eq!(a.tx_sync().unwrap_err().kind(), ErrorKind::Io);
     sim.clear_faults();
-    // It goes on as if nothing had been.
     assert!(a.transaction(|tx| tx.read(&a[0])).is_err() && a.psync().is_err() && b.tx_sync().is_err());
     let _ = pool.create("another", 4096);
     if how & 2 != 0 {
@@ -463,7 +449,6 @@ fn fails_and_dies() {
     std::process::abort();
 }
 
-/// An operation that fails, more calls, and a death: nothing that was committed is lost.
 #[test]
 fn s1_09_an_epoch_fails_calls_go_on_and_the_process_dies() {
     for (how, ecc) in (0..6).flat_map(|how| [(how, false), (how, true)]) {
@@ -481,7 +466,7 @@ fn s1_09_an_epoch_fails_calls_go_on_and_the_process_dies() {
     }
 }
 
-/// Bits flip in the memory that a dead process left: commits that are nowhere else are repaired.
+/// Bits flip in a dead process's memory: commits that exist only there are repaired.
 #[test]
 fn s1_13_words_that_are_damaged_in_the_memory_of_the_dead_are_repaired() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -508,13 +493,13 @@ fn s1_13_words_that_are_damaged_in_the_memory_of_the_dead_are_repaired() {
     assert!(judge(&pool) >= said);
 }
 
-/// Memory of another release is refused, and stays until it is given up.
+/// Memory of another release is refused, and stays until given up.
 #[test]
 fn memory_of_another_release_is_refused_by_its_version() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
     drop(formatted(&world));
-    // One thread, so that no unfinished log is left: the head does not tell of such a log, and it
-    // is not read.
+    // One thread, so that no unfinished log is left: the head does not name such a log, and it is
+    // not read.
     die_between_lines(&world, None);
     let pool = world.open();
     let left = support::memory_of(&pool);
@@ -533,7 +518,6 @@ fn memory_of_another_release_is_refused_by_its_version() {
     assert_eq!(judge(&pool), 2, "the release that made it has it all");
 }
 
-/// The memory of a pool that was deleted goes by its path, and only then.
 #[test]
 fn memory_of_a_deleted_pool_is_removed_by_its_path() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -553,7 +537,6 @@ fn memory_of_a_deleted_pool_is_removed_by_its_path() {
     std::fs::write(&elsewhere, "no pool").unwrap();
     indelible::remove_leftovers(&elsewhere).unwrap_err();
     std::fs::remove_file(world.path()).unwrap();
-    // Another pool has its place.
     drop(Pool::format(world.path(), 16 << 20).unwrap());
     let removed = indelible::remove_leftovers(world.path()).unwrap();
     assert_eq!((removed.removed, removed.in_use), (left.len() as u64, 0));
@@ -567,8 +550,7 @@ fn memory_of_a_deleted_pool_is_removed_by_its_path() {
     assert_eq!((kept.removed, kept.in_use), (0, 4), "a process has it");
 }
 
-/// Commits of processes that died are brought to the pool without an attach; those of living ones
-/// stay theirs.
+/// Commits of dead processes reach the pool without an attach; those of living ones stay.
 #[test]
 fn s1_09_commits_of_the_dead_are_recovered_when_somebody_asks() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -580,13 +562,13 @@ fn s1_09_commits_of_the_dead_are_recovered_when_somebody_asks() {
     c.transaction(|tx| tx.write(&c[0], 1)).unwrap();
     assert_eq!(pool.recover().unwrap(), 2, "two objects; the third one's process lives");
     assert_eq!(pool.recover().unwrap(), 0);
-    // A thread that died while it made its log has left that, which no head names.
+    // A thread that died while making its log left it without a head's entry.
     pool.collect(&mut |_, _| {}).unwrap();
     assert_eq!(support::memory_of(&pool).len(), 3, "an object, a log and the head");
     judge(&pool);
 }
 
-/// Missing memory is reported, and nothing is taken for whole without the caller's consent.
+/// Missing memory is reported, and accepted only with the caller's consent.
 #[test]
 fn s1_09_memory_that_is_gone_is_an_error_until_it_is_given_up() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -608,7 +590,6 @@ fn s1_09_memory_that_is_gone_is_an_error_until_it_is_given_up() {
         assert!(lost.to_string().contains("pmo set --give-memory-up"), "{lost}");
         assert_eq!(pool.attach_read("b").map(drop).unwrap_err().kind(), ErrorKind::Gone);
     }
-    // It comes back, but for one object's.
     for (path, to) in &moved {
         std::fs::rename(to, path).unwrap();
     }
@@ -624,7 +605,6 @@ fn s1_09_memory_that_is_gone_is_an_error_until_it_is_given_up() {
     drop(attach(&pool, "b"));
 }
 
-/// A log that has been tampered with is refused, and changes nothing.
 #[test]
 fn s1_09_a_damaged_log_is_refused() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
@@ -638,7 +618,7 @@ fn s1_09_a_damaged_log_is_refused() {
     let whole = std::fs::read(&log).unwrap();
     for (at, word) in [(8, u64::MAX), (32, u64::MAX), (32, 1)] {
         let mut bytes = whole.clone();
-        // A valid entry of one line, behind the header of the file, with one word as it cannot be.
+        // A valid entry of one line, behind the header of the file, with one impossible word.
         let stat = pool.store().find("a").unwrap();
         let entry = [9, 1, 9, stat.offset, 0, 0];
         for (nth, value) in entry.iter().enumerate() {
@@ -670,7 +650,7 @@ mod mutants {
             });
             fails(mutant, &|| super::died_between_lines(Some(&format!("{mutant:?}"))));
         }
-        // The log has words without the check words that go with them.
+        // The log has words without their check words.
         fails(Mutant::CheckWordApart, &|| {
             super::killed_in_commits(super::Class::OnDemand, true, Some("CheckWordApart"), 300)
         });

@@ -1,5 +1,5 @@
-//! Memory that outlives a process belongs to one file of a pool: copies of the file leave it alone,
-//! and its removal judges under its lock.
+//! Memory that outlives a process belongs to one file of a pool, not to copies; its removal is
+//! decided under its lock.
 
 use crate::on_demand_deaths::{Cells, attach, formatted, judge};
 use crate::support::{self, Ground, World};
@@ -13,7 +13,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A pool whose process was killed with commits in memory, and the last one that it told of.
+/// A pool whose process was killed with commits in memory, and its last acknowledged commit.
 fn killed() -> (World, u64) {
     let world = World::new(Ground::File, Tracking::Explicit, false);
     drop(formatted(&world));
@@ -31,10 +31,8 @@ fn copied(world: &World) -> PathBuf {
     copy
 }
 
-/// A call, by its name.
 type Call = (&'static str, fn(&Pool) -> indelible::Result<()>);
 
-/// A copy names the original, and does not take its commits.
 fn a_copy_leaves_commits_to_the_original() {
     let (world, said) = killed();
     let copy = copied(&world);
@@ -66,7 +64,7 @@ fn s1_09_a_copy_of_a_pool_leaves_commits_in_memory_to_the_original() {
     a_copy_leaves_commits_to_the_original();
 }
 
-/// Also one that was made before there were any, whose entries tell of none.
+/// Even a copy from before any commits.
 fn an_older_copy_removes_nothing() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
     drop(formatted(&world));
@@ -85,7 +83,7 @@ fn s1_09_collecting_in_an_older_copy_removes_nothing_of_the_original() {
     an_older_copy_removes_nothing();
 }
 
-/// The file counts, wherever it lies, and then the path, with any file there.
+/// The file decides, wherever it lies, then the path, with any file there.
 #[test]
 fn s1_09_a_pool_that_was_moved_or_replaced_finds_its_commits() {
     let (world, mut said) = killed();
@@ -100,7 +98,6 @@ fn s1_09_a_pool_that_was_moved_or_replaced_finds_its_commits() {
     assert!(judge(&world.open()) >= said);
 }
 
-/// If a pool was deleted, a copy in its place keeps the memories that its entries name.
 #[test]
 fn s1_09_memory_of_a_deleted_pool_stays_for_the_copy_in_its_place() {
     let (world, said) = killed();
@@ -109,7 +106,6 @@ fn s1_09_memory_of_a_deleted_pool_stays_for_the_copy_in_its_place() {
     assert!(judge(&world.open()) >= said);
 }
 
-/// Memory that processes share is that of one file, too.
 #[test]
 fn s1_09_a_copy_of_a_pool_does_not_share_the_memory_of_the_original() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -133,7 +129,6 @@ fn s1_09_a_copy_of_a_pool_does_not_share_the_memory_of_the_original() {
 
 type Event = Box<dyn FnOnce() + Send>;
 
-/// An action that runs once, where `is_due` returns true.
 struct Once<D> {
     is_due: D,
     event: Mutex<Option<Event>>,
@@ -149,11 +144,9 @@ impl<D> Once<D> {
     }
 }
 
-/// Before the table is locked while memory of the pool is there: between the making of memory and
-/// the entry that tells of it.
+/// Before the table is locked with memory present: between the creation of memory and its entry.
 struct Binding {
     once: Once<Box<dyn Fn() -> bool + Send + Sync>>,
-    /// Whether nothing becomes durable any more.
     is_dying: AtomicBool,
 }
 
@@ -193,9 +186,9 @@ impl Hook for Looked {
     }
 }
 
-/// A process has made memory and is about to bind an object to it. Another one collects, and after
-/// `looks` of its looks at the table the first one binds, commits and dies, with its commit in
-/// memory. Returns whether there were that many looks.
+/// A process has made memory and is about to bind an object to it. Another collects; after `looks`
+/// of its looks at the table the first binds, commits and dies. Returns whether there were so many
+/// looks.
 fn collected_beside_an_attach(looks: u64) -> bool {
     let world = World::new(Ground::Simulated, Tracking::Explicit, false);
     drop(formatted(&world));
@@ -218,7 +211,7 @@ fn collected_beside_an_attach(looks: u64) -> bool {
             pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 20 });
             let a = attach(&pool, "a");
             a.transaction(|tx| tx.write(&a[0], 7)).unwrap();
-            // It cannot publish any more, and leaves its memory as a death does.
+            // It cannot publish any more; its memory stays, as after a death.
             hooked.is_dying.store(true, Ordering::Relaxed);
             a.tx_sync().unwrap_err();
             drop((a, pool));
@@ -246,7 +239,7 @@ fn collected_beside_an_attach(looks: u64) -> bool {
     reached
 }
 
-/// The durable write before which so many are made fails, and changes nothing.
+/// Fails the durable write after so many others, once.
 struct FailsOnce(AtomicU64);
 
 impl Hook for FailsOnce {
@@ -258,7 +251,6 @@ impl Hook for FailsOnce {
     }
 }
 
-/// An attach that fails, at any write, leaves no memory that no entry names.
 #[test]
 fn s1_09_an_attach_that_failed_leaves_no_memory() {
     let mut failures = 0;
@@ -315,7 +307,7 @@ mod mutants {
     use indelible_store::{Mutant, with_mutant};
     use std::panic::catch_unwind;
 
-    /// The other detector of the first is
+    /// The first one's other detector is
     /// `backing::tests::a_sweep_that_judges_before_the_lock_is_noticed`.
     type Test = fn();
     const WATCHES: &[(Mutant, &[Test])] = &[

@@ -1,7 +1,7 @@
-//! Objects whose pages come from a source: filled by faults, ahead of them, or whole; errors name
-//! object and page.
+//! Objects whose pages come from a source: filled by faults, ahead, or whole; errors name object
+//! and page.
 //!
-//! Processes with fewer rights are this program again, running one hidden test.
+//! Unprivileged processes are this program again, running one hidden test.
 
 use super::support::{Ground, World, everywhere, faults_in};
 use indelible::{ErrorKind, MediumModel, Object, Pool, PoolOptions, Tracking};
@@ -18,7 +18,7 @@ fn byte(at: usize) -> u8 {
     (at / PAGE % 251) as u8 + 1
 }
 
-/// Creates an object without a file behind it, each page full of its own byte.
+/// An object without a file behind it, each page full of its own byte.
 fn filled(world: &World) -> Pool {
     let pool = world.format();
     pool.create("a", LEN as u64).unwrap();
@@ -29,7 +29,6 @@ fn filled(world: &World) -> Pool {
     pool
 }
 
-/// Writes a page of the object to a file, by a system call that reads it from there.
 fn by_system_call(bytes: &[u8], page: usize) -> std::io::Result<()> {
     let file = tempfile::tempfile()?;
     file.write_all_at(&bytes[page * PAGE..][..PAGE], 0)?;
@@ -39,7 +38,6 @@ fn by_system_call(bytes: &[u8], page: usize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Makes the object's pages unreadable on its simulated medium.
 fn spoil(world: &World, pool: &Pool, pages: std::ops::Range<usize>) {
     let (object, _) = pool.store().stat("a").unwrap();
     let at = |page: usize| object.entry.primary_offset() + (page * PAGE) as u64;
@@ -51,7 +49,7 @@ fn way_pages_are_filled() -> String {
     found.facilities.into_iter().find(|facility| facility.name == "fault-in").unwrap().found
 }
 
-/// Prefaulting is no store, on any medium with any tracking, and all of it is there then.
+/// Prefaulting is no store.
 #[test]
 fn prefaulted_pages_are_as_psynced_and_clean() {
     everywhere(|world| {
@@ -99,11 +97,10 @@ fn a_page_that_cannot_be_read_is_named_with_its_object() {
         assert_eq!((error.kind(), error.object_name()), (ErrorKind::Io, Some("a")));
     };
     named(&error, "prefault");
-    // An error and no more: the page was untouched.
+    // Only an error: the page was untouched.
     a.range_mut(299 * PAGE..300 * PAGE).fill(byte(299 * PAGE));
     a.range_mut(301 * PAGE..302 * PAGE).fill(8);
     a.psync().unwrap();
-    // A system call touches it without a signal in this process.
     by_system_call(a.as_slice(), 300).unwrap_err();
     named(&a.psync().unwrap_err(), "psync");
     named(&a.prefault(0..PAGE).unwrap_err(), "prefault");
@@ -145,8 +142,7 @@ fn a_budget_bounds_what_is_filled_ahead() {
     assert!((0..LEN).step_by(PAGE).all(|at| a.as_slice()[at] == byte(at)));
 }
 
-/// A medium from which a page takes two milliseconds, and one more if it is read alone, and whose
-/// durable writes take ten.
+/// Two milliseconds a page, one more if read alone, ten for durable writes.
 fn slow() -> MediumModel {
     MediumModel {
         read: Duration::from_millis(1),
@@ -161,7 +157,6 @@ fn slow() -> MediumModel {
     }
 }
 
-/// The pool of a world on a modelled medium.
 fn modelled(world: &World) -> Pool {
     let options = world.options().modelled(slow());
     let pool = match world.sim() {
@@ -171,8 +166,6 @@ fn modelled(world: &World) -> Pool {
     pool.unwrap()
 }
 
-/// A modelled medium: pages and psyncs take their time on any medium beneath, and durability is as
-/// ever.
 #[test]
 fn a_modelled_medium_is_as_slow_as_it_says() {
     let (page, durable) = (Duration::from_millis(2), Duration::from_millis(10));
@@ -188,8 +181,8 @@ fn a_modelled_medium_is_as_slow_as_it_says() {
             a.range_mut(25 * PAGE..26 * PAGE).fill(3);
             let begin = Instant::now();
             a.psync().unwrap();
-            // The page is read to be compared, through the model. A call may be a microsecond short
-            // of its time, to make up for others.
+            // The page is read to be compared, through the model. A call may be a microsecond
+            // short, to make up for others.
             assert!(begin.elapsed() + page / 100 >= durable + page, "{ground:?}: {:?}", begin.elapsed());
             drop((a, pool));
             let a = world.open().attach("a").unwrap();
@@ -202,7 +195,7 @@ fn a_modelled_medium_is_as_slow_as_it_says() {
     }
 }
 
-/// A handle with another model, or none, has a pool of its own: nothing gets around the model.
+/// A handle with another model, or none, has its own pool.
 #[test]
 fn a_pool_that_is_open_is_not_taken_for_a_modelled_one() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -217,7 +210,6 @@ fn a_pool_that_is_open_is_not_taken_for_a_modelled_one() {
     assert!(seconds(&slow) >= Duration::from_millis(40));
 }
 
-/// How a forked child ends that reads a byte.
 fn read_in_a_fork(address: *const u8) -> ExitStatus {
     // SAFETY: the child loads, or dies of it, and ends.
     let pid = unsafe { libc::fork() };
@@ -231,8 +223,8 @@ fn read_in_a_fork(address: *const u8) -> ExitStatus {
     ExitStatus::from_raw(status)
 }
 
-/// A child's pages have no thread to fill them, and would read zeros: it does not have them, even
-/// where readers are inherited.
+/// A child has no thread to fill pages, and would read zeros: it has no such pages, even of
+/// inherited readers.
 #[test]
 fn a_fork_reads_no_zeros_where_pages_are_missing() {
     if !faults_in() {
@@ -269,7 +261,6 @@ fn a_fork_reads_no_zeros_where_pages_are_missing() {
     }
 }
 
-/// Runs a hidden test of this file as a process of its own.
 fn alone(test: &str) {
     let status = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("page_source::{test}"), "--ignored", "--nocapture"])
@@ -278,7 +269,6 @@ fn alone(test: &str) {
     assert!(status.success(), "{test}: {status}");
 }
 
-/// Becomes a user without rights.
 fn give_up_rights() {
     // SAFETY: numbers only; the process is this test's own.
     unsafe {
@@ -290,7 +280,7 @@ fn give_up_rights() {
     }
 }
 
-/// Has this thread, and those that it starts, be refused the system call userfaultfd.
+/// Makes the kernel refuse userfaultfd to this thread and its children.
 fn forbid_userfaultfd() {
     let load = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     let jump = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;

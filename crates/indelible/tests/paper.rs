@@ -1,4 +1,4 @@
-//! The capabilities of the paper that are not in `contract.rs`, by their numbers, in every world.
+//! The paper's capabilities that are not in `contract.rs`, by number, in every world.
 
 use crate::support::{self, Ground, World, everywhere};
 use indelible::{CreateOptions, ErrorKind, Plain, Pool, Relative, State, doctor, raw};
@@ -7,9 +7,8 @@ use indelible_testing::{Choice, Hook, Hooked, SimConfig, SimMedium};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The pool as another process, or the machine after a power cut, would find it: the medium's bytes
-/// alone, on a medium of their own without held locks. A copy of the file is refused beside the
-/// original.
+/// The pool as another process or a power cut would find it: the bytes alone, on a medium without
+/// locks. A copy of the file is refused beside the original.
 fn from_outside(world: &World) -> Pool {
     let found = match world.sim() {
         Some(sim) => sim.power_cut(Choice::None).medium(),
@@ -262,7 +261,7 @@ fn s0_27_the_processor_can_flush_its_caches() {
     assert!(flush.found.contains("cl"), "clwb, clflushopt or clflush, not: {}", flush.found);
 }
 
-/// A device under which the process dies before or after a durable write: the one that is `left`.
+/// A device under which the process dies at the `left`th durable write, before or after it.
 struct Deadly {
     left: AtomicU32,
     before: bool,
@@ -290,7 +289,6 @@ impl Hook for Deadly {
     }
 }
 
-/// The process that dies.
 #[test]
 #[ignore = "run by s0_28 as a process of its own"]
 fn die_at_psync() {

@@ -1,4 +1,4 @@
-//! Pools that become longer while objects of theirs are attached.
+//! Pools that grow while their objects are attached.
 
 use crate::support::{Ground, POOL, World, everywhere};
 use indelible::collections::PVec;
@@ -6,12 +6,11 @@ use indelible::{CreateOptions, ErrorKind, Tracking};
 
 const MIB: usize = 1 << 20;
 
-/// The object ends where the pool did: its new bytes are in the new space, in place.
+/// The object ends at the pool's old end, and grows in place.
 #[test]
 fn an_object_grows_into_the_new_space_where_it_stands() {
     everywhere(|world| {
         let pool = world.format();
-        // It has its lane now.
         drop(pool.create_attached("first", 4096).unwrap());
         let free = pool.info().unwrap().largest_free as usize;
         let options = CreateOptions::new((free - MIB) as u64).sparse(true).reach(4 * POOL);
@@ -41,7 +40,7 @@ fn an_object_grows_into_the_new_space_where_it_stands() {
     });
 }
 
-/// Each growth of the pool lets one more heap in, and those that were there before go on.
+/// Each growth of the pool lets one more heap in, and earlier ones go on.
 #[test]
 fn heaps_of_a_pool_that_grows_again_and_again_keep_what_they_have() {
     everywhere(|world| {

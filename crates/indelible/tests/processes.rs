@@ -1,7 +1,6 @@
 //! Several processes: permitted attaches (S0.11), the parts that die with a process (S0.12), forks.
 //!
-//! A child is this test binary again, running one hidden test that does as it is told and talks
-//! over its pipes: no sleeps.
+//! A child is this program again, running one hidden test over pipes: no sleeps.
 
 use crate::support::{self, Ground, World, everywhere};
 use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, State, Tracking, raw};
@@ -11,7 +10,6 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// A process that obeys.
 struct Other {
     child: Child,
     stdin: ChildStdin,
@@ -23,7 +21,7 @@ impl Other {
         Other::start_after(world, || Ok(()))
     }
 
-    /// `setup` is called in the new process before it becomes this program.
+    /// `setup` runs in the new process before `exec`.
     fn start_after(
         world: &World,
         setup: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static,
@@ -46,7 +44,6 @@ impl Other {
         other
     }
 
-    /// Says one line and returns the answer.
     fn say(&mut self, line: &str) -> String {
         writeln!(self.stdin, "{line}").unwrap();
         self.answer()
@@ -68,8 +65,6 @@ impl Other {
     }
 }
 
-/// The other process has the pool open, and an object attached, when the pool becomes longer; it
-/// dies in the new space.
 #[test]
 fn a_process_uses_the_space_of_a_pool_that_another_one_made_longer() {
     for ground in [Ground::File, Ground::Memory] {
@@ -93,7 +88,6 @@ fn a_process_uses_the_space_of_a_pool_that_another_one_made_longer() {
     }
 }
 
-/// The other process.
 #[test]
 #[ignore = "run by the other tests as a process of its own"]
 fn obey() {
@@ -154,7 +148,6 @@ fn obey() {
     }
 }
 
-/// The worlds that processes can share.
 fn shared(test: impl Fn(&World)) {
     everywhere(|world| {
         if world.ground != Ground::Simulated {
@@ -167,7 +160,7 @@ fn kind<T>(result: indelible::Result<T>) -> ErrorKind {
     result.err().expect("this had to fail").kind()
 }
 
-/// The kernel may place other mappings from the top down or from the bottom up, at random or not.
+/// The kernel may place mappings from the top down or from the bottom up, at random or not.
 #[test]
 fn a_process_with_another_address_layout_finds_an_object_at_its_address() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -205,8 +198,6 @@ fn a_process_with_another_address_layout_finds_an_object_at_its_address() {
     }
 }
 
-/// Another process psyncs without pause, and is killed at last; each hold finds a whole psync, none
-/// older than the one before.
 #[test]
 fn an_object_is_held_still_beside_the_process_that_writes_it() {
     const PSYNCS: u64 = 100;
@@ -307,7 +298,7 @@ fn a_fork_inherits_neither_memory_nor_locks() {
         pool.create("a", 5000).unwrap();
         let mut a = pool.attach("a").unwrap();
         *a.root_mut::<u64>().unwrap() = 5;
-        // The child reports by exit codes: 0 means that everything was as it should be.
+        // Exit code 0 means success.
         let status = in_fork(|| {
             if kind(a.psync()) != ErrorKind::Forked {
                 return 1;
@@ -351,8 +342,8 @@ fn a_fork_has_no_heap_by_address() {
     raw::detach(a).unwrap();
 }
 
-/// Lines of committed batches wait in memory where the medium is slow (docs/decisions/0009): the
-/// child has a copy of them, which it must not bring to a primary that by then holds newer ones.
+/// Committed lines wait in memory where the medium is slow (docs/decisions/0009): the child must
+/// not write its copy to a primary that by then has newer ones.
 #[test]
 fn lines_that_wait_in_memory_are_not_for_a_fork_to_write() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -372,7 +363,6 @@ fn lines_that_wait_in_memory_are_not_for_a_fork_to_write() {
         if kind(held.as_mut().unwrap().checkpoint()) != ErrorKind::Forked {
             return 1;
         }
-        // Only the child's copy goes.
         i32::from(kind(held.take().unwrap().detach()) != ErrorKind::Forked) * 2
     });
     assert_eq!(status.code(), Some(0));
@@ -400,12 +390,10 @@ fn s0_15_access_after_detach_is_a_fault() {
     });
 }
 
-/// Runs `child` in a fork and returns how it ended.
 fn in_fork(child: impl FnOnce() -> i32) -> std::process::ExitStatus {
     ended(fork(child))
 }
 
-/// Runs `child` in a fork.
 fn fork(child: impl FnOnce() -> i32) -> libc::pid_t {
     // SAFETY: the child calls only `child` and `_exit`. Allocating in it is safe with this libc,
     // whose fork handlers take the allocator's locks.
@@ -419,7 +407,6 @@ fn fork(child: impl FnOnce() -> i32) -> libc::pid_t {
     }
 }
 
-/// Waits for a child.
 fn ended(pid: libc::pid_t) -> std::process::ExitStatus {
     assert!(pid > 0);
     let mut status = 0;
@@ -428,7 +415,7 @@ fn ended(pid: libc::pid_t) -> std::process::ExitStatus {
     std::process::ExitStatus::from_raw(status)
 }
 
-/// As long as a child reads, no writer comes; then its addresses are free again.
+/// A reading child keeps writers away until its end.
 #[test]
 fn forks_keep_what_is_attached_for_reading() {
     shared(|world| {
@@ -474,7 +461,7 @@ fn forks_keep_what_is_attached_for_reading() {
     });
 }
 
-/// Also where the pages read lie in several extents, and while the object changes.
+/// Even if the pages lie in several extents, and the object changes.
 #[test]
 fn forks_keep_what_is_read_beside_a_writer() {
     const PAGE: usize = 4096;
@@ -509,7 +496,6 @@ fn forks_keep_what_is_read_beside_a_writer() {
     });
 }
 
-/// Opening by two paths in one process gives one pool, whose threads share attachments.
 #[test]
 fn one_pool_by_two_paths_is_one_pool() {
     let world = World::new(Ground::File, indelible::Tracking::Auto, false);

@@ -61,7 +61,7 @@ fn a_heap_by_address_is_the_heap_by_handle() {
     });
 }
 
-/// A heap that threads remember is not used once it is closed, by any thread.
+/// A closed heap is not used by threads that cached it.
 #[test]
 fn threads_forget_heaps_that_were_closed() {
     let world = World::new(Ground::Memory, indelible::Tracking::Auto, false);
@@ -87,7 +87,6 @@ fn threads_forget_heaps_that_were_closed() {
         assert_ne!(mine.addr().get(), theirs);
         kept += 2;
         if round % 3 == 0 {
-            // Freed from another thread than the one that allocated it.
             let theirs = NonNull::new(std::ptr::with_exposed_provenance_mut(theirs)).unwrap();
             free(theirs).unwrap();
             assert!(matches!(kind(free(theirs)), ErrorKind::DoubleFree | ErrorKind::NotABlock));
@@ -116,7 +115,7 @@ fn threads_forget_heaps_that_were_closed() {
     raw::detach(a).unwrap();
 }
 
-/// psync of several is one step, whichever of their addresses are given; readers are ignored.
+/// Several objects by any of their addresses, atomically; readers are ignored.
 #[test]
 fn several_objects_with_heaps_are_psynced_by_any_address() {
     everywhere(|world| {
@@ -152,8 +151,7 @@ fn several_objects_with_heaps_are_psynced_by_any_address() {
     });
 }
 
-/// Blocks that the thread had at hand, or was given, since the last psync are the heap's again,
-/// with the options it was opened with.
+/// Blocks since the last psync return to the heap, which keeps its options.
 #[test]
 fn a_heap_by_address_goes_back_to_its_last_psync() {
     everywhere(|world| {
@@ -175,7 +173,6 @@ fn a_heap_by_address_goes_back_to_its_last_psync() {
                 }
                 raw::remove_root(object, "number").unwrap();
                 free(number).unwrap();
-                // Any address in the object will do.
                 raw::revert(number.as_ptr()).unwrap();
                 assert_eq!(raw::check(object).unwrap(), [], "round {round}");
                 assert_eq!(raw::heap_stats(object).unwrap().blocks, 1);
@@ -184,7 +181,6 @@ fn a_heap_by_address_goes_back_to_its_last_psync() {
             malloc(object, 1 << 20).unwrap();
         }
         raw::detach(object).unwrap();
-        // In an object that is attached for reading nothing is undone.
         let object = raw::attach(&pool, "heap", Permission::Read, b"").unwrap().as_ptr();
         // SAFETY: no other thread uses it.
         unsafe { raw::revert(object).unwrap() };

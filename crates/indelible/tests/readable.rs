@@ -1,4 +1,4 @@
-//! Objects that plain loads see outside of transactions: committed values, and never anything else.
+//! Objects that plain loads see outside of transactions: committed values only.
 
 use crate::support::{self, Ground, World, everywhere};
 use indelible::{
@@ -29,7 +29,6 @@ fn attach(pool: &Pool, name: &str, together: bool) -> TxObject<Cells> {
     attached.unwrap()
 }
 
-/// A word at an object's own address.
 fn load(address: *const u64) -> u64 {
     // SAFETY: a word of an object that is attached, and which transactions store as an atomic.
     unsafe { AtomicU64::from_ptr(address.cast_mut()) }.load(Ordering::Acquire)
@@ -43,7 +42,6 @@ fn simulated() -> World {
     World::new(Ground::Simulated, Tracking::Explicit, false)
 }
 
-/// An object of a kind that is attached.
 fn made(pool: &Pool, name: &str, (class, together): (Class, bool)) -> TxObject<Cells> {
     pool.create_with(name, &how(class)).unwrap();
     attach(pool, name, together)
@@ -107,8 +105,7 @@ fn s1_16_loads_outside_see_what_was_committed_and_nothing_of_what_runs_or_failed
     });
 }
 
-/// Threads commit even numbers, each greater than the one before, and undo odd ones, while others
-/// load.
+/// Threads commit rising even numbers and undo odd ones, while others load.
 #[test]
 fn s1_16_loads_beside_transactions_see_only_what_was_committed() {
     for kind in KINDS {
@@ -167,7 +164,6 @@ fn s1_16_loads_beside_transactions_see_only_what_was_committed() {
     }
 }
 
-/// The line of the kernel's list of mappings that has an address.
 fn mapping_at(address: u64) -> String {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let around = |line: &&str| {
@@ -212,7 +208,6 @@ pub(crate) fn s1_16_the_kernel_stores_nothing_at_a_readable_object_s_address() {
     }
 }
 
-/// A load, and a store, at the own address of a readable object.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn touch() {
@@ -285,7 +280,7 @@ fn s1_16_a_store_outside_to_a_readable_object_is_a_sigsegv() {
     }
 }
 
-/// Four threads, each of which has a cell in both objects, and one that all share.
+/// Four threads, each with a cell in both objects, and one shared.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn work() {
@@ -314,7 +309,6 @@ fn work() {
     });
 }
 
-/// Plain loads of the next process see a dead one's commits, whole.
 #[test]
 fn s1_16_after_a_death_loads_outside_see_whole_transactions() {
     for class in [Class::Transactional, Class::OnDemand] {
@@ -382,7 +376,7 @@ fn s1_16_a_readable_object_has_a_class_of_transactions_and_no_check_words() {
 
 type Block = TxPtr<[TxCell<u64>; 600]>;
 
-/// Allocates blocks, each with its number at its end, until the heap has grown twice.
+/// Allocates numbered blocks until the heap has grown twice.
 fn grown(heap: &TxHeap) -> Vec<Block> {
     let (mut blocks, mut size, mut growths) = (Vec::new(), heap.size(), 0);
     while growths < 2 {
@@ -397,7 +391,6 @@ fn grown(heap: &TxHeap) -> Vec<Block> {
     blocks
 }
 
-/// The number of a block, by a load outside of transactions.
 fn number_outside(heap: &TxHeap, block: Block) -> u64 {
     let base = heap.outside().unwrap();
     let offset = block.address() as usize + 599 * 8 - base.expose_provenance();
@@ -411,8 +404,8 @@ fn all_are_seen(heap: &TxHeap, blocks: &[Block]) {
     }
 }
 
-/// A readable heap that moves in the pool, as there is an object behind it, and one that grows
-/// where it stands: blocks are seen at the addresses that pointers have.
+/// A readable heap that moves, and one that grows in place: blocks are visible at their pointers'
+/// addresses.
 #[test]
 fn s1_16_a_heap_that_grows_is_seen_whole() {
     for ground in [Ground::File, Ground::Memory, Ground::Simulated] {

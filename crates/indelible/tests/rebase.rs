@@ -1,8 +1,7 @@
 //! Objects that get other addresses: each pointer leads to the same place of its own object, or
 //! nothing happens.
 //!
-//! Random programs on all collections, whose heaps get other addresses again and again, are in
-//! `collections_model.rs`.
+//! `collections_model.rs` rebases random programs' heaps.
 
 use crate::support::{World, everywhere};
 use indelible::collections::{HeapRef, PBTreeMap, PBox, PHashMap, PMutex, POption, PString, PVec};
@@ -14,7 +13,6 @@ use std::sync::Arc;
 
 fn silent(_: u64, _: u64) {}
 
-/// Another pool of the world.
 fn other(world: &World) -> Pool {
     world.options().format(world.dir().join("other.pmo"), 32 << 20).unwrap()
 }
@@ -55,7 +53,7 @@ struct Extended<'h> {
 struct Everything<'h> {
     #[persist(target)]
     ring: *mut Node<'h>,
-    /// A pointer into what something else owns.
+    /// A pointer into another owner's value.
     favourite: *const u64,
     numbers: PVec<'h, u64>,
     maybe: Option<PBox<'h, PString<'h>>>,
@@ -135,7 +133,6 @@ fn filled(pool: &Pool, name: &str) -> Heap {
     heap
 }
 
-/// All that there is, found by the public interface; each address lies in the object.
 fn holds(heap: &mut Heap) {
     assert_eq!(heap.check(), []);
     let audit = heap.audit().unwrap();
@@ -174,7 +171,7 @@ fn holds(heap: &mut Heap) {
     assert!(all.empty.is_empty());
 }
 
-/// In the same pool, in another one, and back: all are attached at the same time, and change apart.
+/// In the same pool, in another, and back: all attached at once, and changing apart.
 #[test]
 fn an_object_and_its_copy_at_other_addresses_are_attached_at_once() {
     everywhere(|world| {
@@ -196,7 +193,6 @@ fn an_object_and_its_copy_at_other_addresses_are_attached_at_once() {
         let mut added = 0..5000;
         let mut two = pool.heap("two", 0).unwrap();
         assert!(two.root_mut::<Everything<'_>>("everything").unwrap().empty.iter().copied().eq(&mut added));
-        // A move: the same object, elsewhere.
         let before = pool.stat("one").unwrap();
         pool.move_rebased("one", b"", &other, &mut silent).unwrap();
         let after = other.stat("one").unwrap();
@@ -214,7 +210,7 @@ fn an_object_and_its_copy_at_other_addresses_are_attached_at_once() {
     });
 }
 
-/// A heap whose root has this description, and these words: made from the object's address.
+/// A heap whose root has this description, and words computed from the object's address.
 fn described(pool: &Pool, layout: &str, words: impl FnOnce(u64, &Heap) -> Vec<u64>) -> Heap {
     let mut heap = Heap::format(pool.create_attached("o", 1 << 20).unwrap()).unwrap();
     let base = heap.object().as_ptr().addr() as u64;
@@ -231,7 +227,6 @@ fn described(pool: &Pool, layout: &str, words: impl FnOnce(u64, &Heap) -> Vec<u6
     heap
 }
 
-/// Bytes of the struct that a description begins with.
 fn indelible_size(layout: &str) -> u64 {
     layout.split(':').nth(1).unwrap().parse().unwrap()
 }
@@ -252,8 +247,7 @@ fn refused(pool: &Pool, kind: ErrorKind, needle: &str) {
     assert_eq!((pool.info().unwrap().free, pool.list().count()), before, "nothing is left of it");
 }
 
-/// One heap for each way in which a pointer may be unknown. With the last pointer gone, the same
-/// heap can be copied.
+/// One heap per kind of unknown pointer; without the pointer, it can be copied.
 #[test]
 fn a_heap_with_an_unknown_pointer_is_refused() {
     const LIST: &str = "list:16:8 { count@0:8 u64 head@8:8 *mut node } ";
@@ -294,7 +288,6 @@ fn a_heap_with_an_unknown_pointer_is_refused() {
         drop(described(&pool, layout, words));
         refused(&pool, ErrorKind::Unsuitable, needle);
     }
-    // The same ones, without.
     for (layout, values) in [(LIST, [1, 0].as_slice()), (NODE, &[7, 0])] {
         let dir = tempfile::tempdir().unwrap();
         let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
@@ -313,7 +306,6 @@ fn objects_of_which_nothing_says_where_their_pointers_are_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let pool = Pool::format(dir.path().join("p"), 16 << 20).unwrap();
     let mut plain = pool.create_attached("o", 10_000).unwrap();
-    // Zeros have no pointers.
     pool.copy_rebased("o", b"", &pool, "blank", &mut silent).unwrap();
     plain.as_mut_slice()[9_000] = 1;
     plain.psync().unwrap();
@@ -338,7 +330,7 @@ fn objects_of_which_nothing_says_where_their_pointers_are_are_refused() {
     refused(&pool, ErrorKind::Unsuitable, "root \"thing\" of type \"Thing\": no description");
 }
 
-/// Extensions own nothing, but a number in one may be an address; so may one in a table of numbers.
+/// A number in an extension, or in a table of numbers, may be an address.
 #[test]
 fn an_address_in_an_extension_or_a_table_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -362,7 +354,6 @@ fn an_address_in_an_extension_or_a_table_is_refused() {
     pool.copy_rebased("o", b"", &pool, "copy", &mut silent).unwrap();
 }
 
-/// Bytes that are no heap, and values that are none of their type, are damage, wherever they are.
 #[test]
 fn forged_heaps_are_errors() {
     let dir = tempfile::tempdir().unwrap();
@@ -393,7 +384,6 @@ fn forged_heaps_are_errors() {
         match pool.copy_rebased("o", b"", &pool, "copy", &mut silent) {
             Ok(()) => {
                 copies += 1;
-                // An object that is not refused is sound there, too.
                 let heap = indelible::ReadHeap::open(pool.attach_read("copy").unwrap()).unwrap();
                 assert_eq!(heap.audit().unwrap().findings, []);
                 drop(heap);
@@ -409,8 +399,8 @@ fn forged_heaps_are_errors() {
     assert!(refusals > rounds / 6 && copies > rounds / 30, "{refusals} refusals, {copies} copies");
 }
 
-/// A process that copies dies in any operation, or the power fails then: the copy is not there, or
-/// it is whole. The object stays as it was.
+/// Death or a power cut at any operation of a copy: the copy is absent or whole, and the object
+/// unchanged.
 #[test]
 fn a_copy_at_other_addresses_is_whole_or_not_there_wherever_it_ends() {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
@@ -453,7 +443,6 @@ fn a_copy_at_other_addresses_is_whole_or_not_there_wherever_it_ends() {
     assert!(deaths > 20, "{deaths}");
 }
 
-/// A copy needs the key, and has it; names, room and addresses must be there.
 #[test]
 fn errors_of_copies_are_those_of_copies_at_other_addresses() {
     let dir = tempfile::tempdir().unwrap();
@@ -481,8 +470,8 @@ fn errors_of_copies_are_those_of_copies_at_other_addresses() {
     assert_eq!(pool.stat("again").unwrap().address, two.address);
 }
 
-/// Bytes that may contain addresses, unknown where, get others once they are declared free of them:
-/// when the object is created, or later. Its copies and snapshots have the declaration, too.
+/// Opaque bytes are copied unchanged once they are declared free of addresses. Copies and snapshots
+/// inherit the declaration.
 #[test]
 fn a_position_independent_object_gets_other_addresses_as_it_is() {
     everywhere(|world| {
@@ -492,7 +481,6 @@ fn a_position_independent_object_gets_other_addresses_as_it_is() {
         let address = pool.stat("told").unwrap().address;
         for name in ["told", "untold"] {
             let mut object = pool.attach(name).unwrap();
-            // Words that look like addresses.
             object
                 .as_mut_slice()
                 .chunks_exact_mut(8)
@@ -525,7 +513,6 @@ fn a_position_independent_object_gets_other_addresses_as_it_is() {
     });
 }
 
-/// It takes the key that stores take, and no bits but its own change.
 #[test]
 fn only_who_may_store_to_an_object_says_that_it_is_position_independent() {
     everywhere(|world| {

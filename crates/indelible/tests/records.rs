@@ -1,4 +1,4 @@
-//! Records: roots by the descriptions of their types alone.
+//! Records: roots with only described types.
 
 use indelible::collections::{PString, PVec, RootTypes};
 use indelible::{ErrorKind, Heap, Persist, Pool, ReadHeap, TypeInfo};
@@ -87,7 +87,6 @@ fn types_that_own_or_lie_are_no_records() {
         assert_eq!(error.kind(), ErrorKind::RootType);
         assert!(error.to_string().contains("cannot be a record"), "{error}");
     }
-    // A vector anywhere, for safe code.
     heap.root_or_default::<PVec<'_, u64>>("list").unwrap().push(1);
     let list = heap.root_any("list").unwrap();
     let lie = TypeInfo { name: &list.type_name, fingerprint: list.fingerprint, layout: "[3] u64 " };

@@ -1,4 +1,4 @@
-//! Pools that are formatted anew while a process has them open, with nothing attached.
+//! Pools that are reformatted while a process has them open, with nothing attached.
 
 use crate::support::{Ground, POOL, World};
 use indelible::{ErrorKind, Tracking};

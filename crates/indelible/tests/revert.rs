@@ -1,5 +1,4 @@
-//! Going back to the last psync without detaching: everything stored since is undone, and nothing
-//! else.
+//! Revert: undoes everything since the last psync, and nothing else.
 
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PHashMap, PMutex, PString, PVec, RootTypes};
@@ -50,7 +49,6 @@ fn an_object_is_as_its_last_psync_left_it() {
     });
 }
 
-/// Every store after a revert is found as before it: of pages that were undone, and of others.
 #[test]
 fn stores_after_a_revert_are_found() {
     everywhere(|world| {
@@ -77,8 +75,8 @@ fn stores_after_a_revert_are_found() {
     });
 }
 
-/// A psync that failed for want of space had written pages to the primary already. They are no part
-/// of the last psync, neither after a revert nor after the psync that follows it.
+/// A psync that failed for lack of space had written pages to the primary, which are not part of
+/// the last psync.
 #[test]
 fn bytes_of_a_psync_that_failed_do_not_come_back() {
     let mut refused = 0;
@@ -135,7 +133,6 @@ fn a_poisoned_object_is_not_reverted() {
     assert_eq!(*a.root::<u64>().unwrap(), 1);
 }
 
-/// The last psync cannot be read: nothing is undone, and the next revert undoes all of it.
 #[test]
 fn a_revert_that_fails_undoes_nothing() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -192,7 +189,6 @@ fn a_heap_forgets_blocks_and_roots_made_since() {
     });
 }
 
-/// Blocks that caches of threads had claimed are the heap's again.
 #[test]
 fn blocks_that_threads_have_at_hand_are_not_given_out_twice() {
     let world = memory();
@@ -227,7 +223,6 @@ fn blocks_that_threads_have_at_hand_are_not_given_out_twice() {
     assert_eq!(done.load(Relaxed), 7200);
 }
 
-/// Bytes that were verified are gone with a revert; those of the last psync were not.
 #[test]
 fn a_revert_behind_a_verification_takes_the_trust_back() {
     let world = memory();
@@ -252,7 +247,6 @@ fn a_revert_behind_a_verification_takes_the_trust_back() {
     assert_eq!(heap.root_mut::<PVec<u64>>("list").unwrap()[..], [7], "verified bytes were psynced");
 }
 
-/// A heap that was made where the last psync had other data.
 #[test]
 fn a_heap_that_is_no_heap_any_more_is_not_used() {
     let world = memory();
@@ -271,8 +265,7 @@ fn a_heap_that_is_no_heap_any_more_is_not_used() {
     assert!(heap.into_object().as_slice().iter().all(|byte| *byte == 7));
 }
 
-/// Random programs of stores, psyncs and reverts; after a power cut the object is as a psync left
-/// it.
+/// Random stores, psyncs and reverts; a power cut leaves a psynced state.
 #[test]
 fn reverts_leave_what_survives_a_power_cut_alone() {
     for seed in 0..8 {

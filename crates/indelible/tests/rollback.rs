@@ -1,4 +1,4 @@
-//! Going back to a snapshot: refusals, and that nothing is lost by them.
+//! Rollback to a snapshot: refusals, which lose nothing.
 
 use super::support::{World, everywhere};
 use indelible::{CreateOptions, Error, ErrorKind, Pool};
@@ -6,7 +6,7 @@ use indelible::{CreateOptions, Error, ErrorKind, Pool};
 const PAGE: usize = 4096;
 const SIZE: usize = 300 * PAGE + 100;
 
-/// A pool with an object `a` that holds ones, its snapshot `s`, and twos in a page psynced later.
+/// An object `a` of ones, its snapshot `s`, and twos in a page psynced later.
 fn changed(world: &World) -> Pool {
     let pool = world.format();
     let mut a = pool.create_attached("a", SIZE as u64).unwrap();
@@ -39,7 +39,6 @@ fn refused(result: Result<(), Error>, kind: ErrorKind, says: &[&str]) {
     assert!(says.iter().all(|part| text.contains(part)), "{text}");
 }
 
-/// Each refusal says why, and leaves the object as it was.
 #[test]
 fn s2_02_a_rollback_that_cannot_be_changes_nothing() {
     everywhere(|world| {
@@ -65,7 +64,6 @@ fn s2_02_a_rollback_that_cannot_be_changes_nothing() {
         refused(back("s"), ErrorKind::Held, &["held by this process as reader"]);
         drop(a);
         holds(&pool, "a", &changed_page());
-        // A reader of the snapshot blocks nothing.
         let s = pool.attach_read("s").unwrap();
         back("s").unwrap();
         drop(s);
@@ -89,14 +87,13 @@ fn a_rollback_needs_the_key_of_the_object_and_of_the_snapshot() {
         refused(pool.rollback("a", "s", b""), ErrorKind::WrongKey, &["key"]);
         assert!(matches!(pool.diff("a", "s", b""), Err(error) if error.kind() == ErrorKind::WrongKey));
         pool.rollback("a", "s", b"write").unwrap();
-        // Its keys are those that it had.
         assert!(matches!(pool.attach("a"), Err(error) if error.kind() == ErrorKind::WrongKey));
         assert_eq!(pool.attach_read_with_key("a", b"read").unwrap().as_slice(), [0; 5000]);
     });
 }
 
-/// Where no free piece is as large as the object, it goes back into the extent that it has; one
-/// that shrank stays as it is, as its snapshot is larger.
+/// Without a free piece as large as the object, it reuses its own extent; a shrunk one stays, as
+/// its snapshot is larger.
 #[test]
 fn s2_02_an_object_of_a_full_pool_goes_back() {
     everywhere(|world| {
@@ -119,7 +116,7 @@ fn s2_02_an_object_of_a_full_pool_goes_back() {
         };
         fill("filler");
         assert_eq!(pool.info().unwrap().free, 0);
-        // There is no place for a bitmap and its summary.
+        // No room for a bitmap and its summary.
         refused(pool.rollback("a", "s", b""), ErrorKind::NoRoom, &["no room: 8192 bytes"]);
         holds(&pool, "a", &changed_page());
         pool.destroy("pages").unwrap();
@@ -129,7 +126,7 @@ fn s2_02_an_object_of_a_full_pool_goes_back() {
         a.range_mut(5 * PAGE..5 * PAGE + 8).fill(5);
         a.psync().unwrap();
         a.detach().unwrap();
-        // Others take the space that it gives back.
+        // Other objects take the space that it frees.
         pool.resize("a", 100 * PAGE as u64, b"").unwrap();
         fill("second filler");
         let mut shrunk = vec![1; 100 * PAGE];
@@ -144,8 +141,7 @@ fn s2_02_an_object_of_a_full_pool_goes_back() {
     });
 }
 
-/// Changes that were tried out in a copy are taken over, in pages that the object itself never had
-/// psynced; later, unpsynced stores there are gone in the next run.
+/// Changes tried in a copy are taken over, in pages that the object never psynced.
 #[test]
 fn an_object_takes_over_what_was_tried_in_its_copy() {
     everywhere(|world| {
@@ -175,8 +171,8 @@ fn an_object_takes_over_what_was_tried_in_its_copy() {
     });
 }
 
-/// A comparison blocks no writer, and sees the state of the last psync; in a pool that is opened
-/// for reading, which cannot hold objects still, it is refused beside a writer.
+/// A comparison sees the last psync without blocking writers; a read-only pool, which cannot hold
+/// objects still, refuses it beside a writer.
 #[test]
 fn s2_02_objects_are_compared_whoever_has_them() {
     everywhere(|world| {

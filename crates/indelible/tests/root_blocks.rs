@@ -1,4 +1,4 @@
-//! The block of a root is freed, and gets another size, once the root is gone.
+//! A root's block is freed or resized only after the root is gone.
 
 use crate::support::{Ground, World, everywhere, name_root};
 use indelible::collections::{PString, PVec};
@@ -12,7 +12,6 @@ fn world() -> World {
     World::new(Ground::Memory, Tracking::Auto, false)
 }
 
-/// Frees a block, which the heap may refuse.
 fn free(heap: &Heap, address: usize) -> indelible::Result<()> {
     // SAFETY: blocks of a test, to which it refers no more, or those of roots.
     unsafe { heap.free(std::ptr::with_exposed_provenance_mut(address)) }
@@ -28,11 +27,10 @@ fn refused<T>(result: indelible::Result<T>, name: &str) {
     );
 }
 
-/// Fails unless the blocks of these roots are kept.
 fn kept(heap: &mut Heap, names: &[&str]) {
     for name in names {
         let address = heap.root_any(name).unwrap().address;
-        // Not to be taken for the second free of a block.
+        // Not to be taken for a double free.
         for _ in 0..2 {
             refused(free(heap, address), name);
         }
@@ -69,14 +67,13 @@ pub fn blocks_of_roots_are_not_freed() {
             kept(&mut heap, &NAMES);
             heap.psync().unwrap();
             drop(heap);
-            // Roots of an attachment before, whose spans are not known yet.
+            // Roots of an earlier attachment, whose spans are not known yet.
             let mut heap = Heap::open_with(pool.attach("h").unwrap(), options).unwrap();
             kept(&mut heap, &NAMES);
             assert_eq!(heap.root_mut::<PVec<u64>>("small").unwrap().len(), 100);
             assert_eq!(heap.root_mut::<PString>("text").unwrap(), "kept");
             drop(heap);
-            // The first free is that of a block beside a root's, and of a thread that has none of
-            // the spans.
+            // The first free is of a block beside a root's, by a thread without the span.
             let heap = Heap::open_with(pool.attach("h").unwrap(), options).unwrap();
             let address = heap.root_any("text").unwrap().address;
             let size = heap.usable_size(std::ptr::with_exposed_provenance(address)).unwrap();
@@ -108,7 +105,6 @@ pub fn blocks_of_roots_that_are_gone_are_freed() {
     heap.drop_root::<PVec<u64>>("small").unwrap();
     heap.drop_root::<PString>("text").unwrap();
     assert_eq!((heap.stats().unwrap().blocks, heap.check()), (blocks - 6, vec![]));
-    // One block of several roots, in its middle, too.
     let block = heap.malloc(96).unwrap();
     for (name, at) in [("first", 0), ("second", 0), ("middle", 64)] {
         name_root(&heap, name, block.as_ptr().wrapping_add(at), 8, &BYTES).unwrap();
@@ -122,7 +118,7 @@ pub fn blocks_of_roots_that_are_gone_are_freed() {
     assert_eq!(heap.check(), []);
 }
 
-/// A root that comes while another thread has its span, and frees blocks there at once.
+/// A root appears while another thread has its span, and frees blocks there at once.
 #[test]
 pub fn a_root_in_a_span_of_another_thread_is_seen_there() {
     let world = world();
@@ -169,7 +165,6 @@ fn by_address_they_are_not_freed_either() {
     raw::detach(object).unwrap();
 }
 
-/// Runs a transaction on the object at an address, without others.
 pub fn transaction<R>(own: *const u8, mut body: impl FnMut() -> indelible::Result<R>) -> R {
     raw::begin_transaction(&[own]).unwrap();
     loop {
@@ -184,7 +179,7 @@ pub fn transaction<R>(own: *const u8, mut body: impl FnMut() -> indelible::Resul
     }
 }
 
-/// Roots of a small block and of one of whole pages.
+/// A small block, and one of whole pages.
 const ROOTS: [(&str, usize); 2] = [("small", 48), ("wide", 9000)];
 
 fn roots(own: *const u8) -> [*const u8; 2] {
@@ -214,7 +209,6 @@ pub fn transactions_do_not_free_the_blocks_of_roots() {
                 });
             }
             raw::detach(own).unwrap();
-            // Roots of an attachment before.
             assert_eq!(calls::attach_transactional(&pool, "h", b"").unwrap().as_ptr(), own);
             assert_eq!(roots(own), made, "attached {attached} times");
         }
@@ -248,7 +242,7 @@ mod mutants {
             contents::a_view_and_a_security_context_keep_their_entries;
     }
 
-    /// A heap that an earlier version let lose the block of a root.
+    /// A heap that an earlier version let lose a root's block.
     #[test]
     fn a_check_compares_roots_with_blocks() {
         use super::*;

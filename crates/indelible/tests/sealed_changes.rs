@@ -1,6 +1,5 @@
-//! Changes of an unattached sealed object, on a medium that fails: an error means that nothing
-//! happened, or that the outcome is unknown, and success that all of it happened, for every later
-//! user of the object.
+//! Changes of an unattached sealed object on a failing medium: an error means no change, or an
+//! unknown outcome; success means the whole change, for every later user.
 
 use super::support::{Ground, World, seal_key as key};
 use indelible::{Anchor, CreateOptions, ErrorKind, Pool, SealKey, Tracking};
@@ -36,7 +35,6 @@ fn state(pool: &Pool, keys: &[SealKey]) -> State {
     let opened = keys.iter().find_map(|key| pool.attach_sealed("a", b"", key).ok());
     let mut object = opened.expect("one of the keys opens it");
     let bytes = object.as_slice().iter().take(SIZE as usize / 4).all(|byte| *byte == 7);
-    // It is used once more, and left.
     object.as_mut_slice()[0] = 7;
     object.psync().unwrap();
     let size = object.len() as u64;
@@ -44,7 +42,6 @@ fn state(pool: &Pool, keys: &[SealKey]) -> State {
     (labels, size, bytes)
 }
 
-/// A pool with an object that two keys open, and the medium.
 fn prepared(first: &SealKey) -> (World, Pool) {
     let world = World::new(Ground::Simulated, Tracking::Explicit, false);
     let pool = world.format();
@@ -104,7 +101,7 @@ fn an_error_of_a_change_of_a_sealed_object_says_that_nothing_happened() {
     eprintln!("{failed} failed, {unknown} perhaps, {done} done");
 }
 
-/// An anchor in memory, which fails from the write of this number on.
+/// An anchor in memory that fails from this write on.
 #[derive(Debug, Default)]
 struct Failing {
     record: Mutex<Option<String>>,
@@ -147,21 +144,19 @@ fn an_anchor_that_is_not_told_of_a_change_is_an_error_that_says_that_it_is_done(
         let keys = [anchored(key()), anchored(other())];
         let (_world, pool) = prepared(&keys[0]);
         let before = state(&pool, &keys);
-        // At the beginning, and at the end.
         for (writes, is_done) in [(0, false), (1, true)] {
             anchor.fails.store(anchor.writes.load(Relaxed) + writes, Relaxed);
             let error = change(&pool, &keys[0]).unwrap_err();
             anchor.fails.store(usize::MAX, Relaxed);
             assert_eq!(error.kind(), ErrorKind::Io, "{name}: {error}");
             assert_eq!(error.to_string().contains("the change is durable"), is_done, "{name}: {error}");
-            // The anchor takes the newer state, and is told of it.
+            // The anchor accepts the newer state, and is told of it.
             assert_eq!(state(&pool, &keys) == before, !is_done, "{name}, {writes}");
         }
     }
 }
 
-/// Another process holds an object of this one still for too long: a change is refused, and takes
-/// no other object with it.
+/// A long hold of one object: its change is refused, and other objects are unaffected.
 #[test]
 fn a_change_that_a_hold_refuses_leaves_other_objects_alone() {
     for (name, change) in CHANGES {

@@ -12,7 +12,6 @@ const PAGE: usize = 4096;
 const SIZE: usize = 70 * PAGE - 100;
 const PLANTED: &[u8] = b"planted plaintext of thirty-two.";
 
-/// The key of the objects, their copies and their snapshots.
 fn key() -> SealKey {
     seal_key().of_any_name()
 }
@@ -25,7 +24,6 @@ fn sealed(pool: &Pool, name: &str) -> Object {
     pool.create_attached_with(name, &CreateOptions::new(SIZE as u64).sealed(&key(), "test")).unwrap()
 }
 
-/// Stores planted text to some places, and makes it durable.
 fn change(object: &mut Object, bytes: &mut [u8], rng: &mut Seeded) {
     for _ in 0..1 + rng.usize(..4) {
         let at = rng.usize(..bytes.len());
@@ -45,7 +43,6 @@ fn holds(pool: &Pool, name: &str, expected: &[u8]) {
     assert_eq!((found, object.len()), (None, expected.len()), "{name}");
 }
 
-/// Pages whose bytes differ.
 fn differing(older: &[u8], newer: &[u8]) -> Vec<u64> {
     let pairs = (0..).zip(older.chunks(PAGE).zip(newer.chunks(PAGE)));
     pairs.filter(|(_, (older, newer))| older != newer).map(|(page, _)| page).collect()
@@ -61,7 +58,6 @@ fn s2_02_copies_and_snapshots_of_a_sealed_object_change_apart() {
         let mut a = sealed(&pool, "a");
         let mut bytes = vec![0; SIZE];
         change(&mut a, &mut bytes, &mut rng);
-        // Copied beside its writer, which goes on.
         for round in 0..3 {
             let name = format!("s{round}");
             pool.snapshot("a", &name, b"").unwrap();
@@ -75,7 +71,6 @@ fn s2_02_copies_and_snapshots_of_a_sealed_object_change_apart() {
         change(&mut a, &mut bytes, &mut rng);
         a.detach().unwrap();
         expected.insert("a".into(), bytes);
-        // A copy of a snapshot; the same key opens all of them.
         pool.create_from("s1", "trial", b"", &CreateOptions::new(0)).unwrap();
         expected.insert("trial".into(), expected["s1"].clone());
         for name in ["copy", "trial", "a", "copy"] {
@@ -119,7 +114,7 @@ fn s2_02_readers_of_a_sealed_object_go_on_to_its_newest_psync() {
         for round in 0..16 {
             change(&mut a, &mut bytes, &mut rng);
             if round % 4 == 3 {
-                // Its changes of before are gone from the log.
+                // Its earlier changes are gone from the log.
                 a.checkpoint().unwrap();
                 change(&mut a, &mut bytes, &mut rng);
             }
@@ -164,7 +159,7 @@ fn a_reader_beside_a_writer_has_the_seal_key() {
     assert_eq!(found.as_slice()[..4], [7; 4]);
 }
 
-/// Changes a bit of a page of an object, which has it in its own extent.
+/// Flips a bit of a page in the object's own extent.
 fn flip(world: &World, pool: &Pool, name: &str, page: usize) {
     use std::os::unix::fs::FileExt;
     let place = Shape::of(SIZE.div_ceil(PAGE) as u64).unwrap().content_page(page as u64);
@@ -195,7 +190,6 @@ fn pages_of_bases_that_were_changed_are_named() {
     assert_eq!(verify("a", &wrong()).unwrap_err().kind(), ErrorKind::WrongKey);
     flip(&world, &pool, "s", 0);
     flip(&world, &pool, "s", 5);
-    // The object has page 0 itself.
     assert_eq!(verify("s", &key()).unwrap(), broken(&[0, 5]));
     assert_eq!(verify("a", &key()).unwrap(), broken(&[5]));
     for name in ["a", "s"] {
@@ -204,7 +198,7 @@ fn pages_of_bases_that_were_changed_are_named() {
     }
     let error = pool.attach_snapshot_sealed("a", b"", &key()).err().unwrap();
     assert!(error.kind() == ErrorKind::Damaged && error.to_string().contains("page 5"), "{error}");
-    // Refreshed beside a writer that has it in memory: its base goes to the reader that refreshes.
+    // Refreshed beside a writer that has the page in memory: its base goes to the reader.
     flip(&world, &pool, "s", 5);
     let mut a = pool.attach_sealed("a", b"", &key()).unwrap();
     let mut reader = pool.attach_snapshot_sealed_anywhere("a", b"", &key()).unwrap();
@@ -230,7 +224,6 @@ fn s2_04_a_sealed_object_moves_from_medium_to_medium_with_its_keys() {
         let (mut a, mut bytes) = (sealed(&pool, "a"), vec![0; SIZE]);
         let mut silent = |_, _| {};
         change(&mut a, &mut bytes, &mut rng);
-        // Copied beside its writer, and without the seal key.
         pool.copy_to("a", b"", &other, "copy", &mut silent).unwrap();
         let copied = bytes.clone();
         pool.snapshot("a", "s", b"").unwrap();
@@ -256,7 +249,6 @@ fn s2_04_a_sealed_object_moves_from_medium_to_medium_with_its_keys() {
         a.detach().unwrap();
         other.move_to("a", b"", &pool, &mut silent).unwrap();
         holds(&pool, "a", &bytes);
-        // It was never written: there are its keys, and zeros.
         sealed(&pool, "new").detach().unwrap();
         pool.move_to("new", b"", &other, &mut silent).unwrap();
         holds(&other, "new", &vec![0; SIZE]);

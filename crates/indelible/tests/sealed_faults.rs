@@ -1,5 +1,4 @@
-//! Sealed objects that are decrypted page by page, when a page is touched, and ahead of that (S3.3,
-//! S3.4).
+//! Sealed objects that are decrypted page by page, on touch and ahead (S3.3, S3.4).
 
 use super::support::{Ground, World, everywhere, faults_in, seal_key as key};
 use indelible::{CreateOptions, ErrorKind, Object, Pool, PredictionDepth, PredictionStats, Tracking};
@@ -14,7 +13,7 @@ fn byte(page: usize) -> u8 {
     (page % 251) as u8 + 1
 }
 
-/// A sealed object, each page full of its own byte, but for the last, which is absent.
+/// Each page is full of its own byte; the last is absent.
 fn filled(world: &World) -> Pool {
     let pool = world.format();
     fill(&pool);
@@ -35,7 +34,7 @@ fn attach(pool: &Pool) -> Object {
     pool.attach_sealed("a", b"", &key()).unwrap()
 }
 
-/// Changes a bit of the object's page in the pool, or changes it back.
+/// Flips a bit of the object's page in the pool.
 fn flip(world: &World, pool: &Pool, page: usize) {
     let place = Shape::of(PAGES as u64).unwrap().content_page(page as u64) * PAGE as u64;
     let at = pool.store().find("a").unwrap().entry.primary_offset() + place + 100;
@@ -60,7 +59,6 @@ fn pages_are_decrypted_when_they_are_touched_and_stores_to_them_are_found() {
             let mut a = attach(&pool);
             for step in 0..12 {
                 let at = rng.usize(..PAGES * PAGE - 3 * PAGE);
-                // Reads of untouched pages, and stores to them.
                 assert_eq!(a.as_slice()[at], expected[at], "round {round}, step {step}");
                 let at = rng.usize(..PAGES * PAGE - 3 * PAGE);
                 let len = [1, 64, 2 * PAGE][rng.usize(..3)];
@@ -99,16 +97,15 @@ fn a_changed_page_is_an_error_where_it_is_touched_and_the_others_are_read() {
         let mut a = attach(&pool);
         assert_eq!((a.as_slice()[299 * PAGE], a.as_slice()[301 * PAGE]), (byte(299), byte(301)));
         named(&a.prefault(0..PAGES * PAGE).unwrap_err());
-        // An error and no more: the page was untouched.
+        // Only an error: the page was untouched.
         a.range_mut(5 * PAGE..5 * PAGE + 8).fill(9);
         a.psync().unwrap();
-        // A system call touches it without a signal in this process.
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&a.as_slice()[300 * PAGE..301 * PAGE], 0).unwrap_err();
         if a.prefault(0..1).is_err() {
             named(&a.psync().unwrap_err());
         } else {
-            // Faults of system calls are not seen here.
+            // Faults of system calls are invisible here.
             indelible_testing::not_tested(format_args!("a changed page that a system call touches"));
         }
         drop(a);
@@ -120,7 +117,7 @@ fn a_changed_page_is_an_error_where_it_is_touched_and_the_others_are_read() {
     }
 }
 
-/// Lets the threads that fill pages go on until the counts are as they shall be.
+/// Waits until the fill threads reach these counts.
 fn wait(a: &Object, done: impl Fn(&PredictionStats) -> bool) {
     let begin = std::time::Instant::now();
     loop {
@@ -157,8 +154,8 @@ fn a_program_that_goes_page_by_page_has_few_faults() {
     let mut a = {
         let pool = open(PredictionDepth::Auto, false);
         let a = attach(&pool);
-        // Threads beside the program fill pages, and may be late for all of a fast one. These two
-        // touches predict some that no access needs.
+        // Fill threads may be too late for a fast program. These two touches predict unneeded
+        // pages.
         assert_eq!(sum(&a.as_slice()[..2 * PAGE]), u64::from(byte(0)) + u64::from(byte(1)));
         wait(&a, |stats| stats.filled > 0);
         assert_eq!(sum(a.as_slice()), expected);

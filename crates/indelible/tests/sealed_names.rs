@@ -1,5 +1,4 @@
-//! Names and IDs of sealed objects, which are sealed with them: objects of the same keys that are
-//! exchanged are refused (S3.5).
+//! Names and IDs sealed with objects: exchanged objects of the same keys are refused (S3.5).
 
 use super::support::{Ground, World, seal_key};
 use indelible::{
@@ -18,14 +17,12 @@ fn verify_key() -> VerifyKey {
     sign_key().verify_key()
 }
 
-/// The keys of readers and of writers of an object.
 #[derive(Clone)]
 struct Keys {
     reading: SealKey,
     writing: SealKey,
 }
 
-/// The keys of an object by its name.
 type KeysOf<'f> = Box<dyn Fn(&str) -> Keys + 'f>;
 
 /// Unsigned and signed, without anchors and with one for each object, in this folder.
@@ -48,7 +45,6 @@ fn ways(folder: &Path) -> Vec<(&'static str, KeysOf<'_>)> {
     ]
 }
 
-/// A sealed object whose bytes are all `value`.
 fn made(pool: &Pool, name: &str, keys: &Keys, value: u8) {
     let how = CreateOptions::new(SIZE).sealed(&keys.writing, "test");
     let mut object = pool.create_attached_with(name, &how).unwrap();
@@ -57,7 +53,7 @@ fn made(pool: &Pool, name: &str, keys: &Keys, value: u8) {
     object.detach().unwrap();
 }
 
-/// The first byte, as each way to attach the object has it.
+/// The first byte by each way to attach.
 fn looks(pool: &Pool, name: &str, keys: &Keys) -> [Result<u8>; 4] {
     [
         pool.attach_read_sealed(name, b"", &keys.reading).map(|object| object.as_slice()[0]),
@@ -74,7 +70,6 @@ fn holds(pool: &Pool, name: &str, keys: &Keys, value: u8) {
     assert_eq!(pool.is_sealed_as_named(name, b"", &keys.reading).unwrap(), Some(true), "{name}");
 }
 
-/// Nothing of it is used, and the error says why.
 #[track_caller]
 fn is_refused(pool: &Pool, name: &str, keys: &Keys, what: &str) {
     for error in looks(pool, name, keys).map(|found| found.err()) {
@@ -171,7 +166,7 @@ fn the_name_of_a_sealed_object_changes_with_its_keys() {
         holds(&pool, "x", &keys("prod"), 1);
         holds(&pool, "test", &keys("test"), 2);
         assert!(pool.stat("prod").is_err());
-        // Another key of the object, another size: it keeps its name.
+        // Another key, another size: it keeps its name.
         pool.reencrypt("x", b"", &[&writing], |_, _| {}).unwrap();
         pool.resize_sealed("x", SIZE + 5 * 4096, b"", &writing).unwrap();
         holds(&pool, "x", &keys("prod"), 1);
@@ -207,7 +202,7 @@ fn copies_and_snapshots_say_what_they_are_copies_of() {
             writing: own.writing.clone().sealed_as(name),
         };
         for (pool, name) in [(&pool, "copy"), (&other, "copy"), (&other, "a")] {
-            // The object of the same name in another pool is another object.
+            // The object of the same name in another pool is a different one.
             is_refused(pool, name, &own, way);
             let other_name = named("b");
             let refused = looks(pool, name, &other_name).map(|found| found.unwrap_err().kind());
@@ -221,12 +216,11 @@ fn copies_and_snapshots_say_what_they_are_copies_of() {
         let snapshot = pool.attach_read_sealed("s", b"", &named("a").reading).unwrap();
         assert_eq!(snapshot.as_slice()[0], 1);
         drop(snapshot);
-        // It cannot be bound, and so is renamed without its key.
+        // It cannot be bound, so it is renamed without its key.
         pool.rename("s", "t", b"").unwrap();
         assert_eq!(pool.attach_read_sealed("t", b"", &named("a").reading).unwrap().as_slice()[0], 1);
         pool.rollback("a", "t", b"").unwrap();
         holds(&pool, "a", &own, 1);
-        // A move keeps name and identity.
         pool.move_to(
             "copy",
             b"",
@@ -252,7 +246,6 @@ fn objects_of_earlier_releases_open_and_are_bound_to_their_names() {
     let pool = world.open();
     assert_eq!(looks(&pool, "a", &keys).map(|found| found.unwrap()), [1, 1, 0, 1]);
     assert_eq!(pool.is_sealed_as_named("a", b"", &seal_key()).unwrap(), None);
-    // A name that is asked for is there, or the call fails.
     let named = Keys { reading: seal_key().sealed_as("a"), writing: seal_key().sealed_as("a") };
     for error in looks(&pool, "a", &named).map(|found| found.unwrap_err()) {
         assert!(
@@ -287,7 +280,6 @@ fn an_anchor_that_is_given_is_satisfied_where_pages_are_verified() {
     a.as_mut_slice().fill(2);
     a.psync().unwrap();
     let verify = |pool: &Pool, key: &SealKey| pool.verify_sealed("a", b"", key, &mut |_, _| {});
-    // The same beside its writer.
     assert_eq!(verify(&pool, &anchored("a")).unwrap(), []);
     a.detach().unwrap();
     assert_eq!(verify(&pool, &anchored("a")).unwrap(), []);

@@ -1,4 +1,4 @@
-//! Sealed objects, attached: on every medium, with every way of tracking stores (S3.1, S3.2, S3.5).
+//! Attached sealed objects on every medium with every tracking (S3.1, S3.2, S3.5).
 
 use super::support::{Ground, World, everywhere, seal_key as key};
 use indelible::collections::PVec;
@@ -30,7 +30,6 @@ fn psynced_bytes_come_back_and_are_nowhere_in_the_pool() {
                 expected[at..at + len].copy_from_slice(&planted);
                 a.psync().unwrap();
             }
-            // Stores that no psync has are forgotten.
             a.range_mut(0..8).fill(0xee);
             a.detach().unwrap();
             let bytes = world.raw();
@@ -77,7 +76,6 @@ fn without_its_key_nothing_of_an_object_is_read() {
         ] {
             assert_eq!(error.kind(), ErrorKind::Sealed, "{error}");
         }
-        // The object is as free as before.
         pool.attach_sealed("a", b"", &key()).unwrap().detach().unwrap();
     });
 }
@@ -104,7 +102,7 @@ fn a_page_that_was_changed_is_an_error_that_names_it() {
             }
         };
         flip();
-        // The attach does not see it if pages are decrypted when they are touched.
+        // Pages decrypted on touch escape the attach.
         let written = pool.attach_sealed("ledger", b"", &key()).and_then(|ledger| ledger.prefault(0..SIZE));
         let read = pool.attach_read_sealed("ledger", b"", &key()).and_then(|ledger| ledger.prefault(0..SIZE));
         for error in [written.unwrap_err(), read.unwrap_err()] {
@@ -153,7 +151,7 @@ fn sealed_objects_grow_while_they_are_attached() {
         a.psync().unwrap();
         a.range_mut(SIZE - 8..SIZE).fill(2);
         let (from, mut size) = (a.as_slice().as_ptr(), SIZE);
-        // The second time something is behind it.
+        // The second growth moves: something lies behind.
         for more in [9000, 300_000] {
             a.grow((size + more) as u64).unwrap();
             assert!(a.as_slice().as_ptr() == from && a.len() == size + more);

@@ -1,4 +1,4 @@
-//! Signed objects, attached: a holder of the seal key alone reads them (S3.5).
+//! Signed objects, attached: holders of the seal key alone read them (S3.5).
 
 use super::support::{everywhere, seal_key};
 use indelible::{CreateOptions, ErrorKind, Pool, SealKey, SignKey, VerifyKey};
@@ -30,7 +30,6 @@ fn a_signed_object_is_read_by_all_and_written_by_the_sign_key() {
         let mut a = pool.attach_sealed("a", b"", &writing()).unwrap();
         a.range_mut(100..200).fill(7);
         a.psync().unwrap();
-        // Read beside the writer, who goes on.
         let mut beside = pool.attach_snapshot_sealed_anywhere("a", b"", &reading()).unwrap();
         assert_eq!(beside.as_slice()[150], 7);
         for value in 8..12 {
@@ -108,7 +107,7 @@ fn an_object_without_a_signature_is_refused_where_one_is_asked_for() {
             );
         }
         pool.attach_sealed("a", b"", &seal_key()).unwrap().detach().unwrap();
-        // One of its keys has the sign key, whichever it is.
+        // One of its keys has the sign key.
         let other = SealKey::file(vec![1; 32]).unwrap();
         let how = CreateOptions::new(9000).sealed(&other, "").sealed(&writing(), "");
         let mut b = pool.create_attached_with("b", &how).unwrap();

@@ -43,7 +43,6 @@ fn s1_02_statics_are_found_again_and_made_once() {
     });
 }
 
-/// A variable whose first transaction is undone is as if it had never been used.
 #[test]
 fn a_variable_of_a_transaction_that_fails_was_never_made() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -100,8 +99,6 @@ fn a_variable_of_another_type_is_refused_with_the_difference() {
     assert_eq!(hit(&statics), 1002, "it is as it was");
 }
 
-/// A power cut leaves no less of a variable than was acknowledged, and never half of it: a value
-/// without its mark would be made once more.
 #[test]
 fn power_cuts_leave_variables_whole() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);

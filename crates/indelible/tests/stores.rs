@@ -1,5 +1,4 @@
-//! Stores that no page fault announces, and psyncs that fail half-way: found, or found once they
-//! are marked.
+//! Stores without page faults, and psyncs that fail half-way: found, or found once marked.
 
 #[path = "../../../evidence/src/stores/uring.rs"]
 mod uring;
@@ -13,8 +12,7 @@ use std::os::unix::fs::FileExt;
 const PAGE: usize = 4096;
 const LEN: usize = 64 * PAGE;
 
-/// An object of which every page was stored to, psynced, and left alone until it was protected
-/// again.
+/// An object whose pages were stored to, psynced, and protected again.
 fn settled(world: &World) -> (indelible::Pool, Object) {
     let pool = world.format();
     pool.create("a", LEN as u64).unwrap();
@@ -29,26 +27,25 @@ fn settled(world: &World) -> (indelible::Pool, Object) {
     (pool, object)
 }
 
-/// Bytes that a psync logs; none if it has nothing to do.
 fn logged(object: &mut Object) -> u64 {
     let before = object.stats().logged_bytes;
     object.psync().unwrap();
     object.stats().logged_bytes - before
 }
 
-/// Whether a process that attaches the object after this one is gone finds the byte.
+/// Whether a later process finds the byte.
 fn survives(pool: &indelible::Pool, object: Object, at: usize, byte: u8) -> bool {
     drop(object);
     pool.attach("a").unwrap().as_slice()[at] == byte
 }
 
-/// A buffer registered with io_uring is pinned: reads into it pass by page tables and protection.
+/// io_uring buffers are pinned: reads into them bypass page tables and protection.
 #[test]
 fn stores_to_pinned_pages_are_found_once_they_are_marked() {
     everywhere(|world| {
         let (pool, mut object) = settled(world);
         let (at, len) = (8 * PAGE, 4 * PAGE);
-        // On tracking `mprotect` pages are pinned as read-only ones otherwise, or not at all.
+        // With tracking `mprotect`, pages are otherwise pinned read-only, or not at all.
         object.range_mut(at..at + len).fill(3);
         object.mark_dirty(at..at + len);
         // SAFETY: the object outlives the ring.
@@ -61,7 +58,7 @@ fn stores_to_pinned_pages_are_found_once_they_are_marked() {
                 ));
             }
         };
-        // Until the pages are protected, and a scan finds them no more.
+        // Until the pages are protected, and scans find them no more.
         (0..40).for_each(|_| object.psync().unwrap());
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&[9; 2 * PAGE], 0).unwrap();
@@ -85,7 +82,6 @@ fn stores_to_pinned_pages_are_found_once_they_are_marked() {
     });
 }
 
-/// The same through the calls by address, and their refusals.
 #[test]
 fn marks_by_address_reach_the_object_they_lie_in() {
     everywhere(|world| {
@@ -105,8 +101,7 @@ fn marks_by_address_reach_the_object_they_lie_in() {
     });
 }
 
-/// `/proc/self/mem` ignores protection: tracking by `mprotect` does not see such stores, and they
-/// must be marked.
+/// `/proc/self/mem` ignores protection: tracking by `mprotect` needs marks.
 #[test]
 fn stores_by_proc_mem_are_found_or_marked() {
     everywhere(|world| {
@@ -128,8 +123,8 @@ fn stores_by_proc_mem_are_found_or_marked() {
     });
 }
 
-/// A cut tells tracking that its pages are clean before it is durable. If it fails for want of
-/// space they are dirty again.
+/// A cut tells tracking that its pages are clean before it is durable. After a lack of space they
+/// are dirty again.
 #[test]
 fn stores_of_a_cut_without_space_are_in_the_next_psync() {
     for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {
@@ -153,13 +148,11 @@ fn stores_of_a_cut_without_space_are_in_the_next_psync() {
     }
 }
 
-/// Pages that the program drops come back as psynced, also where the file lacks lines that are
-/// pending in memory.
 #[test]
 fn dropped_pages_come_back_as_psynced() {
     everywhere(|world| {
         if world.ground == Ground::Simulated || world.fault_in {
-            // No file is behind the memory: SAFETY.md.
+            // Memory without a file: SAFETY.md.
             return;
         }
         if !Tracking::WpAsync.is_available() {
@@ -194,7 +187,7 @@ fn dropped_pages_come_back_as_psynced() {
     });
 }
 
-/// A reference to atomics means stores to come, by any holder, through any number of cuts.
+/// A reference to atomics means stores at any time, through any number of cuts.
 #[test]
 fn stores_through_shared_atomics_are_found() {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -215,7 +208,6 @@ fn stores_through_shared_atomics_are_found() {
     });
 }
 
-/// Asking settles nothing: the stores are in the next psync all the same.
 #[test]
 fn an_object_knows_whether_a_detach_would_lose_stores() {
     everywhere(|world| {

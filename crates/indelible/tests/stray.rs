@@ -1,5 +1,5 @@
-//! Addresses in a heap, or an object, that mean nothing in the next run: found when they are asked
-//! for, and by each psync of a heap that audits.
+//! Addresses in a heap or object that mean nothing in the next run: found on request, and by each
+//! psync of an auditing heap.
 
 use crate::support::{Ground, World};
 use indelible::{Audit, CreateOptions, ErrorKind, Heap, HeapOptions, Outside, Persist, Tracking, TypeInfo};
@@ -18,7 +18,6 @@ fn world() -> World {
     World::new(Ground::Memory, Tracking::Auto, false)
 }
 
-/// The kinds of memory outside, each with an address in it.
 fn outside(other: &Heap) -> Vec<(Outside, *const u8)> {
     let local = Box::leak(Box::new([7_u8; 100]));
     let on_stack = std::hint::black_box(0_u8);
@@ -27,7 +26,7 @@ fn outside(other: &Heap) -> Vec<(Outside, *const u8)> {
         (Outside::Program, (outside as fn(&Heap) -> _) as *const u8),
         (Outside::Library, libc::malloc as *const u8),
         (Outside::Memory, local.as_ptr()),
-        // Tests run in threads, whose stacks are memory like any other.
+        // Tests run in threads, whose stacks are ordinary memory.
         (Outside::Memory, &raw const on_stack),
         (Outside::Object, other.base().wrapping_add(5000)),
     ]
@@ -49,7 +48,6 @@ fn addresses_of_each_kind_are_found_with_the_way_to_them() {
         assert_eq!(found[0].place, "item.next (*const u8)");
         assert_eq!(found[0].name == "other", into == Outside::Object);
     }
-    // One address in the heap itself, and one of no memory.
     for address in [heap.base().wrapping_add(100), std::ptr::without_provenance(3)] {
         heap.root_mut::<Item>("item").unwrap().next = address;
         assert_eq!(heap.stray_pointers().unwrap(), []);
@@ -107,7 +105,7 @@ fn an_object_without_a_heap_is_searched_whole() {
     let found = object.stray_pointers().unwrap();
     assert_eq!((found.len(), found[0].offset, found[0].into), (1, 8000, Outside::Memory));
     assert_eq!(found[0].place, "the object of 10000 bytes");
-    // That of one with a heap in its blocks alone.
+    // An object with a heap: addresses in its blocks alone.
     drop(object);
     let heap =
         Heap::format(pool.create_attached_with("heap", &CreateOptions::new(1 << 20)).unwrap()).unwrap();

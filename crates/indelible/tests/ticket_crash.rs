@@ -7,7 +7,6 @@ use indelible_testing::Seeded;
 
 const THREADS: usize = 6;
 
-/// The numbers of all sections, in their order.
 type Log<'h> = PMutex<'h, PVec<'h, u64>>;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Group commit: an awaited ticket is durable, whatever the power, the medium and other threads do.
+//! Group commit: an awaited ticket is durable, whatever happens.
 
 use crate::support::{Ground, World, everywhere};
 use indelible::collections::{PMutex, PString, PVec};
@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 const THREADS: usize = 4;
 
-/// A count of each thread, and behind them the sum.
+/// A count per thread, then their sum.
 type Counts<'h> = PMutex<'h, PVec<'h, u64>>;
 
 fn heap_of(world: &World, sparse: bool) -> Heap {
@@ -27,7 +27,6 @@ fn heap_of(world: &World, sparse: bool) -> Heap {
     heap
 }
 
-/// One section: the count of a thread, and the sum.
 fn count(counts: &Counts<'_>, thread: usize) -> u64 {
     let mut counts = counts.lock();
     counts[thread] += 1;
@@ -35,7 +34,6 @@ fn count(counts: &Counts<'_>, thread: usize) -> u64 {
     counts[thread]
 }
 
-/// The counts that are durable in a pool, whose sum is right.
 fn durable(pool: &indelible::Pool) -> Vec<u64> {
     let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
     assert_eq!(heap.check(), []);
@@ -44,8 +42,7 @@ fn durable(pool: &indelible::Pool) -> Vec<u64> {
     counts
 }
 
-/// Images that a power cut leaves are taken while threads commit: each has all that was
-/// acknowledged before.
+/// Power-cut images taken while threads commit have all earlier acknowledged commits.
 #[test]
 fn no_power_cut_loses_what_a_ticket_acknowledged() {
     for tracking in [Tracking::Auto, Tracking::Explicit] {
@@ -91,7 +88,6 @@ fn no_power_cut_loses_what_a_ticket_acknowledged() {
     }
 }
 
-/// A heap grows under the threads that commit; what they made is there.
 #[test]
 fn tickets_are_taken_beside_growth() {
     everywhere(|world| {
@@ -130,8 +126,7 @@ fn tickets_are_taken_beside_growth() {
     });
 }
 
-/// Each ticket of a round whose write fails reports it, and so does each later one: no caller takes
-/// it for durable.
+/// Every ticket of a failed round, and every later one, reports the error.
 #[test]
 fn a_failed_write_is_the_error_of_each_of_its_tickets() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -157,7 +152,6 @@ fn a_failed_write_is_the_error_of_each_of_its_tickets() {
     assert!([0, 3].contains(&durable(&world.open())[THREADS]), "all of the round, or nothing of it");
 }
 
-/// A round that found no space can be tried again, and loses nothing.
 #[test]
 fn a_round_without_space_is_tried_again() {
     let mut refused = 0;
@@ -201,9 +195,8 @@ fn a_ticket_is_not_waited_for_with_a_lock() {
     heap.commit().wait().unwrap();
 }
 
-/// Atomics are stored to without a lock. The first of them is always the same as the last, or one
-/// ahead: in each cut, too, on whichever tracking, and also if they were not looked at before the
-/// cut began.
+/// Atomics are stored to without a lock. The first equals the last, or is one ahead: in each cut,
+/// on any tracking, even if they were not looked at before.
 #[test]
 fn cuts_beside_atomics_are_of_one_moment() {
     const COUNT: usize = 2048;
@@ -240,7 +233,6 @@ fn cuts_beside_atomics_are_of_one_moment() {
                 (0..3).for_each(|_| heap.commit().wait().unwrap());
                 stop.store(true, SeqCst);
             });
-            // The stores since the cut are forgotten.
             drop(heap);
             let heap = Heap::open(world.open().attach("heap").unwrap()).unwrap();
             let atomics = heap.root_ref::<PVec<AtomicU64>>("atomics").unwrap();
@@ -255,7 +247,7 @@ fn cuts_beside_atomics_are_of_one_moment() {
     }
 }
 
-/// A ticket that is dropped loses nothing: the next psync of any kind has its stores.
+/// A dropped ticket loses nothing: the next psync has its stores.
 #[test]
 fn a_dropped_ticket_loses_nothing() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -278,7 +270,6 @@ impl Wake for Ready {
     }
 }
 
-/// Tasks of one thread, without a runtime: one write is for all of them.
 #[test]
 fn tasks_that_await_share_a_write() {
     fn sent(_: &impl Send) {}

@@ -1,10 +1,9 @@
-//! Histories of several threads on objects of both classes: what each try of each transaction read
-//! and stored is looked through for an order in which they could have run one after the other.
-//! Tries that did not commit are in it, as transactions that read (opacity).
+//! Histories of threads on objects of both classes: each try's reads and stores must fit a serial
+//! order. Tries that did not commit are included as readers (opacity).
 //!
-//! Each stored value is stored once, and a transaction that stores to a cell has read it; so the
-//! order of the values of a cell is known, and the order of the transactions has to agree with all
-//! of these at once: it has no circle.
+//! Each value is stored once, and a transaction reads a cell before it stores to it. So each cell's
+//! order of values is known, and the order of transactions must agree with all of them: it has no
+//! cycle.
 
 use crate::support::{Ground, World};
 use indelible::{Class, CreateOptions, Error, Pool, Tracking, TxCell, TxObject, transaction};
@@ -14,15 +13,14 @@ use std::collections::HashMap;
 const CELLS: usize = 24;
 type Cells = [TxCell<u64>; CELLS];
 
-/// One try of a transaction: cells of both objects by number, as read, and the values stored to
-/// some of them.
+/// Cells of both objects by number, as read, and the stored values.
 #[derive(Clone, Debug, Default)]
 struct Try {
     read: Vec<(usize, u64)>,
     stored: Vec<(usize, u64)>,
 }
 
-/// Looks for an order of the tries. `last`: what cells have at the end.
+/// Looks for an order. `last`: the final cells.
 fn serial(tries: &[Try], last: &[u64]) -> Result<(), String> {
     let (mut by, mut next) = (HashMap::new(), HashMap::new());
     for (number, one) in tries.iter().enumerate() {
@@ -74,7 +72,6 @@ fn serial(tries: &[Try], last: &[u64]) -> Result<(), String> {
     Ok(())
 }
 
-/// Random transactions of one thread, whose values no other thread stores.
 fn tries(objects: &[TxObject<Cells>; 2], thread: u64, random: &mut Seeded, count: u64) -> Vec<Try> {
     let cell = |number: usize| &objects[number / CELLS][number % CELLS];
     let mut all = Vec::new();
@@ -124,7 +121,6 @@ fn attached(pool: &Pool) -> [TxObject<Cells>; 2] {
     ["a", "b"].map(|name| pool.attach_transactional(name).unwrap())
 }
 
-/// Both classes, 2 to 8 threads; and in the next process all is there.
 #[test]
 fn s1_03_histories_of_many_threads_are_serial_and_opaque() {
     let mut seeds = Seeded::new(3);
@@ -154,8 +150,7 @@ fn s1_03_histories_of_many_threads_are_serial_and_opaque() {
     }
 }
 
-/// The checker finds two updates of one value, values of two moments in one transaction, two
-/// transactions that each missed the other, a value that was taken back.
+/// The checker finds lost updates, torn reads, write skew and dirty reads.
 #[test]
 fn histories_that_are_not_serial_are_found() {
     let one =

@@ -1,5 +1,4 @@
-//! Transactions and processes: deaths at any moment, forks, and stores that are none of a
-//! transaction's.
+//! Transactions and processes: deaths at any moment, forks, and foreign stores.
 
 use crate::support::{self, Ground, World};
 use indelible::{Class, CreateOptions, Error, ErrorKind, Pool, Tracking, TxCell, TxObject, transaction};
@@ -21,7 +20,7 @@ fn formatted(world: &World) -> Pool {
     pool
 }
 
-/// Four threads, each of which has a cell in both objects and one that all share.
+/// Four threads, each with a cell in both objects, and one shared.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn work() {
@@ -75,7 +74,6 @@ fn s1_03_killed_at_any_moment_transactions_are_whole_and_none_is_lost() {
     }
 }
 
-/// A stray pointer to the object's address.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn stray() {
@@ -131,8 +129,6 @@ fn stray_signal(world: &World, kind: &str, inside: bool, mutant: Option<&str>) -
     (output.status.signal(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A process that dies of an access says at which offset of which object, if the environment asks
-/// it to.
 #[test]
 fn s1_16_a_stray_access_is_explained_where_that_is_asked_for() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -161,8 +157,6 @@ fn s1_16_a_stray_access_is_explained_where_that_is_asked_for() {
     }
 }
 
-/// At the object's address loads and stores are a SIGSEGV, also of other threads while a
-/// transaction runs.
 #[test]
 fn s1_16_a_stray_pointer_into_the_object_is_a_sigsegv() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -185,7 +179,6 @@ fn s1_16_a_stray_pointer_into_the_object_is_a_sigsegv() {
     }
 }
 
-/// A child that is forked in the middle of a transaction has nothing of it; the parent goes on.
 #[test]
 fn a_fork_in_a_transaction_has_no_part_in_it() {
     let world = World::new(Ground::File, Tracking::Explicit, false);

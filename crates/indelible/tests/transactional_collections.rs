@@ -84,7 +84,7 @@ fn a_vector_is_one() {
     assert_eq!(blocks(&heap), 1);
 }
 
-/// A key whose hash is one of few, so that keys of the same hash meet.
+/// Keys with few hashes, so that they collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Plain, Persist)]
 #[repr(C)]
 struct Alike(u64);
@@ -148,7 +148,6 @@ fn a_map_is_one() {
                 );
             }
         }
-        // Taking out the last leaves the branch at the root alone.
         for key in model.keys() {
             assert!(heap.transaction(|tx| map.remove(tx, *key)).unwrap().is_some());
         }
@@ -200,7 +199,7 @@ fn an_ordered_map_is_one() {
     assert_eq!(read.unwrap(), (true, None));
 }
 
-/// In order, the deepest of many keys is not far below, however they were added.
+/// Ascending keys keep the tree flat.
 #[test]
 fn an_ordered_map_of_ascending_keys_stays_quick() {
     let heap = heap(&simulated());
@@ -209,7 +208,7 @@ fn an_ordered_map_of_ascending_keys_stays_quick() {
         heap.transaction(|tx| (0..500).try_for_each(|key| map.insert(tx, chunk * 500 + key, key).map(drop)))
             .unwrap();
     }
-    // Each key that is passed is read: no more than a few lines for one of 10,000.
+    // At most a few lines are read per key of 10,000.
     let found = heap.transaction(|tx| {
         (0..10_000).step_by(97).try_fold(0, |sum, key| Ok::<_, Error>(sum + map.get(tx, key)?.unwrap()))
     });
@@ -241,7 +240,6 @@ fn a_queue_is_one() {
     assert_eq!(blocks(&heap), 1);
 }
 
-/// The changes of a transaction in a history.
 #[derive(Clone, Copy, Debug)]
 enum Did {
     Insert(u64, u64, Option<u64>),
@@ -251,8 +249,8 @@ enum Did {
     Pop(Option<u64>),
 }
 
-/// Histories of two to eight threads: each transaction takes a number in it, and redone in the
-/// order of the numbers, one after the other, each returns what it returned.
+/// Histories of two to eight threads: each transaction takes a number in it, and a serial replay by
+/// number returns the same.
 #[test]
 fn s1_03_histories_of_threads_are_those_of_one() {
     for threads in [2, 4, 8] {
@@ -353,7 +351,6 @@ fn s1_03_histories_of_threads_are_those_of_one() {
     }
 }
 
-/// A collection is where a cell can be: in a block, and not in an object without a heap.
 #[test]
 fn collections_lie_in_blocks_of_heaps() {
     #[derive(Plain, Persist)]
@@ -399,7 +396,7 @@ fn zeroed<T: Plain>() -> T {
     unsafe { std::mem::zeroed() }
 }
 
-/// A list that damage made a ring is an error, not a loop.
+/// A damaged, cyclic list is an error, not a loop.
 #[test]
 fn a_walk_through_a_ring_ends() {
     let heap = heap(&simulated());
@@ -408,7 +405,7 @@ fn a_walk_through_a_ring_ends() {
     let _ = raw;
     heap.transaction(|tx| (0..3).try_for_each(|value| list.push_back(tx, value))).unwrap();
     let ends = heap.transaction(|tx| {
-        // The node begins with its links; its next is made itself.
+        // A node begins with its links; its next becomes itself.
         let first = tx.read(first_word(list))?;
         let node = tx.at(pointer::<[TxCell<u64>; 3]>(first))?;
         tx.write(&node[1], first)?;
@@ -427,7 +424,7 @@ fn pointer<T>(address: u64) -> indelible::TxPtr<T> {
     unsafe { std::mem::transmute(address) }
 }
 
-/// A heap that is full in the midst of a change undoes the transaction, also if that goes on.
+/// A heap that fills up within a change undoes the transaction, even if that goes on.
 #[test]
 fn a_collection_without_room_keeps_what_it_had() {
     let pool = simulated().format();

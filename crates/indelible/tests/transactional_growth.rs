@@ -1,5 +1,5 @@
-//! Heaps that grow under the transactions that allocate in them: the transaction that met the end
-//! is run again, and nothing is lost, whatever fails or ends between.
+//! Heaps that grow under transactions: the transaction that met the end is rerun, and nothing is
+//! lost, whatever fails.
 
 use crate::support::{self, Ground, POOL, World, everywhere};
 use crate::transactional_heap::{Top, blocks, push, simulated, stop, values};
@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 const SMALL: u64 = 64 << 10;
-/// Pages of a block that a heap of the size `SMALL` has no room for.
+/// Pages of a block that does not fit into a heap of `SMALL`.
 const LARGE: usize = 40;
 
 type Page = TxCell<[u64; 512]>;
@@ -18,15 +18,13 @@ fn large() -> [Page; LARGE] {
     [const { TxCell::new([1_u64; 512]) }; LARGE]
 }
 
-/// Whether there is an object behind a heap, so that it moves when it grows, and the heap's words.
+/// Whether an object behind the heap forces moves, and the heap's words.
 type Kind = (bool, Words);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Words {
     Plain,
-    /// With check words.
     Checked,
-    /// On demand.
     Kept,
     /// In one memory with objects on demand.
     Together,
@@ -41,7 +39,6 @@ const KINDS: [Kind; 6] = [
     (false, Words::Together),
 ];
 
-/// A new heap of such a kind.
 fn heap_of(pool: &Pool, (walled, words): Kind) -> TxHeap {
     if words == Words::Checked {
         pool.create_with("h", &CreateOptions::new(SMALL).class(Class::Transactional).ecc(true)).unwrap();
@@ -53,7 +50,6 @@ fn heap_of(pool: &Pool, (walled, words): Kind) -> TxHeap {
     heap
 }
 
-/// The heap, as its kind is attached.
 fn attach(pool: &Pool, words: Words) -> indelible::Result<TxHeap> {
     match words {
         Words::Plain | Words::Checked => pool.transactional_heap("h", SMALL),
@@ -62,7 +58,6 @@ fn attach(pool: &Pool, words: Words) -> indelible::Result<TxHeap> {
     }
 }
 
-/// On every medium, where it stands and when it moves.
 #[test]
 pub(crate) fn s1_03_a_heap_grows_and_its_transaction_is_run_again() {
     let worlds = Cell::new(0);
@@ -80,7 +75,7 @@ pub(crate) fn s1_03_a_heap_grows_and_its_transaction_is_run_again() {
                 tx.alloc(&heap, large())
             });
             let block = block.unwrap();
-            // On demand once more: it has more lines than a log has room for at first.
+            // On demand, one more run: it has more lines than a log's initial room.
             let expected = if matches!(kind.1, Words::Kept | Words::Together) { 3 } else { 2 };
             assert_eq!((runs.get(), blocks(&heap)), (expected, 3), "one block more for each run is lost");
             assert!(heap.size() as u64 > SMALL);
@@ -125,7 +120,6 @@ pub(crate) fn s1_03_a_heap_grows_and_its_transaction_is_run_again() {
     });
 }
 
-/// The error says which limit was met; the transaction may go on, and nothing is lost.
 #[test]
 fn a_heap_that_cannot_grow_says_why() {
     let world = simulated();
@@ -154,7 +148,6 @@ fn a_heap_that_cannot_grow_says_why() {
         // Small ones: a full pool has no room for a larger log.
         let small = || heap.transaction(|tx| tx.alloc(heap, [const { TxCell::new([1_u64; 512]) }; 4]));
         let got = (0..5000).take_while(|_| small().is_ok()).count() as u64;
-        // One that goes on without the block.
         heap.transaction(|tx| {
             let refused = tx.alloc(heap, large()).unwrap_err();
             match refused.kind() {
@@ -168,7 +161,7 @@ fn a_heap_that_cannot_grow_says_why() {
     }
 }
 
-/// A growth that failed gave the pool up: the next one says that, and not that the heap is full.
+/// A failed growth poisoned the pool: the next one says so, not that the heap is full.
 #[test]
 fn a_heap_that_cannot_grow_in_a_pool_that_was_given_up_says_so() {
     for kind in KINDS {
@@ -186,7 +179,7 @@ fn a_heap_that_cannot_grow_in_a_pool_that_was_given_up_says_so() {
     }
 }
 
-/// A transaction that is alone is not run again: the heap grows at once.
+/// A transaction that is alone is not rerun: the heap grows at once.
 #[test]
 fn a_heap_grows_in_a_transaction_that_is_alone() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -212,7 +205,6 @@ fn a_heap_grows_in_a_transaction_that_is_alone() {
     assert!(heap.size() > size);
 }
 
-/// Four threads meet the end at the same time, again and again.
 #[test]
 fn s1_03_threads_that_meet_the_end_together_lose_nothing() {
     for (ground, words) in
@@ -246,7 +238,7 @@ fn s1_03_threads_that_meet_the_end_together_lose_nothing() {
     }
 }
 
-/// Pushes batches that the heap grows for, and marks each that returned.
+/// Pushes batches that make the heap grow; marks each that returned.
 fn pushes(heap: &TxHeap, sim: &SimMedium, rounds: u64) -> (u64, Option<Error>) {
     let top = match heap.root_or_default::<Top>("top") {
         Ok(top) => top,
@@ -271,10 +263,9 @@ fn pushes(heap: &TxHeap, sim: &SimMedium, rounds: u64) -> (u64, Option<Error>) {
     (done, first)
 }
 
-/// A prefix of the transactions is left, with all that returned, and no block besides.
+/// Expects a prefix of the transactions, with all that returned, and no other block.
 fn judge(pool: &Pool, words: Words, returned: u64) -> Result<(), String> {
-    // The power took all memory: that which the process left when it failed is of a later time than
-    // the image.
+    // The power cut takes memory: the failed process's is later than the image.
     support::memory_of(pool).iter().for_each(|path| std::fs::remove_file(path).unwrap());
     pool.give_memory_up("h", b"").map_err(|error| error.to_string())?;
     let heap = attach(pool, words).map_err(|error| error.to_string())?;
@@ -289,7 +280,6 @@ fn judge(pool: &Pool, words: Words, returned: u64) -> Result<(), String> {
     if blocks(&heap) != found.len() as u64 + 1 {
         return Err(format!("{} blocks for {} values", blocks(&heap), found.len()));
     }
-    // It goes on, and grows.
     heap.transaction(|tx| (0..10).try_for_each(|_| tx.alloc(&heap, large()).map(drop)))
         .map_err(|error| error.to_string())
 }
@@ -324,7 +314,6 @@ pub(crate) fn s1_03_power_cuts_while_a_heap_grows_lose_nothing() {
     }
 }
 
-/// A growth fails, more transactions are run in the same boot, and then the power is cut, wherever.
 #[test]
 fn s1_03_after_a_growth_that_failed_a_power_cut_loses_nothing() {
     let (mut failed, mut refused) = (0, 0);
@@ -350,8 +339,7 @@ fn s1_03_after_a_growth_that_failed_a_power_cut_loses_nothing() {
                     sim.fail_at(kind, nth, fault);
                     let (_, error) = pushes(&heap, sim, 7);
                     failed += usize::from(error.is_some());
-                    // A commit that fails says why. After a growth that may have happened, or not,
-                    // nothing is committed any more.
+                    // After a growth with unknown outcome, nothing is committed.
                     let in_growth = [ErrorKind::HeapFull, ErrorKind::Poisoned];
                     refused += usize::from(error.is_some_and(|error| in_growth.contains(&error.kind())));
                     sim.clear_faults();
@@ -375,7 +363,7 @@ fn s1_03_after_a_growth_that_failed_a_power_cut_loses_nothing() {
     );
 }
 
-/// The object behind the last page that was asked for: what lay there is gone when it grows.
+/// Bytes behind the requested end are zeros after a growth.
 #[test]
 fn bytes_behind_the_end_are_zeros_after_a_growth() {
     let world = World::new(Ground::File, Tracking::Explicit, false);

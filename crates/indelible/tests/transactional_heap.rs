@@ -1,5 +1,5 @@
-//! Heaps whose blocks transactions allocate and free: a block is there if, and as soon as, its
-//! transaction committed.
+//! Heaps whose blocks transactions allocate and free: a block exists as soon as its transaction
+//! committed.
 
 use crate::support::nodes::sound;
 pub use crate::support::nodes::{Node, Top, blocks, push, stop, values};
@@ -51,7 +51,6 @@ pub fn s1_03_blocks_are_there_when_their_transaction_has_committed() {
         heap.transaction(|tx| while_some(|| pop(tx, top))).unwrap();
         assert_eq!(blocks(&heap), 1);
         heap.detach().unwrap();
-        // Readers, and tools, see a heap as any other.
         let read = ReadHeap::open(pool.attach_read("h").unwrap()).unwrap();
         assert_eq!(read.check(), []);
         assert_eq!((read.stats().unwrap().blocks, read.roots().unwrap()[0].name.as_str()), (1, "top"));
@@ -63,7 +62,6 @@ fn while_some<T>(mut next: impl FnMut() -> Result<Option<T>>) -> Result<()> {
     Ok(())
 }
 
-/// An abort of any kind takes back all that a transaction allocated and freed.
 #[test]
 pub fn s1_03_an_aborted_transaction_allocates_and_frees_nothing() {
     let world = simulated();
@@ -94,7 +92,6 @@ pub fn s1_03_an_aborted_transaction_allocates_and_frees_nothing() {
         })
     }));
     assert_eq!(panicked.unwrap_err().downcast_ref::<&str>(), Some(&"in the middle"));
-    // A try that meets another transaction is run again, and leaves one set of changes.
     let tries = Cell::new(0);
     heap.transaction(|tx| {
         change(tx)?;
@@ -108,8 +105,6 @@ pub fn s1_03_an_aborted_transaction_allocates_and_frees_nothing() {
     assert_eq!(heap.transaction(|tx| tx.usable_size(first)).unwrap(), 16, "it is in use as before");
 }
 
-/// A block that was freed is free for the transaction that freed it, and for others once it has
-/// committed.
 #[test]
 pub fn blocks_are_freed_once_and_by_their_first_byte() {
     let world = simulated();
@@ -154,12 +149,11 @@ fn inside<T>(pointer: TxPtr<T>, offset: u64) -> TxPtr<Node> {
     self::pointer(pointer.address() + offset)
 }
 
-/// A pointer to the first byte of an object, such as damage leaves in a cell.
+/// A pointer to the object's first byte, as damage may leave.
 fn inside_of(pool: &Pool, name: &str) -> TxPtr<Node> {
     pointer(pool.stat(name).unwrap().address)
 }
 
-/// Two blocks never have a byte in common, however often one was freed.
 #[test]
 pub fn s1_03_a_block_freed_twice_is_given_away_once() {
     let world = simulated();
@@ -194,8 +188,7 @@ pub fn s1_03_a_block_freed_twice_is_given_away_once() {
     assert_eq!(freed.unwrap(), 0, "a block was freed twice");
 }
 
-/// A full heap returns an error; the transaction may go on, and all blocks that it has freed, or
-/// that lie empty, are there for others.
+/// The transaction may go on; freed blocks and empty spans are available to others.
 #[test]
 fn a_full_heap_is_an_error_and_empty_spans_are_pages_again() {
     let world = simulated();
@@ -251,7 +244,6 @@ fn a_full_heap_is_an_error_and_empty_spans_are_pages_again() {
     assert_eq!(blocks(&heap), again + 1);
 }
 
-/// Objects that were made longer while unattached.
 #[test]
 fn a_heap_takes_in_what_its_object_got() {
     everywhere(|world| {
@@ -291,7 +283,6 @@ fn roots_are_found_by_name_and_type() {
     );
     assert!(wrong.to_string().contains("Account"), "{wrong}");
     assert_eq!(heap.root::<Account>("none").unwrap_err().kind(), ErrorKind::RootMissing);
-    // Named as part of a transaction, or not at all.
     let make = |commit: bool| {
         heap.transaction(|tx| {
             let new = tx.alloc(&heap, Account { number: TxCell::new(2), balance: TxCell::new(5) })?;
@@ -328,7 +319,6 @@ fn roots_are_found_by_name_and_type() {
     assert_eq!(sound(&heap).roots, 201);
 }
 
-/// One transaction over two heaps and an object: pointers lead from one heap into the other.
 #[test]
 fn a_transaction_spans_heaps_and_objects() {
     everywhere(|world| {
@@ -348,7 +338,6 @@ fn a_transaction_spans_heaps_and_objects() {
         both(false).unwrap_err();
         both(true).unwrap();
         assert_eq!((blocks(&a), blocks(&b)), (1, 1));
-        // A transaction of one of them follows no pointer into the other.
         let alone = a.transaction(|tx| {
             let far = tx.read(top)?;
             Ok::<_, Error>(tx.at(far).map(drop).unwrap_err().kind())
@@ -366,8 +355,7 @@ fn a_transaction_spans_heaps_and_objects() {
     });
 }
 
-/// Eight threads allocate and free, in all classes and whole pages, some of them blocks of other
-/// threads.
+/// All classes and whole pages, some blocks freed by other threads.
 #[test]
 fn s1_03_threads_lose_no_block_and_share_none() {
     for seed in 0..3 {
@@ -407,7 +395,7 @@ fn s1_03_threads_lose_no_block_and_share_none() {
     }
 }
 
-/// The head of blocks of several sizes, each of which is filled with a number that it was given.
+/// Blocks of several sizes, each filled with its number.
 #[derive(Plain)]
 #[repr(C)]
 struct Wide {
@@ -455,7 +443,6 @@ impl Wide {
         tx.write(list, new)
     }
 
-    /// Takes the first block out, if it is as it was left.
     fn pop(tx: &mut indelible::Tx<'_>, list: &TxCell<TxPtr<Wide>>) -> Result<bool> {
         fn check<const N: usize>(tx: &mut indelible::Tx<'_>, block: u64, mark: u64) -> Result<()> {
             let body = &tx.at(pointer::<Sized<N>>(block))?.body;
@@ -489,7 +476,7 @@ fn pointer<T>(address: u64) -> TxPtr<T> {
     unsafe { std::mem::transmute(address) }
 }
 
-/// A pointer may be anything: it is an error, or leads to words of the object.
+/// A damaged pointer is an error, or leads to words of the object.
 #[test]
 fn damaged_pointers_are_errors_or_lead_to_words_of_the_heap() {
     let world = simulated();
@@ -505,8 +492,7 @@ fn damaged_pointers_are_errors_or_lead_to_words_of_the_heap() {
     heap.transaction(|tx| tx.at(pointer::<Node>(base)).map(drop)).unwrap();
 }
 
-/// A closure that was promised to be alone is run once from then on, also when the log needs more
-/// room.
+/// A closure after `alone` runs once, even if the log needs more room.
 #[test]
 fn code_after_alone_runs_once() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -563,14 +549,12 @@ fn calls_that_do_not_fit_are_errors_by_name() {
     assert_eq!(pool.transactional_heap("plain", SIZE).unwrap_err().kind(), ErrorKind::ClassMismatch);
     pool.create_with("small", &CreateOptions::new(8192).class(Class::Transactional)).unwrap();
     assert_eq!(pool.transactional_heap("small", SIZE).unwrap_err().kind(), ErrorKind::BadSize);
-    // Something else is in it.
     pool.create_with("data", &CreateOptions::new(SIZE).class(Class::Transactional)).unwrap();
     let data = pool.attach_transactional::<TxCell<u64>>("data").unwrap();
     data.transaction(|tx| tx.write(&data, 7)).unwrap();
     drop(data);
     assert_eq!(pool.transactional_heap("data", SIZE).unwrap_err().kind(), ErrorKind::Exists);
-    // A heap that plain code made is one for transactions, once its object has the class; and the
-    // other way round.
+    // A plain heap becomes transactional with its object's class, and vice versa.
     let mut plain = pool.heap("made", SIZE).unwrap();
     plain.malloc(100).unwrap();
     plain.psync().unwrap();
@@ -585,7 +569,7 @@ fn calls_that_do_not_fit_are_errors_by_name() {
     assert_eq!((plain.check(), plain.stats().unwrap().blocks), (vec![], 2));
 }
 
-/// A thread that ends in a transaction, by an uncaught panic, has taken nothing with it.
+/// A thread that ends in a transaction by a panic leaves nothing allocated.
 #[test]
 fn a_thread_that_ends_in_a_transaction_leaves_nothing() {
     let world = simulated();

@@ -1,5 +1,5 @@
-//! Power cuts and deaths of transactional heaps and collections: the state is that of the
-//! transactions that returned, or of one more, with no block lost.
+//! Power cuts and deaths of transactional heaps and collections: the returned transactions, or one
+//! more, with no block lost.
 
 use crate::support::{self, Ground, World};
 use crate::transactional_heap::{blocks, simulated};
@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 const SIZE: u64 = 1 << 20;
 
-/// One of each.
 #[derive(Plain, Persist)]
 #[repr(C)]
 struct All {
@@ -22,7 +21,6 @@ struct All {
     queue: TxQueue<u64>,
 }
 
-/// The same, in the process's memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Model {
     list: Vec<[u64; 3]>,
@@ -32,7 +30,6 @@ struct Model {
     queue: VecDeque<u64>,
 }
 
-/// A few changes of all collections, as a random number says.
 fn change(tx: &mut Tx<'_>, all: &All, seed: u64) -> Result<(), Error> {
     let mut random = Seeded::new(seed);
     for _ in 0..random.usize(1..6) {
@@ -88,7 +85,7 @@ fn content(heap: &TxHeap, all: &All) -> Model {
     read.unwrap()
 }
 
-/// Empties everything: then the root's block alone is in use, or a block was lost.
+/// Empties everything: then only the root's block may be in use.
 fn nothing_is_lost(heap: &TxHeap, all: &All) {
     let cleared = heap.transaction(|tx| {
         all.list.clear(tx)?;
@@ -102,7 +99,6 @@ fn nothing_is_lost(heap: &TxHeap, all: &All) {
     assert_eq!(content(heap, all), Model::default());
 }
 
-/// Wherever the power is cut.
 #[test]
 pub fn s1_03_a_power_cut_loses_no_block_and_no_transaction() {
     const ROUNDS: u64 = 24;
@@ -117,7 +113,7 @@ pub fn s1_03_a_power_cut_loses_no_block_and_no_transaction() {
         let heap = pool.transactional_heap("h", SIZE).unwrap();
         let all = heap.root::<All>("all").unwrap();
         for round in 1..=ROUNDS {
-            // One that is taken back, before each.
+            // An aborted one before each.
             let stopped = heap.transaction(|tx| {
                 change(tx, all, round + 1000)?;
                 Err::<(), Error>(Pool::open("/none/there").unwrap_err())
@@ -150,7 +146,6 @@ pub fn s1_03_a_power_cut_loses_no_block_and_no_transaction() {
     assert!(report.distinct > 20, "{report:?}");
 }
 
-/// Four threads change what all have.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn work() {
@@ -167,7 +162,7 @@ fn work() {
                     let seed = random.u64(0..);
                     let number = heap.transaction(|tx| {
                         change(tx, all, seed)?;
-                        // How many there were.
+                        // The count so far.
                         let number = all.map.get(tx, 1000)?.map_or(0, |numbers| numbers[0]) + 1;
                         all.map.insert(tx, 1000, [number; 10])?;
                         Ok::<_, Error>(number)
@@ -199,7 +194,6 @@ fn s1_03_killed_at_any_moment_no_block_is_lost() {
             assert!(number >= said, "{said} was acknowledged, {number} are there");
             let found = content(&heap, all);
             nothing_is_lost(&heap, all);
-            // It goes on with its former contents.
             let put_back = heap.transaction(|tx| {
                 found.list.iter().try_for_each(|value| all.list.push_back(tx, *value))?;
                 found.map.iter().try_for_each(|(key, value)| all.map.insert(tx, *key, *value).map(drop))
@@ -210,7 +204,7 @@ fn s1_03_killed_at_any_moment_no_block_is_lost() {
     }
 }
 
-/// A transaction fails, further calls are refused, and the next attach finds all that returned, the
+/// A transaction fails, further calls are refused, and the next attach finds all returned ones, the
 /// failed one wholly or not at all, and every block.
 #[test]
 fn after_a_failure_no_block_is_lost() {

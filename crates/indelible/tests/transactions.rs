@@ -1,5 +1,4 @@
-//! Objects of the class `transactional`, on every medium: transactions are durable when they
-//! return, as a whole and in their order, and leave nothing when they fail.
+//! Objects of the class `transactional`, on every medium.
 
 use crate::support::{Ground, World, everywhere, seal_key};
 use indelible::{
@@ -47,7 +46,6 @@ fn get(object: &TxObject<Table>, cell: usize) -> u64 {
     object.transaction(|tx| tx.read(&object.cells[cell])).unwrap()
 }
 
-/// The process is gone, with all its memory: the next one finds the state after the transaction.
 #[test]
 fn s1_03_a_transaction_is_durable_when_it_returns() {
     everywhere(|world| {
@@ -172,7 +170,7 @@ fn s1_16_an_object_is_attached_by_its_class_alone() {
     drop(strict);
 }
 
-/// Transactions store, so that objects of a pool that is opened for reading have none.
+/// Transactions store, so objects of a read-only pool have none.
 #[test]
 fn a_pool_that_is_read_only_has_no_transactions() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -254,8 +252,6 @@ fn a_transaction_larger_than_the_log_gets_room_or_changes_nothing() {
     assert_eq!(large.transaction(|tx| tx.read(&large.cells[0])).unwrap(), [3; 8]);
 }
 
-/// Eight threads move amounts between the cells of two objects; others add all of them up
-/// meanwhile.
 #[test]
 fn threads_see_and_leave_all_of_a_transaction_or_nothing() {
     for ground in [Ground::File, Ground::Memory] {
@@ -307,7 +303,6 @@ fn threads_see_and_leave_all_of_a_transaction_or_nothing() {
     }
 }
 
-/// Commits that come while a durable write is under way share the next.
 #[test]
 fn threads_share_durable_writes() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -329,7 +324,6 @@ fn threads_share_durable_writes() {
     assert!(psyncs < 8 * EACH, "{psyncs} batches for {} transactions", 8 * EACH);
 }
 
-/// Code behind `alone` runs once, beside any changes of other threads.
 #[test]
 fn s1_03_code_behind_alone_runs_once_beside_others() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
@@ -361,8 +355,6 @@ fn s1_03_code_behind_alone_runs_once_beside_others() {
     assert_eq!([get(&a, 0), get(&b, 0)], [8 * EACH; 2]);
 }
 
-/// A durable write fails: from then on no transaction is acknowledged, and none begins, until all
-/// is attached anew.
 #[test]
 fn after_a_failure_nothing_is_acknowledged_until_the_objects_are_attached_anew() {
     for (kind, fault) in [(OpKind::WriteDurable, Fault::Io), (OpKind::WriteDurable, Fault::After)] {
@@ -394,12 +386,10 @@ fn after_a_failure_nothing_is_acknowledged_until_the_objects_are_attached_anew()
     }
 }
 
-/// A transaction that reads another's commit, which then fails to become durable: in the middle of
-/// its own run.
+/// A transaction reads another's commit, which then fails to become durable.
 fn read_what_is_not_durable(acknowledged: &Cell<bool>) -> indelible::Result<u64> {
     let world = simulated();
     let (_pool, a, b) = both(&world);
-    // Memory for the answer of `on_commit`, which outlives the transaction.
     let told = Rc::new(Cell::new(false));
     let read = b.transaction(|_| Ok::<_, Error>(())).and_then(|()| {
         transaction(&[&a, &b], |tx| {
@@ -419,7 +409,7 @@ fn read_what_is_not_durable(acknowledged: &Cell<bool>) -> indelible::Result<u64>
     read
 }
 
-/// Whether the failing write was tried: a second run of the closure must not do it again.
+/// Whether the failing write was tried: a second run of the closure must not repeat it.
 fn get_elsewhere(a: &TxObject<Table>) -> u64 {
     std::thread::scope(|scope| {
         let looked = scope.spawn(|| a.transaction(|tx| tx.read(&a.cells[0])));
@@ -441,7 +431,6 @@ fn nothing_is_done_on_commit_before_what_was_read_is_durable() {
     assert!(!acknowledged.get());
 }
 
-/// Wherever the power is cut, a prefix of the transactions is there, with all that returned.
 #[test]
 fn s1_03_a_power_cut_leaves_a_prefix_of_all_transactions() {
     const ROUNDS: u64 = 12;
@@ -513,8 +502,6 @@ fn s1_16_the_kernel_reads_nothing_at_the_object_s_address() {
     drop(a);
 }
 
-/// A snapshot is made while transactions go on: it keeps the state of its moment, and the first
-/// change of each page comes whole.
 #[test]
 fn snapshots_are_made_beside_transactions() {
     everywhere(|world| {
@@ -531,7 +518,6 @@ fn snapshots_are_made_beside_transactions() {
         let pool = world.open();
         let a = attach(&pool, "a");
         assert_eq!((get(&a, 0), get(&a, 500), get(&a, 1)), (2, 2, 0));
-        // It has the addresses of its object.
         drop(a);
         let then = pool.attach_read("then").unwrap();
         assert_eq!(then.as_slice()[32..40], 1_u64.to_le_bytes());
@@ -608,7 +594,7 @@ mod mutants {
     fn every_broken_rule_is_noticed() {
         let watched: Vec<Mutant> = WATCHES.iter().map(|(mutant, _)| *mutant).collect();
         assert_eq!(watched, Mutant::TRANSACTIONS);
-        // Those of the store, as they show in memory.
+        // Mutants of the store, visible in memory.
         let others: [(Mutant, [Test; 1]); 2] = [
             (Mutant::ClassIgnored, [super::s1_16_an_object_is_attached_by_its_class_alone]),
             (Mutant::CommitNotAwaited, [super::s1_03_a_power_cut_leaves_a_prefix_of_all_transactions]),

@@ -7,7 +7,6 @@ use indelible::{CreateOptions, ErrorKind, Pool};
 const PAGE: usize = 4096;
 const SIZE: usize = 600 * PAGE + 100;
 
-/// Another pool of the world.
 fn other(world: &World) -> Pool {
     world.options().format(world.dir().join("other.pmo"), 64 << 20).unwrap()
 }
@@ -58,7 +57,6 @@ fn s2_04_an_object_moves_from_medium_to_medium() {
         assert_eq!(known(&there), known(&before));
         holds(&other, "a", b"k", &bytes);
         holds(&pool, "s", b"k", &bytes);
-        // There it is an object as any other.
         let mut changed = bytes.clone();
         let mut a = other.attach_with_key("a", b"k").unwrap();
         a.range_mut(50..60).fill(5);
@@ -85,8 +83,8 @@ fn s2_04_an_object_moves_from_medium_to_medium() {
     });
 }
 
-/// Copies of a snapshot, and of an object beside its writer; with the keys of the call, and pages
-/// without unwritten bytes.
+/// Of a snapshot, and of an object beside its writer; with the call's keys, without unwritten
+/// bytes.
 #[test]
 fn objects_are_copied_to_other_pools() {
     everywhere(|world| {
@@ -119,8 +117,6 @@ fn objects_are_copied_to_other_pools() {
     });
 }
 
-/// A volatile object stays one; its copy outlasts the boot, as does a copy in its own pool that is
-/// not to be volatile.
 #[test]
 fn s2_04_a_volatile_object_moves_as_one() {
     everywhere(|world| {
@@ -135,8 +131,7 @@ fn s2_04_a_volatile_object_moves_as_one() {
     });
 }
 
-/// Windows of two pools may be the same by chance: if another object owns the addresses, no move
-/// fails.
+/// Two pools' windows may coincide: a move does not fail because another object owns the addresses.
 #[test]
 fn s2_04_objects_move_where_their_addresses_are_owned() {
     everywhere(|world| {
@@ -156,7 +151,6 @@ fn s2_04_objects_move_where_their_addresses_are_owned() {
         let owner = other.attach("owner").unwrap();
         assert_eq!(other.attach_read("a").unwrap_err().kind(), ErrorKind::AddressTaken);
         owner.detach().unwrap();
-        // At home it owns them again.
         other.move_to("a", b"", &pool, &mut silent).unwrap();
         pool.create("next", SIZE as u64).unwrap();
         assert_ne!(pool.stat("next").unwrap().address, pool.stat("a").unwrap().address);
@@ -164,7 +158,6 @@ fn s2_04_objects_move_where_their_addresses_are_owned() {
     });
 }
 
-/// A pool that lacks the room is as it was; so is the object.
 #[test]
 fn a_move_that_does_not_fit_changes_nothing() {
     everywhere(|world| {
@@ -183,7 +176,6 @@ fn a_move_that_does_not_fit_changes_nothing() {
     });
 }
 
-/// Pointers in it lead where they did.
 #[test]
 fn a_heap_that_moves_is_the_heap_that_it_was() {
     everywhere(|world| {
@@ -201,7 +193,7 @@ fn a_heap_that_moves_is_the_heap_that_it_was() {
     });
 }
 
-/// Both have the same ID and the same addresses: objects of one would be taken for the other's.
+/// Both have the same ID and addresses: objects would be confused.
 #[test]
 fn a_copy_of_a_pool_beside_its_original_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -217,7 +209,6 @@ fn a_copy_of_a_pool_beside_its_original_is_refused() {
     for part in ["a copy of pool", original.to_str().unwrap(), "one of them at a time", "`pmo clone`"] {
         assert!(error.to_string().contains(part), "{error}");
     }
-    // The other way round, and one after the other.
     drop(pool);
     let pool = Pool::open(&copy).unwrap();
     assert_eq!(Pool::open(&original).unwrap_err().kind(), ErrorKind::Unsuitable);

@@ -1,6 +1,5 @@
-//! The limits of trust: bytes that anything may have stored are not used by type before the heap
-//! was verified. The programs that try it have no unsafe code: all they reach is in reach of
-//! `forbid(unsafe_code)`.
+//! The limits of trust: bytes of unknown origin are not used by type before the heap was verified.
+//! These programs have no unsafe code: whatever they reach, `forbid(unsafe_code)` reaches.
 #![forbid(unsafe_code)]
 
 use crate::forged::{LIST, Planted, format, list, pool, types};
@@ -34,7 +33,7 @@ fn an_object_stored_by_typed_code_is_opened_without_a_walk() {
     assert_eq!(list(&mut heap).len(), 4);
 }
 
-/// That an object is typed is a flag of its entry.
+/// An entry's flag says that an object is typed.
 #[test]
 fn check_finds_nothing_wrong_with_typed_objects() {
     let (_dir, pool) = pool();
@@ -50,8 +49,7 @@ fn check_finds_nothing_wrong_with_typed_objects() {
     check();
 }
 
-/// A vector in whose block the header of the vector lies: storing to its elements changes its own
-/// pointer.
+/// A vector's block contains its own header: storing to elements changes its pointer.
 #[test]
 fn a_container_whose_block_overlaps_itself_is_not_used() {
     let (_dir, pool) = pool();
@@ -73,7 +71,6 @@ fn a_container_whose_block_overlaps_itself_is_not_used() {
     untrusted(&mut heap);
     heap.psync().unwrap();
     drop(heap);
-    // It stays so, and readers find the same.
     untrusted(&mut Heap::open(pool.attach("heap").unwrap()).unwrap());
     let heap = ReadHeap::open(pool.attach_read("heap").unwrap()).unwrap();
     assert_eq!(heap.check_roots(&types()), findings);
@@ -110,7 +107,6 @@ fn bytes_that_were_lent_are_verified_once() {
         heap.verify(&types()).unwrap();
         assert_eq!(list(&mut heap).len(), 3);
         drop(heap);
-        // Verified, but not psynced since.
         let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
         untrusted(&mut heap);
         heap.verify(&types()).unwrap();
@@ -128,7 +124,7 @@ fn bytes_that_were_lent_before_there_was_a_heap_are_foreign_to_it() {
     object.as_mut_slice()[4096..].fill(0xa5);
     let mut heap = Heap::format(object).unwrap();
     assert_eq!(heap.check(), []);
-    // The places of blocks are not believed, either: no root is made by type.
+    // Places of blocks are not trusted either: no root is made by type.
     let error = heap.root_or_default::<PVec<u64>>("numbers").err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Untrusted);
     heap.verify(&RootTypes::new()).unwrap();
@@ -139,7 +135,7 @@ fn bytes_that_were_lent_before_there_was_a_heap_are_foreign_to_it() {
     assert_eq!(*heap.root_mut::<PVec<u64>>("numbers").unwrap(), [1, 2]);
 }
 
-/// Roots that the program does not know are left alone, and the heap is not taken for verified.
+/// Unknown roots are left alone, and the heap does not count as verified.
 #[test]
 fn roots_that_are_verified_may_be_used_and_others_not() {
     let (_dir, pool) = pool();
@@ -173,7 +169,6 @@ fn a_growth_and_a_rename_change_nothing() {
     pool.rename("heap", "other", b"").unwrap();
     let mut heap = Heap::open(pool.attach("other").unwrap()).unwrap();
     assert_eq!(list(&mut heap).len(), 3);
-    // A new object of the same name has nothing of the old one's.
     drop(heap);
     pool.destroy("other").unwrap();
     let mut object = pool.create_attached("other", 1 << 20).unwrap();
@@ -184,7 +179,6 @@ fn a_growth_and_a_rename_change_nothing() {
     assert_eq!(heap.root_or_default::<u64>("number").unwrap_err().kind(), ErrorKind::Untrusted);
 }
 
-/// A file that came from elsewhere.
 #[test]
 fn nothing_in_an_untrusted_pool_is_used_before_it_was_verified() {
     let (dir, pool) = pool();

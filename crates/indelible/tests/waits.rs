@@ -1,6 +1,6 @@
-//! Waits are bounded, errors name the holder, and read-only users block no writer.
+//! Bounded waits, errors that name the holder, and readers that block no writer.
 //!
-//! Processes that are stopped, or of another pid namespace, are this test itself, run again.
+//! Stopped processes, and those of another pid namespace, are this test itself, run again.
 
 use indelible::collections::PMutex;
 use indelible::{ErrorKind, Heap, MediumKind, Pool, PoolOptions, State};
@@ -10,7 +10,6 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Another process. Killed when dropped.
 struct Other {
     child: Child,
     stdin: ChildStdin,
@@ -18,8 +17,7 @@ struct Other {
 }
 
 impl Other {
-    /// Runs `obey` in a process that begins with the words of `command`, and waits until it has
-    /// done its task.
+    /// Runs `obey` in a process started by `command`; waits for its report.
     fn start(command: &[&str], what: &str, pool: &Path) -> Option<Other> {
         let mut words = command.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         words.push(std::env::current_exe().unwrap().to_str().unwrap().to_owned());
@@ -42,7 +40,6 @@ impl Other {
         })
     }
 
-    /// The process's next line, `None` if it is gone.
     fn answer(&mut self) -> Option<String> {
         let answers = self.lines.by_ref().map_while(Result::ok);
         answers.filter_map(|line| Some(line.split_once("ANSWER ")?.1.trim().to_owned())).next()
@@ -52,7 +49,6 @@ impl Other {
         self.child.id()
     }
 
-    /// Stops it, and returns once it is.
     fn stop(&self) {
         let pid = self.pid() as libc::pid_t;
         let mut status = 0;
@@ -73,7 +69,6 @@ impl Drop for Other {
     }
 }
 
-/// The other process: does its task, reports it, and waits for its end.
 #[test]
 #[ignore = "run by the other tests as a process of its own"]
 fn obey() {
@@ -103,7 +98,7 @@ fn obey() {
     let _ = std::io::stdin().lines().next();
 }
 
-/// Takes the lock on the table as a process of ours does, and as any other program can.
+/// Takes the lock on the table as any program can.
 fn lock(file: &std::fs::File, kind: libc::c_int) {
     use std::os::fd::AsRawFd;
     let mut lock = libc::flock { l_type: kind as i16, l_whence: 0, l_start: 1 << 62, l_len: 1, l_pid: 0 };
@@ -130,7 +125,6 @@ fn a_stopped_process_that_has_the_table_is_named() {
     let text = error.to_string();
     assert!(text.contains(&format!("locked by process {} as writer (", other.pid())), "{text}");
     assert!(text.contains("which is stopped"), "{text}");
-    // A reader does not need the lock.
     let reader = PoolOptions::new().read_only(true).open(pool.path()).unwrap();
     assert_eq!(reader.stat("a").unwrap().state, State::Detached);
     assert_eq!(reader.list().count(), 1);
@@ -179,7 +173,6 @@ fn an_object_is_waited_for_where_that_was_asked_for() {
     // Whether the thread asked before or after this, it gets the object.
     drop(held);
     attached.join().unwrap().unwrap();
-    // One that stays is an error.
     pool.create("b", 1).unwrap();
     pool.set_wait(Duration::from_millis(1));
     let _held = pool.attach("b").unwrap();
@@ -187,7 +180,7 @@ fn an_object_is_waited_for_where_that_was_asked_for() {
     assert_eq!(pool.destroy("b").unwrap_err().kind(), ErrorKind::Held);
 }
 
-/// A read-only pool attaches a copy: no writer waits for it, and none changes it.
+/// A read-only pool attaches a copy: it blocks no writer, and no writer changes it.
 #[test]
 fn a_user_who_may_only_read_blocks_no_writer() {
     let (_folder, pool) = pool();
@@ -211,7 +204,7 @@ fn a_user_who_may_only_read_blocks_no_writer() {
     assert_eq!(again.as_slice(), &[1; 10_000]);
 }
 
-/// A guard that was forgotten keeps its lock as long as the object is attached.
+/// A forgotten guard keeps its lock while the object is attached.
 #[test]
 fn a_forgotten_guard_fails_a_cut_and_nothing_else() {
     let (_folder, pool) = pool();
@@ -227,7 +220,6 @@ fn a_forgotten_guard_fails_a_cut_and_nothing_else() {
         let error = heap.psync_cut().unwrap_err();
         assert!(error.kind() == ErrorKind::Busy && error.to_string().contains("forgot the guard"), "{error}");
     }
-    // The gate is open again: threads come and go.
     std::thread::scope(|scope| {
         assert!(scope.spawn(|| heap.check()).join().unwrap().is_empty());
     });
@@ -265,7 +257,7 @@ fn a_process_of_another_pid_namespace_is_recognised() {
     if !can.is_ok_and(|status| status.success()) {
         return eprintln!("not tested: this user cannot make pid namespaces");
     }
-    // From outside, its lock tells its ID, not the number that it has for itself.
+    // From outside, its lock shows its ID outside.
     let other = Other::start(&inside, "write", pool.path()).unwrap();
     let stat = pool.stat("a").unwrap();
     let holder = stat.holder.expect("the holder is to be seen from the namespace above it");

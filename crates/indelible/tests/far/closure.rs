@@ -1,4 +1,4 @@
-//! Objects that others lead to, and pointers that lead nowhere.
+//! Objects that others lead to, and dangling pointers.
 
 use crate::entries::by_name;
 use crate::graph::{Node, another, list, made};
@@ -9,8 +9,7 @@ fn world() -> World {
     World::new(Ground::Memory, Tracking::Auto, false)
 }
 
-/// A chain of objects, a ring, and one that nothing leads to: the objects reached from each of
-/// them.
+/// A chain of objects, a ring, and an unreferenced one.
 #[test]
 pub fn objects_are_reached_through_any_number_of_others() {
     let world = world();
@@ -37,7 +36,6 @@ pub fn objects_are_reached_through_any_number_of_others() {
         assert_eq!(names(reached(space, 5, true)), "apartabcde");
         assert_eq!(names(reached(space, 0, false)), "a");
         assert_eq!(reached(space, 1, true)[0].1, two.id());
-        // Attached for writing again by the next.
         ids.iter().for_each(|id| drop(space.remove(id)));
     }
     two.destroy("d").unwrap();
@@ -61,8 +59,6 @@ pub fn a_whole_list_is_reached_from_its_first_object() {
     assert_eq!(space.reachable(&ids[..1], true).unwrap().len(), 4);
 }
 
-/// Each sort of pointer that leads nowhere is found, with the way to it; those that are right are
-/// not.
 #[test]
 fn pointers_that_lead_nowhere_are_found() {
     let world = world();

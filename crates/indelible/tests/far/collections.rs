@@ -1,5 +1,4 @@
-//! Vectors and maps without addresses, beside those of std; in objects that get other addresses;
-//! damaged.
+//! Address-free vectors and maps beside std's; rebased; damaged.
 
 use crate::graph::{Id, made};
 use crate::support::{Ground, World, everywhere};
@@ -27,7 +26,7 @@ fn register(space: &Space, id: &Id) -> Far<Register> {
     space.root::<Register>(id, "register").unwrap().here()
 }
 
-/// The maps and vectors of a register, as pointers within its object.
+/// Maps and vectors of a register, as pointers within its object.
 fn parts(space: &Space, id: &Id) -> (Far<FarMap<u64, Person>>, Far<FarVec<u64>>) {
     let register = space.get(id, register(space, id)).unwrap();
     let (people, order) = (&register.value().people, &register.value().order);
@@ -88,8 +87,7 @@ fn step(space: &mut Space, id: &Id, model: &mut Model, random: &mut Seeded) {
     }
 }
 
-/// Random programs agree with std, are durable, and hold at other addresses, in another pool, as
-/// they are.
+/// Random programs agree with std, durably, and in copies at other addresses.
 #[test]
 fn random_programs_agree_with_std() {
     for seed in 0..4 {
@@ -107,7 +105,6 @@ fn random_programs_agree_with_std() {
             expect(&space, &ids[0], &model);
             space.psync_all().unwrap();
             drop(space);
-            // As it is, at other addresses; beside the first.
             let copy = format!("copy {round}");
             pool.copy_rebased("a", b"", &other, &copy, &mut |_, _| {}).unwrap();
             assert_ne!(other.stat(&copy).unwrap().address, pool.stat("a").unwrap().address);
@@ -126,8 +123,7 @@ fn random_programs_agree_with_std() {
     }
 }
 
-/// Values have places, which pointers lead to until the table is made anew; and slots are used
-/// again.
+/// Pointers to values hold until the table is rebuilt; slots are reused.
 #[test]
 fn values_of_a_map_have_places() {
     everywhere(|world| {
@@ -145,7 +141,7 @@ fn values_of_a_map_have_places() {
         for key in (0..500).filter(|key| key % 2 == 0) {
             assert_eq!(space.map_remove(&ids[0], map, &key).unwrap(), Some([key, 0]));
         }
-        // Slots of removed keys are used again: the table does not grow for ever.
+        // Slots of removed keys are reused: the table does not grow for ever.
         for round in 0..2000_u64 {
             space.map_insert(&ids[0], map, 1_000_000 + round, [round, 0]).unwrap();
             space.map_remove(&ids[0], map, &(1_000_000 + round)).unwrap();
@@ -159,7 +155,6 @@ fn values_of_a_map_have_places() {
     });
 }
 
-/// Full heaps refuse, and lose nothing.
 #[test]
 fn a_full_heap_leaves_a_vector_as_it_was() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -186,8 +181,7 @@ fn a_full_heap_leaves_a_vector_as_it_was() {
     assert_eq!((heap.check(), heap.audit().unwrap().leaks), (vec![], vec![]));
 }
 
-/// Any word of a vector or a map is made another: errors and wrong values, no panic, no fault, and
-/// a heap that is sound.
+/// Any damaged word: errors or wrong values, no panic, no fault, and a sound heap.
 #[test]
 fn damaged_collections_are_errors_or_wrong_values() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -234,7 +228,7 @@ fn damaged_collections_are_errors_or_wrong_values() {
             );
             space.free(&id, witness).unwrap();
         }
-        // The blocks that it led to are given up; the tables of before are freed.
+        // The blocks that it led to are given up; the former tables are freed.
         *space.get_mut(&id, list).unwrap() = whole.0;
         *space.get_mut(&id, map).unwrap() = whole.1;
         let _ = space.vec_truncate(&id, list, 0);
@@ -244,8 +238,7 @@ fn damaged_collections_are_errors_or_wrong_values() {
     assert_eq!(heap.check(), []);
 }
 
-/// A change of a large map or vector is noticed as one of the changed bytes, not of the whole
-/// table.
+/// A change of a large collection marks the changed bytes, not the whole table.
 #[test]
 fn a_change_of_a_large_collection_is_a_small_one() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);

@@ -4,8 +4,7 @@ use crate::graph::{Node, another, made};
 use crate::support::everywhere;
 use indelible::{ErrorKind, Far, Rights, SecurityContext, Space};
 
-/// Following is never refused for rights before there is an access: the entry's request counts as
-/// far as the contexts allow it.
+/// Following is never refused before an access: the entry's rights count as far as contexts allow.
 #[test]
 fn s2_15_pointers_are_followed_for_what_contexts_allow() {
     everywhere(|world| {
@@ -24,7 +23,7 @@ fn s2_15_pointers_are_followed_for_what_contexts_allow() {
                 "{text}"
             );
         };
-        // Contexts are of one pool, and know objects of any by their IDs.
+        // Contexts belong to one pool, and know objects of any by ID.
         let id: String = ids[1].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(context.allow("b", both).unwrap_err().kind(), ErrorKind::NotFound);
         space.set_contexts(&one, &["c"]).unwrap();
@@ -33,7 +32,6 @@ fn s2_15_pointers_are_followed_for_what_contexts_allow() {
         context.set_default(Rights::READ).unwrap();
         context.psync().unwrap();
         denied(space.get(&ids[0], pointer).map(|node| node.value), "loads");
-        // Read anew.
         space.set_contexts(&one, &["c"]).unwrap();
         assert_eq!(space.get(&ids[0], pointer).unwrap().value, 7);
         denied(space.get_mut(&ids[0], pointer).map(|node| node.value), "stores");
@@ -41,10 +39,8 @@ fn s2_15_pointers_are_followed_for_what_contexts_allow() {
         context.psync().unwrap();
         space.set_contexts(&one, &["c"]).unwrap();
         space.get_mut(&ids[0], pointer).unwrap().value = 8;
-        // An entry that asks for less is an error of its own.
         let reading = space.far(&ids[0], &ids[1], node, Rights::READ).unwrap();
         assert_eq!(space.get_mut(&ids[0], reading).err().unwrap().kind(), ErrorKind::ReadOnly);
-        // Contexts that are none change nothing; without contexts nothing is limited.
         context.mask(&format!("id:{id}"), None).unwrap();
         context.psync().unwrap();
         assert_eq!(space.set_contexts(&one, &["missing"]).unwrap_err().kind(), ErrorKind::NotFound);
@@ -56,8 +52,7 @@ fn s2_15_pointers_are_followed_for_what_contexts_allow() {
     });
 }
 
-/// Two objects, a pointer from the first to the second for loads and stores, and a context that
-/// allows nothing of the second.
+/// Two objects, a read-write pointer to the second, and a context that denies the second.
 fn denied() -> (crate::support::World, indelible::Pool, [[u8; 16]; 2], Far<Node>) {
     let world =
         crate::support::World::new(crate::support::Ground::Simulated, indelible::Tracking::Auto, false);
@@ -74,7 +69,6 @@ fn denied() -> (crate::support::World, indelible::Pool, [[u8; 16]; 2], Far<Node>
     (world, pool, [ids[0], ids[1]], pointer)
 }
 
-/// A space with the first of them, in the context.
 fn limited(pool: &indelible::Pool) -> Space {
     let mut space = Space::new();
     space.add(pool);
@@ -101,7 +95,6 @@ pub fn s2_15_a_denied_store_attaches_nothing() {
     assert_eq!(space.get_mut(&ids[0], pointer).err().unwrap().kind(), ErrorKind::Denied);
     assert_eq!(space.objects(), [ids[0]]);
     drop(pool.heap("b", 1 << 20).unwrap());
-    // The same space follows it once the contexts allow that.
     space.set_contexts::<&str>(&pool, &[]).unwrap();
     assert_eq!(space.get(&ids[0], pointer).unwrap().value, 7);
 }

@@ -1,5 +1,5 @@
-//! Power cuts and kills while entries and pointers are stored: a pointer is never there without its
-//! entry, and an entry means what it meant.
+//! Power cuts and kills while entries and pointers are stored: no pointer exists without its entry,
+//! and entries keep their meaning.
 
 use crate::entries::{by_id, by_name};
 use crate::rounds::Rounds;
@@ -16,7 +16,6 @@ struct Pointers {
     all: [Far<u64>; POINTERS],
 }
 
-/// The entry of a pointer of a round.
 fn entry(round: u64) -> FarEntry {
     match round % 3 {
         0 => by_name(&format!("object of round {round}")),
@@ -33,7 +32,7 @@ fn format(world: &World) {
     heap.psync().unwrap();
 }
 
-/// Stores a pointer through a new entry; at times, entries that none needs go first.
+/// Stores a pointer through a new entry; sometimes compacts first.
 fn advance(heap: &mut Heap) -> u64 {
     let round = heap.root_ref::<Pointers>("all").unwrap().round + 1;
     if round.is_multiple_of(POINTERS as u64 / 2) {
@@ -87,7 +86,7 @@ fn killed_while_pointers_are_stored_each_has_its_entry() {
     PROGRAM.survive_kills(&world, "crash::work", &mut Seeded::new(5), [10, 20], 20);
 }
 
-/// Explicit tracking makes marked stores durable, and no more.
+/// Explicit tracking makes only marked stores durable.
 #[test]
 pub fn with_explicit_tracking_entries_are_durable() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);

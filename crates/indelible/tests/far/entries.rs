@@ -22,8 +22,7 @@ fn heap(pool: &Pool, name: &str, size: u64) -> Heap {
     Heap::format(pool.attach(name).unwrap()).unwrap()
 }
 
-/// Thousands of entries, by ID and by name, through several leaves and pages of leaves; each is
-/// found again, durable, and by readers.
+/// Thousands of entries, by ID and by name, over several leaves and pages of leaves.
 #[test]
 fn entries_are_found_again_by_number_and_by_what_they_name() {
     everywhere(|world| {
@@ -63,8 +62,6 @@ fn entries_are_found_again_by_number_and_by_what_they_name() {
     });
 }
 
-/// Numbers that were never given away are free; a table that counts more than there can be is
-/// damaged.
 #[test]
 fn a_table_that_counts_too_many_entries_is_damaged() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -72,7 +69,6 @@ fn a_table_that_counts_too_many_entries_is_damaged() {
     let heap = heap(&pool, "o", 1 << 20);
     const MOST: u32 = (1 << 24) - 1;
     heap.far_index(&by_id(1)).unwrap();
-    // Stores over the table's count of entries.
     let counting = |heap: Heap, count: u32| {
         let mut object = heap.into_object();
         let table = u64::from_le_bytes(object.as_slice()[352..360].try_into().unwrap()) as usize * 4096;
@@ -91,8 +87,6 @@ fn a_table_that_counts_too_many_entries_is_damaged() {
     assert!(heap.check()[0].what.contains("more entries than can be"));
 }
 
-/// A full heap returns an error, and is as it was; one that may grow grows. Once there is room, the
-/// same call succeeds.
 #[test]
 fn a_full_heap_takes_no_entry_and_loses_none() {
     everywhere(|world| {
@@ -129,7 +123,7 @@ fn a_full_heap_takes_no_entry_and_loses_none() {
     });
 }
 
-/// Names come and go: pages of names that no entry needs are free again, in any order.
+/// Pages of unused names are freed, in any order.
 #[test]
 fn names_leave_no_page_behind() {
     for seed in 0..6 {
@@ -147,7 +141,6 @@ fn names_leave_no_page_behind() {
                     heap.retarget(numbers[random.usize(..numbers.len())], &entry).unwrap();
                 }
                 1 if random.usize(..10) == 0 => {
-                    // No root has a pointer, so that none is needed.
                     assert_eq!(heap.compact_far().unwrap().kept, 0);
                     numbers.clear();
                 }
@@ -160,7 +153,6 @@ fn names_leave_no_page_behind() {
     }
 }
 
-/// Names that cannot be kept are refused.
 #[test]
 fn names_have_bounds() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -187,14 +179,13 @@ fn names_have_bounds() {
     }
 }
 
-/// Entries that no pointer needs go, and their numbers are used again; those in use stay. Where
-/// there may be invisible pointers, nothing happens.
+/// Unneeded entries go, and their numbers are reused. With possibly invisible pointers, nothing
+/// happens.
 #[test]
 pub fn compact_takes_the_entries_that_no_pointer_needs() {
     everywhere(|world| {
         let pool = world.format();
         let (mut space, ids) = made(&[&pool], &["a", "b", "c"]);
-        // Nodes of one object alone, but for the last.
         let last = space.create(&ids[1], Node::new(2, Far::null())).unwrap();
         let last = space.far(&ids[0], &ids[1], last, Rights::READ).unwrap();
         let next = space.create(&ids[0], Node::new(1, last)).unwrap();
@@ -209,7 +200,7 @@ pub fn compact_takes_the_entries_that_no_pointer_needs() {
         assert_eq!(before, [0, 1, 2]);
         let again = space.far(&ids[0], &ids[1], Far::<Node>::own(4096).unwrap(), Rights::WRITE).unwrap();
         assert_eq!(again.index(), unused.index());
-        // A block that nothing leads to may have pointers in it.
+        // An unreachable block may contain pointers.
         space.create(&ids[0], Node::new(9, again)).unwrap();
         let refused = space.compact(&ids[0]).unwrap_err();
         assert!(
@@ -221,8 +212,7 @@ pub fn compact_takes_the_entries_that_no_pointer_needs() {
     });
 }
 
-/// Pointers lead to the first of several values in a block: the others have entries, too, and
-/// blocks that only they lead to are no leaks.
+/// Only the first of a block's values is pointed at: the others have entries, too.
 #[test]
 pub fn compact_keeps_the_entries_of_arrays() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -239,14 +229,13 @@ pub fn compact_keeps_the_entries_of_arrays() {
     assert_eq!((done.kept, done.removed), (1, 1));
     let fourth = space.get(&ids[0], array).unwrap().slice(5).unwrap()[3].next;
     assert_eq!(space.get(&ids[0], fourth).unwrap().value, 7);
-    // A block that the fifth leads to.
     let last = space.create(&ids[0], Node::new(9, Far::null())).unwrap();
     space.slice_mut(&ids[0], array, 5).unwrap()[4].next = last;
     let mut heap = space.remove(&ids[0]).unwrap();
     assert_eq!(heap.audit().unwrap().leaks, []);
 }
 
-/// A block that a pointer has for two numbers, and another one for a number and a pointer.
+/// A block pointed at as two numbers, and as a number and a pointer.
 #[test]
 pub fn compact_keeps_the_entries_of_a_second_type() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -282,7 +271,6 @@ pub fn compact_keeps_entries_behind_a_root() {
     assert_eq!(heap.far_entry(number).unwrap(), by_id(1));
 }
 
-/// Entries that were added since the last psync are undone with it, and not believed to be there.
 #[test]
 fn a_revert_takes_entries_back() {
     everywhere(|world| {

@@ -26,12 +26,11 @@ pub fn free(size: u64) -> CreateOptions {
     CreateOptions::new(size).position_independent(true)
 }
 
-/// Another pool of the world.
 pub fn another(world: &World, name: &str) -> Pool {
     world.options().format(world.dir().join(name), 64 << 20).unwrap()
 }
 
-/// Objects of these names in pools, one after the other, and a space that has them for writing.
+/// Creates these objects in the pools in turn, and a space that has them for writing.
 pub fn made(pools: &[&Pool], names: &[&str]) -> (Space, Vec<Id>) {
     let mut space = Space::new();
     pools.iter().for_each(|pool| space.add(pool));
@@ -62,7 +61,6 @@ pub fn list(space: &mut Space, ids: &[Id], count: u64) {
     *space.root_or_insert(&ids[0], "first", Node::new(0, Far::null())).unwrap() = Node::new(0, pointer);
 }
 
-/// The values of the list.
 pub fn values(space: &Space, id: &Id) -> Vec<u64> {
     let mut at = space.root::<Node>(id, "first").unwrap();
     let mut values = vec![at.value];
@@ -73,7 +71,6 @@ pub fn values(space: &Space, id: &Id) -> Vec<u64> {
     values
 }
 
-/// In a space that has nothing yet.
 pub fn walked(pools: &[&Pool], id: &Id) -> Vec<u64> {
     let mut space = Space::new();
     pools.iter().for_each(|pool| space.add(pool));
@@ -81,8 +78,6 @@ pub fn walked(pools: &[&Pool], id: &Id) -> Vec<u64> {
     values(&space, id)
 }
 
-/// Pointers lead through three objects of two pools, and to the same places in the next run, and
-/// after copies with other addresses.
 #[test]
 fn s2_09_a_pointer_means_the_same_wherever_the_objects_lie() {
     everywhere(|world| {
@@ -94,7 +89,7 @@ fn s2_09_a_pointer_means_the_same_wherever_the_objects_lie() {
         drop((space, one));
         let one = world.open();
         assert_eq!(walked(&[&one, &two], &ids[0]), (0..=50).collect::<Vec<_>>());
-        // All to a third pool, whose addresses are others: not a word in the objects changes.
+        // All to a third pool at other addresses: no word of the objects changes.
         let third = another(world, "three.pmo");
         for (pool, name) in [(&one, "a"), (&two, "b"), (&one, "c")] {
             let (before, address) =
@@ -107,8 +102,7 @@ fn s2_09_a_pointer_means_the_same_wherever_the_objects_lie() {
     });
 }
 
-/// Random graphs of random changes, beside a model.
-/// A node: its object, its place there, its value, and the nodes that it has pointers to.
+/// A node: its object, its place, its value, and the nodes that it points to.
 type Known = (usize, Far<Node>, u64, [Option<usize>; 3]);
 
 #[test]
@@ -160,7 +154,7 @@ fn random_graphs_are_what_their_model_says() {
         for id in &ids {
             let mut heap = space.remove(id).unwrap();
             assert_eq!(heap.check(), []);
-            // One entry for each target with its rights.
+            // One entry for each target and rights.
             let entries = heap.far_entries().unwrap();
             assert!(entries.len() <= 2 * (ids.len() - 1), "{entries:?}");
             space.insert(heap).unwrap();
@@ -175,7 +169,6 @@ fn random_graphs_are_what_their_model_says() {
     }
 }
 
-/// An entry asks for rights, and the object itself later limits them.
 #[test]
 fn s2_10_entries_ask_for_rights_and_one_target_may_have_several() {
     let world = World::new(Ground::Memory, indelible::Tracking::Auto, false);
@@ -193,7 +186,6 @@ fn s2_10_entries_ask_for_rights_and_one_target_may_have_several() {
     assert!(refused.to_string().contains("asks for r--, and this needs stores"), "{refused}");
     let write = space.far(&ids[0], &ids[1], node, Rights::WRITE).unwrap();
     assert_eq!(space.get(&ids[0], write).err().unwrap().kind(), ErrorKind::ReadOnly);
-    // For reading the request for stores is no reason to fail; the store is.
     let mut heap = space.remove(&ids[1]).unwrap();
     heap.psync().unwrap();
     drop(heap);
@@ -208,7 +200,7 @@ fn s2_10_entries_ask_for_rights_and_one_target_may_have_several() {
     assert_eq!(space.get(&ids[0], read).unwrap().value, 9);
 }
 
-/// Changing an entry has all pointers through it lead elsewhere.
+/// Retargeting an entry moves all pointers through it.
 #[test]
 pub fn s2_10_later_pointers_do_not_share_a_retargeted_entry() {
     let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);
@@ -224,7 +216,6 @@ pub fn s2_10_later_pointers_do_not_share_a_retargeted_entry() {
     assert_ne!(plain.index(), moved.index());
     space.psync_all().unwrap();
     drop(space);
-    // Another process looks for entries in the object.
     let mut space = Space::new();
     space.add(&pool);
     space.attach(&pool, "a").unwrap();
@@ -277,8 +268,7 @@ pub fn s2_10_one_entry_retargets_all_pointers_through_it() {
     assert_eq!(walked(&[&world.open()], &ids[0]), [0, 2]);
 }
 
-/// Objects and entries that were looked up once give the same values as pointers followed one by
-/// one, of this entry and of others.
+/// Cached objects and entries give the same values as pointers followed one by one.
 #[test]
 fn s2_28_a_handle_gives_what_a_pointer_gives() {
     let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);
@@ -316,8 +306,7 @@ fn s2_28_a_handle_gives_what_a_pointer_gives() {
     assert_eq!(space.home(&[9; 16]).unwrap_err().kind(), ErrorKind::NotAttached);
 }
 
-/// A space remembers the entry that was asked for last, and never one that was changed or taken
-/// away since.
+/// A space caches the last requested entry, never a changed or removed one.
 #[test]
 pub fn an_entry_that_is_gone_is_not_handed_out_again() {
     let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);

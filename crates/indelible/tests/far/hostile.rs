@@ -1,5 +1,5 @@
-//! Objects with foreign bytes: their table of other objects makes errors and findings, and no wrong
-//! answers that a check would miss.
+//! Foreign bytes in the table of other objects: errors and findings, and no undetected wrong
+//! answers.
 
 use crate::entries::{by_id, by_name};
 use crate::graph::free;
@@ -24,7 +24,7 @@ fn page(bytes: &[u8], at: usize) -> usize {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize * 4096
 }
 
-/// Every word of the table's pages, made each of several wrong values; then random bytes.
+/// Every word of the table gets several wrong values; then random bytes.
 #[test]
 fn damaged_tables_are_named_and_never_followed_out_of_the_object() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -84,8 +84,7 @@ fn damaged_tables_are_named_and_never_followed_out_of_the_object() {
     assert!(named > 250 && refused > 3000, "{named} named, {refused} refused");
 }
 
-/// A heap with a table has a feature for it: software that does not know it does not take its pages
-/// for lost.
+/// The heap's feature bit keeps older software from reclaiming the table's pages.
 #[test]
 fn the_features_of_a_heap_say_that_there_is_a_table() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);

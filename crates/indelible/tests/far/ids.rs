@@ -9,8 +9,7 @@ fn by_id(id: [u8; 16]) -> String {
     format!("id:{:032x}", u128::from_be_bytes(id))
 }
 
-/// The same bytes are one object in each pool, under one ID in all of them, and a pointer to it
-/// leads to any of them.
+/// The same bytes are one object per pool, under one ID in all.
 #[test]
 fn s2_01_the_same_content_is_one_object() {
     everywhere(|world| {
@@ -29,7 +28,6 @@ fn s2_01_the_same_content_is_one_object() {
         assert_eq!(pool.resize("data", 5, b"").unwrap_err().kind(), ErrorKind::ObjectReadOnly);
         pool.snapshot("data", "kept", b"").unwrap();
         assert_eq!(pool.rollback("data", "kept", b"").unwrap_err().kind(), ErrorKind::ObjectReadOnly);
-        // Copies have IDs of their own, and the original is unchanged.
         pool.create_from("data", "copy", b"", &CreateOptions::new(1)).unwrap();
         pool.copy_to("data", b"", &pool, "other", &mut |_, _| {}).unwrap();
         for name in ["kept", "copy", "other"] {
@@ -39,11 +37,9 @@ fn s2_01_the_same_content_is_one_object() {
         assert_eq!(pool.verify_content("data", b"").unwrap(), Some(true));
         pool.rename("data", "renamed", b"").unwrap();
         assert!(!pool.create_by_content("data", &content).unwrap().made);
-        // Other bytes are another object, and a name is one object's.
         assert_eq!(pool.create_by_content("renamed", b"x").unwrap_err().kind(), ErrorKind::Exists);
         assert!(pool.create_by_content("data", b"x").unwrap().made);
         assert_eq!(pool.create_by_content("none", b"").unwrap_err().kind(), ErrorKind::BadSize);
-        // A pointer to it leads to the one of any pool.
         let (mut space, ids) = made(&[&pool], &["home"]);
         let pointer = space.far(&ids[0], &first.id, Far::<u8>::own(19_999).unwrap(), Rights::READ).unwrap();
         assert_eq!(*space.get(&ids[0], pointer).unwrap(), content[19_999]);
@@ -51,7 +47,6 @@ fn s2_01_the_same_content_is_one_object() {
     });
 }
 
-/// One that was deleted while attached keeps the ID until it is gone.
 #[test]
 fn a_deleted_content_is_made_again_once_it_is_gone() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -66,7 +61,6 @@ fn a_deleted_content_is_made_again_once_it_is_gone() {
     assert!(pool.create_by_content("data", b"hello").unwrap().made);
 }
 
-/// Threads, each with the same bytes: one object.
 #[test]
 fn of_many_who_make_the_same_content_one_makes_it() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -106,7 +100,6 @@ fn s2_01_objects_are_found_by_id_whatever_they_are_called() {
         pool.create("id:7", 4096).unwrap();
         let missing = pool.attach("id:00000000000000000000000000000001").unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NotFound);
-        // One that was deleted while attached is not found any more.
         let held = pool.attach(&b).unwrap();
         pool.delete(&b, b"").unwrap();
         assert_eq!(pool.stat(&b).unwrap_err().kind(), ErrorKind::NotFound);

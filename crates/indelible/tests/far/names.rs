@@ -1,4 +1,4 @@
-//! Late binding: entries that have names.
+//! Late binding: entries with names.
 
 use crate::entries::by_name;
 use crate::graph::{Node, another, free, made};
@@ -14,7 +14,7 @@ fn named(resolver: &str, name: &str) -> FarEntry {
     }
 }
 
-/// An object with one node at a place that is the same in all of them.
+/// An object with one node, at the same place in each.
 fn object(space: &mut Space, pool: &Pool, name: &str, value: u64) -> Far<Node> {
     pool.create_with(name, &free(1 << 20)).unwrap();
     let id = space.attach(pool, name).unwrap();
@@ -45,17 +45,16 @@ fn s2_11_names_are_bound_when_they_are_followed_and_again_on_request() {
         "{missing}"
     );
     assert_eq!(space.get(&ids[0], latest).unwrap().value, 1);
-    // Made by another space.
     object(&mut Space::new(), &two, "lib-2", 2);
     object(&mut Space::new(), &one, "lib", 3);
     assert_eq!(space.get(&ids[0], by_pool).unwrap().value, 2);
     assert_eq!(space.get(&ids[0], name).unwrap().value, 3);
-    // A name that was looked up stays, until the program resolves again.
+    // A resolved name stays, until the program resolves again.
     assert_eq!(space.get(&ids[0], latest).unwrap().value, 1);
     space.resolve_again();
     assert_eq!(space.get(&ids[0], latest).unwrap().value, 2, "as new, and behind it by name");
     space.psync(&ids[0]).unwrap();
-    // Objects that take over names: a pointer leads to the object with the name by then.
+    // Objects take over names: a pointer follows the name.
     let next = one.stat("lib").unwrap().id;
     drop(space.remove(&next));
     one.rename("lib", "lib-old", b"").unwrap();
@@ -104,7 +103,6 @@ fn s2_11_programs_add_resolvers_and_bad_ones_are_errors() {
     assert_eq!(by_name("data"), named("name", "data"));
 }
 
-/// An entry that is changed is looked up again at once.
 #[test]
 pub fn s2_10_an_entry_with_a_name_gets_an_id_and_back() {
     let world = world();
@@ -123,8 +121,7 @@ pub fn s2_10_an_entry_with_a_name_gets_an_id_and_back() {
     assert_eq!(missing.kind(), ErrorKind::Dangling);
 }
 
-/// A resolver that answers with another object each time, with the object that asks, and with one
-/// of another type: its first answer counts until the program resolves again.
+/// A resolver that answers differently each time is asked once, until the program resolves again.
 #[test]
 fn s2_11_a_resolver_that_changes_its_mind_is_asked_once() {
     let world = world();
@@ -147,6 +144,5 @@ fn s2_11_a_resolver_that_changes_its_mind_is_asked_once() {
         assert_eq!(found(&space), [Ok(*answer); 3]);
         space.resolve_again();
     }
-    // It ends where the pointer leads to.
     assert_eq!(found(&space), [Err(ErrorKind::Dangling); 3]);
 }

@@ -1,5 +1,4 @@
-//! Far pointers of a heap are found by the descriptions of its roots; typed checks, audits and
-//! copies with other addresses know them.
+//! Root descriptions reveal a heap's far pointers to typed checks, audits and rebased copies.
 
 use crate::graph::{Node, free, list, made};
 use crate::support::{Ground, World, everywhere};
@@ -30,7 +29,7 @@ fn pointers_are_found_with_the_way_to_them() {
         list(&mut space, &ids, 3);
         let mut heap = space.remove(&ids[0]).unwrap();
         let found = heap.far_pointers().unwrap();
-        // Only what lies in this object: the root, and nodes that pointers of this object lead to.
+        // Only this object's: the root, and nodes that its own pointers reach.
         assert_eq!(
             found.iter().map(|found| (&*found.path, found.to.index())).collect::<Vec<_>>(),
             [("first.next", 1)]
@@ -44,8 +43,6 @@ fn pointers_are_found_with_the_way_to_them() {
     });
 }
 
-/// Within an object, a far pointer keeps its target from being called leaked; one that leads
-/// nowhere is a finding.
 #[test]
 fn an_audit_follows_pointers_within_the_object() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -62,7 +59,7 @@ fn an_audit_follows_pointers_within_the_object() {
     assert_eq!((&*audit.pointers[0].path, audit.pointers[0].inside), ("first.next", true));
 }
 
-/// As a program makes them that has a kind of value for each state of it.
+/// As programs with one type per state make them.
 #[derive(Plain, Persist, Clone, Copy)]
 #[repr(C)]
 struct Numbers([u64; 2]);
@@ -85,8 +82,8 @@ struct Two {
     numbers_again: Far<Numbers>,
 }
 
-/// Makes an object with a root whose pointers have the same block for values of two types; that of
-/// one of them has this pointer. `first`: the pointer to it is followed first.
+/// A root whose pointers see one block as two types, one of which has this pointer. `first`: the
+/// pointer to it is followed first.
 pub fn two_types(pool: &Pool, name: &str, pointer: Far<u64>, first: bool) -> Heap {
     let mut heap = Heap::format(pool.create_attached_with(name, &free(1 << 20)).unwrap()).unwrap();
     let block = heap.calloc(1, size_of::<Link>()).unwrap().as_ptr().cast::<Link>();
@@ -103,7 +100,7 @@ pub fn two_types(pool: &Pool, name: &str, pointer: Far<u64>, first: bool) -> Hea
     heap
 }
 
-/// A byte to which pointers of two types lead is gone through as both.
+/// A byte with pointers of two types is checked as both.
 #[test]
 pub fn a_pointer_behind_a_second_type_is_judged() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -125,7 +122,6 @@ pub fn a_pointer_behind_a_second_type_is_judged() {
     }
 }
 
-/// A block that a root has, and a pointer has it for something else.
 #[test]
 fn a_pointer_to_an_owned_block_is_followed_as_its_own_type() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -169,7 +165,7 @@ fn position_independent_objects_take_no_type_with_addresses() {
         assert_eq!(heap.check(), []);
         heap.psync().unwrap();
         drop(heap);
-        // One that had such a root when it was declared independent: the root is not used.
+        // It had such a root when it was declared independent: the root is not used.
         pool.create("fixed", 1 << 20).unwrap();
         let mut heap = Heap::format(pool.attach("fixed").unwrap()).unwrap();
         heap.root_or_default::<PVec<u64>>("list").unwrap().push(7);
@@ -178,7 +174,6 @@ fn position_independent_objects_take_no_type_with_addresses() {
         pool.set_position_independent("fixed", b"", true).unwrap();
         let mut heap = Heap::open(pool.attach("fixed").unwrap()).unwrap();
         assert_eq!(heap.root_mut::<PVec<u64>>("list").err().unwrap().kind(), ErrorKind::Unsuitable);
-        // And safe code stores to nothing else there.
         let mut space = indelible::Space::new();
         let id = space.insert(heap).unwrap();
         let refused = space.create(&id, 7_u64).unwrap_err();
@@ -190,7 +185,6 @@ fn position_independent_objects_take_no_type_with_addresses() {
     });
 }
 
-/// In an object with addresses, far pointers stay as they are when the addresses change.
 #[test]
 fn other_addresses_leave_far_pointers_as_they_are() {
     everywhere(|world| {

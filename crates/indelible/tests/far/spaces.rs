@@ -1,4 +1,4 @@
-//! A space refuses pointers that lead nowhere, and finds their targets once that was mended.
+//! A space refuses dangling pointers, and finds targets once they exist.
 
 use crate::graph::{Node, another, list, made, values, walked};
 use crate::support::{Ground, World, everywhere};
@@ -55,7 +55,6 @@ pub fn pointers_that_lead_nowhere_are_errors_that_say_why() {
             space.get(&[1; 16], Far::<u64>::own(8).unwrap()).err().unwrap().kind(),
             ErrorKind::NotAttached
         );
-        // An entry may name its own object.
         let own = FarEntry { target: FarTarget::Object(ids[0]), rights: Rights::READ };
         let node = space.create(&ids[0], Node::new(5, Far::null())).unwrap();
         let itself = space.far_by(&ids[0], &own, node).unwrap();
@@ -64,8 +63,6 @@ pub fn pointers_that_lead_nowhere_are_errors_that_say_why() {
     });
 }
 
-/// A target that was destroyed, deleted, or is written by another process: an error, until it is
-/// there again.
 #[test]
 fn a_target_that_cannot_be_attached_is_an_error_until_it_can() {
     let world = world();
@@ -98,12 +95,10 @@ fn a_target_that_cannot_be_attached_is_an_error_until_it_can() {
     assert_eq!(follow(&space).unwrap_err().kind(), ErrorKind::Dangling);
     drop(deleted);
     two.store().reap().unwrap();
-    // Another object of the same name is not the same object.
     two.create("b", 1 << 20).unwrap();
     assert_eq!(follow(&space).unwrap_err().kind(), ErrorKind::Dangling);
 }
 
-/// If several pools have an object of the same ID, the first counts.
 #[test]
 fn s2_01_of_several_pools_with_an_id_the_first_counts() {
     let world = world();
@@ -112,7 +107,7 @@ fn s2_01_of_several_pools_with_an_id_the_first_counts() {
     list(&mut space, &ids, 4);
     space.psync_all().unwrap();
     drop(space);
-    // The same object in both, as a move that is cut short leaves it; then they differ.
+    // The same object in both pools, as after an interrupted move; then they differ.
     let before = one.attach_read("a").unwrap().as_slice().to_vec();
     let mut kept = indelible_store::store::Attributes::of(&one.store().find("a").unwrap());
     (kept.published, kept.psyncs) = (one.stat("a").unwrap().published, 1);
@@ -128,7 +123,6 @@ fn s2_01_of_several_pools_with_an_id_the_first_counts() {
     assert_eq!(walked(&[&two, &one], &ids[0]), [100, 1, 2, 3, 4]);
 }
 
-/// A heap that grows while the space has it: pointers into what it got are followed.
 #[test]
 fn pointers_lead_into_objects_that_have_grown() {
     everywhere(|world| {
@@ -152,7 +146,6 @@ fn pointers_lead_into_objects_that_have_grown() {
     });
 }
 
-/// Blocks are freed by their pointers, and stores go to blocks alone.
 #[test]
 fn stores_and_frees_go_to_blocks_alone() {
     let world = world();
@@ -171,7 +164,7 @@ fn stores_and_frees_go_to_blocks_alone() {
     space.root_or_insert(id, "first", Node::new(0, node)).unwrap();
     let root = space.root::<Node>(id, "first").unwrap().here();
     assert_eq!(space.free(id, root).unwrap_err().kind(), ErrorKind::RootExists);
-    // Roots that are known are not all once another came.
+    // Another root extends the known ones.
     space.root_or_insert(id, "second", 2_u64).unwrap();
     let root = space.root::<u64>(id, "second").unwrap().here();
     assert_eq!(space.free(id, root).unwrap_err().kind(), ErrorKind::RootExists);
@@ -206,7 +199,6 @@ fn an_object_is_in_a_space_once() {
     space.psync(&ids[0]).unwrap();
 }
 
-/// Threads that reach the same objects for the first time attach each once.
 #[test]
 fn threads_follow_pointers_side_by_side() {
     let world = world();
@@ -226,7 +218,6 @@ fn threads_follow_pointers_side_by_side() {
     assert_eq!(space.objects().len(), 5);
 }
 
-/// The object of the same ID is shorter than when the pointer was stored.
 #[test]
 pub fn a_pointer_beyond_a_shorter_object_is_an_error() {
     let world = world();
@@ -237,7 +228,6 @@ pub fn a_pointer_beyond_a_shorter_object_is_an_error() {
     let pointer = space.far(&ids[0], &target, Far::<u64>::own(4000).unwrap(), Rights::READ).unwrap();
     assert_eq!(*space.get(&ids[0], pointer).unwrap(), 0);
     drop(space.remove(&target));
-    // To a size within a page.
     pool.resize("target", 1000, b"").unwrap();
     let beyond = space.get(&ids[0], pointer).expect_err("an error");
     assert!(
@@ -250,8 +240,7 @@ pub fn a_pointer_beyond_a_shorter_object_is_an_error() {
     assert_eq!(*space.get(&ids[0], pointer).unwrap(), 0);
 }
 
-/// The target has become another object, of another type, shorter, longer, or the object itself:
-/// values of its bytes, or errors.
+/// The target changes its type or size, or becomes the object itself.
 #[test]
 fn a_target_of_another_type_or_size_gives_its_bytes_or_an_error() {
     everywhere(|world| {
@@ -263,7 +252,6 @@ fn a_target_of_another_type_or_size_gives_its_bytes_or_an_error() {
             let entry = FarEntry { target: FarTarget::Object(target), rights: Rights::READ };
             space.retarget(&ids[0], pointer.index(), &entry).unwrap();
         };
-        // An object without a heap, as long as the pointer needs, and a byte shorter.
         let end = node.offset() + size_of::<Node>() as u64;
         for (name, size) in [("whole", end), ("short", end - 1), ("byte", 1), ("large", 8 << 20)] {
             pool.create(name, size).unwrap();
@@ -275,7 +263,7 @@ fn a_target_of_another_type_or_size_gives_its_bytes_or_an_error() {
             let stored = space.get_mut(&ids[0], pointer).err().unwrap();
             assert_eq!(stored.kind(), ErrorKind::ReadOnly, "{name}");
         }
-        // Any bytes are a value of the type that the pointer says.
+        // Any bytes are a value of the pointer's type.
         retarget(&mut space, ids[1]);
         assert_eq!(space.get(&ids[0], pointer.cast::<[u8; 8]>()).unwrap()[0], 7);
         assert_eq!(
@@ -291,10 +279,8 @@ fn a_target_of_another_type_or_size_gives_its_bytes_or_an_error() {
             let error = space.slice_mut(&ids[1], node.cast::<u64>(), count).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Dangling, "{count}: {error}");
         }
-        // The object that has the pointer.
         retarget(&mut space, ids[0]);
         assert!(space.get(&ids[0], pointer).is_ok_and(|found| found.object() == ids[0]));
-        // The largest number of an entry, and the largest offset.
         let most = Far::<u64>::new((1 << 24) - 1, 8).unwrap();
         let error = space.get(&ids[0], most).err().unwrap();
         assert!(error.to_string().contains("no entry 16777215"), "{error}");
@@ -303,8 +289,7 @@ fn a_target_of_another_type_or_size_gives_its_bytes_or_an_error() {
     });
 }
 
-/// Pointers to themselves, and to the objects that they come from: everything that goes along them
-/// ends.
+/// Pointers to themselves, and back to their objects: every traversal ends.
 #[test]
 fn rings_of_pointers_end() {
     let world = world();

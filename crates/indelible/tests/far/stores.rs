@@ -1,4 +1,4 @@
-//! Spaces remember what stores have found out, until a psync takes the marks or a block is freed.
+//! Spaces cache results of stores until a psync takes the marks or a block is freed.
 
 use crate::graph::made;
 use crate::support::{Ground, World, everywhere};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 type Id = [u8; 16];
 
-/// Tracking is told of each store: one to bytes that the psync before made durable is a new one.
+/// A store to bytes that the last psync made durable is a new one.
 #[test]
 fn stores_to_the_same_bytes_are_in_each_psync() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
@@ -30,7 +30,6 @@ fn stores_to_the_same_bytes_are_in_each_psync() {
                 _ => ids.iter().for_each(|id| space.psync(id).unwrap()),
             }
         }
-        // Stores that no psync follows are forgotten with it.
         *space.get_mut(&ids[0], all[0][0]).unwrap() = u64::MAX;
         drop(space);
         space = Space::new();
@@ -44,8 +43,7 @@ fn stores_to_the_same_bytes_are_in_each_psync() {
     }
 }
 
-/// A psync that finds no room has made nothing durable, and the space's record of stores is stale:
-/// the same ones again are in the next psync.
+/// A psync without room made nothing durable, and the space's record of stores is stale.
 #[test]
 fn stores_that_follow_a_psync_without_room_are_in_the_next_one() {
     for all in [false, true] {
@@ -62,7 +60,7 @@ fn stores_that_follow_a_psync_without_room_are_in_the_next_one() {
         };
         store(&mut space, 1);
         psync(&mut space).unwrap();
-        // From now on a page that changes needs room.
+        // From now on a changed page needs room.
         pool.snapshot("a", "then", b"").unwrap();
         let sim = world.sim().unwrap();
         store(&mut space, 2);
@@ -71,7 +69,6 @@ fn stores_that_follow_a_psync_without_room_are_in_the_next_one() {
         sim.clear_faults();
         store(&mut space, 3);
         psync(&mut space).unwrap();
-        // No psync follows this one.
         *space.get_mut(&ids[0], number).unwrap() = 4;
         let image = Arc::new(sim.power_cut(Choice::None).medium());
         drop(space);
@@ -90,7 +87,7 @@ fn stores_to_a_freed_block_are_refused_however_often_it_was_stored_to() {
         let pool = world.format();
         let (mut space, ids) = made(&[&pool], &["a"]);
         let kept = space.create(&ids[0], 5_u64).unwrap();
-        // One block of many in a page, one of pages of its own.
+        // One block of many in a page, one of whole pages.
         for count in [1, 1 << 13] {
             let first = space.create_zeroed::<u64>(&ids[0], count).unwrap();
             let last = first.nth(count - 1).unwrap();

@@ -1,4 +1,4 @@
-//! A heap that programs without unsafe code try to turn against themselves.
+//! A heap that programs without unsafe code try to corrupt.
 #![forbid(unsafe_code)]
 #![allow(dead_code)]
 
@@ -33,7 +33,6 @@ pub fn pool() -> (TempDir, Pool) {
     (dir, pool)
 }
 
-/// A heap with containers of every kind.
 pub fn format(pool: &Pool) {
     let mut heap = Heap::format(pool.create_attached("heap", 1 << 20).unwrap()).unwrap();
     fill(&mut heap);

@@ -1,4 +1,4 @@
-//! Conversion at open: chains of converters, each failure with the old value as it was.
+//! Conversion at open by chains of converters; after a failure the old value is unchanged.
 
 use crate::heaps::{again, fill, made, release, sound};
 use crate::support::{Ground, World, psynced_whole};
@@ -9,7 +9,6 @@ use indelible_testing::Seeded;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A list of names.
 mod v1 {
     use super::*;
 
@@ -88,7 +87,6 @@ fn second_to_third<'h>(old: &v2::Shop<'h>, heap: HeapRef<'h>) -> Converted<v3::S
     Ok(v3::Shop { items, round: old.round })
 }
 
-/// Opens the shop as its third version.
 fn open_third(heap: &mut Heap) -> indelible::Result<&mut v3::Shop<'_>> {
     heap.root_from("shop").convert(first_to_second).convert(second_to_third).open()
 }
@@ -109,12 +107,10 @@ fn s4_04_a_chain_begins_at_the_version_in_the_heap() {
     heap.psync().unwrap();
     open_third(&mut heap).unwrap();
     check_third(&mut heap, 100);
-    // Nothing is durable before the psync, and all of it after.
     let mut heap = again(&dir, heap);
     assert_eq!(heap.root_mut::<v1::Shop<'_>>("shop").unwrap().items.len(), 100);
     assert_eq!(sound(&mut heap), 102);
 
-    // In the middle.
     let shop: &mut v2::Shop<'_> = heap.root_from("shop").convert(first_to_second).open().unwrap();
     assert_eq!((shop.items[&99].price, &*shop.items[&99].name), (99, &*name(99)));
     heap.psync().unwrap();
@@ -126,7 +122,6 @@ fn s4_04_a_chain_begins_at_the_version_in_the_heap() {
     check_third(&mut heap, 100);
     heap.psync().unwrap();
 
-    // At the end.
     let mut heap = again(&dir, heap);
     let never = |_: &v2::Shop<'_>, _: HeapRef<'_>| panic!("the heap has the third version");
     heap.root_from("shop")
@@ -173,7 +168,6 @@ fn a_root_that_is_missing_is_made_if_that_was_said() {
     assert_eq!(*heap.root_from::<u64>("more").or_insert_with(|_| 50).unwrap(), 50);
 }
 
-/// The first version, whole.
 fn check_first(heap: &mut Heap, count: u64) {
     assert_eq!(sound(heap), count + 2);
     let shop = heap.root_mut::<v1::Shop<'_>>("shop").unwrap();
@@ -185,7 +179,7 @@ fn check_first(heap: &mut Heap, count: u64) {
 fn a_converter_that_fails_leaves_the_old_value_and_no_block_more() {
     let (_dir, mut heap) = made();
     make_v1(&mut heap, 50);
-    // An error of the program's, in the last step: both versions that were made are gone.
+    // A program's error in the last step: both new versions are gone.
     let fails = |_: &v2::Shop<'_>, heap: HeapRef<'_>| {
         let _half = PString::from_in("half of the new value", heap);
         Err::<v3::Shop<'_>, _>("no price can be that low".into())
@@ -198,7 +192,6 @@ fn a_converter_that_fails_leaves_the_old_value_and_no_block_more() {
     assert!(text.contains(" failed: no price can be that low (correct the converter"), "{text}");
     check_first(&mut heap, 50);
 
-    // An error of this library keeps its kind.
     let full = heap.root_from::<v1::Shop<'_>>("shop").convert(|_, heap| {
         let mut list = PVec::<u8>::new_in(heap);
         list.try_reserve(100 << 20)?;
@@ -208,7 +201,6 @@ fn a_converter_that_fails_leaves_the_old_value_and_no_block_more() {
     assert_eq!(error.kind(), ErrorKind::HeapFull);
     check_first(&mut heap, 50);
 
-    // A panic, in the middle of a value.
     for step in 0..2 {
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             let second = heap.root_from::<v1::Shop<'_>>("shop").convert(|old, heap| {
@@ -229,7 +221,7 @@ fn a_converter_that_fails_leaves_the_old_value_and_no_block_more() {
     check_third(&mut heap, 50);
 }
 
-/// However much is left of the heap, a conversion happens as a whole or not at all.
+/// A conversion is atomic however little of the heap is left.
 #[test]
 fn a_conversion_runs_out_of_heap_at_every_point() {
     let (_dir, mut heap) = made();
@@ -237,7 +229,7 @@ fn a_conversion_runs_out_of_heap_at_every_point() {
     let (mut left, mut rng) = (fill(&heap), Seeded::new(4));
     let (mut failed, mut panics) = (0, 0);
     loop {
-        // In the first version, text is made by a function that panics.
+        // In the first version, a function that panics makes the text.
         let done = catch_unwind(AssertUnwindSafe(|| open_third(&mut heap).map(drop)));
         match done {
             Ok(Ok(())) => break,
@@ -248,7 +240,6 @@ fn a_conversion_runs_out_of_heap_at_every_point() {
         let shop = heap.root_mut::<v1::Shop<'_>>("shop").unwrap();
         assert_eq!((shop.round, shop.items.len()), (7, 40));
         assert_eq!(heap.blocks().count(), 42 + left.len(), "blocks were leaked, or freed");
-        // A few of the smaller ones.
         for _ in 0..3 {
             let piece = left.swap_remove(rng.usize(left.len() / 4..left.len()));
             release(&heap, vec![piece]);
@@ -263,7 +254,7 @@ thread_local! {
     static DROPPED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Its `drop` is told of, and may panic.
+/// Reports its drop, and may panic.
 #[derive(Persist)]
 #[repr(C)]
 struct Watched<'h> {
@@ -299,7 +290,6 @@ pub fn the_old_value_is_dropped_once_after_the_new_one_is_in_its_place() {
     assert_eq!(sound(&mut heap), 2);
 }
 
-/// Each root follows its own model.
 #[test]
 fn s4_01_one_root_is_reset_another_converted_and_a_third_stays() {
     let (dir, mut heap) = made();
@@ -331,7 +321,7 @@ fn names_of_types_tell_versions_apart_as_their_fields_do() {
     }
     let (_dir, mut heap) = made();
     heap.root_or_default::<Shop>("shop").unwrap();
-    // Two versions with one description are one version: the last that the root is of.
+    // Two versions with one description are one version: the last that the root has.
     let same = |old: &Shop, _: HeapRef<'_>| Ok(Shop { items: old.items + 1 });
     assert_eq!(heap.root_from("shop").convert(same).open().unwrap().items, 0);
     let described = TypeInfo::described("Shop", "Shop:8:8 { items@0:8 u64 } ");

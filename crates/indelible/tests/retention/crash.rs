@@ -1,5 +1,5 @@
-//! Power cuts and kills inside conversion, reset and migration in steps: the old values or the new
-//! ones, all roots of one psync, and no block lost.
+//! Power cuts and kills inside conversion, reset and migration: old or new values, all roots of one
+//! psync, no block lost.
 
 use crate::heaps::sound;
 use crate::rounds::Rounds;
@@ -11,10 +11,8 @@ use indelible_testing::{Limits, Seeded};
 
 const TEXTS: u64 = 40;
 const ITEMS: u64 = 45;
-/// Elements of the list that a round converts.
 const STEP: u64 = 10;
 
-/// The root `it` in rounds of an even number.
 #[derive(Persist, Default)]
 #[repr(C)]
 struct Even<'h> {
@@ -22,7 +20,6 @@ struct Even<'h> {
     texts: PVec<'h, PString<'h>>,
 }
 
-/// The same in the others.
 #[derive(Persist, Default)]
 #[repr(C)]
 struct Odd<'h> {
@@ -45,7 +42,6 @@ fn format(heap: &mut Heap) {
     heap.psync().unwrap();
 }
 
-/// A cache of another type in every second round.
 fn reset(heap: &mut Heap, round: u64) {
     if round.is_multiple_of(2) {
         let from = heap.root_from::<PVec<'_, PString<'_>>>("cache").or_reset(|_| ());
@@ -63,7 +59,7 @@ fn is(heap: &Heap, root: &str, ty: &str) -> bool {
     heap.root_any(root).unwrap().type_name == ty
 }
 
-/// One round: `it` is converted, the cache reset, some of the list converted. Returns the round.
+/// Converts `it`, resets the cache, converts some of the list. Returns the round.
 fn advance(heap: &mut Heap) -> u64 {
     let round = if is(heap, "it", "Even") {
         let from = heap.root_from::<Even<'_>>("it").convert(|old, h| {
@@ -93,7 +89,6 @@ fn advance(heap: &mut Heap) -> u64 {
     round
 }
 
-/// The round that all roots are of.
 fn verify(heap: &mut Heap) -> u64 {
     let mut blocks = 0;
     let round = if is(heap, "it", "Even") {

@@ -1,9 +1,8 @@
-//! Each kind of change of a type, and the error of a root that is opened with the changed one.
+//! Each kind of change of a type, and the error of opening a root with it.
 
 use indelible::collections::{PBTreeMap, PBox, PHashMap, PHashSet, POption, PString, PVec};
 use indelible::{ErrorKind, Heap, Persist, Pool};
 
-/// A heap whose root is of the type before; the error of opening it with the type after.
 macro_rules! difference {
     ($before:ty, $after:ty) => {{
         let dir = tempfile::tempdir().unwrap();
@@ -25,7 +24,6 @@ fn named(cases: &[(String, &str)]) {
     }
 }
 
-/// Types of the versions of a program.
 macro_rules! version {
     ($name:ident { $($(#[$attribute:meta])* struct $struct:ident $(<$generic:ident>)? { $($field:ident: $ty:ty),* $(,)? })* }) => {
         mod $name {
@@ -111,7 +109,7 @@ pub fn s4_03_each_change_of_a_struct_names_its_first_field() {
             difference!(v1::Item, aligned::Item),
             "Item: 12 bytes, alignment 4 here, 16 bytes, alignment 16 there",
         ),
-        // For a nested type, its own change, not the shifts that it causes.
+        // A nested type's own change is reported, not the shifts that it causes.
         (difference!(v1::Line, appended::Line), "Line.from.z is there only"),
         (difference!(v1::Line, widened::Line), "Line.from.y: u32 here, u64 there"),
         (
@@ -156,7 +154,6 @@ fn s4_03_a_change_of_a_type_within_a_container_names_the_way_to_its_field() {
     named(&cases);
 }
 
-/// Enums of one name, as versions of a program have them.
 macro_rules! kinds {
     ($($module:ident: #[$repr:meta] { $($body:tt)* })*) => {
         $(mod $module {

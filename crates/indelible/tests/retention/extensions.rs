@@ -1,5 +1,5 @@
-//! Structs that later versions of a program extend in place: three versions of one program, one
-//! after the other on the same data.
+//! Structs that later versions of a program extend in place: three versions in sequence on the same
+//! data.
 
 use crate::heaps::{again, fill, made, release, sound};
 use crate::support::{Ground, World, psynced_whole};
@@ -9,7 +9,6 @@ use indelible::{ErrorKind, Heap, HeapOptions, Persist, Pool, ReadHeap, Tracking}
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// As it was released first.
 pub mod v1 {
     use super::*;
 
@@ -24,7 +23,6 @@ pub mod v1 {
     pub type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// With prices.
 pub mod v2 {
     use super::*;
 
@@ -34,7 +32,6 @@ pub mod v2 {
     pub struct Item<'h> {
         pub name: PString<'h>,
         pub count: u32,
-        /// In cents.
         #[extension(1, init = |item| i64::from(item.count) * 2)]
         pub price: i64,
         #[extension(1)]
@@ -44,8 +41,7 @@ pub mod v2 {
     pub type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// With a count that is wider, and computed from the old one, and something computed from another
-/// extension.
+/// With a wider count, computed from the old one, and a value computed from another extension.
 pub mod v3 {
     use super::*;
 
@@ -110,7 +106,6 @@ fn s4_07_the_first_store_to_a_later_field_extends_and_no_other_access_does() {
     make(&mut heap, 10);
     let mut heap = again(&dir, heap);
     let items = heap.root_mut::<v2::Items<'_>>("items").unwrap();
-    // Reads, and stores to fields of the first version.
     for (count, item) in (0..).zip(items.iter_mut()) {
         assert_eq!((item.count, item.price(), item.sold()), (count, 2 * i64::from(count), false));
         item.count += 100;
@@ -147,7 +142,6 @@ pub fn s4_08_items_are_extended_one_by_one_across_runs() {
             assert_eq!(*item.gross_mut(), 8);
         }
         heap.psync().unwrap();
-        // Never psynced.
         *heap.root_mut::<v3::Items<'_>>("items").unwrap()[11].sold_mut() = true;
     }
     let mut heap = again(&dir, heap);
@@ -168,8 +162,8 @@ pub fn s4_05_programs_of_all_versions_use_the_same_data() {
     let mut heap = again(&dir, heap);
     assert_eq!(sound(&mut heap), 8 + 8);
 
-    // The first version reads and stores its fields, copies and drops values with extensions that
-    // it does not know.
+    // The first version reads and stores its fields, copies and drops values with unknown
+    // extensions.
     let items = heap.root_mut::<v1::Items<'_>>("items").unwrap();
     assert!(items.iter().map(|item| item.count).eq([1, 2, 3, 4, 4, 5]));
     items[0].count = 50;
@@ -181,7 +175,7 @@ pub fn s4_05_programs_of_all_versions_use_the_same_data() {
     let mut heap = again(&dir, heap);
     assert_eq!(sound(&mut heap), 2 + 7 + 8, "a name and two extensions more, and as many less; a name more");
 
-    // The second drops the extension that it does not know, too.
+    // The second drops the unknown extension, too.
     let items = heap.root_mut::<v2::Items<'_>>("items").unwrap();
     drop(items.remove(0));
     assert_eq!((items[0].price(), items[0].count), (5, 50), "the copy");
@@ -213,7 +207,6 @@ pub fn s4_09_a_copy_is_deep_and_freeing_a_value_frees_its_chain() {
     assert_eq!(sound(&mut heap), 2);
 }
 
-/// A struct with one within it, and some in containers.
 #[derive(Persist, Default)]
 #[repr(C)]
 struct Shop<'h> {
@@ -224,7 +217,6 @@ struct Shop<'h> {
     shelves: PVec<'h, PVec<'h, Shelf<'h>>>,
 }
 
-/// Extendible, as are its fields.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]
@@ -335,7 +327,6 @@ pub fn the_loser_of_a_race_frees_its_block_and_uses_the_winners() {
     assert_eq!(sound(&mut heap), 2);
 }
 
-/// An unlucky number has no initial value.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]
@@ -372,7 +363,6 @@ fn threads_extend_the_same_values_at_once_beside_cuts() {
         }
         (0..5).for_each(|_| heap.psync_cut().unwrap());
     });
-    // As the last cut left it: each item has its extensions, or not.
     let mut heap = again(&dir, heap);
     let extended = sound(&mut heap) - 2 - u64::from(ITEMS);
     let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();

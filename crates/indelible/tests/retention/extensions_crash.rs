@@ -1,5 +1,5 @@
-//! Power cuts and kills while values are extended: each has an extension with all of its values, or
-//! none, and no block is lost.
+//! Power cuts and kills while values are extended: each has a complete extension or none, and no
+//! block is lost.
 
 use crate::extensions::{make, v1, v3};
 use crate::heaps::sound;
@@ -9,7 +9,6 @@ use indelible::{Heap, Tracking};
 use indelible_testing::{Limits, Seeded};
 
 const ITEMS: u32 = 60;
-/// Items that a round extends.
 const STEP: u32 = 4;
 /// Rounds after which all items are extended; then all are made anew.
 const ROUNDS: u64 = (ITEMS / STEP) as u64;
@@ -21,7 +20,6 @@ fn format(world: &World) {
     heap.psync().unwrap();
 }
 
-/// One round; its number is durable with it.
 fn advance(heap: &mut Heap) -> u64 {
     let (round, items) = heap.roots2::<u64, v3::Items<'_>>("round", "items").unwrap();
     let done = *round % (ROUNDS + 1);
@@ -49,7 +47,6 @@ fn make_again(heap: &mut Heap) {
     }
 }
 
-/// The round that all of the heap is of.
 fn verify(heap: &mut Heap) -> u64 {
     let blocks = sound(heap);
     let round = *heap.root_ref::<u64>("round").unwrap();

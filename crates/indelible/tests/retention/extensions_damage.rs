@@ -1,5 +1,5 @@
-//! Generated damage to chains of extensions: with any words in them, every reader has the right
-//! value or an error, and the heap stays one.
+//! Generated damage to chains of extensions: every reader gets the right value or an error, and the
+//! heap stays valid.
 
 use crate::extensions::{make, name, v1, v2, v3};
 use crate::heaps::made;
@@ -9,11 +9,9 @@ use indelible_testing::Seeded;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const ITEMS: u32 = 4;
-/// Words of an extension before its fields.
 const HEADER: usize = 3;
 
-/// A heap with chains of none, one and two extensions, and the words that lead through them: links
-/// of values, headers of blocks.
+/// A heap with chains of none, one and two extensions, and their pointer words.
 fn chains(heap: &mut Heap) -> Vec<*mut u64> {
     make(heap, ITEMS);
     let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();
@@ -34,7 +32,7 @@ fn chains(heap: &mut Heap) -> Vec<*mut u64> {
     words
 }
 
-/// Something that may stand in a word by mistake, or on purpose.
+/// A plausible wrong word.
 fn wrong(heap: &Heap, words: &[*mut u64], rng: &mut Seeded) -> u64 {
     let blocks: Vec<_> = heap.blocks().map(Result::unwrap).collect();
     let block = blocks[rng.usize(..blocks.len())].address as u64;
@@ -55,8 +53,8 @@ fn wrong(heap: &Heap, words: &[*mut u64], rng: &mut Seeded) -> u64 {
     }
 }
 
-/// A reference that would be to no value is not made: a panic says that the object is damaged.
-/// Initial values use accessors that panic, too.
+/// A reference to no value is not made: a panic reports the damage. Initial values use panicking
+/// accessors, too.
 fn guarded<R>(what: &str, run: impl FnOnce() -> R) -> Option<R> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(result) => Some(result),
@@ -70,8 +68,7 @@ fn guarded<R>(what: &str, run: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// The right value if nothing is found wrong with the heap; in any case one of the errors for
-/// damage.
+/// The right value if the heap seems sound; otherwise perhaps an error for damage.
 fn judge<T: PartialEq + std::fmt::Debug>(
     what: &str,
     clean: bool,
@@ -90,7 +87,6 @@ fn judge<T: PartialEq + std::fmt::Debug>(
 }
 
 fn read(heap: &mut Heap, case: &str, clean: bool) {
-    // An extension of another type is an error here already.
     macro_rules! opened {
         ($heap:expr, $items:ty) => {
             match $heap.root_mut::<$items>("items") {
@@ -125,14 +121,12 @@ fn read(heap: &mut Heap, case: &str, clean: bool) {
     }
 }
 
-/// Findings of the audit, and whether there is any.
 fn audited(heap: &mut Heap, case: &str) -> bool {
     let audit = heap.audit().unwrap();
     assert_eq!(heap.check(), [], "{case}");
     audit.findings.is_empty() && audit.leaks.is_empty()
 }
 
-/// Damages the chains of a heap, and lets every reader read them.
 fn damage(seed: u64, refused: &mut u64) {
     let mut rng = Seeded::new(seed);
     let (dir, mut heap) = made();
@@ -148,7 +142,7 @@ fn damage(seed: u64, refused: &mut u64) {
     let clean = audited(&mut heap, &case);
     *refused += u64::from(!clean);
     if rng.bool() {
-        // Several words may hand a chain to another value, which no check can tell.
+        // Several words may hand a chain to another value, undetectably.
         read(&mut heap, &case, clean && count == 1);
     }
     heap.psync().unwrap();
@@ -161,7 +155,7 @@ fn damage(seed: u64, refused: &mut u64) {
     assert_eq!(reader.audit().unwrap().findings.is_empty(), found == 0, "{case}");
     assert!(reader.root_any("items").unwrap().lines().contains("Extensions"));
     drop(reader);
-    // Dropped by the program of the first version, or reset by one that does not know the type.
+    // Dropped by the first version's program, or reset by one without the type.
     let mut heap = Heap::open(pool.attach("o").unwrap()).unwrap();
     if rng.bool() {
         guarded(&case, || heap.drop_root::<v1::Items<'_>>("items").unwrap());
@@ -189,7 +183,7 @@ fn ten_thousand_chains_are_damaged() {
     damaged(10_000);
 }
 
-/// Inputs of the target `chain` of `fuzz`: its finds, and random ones.
+/// Inputs of the fuzz target `chain`: its finds, and random ones.
 #[test]
 pub fn inputs_of_a_fuzzer_are_errors_and_never_a_wrong_value() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/chain");

@@ -1,6 +1,6 @@
-//! Generated histories of extensions, by address as C has them, with random data: the program of
-//! each version works on the values of every other. Right values, or the error for an extension of
-//! another type; copies and chains that are freed have all of it.
+//! Generated histories of extensions by address: each version's program works on every other's
+//! random data. Right values, or the error for an extension of another type; copies and frees cover
+//! whole chains.
 
 use crate::histories::{Names, Type};
 use crate::record_histories::{Step, encoded, random_record, random_value};
@@ -8,7 +8,6 @@ use indelible::raw::{self, ExtensionOf, Permission};
 use indelible::{Error, ErrorKind, Pool, TypeInfo};
 use indelible_testing::Seeded;
 
-/// A struct with a number and a link.
 #[repr(C)]
 struct Item {
     number: u64,
@@ -18,7 +17,6 @@ struct Item {
 const LINK: usize = std::mem::offset_of!(Item, link);
 const LINES: &str = "the program's own";
 
-/// An extension as a program knows it.
 #[derive(Clone)]
 struct Known {
     of: Type,
@@ -41,14 +39,12 @@ impl Known {
     }
 }
 
-/// The extensions that a program knows, in order.
 type Version = Vec<Known>;
 
-/// The extensions that a value has: the numbers of their types, and their fields.
+/// By position: the numbers of the types, and the fields.
 type Chain = Vec<(u64, Vec<u8>)>;
 
-/// Versions that append an extension each, but for one now and then that changes one in place,
-/// which is forbidden.
+/// Versions that append an extension each; some change one in place, which is forbidden.
 fn versions(rng: &mut Seeded, names: &mut Names) -> Vec<Version> {
     let mut all = vec![Version::new()];
     for _ in 0..rng.u8(2..6) {
@@ -63,7 +59,6 @@ fn versions(rng: &mut Seeded, names: &mut Names) -> Vec<Version> {
     all
 }
 
-/// A value, and its expected contents.
 struct Value {
     at: *mut Item,
     number: u64,
@@ -84,7 +79,6 @@ impl Value {
         unsafe { &raw const (*self.at).link }
     }
 
-    /// The fields of an extension, as a program with this type has them.
     fn read(&self, number: usize, known: &Known) -> indelible::Result<Option<Vec<u8>>> {
         let of = known.extension(number);
         // SAFETY: the link of a value of an object that stays attached.
@@ -93,8 +87,7 @@ impl Value {
         Ok(found.map(|at| unsafe { std::slice::from_raw_parts(at.as_ptr(), of.size) }.to_vec()))
     }
 
-    /// A program of this version finds each extension of the value: one of its own type, or none,
-    /// or the error.
+    /// Each extension is of the version's own type, absent, or the error.
     fn check(&self, version: &Version, refused: &mut u64, case: &str) {
         // SAFETY: a field of the value.
         assert_eq!(unsafe { (*self.at).number }, self.number, "{case}");
@@ -114,8 +107,6 @@ impl Value {
         }
     }
 
-    /// A program of this version stores to an extension, after it made those before it, as far as
-    /// they are of its types.
     fn extend(&mut self, version: &Version, upto: usize, rng: &mut Seeded) {
         for (number, known) in (1..).zip(version).take(upto) {
             let of = known.extension(number);
@@ -140,7 +131,6 @@ impl Value {
         }
     }
 
-    /// A copy in the place of another value, whose extensions are freed.
     fn copy_to(&self, other: &mut Value) {
         // SAFETY: both are values of an object that no other thread uses.
         unsafe { raw::copy_extended(other.at.cast(), self.at.cast(), size_of::<Item>(), &[LINK]) }.unwrap();
@@ -177,7 +167,7 @@ fn history(object: *const u8, seed: u64, counts: &mut [u64; 2]) {
                 unsafe { (*value.at).number += 1 };
                 value.number += 1;
             }
-            // The other program copies and frees what it may not know.
+            // The other program copies and frees unknown extensions.
             let mut last = values.pop().unwrap();
             values[0].copy_to(&mut last);
             values.remove(0).free();
@@ -194,7 +184,6 @@ fn history(object: *const u8, seed: u64, counts: &mut [u64; 2]) {
     }
 }
 
-/// Blocks of a value's chain.
 fn chain_blocks(value: &Value) -> usize {
     // SAFETY: a field of the value.
     let first = unsafe { (*value.at).link };

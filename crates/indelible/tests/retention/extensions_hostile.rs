@@ -1,5 +1,4 @@
-//! Chains that are damaged or of other types, and layouts that changed: errors by name, and nothing
-//! else.
+//! Chains that are damaged or of other types, and changed layouts: errors by name.
 
 use crate::extensions::{make, name, v1, v2, v3};
 use crate::heaps::{again, made, sound};
@@ -8,7 +7,7 @@ use indelible::retention::{Extensions, LayoutError, LayoutLock, extendible};
 use indelible::{ErrorKind, Heap, Persist};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Released otherwise: the fields of the first extension have changed their places.
+/// The first extension's fields have changed places.
 mod reordered {
     use super::*;
 
@@ -40,7 +39,6 @@ mod removed {
     }
 }
 
-/// A struct in which a field lies elsewhere.
 mod other {
     use super::*;
 
@@ -57,12 +55,11 @@ mod other {
     }
 }
 
-/// The link of a value, as a number.
 fn link<C>(of: &Extensions<'_, C>) -> *mut u64 {
     std::ptr::from_ref(of).cast_mut().cast()
 }
 
-/// The words of an extension: the next one, its size, its type, its bytes.
+/// The words of an extension: next, size, type, bytes.
 fn words<'a>(link: *mut u64) -> &'a mut [u64; 5] {
     // SAFETY: the test has the heap to itself, and uses the block by other means only when the
     // result is no longer used.
@@ -73,7 +70,6 @@ fn words<'a>(link: *mut u64) -> &'a mut [u64; 5] {
 pub fn an_extension_of_another_type_is_an_error_that_shows_the_programs() {
     let (_dir, mut heap) = made();
     make(&mut heap, 2);
-    // Opened before there are extensions: nothing is wrong yet.
     heap.root_ref::<PVec<'_, reordered::Item<'_>>>("items").unwrap();
     heap.root_ref::<v2::Items<'_>>("items").unwrap()[1].extend().unwrap();
     let items = heap.root_mut::<PVec<'_, reordered::Item<'_>>>("items").unwrap();
@@ -99,7 +95,6 @@ pub fn an_extension_of_another_type_is_an_error_that_shows_the_programs() {
     assert_eq!(sound(&mut heap), 5);
 }
 
-/// Items in collections of each kind.
 #[derive(Persist)]
 #[repr(C)]
 struct Shop<'h, T: Persist<'h>> {
@@ -167,7 +162,7 @@ fn an_extension_of_another_type_is_an_error_as_the_root_is_opened() {
     }
 }
 
-/// Damage to the chain of the first of two items with two extensions each.
+/// Damages the chain of the first of two items with two extensions each.
 fn damaged(damage: impl Fn(&mut Heap, *mut u64, *mut u64), finding: &str, version_3: &str) {
     let (_dir, mut heap) = made();
     make(&mut heap, 2);
@@ -179,7 +174,7 @@ fn damaged(damage: impl Fn(&mut Heap, *mut u64, *mut u64), finding: &str, versio
     let audit = heap.audit().unwrap();
     let found: Vec<_> = audit.findings.iter().map(|finding| finding.what.as_str()).collect();
     assert!(found.iter().any(|what| what.contains(finding)), "{found:?} do not say {finding:?}");
-    // The program of the third version has errors or values, and nothing else.
+    // The program of the third version gets errors or values.
     if !version_3.is_empty() {
         let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();
         let error = items[0].extend().unwrap_err();

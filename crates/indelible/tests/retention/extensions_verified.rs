@@ -1,5 +1,4 @@
-//! Verification of chains that others stored to: what no program makes is an error that says where,
-//! and the data stay closed.
+//! Verification of chains that foreign stores changed: a named error, and the data stay closed.
 
 use crate::extensions::{make, name, v1, v2, v3};
 use crate::heaps::{again, made, sound};
@@ -11,15 +10,11 @@ use tempfile::TempDir;
 /// Offsets of links and extensions of two items, each with two extensions.
 struct Places {
     base: u64,
-    /// The link in the first item.
     link: usize,
-    /// Its two extensions.
     one: [usize; 2],
-    /// Those of the second item.
     other: [usize; 2],
 }
 
-/// The word at an offset.
 fn word(object: &Object, at: usize) -> u64 {
     u64::from_le_bytes(object.as_slice()[at..at + 8].try_into().unwrap())
 }
@@ -41,7 +36,7 @@ fn closed() -> (TempDir, Object, Places) {
     (dir, object, places)
 }
 
-/// Stores words to the object behind the back of its programs, and verifies it as each version.
+/// Damages the object and verifies it as each version.
 fn refused(finding: &str, damage: impl Fn(&Places) -> (usize, u64)) {
     let (dir, mut object, places) = closed();
     let (at, value) = damage(&places);
@@ -79,7 +74,6 @@ fn chains_that_no_program_makes_are_refused_by_every_version() {
     // Extensions of two values: all of them, the last.
     refused(owners, |at| (at.link, at.base + at.other[0] as u64));
     refused(owners, |at| (at.one[0], at.base + at.other[1] as u64));
-    // Links to nothing.
     refused("no value of its type", |at| (at.one[0], at.base + at.one[1] as u64 + 4));
     refused("no value of its type", |at| (at.one[0], 1 << 60));
     refused("no value of its type", |at| (at.one[0], u64::MAX - 7));
@@ -124,7 +118,7 @@ fn extensions_of_a_newer_version_are_verified_and_stay() {
     assert_eq!((&*items[1].name, items[1].count), (&*name(1), 1));
     let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();
     assert_eq!((items[1].price(), items[1].gross()), (2, 3));
-    // One block of items, and of each item its name and two extensions, behind the root.
+    // One block of items, each item's name and two extensions, and the root.
     assert_eq!(sound(&mut heap), 8);
     heap.root_mut::<v1::Items<'_>>("items").unwrap().pop();
     assert_eq!(sound(&mut heap), 5);

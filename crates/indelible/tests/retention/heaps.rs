@@ -12,14 +12,14 @@ pub fn made() -> (TempDir, Heap) {
     (dir, heap)
 }
 
-/// The heap as the last psync left it.
+/// The heap as of the last psync.
 pub fn again(dir: &TempDir, heap: Heap) -> Heap {
     drop(heap);
     let pool = Pool::open(dir.path().join("p")).unwrap();
     Heap::open(pool.attach("o").unwrap()).unwrap()
 }
 
-/// Nothing is damaged, nothing is leaked, each type is described; the number of blocks in use.
+/// Checks for damage, leaks and undescribed types; returns the used blocks.
 #[track_caller]
 pub fn sound(heap: &mut Heap) -> u64 {
     assert_eq!(heap.check(), []);
@@ -30,7 +30,7 @@ pub fn sound(heap: &mut Heap) -> u64 {
     audit.blocks
 }
 
-/// Takes all space that is left; the blocks are freed by the result.
+/// Takes all remaining space.
 pub fn fill(heap: &Heap) -> Vec<std::ptr::NonNull<u8>> {
     let sizes = [100_000, 4096, 512, 64, 48, 32, 16];
     sizes.into_iter().flat_map(|size| std::iter::from_fn(move || heap.malloc(size).ok())).collect()

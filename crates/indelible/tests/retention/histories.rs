@@ -1,6 +1,6 @@
-//! Generated histories of types: each version beside every other, with random data. A root opens as
-//! its own type and as no other, the error names the first difference; a reset frees exactly the
-//! blocks that were made.
+//! Generated histories of types: each version beside every other, with random data. A root opens
+//! only as its own type; the error names the first difference; a reset frees exactly the made
+//! blocks.
 
 use crate::heaps::made;
 use indelible::retention::Comparison;
@@ -9,7 +9,6 @@ use indelible_testing::Seeded;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// A type of a history.
 #[derive(Clone, PartialEq)]
 pub enum Type {
     Number(&'static str, u64),
@@ -24,21 +23,19 @@ pub enum Type {
 #[derive(Clone, PartialEq)]
 pub struct Struct {
     pub name: String,
-    /// Its parameter: the type of the first field is the argument.
+    /// The first field's type is the argument of a generic type.
     pub generic: bool,
     pub fields: Vec<Field>,
-    /// Alignment that it asks for.
     pub align: u64,
 }
 
 pub type Field = (String, Type);
-/// Numbered in their order.
 pub type Variant = (String, Vec<Field>);
 
 const NUMBERS: [(&str, u64); 6] = [("u8", 1), ("u16", 2), ("u32", 4), ("u64", 8), ("f32", 4), ("i64", 8)];
 const TAG: u64 = 1;
 
-/// Fields behind the first bytes, each with its offset, and the end of the last one.
+/// Field offsets behind the first bytes, and the end of the last.
 pub fn placed(fields: &[Field], first: u64) -> (Vec<(u64, &Field)>, u64) {
     let mut end = first;
     let place = |field: &Field| {
@@ -55,7 +52,6 @@ fn described(fields: &[Field], first: u64) -> String {
     placed(fields, first).0.into_iter().map(text).collect()
 }
 
-/// Whether values with the fields have others, too (see [`Type::grows_to`]).
 fn fields_grow(one: &[Field], two: &[Field], first: u64) -> Option<bool> {
     if one.len() > two.len() {
         return None;
@@ -71,7 +67,6 @@ fn fields_grow(one: &[Field], two: &[Field], first: u64) -> Option<bool> {
 }
 
 impl Struct {
-    /// With its argument.
     fn name(&self) -> String {
         match self.fields.first() {
             Some((_, Type::Number(word, _))) if self.generic => format!("{}<{word}>", self.name),
@@ -134,8 +129,8 @@ impl Type {
         }
     }
 
-    /// Whether values of `self` are values of `other` (`Some(false)`), or would be but for fields
-    /// and variants behind the last ones (`Some(true)`).
+    /// Whether values of `self` are values of `other` (`Some(false)`), or would be without appended
+    /// fields and variants (`Some(true)`).
     fn grows_to(&self, other: &Type) -> Option<bool> {
         let grown = match (self, other) {
             (Type::Vector(one), Type::Vector(two)) | (Type::Boxed(one), Type::Boxed(two)) => {
@@ -164,7 +159,7 @@ impl Type {
     }
 }
 
-/// Names are never given twice.
+/// Names are never reused.
 pub struct Names(u32);
 
 impl Names {
@@ -219,7 +214,6 @@ fn random_enum(rng: &mut Seeded, names: &mut Names, depth: u32) -> Type {
     Type::Enum(names.next("E"), (0..count).map(|_| random_variant(rng, names, depth)).collect())
 }
 
-/// A kind of change from one version to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     Appended,
@@ -240,11 +234,9 @@ enum Change {
 
 const CHANGES: usize = 14;
 
-/// The next version, and its changes.
 fn changed(of: &Type, rng: &mut Seeded, names: &mut Names) -> (Type, Change) {
     let mut next = of.clone();
     let mut inside = &mut next;
-    // On the way down, as far as chance has it.
     loop {
         match inside {
             Type::Struct(of) => {
@@ -274,7 +266,6 @@ fn is_composed(of: &Type) -> bool {
     }
 }
 
-/// The struct or enum behind vectors, boxes and arrays.
 fn composed_in(of: &mut Type) -> &mut Type {
     match of {
         Type::Vector(inner) | Type::Boxed(inner) | Type::Array(_, inner) => composed_in(inner),
@@ -358,7 +349,7 @@ fn change_enum(variants: &mut Vec<Variant>, rng: &mut Seeded, names: &mut Names)
     }
 }
 
-/// Puts a random value at an address, with blocks of its own, which it counts.
+/// Stores a random value; counts its blocks.
 fn fill(heap: &Heap, of: &Type, at: u64, rng: &mut Seeded, blocks: &mut u64) {
     let write = |at: u64, words: &[u64]| {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -367,7 +358,6 @@ fn fill(heap: &Heap, of: &Type, at: u64, rng: &mut Seeded, blocks: &mut u64) {
     };
     let block = |size: u64| heap.calloc(1, size.max(1) as usize).unwrap().as_ptr().addr() as u64;
     match of {
-        // Zeros are a value.
         Type::Number(..) => {}
         Type::Text => {
             let room = rng.u64(0..40);
@@ -410,7 +400,7 @@ fn fill(heap: &Heap, of: &Type, at: u64, rng: &mut Seeded, blocks: &mut u64) {
     }
 }
 
-/// Pairs of versions that are the same, only grew, differ.
+/// Pairs of versions: the same, grown, different.
 type Counts = [u64; 3];
 
 fn history(heap: &mut Heap, seed: u64, counts: &mut Counts, met: &mut BTreeSet<Change>) {

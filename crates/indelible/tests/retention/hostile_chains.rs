@@ -1,6 +1,5 @@
-//! Foreign stores to chains of extensions, as a fuzzer makes them up: with any words in them, every
-//! reader has the right value or an error, no block is freed twice, and the heap stays one. The
-//! target `chain` of `fuzz` has this file, too.
+//! Fuzzed stores to chains of extensions: every reader gets the right value or an error, no block
+//! is freed twice, and the heap stays valid. Also part of the fuzz target `chain`.
 
 use indelible::collections::{PString, PVec, RootTypes};
 use indelible::retention::{Extensions, extendible};
@@ -10,11 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const SIZE: u64 = 256 << 10;
 const ITEMS: u64 = 4;
-/// Words of an extension before its fields.
 const HEADER: usize = 3;
-/// Bytes of a change: the word, how its value is meant, the value.
+/// Bytes of a change: the word, the value's kind, the value.
 const CHANGE: usize = 10;
-/// Changes of an input at most.
 const CHANGES: usize = 8;
 
 mod v1 {
@@ -59,7 +56,7 @@ fn name(count: u32) -> String {
     format!("item number {count}, in a block of its own")
 }
 
-/// A heap with chains, and the words that lead through them: links of values, headers of blocks.
+/// A heap with chains, and their pointer words.
 struct Ground {
     heap: Heap,
     words: Vec<*mut u64>,
@@ -119,13 +116,13 @@ impl Ground {
 
 thread_local!(static GUARDED: Cell<bool> = const { Cell::new(false) });
 
-/// Whether a panic of this thread is caught, and judged: a fuzzer does not end for it.
+/// Whether this thread's panic is caught: a fuzzer does not stop for it.
 #[allow(dead_code)] // by tests, whose panics are not shown
 pub fn is_guarded() -> bool {
     GUARDED.get()
 }
 
-/// A reference that would be to no value is not made: a panic says that the object is damaged.
+/// A reference to no value is not made: a panic reports the damage.
 fn guarded<R>(run: impl FnOnce() -> R) -> Option<R> {
     let outer = GUARDED.replace(true);
     let result = catch_unwind(AssertUnwindSafe(run));
@@ -141,7 +138,7 @@ fn guarded<R>(run: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// The right value, where nothing is wrong with the heap; in any case one of the errors for damage.
+/// The right value if the heap is sound; otherwise perhaps an error for damage.
 fn judge<T: PartialEq + std::fmt::Debug>(sure: bool, found: Option<Result<T, Error>>, right: &T) {
     match found {
         Some(Ok(value)) => assert!(!sure || value == *right, "{value:?} instead of {right:?}"),
@@ -157,7 +154,7 @@ fn read(heap: &mut Heap, how: u8, sure: bool) {
     for index in 0..ITEMS as usize {
         let Ok(items) = heap.root_mut::<v3::Items<'_>>("items") else { return };
         let (price, gross) = (PRICES[index], GROSS[index]);
-        // A value whose link could be none is not referred to.
+        // A value with an invalid link is not referred to.
         let own = guarded(|| (items[index].name.to_string(), items[index].count));
         assert!(own.is_none_or(|own| own == (name(index as u32), index as u32)));
         judge(sure, guarded(|| items[index].try_price()), &price);
@@ -178,7 +175,7 @@ fn read(heap: &mut Heap, how: u8, sure: bool) {
 
 thread_local!(static GROUND: RefCell<Option<Ground>> = const { RefCell::new(None) });
 
-/// An input: how the heap is used, then the changes. It is as before afterwards.
+/// An input: the use of the heap, then the changes. Restores the heap.
 pub fn run(input: &[u8]) {
     let Some((how, changes)) = input.split_first() else { return };
     GROUND.with_borrow_mut(|ground| {
@@ -190,7 +187,7 @@ pub fn run(input: &[u8]) {
         let clean = heap.check_roots(&types).is_empty();
         let audit = heap.audit().expect("the heap itself is whole");
         assert_eq!(audit.findings.is_empty(), clean, "the same walk, two answers");
-        // Several changes may hand a chain to another value, which no check can tell.
+        // Several changes may hand a chain to another value, undetectably.
         read(heap, how >> 2, clean && audit.leaks.is_empty() && changes.len() < 2);
         let clean = heap.check_roots(&types).is_empty();
         match how % 4 {

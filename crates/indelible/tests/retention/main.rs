@@ -1,5 +1,5 @@
-//! Data that survive a change of their types: differences that are named, reset, conversion,
-//! migration in steps, extension. A program of its own, for its many versions of types.
+//! Data that survive changes of their types: named differences, reset, conversion, migration in
+//! steps, extension. A program of its own, for its many versions of types.
 
 #[path = "../support/mod.rs"]
 mod support;

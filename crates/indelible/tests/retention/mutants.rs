@@ -1,5 +1,4 @@
-//! With the feature `__mutants`, each rule of data retention is broken once, and the tests that are
-//! named beside it fail.
+//! Mutants of data retention, and the tests that must notice them (feature `__mutants`).
 #![cfg(feature = "__mutants")]
 
 crate::watches! {

@@ -1,6 +1,5 @@
-//! Generated histories of records, with random data: the program of each version opens the data of
-//! every other. Right values, by its converters if need be, or the error that names the first
-//! difference.
+//! Generated histories of records with random data: each version's program opens every other's.
+//! Right values, converted if need be, or the error that names the first difference.
 
 use crate::heaps::made;
 use crate::histories::{Names, Struct, Type, placed, random_number};
@@ -8,11 +7,9 @@ use indelible::{ErrorKind, Heap, TypeInfo};
 use indelible_testing::Seeded;
 use std::collections::BTreeSet;
 
-/// A value of numbers, arrays and structs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Number(u64),
-    /// The elements of an array, the fields of a struct.
     All(Vec<Value>),
 }
 
@@ -40,7 +37,6 @@ pub fn random_value(of: &Type, rng: &mut Seeded) -> Value {
     }
 }
 
-/// The bytes of a value, zeros between its fields.
 pub fn encoded(of: &Type, value: &Value) -> Vec<u8> {
     let mut bytes = vec![0; of.size() as usize];
     match (of, value) {
@@ -60,10 +56,9 @@ pub fn encoded(of: &Type, value: &Value) -> Vec<u8> {
     bytes
 }
 
-/// A change of a struct from one version to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// A field behind the last one, with this initial value.
+    /// Appends a field with this initial value.
     Added(u8),
     Nested(usize),
     Reordered,
@@ -118,7 +113,6 @@ impl Change {
         }
     }
 
-    /// As the program's converter does it.
     fn convert(self, fields: &mut Vec<Value>) {
         match self {
             Change::Added(initial) => fields.push(Value::Number(initial.into())),
@@ -130,14 +124,13 @@ impl Change {
     }
 }
 
-/// A change of a struct, which lies behind these fields; the elements of arrays are all changed.
+/// A change of the struct behind these fields; all elements of arrays change.
 pub struct Step {
     way: Vec<usize>,
     pub change: Change,
 }
 
 impl Step {
-    /// The next version of a type, and how it is made of the last.
     pub fn random(of: &Type, rng: &mut Seeded, names: &mut Names) -> (Type, Step) {
         let mut next = of.clone();
         let (mut inside, mut way) = (&mut next, Vec::new());
@@ -160,7 +153,6 @@ impl Step {
         }
     }
 
-    /// The value in the next version.
     pub fn convert(&self, of: &Type, value: &Value) -> Value {
         self.convert_behind(&self.way, of, value)
     }
@@ -192,10 +184,9 @@ fn has_fields(of: &Type) -> bool {
     }
 }
 
-/// Pairs of versions whose data were the program's own, converted, refused.
+/// Pairs of versions: own, converted, refused.
 type Counts = [u64; 3];
 
-/// The record, as the program of a version finds it.
 fn found(heap: &mut Heap, ty: &TypeInfo<'_>) -> indelible::Result<Vec<u8>> {
     let root = heap.find_record("it", ty)?;
     let start = root.address - heap.base().addr();
@@ -239,7 +230,7 @@ fn history(heap: &mut Heap, seed: u64, counts: &mut Counts, met: &mut BTreeSet<&
                 let convert = |heap: &mut Heap, old: &[u8]| {
                     heap.convert_record("it", (&infos[at], old), (&infos[at + 1], &new)).unwrap()
                 };
-                // A record that was stored to since it was copied is left alone.
+                // A record stored to since its copy is left alone.
                 let mut other = bytes.clone();
                 other[0] ^= 1;
                 assert!(!convert(heap, &other) && found(heap, &infos[at]).unwrap() == bytes, "{case}");

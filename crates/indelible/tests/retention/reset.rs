@@ -1,5 +1,4 @@
-//! Reset: contents dropped and reclaimed, as one step, where it was asked for; or refused, with
-//! nothing changed.
+//! Reset: contents are dropped and reclaimed atomically on request, or refused without a change.
 
 use crate::heaps::{again, fill, made, release, sound};
 use crate::support::{Ground, World, psynced_whole};
@@ -107,7 +106,6 @@ pub fn s4_02_a_reset_frees_all_that_the_old_value_owns_and_nothing_else() {
     );
     assert_eq!(sound(&mut heap), kept + 2);
 
-    // Nothing of it was durable yet.
     let mut heap = again(&dir, heap);
     assert_eq!(sound(&mut heap), all);
     assert_eq!(heap.root_mut::<Everything<'_>>("it").unwrap().numbers.len(), 300);
@@ -183,7 +181,7 @@ struct Shared<'h> {
     inner: Option<PRc<'h, PString<'h>>>,
 }
 
-/// A value that others own as well stays, with all that it owns, and counts fewer owners.
+/// A value with other owners stays whole, and counts fewer owners.
 #[test]
 fn a_reset_drops_owners_and_leaves_what_others_own() {
     let (dir, mut heap) = made();
@@ -327,8 +325,8 @@ fn foreign_bytes_are_compared_with_all_other_roots() {
     bytes[two..two + 24].copy_from_slice(&shared);
     let mut heap = Heap::open(object).unwrap();
     assert_eq!(refused(&mut heap, "two").kind(), ErrorKind::Untrusted);
-    // One root is verified; of the other, whose type the program does not have, the heap has a
-    // description.
+    // One root is verified; the other's type, unknown to the program, has a description in the
+    // heap.
     heap.verify(&indelible::collections::RootTypes::new().root::<PVec<'_, u64>>("one")).unwrap();
     let error = refused(&mut heap, "two");
     assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
@@ -339,7 +337,6 @@ fn foreign_bytes_are_compared_with_all_other_roots() {
     heap.verify(&indelible::collections::RootTypes::new().root::<PVec<'_, u64>>("one")).unwrap();
     *heap.root_from::<u64>("two").or_reset(|_| ()).or_default().unwrap() = 5;
     assert_eq!(sound(&mut heap), 5);
-    // It is trusted now, the third is not.
     assert_eq!(*heap.root_mut::<u64>("two").unwrap(), 5);
     assert_eq!(heap.root_mut::<PVec<'_, u64>>("three").unwrap_err().kind(), ErrorKind::Untrusted);
     let block = heap.calloc(1, 64).unwrap().as_ptr();

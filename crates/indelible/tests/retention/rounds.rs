@@ -1,15 +1,13 @@
-//! Programs of rounds, each durable with its number, under power cuts and kills.
+//! Programs of numbered, durable rounds under power cuts and kills.
 
 use crate::support::{self, World};
 use indelible::Heap;
 use indelible_testing::{CrashImage, Limits, Seeded, SimMedium, for_each_crash};
 use std::sync::Arc;
 
-/// A program on the heap of object `o`.
 pub struct Rounds {
-    /// Makes one round, and returns its number.
     pub advance: fn(&mut Heap) -> u64,
-    /// Checks everything, and returns the number of the round that is found.
+    /// Checks everything; returns the round found.
     pub verify: fn(&mut Heap) -> u64,
 }
 
@@ -18,8 +16,8 @@ fn opened(world: &World) -> Heap {
 }
 
 impl Rounds {
-    /// Cuts the power in `rounds` rounds: each image, of which there are more than `least`, has the
-    /// last round that was said or the next, and goes on from there.
+    /// Cuts power in `rounds` rounds: each of more than `least` images has the last acknowledged
+    /// round or the next, and continues from it.
     pub fn survive_power_cuts(&self, world: &World, rounds: u64, limits: &Limits, least: u64) {
         let sim = world.sim().unwrap();
         let record = |sim: &SimMedium| {
@@ -47,8 +45,8 @@ impl Rounds {
         assert!(report.distinct > least, "only {} images", report.distinct);
     }
 
-    /// Makes rounds until this process is killed: the ignored test that
-    /// [`survive_kills`](Rounds::survive_kills) starts.
+    /// Makes rounds until killed: the ignored test that [`survive_kills`](Rounds::survive_kills)
+    /// starts.
     pub fn work(&self) {
         let Some(path) = std::env::var_os("WORK_POOL") else { return };
         let options = support::options_of(&std::env::var("WORK_WORLD").unwrap());
@@ -60,8 +58,8 @@ impl Rounds {
         }
     }
 
-    /// Kills the test `work` so many times, each within `longest` rounds: no round that was said is
-    /// missing, and more than `least` were said.
+    /// Kills `work` repeatedly, each within `longest` rounds: no acknowledged round is lost, and
+    /// more than `least` were acknowledged.
     pub fn survive_kills(
         &self,
         world: &World,

@@ -1,13 +1,12 @@
-//! Fields of an extendible struct that are not of an extension compile to the instructions of a
-//! plain struct's.
+//! Accesses to non-extension fields of an extendible struct compile to a plain struct's
+//! instructions.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::SystemTime;
 
-/// A struct as it was before its program became extendible: with the word at its end, since that is
-/// part of its size.
+/// A struct before its program became extendible: with the word at its end, as part of its size.
 const PLAIN: &str = "
 #[repr(C)]
 pub struct Item<'h> {
@@ -35,7 +34,7 @@ pub struct Item<'h> {
 }
 ";
 
-/// Functions that are compiled with either; their names begin with `at_`.
+/// Compiled with either; names begin with `at_`.
 const FUNCTIONS: &str = "
 #[unsafe(no_mangle)] pub fn at_load(item: &Item<'_>) -> u32 { item.count }
 #[unsafe(no_mangle)] pub fn at_store(item: &mut Item<'_>, count: u32) { item.count = count }
@@ -46,12 +45,12 @@ const FUNCTIONS: &str = "
 #[unsafe(no_mangle)] pub fn at_raise(items: &mut [Item<'_>]) { items.iter_mut().for_each(|item| item.weight += item.weight) }
 ";
 
-/// One that differs, to show that the comparison would notice.
+/// Differs, to show that the comparison notices.
 const EXTENSION: &str = "#[unsafe(no_mangle)] pub fn at_price(item: &Item<'_>) -> i64 { item.price() ^ 1 }";
 const NO_EXTENSION: &str =
     "#[unsafe(no_mangle)] pub fn at_price(item: &Item<'_>) -> i64 { i64::from(item.count) ^ 1 }";
 
-/// The libraries of this build that may be the one that this test is linked with, the newest first.
+/// This build's candidate libraries, the newest first.
 fn libraries() -> Vec<PathBuf> {
     let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
     let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
@@ -78,7 +77,6 @@ fn compile(source: &Path, library: &Path) -> std::io::Result<Output> {
         .output()
 }
 
-/// The instructions of each function.
 fn functions(assembly: &str) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     let mut inside = false;
@@ -89,8 +87,7 @@ fn functions(assembly: &str) -> Vec<(String, String)> {
         } else if line.starts_with(".Lfunc_end") {
             inside = false;
         } else if inside && (!line.starts_with('.') || line.ends_with(':')) {
-            // Directives are about lines of a source and frames. Labels have the number of their
-            // function in them.
+            // Directives describe source lines and frames. Labels contain their function's number.
             let words: Vec<_> = line.split_whitespace().map(without_function).collect();
             let _ = writeln!(all.last_mut().unwrap().1, "{}", words.join(" "));
         }

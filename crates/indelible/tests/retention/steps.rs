@@ -1,5 +1,4 @@
-//! Migration in steps: the old container stays whole until the new one has taken its place,
-//! whatever happens between.
+//! Migration in steps: the old container stays whole until the new one replaces it.
 
 use crate::heaps::{again, made, sound};
 use crate::support::{Ground, World, psynced_whole};
@@ -52,8 +51,8 @@ fn s4_04_a_migration_goes_on_where_the_last_psync_left_it() {
     assert_eq!(of(step(&mut heap, 30).unwrap()), progress(30, 95, false));
     heap.psync().unwrap();
     assert_eq!(of(step(&mut heap, 30).unwrap()), progress(60, 95, false));
-    // Without a psync, that step did not happen; neither version's program takes the present data
-    // for its own.
+    // Without a psync that step did not happen; neither version's program accepts the data as its
+    // own.
     let mut heap = again(&dir, heap);
     sound(&mut heap);
     for error in [
@@ -74,7 +73,6 @@ fn s4_04_a_migration_goes_on_where_the_last_psync_left_it() {
     heap.psync().unwrap();
     let mut heap = again(&dir, heap);
     check_new(&mut heap, 95);
-    // Once more changes nothing.
     assert_eq!(of(step(&mut heap, 60).unwrap()), progress(95, 95, true));
     assert_eq!(step(&mut heap, 0).unwrap().total, 95);
 }
@@ -163,7 +161,7 @@ fn maps_are_migrated_in_steps_from_one_kind_to_another() {
             .eq((0..500).map(|key| (key, text(key as usize))))
     );
     sound(&mut heap);
-    // Two pairs that would be one.
+    // Two pairs that would become one.
     let error = heap
         .migrate_map::<Ordered<'_>, PHashMap<'_, u64, u64>>("it", 1000, |key, _, _| Ok((key / 2, 0)))
         .unwrap_err();

@@ -1,5 +1,5 @@
-//! Seven versions of a program's types, one change apart; data of each opened as each: right
-//! values, or the named error.
+//! Seven versions of a program's types, one change apart; each one's data opened as each: right
+//! values or the named error.
 
 use crate::heaps::{made, sound};
 use indelible::collections::{HeapRef, PString, PVec};
@@ -7,7 +7,6 @@ use indelible::retention::Converted;
 use indelible::{ErrorKind, Heap, Persist};
 use indelible_testing::Seeded;
 
-/// A version of `Item`, which lies in a vector.
 macro_rules! version {
     ($name:ident { $($field:ident: $ty:ty),* $(,)? }) => {
         mod $name {
@@ -37,7 +36,6 @@ version!(shrunk { name: PString<'h>, price: Money, id: u32, stock: u16 });
 version!(renamed { title: PString<'h>, price: Money, id: u32, stock: u16 });
 version!(widened { title: PString<'h>, price: Money, id: u64, stock: u32 });
 
-/// Converts a vector element by element.
 macro_rules! convert {
     ($name:ident: $from:ident => $to:ident, |$old:ident, $text:ident| $item:expr) => {
         fn $name<'h>(old: &$from::Items<'h>, heap: HeapRef<'h>) -> Converted<$to::Items<'h>> {
@@ -69,17 +67,13 @@ convert!(widen: renamed => widened, |old, text| Item {
     title: text(&old.title), price: old.price, id: u64::from(old.id), stock: u32::from(old.stock)
 });
 
-/// An item as every version has it.
 #[derive(Clone, Debug, PartialEq)]
 struct Plain {
     id: u64,
     price: u32,
     name: String,
-    /// Since version 1.
     stock: u32,
-    /// Up to version 3.
     note: String,
-    /// Since version 2.
     currency: u8,
 }
 
@@ -160,7 +154,7 @@ fn write(heap: &mut Heap, version: usize, all: &[Plain]) {
     }
 }
 
-/// The items as a version has them, with nothing where it has nothing.
+/// The items as a version has them; missing fields are empty.
 fn open(heap: &mut Heap, version: usize) -> indelible::Result<Vec<Plain>> {
     macro_rules! read {
         ($items:expr, |$item:ident| $id:expr, $price:expr, $name:expr, $stock:expr, $note:expr, $currency:expr) => {
@@ -251,7 +245,7 @@ fn open(heap: &mut Heap, version: usize) -> indelible::Result<Vec<Plain>> {
     })
 }
 
-/// An item that was written by one version, as a later one has it.
+/// An item written by one version, as a later one has it.
 fn expected(item: &Plain, written: usize, read: usize) -> Plain {
     let mut item = item.clone();
     if written < 1 {

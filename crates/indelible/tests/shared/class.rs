@@ -1,4 +1,4 @@
-//! The class: how such objects are made, attached, refused, and how their memory goes.
+//! The class `shared`: creation, attach, refusals, and the end of memory.
 
 use super::{NAME, Rig, SIZE, at_work, folder, kind};
 use indelible::{Class, CreateOptions, ErrorKind, Pool};
@@ -28,7 +28,6 @@ fn s2_06_processes_share_an_object_at_its_address() {
     }
     assert_eq!(again.words()[0].load(Relaxed), 42);
     assert_eq!(again.words()[1].load(Relaxed), stat.address, "the same address in the other process");
-    // It stays after the last detach, and goes with the object.
     object.detach();
     again.detach();
     assert!(rig.child("class::adds_one").said("DONE").is_some());
@@ -67,7 +66,6 @@ fn calls_for_bytes_in_the_pool_are_refused() {
     pool.attach_shared_with_key("keyed", b"k").unwrap().detach();
     pool.destroy_with_key("keyed", b"k").unwrap();
     assert_eq!(pool.info().unwrap().free, before);
-    // An attachment keeps others from changing the object's class.
     let held = rig.attach();
     assert_eq!(kind(pool.destroy(NAME)), ErrorKind::Held);
     assert_eq!(kind(pool.set_class(NAME, b"", Class::Psync)), ErrorKind::Held);
@@ -154,7 +152,7 @@ fn an_unknown_file_in_the_place_of_the_memory_is_refused() {
     let rig = Rig::new();
     drop(rig.attach());
     let memory = rig.memory().unwrap();
-    // Another one of the same user's, cut short; then nothing at all.
+    // Another file of the same user, truncated; then none.
     std::fs::File::options().write(true).open(&memory).unwrap().set_len(4096 + 10).unwrap();
     assert_eq!(kind(rig.pool.attach_shared(NAME)), ErrorKind::Damaged);
     std::fs::remove_file(&memory).unwrap();
@@ -164,7 +162,6 @@ fn an_unknown_file_in_the_place_of_the_memory_is_refused() {
     std::fs::remove_file(&memory).unwrap();
     let (first, other) = (rig.attach(), Pool::open(rig.pool.path()).unwrap());
     std::fs::remove_file(&memory).unwrap();
-    // A process that comes while others have it does not make another one.
     assert!(other.attach_shared(NAME).is_ok(), "this process has it");
     let mut child = rig.child("class::finds_no_memory");
     assert_eq!(child.said("REFUSED").as_deref(), Some("Gone"));

@@ -1,4 +1,4 @@
-//! The file of the memory is truncated: errors, and no deadly signal.
+//! Truncation of the memory's file: errors, no deadly signal.
 
 use super::{Rig, kind};
 use indelible::{ErrorKind, QueueOptions};
@@ -22,8 +22,7 @@ fn users_of_memory_that_is_cut_get_errors() {
     object.check().unwrap();
     cut(&rig);
     assert_eq!(kind(object.check()), ErrorKind::Gone);
-    // Pages in memory of the process are gone with the file: each is zeros for the first that
-    // touches it.
+    // Pages in memory go with the file: each reads as zeros on first touch.
     assert!(object.words().iter().all(|word| word.load(Relaxed) == 0));
     object.words()[70_000].store(2, Relaxed);
     let word = object.word(0).unwrap();

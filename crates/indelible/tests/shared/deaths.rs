@@ -17,7 +17,7 @@ fn queue_of(object: &SharedObject) -> Queue {
     object.queue(0, &how()).unwrap()
 }
 
-/// Claims a slot, and stays in the middle of its message.
+/// Claims a slot, and stops within its message.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn stays_in_a_message() {
@@ -81,7 +81,6 @@ pub fn a_queue_that_dead_producers_filled_is_free_again() {
     }
 }
 
-/// Sends numbers from 0 on, and says which were taken out.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn counts() {
@@ -106,7 +105,6 @@ fn s2_21_producers_are_killed_and_nothing_that_they_had_sent_is_lost() {
     let rig = Rig::new();
     let queue = queue_of(&rig.attach());
     let mut consumer = queue.consumer().unwrap();
-    // Messages received, by life.
     let mut next = std::collections::HashMap::<u64, u64>::new();
     for _ in 0..30 {
         let mut children: Vec<(Working, u64)> = (0..2)
@@ -143,7 +141,6 @@ fn s2_21_producers_are_killed_and_nothing_that_they_had_sent_is_lost() {
     println!("skipped {}", queue.skipped());
 }
 
-/// Takes messages out in twos, prints them, and releases them.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn consumes() {
@@ -173,7 +170,7 @@ fn the_next_consumer_goes_on_where_the_dead_one_was() {
                 sent += 1;
             }
             let got: u64 = child.said("GOT").unwrap().parse().unwrap();
-            // Messages that the dead one had looked at may come once more, and none is left out.
+            // Messages that the dead consumer read may repeat; none is left out.
             let again = turn == 0 && (expected.saturating_sub(2)..=expected).contains(&got);
             assert!(again || got == expected, "{got} after {expected}");
             expected = got + 1;

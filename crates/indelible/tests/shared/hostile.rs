@@ -1,5 +1,5 @@
-//! One of those that share a queue scribbles over it: the others get errors, or wrong messages, and
-//! never a fault, a hang or an index beyond the object.
+//! A participant scribbles over a queue: others get errors or wrong messages, never a fault, a hang
+//! or an index beyond the object.
 
 use super::queue::{KINDS, options};
 use super::{Rig, kind};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
-/// A number as one who scribbles likes it.
+/// A number that a scribbler prefers.
 fn odd(seeded: &mut Seeded) -> u64 {
     match seeded.usize(..5) {
         0 => 0,
@@ -26,7 +26,7 @@ fn scribble(object: &SharedObject, words: usize, seeded: &mut Seeded) {
     object.words()[seeded.usize(..words)].store(odd(seeded), Relaxed);
 }
 
-/// One of the two errors that there are, or none.
+/// The two possible errors, or none.
 fn judge<T>(result: indelible::Result<T>) {
     let kind = result.err().map(|error| error.kind());
     assert!(matches!(kind, None | Some(ErrorKind::Damaged)), "{kind:?}");
@@ -36,7 +36,7 @@ fn judge<T>(result: indelible::Result<T>) {
 fn scribbles_between_calls_are_errors() {
     let mut seeded = Seeded::new(666);
     for round in 0..600 {
-        // A rig is dear: the same memory, made zero again, is as good.
+        // A new rig is dear; zeroed memory is as good.
         let how = options(KINDS[round % 2], 8, 64);
         let words = how.bytes().unwrap() / 8;
         thread_rig(|rig| {
@@ -65,7 +65,6 @@ fn scribbles_between_calls_are_errors() {
     }
 }
 
-/// Runs `work` on this thread's rig.
 fn thread_rig(work: impl FnOnce(&Rig)) {
     thread_local!(static RIG: Rig = Rig::new());
     RIG.with(work);

@@ -1,4 +1,4 @@
-//! Logs, and messages that are acknowledged once they are in one.
+//! Logs, and messages that are acknowledged once logged.
 
 use super::queue::options;
 use super::{Rig, kind};
@@ -57,7 +57,6 @@ fn s2_21_a_log_has_what_was_psynced_and_grows() {
 
 #[test]
 fn a_reader_follows_a_log() {
-    // Readers beside a writer are those of other processes.
     let rig = Rig::new();
     drop(rig.pool.open_log("log", b"").unwrap());
     let mut child = rig.child("log::appends");
@@ -72,7 +71,7 @@ fn a_reader_follows_a_log() {
         }
         next
     };
-    // It grows on the way, and begins its lane anew.
+    // It grows and restarts its lane meanwhile.
     while read(&mut reader) < 3000 {
         child.said("PSYNCED").unwrap();
         reader.refresh().unwrap();
@@ -143,7 +142,6 @@ fn objects_that_are_no_logs_and_damaged_ones_are_errors() {
     }
 }
 
-/// Sends so many messages, and collects them.
 fn collected(log: &mut Log, rig: &Rig, count: u64) -> Vec<u64> {
     let queue = rig.queue(&how());
     let (mut producer, mut consumer) = (queue.producer().unwrap(), queue.consumer().unwrap());
@@ -173,8 +171,7 @@ fn a_collector_that_dies_before_it_acknowledges_leaves_no_record_twice() {
     let mut producer = queue.producer().unwrap();
     let mut log = rig.pool.open_log("log", b"").unwrap();
     (0..6_u64).for_each(|n| assert!(producer.send_value(&n, NOW).unwrap().is_some()));
-    // As if it died between the psync and the release, which alone changes the queue: that is as it
-    // was.
+    // A death between the psync and the release, which alone changes the queue.
     let object = rig.attach();
     let before: Vec<u64> = object.words().iter().map(|word| word.load(Relaxed)).collect();
     assert_eq!(log.collect(&mut queue.consumer().unwrap(), 2, NOW).unwrap(), 2);
@@ -193,7 +190,6 @@ fn a_collector_that_dies_before_it_acknowledges_leaves_no_record_twice() {
     assert_eq!(numbers.collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5], "each once");
 }
 
-/// Messages that are left in the queue.
 fn left(queue: &indelible::Queue) -> Vec<u64> {
     let mut consumer = queue.consumer().unwrap();
     std::iter::from_fn(|| consumer.receive_value::<u64>(NOW).unwrap()).collect()
@@ -208,7 +204,6 @@ pub fn a_psync_that_fails_acknowledges_nothing() {
     let mut log = pool.open_log("log", b"").unwrap();
     let (mut producer, mut consumer) = (queue.producer().unwrap(), queue.consumer().unwrap());
     (0..3_u64).for_each(|n| assert!(producer.send_value(&n, NOW).unwrap().is_some()));
-    // The disk is gone under it.
     device.kill();
     for _ in 0..3 {
         assert!(log.collect(&mut consumer, 100, NOW).is_err());
@@ -300,10 +295,8 @@ fn a_log_that_a_power_cut_meets_has_what_was_acknowledged() {
             }
             log.collect(&mut consumer, 100, NOW).unwrap();
             acknowledged = sent;
-            // Not durable, and not acknowledged.
             log.append(b"lost").unwrap();
         }
-        // Nothing is there that need not be.
         let image = medium.power_cut(Choice::None).medium();
         drop((log, pool));
         let pool = PoolOptions::new().on_device(Arc::new(image.handle()), false).unwrap();
@@ -325,12 +318,11 @@ fn a_key_guards_a_log() {
     pool.read_log("log", b"k").unwrap();
 }
 
-/// The bytes of record `number`.
 fn of(number: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|at| (number * 7 + at) as u8).collect()
 }
 
-/// Records of 8 KiB that a log takes in a pool of 32 MiB, beside so many readers that follow it.
+/// Records of 8 KiB that fit into a pool of 32 MiB with so many following readers.
 fn reached(readers: usize) -> u64 {
     const LEN: usize = 8 << 10;
     let medium = SimMedium::new(32 << 20, SimConfig::default());
@@ -389,8 +381,7 @@ fn a_reader_in_place_reads_what_was_psynced_wherever_the_log_lies() {
                 log = pool.open_log("log", b"").unwrap();
             }
             8 if others.len() < 6 => {
-                // A snapshot, on which the log rests, or an object behind the log, which moves when
-                // it grows.
+                // A snapshot below the log, or an object behind it, so that growth moves it.
                 let name = format!("other {step}");
                 match seeded.bool() {
                     true => pool.snapshot("log", &name, b"").unwrap(),
@@ -420,7 +411,6 @@ fn a_reader_in_place_reads_what_was_psynced_wherever_the_log_lies() {
             }
         }
     }
-    // The log that the readers know is gone.
     drop(log);
     pool.destroy("log").unwrap();
     assert_eq!(kind(readers[0].0.refresh()), ErrorKind::NotFound);

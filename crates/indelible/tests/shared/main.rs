@@ -1,5 +1,5 @@
-//! Objects that processes share: the class, words to wait for, lives, queues, streams, and the
-//! results of deaths and scribbles.
+//! Objects that processes share: the class, words to wait for, lives, queues, streams, deaths and
+//! scribbles.
 //!
 //! A child is this program again, running one hidden test.
 
@@ -24,13 +24,11 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use support::{Ground, World};
 use tempfile::TempDir;
 
-/// A pool with a shared object.
 struct Rig {
     world: World,
     pool: Pool,
 }
 
-/// Bytes of the object of a rig.
 const SIZE: u64 = 1 << 20;
 const NAME: &str = "shared";
 
@@ -50,7 +48,6 @@ impl Rig {
         self.attach().queue(0, options).unwrap()
     }
 
-    /// The file of the object's memory, of which there is one.
     fn memory(&self) -> Option<std::path::PathBuf> {
         let id = format!("{:032x}", u128::from_be_bytes(self.pool.id()));
         let files = std::fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().path());
@@ -59,7 +56,6 @@ impl Rig {
         own.pop()
     }
 
-    /// Runs a hidden test of this program as a process of its own.
     fn child(&self, work: &str) -> Working {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", work, "--nocapture", "--ignored"])
@@ -74,7 +70,7 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        // A child that still has it keeps its memory until it has ended; the pool goes with its
+        // A child that still has the object keeps its memory until its end; the pool goes with its
         // folder.
         let _ = self.pool.destroy(NAME);
         if let Some(left) = self.memory() {
@@ -83,14 +79,12 @@ impl Drop for Rig {
     }
 }
 
-/// A process at work. Dropping it kills it.
 struct Working {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Working {
-    /// The rest of the next line that begins with `word`.
     fn said(&mut self, word: &str) -> Option<String> {
         self.lines.by_ref().map_while(Result::ok).find_map(|line| {
             let (_, rest) = line.split_once(word)?;
@@ -111,7 +105,7 @@ impl Drop for Working {
     }
 }
 
-/// The object of the rig that runs this process; `None`: it runs by itself.
+/// The object of the parent's rig; `None`: the test runs by itself.
 fn at_work() -> Option<SharedObject> {
     let path = std::env::var_os("WORK_POOL")?;
     Some(Pool::open(path).unwrap().attach_shared(NAME).unwrap())
@@ -121,7 +115,6 @@ fn kind<T>(result: indelible::Result<T>) -> ErrorKind {
     result.err().expect("it is refused").kind()
 }
 
-/// A folder that goes with the test.
 fn folder() -> TempDir {
     TempDir::new().unwrap()
 }

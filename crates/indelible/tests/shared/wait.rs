@@ -1,4 +1,4 @@
-//! Words that processes wait for, descriptors that tell of them, and lives.
+//! Words that processes wait for, their descriptors, and lives.
 
 use super::{Rig, at_work, kind};
 use indelible::{ErrorKind, wait_any};
@@ -8,7 +8,6 @@ use std::time::Duration;
 
 const LONG: Option<Duration> = Some(Duration::from_secs(60));
 
-/// Answers each number in the word at 0 with the same one in the word at 64.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn answers() {
@@ -39,7 +38,7 @@ fn s2_19_processes_wait_for_each_other() {
         };
         assert_eq!((which, answered.load(Acquire)), (Some(0), number));
     }
-    // S2.20: its exit wakes those that wait for it.
+    // S2.20: its exit wakes the waiters.
     assert!(object.is_alive(life).unwrap());
     assert!(!object.wait_end(life, Some(Duration::from_millis(30))).unwrap());
     child.kill();

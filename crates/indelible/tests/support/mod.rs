@@ -1,4 +1,4 @@
-//! Every medium with every way of tracking stores: the same tests run on all of them.
+//! Worlds: every medium with every tracking; the same tests run on all.
 #![allow(dead_code)]
 
 pub mod nodes;
@@ -11,18 +11,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// The medium of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ground {
-    /// A file written by system calls.
     File,
-    /// A file on tmpfs treated as persistent memory.
     Memory,
-    /// The simulated medium.
     Simulated,
 }
 
-/// A place for one pool.
 pub struct World {
     pub ground: Ground,
     pub tracking: Tracking,
@@ -33,12 +28,11 @@ pub struct World {
 
 pub const POOL: u64 = 64 << 20;
 
-/// The key of every sealed object.
 pub fn seal_key() -> SealKey {
     SealKey::file(vec![0x5a; 32]).unwrap()
 }
 
-/// Runs a test in every world this machine can make; says which it cannot.
+/// Runs a test in every world of this machine; reports missing ones.
 pub fn everywhere(test: impl Fn(&World)) {
     for ground in [Ground::File, Ground::Memory, Ground::Simulated] {
         for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {
@@ -67,13 +61,12 @@ pub fn everywhere(test: impl Fn(&World)) {
     }
 }
 
-/// Whether this user can have pages filled on demand.
 pub fn faults_in() -> bool {
     let found = indelible::doctor(None);
     found.facilities.iter().any(|facility| facility.name == "fault-in" && facility.available == Some(true))
 }
 
-/// A directory on a disk, not on tmpfs.
+/// On a disk, not on tmpfs.
 fn on_disk() -> TempDir {
     TempDir::new_in(env!("CARGO_TARGET_TMPDIR"))
         .or_else(|_| TempDir::new_in("/var/tmp"))
@@ -96,8 +89,6 @@ impl World {
         self.dir.path().join("test.pmo")
     }
 
-    /// Marks bytes that were stored to through a pointer, where tracking does not find that by
-    /// itself.
     pub fn mark(&self, address: *const u8, len: usize) {
         if self.tracking == Tracking::Explicit {
             indelible::raw::mark_dirty(address, len).unwrap();
@@ -120,7 +111,6 @@ impl World {
         PoolOptions::new().medium(medium).tracking(self.tracking).fault_in(self.fault_in)
     }
 
-    /// The bytes of the medium.
     pub fn raw(&self) -> Vec<u8> {
         match &self.sim {
             Some(sim) => sim.to_bytes(),
@@ -128,7 +118,6 @@ impl World {
         }
     }
 
-    /// A new pool.
     pub fn format(&self) -> Pool {
         match &self.sim {
             Some(sim) => self.options().on_device(Arc::new(sim.handle()), true),
@@ -137,7 +126,7 @@ impl World {
         .expect("format")
     }
 
-    /// The pool, opened anew: the state that another run of a program would find.
+    /// Reopened: the state that another run would find.
     pub fn open(&self) -> Pool {
         match &self.sim {
             Some(sim) => self.options().on_device(Arc::new(sim.handle()), false),
@@ -147,7 +136,7 @@ impl World {
     }
 }
 
-/// The options of a world, from its name as another process was given it.
+/// The options of a world, from its name.
 pub fn options_of(name: &str) -> PoolOptions {
     let words: Vec<&str> = name.split(' ').collect();
     let medium = if words[0] == "File" { MediumKind::File } else { MediumKind::Auto };
@@ -160,8 +149,8 @@ pub fn options_of(name: &str) -> PoolOptions {
     PoolOptions::new().medium(medium).tracking(tracking).fault_in(words[2] == "true")
 }
 
-/// Runs this test program's ignored test `work` on the world's pool, as a process of its own, and
-/// kills it once it has reported so many durable rounds. Returns the last round that it reported.
+/// Runs the ignored test `work` on the world's pool in its own process; kills it once it reported
+/// so many durable rounds. Returns the last reported round.
 pub fn killed_at_work(world: &World, work: &str, last: usize) -> Option<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", work, "--nocapture", "--ignored"])
@@ -174,7 +163,7 @@ pub fn killed_at_work(world: &World, work: &str, last: usize) -> Option<u64> {
     let rounds = lines
         .map_while(Result::ok)
         .filter_map(|line| line.split_once("ROUND ").map(|(_, round)| round.trim().parse::<u64>().unwrap()));
-    // Killed wherever it is by then; its output until its death counts.
+    // Killed at any point; its output until its death counts.
     let mut said = None;
     for (number, round) in rounds.enumerate() {
         said = Some(round);
@@ -187,7 +176,7 @@ pub fn killed_at_work(world: &World, work: &str, last: usize) -> Option<u64> {
     said
 }
 
-/// The heap, psynced and opened anew: every byte of the object is durable as it was.
+/// The psynced and reopened heap: every byte is durable.
 pub fn psynced_whole(world: &World, mut heap: Heap, options: HeapOptions, what: &str) -> Heap {
     heap.psync().expect("psync");
     let object = heap.into_object();
@@ -199,7 +188,7 @@ pub fn psynced_whole(world: &World, mut heap: Heap, options: HeapOptions, what: 
     Heap::open_with(object, options).expect("a heap")
 }
 
-/// A root of a type that is no type of Rust's.
+/// A root of a non-Rust type.
 pub fn name_root(
     heap: &Heap,
     name: &str,
@@ -211,7 +200,7 @@ pub fn name_root(
     unsafe { heap.create_root(name, address, size, ty) }
 }
 
-/// Files of the memory of a pool's objects on demand.
+/// Files of the memory of a pool's on-demand objects.
 pub fn memory_of(pool: &Pool) -> Vec<PathBuf> {
     let id: String = pool.id().iter().map(|byte| format!("{byte:02x}")).collect();
     let all = std::fs::read_dir("/dev/shm").unwrap().map(|entry| entry.unwrap().path());

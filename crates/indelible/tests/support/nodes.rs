@@ -3,7 +3,6 @@
 use indelible::heap::HeapStats;
 use indelible::{Error, Plain, Pool, Result, Tx, TxCell, TxHeap, TxPtr};
 
-/// A list of blocks, so that all of them can be found.
 #[derive(Plain)]
 #[repr(C)]
 pub struct Node {
@@ -33,12 +32,11 @@ pub fn values(heap: &TxHeap, top: &Top) -> Vec<u64> {
     read.unwrap()
 }
 
-/// Live blocks, of a heap in which nothing is wrong.
+/// Live blocks of a sound heap.
 pub fn blocks(heap: &TxHeap) -> u64 {
     sound(heap).blocks
 }
 
-/// As [`blocks`], with the other figures.
 pub fn sound(heap: &TxHeap) -> HeapStats {
     assert_eq!(heap.check().unwrap(), []);
     heap.stats().unwrap()

@@ -1,13 +1,10 @@
-//! Mutants, and the tests that must notice them: each rule is broken once, and the tests that are
-//! named beside it fail.
+//! Mutants, and the tests that must notice them.
 
 use indelible_store::{Mutant, with_mutant};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A test, and its name.
 pub type Test = (&'static str, fn());
 
-/// Fails if a test passes with a mutant that it must notice.
 pub fn all_are_noticed(watches: &[(Mutant, &[Test])]) {
     let mut missed = Vec::new();
     for (mutant, tests) in watches {
@@ -20,8 +17,8 @@ pub fn all_are_noticed(watches: &[(Mutant, &[Test])]) {
     assert_eq!(missed, [""; 0], "broken rules that go unnoticed");
 }
 
-/// Lists each mutant of a group, and the tests that must notice it, and has two tests: that they
-/// do, and that the list has the group.
+/// Declares each mutant of a group with its tests, and two tests: that these notice it, and that
+/// the group is complete.
 #[macro_export]
 macro_rules! watches {
     ($group:ident: $($mutant:ident: $($module:ident::$test:ident),+;)+) => {

@@ -1,4 +1,4 @@
-//! Changes that others make to a view.
+//! Changes of a view by others.
 
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, kind, with_view, writing};
@@ -27,7 +27,7 @@ fn s2_07_a_slot_that_another_process_sets_is_found_at_the_next_fault() {
         // SAFETY: an object of the view, which the load brings.
         assert_eq!(unsafe { at.read_volatile() }, 9);
         assert_eq!(view.slots()[1].memory, SlotMemory::Reading);
-        // The same by its number, while the editor has the view open.
+        // The same by number, while the editor has the view open.
         pool.create("newer", 4096).unwrap();
         let editor = world.open();
         let mut open = View::open(&editor, "v").unwrap();
@@ -45,7 +45,7 @@ pub fn s2_07_a_fault_takes_nothing_away() {
     let mut view = AttachedView::attach(&pool, "v").unwrap();
     *view.get_mut::<u64>(0).unwrap() = 1;
     edit(&world, |view| assert!(view.clear(0).unwrap() && view.clear(10).unwrap()));
-    // This looks at the view, and finds that two slots are empty: one object is in use.
+    // Finds that two slots are empty: one object is in use.
     assert_eq!(*view.get::<u64>(20).unwrap(), 102);
     assert_eq!(kind(view.get::<u64>(33)), ErrorKind::NotFound);
     assert_eq!(*view.get::<u64>(0).unwrap(), 1);
@@ -74,7 +74,6 @@ pub fn s2_06_changed_rights_and_objects_are_adopted() {
         *view.get_mut::<u64>(0).unwrap() = 8;
         assert_eq!(*view.get::<u64>(10).unwrap(), 102);
         view.psync().unwrap();
-        // Rights are taken away as well, and unpsynced stores are forgotten.
         *view.get_mut::<u64>(0).unwrap() = 9;
         edit(world, |view| view.set(0, "o0", Rights::READ).unwrap());
         view.adopt().unwrap();
@@ -85,14 +84,12 @@ pub fn s2_06_changed_rights_and_objects_are_adopted() {
     });
 }
 
-/// Other rights of an object that was not used yet are those of its first use.
 #[test]
 fn s2_06_rights_change_before_the_first_use_as_well() {
     everywhere(|world| {
         let pool = with_view(world, 2, Rights::READ);
         let mut view = AttachedView::attach(&pool, "v").unwrap();
         edit(world, |view| view.set(10, "o1", writing()).unwrap());
-        // Found by the look-up of a slot that is not there, and by `adopt`.
         assert_eq!(kind(view.get::<u64>(33)), ErrorKind::NotFound);
         *view.get_mut::<u64>(10).unwrap() = 1;
         edit(world, |view| view.set(0, "o0", writing()).unwrap());
@@ -104,7 +101,7 @@ fn s2_06_rights_change_before_the_first_use_as_well() {
     });
 }
 
-/// The object of an emptied slot has its stores, and its next psync has them, beside any other
+/// The object of an emptied slot keeps its stores, and its next psync has them, despite other
 /// look-ups.
 #[test]
 pub fn s2_07_an_emptied_slot_goes_on_until_it_is_adopted() {
@@ -125,7 +122,6 @@ pub fn s2_07_an_emptied_slot_goes_on_until_it_is_adopted() {
     assert_eq!(durable(&world, "o0"), 4);
 }
 
-/// An unreadable view leaves a program its attached objects.
 #[test]
 fn a_view_that_is_destroyed_or_damaged_is_an_error_of_adopt_alone() {
     let world = World::new(Ground::File, Tracking::Auto, false);

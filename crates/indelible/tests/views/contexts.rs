@@ -1,4 +1,4 @@
-//! Security contexts: rights of a program, with any requests of its view.
+//! Security contexts limit the rights that a view requests.
 
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, kind, with_view, writing};
@@ -13,7 +13,6 @@ fn memory() -> World {
     World::new(Ground::Memory, Tracking::Auto, false)
 }
 
-/// Makes a context, or changes it.
 fn edit(world: &World, name: &str, change: impl FnOnce(&mut SecurityContext)) {
     let pool = world.open();
     let mut context = SecurityContext::open(&pool, name)
@@ -39,7 +38,6 @@ fn s2_16_a_context_is_an_object_of_rights() {
         context.allow("o0", writing()).unwrap();
         context.mask("o0", Rights::READ).unwrap();
         context.allow("o1", NONE).unwrap();
-        // Changes are others' once they are psynced.
         assert_eq!(SecurityContext::read(&pool, "c").unwrap(), empty);
         context.psync().unwrap();
         let said = SecurityContext::read(&pool, "c").unwrap();
@@ -52,7 +50,6 @@ fn s2_16_a_context_is_an_object_of_rights() {
             (RuleKind::Capability, ids[1], None),
         ];
         assert_eq!((said.default, &found[..]), (Some(Rights::READ), &expected[..]));
-        // One more entry, and no room for another.
         context.allow("o2", writing()).unwrap();
         assert_eq!(kind(context.mask("o2", NONE)), ErrorKind::BadSize);
         context.allow("o2", Rights::READ).unwrap();
@@ -66,7 +63,7 @@ fn s2_16_a_context_is_an_object_of_rights() {
         assert_eq!(kind(SecurityContext::open(&pool, "c")), ErrorKind::Held);
         context.psync().unwrap();
         drop(context);
-        // An object that is not there any more is known by its ID.
+        // A destroyed object is known by its ID.
         pool.destroy("o2").unwrap();
         let mut context = SecurityContext::open(&pool, "c").unwrap();
         let gone = context.rules().unwrap().rules.iter().find(|rule| rule.target != ids[1]).unwrap().target;
@@ -166,7 +163,6 @@ pub fn s2_15_nothing_is_refused_before_it_is_used() {
     });
 }
 
-/// A slot that asks for loads has loads alone, even where the context allows more.
 #[test]
 fn s2_15_rights_are_those_that_are_asked_for_and_allowed() {
     let world = memory();
@@ -190,7 +186,6 @@ pub fn s2_16_masks_limit_what_a_context_gives() {
     assert_eq!(kind(view.get_mut::<u64>(0)), ErrorKind::Denied);
     assert_eq!(kind(view.get::<u64>(10)), ErrorKind::Denied);
     *view.get_mut::<u64>(20).unwrap() = 1;
-    // It takes nothing from another context.
     edit(&world, "other", |context| context.allow("o0", writing()).unwrap());
     drop(view);
     let mut view = AttachedView::attach_in(&pool, "v", &["c", "other"]).unwrap();
@@ -198,8 +193,7 @@ pub fn s2_16_masks_limit_what_a_context_gives() {
     assert_eq!(kind(view.get::<u64>(10)), ErrorKind::Denied);
 }
 
-/// Groups and owners, as the paper has them: a group is a context, and its members' contexts are
-/// delegated from it.
+/// The paper's groups and owners: a group is a context, delegated to its members' contexts.
 #[test]
 fn s2_16_groups_and_owners_are_contexts() {
     let world = memory();
@@ -221,8 +215,6 @@ fn s2_16_groups_and_owners_are_contexts() {
     let all = |who| ["o0", "o1", "o2"].map(|object| rights(who, object));
     assert_eq!(all("ann"), [Some(writing()); 3]);
     assert_eq!(all("bob"), [Some(Rights::READ), None, None]);
-    // A member that leaves the group has its rights no longer; once the group is destroyed, no
-    // member has.
     edit(&world, "ann", |context| assert_eq!(context.clear("staff").unwrap(), 1));
     assert_eq!(all("ann"), [None, None, Some(writing())]);
     pool.destroy("staff").unwrap();
@@ -259,8 +251,7 @@ fn s2_16_contexts_delegate_in_no_circle() {
     }
 }
 
-/// Contexts at random, delegated to each other at random: the same as by the formula, applied to
-/// each anew.
+/// Random contexts with random delegations agree with the formula.
 #[test]
 pub fn s2_16_rights_are_those_of_the_formula() {
     #[derive(Default)]
@@ -315,7 +306,6 @@ pub fn s2_16_rights_are_those_of_the_formula() {
         let names: Vec<String> = chosen.iter().map(|number| format!("r{round}c{number}")).collect();
         for object in 0..4 {
             let expected = chosen.iter().fold(0, |bits, context| bits | gives(&all, *context, object));
-            // No context at all is no limit.
             let expected = if chosen.is_empty() { 7 } else { expected };
             let found = SecurityContext::rights(&pool, &names, &format!("o{object}")).unwrap();
             assert_eq!(found, Rights::from_bits(expected), "round {round}, object {object} in {names:?}");
@@ -337,8 +327,7 @@ pub fn s2_16_a_right_that_is_revoked_while_in_use_goes_with_adopt() {
             context.set_default(NONE).unwrap();
             context.allow("o1", writing()).unwrap();
         });
-        // An object that was not used before is refused at once; one in use is not taken from under
-        // the program's references.
+        // An unused object is refused at once; a used one stays under the program's references.
         assert_eq!(kind(view.get::<u64>(20)), ErrorKind::Denied);
         assert_eq!(*view.get_mut::<u64>(0).unwrap(), 2);
         view.psync().unwrap();
@@ -368,7 +357,7 @@ pub fn s2_16_a_context_that_is_lost_while_in_use_gives_nothing() {
     edit(&world, "c", |context| context.set_default(writing()).unwrap());
     let mut view = AttachedView::attach_in(&pool, "v", &["c"]).unwrap();
     *view.get_mut::<u64>(0).unwrap() = 1;
-    // An unreadable context fails the attach that needs it, and adopt, which changes nothing.
+    // An unreadable context fails the attach, and adopt, which changes nothing.
     let mut object = world.open().attach("c").unwrap();
     object.as_mut_slice()[16] = 9;
     object.psync().unwrap();
@@ -383,7 +372,7 @@ pub fn s2_16_a_context_that_is_lost_while_in_use_gives_nothing() {
     assert_eq!(*view.get::<u64>(0).unwrap(), 2);
     view.adopt().unwrap();
     assert_eq!(kind(view.get::<u64>(0)), ErrorKind::Denied);
-    // Another context of that name is another one.
+    // Another context of the same name is a different one.
     edit(&world, "c", |context| context.set_default(writing()).unwrap());
     view.adopt().unwrap();
     assert_eq!(kind(view.get::<u64>(0)), ErrorKind::Denied);
@@ -391,8 +380,6 @@ pub fn s2_16_a_context_that_is_lost_while_in_use_gives_nothing() {
     assert_eq!(durable(&world, "o0"), 2);
 }
 
-/// The view changes as well: an object that comes into a slot has the rights that the contexts
-/// allow.
 #[test]
 fn s2_16_slots_that_are_set_later_are_limited_as_well() {
     let world = memory();

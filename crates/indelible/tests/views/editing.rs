@@ -18,7 +18,6 @@ fn s2_06_a_view_is_an_object_of_slots() {
             [(0, ids[0]), (10, ids[1])]
         );
         assert!(set.iter().all(|slot| slot.rights == writing() && !slot.at_once));
-        // Changes are others' once they are psynced.
         assert!(view.clear(10).unwrap());
         assert!(!view.clear(10).unwrap());
         view.set_at_once(199, "o1", Rights::READ).unwrap();
@@ -50,7 +49,6 @@ fn s2_06_a_slot_takes_what_it_can_have() {
         assert_eq!(kind(view.set(10, "o1", rights)), ErrorKind::Unsuitable);
     }
     assert_eq!(view.list().unwrap(), before, "nothing changed");
-    // In its own slot an object may be set anew, and in another one after the first was emptied.
     view.set(10, "o1", Rights::READ).unwrap();
     view.clear(10).unwrap();
     view.set(5, "o1", Rights::READ).unwrap();
@@ -61,7 +59,6 @@ fn s2_06_a_slot_takes_what_it_can_have() {
     assert_eq!(kind(View::read(&pool, "missing")), ErrorKind::NotFound);
 }
 
-/// Reads that a call makes.
 fn reads<R>(world: &World, call: impl FnOnce() -> R) -> u64 {
     let sim = world.sim().unwrap();
     let before = sim.count(OpKind::Read);
@@ -81,8 +78,8 @@ fn setting_a_slot_looks_at_its_object_alone() {
     assert!(set <= 2 * stat + 2, "{set} reads to set a slot, {stat} to find its object");
 }
 
-/// Random changes of slots, with objects that go and copies that lie where their originals lie,
-/// beside the rule: no object twice, and no two at the same addresses.
+/// Random changes of slots, destroyed objects, and copies at their originals' addresses, against
+/// the rule: no object twice, no overlapping addresses.
 #[test]
 fn slots_agree_with_a_model() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -106,7 +103,7 @@ fn slots_agree_with_a_model() {
                 assert_eq!(view.clear(slot).unwrap(), set, "step {step}");
             }
             1 => {
-                // The copy goes, but not from its slot, and a new one lies where it lay.
+                // The copy goes, but not from its slot, and a new one takes its addresses.
                 let copy = format!("c{}", rng.usize(..6));
                 pool.destroy(&copy).unwrap();
                 model.retain(|_, name| *name != copy);
@@ -162,7 +159,6 @@ fn the_bytes_of_a_view_are_as_format_md_says() {
     assert_eq!(object.as_slice(), expected);
 }
 
-/// Foreign bytes are an error or a view, and never more.
 #[test]
 fn a_damaged_view_is_an_error_of_the_attach() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

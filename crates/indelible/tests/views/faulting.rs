@@ -1,4 +1,4 @@
-//! Faults that a view does not answer are the program's. Each test runs a part of itself in a
+//! The program gets faults that a view does not answer. Each test runs a part of itself in a
 //! process of its own.
 
 use crate::support::{Ground, World};
@@ -7,7 +7,6 @@ use indelible::{AttachedView, ErrorKind, Rights, SecurityContext, SwitchedView, 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 
-/// Runs an ignored test of this file as a process of its own.
 fn alone(test: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("faulting::{test}"), "--nocapture", "--ignored"])
@@ -15,7 +14,7 @@ fn alone(test: &str) -> Output {
         .unwrap()
 }
 
-/// Writes to standard output, to be seen although the process dies.
+/// Unbuffered, so that it shows although the process dies.
 fn say(what: &str) {
     use std::io::Write;
     let mut out = std::io::stdout();
@@ -70,8 +69,7 @@ fn stores_first() {
     say("stored");
 }
 
-/// The slots ask for stores, and a context allows loads of the first object, and nothing of the
-/// second.
+/// The slots ask for stores; a context allows loads of the first object only.
 fn limited() -> (World, AttachedView, [*mut u64; 2]) {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
     let pool = with_view(&world, 2, writing());
@@ -116,7 +114,7 @@ fn loads_beyond_the_context() {
     say("loaded");
 }
 
-/// A view whose contexts are those of threads: one allows loads of the first object.
+/// A view with contexts of threads: one allows loads of the first object.
 fn switched() -> (World, SwitchedView, *mut u64) {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
     let pool = with_view(&world, 1, writing());
@@ -168,7 +166,6 @@ fn stores_beyond_the_threads_context() {
     say("stored");
 }
 
-/// A fork has none of its parent's objects, and is within none of its contexts.
 #[test]
 fn s2_16_a_fork_is_within_no_contexts() {
     dies("enters_in_a_fork", "the fork is refused");
@@ -219,7 +216,6 @@ fn touches_what_is_held() {
     say("loaded");
 }
 
-/// A fork has none of its parent's objects, and its faults do not wait.
 #[test]
 fn s2_08_a_fork_has_no_object_of_the_view() {
     dies("touches_in_a_fork", "parent 100");
@@ -248,8 +244,8 @@ fn touches_in_a_fork() {
     say("loaded");
 }
 
-/// The program's own handler, installed before the view, gets faults that the view does not answer,
-/// and may go on (S2.8: fail or map on demand).
+/// The program's earlier handler gets faults that the view does not answer, and may go on (S2.8:
+/// fail or map on demand).
 #[test]
 fn s2_08_other_faults_go_to_the_programs_handler() {
     let output = alone("handles_its_own");

@@ -1,4 +1,4 @@
-//! Objects that are attached together.
+//! Objects attached together.
 
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, hold, with_view, writing};
@@ -6,7 +6,6 @@ use indelible::{AttachedView, SlotMemory, Tracking, View};
 use indelible_testing::{Choice, CrashImage, Fault, Limits, OpKind, SimMedium, for_each_crash};
 use std::sync::Arc;
 
-/// Durable writes that a call makes.
 fn durable_writes<R>(world: &World, call: impl FnOnce() -> R) -> (u64, R) {
     let sim = world.sim().unwrap();
     let count = || sim.count(OpKind::WriteDurable) + sim.count(OpKind::Barrier);
@@ -26,7 +25,6 @@ fn s2_07_a_hundred_objects_are_attached_by_one_change_of_the_table() {
     // The first objects of a process take lanes, up to four.
     assert!(attached == 20 && all <= one + 4, "{all} durable writes for all, {one} for one");
     drop(view);
-    // The same where the slots ask for it.
     let mut editor = View::open(&pool, "v").unwrap();
     for number in 0..20 {
         editor.set_at_once(10 * number, &format!("o{number}"), writing()).unwrap();
@@ -46,7 +44,6 @@ fn s2_07_a_hundred_objects_are_attached_by_one_change_of_the_table() {
     }
 }
 
-/// Issue: a thousand objects took as many durable writes to be detached.
 #[test]
 fn s2_07_objects_are_detached_by_one_change_of_the_table_for_each_lane() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -73,8 +70,7 @@ fn s2_07_objects_are_detached_by_one_change_of_the_table_for_each_lane() {
     }
 }
 
-/// Each durable write of a detach fails once, and the power after it: each object is as its psync
-/// left it.
+/// Each durable write of a detach fails once, and then the power.
 #[test]
 fn s2_18_a_detach_that_fails_loses_nothing() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -128,8 +124,8 @@ fn an_object_that_cannot_be_had_keeps_no_other_from_the_group() {
     });
 }
 
-/// A writer dies with psyncs that are in its lane alone; the group recovers all of them. Each
-/// durable write of that fails once, and the power after it.
+/// A writer dies with psyncs only in its lane; the group recovers them. Each durable write of that
+/// fails once, and then the power.
 #[test]
 fn s2_18_a_group_recovers_what_its_writer_left() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -151,7 +147,7 @@ fn s2_18_a_group_recovers_what_its_writer_left() {
         let left = died.medium();
         left.fail_at(OpKind::WriteDurable, fails, Fault::Io);
         let again = open(&left);
-        // After a failure the process goes on, and then dies as well.
+        // After a failure the process goes on, then dies as well.
         if let Ok(view) = AttachedView::attach(&again, "v") {
             let _ = view.bring_all();
             let _ = view.bring_all();
@@ -173,8 +169,8 @@ fn s2_18_a_group_recovers_what_its_writer_left() {
     panic!("the durable writes never end");
 }
 
-/// The power fails at any point while a group is recovered, attached, and psynced: each image has
-/// the psynced state, or all of the last step.
+/// Power fails at any point of a group's recovery, attach and psync: each image has the psynced
+/// state, or all of the last step.
 #[test]
 fn s2_18_a_power_cut_leaves_all_objects_of_a_view_as_one_psync_left_them() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);

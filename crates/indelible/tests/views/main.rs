@@ -1,5 +1,4 @@
-//! Views and security contexts: slots of an object, objects that are in memory from their first use
-//! on, changes by others, deaths.
+//! Views and security contexts: slots, objects mapped on first use, changes by others, deaths.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -19,13 +18,12 @@ mod touching;
 use crate::support::World;
 use indelible::{Pool, Rights, View};
 
-/// The rights that a slot asks for whose object is stored to.
 pub fn writing() -> Rights {
     Rights::READ | Rights::WRITE
 }
 
-/// A pool with objects `o0`, `o1` and so on of two pages, each of which begins with its number and
-/// 100, and a view `v` that has them in slots 0, 10 and so on.
+/// A pool with two-page objects `o0`, `o1` and so on, which begin with their number plus 100, in
+/// slots 0, 10 and so on of a view `v`.
 pub fn with_view(world: &World, objects: usize, rights: Rights) -> Pool {
     let pool = world.format();
     for number in 0..objects {
@@ -41,17 +39,16 @@ pub fn with_view(world: &World, objects: usize, rights: Rights) -> Pool {
     pool
 }
 
-/// The number that an object begins with, as another run of the program finds it.
+/// An object's first number, as another run finds it.
 pub fn durable(world: &World, name: &str) -> u64 {
     *world.open().attach_read(name).unwrap().root::<u64>().unwrap()
 }
 
-/// Has an object's lock as another process has it: it is not in this process's memory.
+/// Holds an object's lock as another process would.
 pub fn hold(world: &World, name: &str) -> indelible_store::store::Writer {
     world.open().store().attach_writer(name, indelible_store::table::Key(b"")).unwrap()
 }
 
-/// The kind of the error.
 pub fn kind<T: std::fmt::Debug>(result: indelible::Result<T>) -> indelible::ErrorKind {
     result.expect_err("it is refused").kind()
 }

@@ -1,5 +1,4 @@
-//! Security contexts of threads: the rights of a thread within some of a view's contexts, and of no
-//! other.
+//! Security contexts of threads: a thread has the rights of the contexts that it is within.
 
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, kind, with_view, writing};
@@ -12,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 
 const NONE: Option<Rights> = None;
 
-/// The classes are a process's.
+/// The classes belong to the process.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -24,10 +23,9 @@ fn memory() -> World {
 
 type Attach = fn(&Pool, &[&str]) -> SwitchedView;
 
-/// Runs a test by protection keys, if there are any, and by the protection of pages.
+/// By protection keys, if available, and by page protection.
 fn each_way(test: impl Fn(Attach)) {
-    /// A test that fails within contexts leaves them, as its thread's rights count as long as the
-    /// process lives.
+    /// A failing test leaves its contexts: its thread's rights last as long as the process.
     struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {
@@ -47,7 +45,6 @@ fn each_way(test: impl Fn(Attach)) {
     test(|pool, contexts| SwitchedView::attach_by_pages(pool, "v", contexts).unwrap());
 }
 
-/// Makes a context of capabilities, or changes it.
 fn context(pool: &Pool, name: &str, rights: &[(&str, Option<Rights>)]) {
     let mut context = SecurityContext::open(pool, name)
         .unwrap_or_else(|_| SecurityContext::create(pool, name, 40).unwrap());
@@ -58,7 +55,7 @@ fn context(pool: &Pool, name: &str, rights: &[(&str, Option<Rights>)]) {
 }
 
 /// Three objects: `reader` allows loads of the first, `writer` stores to it and loads of the
-/// second, and no context allows anything of the third.
+/// second; none the third.
 fn shop(world: &World, attach: Attach) -> (Pool, SwitchedView) {
     let pool = with_view(world, 3, writing());
     context(&pool, "reader", &[("o0", Rights::READ.into())]);
@@ -67,7 +64,7 @@ fn shop(world: &World, attach: Attach) -> (Pool, SwitchedView) {
     (pool, view)
 }
 
-/// This thread's access to an address, found without a fault: the kernel has the thread's rights.
+/// This thread's access to an address, found by a system call, which has the thread's rights.
 fn access(at: usize) -> Option<Rights> {
     let at = std::ptr::with_exposed_provenance_mut::<libc::c_void>(at);
     let mut pipe = [0; 2];
@@ -81,7 +78,6 @@ fn access(at: usize) -> Option<Rights> {
     }
 }
 
-/// The number that an object begins with, as its last psync left it.
 fn psynced(pool: &Pool, name: &str) -> u64 {
     *pool.attach_snapshot_anywhere(name, b"").unwrap().root::<u64>().unwrap()
 }
@@ -134,7 +130,6 @@ fn s2_16_a_thread_has_what_its_contexts_give() {
             })
             .unwrap();
             assert_eq!(accesses(&at), [NONE; 3]);
-            // The thread that saves it need not be allowed to load it.
             view.psync().unwrap();
             assert_eq!(accesses(&at), [NONE; 3]);
             assert_eq!(psynced(&pool, "o0"), 7);
@@ -167,7 +162,7 @@ pub fn s2_16_a_thread_may_be_within_several_contexts() {
         assert_eq!(accesses(&at), [load, NONE, NONE]);
         let second = view.enter(&["writer"]).unwrap();
         assert_eq!(accesses(&at), [store, load, NONE]);
-        // Fewer are no less: a reference of the outer one is good.
+        // A nested context takes nothing away: references of the outer one stay valid.
         let third = view.enter(&["reader"]).unwrap();
         assert_eq!(accesses(&at), [store, load, NONE]);
         drop(third);
@@ -179,7 +174,7 @@ pub fn s2_16_a_thread_may_be_within_several_contexts() {
         view.within(&none, |inside| assert_eq!(kind(inside.get::<u64>(0)), ErrorKind::Denied)).unwrap();
         assert_eq!(kind(view.enter(&["clerk"])), ErrorKind::NotFound);
         assert_eq!(kind(SwitchedView::attach(view.pool(), "v", &none)), ErrorKind::Unsuitable);
-        // As a jump over the end of it leaves the thread.
+        // As after a jump over its end.
         std::mem::forget(view.enter(&["writer"]).unwrap());
         assert_eq!(accesses(&at), [store, load, NONE]);
         leave_contexts().unwrap();
@@ -187,7 +182,6 @@ pub fn s2_16_a_thread_may_be_within_several_contexts() {
     });
 }
 
-/// Each order of two guards, with the rights that are left between the drops.
 #[test]
 pub fn s2_16_guards_are_dropped_in_any_order() {
     each_way(|attach| {
@@ -212,7 +206,7 @@ pub fn s2_16_guards_are_dropped_in_any_order() {
                 });
             }
         }
-        // A guard from before everything was closed opens and closes nothing.
+        // A guard from before everything was closed has no effect.
         let old = view.enter(&["writer"]).unwrap();
         leave_contexts().unwrap();
         let new = view.enter(&["reader"]).unwrap();
@@ -223,7 +217,6 @@ pub fn s2_16_guards_are_dropped_in_any_order() {
     });
 }
 
-/// Guards that are made and dropped at random, beside a model.
 #[test]
 pub fn s2_16_guards_at_random_give_what_is_left() {
     each_way(|attach| {
@@ -265,7 +258,7 @@ fn s2_16_other_threads_have_nothing_of_it() {
         let all = [Some(writing()), Some(Rights::READ), NONE];
         ask.send(()).unwrap();
         let others = answered.recv().unwrap();
-        // Without keys the rights are those of all threads meanwhile.
+        // Without keys all threads have the rights meanwhile.
         assert_eq!(others, if view.is_by_thread() { [NONE; 3] } else { all });
         let started = std::thread::scope(|scope| {
             let at = &at;
@@ -288,7 +281,6 @@ fn s2_16_other_threads_have_nothing_of_it() {
     });
 }
 
-/// Contexts at random, and all sets of them.
 #[test]
 pub fn s2_16_classes_are_as_each_context_says() {
     each_way(|attach| {
@@ -350,7 +342,7 @@ fn s2_16_more_classes_than_there_are_keys_are_an_error() {
         let said = view.bring(refused[0].of.slot).unwrap_err().to_string();
         assert!(said.contains("protection key") && said.contains(&refused[0].name), "{said}");
         assert_eq!(access(refused[0].address), NONE);
-        // Objects with the same rights are one class, and there are keys for all.
+        // Objects with equal rights share a class, and keys suffice.
         for name in ["b", "c"] {
             let same: Vec<_> = (0..18).map(|object| (format!("o{object}"), NONE)).collect();
             let same: Vec<_> = same.iter().map(|(name, rights)| (name.as_str(), *rights)).collect();
@@ -366,7 +358,7 @@ fn s2_16_more_classes_than_there_are_keys_are_an_error() {
     });
 }
 
-/// Pages that are mapped later are as closed as the others.
+/// Pages mapped later are closed, too.
 #[test]
 pub fn s2_16_pages_that_come_later_are_of_the_class() {
     each_way(|attach| {
@@ -432,7 +424,7 @@ fn s2_16_changed_rights_come_with_adopt() {
         view.bring_all().unwrap();
         let at = addresses(&view);
         view.within_mut(&["writer"], |inside| *inside.get_mut::<u64>(0).unwrap() = 6).unwrap();
-        // Each gets the other's rights: the object is attached as before, and stays attached.
+        // Rights are exchanged: the object stays attached.
         context(&pool, "reader", &[("o0", writing().into())]);
         context(&pool, "writer", &[("o0", Rights::READ.into())]);
         let inside = view.enter(&["writer"]).unwrap();
@@ -447,7 +439,7 @@ fn s2_16_changed_rights_come_with_adopt() {
         view.within(&["reader"], |_| assert_eq!(access(at[0]), Some(writing()))).unwrap();
         view.psync().unwrap();
         assert_eq!(psynced(&pool, "o0"), 6);
-        // No context may store any more: it is attached anew, and unpsynced stores are forgotten.
+        // No context allows stores: it is reattached, and unpsynced stores are lost.
         view.within_mut(&["reader"], |inside| *inside.get_mut::<u64>(0).unwrap() = 66).unwrap();
         context(&pool, "reader", &[("o0", Rights::READ.into())]);
         view.adopt().unwrap();
@@ -456,7 +448,6 @@ fn s2_16_changed_rights_come_with_adopt() {
             assert_eq!(access(at[0]), Some(Rights::READ));
         })
         .unwrap();
-        // No context may load either.
         for name in ["reader", "writer"] {
             context(&pool, name, &[("o0", NONE)]);
         }
@@ -507,7 +498,7 @@ fn s2_16_an_object_that_is_new_needs_a_class() {
     });
 }
 
-/// Memory that a process shares with others of its own cannot be closed to some of them.
+/// Memory with other users in the process cannot be closed to some of them.
 #[test]
 fn s2_16_an_object_that_is_read_elsewhere_is_not_closed() {
     each_way(|attach| {

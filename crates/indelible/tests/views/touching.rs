@@ -1,4 +1,4 @@
-//! Objects that come when they are used.
+//! Objects mapped on first use.
 
 use crate::support::{Ground, World, everywhere};
 use crate::{durable, hold, kind, with_view, writing};
@@ -9,7 +9,7 @@ fn memory(view: &AttachedView) -> Vec<SlotMemory> {
     view.slots().iter().map(|slot| slot.memory).collect()
 }
 
-/// Loads a word as any code does that knows nothing of views.
+/// Loads a word without knowledge of views.
 fn load(address: usize) -> u64 {
     // SAFETY: the addresses of an object of an attached view, which the load brings.
     unsafe { std::ptr::with_exposed_provenance::<u64>(address).read_volatile() }
@@ -26,7 +26,7 @@ fn s2_07_attaching_a_view_attaches_no_object() {
             assert_eq!((stat.state, stat.holder), (State::Detached, None));
             assert_eq!(view.slots()[number].address as u64, stat.address, "objects keep their addresses");
         }
-        // Two views that ask for the same objects are no conflict; the first use is.
+        // Two views with the same objects do not conflict; the first use does.
         let second = world.open();
         assert!(second.attach_read("v").is_ok());
     });
@@ -38,7 +38,6 @@ pub fn s2_08_the_first_touch_maps_an_object() {
         let pool = with_view(world, 3, writing());
         let mut view = AttachedView::attach(&pool, "v").unwrap();
         let addresses: Vec<usize> = view.slots().iter().map(|slot| slot.address).collect();
-        // A load, a store, and the call that does neither.
         assert_eq!(load(addresses[0]), 100);
         assert_eq!(memory(&view), [SlotMemory::Writing, SlotMemory::Reserved, SlotMemory::Reserved]);
         let at = std::ptr::with_exposed_provenance_mut::<u64>(addresses[1] + 4096);
@@ -89,13 +88,11 @@ pub fn s2_15_a_slot_has_the_rights_that_it_asks_for() {
         let error = view.get_mut::<u64>(0).unwrap_err();
         assert_eq!((error.kind(), error.object_name()), (ErrorKind::ReadOnly, Some("o0")));
         assert_eq!(kind(view.bytes_mut(10)), ErrorKind::ReadOnly);
-        // Others may read the same objects.
         assert!(world.open().store().attach_reader("o0", Key(b"")).is_ok());
         view.psync().unwrap();
     });
 }
 
-/// A slot may ask for more than can be had: loads work all the same.
 #[test]
 fn s2_15_a_request_for_stores_is_no_reason_to_refuse_loads() {
     let world = World::new(Ground::File, Tracking::Auto, false);
@@ -121,7 +118,6 @@ fn s2_15_a_request_for_stores_is_no_reason_to_refuse_loads() {
     view.psync().unwrap();
 }
 
-/// An object that cannot be had is an error of its use, each time anew, and no other object's.
 #[test]
 fn objects_that_cannot_be_had_are_errors_of_their_use() {
     everywhere(|world| {
@@ -156,7 +152,7 @@ fn values_fit_into_their_objects() {
     assert_eq!(kind(view.get_mut::<[u64; 1025]>(0)), ErrorKind::BadSize);
 }
 
-/// Safe code has references into the objects of a view: nothing else may unmap them.
+/// Safe code has references into a view's objects: nothing else may unmap them.
 #[test]
 fn an_object_of_a_view_is_detached_by_the_view_alone() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -167,7 +163,6 @@ fn an_object_of_a_view_is_detached_by_the_view_alone() {
         let address: *const u8 = std::ptr::from_ref(value).cast();
         assert_eq!(kind(indelible::raw::detach(address)), ErrorKind::Unsuitable);
         if rights == Rights::READ {
-            // One more attach of the process's own, and its detach.
             indelible::raw::attach(&pool, "o0", indelible::raw::Permission::Read, b"").unwrap();
             indelible::raw::detach(address).unwrap();
             assert_eq!(kind(indelible::raw::detach(address)), ErrorKind::Unsuitable);
