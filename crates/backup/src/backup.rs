@@ -1,5 +1,4 @@
-//! Making a backup: the objects are held, their pages compared with those of the backup below, and
-//! written.
+//! Making a backup: writes the pages of held objects that differ from the backup below.
 
 use crate::Progress;
 use crate::encode::{Encoder, Packed, Pages};
@@ -15,41 +14,40 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use zerocopy::FromZeros;
 
-/// A backup that was made.
+/// A finished backup.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The file, if it is one.
+    /// Its file, unless it is a stream.
     pub path: Option<PathBuf>,
     /// ID of the backup.
     pub id: String,
-    /// Its objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Their bytes, holes included.
+    /// Bytes of the objects, holes included.
     pub size: u64,
-    /// Bytes of pages that it has.
+    /// Bytes of the pages in it.
     pub held: u64,
-    /// Bytes of the backup itself.
+    /// Its length in bytes.
     pub bytes: u64,
     /// The backup that it rests on; `None`: it is full.
     pub base: Option<PathBuf>,
-    /// It goes on from one that was interrupted.
+    /// It continues an interrupted one.
     pub resumed: bool,
-    /// Why it is full although there are backups of the pool.
+    /// Why it is full despite earlier backups of the pool.
     pub why_full: Option<String>,
-    /// IDs of other pools that have backups in the folder.
+    /// IDs of other pools with backups in the folder.
     pub others: Vec<String>,
 }
 
-/// The backups before a new one.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Before<'a> {
-    /// The one that the new one rests on.
+    /// The new one rests on it.
     pub below: Option<&'a Index>,
-    /// State of the newest in the folder.
+    /// The newest state in the folder.
     pub state: [u64; 3],
 }
 
-/// Writes a full backup of a pool. It counts once this returned: without its end it is none.
+/// Writes a full backup of a pool, valid once this returns.
 ///
 /// # Errors
 /// The pool's, the stream's; `WrongKey` of an object that has a key; `NoRoomToKeep`.
@@ -62,7 +60,7 @@ pub fn backup_to(
     backup(pool, choice, Path::new("the stream"), out, Before::default(), progress)
 }
 
-/// As [`backup_to`], on top of another backup. `path` is for messages.
+/// As [`backup_to`], on another backup. `path` is for messages.
 pub(crate) fn backup(
     pool: &Pool,
     choice: &Choice<'_>,
@@ -79,7 +77,7 @@ pub(crate) fn backup(
     write_all(&[(pool, source)], &id, path, out, before, progress)
 }
 
-/// Writes all that is held, of one pool or of several, as one backup, of the first of them.
+/// Writes held objects of one or several pools as one backup, of the first pool.
 pub(crate) fn write_all(
     sources: &[(&Pool, Source)],
     id: &[u8; 16],
@@ -98,8 +96,7 @@ pub(crate) fn write_all(
     header.pool_len = info.length.into();
     (header.window, header.window_len) = (superblock.window, superblock.window_len);
     header.created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).into();
-    // The newest has the highest state, also if the pool's file was replaced by an earlier one
-    // meanwhile.
+    // The newest has the highest state, even if an earlier file replaced the pool's.
     let psyncs = all().map(|(_, held)| held.attributes.psyncs).fold(0, u64::wrapping_add);
     let Before { below, state } = before;
     header.state = [info.position.0, info.position.1, psyncs].max(state).map(Into::into);
@@ -157,13 +154,12 @@ pub(crate) fn write_all(
     })
 }
 
-/// The end of the pages that may be other than zeros, now or in the backup below.
+/// The end of pages that may be nonzero, now or in the backup below.
 fn last(held: &Held, known: &BTreeMap<u64, Hash>) -> u64 {
     let known = known.last_key_value().map_or(0, |(page, _)| page + 1);
     pages(held.attributes.published).max(known).min(held.attributes.pages())
 }
 
-/// A chunk of an object.
 struct Piece<'s> {
     source: &'s Source,
     held: &'s Held,
@@ -175,7 +171,7 @@ struct Piece<'s> {
 }
 
 impl Piece<'_> {
-    /// Packs what changed of it, and says how many bytes of pages that is.
+    /// Packs its changed pages, and counts their bytes.
     fn pack(&self, buffers: &Buffers) -> Result<Option<(Packed, u64)>> {
         let Piece { source, held, object, first, known, .. } = *self;
         let count = CHUNK.min(held.attributes.pages() - first);

@@ -1,4 +1,4 @@
-//! A backup with the earlier ones that it rests on, oldest first; and their damage.
+//! A backup with its bases, oldest first, and their damage.
 
 use crate::Progress;
 use crate::decode::{Chunk, Decoder};
@@ -11,28 +11,26 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use zerocopy::little_endian::U64;
 
-/// How the names of backups in a folder end.
+/// Suffix of backups in a folder.
 pub(crate) const SUFFIX: &str = "pmobackup";
-/// How the names of those end that were interrupted, and are there for those that rest on them.
+/// Suffix of interrupted ones, kept as bases of others.
 pub(crate) const PART: &str = "pmopart";
 
-/// One of the backups of a chain.
 pub(crate) struct Link {
     pub path: PathBuf,
     pub header: Header,
     pub objects: Vec<Attributes>,
 }
 
-/// See the module.
 pub(crate) struct Chain {
-    /// Oldest first; the last is the backup itself.
+    /// Oldest first, the backup itself last.
     pub links: Vec<Link>,
-    /// For each object of the newest, by its ID: the first link to read, and from there the number
-    /// of pages that count in each.
+    /// For each object of the newest, by ID: the first link to read, and from there the number of
+    /// valid pages in each.
     pub spans: HashMap<[u8; 16], (usize, Vec<u64>)>,
 }
 
-/// The content of a backup, for people.
+/// A backup's content.
 #[derive(Clone, Debug)]
 pub struct Kept {
     /// The file.
@@ -47,24 +45,23 @@ pub struct Kept {
     pub window: (u64, u64),
     /// Seconds since 1970.
     pub created: u64,
-    /// Backups that it rests on.
+    /// Number of its bases.
     pub depth: u32,
     /// The objects.
     pub objects: Vec<Attributes>,
 }
 
-/// Something that is damaged.
 #[derive(Clone, Debug)]
 pub struct Damage {
-    /// In which file.
+    /// The damaged file.
     pub path: PathBuf,
-    /// At which byte of it.
+    /// The byte in the file.
     pub at: u64,
-    /// What: an object's name with an offset, or a part of the file.
+    /// An object's name with an offset, or a part of the file.
     pub what: String,
 }
 
-/// Result of a verification.
+/// A verification's result.
 #[derive(Clone, Debug)]
 pub struct Verified {
     /// The backup.
@@ -73,7 +70,7 @@ pub struct Verified {
     pub files: Vec<PathBuf>,
     /// Bytes of objects in them.
     pub bytes: u64,
-    /// All that is wrong, up to a limit.
+    /// Its damage, up to a limit.
     pub damage: Vec<Damage>,
 }
 
@@ -85,18 +82,17 @@ pub(crate) fn open(path: &Path) -> Result<Decoder<BufReader<File>>> {
     Decoder::open(BufReader::with_capacity(BUFFER, file), path)
 }
 
-/// The file that `path` means: itself, or the newest backup in a folder, which has backups of one
-/// pool.
+/// The file itself, or the newest backup in a folder of one pool's backups.
 pub(crate) fn named(path: &Path) -> Result<PathBuf> {
     newest(path, None)
 }
 
-/// The file that `path` means: itself, or the newest backup in a folder. `pool` chooses by the
-/// first digits of a pool's ID.
+/// The file itself, or the newest backup in a folder; `pool` chooses by the first digits of a
+/// pool's ID.
 ///
 /// # Errors
-/// `NotABackup`; `SeveralPools` if the folder has backups of several pools that fit; `Damaged` if
-/// the last file of the folder cannot be read.
+/// `NotABackup`; `SeveralPools` if backups of several pools match; `Damaged` if the folder's last
+/// file is unreadable.
 pub fn newest(path: &Path, pool: Option<&str>) -> Result<PathBuf> {
     let all = newest_of_each(path, pool)?;
     match &all[..] {
@@ -109,8 +105,8 @@ pub fn newest(path: &Path, pool: Option<&str>) -> Result<PathBuf> {
     }
 }
 
-/// The newest backup of each pool in a folder, or of the pool whose ID begins with `pool`. A file
-/// stands for itself.
+/// The newest backup of each pool in a folder, or of the pool whose ID begins with `pool`; a file
+/// is its own.
 ///
 /// # Errors
 /// As for [`newest`].
@@ -128,7 +124,7 @@ pub fn newest_of_each(path: &Path, pool: Option<&str>) -> Result<Vec<PathBuf>> {
             all.insert(header.pool, (path.clone(), *header));
         }
     }
-    // An older state is not taken for the newest because the newest cannot be read.
+    // An unreadable newest backup must not be mistaken for an older one.
     let lost = found.into_iter().filter(|(path, _)| !is_part(path) && number(path) > last);
     if let Some(error) = lost.filter_map(|(_, header)| header.err()).next() {
         return Err(error);
@@ -144,30 +140,30 @@ pub fn newest_of_each(path: &Path, pool: Option<&str>) -> Result<Vec<PathBuf>> {
     }
 }
 
-/// Order of the backups of one pool: by the pool's state, then by the number in the name. The clock
-/// decides only between files of earlier releases that were renamed.
+/// Order of one pool's backups: by the pool's state, then the number in the name. The clock decides
+/// only between renamed files of earlier releases.
 pub(crate) fn rank(path: &Path, header: &Header) -> ([u64; 3], u64, u64, u32) {
     (header.state.map(U64::get), number(path), header.created.get(), header.depth.get())
 }
 
-/// The number at the end of a backup's name; 0: it has none.
+/// The number at a name's end; 0: none.
 pub(crate) fn number(path: &Path) -> u64 {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     stem.rsplit_once('-').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
 
-/// Whether the file is one that was interrupted.
+/// Whether it was interrupted.
 fn is_part(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == PART)
 }
 
-/// The backups in a folder whose headers are intact, those that were interrupted, too.
+/// The intact headers in a folder, interrupted ones included.
 pub(crate) fn files(folder: &Path) -> Result<Vec<(PathBuf, Header)>> {
     let intact = |(path, header): (PathBuf, Result<Header>)| Some((path, header.ok()?));
     Ok(entries(folder)?.into_iter().filter_map(intact).collect())
 }
 
-/// The files in a folder that have the name of a backup.
+/// All files with a backup's name.
 fn entries(folder: &Path) -> Result<Vec<(PathBuf, Result<Header>)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(BackupError::file("read", folder))? {
@@ -182,7 +178,7 @@ fn entries(folder: &Path) -> Result<Vec<(PathBuf, Result<Header>)>> {
 }
 
 impl Chain {
-    /// Finds the backups that the one at `path` rests on, in its folder.
+    /// Finds the bases of the backup at `path` in its folder.
     pub fn open(path: &Path) -> Result<Self> {
         let newest = open(path)?;
         Self::below(Link { path: path.to_owned(), header: newest.header, objects: newest.objects })
@@ -214,18 +210,16 @@ impl Chain {
         Ok(Chain { spans: spans(&links), links })
     }
 
-    /// The content of the newest.
     pub fn kept(&self) -> Kept {
         let newest = &self.links[self.links.len() - 1];
         Kept::of(&newest.path, &newest.header, &newest.objects)
     }
 
-    /// Reads all chunks, oldest first, and gives each with the number of its link to `visit`.
-    /// Proves each file to its end, and that it is the base of the next one. Returns the hash of
-    /// the newest.
+    /// Passes all chunks, oldest first, to `visit` with the number of their link. Proves each file,
+    /// and that it is the next one's base. Returns the newest one's hash.
     ///
     /// # Errors
-    /// `Damaged`, `BaseSwapped`; `Interrupted` of the newest, unless it is read `as_base`.
+    /// `Damaged`, `BaseSwapped`; `Interrupted` for the newest, unless it is read `as_base`.
     pub fn read(
         &self,
         as_base: bool,
@@ -260,8 +254,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Pages of the object that count, of those in this link; none if it is not one of the newest
-    /// backup's, or began later.
+    /// The object's valid pages in this link; 0 if the newest backup lacks it, or it began later.
     pub fn limit(&self, number: usize, id: &[u8; 16]) -> u64 {
         let Some((from, limits)) = self.spans.get(id) else { return 0 };
         number.checked_sub(*from).and_then(|at| limits.get(at)).copied().unwrap_or(0)
@@ -278,8 +271,7 @@ fn spans(links: &[Link]) -> HashMap<[u8; 16], (usize, Vec<u64>)> {
             } else if let Some((from, limits)) =
                 spans.get_mut(&object.id).filter(|(from, _)| *from == number + 1)
             {
-                // A page that went with the object's end, and came back with a later growth, is
-                // another one.
+                // A page that a shrink removed and a growth brought back is another page.
                 let later = limits.first().copied().unwrap_or(0);
                 *from = number;
                 limits.insert(0, own.min(later));
@@ -304,23 +296,20 @@ impl Kept {
     }
 }
 
-/// The content of a backup, as its start says. `path` may be a folder, which stands for the newest
-/// backup in it.
+/// A backup's content, by its start. `path` may be a folder, for its newest backup.
 ///
 /// # Errors
-/// It is none, or its start is damaged.
+/// It is no backup, or its start is damaged.
 pub fn describe(path: &Path) -> Result<Kept> {
     let path = named(path)?;
     let decoder = open(&path)?;
     Ok(Kept::of(&path, &decoder.header, &decoder.objects))
 }
 
-/// Reads a backup and those that it rests on, every byte. `path` may be a folder, which stands for
-/// the newest backup in it.
+/// Reads every byte of a backup and its bases. `path` may be a folder, for its newest backup.
 ///
 /// # Errors
-/// It cannot be read, or is none; or a backup that it rests on is missing. Damage is no error, but
-/// listed.
+/// It is unreadable or no backup, or a base is missing. Damage is listed instead.
 pub fn verify(path: &Path, progress: Progress<'_>) -> Result<Verified> {
     let chain = Chain::open(&named(path)?)?;
     let kept = chain.kept();
@@ -334,7 +323,7 @@ pub fn verify(path: &Path, progress: Progress<'_>) -> Result<Verified> {
         if decoder.is_interrupted() && number + 1 == chain.links.len() {
             return Err(BackupError::Interrupted(chain.links[number].path.clone()));
         }
-        // A base that is damaged was reported.
+        // A damaged base was reported.
         if let Some(Err(error)) = below.map(|below| chain.expect_base(number, Some(below))) {
             let what = error.to_string();
             verified.damage.push(Damage { path: chain.links[number].path.clone(), at: 0, what });
@@ -344,7 +333,7 @@ pub fn verify(path: &Path, progress: Progress<'_>) -> Result<Verified> {
     Ok(verified)
 }
 
-/// As [`verify`], of a full backup that comes by a stream.
+/// As [`verify`], of a full backup in a stream.
 ///
 /// # Errors
 /// As for [`verify`].

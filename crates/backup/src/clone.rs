@@ -1,11 +1,10 @@
-//! Clones: a pool's file once more, with an ID of its own.
+//! Clones: a copy of a pool's file with its own ID.
 //!
-//! The whole file is copied while no process can write to it; then the superblock's slots and its
-//! copy get the new ID. Nothing else has the ID of a pool: checksums are seeded with another
-//! number. The clone gets its name once it is durable.
+//! While no process can write, the whole file is copied; then the superblock's slots and their copy
+//! get the new ID, which nothing else contains: checksums have another seed. The clone gets its
+//! name once it is durable.
 //!
-//! One at other addresses is a backup that is restored (docs/decisions/0041-rebase.md), without a
-//! file in between.
+//! A clone at other addresses is a backup restored without a file (docs/decisions/0041-rebase.md).
 
 use crate::Progress;
 use crate::backup::backup_to;
@@ -25,28 +24,26 @@ use zerocopy::{FromZeros, IntoBytes};
 /// Bytes copied at a time.
 const PIECE: u64 = 16 << 20;
 
-/// A clone that was made.
+/// A finished clone.
 #[derive(Clone, Copy, Debug)]
 pub struct Cloned {
     /// Bytes of the pool.
     pub len: u64,
-    /// Bytes of its data, without holes; 0 if the file system shares them with the original.
+    /// Bytes of copied data, without holes; 0 if the file system shares them.
     pub copied: u64,
 }
 
-/// Makes a copy of a pool in a file, which no process has open for writing, with an ID of its own,
-/// so that both can be open at once. All that is in the pool is in the clone: objects, keys,
-/// snapshots, psyncs of writers that died. Commits on demand that such writers left in memory are
-/// brought to the pool first. Addresses are the same: a process attaches an object of one of the
-/// two at a time.
+/// Copies a pool in a file, which no process has open for writing, under a new ID, so that both can
+/// be open at once. The clone has everything: objects, keys, snapshots, psyncs of dead writers, and
+/// their commits on demand, which reach the pool first. Addresses are the same: a process attaches
+/// an object of one of the two at a time.
 ///
-/// # Errors
-/// Nothing is there: `Exists`; `Pool` if another process has the pool, or it is none; `File`.
+/// Nothing is created: `Exists`; `Pool` if another process has the pool, or it is none; `File`.
 pub fn clone_pool(from: &Path, to: &Path, options: &PoolOptions, progress: Progress<'_>) -> Result<Cloned> {
     if fs::symlink_metadata(to).is_ok() {
         return Err(BackupError::Exists(to.to_owned()));
     }
-    // Whether it is a pool that this release knows.
+    // Refuses unknown formats.
     let len = options.clone().read_only(true).open(from)?.info()?.length;
     let alone = indelible::alone(from, options)?;
     let source = alone.file().map_err(BackupError::file("read", from))?;
@@ -66,12 +63,12 @@ pub fn clone_pool(from: &Path, to: &Path, options: &PoolOptions, progress: Progr
     Ok(Cloned { len, copied })
 }
 
-/// As [`clone_pool`], to a pool of other addresses: a process can attach objects of both at once.
-/// All pointers in each object must be known ([`Pool::copy_rebased`]). Objects have their IDs, and
-/// no ties; volatile ones are left out, as in any backup. Processes may go on with the original.
+/// As [`clone_pool`], at other addresses: a process can attach objects of both. All pointers must
+/// be known ([`Pool::copy_rebased`]). Objects keep their IDs, but no ties; volatile ones are left
+/// out. Processes may use the original meanwhile.
 ///
 /// # Errors
-/// Nothing is there: those of [`backup_to`] and [`restore_stream`].
+/// Nothing is created: those of [`backup_to`] and [`restore_stream`].
 pub fn clone_rebased(
     from: &Pool,
     key: &[u8],
@@ -93,18 +90,17 @@ pub fn clone_rebased(
         let how = RestoreOptions { rebase: true, ..RestoreOptions::default() };
         let mut input = input;
         let restored = restore_stream(&mut input, &name, to, &how, &options.clone().label(&label), progress);
-        // A sender that is not done fails: its reader is gone.
+        // An unfinished sender fails: its reader is gone.
         drop(input);
         let sent = sender.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         match (restored, sent) {
-            // The stream that ended early is not the cause.
+            // The truncated stream is not the cause.
             (Err(BackupError::Damaged { .. } | BackupError::NotABackup(_)), Err(error)) => Err(error),
             (restored, _) => restored,
         }
     })
 }
 
-/// A new ID.
 fn id() -> Result<[u8; 16]> {
     let mut id = [0; 16];
     let drawn = getrandom::fill(&mut id).map_err(|error| io::Error::other(error.to_string()));
@@ -112,8 +108,7 @@ fn id() -> Result<[u8; 16]> {
     Ok(id)
 }
 
-/// Copies a file, holes as holes; returns the bytes that were copied, 0 if the file system could
-/// share them.
+/// Copies a file with its holes; returns copied bytes, 0 if the file system shares them.
 fn copy(mut from: &File, mut to: &File, len: u64, progress: Progress<'_>) -> io::Result<u64> {
     if rustix::fs::ioctl_ficlone(to, from).is_ok() {
         progress(len, len);
@@ -139,7 +134,7 @@ fn copy(mut from: &File, mut to: &File, len: u64, progress: Progress<'_>) -> io:
     Ok(copied)
 }
 
-/// The next part of a file from `at` on that is no hole.
+/// The next data of a file from `at`.
 fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     use rustix::fs::SeekFrom::{Data, Hole};
     if at >= len {
@@ -147,7 +142,7 @@ fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     }
     let start = match rustix::fs::seek(file, Data(at)) {
         Err(rustix::io::Errno::NXIO) => return Ok(None),
-        // The file system does not tell.
+        // The file system cannot tell.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => return Ok(Some((at, len))),
         start => start?,
     };
@@ -155,8 +150,7 @@ fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     Ok((start < len).then_some((start, end.min(len))))
 }
 
-/// Gives the pool in a file another ID. A slot that is damaged stays so, and so does the copy
-/// behind the pool.
+/// Gives a file's pool another ID. Damaged slots and copies stay so.
 fn rename(file: &File, len: u64, id: [u8; 16]) -> io::Result<()> {
     let mut places = SLOTS.to_vec();
     while let Some(offset) = places.pop() {

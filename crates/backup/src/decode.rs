@@ -1,5 +1,4 @@
-//! Reading a backup: nothing is handed out, or allocated, before it proved itself or its length is
-//! known to be small.
+//! Reading a backup: no use and no large allocation precedes proof.
 
 use crate::error::{BackupError, Result};
 use crate::format::{
@@ -12,31 +11,28 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// A chunk that proved itself.
+/// A proved chunk.
 pub struct Chunk {
-    /// Number of its object.
+    /// Its object's number.
     pub object: usize,
     /// First page.
     pub first: u64,
-    /// Pages that `bytes` has, bit by bit.
+    /// Pages in `bytes`, bit by bit.
     pub held: u64,
     /// Pages that became zeros.
     pub gone: u64,
-    /// Hashes of the held pages.
     pub hashes: Vec<Hash>,
-    /// The held pages.
     pub bytes: Vec<u8>,
 }
 
 impl Chunk {
-    /// Numbers of the pages in `mask`.
     pub fn pages(&self, mask: u64) -> impl Iterator<Item = u64> + use<> {
         let first = self.first;
         (0..CHUNK).filter(move |bit| mask >> bit & 1 == 1).map(move |bit| first + bit)
     }
 }
 
-/// The record of a chunk. Its frame and the hashes of its pages are proved, the pages are not.
+/// A chunk's record. Its frame and its hashes of pages are proved, the pages are not.
 struct Record {
     frame: Frame,
     body: Vec<u8>,
@@ -44,12 +40,12 @@ struct Record {
     at: u64,
     /// Whether the frame has a checksum of the packed pages.
     is_summed: bool,
-    /// The chunk, for messages.
+    /// For messages.
     named: String,
 }
 
 impl Record {
-    /// Unpacks the pages and compares them with their hashes.
+    /// Unpacks the pages and verifies their hashes.
     fn unpack(self, buffers: &Buffers) -> Result<Chunk> {
         let Record { frame, mut body, path, at, is_summed, named } = self;
         let wrong = |what: &str| damaged(&path, at, what.to_owned());
@@ -87,30 +83,27 @@ impl Record {
     }
 }
 
-/// See the module.
 pub struct Decoder<R> {
     input: R,
     path: PathBuf,
-    /// The header.
     pub header: Header,
-    /// The objects.
     pub objects: Vec<Attributes>,
     last: Hash,
     at: u64,
     chunks: u64,
-    /// The chunks' order: (object, first page) of the last one.
+    /// The last chunk: (object, first page).
     before: Option<(u32, u64)>,
-    /// Whether the record behind one that is damaged may be believed to begin where it seems to.
+    /// Whether the end of a damaged record is unknown.
     lost: bool,
-    /// Whether a record was damaged: the count at the end proves nothing then.
+    /// Whether a record was damaged: then the final count proves nothing.
     torn: bool,
     ended: bool,
-    /// Whether its end says that it was interrupted.
+    /// Whether its end marks an interruption.
     interrupted: bool,
 }
 
 impl<R: Read> Decoder<R> {
-    /// Reads header and objects. `path` is for messages.
+    /// `path` is for messages.
     pub fn open(mut input: R, path: &Path) -> Result<Self> {
         let mut header = Header::new_zeroed();
         let not = || BackupError::NotABackup(path.to_owned());
@@ -158,7 +151,6 @@ impl<R: Read> Decoder<R> {
         Ok(decoder)
     }
 
-    /// The next record, proved.
     fn record(&mut self, buffers: &Buffers) -> Result<(Frame, Vec<u8>)> {
         let at = self.at;
         let mut frame = Frame::new_zeroed();
@@ -183,7 +175,7 @@ impl<R: Read> Decoder<R> {
         if good { Ok((frame, body)) } else { Err(damaged(&self.path, at, self.named(&frame))) }
     }
 
-    /// The kind that a damaged record seems to have.
+    /// The apparent kind of a damaged record.
     fn named(&self, frame: &Frame) -> String {
         match self.objects.get(frame.object.get() as usize).filter(|_| frame.kind.get() == kind::CHUNK) {
             Some(object) => {
@@ -194,17 +186,17 @@ impl<R: Read> Decoder<R> {
         }
     }
 
-    /// The next chunk; `None` at the end, which was proved then.
+    /// The next chunk; `None` at the proved end.
     pub fn chunk(&mut self) -> Result<Option<Chunk>> {
         let buffers = Buffers::default();
         self.chunk_record(&buffers)?.map(|record| record.unpack(&buffers)).transpose()
     }
 
-    /// Gives each chunk, or its error, to `visit`: to the proved end, or to a place behind which
-    /// nothing can be read. Several threads unpack the chunks.
+    /// Passes each chunk, or its error, to `visit`, to the proved end, or as far as the file is
+    /// readable. Several threads unpack.
     ///
     /// # Errors
-    /// Those of `visit`, which sees no more chunks then.
+    /// Those of `visit`, which end the reading.
     pub fn each(&mut self, visit: &mut dyn FnMut(Result<&Chunk>) -> Result<()>) -> Result<()> {
         let (mut lost, buffers) = (false, Buffers::default());
         let records = std::iter::from_fn(|| {
@@ -222,7 +214,7 @@ impl<R: Read> Decoder<R> {
         )
     }
 
-    /// The record of the next chunk, whose place is right.
+    /// The next chunk's record, in a valid place.
     fn chunk_record(&mut self, buffers: &Buffers) -> Result<Option<Record>> {
         if self.ended {
             return Ok(None);
@@ -244,7 +236,7 @@ impl<R: Read> Decoder<R> {
         let (object, first) = (frame.object.get(), frame.first.get());
         let limit = self.objects.get(object as usize).map_or(0, Attributes::pages);
         let (held, gone) = (frame.held.get(), frame.gone.get());
-        // Pages that went with the end of the object may be named, too.
+        // Pages removed with the object's end may be named, too.
         let within = first.is_multiple_of(CHUNK)
             && first < limit
             && (held | gone).checked_shr((limit - first).min(CHUNK) as u32).unwrap_or(0) == 0
@@ -259,22 +251,22 @@ impl<R: Read> Decoder<R> {
         Ok(Some(Record { frame, body, path, at, is_summed, named }))
     }
 
-    /// Whether anything can be read behind a record that was damaged.
+    /// Whether a damaged record is followed by readable ones.
     fn goes_on(&self) -> bool {
         !self.lost && !self.ended
     }
 
-    /// Whether its end says that it was interrupted: it is there for those that rest on it.
+    /// Interrupted backups are only bases of others.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted
     }
 
-    /// Bytes read, the hash that stands there, and how many chunks were before it.
+    /// Bytes read, the last hash, and the number of chunks.
     pub fn position(&self) -> (u64, Hash, u64) {
         (self.at, self.last, self.chunks)
     }
 
-    /// The hash of the whole, once [`chunk`](Self::chunk) returned `None`.
+    /// The whole's hash, after [`chunk`](Self::chunk) returned `None`.
     pub fn whole(&self) -> Option<Hash> {
         self.ended.then_some(self.last)
     }

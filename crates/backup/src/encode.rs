@@ -9,30 +9,26 @@ use std::path::Path;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Pages of an object that a backup is to have.
 pub struct Pages<'a> {
-    /// Number of the object.
+    /// Its object's number.
     pub object: u32,
     /// First page of the chunk.
     pub first: u64,
-    /// Pages in `bytes`.
+    /// Pages in `bytes`, bit by bit.
     pub held: u64,
     /// Pages that became zeros.
     pub gone: u64,
-    /// The hash of each held page.
     pub hashes: &'a [Hash],
-    /// The held pages.
     pub bytes: &'a [u8],
 }
 
-/// The record of a chunk, without the hash of the record.
+/// A chunk's record, without its hash.
 pub struct Packed {
     frame: Frame,
     pub body: Vec<u8>,
 }
 
 impl Pages<'_> {
-    /// Makes the record.
     pub fn pack(&self, buffers: &Buffers) -> Packed {
         let hashes = self.hashes.as_flattened();
         let room = lz4_flex::block::get_maximum_output_size(self.bytes.len());
@@ -58,7 +54,6 @@ impl Pages<'_> {
     }
 }
 
-/// See the module.
 pub struct Encoder<'a> {
     out: &'a mut dyn Write,
     path: &'a Path,
@@ -69,7 +64,7 @@ pub struct Encoder<'a> {
     chunks: u64,
 }
 
-/// The end of a backup that was interrupted after so many chunks, the last of them with this hash.
+/// The end of a backup interrupted after `chunks` chunks, with the last one's hash.
 pub fn end_early(last: &Hash, chunks: u64) -> Vec<u8> {
     let (kind, first, held) = (kind::END.into(), U64::from(1), chunks.into());
     let frame = Frame { kind, first, held, ..Frame::new_zeroed() };
@@ -77,7 +72,7 @@ pub fn end_early(last: &Hash, chunks: u64) -> Vec<u8> {
 }
 
 impl<'a> Encoder<'a> {
-    /// Begins; `path` is for messages.
+    /// `path` is for messages.
     pub fn new(out: &'a mut dyn Write, path: &'a Path, header: &Header) -> Result<Self> {
         let last = hash(&[header.as_bytes()]);
         let mut encoder = Encoder { out, path, features: header.features.get(), last, len: 0, chunks: 0 };
@@ -102,19 +97,18 @@ impl<'a> Encoder<'a> {
         self.put(&last)
     }
 
-    /// Adds an object; all of them before the first chunk.
+    /// All objects precede the first chunk.
     pub fn object(&mut self, kept: &Attributes) -> Result<()> {
         let frame = Frame { kind: kind::OBJECT.into(), ..Frame::new_zeroed() };
         self.record(frame, &ObjectBody::encode(kept))
     }
 
-    /// Adds pages.
     pub fn pages(&mut self, packed: &Packed) -> Result<()> {
         self.chunks += 1;
         self.record(packed.frame, &packed.body)
     }
 
-    /// Ends; returns the hash of the whole.
+    /// Returns the whole's hash, and the length.
     pub fn end(mut self) -> Result<(Hash, u64)> {
         let frame = Frame { kind: kind::END.into(), held: self.chunks.into(), ..Frame::new_zeroed() };
         self.record(frame, &[])?;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// Result of this crate.
 pub type Result<T, E = BackupError> = std::result::Result<T, E>;
 
-/// A backup, a verification or a restore that failed. A backup that failed left nothing that could
-/// be taken for one; a restore that failed replaced nothing.
+/// A failed backup, verification or restore. A failed backup leaves no apparent backup; a failed
+/// restore replaces nothing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {
@@ -23,20 +23,20 @@ pub enum BackupError {
         /// Why.
         cause: StoreError,
     },
-    /// The pool below its objects.
+    /// The pool's store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A file, or a stream.
     #[error("cannot {action} {}: {cause}", path.display())]
     File {
-        /// To do what.
+        /// The failed action.
         action: &'static str,
         /// Which.
         path: PathBuf,
         /// Why.
         cause: io::Error,
     },
-    /// There is no backup.
+    /// It is no backup.
     #[error("{} is no backup", .0.display())]
     NotABackup(PathBuf),
     /// A folder has backups of several pools.
@@ -50,12 +50,12 @@ pub enum BackupError {
     /// A folder has no backup of that pool.
     #[error("{} has no backup of a pool whose ID begins with {pool:?}", folder.display())]
     NoBackupOf {
-        /// Which.
+        /// The folder.
         folder: PathBuf,
         /// Digits of the ID.
         pool: String,
     },
-    /// Another version made it.
+    /// Another version of the format.
     #[error("{} has version {found} of the format of backups; this release knows {known}", path.display())]
     Version {
         /// Which.
@@ -65,43 +65,43 @@ pub enum BackupError {
         /// The one that is known.
         known: u32,
     },
-    /// Its bytes are not those that were written.
+    /// Its bytes differ from the written ones.
     #[error("{} is damaged at byte {at}: {what}", path.display())]
     Damaged {
         /// Which.
         path: PathBuf,
         /// Byte of the file.
         at: u64,
-        /// The part of it, with the object.
+        /// The damaged part, with the object.
         what: String,
     },
-    /// A backup that it rests on is missing.
+    /// A base is missing.
     #[error("{} has only what changed since backup {parent}, which is not in {}", path.display(), folder.display())]
     BaseMissing {
         /// Which.
         path: PathBuf,
-        /// ID of the other.
+        /// The base's ID.
         parent: String,
-        /// The folder that was searched.
+        /// The searched folder.
         folder: PathBuf,
     },
-    /// A backup that it rests on is another than the one that it was made for.
+    /// A base has other content than when the backup was made.
     #[error("{} does not rest on {}: that one has other content than when it was made", path.display(), base.display())]
     BaseSwapped {
         /// Which.
         path: PathBuf,
-        /// The other.
+        /// The base.
         base: PathBuf,
     },
-    /// It was interrupted: it has only a part of its content.
+    /// It was interrupted: it has a part of its content.
     #[error("{} was interrupted: it is no backup, but later ones may rest on it", .0.display())]
     Interrupted(PathBuf),
-    /// A backup into a folder failed; the part that it had written stays there.
+    /// A backup into a folder failed; its written part stays there.
     #[error("{cause}; the {bytes} bytes that were written are kept in {}", path.display())]
     Kept {
-        /// Why it failed.
+        /// The cause.
         cause: Box<BackupError>,
-        /// The file. It is no backup.
+        /// The file, no backup.
         path: PathBuf,
         /// Its length.
         bytes: u64,
@@ -109,7 +109,7 @@ pub enum BackupError {
     /// Another process makes a backup there.
     #[error("another backup into {} is under way", .0.display())]
     FolderBusy(PathBuf),
-    /// There is something.
+    /// Something exists there.
     #[error("{} exists already", .0.display())]
     Exists(PathBuf),
     /// The pool to replace is in use.
@@ -117,36 +117,36 @@ pub enum BackupError {
     InUse {
         /// Which.
         path: PathBuf,
-        /// Of whom.
+        /// The user.
         by: String,
     },
     /// It is a device.
     #[error("cannot clone {}: it is no file", .0.display())]
     NoFile(PathBuf),
-    /// No such object, in the pool or in the backup.
+    /// The pool or the backup lacks the object.
     #[error("there is no object {0:?}")]
     NoObject(String),
     /// A stream of objects has two of one name.
     #[error("two objects of different pools have the name {0:?}")]
     SameName(String),
-    /// A backup that rests on another one is no stream of objects.
+    /// An incremental backup is no stream of objects.
     #[error("{} has only what changed since another backup", .0.display())]
     NotAlone(PathBuf),
-    /// An object that cannot be given other addresses has those of another one.
+    /// An object that must keep its addresses overlaps another one.
     #[error("object {name:?} is not position-independent, and object {has:?} of the pool has its addresses")]
     Addresses {
         /// Which.
         name: String,
-        /// The other.
+        /// The other object.
         has: String,
     },
     /// No room for the snapshots.
     #[error("objects that processes are writing cannot be kept for the time of the backup: {0}")]
     NoRoomToKeep(StoreError),
-    /// A pool that this process can only read was written to while it was read.
+    /// A pool opened for reading was written to meanwhile.
     #[error("the pool was written to while it was read")]
     Changed,
-    /// An object became another while it was kept.
+    /// An object was replaced while it was kept.
     #[error("object {0:?} was replaced meanwhile")]
     Replaced(String),
 }

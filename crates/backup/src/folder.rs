@@ -1,5 +1,4 @@
-//! Backups as files: under another name until they are whole and durable, one at a time in a
-//! folder.
+//! Backups as files: named once whole and durable; a folder makes one at a time.
 
 use crate::Progress;
 use crate::backup::{Before, Summary, backup};
@@ -19,20 +18,19 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use zerocopy::little_endian::U64;
 
-/// The file that is locked while a backup is made.
+/// Locked while a backup is made.
 const LOCK: &str = ".pmo-backup.lock";
-/// How the names of backups end that are not whole.
+/// Suffix of unfinished backups.
 const PARTIAL: &str = "partial";
 
-/// Makes a backup in a folder, which is made if there is none. It has the changes since the newest
-/// backup of the pool there, after that one, and those that it rests on, were read and found
-/// intact; else, or with `full`, all pages. It goes on from an interrupted one of the same kind:
-/// pages that are there, and have not changed since, are not written again. So does the next one if
-/// this one fails.
+/// Makes a backup in a folder, which is created if missing. It has the changes since the pool's
+/// newest backup there, after that and its bases were verified; else, or with `full`, all pages. It
+/// continues an interrupted one of the same kind: unchanged written pages are not written again. If
+/// it fails, the next one continues it.
 ///
 /// # Errors
 /// As for [`backup_to`](crate::backup_to); `FolderBusy`; `Kept`, with the cause, if the next one
-/// can go on from the written part.
+/// can continue.
 pub fn backup_into(
     pool: &Pool,
     choice: &Choice<'_>,
@@ -70,7 +68,7 @@ pub fn backup_into(
     Ok(Summary { base, resumed, why_full, others: others.into_iter().collect(), ..made })
 }
 
-/// A name in the folder, with a number above all others: names in order are backups in order.
+/// A free name with the highest number: names sort as backups do.
 fn free_name(pool: &Pool, folder: &Path, suffix: &str) -> Result<PathBuf> {
     let mut last = 0;
     for entry in fs::read_dir(folder).map_err(BackupError::file("read", folder))? {
@@ -82,7 +80,7 @@ fn free_name(pool: &Pool, folder: &Path, suffix: &str) -> Result<PathBuf> {
     Ok(folder.join(format!("{}-{:06}.{suffix}", hex(&pool.id()[..4]), last.saturating_add(1))))
 }
 
-/// Makes a full backup as a file of that name. With `replace` there may be one.
+/// Makes a full backup as a file of that name, which may exist with `replace`.
 ///
 /// # Errors
 /// As for [`backup_to`](crate::backup_to); `Exists`.
@@ -100,7 +98,7 @@ pub fn backup_file(
     write(pool, choice, path, (partial.path(), partial.file()?), Before::default(), replace, progress)
 }
 
-/// Keeps the written part of a failed backup into a folder, if the next one can go on from there.
+/// Keeps the written part of a failed backup if the next one can continue it.
 fn failed(cause: BackupError, partial: &Path) -> BackupError {
     if !interrupted::is_of_use(partial) {
         let _ = fs::remove_file(partial);
@@ -110,8 +108,8 @@ fn failed(cause: BackupError, partial: &Path) -> BackupError {
     BackupError::Kept { cause: Box::new(cause), path: partial.to_owned(), bytes }
 }
 
-/// Writes to `partial`, an empty file, which is `path` once it is durable. After an error the file,
-/// if there is one, is durable.
+/// Writes to `partial`, an empty file, which becomes `path` once durable. After an error the file,
+/// if it exists, is durable.
 fn write(
     pool: &Pool,
     choice: &Choice<'_>,
@@ -137,7 +135,7 @@ fn write_partial(
     let failed = |action| BackupError::file(action, path);
     let mut out = BufWriter::with_capacity(BUFFER, Part::new(file));
     let made = backup(pool, choice, path, &mut out, before, progress);
-    // Also flushes a backup that failed: the next one goes on from there.
+    // A failed backup is flushed, too: the next one continues it.
     let flushed = out.flush().map_err(failed("write"));
     let (mut part, _) = out.into_parts();
     let made = made.and_then(|made| flushed.map(|()| made));
@@ -149,8 +147,8 @@ fn write_partial(
     made
 }
 
-/// Gives a durable file its name, durably. Without `replace` nothing loses that name, and after an
-/// error no file has it.
+/// Durably names a durable file. Without `replace` no file loses that name, and after an error none
+/// has it.
 pub(crate) fn publish(partial: &Path, path: &Path, replace: bool) -> Result<()> {
     let named = if replace { fs::rename(partial, path) } else { fs::hard_link(partial, path) };
     named.map_err(|error| match error.kind() {
@@ -171,8 +169,7 @@ pub(crate) fn publish(partial: &Path, path: &Path, replace: bool) -> Result<()> 
     })
 }
 
-/// Locks the folder. Its lock file is the owner's alone: a user who can open a file can lock it,
-/// and backups would wait for that user.
+/// Locks the folder. The lock file is private: a user who can open it could block backups.
 fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();
@@ -180,7 +177,7 @@ fn lock(folder: &Path) -> Result<File> {
     let file = options.open(&path).map_err(BackupError::file("create", &path))?;
     let found = file.metadata().map_err(BackupError::file("inspect", &path))?;
     if found.is_file() && found.permissions().mode() & 0o077 != 0 {
-        // An earlier release made it.
+        // Of an earlier release.
         let owned = file.set_permissions(Permissions::from_mode(FOR_OWNER));
         owned.map_err(BackupError::file("close to other users", &path))?;
     }
@@ -191,8 +188,8 @@ fn lock(folder: &Path) -> Result<File> {
     }
 }
 
-/// Keeps the remains of an interrupted backup of the pool, if another can go on from there, and
-/// removes all others; the caller has the lock. Returns the file.
+/// Keeps the file of the pool's interrupted backup that can be continued, and removes others; the
+/// caller has the lock.
 fn keep_partial(pool: &Pool, folder: &Path, full: bool) -> Result<Option<PathBuf>> {
     let mut kept = None;
     for entry in fs::read_dir(folder).map_err(BackupError::file("read", folder))? {

@@ -7,30 +7,24 @@ use sha2::{Digest, Sha256};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-/// First bytes of a backup.
 pub const MAGIC: [u8; 8] = *b"PMOBACKP";
-/// Version of the format.
 pub const VERSION: u32 = 1;
-/// The hash of a chunk's record proves the frame and the hashes of the pages; those prove the
-/// pages. A checksum in the frame tells whether the packed pages are as they were written.
+/// A record's hash proves the frame and the hashes of the pages, which prove the pages. A checksum
+/// in the frame covers the packed pages.
 pub const PAGES_BY_HASHES: u32 = 1;
-/// Features of the backups that this release makes: all that it knows.
+/// All features that this release knows; its backups have them.
 pub const FEATURES: u32 = PAGES_BY_HASHES;
-/// Bytes of a page.
 pub const PAGE: u64 = 4096;
 /// Pages of a chunk.
 pub const CHUNK: u64 = 64;
-/// Bytes of a file's buffer: frames share one; most chunks are longer, and bypass it.
+/// Small frames share a file's buffer; longer chunks bypass it.
 pub const BUFFER: usize = 64 << 10;
-/// Most bytes of a record's body: a chunk's hashes and pages.
+/// A record's longest body: a chunk's hashes and pages.
 pub const BODY_MAX: usize = (CHUNK * (PAGE + 32)) as usize;
-/// Most objects of a backup.
 pub const OBJECTS_MAX: u32 = 1 << 28;
 
-/// A SHA-256 hash.
 pub type Hash = [u8; 32];
 
-/// Kinds of records.
 pub mod kind {
     /// An object.
     pub const OBJECT: u32 = 1;
@@ -40,47 +34,42 @@ pub mod kind {
     pub const END: u32 = 3;
 }
 
-/// How the pages of a chunk are kept.
+/// The form of a chunk's pages.
 pub mod packing {
-    /// As they are.
+    /// Unchanged.
     pub const PLAIN: u32 = 0;
-    /// As one block of LZ4.
+    /// One block of LZ4.
     pub const LZ4: u32 = 1;
 }
 
-/// The start of a backup; behind it, its hash.
+/// A backup's start, followed by its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Header {
-    /// [`MAGIC`].
     pub magic: [u8; 8],
-    /// [`VERSION`].
     pub version: U32,
-    /// Bits that software must know to read it: [`FEATURES`]. Earlier releases set none.
+    /// Bits that a reader must know: [`FEATURES`]. Earlier releases set none.
     pub features: U32,
-    /// Random identity of the backup.
+    /// Random.
     pub id: [u8; 16],
-    /// Identity of the pool.
+    /// The pool's ID.
     pub pool: [u8; 16],
     /// Bytes of the pool.
     pub pool_len: U64,
-    /// First address of the pool's window.
     pub window: U64,
     /// Bytes of the window.
     pub window_len: U64,
     /// Seconds since 1970.
     pub created: U64,
-    /// Backup that it rests on; zero: none.
+    /// ID of the base; zero: none.
     pub parent: [u8; 16],
-    /// The whole of that one.
+    /// The base's whole hash.
     pub parent_hash: Hash,
-    /// Backups below it.
+    /// Number of bases.
     pub depth: U32,
-    /// Objects.
     pub objects: U32,
-    /// State of the pool: generation of the table's lane, its batches in that, psyncs of the
-    /// objects; not before the state of an earlier backup in the folder. Zeros: an earlier release
-    /// made the backup.
+    /// The pool's state: generation of the table's lane, its batches, psyncs of the objects; not
+    /// before the state of an earlier backup in the folder. Zeros: of an earlier release.
     pub state: [U64; 3],
     /// Zero.
     pub reserved: [u8; 96],
@@ -89,45 +78,41 @@ pub struct Header {
 const _: () =
     assert!(size_of::<Header>() == 256 && size_of::<Frame>() == 48 && size_of::<ObjectBody>() == 120);
 
-/// The start of a record; behind it, its body, then its hash.
+/// A record's start, followed by its body and its hash.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Frame {
-    /// One of [`kind`].
+    /// Of [`kind`].
     pub kind: U32,
     /// Bytes of the body.
     pub len: U32,
-    /// In a chunk: number of its object.
+    /// Chunk: its object's number.
     pub object: U32,
-    /// In a chunk: one of [`packing`].
+    /// Chunk: of [`packing`].
     pub packing: U32,
-    /// In a chunk: its first page; at the end: 1 if the backup was interrupted.
+    /// Chunk: its first page. End: 1 if the backup was interrupted.
     pub first: U64,
-    /// In a chunk: pages of it that the body has, bit by bit; at the end: chunks.
+    /// Chunk: its pages in the body, bit by bit. End: number of chunks.
     pub held: U64,
-    /// In a chunk: pages that are zeros now, and were not in the backup below.
+    /// Chunk: pages that became zeros since the backup below.
     pub gone: U64,
-    /// In a chunk with [`PAGES_BY_HASHES`]: checksum of the packed pages; else zero.
+    /// Chunk with [`PAGES_BY_HASHES`]: checksum of the packed pages; else zero.
     pub sum: U64,
 }
 
-/// The body of an object's record; behind it, its name.
+/// The body of an object's record, followed by its name.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ObjectBody {
-    /// Identity.
     pub id: [u8; 16],
     /// In bytes.
     pub size: U64,
-    /// Address.
     pub address: U64,
     /// Bytes of addresses.
     pub reserved: U64,
     /// Flags of the entry.
     pub flags: U32,
-    /// Durability class.
     pub class: u8,
-    /// Retention model.
     pub retention: u8,
     /// Zero.
     pub zero: [u8; 2],
@@ -137,16 +122,14 @@ pub struct ObjectBody {
     pub read_key: [u8; 16],
     /// Verifier of the write key.
     pub write_key: [u8; 16],
-    /// Fingerprint.
     pub fingerprint: [u8; 16],
     /// High-water mark of psynced bytes.
     pub published: U64,
-    /// Psyncs.
     pub psyncs: U64,
 }
 
 impl Frame {
-    /// Bytes of the record's body that its hash covers, in a backup with these features.
+    /// Bytes of the body under the record's hash, with these features.
     pub fn covered(&self, features: u32) -> usize {
         let len = self.len.get() as usize;
         match self.kind.get() == kind::CHUNK && features & PAGES_BY_HASHES != 0 {
@@ -157,7 +140,7 @@ impl Frame {
 }
 
 impl ObjectBody {
-    /// The body for these attributes, with the name.
+    /// Includes the name.
     pub fn encode(kept: &Attributes) -> Vec<u8> {
         let mut body = ObjectBody::new_zeroed();
         body.id = kept.id;
@@ -174,7 +157,7 @@ impl ObjectBody {
         [body.as_bytes(), kept.name.as_bytes()].concat()
     }
 
-    /// The attributes in a body; `None`: they are none, or no object can have the name.
+    /// `None`: invalid attributes, or an impossible name.
     pub fn decode(bytes: &[u8]) -> Option<Attributes> {
         let (body, name) = ObjectBody::read_from_prefix(bytes).ok()?;
         let name = std::str::from_utf8(name).ok().filter(|name| check_name(name).is_ok())?;
@@ -196,24 +179,20 @@ impl ObjectBody {
     }
 }
 
-/// The checksum of packed pages.
 pub fn sum(packed: &[u8]) -> U64 {
     checksum(0, &[packed]).into()
 }
 
-/// The hash of these pieces, one behind the other.
 pub fn hash(pieces: &[&[u8]]) -> Hash {
     let mut state = Sha256::new();
     pieces.iter().for_each(|piece| state.update(piece));
     state.finalize().into()
 }
 
-/// Pages that an object of `size` bytes has.
 pub fn pages(size: u64) -> u64 {
     size.div_ceil(PAGE)
 }
 
-/// An ID for people.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! The hash of every page that a backup, with those that it rests on, gives back.
+//! The hash of every page that a backup, with its bases, restores.
 
 use crate::chain::Chain;
 use crate::error::Result;
@@ -6,16 +6,16 @@ use crate::format::{Hash, Header};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// See the module. Zero pages are left out.
+/// Without zero pages.
 pub(crate) struct Index {
     pub objects: HashMap<[u8; 16], BTreeMap<u64, Hash>>,
-    /// Header of the backup, and the hash of the whole.
+    /// The backup's header, and the whole's hash.
     pub header: Header,
     pub whole: Hash,
 }
 
 impl Index {
-    /// Reads and proves all of the chain: a backup on top of it is no better than the chain.
+    /// Proves the whole chain, which the next backup relies on.
     pub fn read(path: &Path) -> Result<Index> {
         let chain = Chain::open(path)?;
         let mut objects: HashMap<_, BTreeMap<_, _>> = HashMap::new();

@@ -1,6 +1,5 @@
-//! Backups that were interrupted: the records up to where one ends prove themselves, and get an end
-//! that marks the interruption. The next backup rests on it as on any other: it has the differences
-//! from there.
+//! Interrupted backups: their whole records prove themselves, and get an end that marks the
+//! interruption. The next backup rests on such a file as on any other.
 
 use crate::decode::Decoder;
 use crate::encode::end_early;
@@ -11,16 +10,15 @@ use std::io::{BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Whether another backup can go on from the file of a failed one.
+/// Whether another backup can continue a failed one's file.
 pub(crate) fn is_of_use(path: &Path) -> bool {
     let opened = File::open(path).map(|file| BufReader::with_capacity(BUFFER, file));
     let mut decoder = opened.ok().and_then(|file| Decoder::open(file, path).ok());
     decoder.as_mut().is_some_and(|decoder| matches!(decoder.chunk(), Ok(Some(_))))
 }
 
-/// Ends the file after its last whole record. `false`: the file is useless, or of another pool, or
-/// rests on another backup although that must be a `full` one; or it is a backup that has a name,
-/// too.
+/// Ends the file after its last whole record. `false`: it is useless, of another pool, rests on
+/// another backup although a `full` one is needed, or has a name already.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -28,8 +26,7 @@ pub(crate) fn close(path: &Path, pool: &[u8; 16], full: bool) -> Result<bool> {
     let failed = |action| BackupError::file(action, path);
     let file = File::open(path).map_err(failed("open"))?;
     if file.metadata().map_err(failed("open"))?.nlink() > 1 {
-        // It has got its name as well: a process died before it removed this one. That file stays
-        // as it is.
+        // Its process died after naming it. It stays unchanged.
         return Ok(false);
     }
     let Ok(mut decoder) = Decoder::open(BufReader::with_capacity(BUFFER, file), path) else {
@@ -46,8 +43,8 @@ pub(crate) fn close(path: &Path, pool: &[u8; 16], full: bool) -> Result<bool> {
     if chunks == 0 {
         return Ok(false);
     }
-    // A backup with an end, but no name yet, is of a past moment: it gets another end, as the next
-    // one is the newest.
+    // A finished, unnamed backup is of a past moment: it gets another end, as the next one is
+    // newer.
     let mut file = OpenOptions::new().write(true).open(path).map_err(failed("open"))?;
     let closed = file
         .set_len(at)

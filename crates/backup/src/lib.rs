@@ -1,19 +1,18 @@
-//! Backups of pools: all objects as of one moment, in a file that proves every byte of itself.
+//! Backups of pools: all objects as of one moment, in a file that proves its every byte.
 //!
-//! - [`backup_to`], [`backup_into`]: a stream, or a folder, where a backup has what changed since
-//!   the newest one there
-//! - [`verify`]: reads a backup, and those that it rests on, and names the damage
+//! - [`backup_to`], [`backup_into`]: to a stream, or to a folder, as changes since its newest
+//!   backup
+//! - [`verify`]: reads a backup and its bases, and names the damage
 //! - [`restore`], [`restore_objects`]: a new pool, or objects of an existing one; damaged ones
 //!   replace nothing
-//! - [`export_to`], [`import_from`]: objects that refer to each other, of several pools, as one
+//! - [`export_to`], [`import_from`]: objects of several pools that refer to each other, as one
 //!   stream into another pool
-//! - [`clone_pool`], [`clone_rebased`]: a pool once more, under an ID of its own
+//! - [`clone_pool`], [`clone_rebased`]: a copy of a pool under its own ID
 //!
 //! Modules, bottom-up: `error`, `format` (FORMAT.md, section 11), `encode` and `decode`, `chain`,
-//! `index`, `interrupted` (remains of an interrupted one), `part` (a file that becomes one),
-//! `source` (the objects of a pool, held), `backup`, `folder`, `restore`, `clone`, `transfer`.
-//! Nothing here takes part in the crash safety of a pool: restored objects are the store's
-//! (`Store::revive`), and a file counts once it has its name.
+//! `index`, `interrupted`, `part` (a file that becomes a backup), `source` (the held objects of a
+//! pool), `backup`, `folder`, `restore`, `clone`, `transfer`. None takes part in a pool's crash
+//! safety: restored objects are the store's (`Store::revive`), and a file is valid once named.
 
 #![forbid(unsafe_code)]
 
@@ -44,5 +43,5 @@ pub use restore::{RestoreOptions, Restored, restore, restore_objects, restore_st
 pub use source::Choice;
 pub use transfer::{export_file, export_to, import_from};
 
-/// Progress, as it is told: bytes of objects done, and of how many.
+/// Called with bytes of objects done, and in all.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);

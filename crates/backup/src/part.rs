@@ -1,25 +1,21 @@
-//! A file that is to become a backup, and its durable part: that much is kept if it fails.
+//! A file that becomes a backup; its durable part is kept if it fails.
 //!
-//! Invariant: the first `durable` bytes were in the file when a call that makes it durable
-//! succeeded, and no such call failed before. Once one has failed, bytes written since are not
-//! believed, even if they can be read: the file is cut.
+//! Invariant: the first `durable` bytes were in the file at a successful sync, and no sync failed
+//! before. After a failure later bytes are not trusted, even if readable: the file is cut.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
-/// Bytes after which those written are made durable: so many are written again at most where the
-/// disk fails.
+/// Bytes between syncs: the most that is written again after a failure of the disk.
 const EACH: u64 = 64 << 20;
-/// Bytes after which the disk begins to write them: a later call that makes them durable waits for
-/// less.
+/// Bytes between starts of writeback, which shorten a later sync.
 const AHEAD: u64 = 8 << 20;
 
-/// A file, as far as this needs one.
 pub(crate) trait Sink: Write {
     fn make_durable(&mut self) -> io::Result<()>;
     fn cut(&mut self, len: u64) -> io::Result<()>;
-    /// Begins to bring written bytes to the disk.
+    /// Starts writeback.
     fn begin(&mut self, _from: u64, _len: u64) {}
 }
 
@@ -37,32 +33,29 @@ impl Sink for File {
     }
 }
 
-/// See the module.
 pub(crate) struct Part<S> {
     sink: S,
     written: u64,
     durable: u64,
-    /// The disk was told to write the bytes before.
+    /// Writeback of the bytes before has started.
     begun: u64,
-    /// A call that was to make it durable failed.
+    /// A sync failed.
     lost: bool,
 }
 
 impl<S: Sink> Part<S> {
-    /// Starts with an empty file.
+    /// `sink` is empty.
     pub(crate) fn new(sink: S) -> Part<S> {
         Part { sink, written: 0, durable: 0, begun: 0, lost: false }
     }
 
-    /// Makes all of it durable.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.sink.make_durable().inspect_err(|_| self.lost = true)?;
         self.durable = self.written;
         Ok(())
     }
 
-    /// Cuts the part that is not durable, once it cannot become a backup; returns the number of
-    /// durable bytes.
+    /// Cuts the part that is not durable after a failure; returns the number of durable bytes.
     pub(crate) fn keep(&mut self) -> io::Result<u64> {
         if self.lost || self.finish().is_err() {
             self.sink.cut(self.durable)?;
@@ -95,8 +88,7 @@ impl<S: Sink> Write for Part<S> {
 mod tests {
     use super::*;
 
-    /// A disk that fails: from a byte on, or at a call that makes durable, at which it loses all
-    /// writes since the last.
+    /// A disk that fails from a byte on, or at a sync, which loses all writes since the last.
     #[derive(Default)]
     struct Disk {
         bytes: Vec<u8>,
@@ -126,7 +118,7 @@ mod tests {
         fn make_durable(&mut self) -> io::Result<()> {
             self.calls += 1;
             if self.fails == Some(self.calls) {
-                // Linux reports that once, and takes the pages for clean.
+                // Linux reports that once, and marks the pages clean.
                 self.bytes[self.durable..].fill(0);
                 return Err(io::Error::other("the disk fails"));
             }

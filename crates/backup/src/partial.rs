@@ -1,9 +1,7 @@
-//! A file that is to become another one, and has a name of its own beside it until it is whole and
-//! durable: `NAME.PID.partial`.
+//! An unfinished file under its own name, `NAME.PID.partial`, until it is whole and durable.
 //!
-//! A process that is killed leaves it, and it may be large; the next one that makes the same file
-//! removes it. It is locked while it is made, so that those that others are making now can be told
-//! from leftovers.
+//! A killed process leaves it; the next one that makes the same file removes it. A lock tells files
+//! in progress from leftovers.
 
 use crate::error::{BackupError, Result};
 use rustix::fs::OFlags;
@@ -14,27 +12,26 @@ use std::path::{Path, PathBuf};
 
 const END: &str = ".partial";
 
-/// Rights of a new file: as of a new pool, for its owner alone. A backup has all that is in one.
+/// New files are private, as pools are: a backup has a pool's content.
 pub(crate) const FOR_OWNER: u32 = 0o600;
-/// Flags of an open of a name that others may have put something at: neither a link is followed nor
-/// a pipe waited for.
+/// Opens names where other users may have put something: follows no link, waits for no pipe.
 pub(crate) const DIRECT: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits() as i32;
 
-/// The empty file, which is removed when this is dropped, unless it has its name by then.
+/// Removed by the drop, unless renamed.
 pub(crate) struct Partial {
     path: PathBuf,
     locked: File,
 }
 
 impl Partial {
-    /// Makes it, and removes what earlier processes left of `path`.
+    /// Also removes earlier processes' leftovers of `path`.
     pub(crate) fn of(path: &Path) -> Result<Partial> {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{}{END}", std::process::id()));
         let partial = PathBuf::from(name);
         loop {
             remove_leftovers(path);
-            // A new file: one that is there already may be another user's, or a link.
+            // Never an existing file, which may be another user's, or a link.
             let open = File::options().create_new(true).read(true).write(true).mode(FOR_OWNER).open(&partial);
             let file = open.map_err(|error| {
                 let is_file = fs::symlink_metadata(&partial).is_ok_and(|found| found.is_file());
@@ -47,7 +44,7 @@ impl Partial {
                 }
             })?;
             match file.try_lock() {
-                // Another process may have taken it for a leftover before it was locked.
+                // Another process may have removed it as a leftover before the lock.
                 Ok(()) if is_at(&file, &partial) => return Ok(Partial { path: partial, locked: file }),
                 Ok(()) | Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(BackupError::file("lock", &partial)(error)),
@@ -59,7 +56,7 @@ impl Partial {
         &self.path
     }
 
-    /// The file itself, for reading and writing: by its name another one may be found by now.
+    /// By handle: its name may mean another file.
     pub(crate) fn file(&self) -> Result<File> {
         self.locked.try_clone().map_err(BackupError::file("open", &self.path))
     }
@@ -67,8 +64,7 @@ impl Partial {
 
 impl Drop for Partial {
     fn drop(&mut self) {
-        // It may be on a full disk. Once it has its name, another process, of the same ID
-        // elsewhere, may have a file of this one.
+        // It may fill a disk. Once renamed, its name may be a file of another process with this ID.
         if is_at(&self.locked, &self.path) {
             let _ = fs::remove_file(&self.path);
         }
@@ -81,14 +77,14 @@ fn is_at(file: &File, path: &Path) -> bool {
     here.is_ok_and(|here| there.is_ok_and(|there| here == there))
 }
 
-/// Removes files of processes that are gone. Those that cannot be removed stay.
+/// Ignores failures.
 fn remove_leftovers(path: &Path) {
     leftovers(path, &mut |left| {
         let _ = fs::remove_file(left);
     });
 }
 
-/// Files that processes which were killed left as they made the pool or the backup `path`.
+/// Leftovers of killed processes that made the pool or backup `path`.
 #[must_use]
 pub fn left_beside(path: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -96,7 +92,7 @@ pub fn left_beside(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Removes what [`left_beside`] finds, as far as this process may; returns how many files are gone.
+/// Removes the files of [`left_beside`], as far as permitted; returns their number.
 pub fn remove_left_beside(path: &Path) -> u64 {
     let mut removed = 0;
     leftovers(path, &mut |left| removed += u64::from(fs::remove_file(left).is_ok()));
@@ -114,7 +110,7 @@ fn leftovers(path: &Path, each: &mut dyn FnMut(&Path)) {
             continue;
         }
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        // It is locked until it is removed: else another process could begin to make it in between.
+        // Locked until removed: otherwise a process could begin to make it.
         if is_file
             && let Ok(file) = File::options().read(true).custom_flags(DIRECT).open(entry.path())
             && file.try_lock().is_ok()

@@ -1,10 +1,9 @@
-//! Restoring: into a new pool, which gets its name once all of it was proved and is durable, or
-//! objects into a pool that exists.
+//! Restoring: into a new pool, named once proved and durable, or objects into an existing pool.
 //!
-//! A restored pool has an ID of its own, and the addresses of the original: a process can have both
-//! open, and attaches an object of one of them at a time. With other addresses it has a window of
-//! its own, and pointers in the objects are changed (docs/decisions/0041-rebase.md). An object that
-//! is not proved to its end is never seen: it is hidden until then.
+//! A restored pool has its own ID, and the original's addresses: a process can open both, and
+//! attaches an object of one of them at a time. At other addresses it has its own window, and
+//! pointers are changed (docs/decisions/0041-rebase.md). An object is hidden until all of it is
+//! proved.
 
 use crate::Progress;
 use crate::chain::{Chain, Kept, named};
@@ -24,41 +23,38 @@ use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
-/// Bytes after which the disk begins to write them.
+/// Bytes between starts of writeback.
 const WRITEBACK: u64 = 8 << 20;
 
-/// Result of a restore.
+/// A restore's result.
 #[derive(Clone, Debug)]
 pub struct Restored {
     /// The backup.
     pub kept: Kept,
     /// Names of the objects.
     pub objects: Vec<String>,
-    /// Bytes of pages that were written.
+    /// Bytes of written pages.
     pub bytes: u64,
 }
 
 /// How to restore.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RestoreOptions {
-    /// Bytes of the new pool; `None`: as many as the original had.
+    /// Bytes of the new pool; `None`: as the original.
     pub len: Option<u64>,
-    /// There may be a pool, which no process uses: it is replaced once the new one is whole, which
-    /// gets its owner, group and mode.
+    /// Replaces an unused pool once the new one is whole, and keeps its owner, group and mode.
     pub force: bool,
-    /// Objects get other addresses, and the pointers in them are changed accordingly
-    /// ([`Pool::copy_rebased`]). Objects that had the same ones, such as a snapshot and its object,
-    /// have the same ones again.
+    /// Gives objects other addresses, and changes their pointers ([`Pool::copy_rebased`]). Objects
+    /// that shared addresses, such as a snapshot and its origin, share the new ones.
     pub rebase: bool,
 }
 
-/// Restores all objects of a backup to a new pool. `backup` may be a folder, which stands for the
-/// newest backup in it.
+/// Restores all objects of a backup to a new pool. `backup` may be a folder, for its newest backup.
 ///
 /// # Errors
-/// Nothing was replaced: `Damaged`, `BaseMissing`, `BaseSwapped`, `Exists`; `InUse`, or `Pool` of
-/// the kind `Busy`: a process has the pool to replace; those of formatting a pool and creating
-/// objects, and of giving them other addresses.
+/// Nothing is replaced: `Damaged`, `BaseMissing`, `BaseSwapped`, `Exists`; `InUse`, or `Pool` of
+/// the kind `Busy`: a process has the pool to replace; those of formatting a pool, of creating
+/// objects, and of other addresses.
 pub fn restore(
     backup: &Path,
     pool: &Path,
@@ -75,7 +71,7 @@ pub fn restore(
     })
 }
 
-/// As [`restore`], of a full backup that comes by a stream.
+/// As [`restore`], of a full backup in a stream.
 ///
 /// # Errors
 /// As for [`restore`].
@@ -109,12 +105,12 @@ pub fn restore_stream(
     })
 }
 
-/// Restores objects of a backup into a pool, which has none of their names, IDs and addresses; with
-/// `rebase` they get addresses that are free there.
+/// Restores objects of a backup into a pool without their names, IDs and addresses; with `rebase`
+/// they get free addresses.
 ///
 /// # Errors
-/// Those of [`restore`]: none of the objects is there. A process that dies, or a power failure,
-/// leaves all of them or none.
+/// Those of [`restore`]: no object is there. The process's death or a power failure leaves all
+/// objects or none.
 pub fn restore_objects(
     backup: &Path,
     pool: &Pool,
@@ -131,7 +127,7 @@ pub fn restore_objects(
             found.cloned().ok_or_else(|| BackupError::NoObject(name.clone()))
         })
         .collect();
-    // Leftovers of a restore that was killed.
+    // Leftovers of a killed restore.
     pool.store().reap()?;
     let chosen = chosen?;
     let restored = Target::begin(pool, &chosen, (rebase, true)).and_then(|mut target| {
@@ -155,24 +151,23 @@ fn fill(chain: &Chain, target: &mut Target, progress: Progress<'_>) -> Result<()
     Ok(())
 }
 
-/// Objects that come back.
 pub(crate) struct Target {
     rebase: bool,
-    /// Whether all become visible as one step, in a pool that others have.
+    /// Whether all become visible as one step, in a shared pool.
     together: bool,
     objects: HashMap<[u8; 16], Revived>,
     order: Vec<Attributes>,
     written: u64,
     total: u64,
-    /// Bytes of an object that the disk has not begun to write.
+    /// Bytes of an object without writeback.
     waiting: ([u8; 16], Range<u64>),
 }
 
 impl Target {
     fn begin(pool: &Pool, objects: &[Attributes], (rebase, together): (bool, bool)) -> Result<Self> {
         let (mut revived, mut addresses) = (HashMap::new(), HashMap::new());
-        // Objects that own their addresses come first, then copies, of which the first owns them
-        // where its original is not there: a snapshot never does.
+        // Owners of addresses come first, then copies; without their original, the first copy,
+        // never a snapshot, owns them.
         let mut order: Vec<&Attributes> = objects.iter().collect();
         let has = |object: &Attributes, flag| object.flags & flag != 0;
         order.sort_by_key(|object| rebase.then(|| (has(object, FLAG_FOREIGN), has(object, FLAG_BASE))));
@@ -195,8 +190,7 @@ impl Target {
         })
     }
 
-    /// Of objects of any pools, each by itself: those that may have other addresses get some that
-    /// are free.
+    /// For objects of any pools: position-independent ones get free addresses.
     pub(crate) fn begin_free(pool: &Pool, objects: &[Attributes], rebase: bool) -> Result<Self> {
         let mut revived = HashMap::new();
         for object in objects {
@@ -227,7 +221,7 @@ impl Target {
         progress(self.written.min(self.total), self.total);
     }
 
-    /// Writes the pages of a chunk below `limit`, of an object that is meant.
+    /// Writes a chunk's pages below `limit`, of a chosen object.
     pub(crate) fn write(&mut self, object: &Attributes, chunk: &Chunk, limit: u64, over: bool) -> Result<()> {
         let Some(target) = self.objects.get(&object.id) else { return Ok(()) };
         let failed = BackupError::object(&object.name);
@@ -237,7 +231,7 @@ impl Target {
         for page in chunk.pages(chunk.gone).filter(|page| over && *page < limit) {
             target.write(page * PAGE, &zeros).map_err(&failed)?;
         }
-        // Pages that lie side by side, in one write.
+        // Adjacent pages, in one write.
         let mut run: Option<(u64, usize, usize)> = None;
         let pages = chunk.pages(chunk.held).enumerate().filter(|(_, page)| *page < limit);
         for (number, page) in pages {
@@ -258,7 +252,7 @@ impl Target {
         Ok(())
     }
 
-    /// Lets the disk begin to write, so that `publish` waits for less.
+    /// Shortens the wait of `publish`.
     fn begin_writeback(&mut self, id: [u8; 16], chunk: Range<u64>) {
         // Pages behind the object's end are not written.
         if chunk.is_empty() {
@@ -289,7 +283,7 @@ impl Target {
                 names.push(object.name.clone());
             }
         }
-        // A pool without users yet may have more objects than fit in one batch of its table.
+        // An unshared pool may have more objects than fit in one batch of its table.
         let most = if self.together { usize::MAX } else { 256 };
         while !all.is_empty() {
             let rest = all.split_off(all.len().min(most));
@@ -307,8 +301,7 @@ fn unpublished(why: Unpublished) -> BackupError {
     }
 }
 
-/// Begins to bring an object back at other addresses: those that an object has already which had
-/// the same ones, if there is one.
+/// Brings an object back at other addresses, shared with an object that shared its old ones.
 fn elsewhere(
     pool: &Pool,
     object: &Attributes,
@@ -321,7 +314,7 @@ fn elsewhere(
     Ok(revived)
 }
 
-/// Fails if some object of the pool has addresses of one that is to keep its own.
+/// Fails if another object has the addresses of one that keeps its own.
 fn expect_free(pool: &Pool, object: &Attributes) -> Result<()> {
     for found in pool.list().flatten() {
         let apart = found.address.saturating_add(found.reach) <= object.address
@@ -338,7 +331,7 @@ fn put(target: &Revived, chunk: &Chunk, (page, from, count): (u64, usize, usize)
     target.write(page * PAGE, &chunk.bytes[from * size..(from + count) * size])
 }
 
-/// Makes a pool beside `path`, has it filled, and gives it that name.
+/// Fills a pool beside `path`, and renames it.
 fn beside(
     path: &Path,
     &RestoreOptions { len, force, rebase }: &RestoreOptions,
@@ -346,8 +339,7 @@ fn beside(
     kept: &Kept,
     fill: impl FnOnce(&Pool) -> Result<Restored>,
 ) -> Result<Restored> {
-    // Held until the new pool has the name: a process that opened the old one in between would lose
-    // what it psyncs.
+    // Held until the rename: a process that opened the old pool would lose its psyncs.
     let replaces = path.exists();
     let _alone = match replaces {
         false => None,
@@ -372,7 +364,6 @@ fn beside(
     Ok(restored)
 }
 
-/// Gives a file the owner, the group and the mode of another one.
 fn keep_owner(before: &fs::Metadata, path: &Path) -> Result<()> {
     let found = fs::metadata(path).map_err(BackupError::file("read", path))?;
     let (uid, gid) = (before.uid(), before.gid());
@@ -384,8 +375,8 @@ fn keep_owner(before: &fs::Metadata, path: &Path) -> Result<()> {
     mode.map_err(BackupError::file("give the mode of the replaced pool to", path))
 }
 
-/// Excludes all processes from the pool to replace, or refuses it. A file that is no pool is kept
-/// from them, too, unless it is empty, which no process has as a pool.
+/// Excludes all processes from the pool to replace, or refuses it. Other files are excluded, too,
+/// unless empty, which no process uses as a pool.
 fn expect_unused(path: &Path, options: &PoolOptions) -> Result<Option<Alone>> {
     let used = |by: String| BackupError::InUse { path: path.to_owned(), by };
     if !path.is_file() {

@@ -1,13 +1,11 @@
-//! The objects of a pool, all as of one moment, for as long as they are read.
+//! The objects of a pool as of one moment, while they are read.
 //!
-//! An object that no process writes is attached for reading: that keeps writers away, and costs
-//! nothing. The others are kept as snapshots, of one moment, once the first ones are held.
-//! Snapshots have names that nothing else has, so that those which a backup that was killed left
-//! are known, and removed by the next.
+//! An idle object is attached for reading, which excludes writers at no cost. After these, the
+//! others are kept as snapshots of one moment, under reserved names, so that the next backup
+//! removes a killed one's.
 //!
-//! In a pool that is opened for reading nothing keeps writers away, and no snapshot can be made.
-//! There no process may write an object, and the table must be the same once all was read: an
-//! attach for writing changes it.
+//! A pool opened for reading allows neither. No process may write an object there, and the table
+//! must be unchanged at the end: an attach for writing changes it.
 
 use crate::error::{BackupError, Result};
 use crate::format::{PAGE, hex};
@@ -18,22 +16,21 @@ use indelible_store::store::{Attributes, Reader, SnapshotOf, Store};
 use indelible_store::table::{Key, Layers, Located, read_pages};
 use std::sync::Arc;
 
-/// How the names of such snapshots begin.
+/// Prefix of such snapshots.
 const PREFIX: &str = "pmo-backup.";
 
-/// The objects that are meant.
+/// The chosen objects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice<'a> {
-    /// Their names; none: all but volatile ones.
+    /// Their names; empty: all but volatile ones.
     pub objects: &'a [String],
     /// The key of those that have one.
     pub key: &'a [u8],
-    /// Also snapshot idle objects, so that new writers need not wait. A snapshot takes as many
-    /// pages of the pool as the object has.
+    /// Also snapshots idle objects, so that new writers need not wait. Each takes an object's pages
+    /// of space.
     pub snapshots: bool,
 }
 
-/// An object that stays as it is.
 pub(crate) struct Held {
     pub attributes: Attributes,
     object: Located,
@@ -41,25 +38,23 @@ pub(crate) struct Held {
     _reader: Reader,
 }
 
-/// See the module.
 pub(crate) struct Source {
     store: Arc<Store>,
     pub held: Vec<Held>,
-    /// The objects that were kept, and the names of their snapshots.
+    /// Kept objects, with their snapshots' names.
     snapshots: Vec<(String, String)>,
     key: Vec<u8>,
-    /// End of the table's lane, if the pool is opened for reading.
+    /// End of the table's lane, in a pool opened for reading.
     as_of: Option<(u64, u64)>,
 }
 
 impl Source {
-    /// Holds the objects.
     pub fn hold(pool: &Pool, id: &[u8; 16], choice: &Choice<'_>) -> Result<Source> {
         let store = pool.store().clone();
         let as_of = if store.is_read_only() { Some(store.info()?.position) } else { None };
         let all = all(&store)?;
         for left in all.iter().filter(|object| is_left(object)) {
-            // One that another backup reads is left alone.
+            // Another backup may read it.
             let _ = store.destroy(&left.entry.name(), Key(choice.key));
         }
         for name in choice.objects {
@@ -68,7 +63,7 @@ impl Source {
             }
         }
         let meant = |object: &&Located| {
-            // A volatile object is left out, unless the backup names it.
+            // A volatile object must be named.
             let chosen = match choice.objects.is_empty() {
                 true => !object.entry.has(FLAG_VOLATILE),
                 false => choice.objects.contains(&object.entry.name()),
@@ -84,11 +79,11 @@ impl Source {
                 written.push(*object);
                 continue;
             }
-            // Reads a sealed object's ciphertext, with the key page: no seal key is needed.
+            // Reads ciphertext and the key page: needs no seal key.
             match pool.recovering(|store| store.attach_raw_reader(&name, Key(choice.key)))? {
                 Ok(reader) => source.add(reader, object)?,
                 Err(StoreError::Held { .. }) if as_of.is_none() => written.push(*object),
-                // Another process destroyed it after the listing.
+                // Destroyed after the listing.
                 Err(StoreError::NotFound) if choice.objects.is_empty() => {}
                 Err(error) => return Err(BackupError::object(&name)(error)),
             }
@@ -98,7 +93,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Fails if the objects may have changed since they were held.
+    /// Fails if the objects may have changed.
     pub fn expect_same(&self) -> Result<()> {
         match self.as_of {
             Some(as_of) if self.store.info()?.position != as_of => Err(BackupError::Changed),
@@ -106,7 +101,7 @@ impl Source {
         }
     }
 
-    /// Keeps objects that processes write as snapshots.
+    /// Keeps written objects as snapshots.
     fn keep(&mut self, pool: &Pool, written: &[Located], id: &[u8; 16]) -> Result<()> {
         if written.is_empty() {
             return Ok(());
@@ -118,7 +113,7 @@ impl Source {
             .collect();
         let of: Vec<_> =
             names.iter().map(|(object, name)| SnapshotOf { object, key: Key(&self.key), name }).collect();
-        // One of the writers may have died since.
+        // A writer may have died since.
         pool.recovering(|store| store.snapshot(&of))?.map_err(|error| match error {
             error @ (StoreError::NoRoom { .. } | StoreError::NoSpace) => BackupError::NoRoomToKeep(error),
             cause => BackupError::Object { name: names[0].0.clone(), cause },
@@ -136,7 +131,7 @@ impl Source {
         Ok(())
     }
 
-    /// Adds what `reader` has, as the object that people know.
+    /// Adds `reader`'s content as the known object.
     fn add(&mut self, mut reader: Reader, known: &Located) -> Result<()> {
         let object = *reader.object();
         let name = known.entry.name();
@@ -146,8 +141,7 @@ impl Source {
         let mut attributes = Attributes {
             published: status.published,
             psyncs: status.psyncs,
-            // Fields that may have changed since the listing, or that a snapshot takes from its
-            // object.
+            // They may have changed since the listing, or a snapshot takes them from its object.
             size: object.entry.size.get(),
             reserved: object.entry.reserved.get(),
             ..own
@@ -161,7 +155,7 @@ impl Source {
         Ok(())
     }
 
-    /// Reads pages of an object, zeros behind its end.
+    /// Zeros behind the object's end.
     pub fn read(&self, held: &Held, offset: u64, bytes: &mut [u8]) -> Result<()> {
         let medium = &**self.store.device();
         read_pages(medium, &held.object, held.layers.as_ref(), offset, bytes)
@@ -179,15 +173,14 @@ impl Drop for Source {
         // Their readers go first.
         self.held.clear();
         for (object, snapshot) in &self.snapshots {
-            // One that cannot be removed now is removed by the next backup, and pages that cannot
-            // be merged now are merged then.
+            // The next backup removes or merges the rest.
             let _ = self.store.destroy(snapshot, Key(&self.key));
             let _ = self.store.merge(object);
         }
     }
 }
 
-/// Whether it is a snapshot that a backup made.
+/// Whether a backup made the snapshot.
 fn is_left(object: &Located) -> bool {
     object.entry.has(FLAG_BASE) && object.entry.name().starts_with(PREFIX)
 }

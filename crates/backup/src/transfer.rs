@@ -1,8 +1,8 @@
-//! Objects that travel: one stream with objects of one pool or of several, and back into a pool
-//! that exists (docs/decisions/0054).
+//! Objects of one or several pools as one stream, and back into an existing pool
+//! (docs/decisions/0054).
 //!
-//! The stream is a full backup, so that everything that reads and verifies these reads and verifies
-//! it. Which objects belong together is found by their far pointers ([`Space::reachable`]).
+//! The stream is a full backup, which all readers of backups accept. Far pointers tell which
+//! objects belong together ([`Space::reachable`]).
 
 use crate::Progress;
 use crate::backup::{Before, Summary, write_all};
@@ -19,14 +19,13 @@ use std::collections::HashSet;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
-/// Writes objects, by their IDs, as one stream; with `closed`, all that their far pointers lead to
-/// as well, through any number of objects. Each is as its last psync left it, and those of one pool
-/// as of one moment. The pools are those of `space`.
+/// Writes objects, by ID, as one stream; with `closed`, also all that their far pointers reach.
+/// Each has the state of its last psync; those of one pool are as of one moment. The pools are
+/// those of `space`.
 ///
 /// # Errors
-/// `Pool`: an object is in none of the pools, or an entry leads to none. `SameName`: two objects of
-/// different pools have one name, so that they could not come to one pool. As for
-/// [`backup_to`](crate::backup_to).
+/// `Pool`: no pool has an object, or an entry dangles. `SameName`: two objects of different pools
+/// have one name. As for [`backup_to`](crate::backup_to).
 pub fn export_to(
     space: &Space,
     objects: &[[u8; 16]],
@@ -38,14 +37,14 @@ pub fn export_to(
     export_as(Path::new("(stream)"), (space, objects, closed, key), out, progress)
 }
 
-/// As [`export_to`]; `path` is for messages.
+/// `path` is for messages.
 fn export_as(
     path: &Path,
     (space, objects, closed, key): (&Space, &[[u8; 16]], bool, &[u8]),
     out: &mut dyn Write,
     progress: Progress<'_>,
 ) -> Result<Summary> {
-    // The space keeps writers away from the reached objects, until all is written.
+    // The space excludes writers from the reached objects until all is written.
     let reached = space.reachable(objects, closed)?;
     let mut names = HashSet::new();
     let mut by_pool: Vec<(&Pool, Vec<String>)> = Vec::new();
@@ -68,10 +67,10 @@ fn export_as(
     write_all(&sources, &id, path, out, Before::default(), progress)
 }
 
-/// As [`export_to`], to a file, which has its name once it is whole and durable.
+/// As [`export_to`], to a file, named once whole and durable.
 ///
 /// # Errors
-/// As for [`export_to`]; `Exists`: there is a file, and `replace` does not say that it may go.
+/// As for [`export_to`]; `Exists` without `replace`.
 pub fn export_file(
     space: &Space,
     objects: &[[u8; 16]],
@@ -92,14 +91,14 @@ pub fn export_file(
     Ok(Summary { path: Some(path.to_owned()), ..made })
 }
 
-/// Brings the objects of a stream into a pool that exists, once all of it was read and proved.
-/// Those that are position-independent get addresses that are free there; so do all with `rebase`,
-/// which changes the pointers in them ([`Pool::copy_rebased`]). The others keep theirs.
+/// Brings a stream's objects into an existing pool, once all of it is proved. Position-independent
+/// ones get free addresses; with `rebase` all do, and pointers change ([`Pool::copy_rebased`]). The
+/// others keep theirs.
 ///
 /// # Errors
-/// Nothing was imported: `Damaged`, `NotABackup`, `Version`; `Object` if one of that name or ID is
-/// there, or its addresses are not free; as for [`Pool::copy_rebased`]. A process that dies, or a
-/// power failure, leaves all of the objects or none.
+/// Nothing is imported: `Damaged`, `NotABackup`, `Version`; `Object` if its name or ID exists, or
+/// its addresses are taken; as for [`Pool::copy_rebased`]. The process's death or a power failure
+/// leaves all objects or none.
 pub fn import_from(
     input: &mut dyn Read,
     name: &Path,
@@ -112,7 +111,7 @@ pub fn import_from(
     if kept.depth > 0 {
         return Err(BackupError::NotAlone(name.to_owned()));
     }
-    // Leftovers of one that was killed.
+    // Leftovers of a killed import.
     pool.store().reap()?;
     let imported = Target::begin_free(pool, &kept.objects, rebase).and_then(|mut target| {
         decoder.each(&mut |chunk| {

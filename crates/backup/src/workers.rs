@@ -1,7 +1,7 @@
-//! Work on several threads, whose results come in the order of the pieces.
+//! Parallel work with ordered results.
 //!
-//! The calling thread makes the pieces and takes the results. [`AHEAD`] pieces for each thread are
-//! between the two at most, so memory does not grow with their number.
+//! The calling thread makes the pieces and takes the results. At most [`AHEAD`] pieces a thread are
+//! in between, which bounds the memory.
 
 use crate::error::Result;
 use std::io;
@@ -9,16 +9,15 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, Scope, available_parallelism, scope};
 
-/// Threads at most. More would wait for the disk.
+/// More threads would wait for the disk.
 const MOST: usize = 8;
-/// Pieces that a thread has, done or not, whose results are not taken yet.
+/// A thread's pieces whose results are not taken yet.
 const AHEAD: usize = 4;
 
-/// Applies `work` to the pieces, on as many threads as there are cores. `take` takes each result in
-/// its turn.
+/// Applies `work` to the pieces, on a thread for each core. `take` gets the results in order.
 ///
 /// # Errors
-/// The first of `take`; no later result is taken.
+/// The first of `take`; it gets no later result.
 pub(crate) fn in_order<P: Send, R: Send>(
     pieces: impl Iterator<Item = P>,
     work: impl Fn(P) -> R + Sync,
@@ -38,12 +37,12 @@ pub(crate) fn in_order<P: Send, R: Send>(
     })
 }
 
-/// Buffers that are used again: new ones cost a page fault for each page.
+/// Reused buffers: new ones cost a fault for each page.
 #[derive(Default)]
 pub(crate) struct Buffers(Mutex<Vec<Vec<u8>>>);
 
 impl Buffers {
-    /// A buffer of `len` bytes with any content.
+    /// `len` bytes of any content.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         buffer.resize(len, 0);
@@ -55,10 +54,10 @@ impl Buffers {
     }
 }
 
-/// The pieces of a thread, and its results.
+/// A thread's pieces and results.
 type Worker<P, R> = (SyncSender<P>, Receiver<R>);
 
-/// Begins a thread. It ends with the pieces, or when no result of it is taken any more.
+/// Ends with the pieces, or when results are no longer taken.
 fn begin<'s, P: Send + 's, R: Send + 's>(
     scope: &'s Scope<'s, '_>,
     work: &'s (impl Fn(P) -> R + Sync),
@@ -76,8 +75,7 @@ fn begin<'s, P: Send + 's, R: Send + 's>(
     Ok((pieces, results))
 }
 
-/// Gives the pieces to the workers by turns. If a worker panics, this ends early, and the scope
-/// panics.
+/// Distributes the pieces in turns. If a worker panics, this ends early, and the scope panics.
 fn share<P, R>(
     pieces: impl Iterator<Item = P>,
     workers: &[Worker<P, R>],
@@ -108,7 +106,7 @@ mod tests {
     use super::*;
     use crate::error::BackupError;
 
-    /// As [`in_order`], on three threads, on any machine.
+    /// As [`in_order`], always on three threads.
     fn on_three<R: Send>(
         count: u32,
         work: impl Fn(u32) -> R + Sync,

@@ -1,5 +1,5 @@
-//! Damaged, cut off and forged backups: an error, or the same content; never other content, a
-//! panic, or memory without bounds.
+//! Damaged, truncated and forged backups: an error, or the same content; no panic, no unbounded
+//! memory.
 
 use crate::support::{Content, all, content, expect_same, noise, put, unseen};
 use indelible::{Pool, PoolOptions};
@@ -22,7 +22,7 @@ fn small(dir: &Path) -> (Vec<u8>, Content) {
     (stream, content(&pool))
 }
 
-/// Header and records of a backup, without their hashes.
+/// Header and records, without their hashes.
 pub fn records(bytes: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (mut at, mut records) = (HEADER + 32, Vec::new());
     while at < bytes.len() {
@@ -33,7 +33,7 @@ pub fn records(bytes: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
     (bytes[..HEADER].to_vec(), records)
 }
 
-/// A backup of these, with hashes that are right.
+/// With correct hashes.
 pub fn seal(header: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
     let mut last = Sha256::digest(header);
     let mut bytes = [header, &last].concat();
@@ -50,7 +50,7 @@ pub fn seal(header: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Restores; returns whether anything was restored, which then must be right.
+/// Whether anything was restored, which must be correct.
 fn attempt(bytes: &[u8], dir: &Path, wanted: &Content) -> bool {
     let to = dir.join("new.pmo");
     let done = restore_stream(
@@ -69,7 +69,7 @@ fn attempt(bytes: &[u8], dir: &Path, wanted: &Content) -> bool {
     done.is_ok()
 }
 
-/// Memory, where there is some: many pools are made.
+/// In memory if possible, for many pools.
 fn fast() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -111,7 +111,7 @@ fn other_versions_are_named() {
     assert!(matches!(none, Err(BackupError::NotABackup(_))));
 }
 
-/// In a backup of an earlier release the hash of a record covers the whole body.
+/// There a record's hash covers the whole body.
 #[test]
 fn backups_of_earlier_releases_are_read() {
     let dir = fast();
@@ -123,7 +123,7 @@ fn backups_of_earlier_releases_are_read() {
     let earlier = seal(&header, &records);
     assert_ne!(earlier[HEADER + 32..], bytes[HEADER + 32..]);
     assert!(attempt(&earlier, dir.path(), &wanted));
-    // One of the two kinds is not taken for the other.
+    // The two kinds are not confused.
     let mixed = [&header[..], &Sha256::digest(&header), &bytes[HEADER + 32..]].concat();
     assert!(!attempt(&mixed, dir.path(), &wanted));
     // The last byte of the pages.
@@ -136,7 +136,7 @@ fn backups_of_earlier_releases_are_read() {
     assert!(matches!(refused, Err(BackupError::Version { .. })), "{refused:?}");
 }
 
-/// Numbers forged by a writer who can seal a backup.
+/// Forged by a writer of valid hashes.
 #[test]
 fn hostile_numbers_under_right_hashes_are_refused_and_allocate_nothing() {
     let dir = fast();
@@ -165,10 +165,10 @@ fn hostile_numbers_under_right_hashes_are_refused_and_allocate_nothing() {
             let how = RestoreOptions { len: Some(1 << 20), ..RestoreOptions::default() };
             match restore_stream(&mut &hostile[..], Path::new("-"), &to, &how, &options, &mut unseen) {
                 Ok(_) => {
-                    // Attributes that can be so: times, keys, marks.
+                    // Valid attributes: times, keys, marks.
                     let pool = Pool::open(&to).unwrap();
                     let report = indelible::check(&to, &options, &mut |_, _| {}).unwrap();
-                    // Flags of a later release, which it would be warned of, may be.
+                    // Flags of a later release are only warned of.
                     let damaged =
                         report.findings.iter().any(|found| found.severity == indelible::Severity::Error);
                     assert!(!damaged, "record {record:?}, {at}: {value:#x}: {report:?}");
@@ -184,7 +184,7 @@ fn hostile_numbers_under_right_hashes_are_refused_and_allocate_nothing() {
     expect_same(&Pool::open(dir.path().join("a.pmo")).unwrap(), &wanted);
 }
 
-/// Takes some bytes, then fails, as a full disk and a closed pipe do.
+/// Takes some bytes, then fails, as a full disk or closed pipe.
 struct Full(usize);
 
 impl Write for Full {
@@ -207,8 +207,7 @@ fn a_destination_that_fails_anywhere_is_an_error_and_leaves_the_pool_as_it_was()
     let dir = fast();
     let (bytes, wanted) = small(dir.path());
     let pool = Pool::open(dir.path().join("a.pmo")).unwrap();
-    // Some of these run beside a writer, for which a small pool has room: its snapshots stay, as
-    // the object's bases.
+    // Some run beside a writer, for whose snapshots, kept as bases, a small pool has room.
     for room in (0..bytes.len()).step_by(37) {
         let writer = (room % (37 * 8) == 0).then(|| pool.attach("a").unwrap());
         let failed = backup_to(&pool, &all(), &mut Full(room), &mut unseen);
@@ -220,8 +219,7 @@ fn a_destination_that_fails_anywhere_is_an_error_and_leaves_the_pool_as_it_was()
     assert!(now.iter().all(|(name, (_, bytes))| *bytes == wanted[name].1));
 }
 
-/// A chunk under a right record hash, whose page is not the one that its own hash speaks of: the
-/// next backup would take it for unchanged.
+/// The next backup would take it for unchanged.
 #[test]
 fn a_page_that_its_hash_does_not_speak_of_is_refused() {
     let dir = fast();
@@ -235,7 +233,7 @@ fn a_page_that_its_hash_does_not_speak_of_is_refused() {
     assert!(!attempt(&forged, dir.path(), &wanted));
 }
 
-/// A record that says it has 4 GiB, in a stream that never ends: nothing of it is read.
+/// A record of 4 GiB in an endless stream: nothing of it is read.
 #[test]
 fn a_record_that_is_too_long_is_refused_before_it_is_read() {
     let dir = fast();
@@ -253,7 +251,7 @@ fn a_record_that_is_too_long_is_refused_before_it_is_read() {
     assert_eq!(input.into_inner().1.limit(), 1 << 20);
 }
 
-/// A name that no object can have, of the second object: nothing of the first one stays, either.
+/// The second object's name; the first one does not stay either.
 #[test]
 fn names_that_no_object_can_have_are_refused_before_anything_is_made() {
     let dir = fast();

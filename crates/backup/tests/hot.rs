@@ -1,8 +1,7 @@
-//! Backups of a pool that a thread psyncs without pause: each is all objects as one psync left
-//! them, and has every psync that had returned before it began.
+//! Backups beside continuous psyncs: each shows one psync, not before the last that had returned.
 //!
-//! `INDELIBLE_HOT_BACKUPS=100 TMPDIR=/mnt cargo test -p indelible-backup hot` makes so many, on the
-//! file system there.
+//! `INDELIBLE_HOT_BACKUPS=100 TMPDIR=/mnt cargo test -p indelible-backup hot` makes more, on that
+//! file system.
 
 use super::support::{PAGE, all, content, unseen};
 use indelible::{Object, Pool, PoolOptions, psync_all};
@@ -17,12 +16,12 @@ fn backups() -> usize {
     std::env::var("INDELIBLE_HOT_BACKUPS").map_or(4, |count| count.parse().expect("a number of backups"))
 }
 
-/// Whether the psync of this round changes the page; that of each round changes the first one.
+/// Each round changes the first page, and some others.
 fn changes(page: usize, round: u64) -> bool {
     page == 0 || (round * 7919 + page as u64 * 13).is_multiple_of(5)
 }
 
-/// The round that an object shows, of which each page has what it should.
+/// The one round of all pages.
 fn round_of(bytes: &[u8]) -> u64 {
     let word = |page: usize| u64::from_le_bytes(bytes[page * PAGE..][..8].try_into().unwrap());
     let last = word(0);
@@ -33,7 +32,7 @@ fn round_of(bytes: &[u8]) -> u64 {
     last
 }
 
-/// Psyncs both objects together until told to stop.
+/// Psyncs both objects together.
 fn write(objects: &mut [Object], done: &AtomicU64, stop: &AtomicBool) {
     for round in 1_u64.. {
         for object in &mut *objects {

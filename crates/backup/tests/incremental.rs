@@ -1,4 +1,4 @@
-//! Backups of changes: small, and useless without the backups that they rest on.
+//! Incremental backups: small, and useless without their bases.
 
 use crate::support::{PAGE, all, content, expect_same, noise, put, unseen};
 use indelible::{CreateOptions, Pool, PoolOptions};
@@ -51,7 +51,7 @@ fn one_page_of_a_hundred_takes_three_percent_of_a_full_backup_at_most() {
         part.bytes,
         part.bytes as f64 / full.bytes as f64 * 100.
     );
-    // Nothing changed: nothing is copied.
+    // Nothing is copied.
     let none = made(&pool, &folder);
     assert!(none.held == 0 && none.bytes < 2000, "{none:?}");
     let before = content(&pool);
@@ -84,7 +84,7 @@ fn objects_that_changed_between_two_backups_come_back() {
         pool.rename("is renamed", "has another name", b"").unwrap();
         put(&pool, "loses pages", 40_000, &[0; 200_000]);
     });
-    // Bytes that a shrink cut off are zeros when the object grows again.
+    // Bytes cut off by a shrink are zeros after a growth.
     step(&|| {
         pool.resize("shrinks", 300_000, b"").unwrap();
         pool.create_with("new", &CreateOptions::new(1 << 20).sparse(true)).unwrap();
@@ -99,7 +99,7 @@ fn objects_that_changed_between_two_backups_come_back() {
     }
 }
 
-/// A folder with a full backup and two on top of it, of a pool with one object.
+/// A full backup and two on top of it, of one object.
 fn chain(dir: &Path, seed: u64) -> (Pool, Vec<PathBuf>) {
     let pool = Pool::format(dir.join(format!("{seed}.pmo")), 4 << 20).unwrap();
     pool.create("a", 100_000).unwrap();
@@ -135,12 +135,12 @@ fn a_backup_whose_base_is_gone_damaged_or_another_is_refused() {
         damage.iter().all(|damage| damage.path == files[0] && damage.what.contains("\"a\"")),
         "{damage:?}"
     );
-    // The next one does not rest on it, and says why.
+    // The next one is full, and says why.
     let full = made(&pool, &dir.path().join("b"));
     assert!(full.base.is_none() && full.why_full.unwrap().contains("damaged"));
     fs::remove_file(full.path.unwrap()).unwrap();
 
-    // Another with the same name, and the same ID: made of the same bytes, but for its content.
+    // The same name and ID, with other content.
     fs::write(&files[0], &whole).unwrap();
     attempt().unwrap();
     fs::remove_file(&target).unwrap();
@@ -151,7 +151,7 @@ fn a_backup_whose_base_is_gone_damaged_or_another_is_refused() {
     assert!(!target.exists());
 }
 
-/// The same backup, intact, without its chunks.
+/// A valid backup without its chunks.
 fn forged(whole: &[u8]) -> Vec<u8> {
     use crate::hostile::{records, seal};
     let (header, mut records) = records(whole);
@@ -173,19 +173,18 @@ fn two_backups_into_one_folder_do_not_meet_and_partial_ones_do_not_count() {
         Err(BackupError::FolderBusy(_))
     ));
     drop(other);
-    // One that was killed: a part of it, under the name that it has until it is whole.
+    // A killed one's partial file.
     let partial = folder.join(".00000000-000009.partial");
     fs::write(&partial, &fs::read(&files[0]).unwrap()[..500]).unwrap();
     assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, files[2]);
     made(&pool, &folder);
     assert!(!partial.exists());
-    // Other pools have chains of their own in the same folder.
+    // Other pools have their own chains in the folder.
     let (_second, others) = chain(dir.path(), 9);
     assert_eq!(others.len(), 3);
     assert!(verify(&others[2], &mut unseen).unwrap().damage.is_empty());
 }
 
-/// Sets the time in a backup's header.
 fn redate(path: &Path, seconds: u64) {
     use crate::hostile::{records, seal};
     let (mut header, records) = records(&fs::read(path).unwrap());
@@ -193,8 +192,7 @@ fn redate(path: &Path, seconds: u64) {
     fs::write(path, seal(&header, &records)).unwrap();
 }
 
-/// The clock was set back, or two backups were made in one second: the newest is that of the newest
-/// state.
+/// The clock was set back, or two backups share a second: the state decides.
 #[test]
 fn the_newest_backup_in_a_folder_is_found_without_the_clock() {
     let dir = tempfile::tempdir().unwrap();
@@ -214,13 +212,12 @@ fn the_newest_backup_in_a_folder_is_found_without_the_clock() {
     );
     assert_eq!(taken.unwrap().kept.path, full, "a restore says which backup it took");
     expect_same(&Pool::open(dir.path().join("c.pmo")).unwrap(), &before);
-    // The next one rests on it, and is the newest although its clock is that of now.
+    // The next one rests on it, and is the newest despite its clock.
     put(&pool, "a", 0, b"newer");
     let next = made(&pool, &folder);
     assert_eq!(next.base.as_ref(), Some(&full));
     assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, next.path.unwrap());
-    // A full one beside a chain that is damaged, and files before them that are gone: numbers go
-    // on.
+    // Beside a full one, a damaged chain, and removed files, numbers go on.
     fs::remove_file(&files[0]).unwrap();
     let mut torn = fs::read(&full).unwrap();
     torn[3000] ^= 1;
@@ -228,15 +225,14 @@ fn the_newest_backup_in_a_folder_is_found_without_the_clock() {
     let last = made(&pool, &folder);
     assert!(last.base.is_none() && last.why_full.is_some());
     assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, last.path.clone().unwrap());
-    // The newest cannot be read: no older one is taken for it.
+    // The newest is unreadable: no older one replaces it.
     let mut torn = fs::read(last.path.as_ref().unwrap()).unwrap();
     torn[20] ^= 1;
     fs::write(last.path.as_ref().unwrap(), torn).unwrap();
     assert!(matches!(verify(&folder, &mut unseen), Err(BackupError::Damaged { .. })));
 }
 
-/// The pool's file was replaced by an earlier copy of it: a backup made then is the newest all the
-/// same.
+/// The pool's file was replaced by an earlier copy.
 #[test]
 fn the_backup_of_a_pool_that_was_brought_back_is_the_newest() {
     let dir = tempfile::tempdir().unwrap();
@@ -259,8 +255,7 @@ fn the_backup_of_a_pool_that_was_brought_back_is_the_newest() {
     expect_same(&restored(&folder, &dir.path().join("c.pmo")), &before);
 }
 
-/// The lock file is the owner's alone: a user who can open it can lock it, and backups would wait
-/// for that user.
+/// Another user's lock would block backups.
 #[test]
 fn nobody_else_can_lock_the_folder() {
     use std::os::unix::fs::PermissionsExt;
@@ -269,7 +264,7 @@ fn nobody_else_can_lock_the_folder() {
     let lock = dir.path().join("b/.pmo-backup.lock");
     let mode = || fs::metadata(&lock).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(), 0o600);
-    // An earlier release made it.
+    // Of an earlier release.
     fs::set_permissions(&lock, fs::Permissions::from_mode(0o644)).unwrap();
     let folder = dir.path().join("b");
     made(&pool, &folder);

@@ -1,4 +1,4 @@
-//! Backups into a folder that end anywhere, and go on.
+//! Interrupted backups into a folder, and their continuation.
 
 use crate::support::{PAGE, all, content, expect_same, noise, put, unseen};
 use indelible::{Pool, PoolOptions};
@@ -31,7 +31,7 @@ fn ending(folder: &Path, end: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Leaves the first `len` bytes of a backup as a process does that dies there.
+/// As a process that dies there leaves it.
 fn interrupted(folder: &Path, whole: &Path, len: usize) {
     let bytes = fs::read(whole).unwrap();
     fs::remove_file(whole).unwrap();
@@ -45,8 +45,8 @@ fn expect_restored(pool: &Pool, folder: &Path, to: &Path) {
     expect_same(&Pool::open(to).unwrap(), &content(pool));
 }
 
-/// Wherever it ended, and after any psyncs since: no part that is there is written again, and the
-/// result is the pool as it is now.
+/// After any interruption and psyncs since, no written part is written again, and the result is the
+/// present pool.
 #[test]
 fn a_backup_that_was_interrupted_goes_on() {
     let dir = tempfile::tempdir().unwrap();
@@ -59,7 +59,7 @@ fn a_backup_that_was_interrupted_goes_on() {
     for (round, cut) in cuts.enumerate() {
         let first = made(&pool, &folder, true);
         interrupted(&folder, &first.path.unwrap(), cut);
-        // Pages that are there, and pages that are not yet.
+        // Written pages, and unwritten ones.
         put(&pool, "one", 5 * PAGE + round, b"changed");
         put(&pool, "two", (PAGES - 3) * PAGE + round, &[0; 3]);
         let next = made(&pool, &folder, round % 2 == 0);
@@ -89,7 +89,7 @@ fn a_backup_that_was_interrupted_goes_on() {
         }
         assert!(ending(&folder, "partial").is_empty());
         expect_restored(&pool, &folder, &to);
-        // Backups on top of it are as any.
+        // Others can rest on it.
         put(&pool, "two", 9 * PAGE, &[round as u8 + 1; 9]);
         let later = made(&pool, &folder, false);
         assert!(!later.resumed && later.base == next.path && later.held == PAGE as u64, "{later:?}");
@@ -98,7 +98,7 @@ fn a_backup_that_was_interrupted_goes_on() {
     }
 }
 
-/// An incremental backup rests on the backup that it was made for; a full one does not continue it.
+/// It keeps its base; a full one does not continue it.
 #[test]
 fn an_incremental_backup_that_was_interrupted_goes_on() {
     let dir = tempfile::tempdir().unwrap();
@@ -116,7 +116,6 @@ fn an_incremental_backup_that_was_interrupted_goes_on() {
         assert_eq!(ending(&folder, "pmopart").len(), usize::from(!full));
         expect_restored(&pool, &folder, &to);
         if !full {
-            // Again and again.
             interrupted(&folder, &next.path.unwrap(), next.bytes as usize * 2 / 3);
             let last = made(&pool, &folder, false);
             assert!(last.resumed && ending(&folder, "pmopart").len() == 2, "{last:?}");
@@ -125,8 +124,7 @@ fn an_incremental_backup_that_was_interrupted_goes_on() {
     }
 }
 
-/// A process died between giving a backup its name and removing the other one: the backup stays
-/// whole.
+/// A process died between naming a backup and removing the other name.
 #[test]
 fn a_backup_that_has_its_name_is_not_cut() {
     let dir = tempfile::tempdir().unwrap();
@@ -143,7 +141,6 @@ fn a_backup_that_has_its_name_is_not_cut() {
     expect_restored(&pool, &folder, &dir.path().join("new.pmo"));
 }
 
-/// Leftovers of another pool, and files that are no backups, are of no use, and go.
 #[test]
 fn leftovers_of_others_are_removed() {
     let dir = tempfile::tempdir().unwrap();

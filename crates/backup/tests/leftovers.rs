@@ -1,5 +1,4 @@
-//! A process that was killed left something beside the file that it made: the next one that makes
-//! that file removes it, and nothing else.
+//! The next process that makes a killed one's file removes its leftovers, and nothing else.
 
 use crate::support::{all, content, expect_same, unseen, varied};
 use indelible::PoolOptions;
@@ -8,7 +7,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A process number that no process has.
+/// A number of no process.
 const NOBODY: u32 = 4_194_305;
 
 fn beside(path: &Path, end: &str) -> PathBuf {
@@ -29,7 +28,7 @@ fn leftovers_are_removed_and_nothing_else_is() {
         for end in [format!(".{NOBODY}.partial"), ".7.partial".into()] {
             fs::write(beside(path, &end), vec![7; 100_000]).unwrap();
         }
-        // Names of others, a folder, and a file that a process is making now.
+        // Other names, a folder, and a file in progress.
         for end in [".partial", ".x.partial", ".7.partial.old", "7.partial"] {
             kept.push(beside(path, end));
             fs::write(kept.last().unwrap(), b"mine").unwrap();
@@ -79,7 +78,7 @@ fn a_file_that_this_process_makes_already_is_not_made_twice() {
     assert!(matches!(clone(), Err(BackupError::InUse { .. })));
     assert!(partial.exists() && !to.exists());
     drop(other);
-    // A link in its place is neither followed nor replaced.
+    // A link is neither followed nor replaced.
     fs::remove_file(&partial).unwrap();
     std::os::unix::fs::symlink(dir.path().join("planted"), &partial).unwrap();
     assert!(matches!(clone(), Err(BackupError::File { .. })));
@@ -87,7 +86,6 @@ fn a_file_that_this_process_makes_already_is_not_made_twice() {
     fs::remove_file(&partial).unwrap();
     clone().unwrap();
     assert!(!partial.exists());
-    // A failure leaves nothing.
     let gone = clone_pool(
         &dir.path().join("a.pmo"),
         &dir.path().join("none/c.pmo"),

@@ -1,4 +1,4 @@
-//! Backups of real pools, in folders and streams, and everything that may be wrong with them.
+//! Backups of real pools, in folders and streams, and their failures.
 
 mod hostile;
 mod hot;

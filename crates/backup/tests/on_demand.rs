@@ -1,5 +1,4 @@
-//! Backups and clones of pools whose processes died with commits on demand in memory: these have
-//! the commits.
+//! Backups and clones have the commits on demand that dead processes left in memory.
 
 use indelible::{Class, CreateOptions, EpochBounds, Pool, PoolOptions, TxCell};
 use indelible_backup::{Choice, RestoreOptions, backup_to, clone_pool, restore_stream};
@@ -22,7 +21,7 @@ impl Hook for Dying {
     }
 }
 
-/// Makes a pool with an object of which a process, which is gone, left a commit in memory.
+/// A pool with a dead process's commit in memory.
 fn left(path: &Path) {
     let real = Pool::format(path, 16 << 20).unwrap();
     real.create_with("a", &CreateOptions::new(4096).class(Class::OnDemand)).unwrap();
@@ -31,7 +30,7 @@ fn left(path: &Path) {
     pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 20 });
     let a = pool.attach_with_on_demand::<[TxCell<u64>; 64]>("a", b"").unwrap();
     a.transaction(|tx| tx.write(&a[0], 7)).unwrap();
-    // It cannot publish any more, and leaves its memory as a death does.
+    // It can no longer publish, and leaves its memory as a death does.
     dying.0.store(true, Ordering::Relaxed);
     a.tx_sync().unwrap_err();
 }

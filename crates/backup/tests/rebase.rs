@@ -1,4 +1,4 @@
-//! Pools and objects that are restored at other addresses, and clones of pools.
+//! Restores at other addresses, and clones.
 
 use crate::support::{all, content, elsewhere, expect_same, put, unseen, varied};
 use indelible::collections::{PBTreeMap, PHashMap, PString, PVec};
@@ -31,8 +31,7 @@ fn has(heap: &mut Heap, count: u64) {
     assert!((0..count).all(|n| map[format!("word {n}").as_str()][0] == *format!("of {n}, in a block")));
 }
 
-/// A heap with a snapshot and a copy, one that is as large as no other, one with a key, an empty
-/// object.
+/// A heap with a snapshot and a copy, one of a unique size, one with a key, an empty object.
 fn described(dir: &TempDir) -> (PathBuf, Pool) {
     let path = dir.path().join("a.pmo");
     let pool = PoolOptions::new().label("mine").format(&path, 32 << 20).unwrap();
@@ -55,8 +54,7 @@ fn described(dir: &TempDir) -> (PathBuf, Pool) {
 
 const KEY: Choice<'static> = Choice { objects: &[], key: b"k", snapshots: false };
 
-/// All objects of the two can be attached at once, and change apart; those that shared addresses
-/// share them again.
+/// All objects of both can be attached and changed; shared addresses stay shared.
 fn stands_beside(pool: &Pool, new: &Pool) {
     assert_eq!(new.list().count(), pool.list().count());
     for stat in pool.list().map(Result::unwrap) {
@@ -77,7 +75,7 @@ fn stands_beside(pool: &Pool, new: &Pool) {
     has(&mut there, 2000);
     has(&mut here, 300);
     drop(there);
-    // Going back needs the same addresses.
+    // A rollback needs the same addresses.
     new.rollback("words", "before", b"").unwrap();
     has(&mut new.heap("words", 0).unwrap(), 100);
     has(&mut new.heap("trial", 0).unwrap(), 100);
@@ -88,7 +86,7 @@ fn stands_beside(pool: &Pool, new: &Pool) {
     let mut there = Heap::open(there).unwrap();
     let tree = there.root_mut::<PBTreeMap<'_, u64, u64>>("tree").unwrap();
     assert!(tree.iter().zip(0..1000).all(|((a, b), n)| (*a, *b) == (n, n)) && tree.len() == 1000);
-    // Addresses that are taken are not handed out again.
+    // Taken addresses are not handed out again.
     let object = new.create_attached("another", 1 << 20).unwrap();
     let _beside = pool.attach_read("empty").unwrap();
     drop(object);
@@ -112,7 +110,7 @@ fn a_restored_pool_at_other_addresses_is_attached_beside_the_original() {
     restore(&folder, &to, &REBASE, &PoolOptions::new(), &mut unseen).unwrap();
     let new = Pool::open(&to).unwrap();
     stands_beside(&pool, &new);
-    // Its backups, each on top of the one before, give it back with the addresses that it has.
+    // Its incremental backups restore it at its addresses.
     let folder = dir.path().join("others");
     assert_eq!(backup_into(&new, &KEY, &folder, false, &mut unseen).unwrap().base, None);
     add(&mut new.heap("words", 0).unwrap(), 100..120);
@@ -125,8 +123,7 @@ fn a_restored_pool_at_other_addresses_is_attached_beside_the_original() {
     sound(&again);
 }
 
-/// One object of which nothing says where its pointers are: nothing is restored, or cloned, and it
-/// is named.
+/// One object has unknown pointers: nothing is restored or cloned, and the error names it.
 #[test]
 fn a_pool_with_unknown_pointers_is_not_restored_at_other_addresses() {
     let dir = tempfile::tempdir().unwrap();
@@ -172,7 +169,7 @@ fn single_objects_come_to_a_pool_that_has_their_addresses_for_others() {
     let error = restore_objects(&file, &other, &names(&["words", "bytes"]), true, &mut unseen).unwrap_err();
     assert!(error.to_string().contains("\"bytes\""), "{error}");
     assert_eq!((other.list().count(), other.info().unwrap().free), (0, free), "nothing is left of either");
-    // A snapshot of an object that is not there, too.
+    // Also a snapshot without its object.
     restore_objects(&file, &other, &names(&["before", "locked", "trial"]), true, &mut unseen).unwrap();
     assert_eq!(other.stat("before").unwrap().address, other.stat("trial").unwrap().address);
     has(&mut other.heap("trial", 0).unwrap(), 100);
@@ -214,12 +211,11 @@ fn a_clone_is_the_pool_under_another_id() {
     sound(&to);
     let again = clone_pool(&path, &to, &options, &mut unseen).unwrap_err();
     assert!(matches!(&again, BackupError::Exists(_)), "{again}");
-    // An earlier clone is a pool as any other.
+    // A clone can be cloned.
     clone_pool(&to, &dir.path().join("c.pmo"), &options, &mut unseen).unwrap();
     assert_ne!(Pool::open(dir.path().join("c.pmo")).unwrap().id(), Pool::open(&to).unwrap().id());
 }
 
-/// Psyncs that a writer left in its log are recovered in the clone.
 #[test]
 fn a_clone_has_what_a_dead_writer_had_psynced() {
     let dir = tempfile::tempdir().unwrap();
@@ -231,7 +227,7 @@ fn a_clone_has_what_a_dead_writer_had_psynced() {
         object.as_mut_slice()[n * 1000] = n as u8 + 1;
         object.psync().unwrap();
     }
-    // The file as the process leaves it when it dies: no other process uses it meanwhile.
+    // The file as a dead process leaves it.
     std::fs::copy(&path, &copy).unwrap();
     drop((object, pool));
     clone_pool(&copy, &to, &options, &mut unseen).unwrap();
@@ -272,7 +268,7 @@ fn a_clone_at_other_addresses_is_attached_beside_the_original() {
     let dir = tempfile::tempdir().unwrap();
     let (_, pool) = described(&dir);
     let to = dir.path().join("b.pmo");
-    // A process goes on with the original.
+    // The original stays in use.
     let mut held = pool.heap("trial", 0).unwrap();
     add(&mut held, 0..1);
     clone_rebased(&pool, b"k", &to, &PoolOptions::new(), &mut unseen).unwrap();

@@ -1,4 +1,4 @@
-//! Pools that a restore replaces: no process loses what it psyncs.
+//! No process loses its psyncs to a restore over a pool.
 
 use super::support::{all, put, unseen};
 use indelible::{ErrorKind, Pool, PoolOptions};
@@ -17,7 +17,6 @@ fn restore_over(
     restore_stream(&mut &backup[..], Path::new("-"), path, &FORCE, &options, progress).map(drop)
 }
 
-/// A pool with an object, and its backup.
 fn backed_up(dir: &TempDir) -> (std::path::PathBuf, Vec<u8>) {
     let (path, mut backup) = (dir.path().join("a.pmo"), Vec::new());
     let pool = Pool::format(&path, 16 << 20).unwrap();
@@ -31,8 +30,7 @@ fn content(path: &Path) -> Vec<u8> {
     Pool::open(path).unwrap().attach_read("a").unwrap().as_slice()[..3].to_vec()
 }
 
-/// A program that opens the pool while the new one is made is refused, so that it psyncs nothing
-/// that the rename takes away.
+/// A program that opens the pool meanwhile is refused.
 #[test]
 fn nothing_that_is_psynced_while_a_restore_replaces_the_pool_is_lost() {
     let dir = TempDir::new().unwrap();
@@ -48,7 +46,7 @@ fn nothing_that_is_psynced_while_a_restore_replaces_the_pool_is_lost() {
     assert!(tries.iter().all(|done| *done == Err(ErrorKind::Busy)), "{tries:?}");
 }
 
-/// A program that has the pool open may attach an object at any moment.
+/// It may attach an object at any moment.
 #[test]
 fn a_pool_that_is_open_is_not_replaced() {
     let dir = TempDir::new().unwrap();
@@ -62,7 +60,7 @@ fn a_pool_that_is_open_is_not_replaced() {
     drop(pool);
     restore_over(&path, &backup, &mut unseen).unwrap();
     assert_eq!(content(&path), b"old");
-    // A file that is no pool is replaced, too.
+    // Other files are replaced, too.
     for bytes in [&b""[..], b"no pool"] {
         std::fs::write(&path, bytes).unwrap();
         restore_over(&path, &backup, &mut unseen).unwrap();

@@ -1,4 +1,4 @@
-//! All objects come back as they were: content, identity, address, flags and keys.
+//! Objects come back with content, identity, address, flags and keys.
 
 use crate::support::{all, content, expect_same, noise, put, unseen, varied};
 use indelible::collections::{PHashMap, PString};
@@ -26,7 +26,7 @@ fn all_kinds_of_objects_come_back_from_a_folder_and_from_a_stream() {
     let mut stream = Vec::new();
     let streamed = backup_to(&pool, &KEY, &mut stream, &mut unseen).unwrap();
     assert_eq!((streamed.bytes, streamed.held), (stream.len() as u64, made.held));
-    // The pool is as it was, and no snapshot stays.
+    // The pool is unchanged, and no snapshot stays.
     expect_same(&pool, &before);
     let found = verify(&folder, &mut unseen).unwrap();
     assert!(found.damage.is_empty() && found.bytes == made.held, "{found:?}");
@@ -40,7 +40,7 @@ fn all_kinds_of_objects_come_back_from_a_folder_and_from_a_stream() {
     for path in [&one, &two] {
         let found = Pool::open(path).unwrap();
         expect_same(&found, &before);
-        // Pools of their own, that a process has open beside the original.
+        // They have their own IDs: a process can open both.
         assert_ne!(found.id(), pool.id());
         drop(found);
         let report = indelible::check(path, &options, &mut |_, _| {}).unwrap();
@@ -53,11 +53,11 @@ fn all_kinds_of_objects_come_back_from_a_folder_and_from_a_stream() {
     assert_eq!(words["word 77"], 77);
     words.insert("new", 1);
     heap.psync().unwrap();
-    // A snapshot is one still, and an object with a key is guarded by it.
+    // Snapshots and keys are restored.
     assert_eq!(pool.attach("array yesterday").unwrap_err().kind(), ErrorKind::ObjectReadOnly);
     assert_eq!(pool.attach_read("locked").unwrap_err().kind(), ErrorKind::WrongKey);
     pool.attach_with_key("locked", b"secret").unwrap().detach().unwrap();
-    // Addresses that are taken are not handed out again.
+    // Taken addresses are not handed out again.
     pool.create("another", 1 << 20).unwrap();
     put(&pool, "another", 0, b"x");
 }
@@ -97,7 +97,7 @@ fn writers_go_on_and_what_they_had_psynced_is_of_one_moment() {
     }
 }
 
-/// A destination that takes a little at a time, between which the objects' writer psyncs them.
+/// A slow destination, between whose writes objects are psynced.
 struct Slow<'p> {
     to: Vec<u8>,
     writers: &'p mut [Object],
@@ -123,7 +123,7 @@ impl Write for Slow<'_> {
     }
 }
 
-/// No writer waits for a slow destination, which still gets the state of one moment.
+/// The slow destination still gets one moment's state.
 #[test]
 fn writers_go_on_however_slow_the_destination_is() {
     let dir = tempfile::tempdir().unwrap();
@@ -186,7 +186,7 @@ fn chosen_objects_come_back_to_a_pool_that_has_their_addresses_free() {
     pool.destroy("sparse").unwrap();
     back(&["sparse"]).unwrap();
     expect_same(&pool, &before);
-    // Its place was given to another object.
+    // Another object has its place.
     pool.destroy("sparse").unwrap();
     let (address, reserved) = (before["sparse"].0.address, before["sparse"].0.reserved);
     while pool.list().all(|stat| !(address..address + reserved).contains(&stat.unwrap().address)) {
@@ -240,7 +240,7 @@ fn a_pool_that_is_in_use_or_too_small_is_not_replaced() {
     let reader = pool.attach_read("array").unwrap();
     assert!(in_use(over(&path, None, true)));
     reader.detach().unwrap();
-    // Nothing is attached, and something may be at any moment.
+    // Nothing is attached, but could be.
     assert!(in_use(over(&path, None, true)));
     drop(pool);
     let small = over(&path, Some(2 << 20), true);
@@ -254,7 +254,6 @@ fn a_pool_that_is_in_use_or_too_small_is_not_replaced() {
     assert_eq!(left.len(), 2, "{left:?}");
 }
 
-/// Objects whose words have check words come back with both.
 #[test]
 fn words_come_back_with_their_check_words() {
     let dir = tempfile::tempdir().unwrap();

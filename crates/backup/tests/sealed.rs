@@ -1,5 +1,4 @@
-//! Backups of sealed objects: ciphertext with its keys, made, proved and restored without a seal
-//! key.
+//! Sealed objects: ciphertext with its keys, backed up and restored without a seal key.
 
 use crate::support::{PAGE, all, noise, unseen};
 use indelible::{CreateOptions, ErrorKind, Object, Pool, PoolOptions, SealKey};
@@ -23,7 +22,7 @@ fn sealed(pool: &Pool, name: &str) -> Object {
 
 #[track_caller]
 fn holds(pool: &Pool, name: &str, expected: &[u8]) {
-    // The snapshot has the name of its origin sealed with it.
+    // The snapshot has its origin's name sealed with it.
     let key = key().sealed_as(if name == "s" { "a" } else { name });
     assert!(pool.attach_read_sealed(name, b"", &key).unwrap().as_slice() == expected, "{name}");
     assert_eq!(pool.attach_read(name).err().unwrap().kind(), ErrorKind::Sealed);
@@ -36,7 +35,7 @@ fn restored(from: &Path, to: &Path) -> Pool {
     Pool::open(to).unwrap()
 }
 
-/// Full and incremental ones, beside the writer, of an object, its snapshot, and an unwritten one.
+/// Full and incremental, beside the writer, of an object, its snapshot, and an unwritten one.
 #[test]
 fn s3_01_sealed_objects_come_back_from_folders_and_streams() {
     let dir = tempfile::tempdir().unwrap();
@@ -55,7 +54,7 @@ fn s3_01_sealed_objects_come_back_from_folders_and_streams() {
     a.psync().unwrap();
     let second = a.as_slice().to_vec();
     let part = backup_into(&pool, &all(), &folder, false, &mut unseen).unwrap();
-    // A page, the nodes above it, and the key page, which has the root.
+    // A page, its tree nodes, and the key page with the root.
     assert!(part.base.is_some() && part.held == 4 * PAGE as u64, "{part:?}");
     assert!(full.held > (PAGES * PAGE) as u64, "{full:?}");
     let mut stream = Vec::new();
@@ -85,7 +84,6 @@ fn s3_01_sealed_objects_come_back_from_folders_and_streams() {
     )
     .unwrap();
     check(&Pool::open(&two).unwrap());
-    // It goes on there.
     let mut a = one.attach_sealed("a", b"", &key()).unwrap();
     a.range_mut(0..9).fill(9);
     a.psync().unwrap();
@@ -93,7 +91,6 @@ fn s3_01_sealed_objects_come_back_from_folders_and_streams() {
     drop(one);
     let report = indelible::check(dir.path().join("b.pmo"), &PoolOptions::new(), &mut |_, _| {}).unwrap();
     assert!(report.findings.is_empty(), "{report:?}");
-    // One of several.
     pool.destroy("a").unwrap();
     restore_objects(&folder, &pool, &["a".to_owned()], false, &mut unseen).unwrap();
     holds(&pool, "a", &second);

@@ -1,4 +1,4 @@
-//! Pools with objects of all kinds, and the parts that a restored pool must share with them.
+//! Pools with all kinds of objects, and the parts that a restore must keep.
 
 use indelible::collections::{PHashMap, PString};
 use indelible::{CreateOptions, Pool};
@@ -10,18 +10,16 @@ use std::path::Path;
 
 pub const PAGE: usize = 4096;
 
-/// Objects by name: their attributes, and their bytes.
+/// Attributes and bytes by name.
 pub type Content = BTreeMap<String, (Attributes, Vec<u8>)>;
 
-/// Ignores progress.
 pub fn unseen(_: u64, _: u64) {}
 
-/// All objects.
 pub fn all() -> Choice<'static> {
     Choice::default()
 }
 
-/// Bytes that no compression makes shorter.
+/// Incompressible bytes.
 pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -40,8 +38,7 @@ pub fn put(pool: &Pool, name: &str, at: usize, bytes: &[u8]) {
     object.detach().unwrap();
 }
 
-/// A heap, an array, a sparse and an empty object, one with a long name, one with keys, a snapshot,
-/// and a copy that rests on it.
+/// A heap, an array, a sparse and an empty object, a long name, keys, a snapshot, and a copy of it.
 pub fn varied(path: &Path) -> Pool {
     let pool = Pool::format(path, 32 << 20).unwrap();
     let mut heap = pool.heap("words", 1 << 20).unwrap();
@@ -66,17 +63,17 @@ pub fn varied(path: &Path) -> Pool {
     pool
 }
 
-/// Attributes and bytes of objects: all that a restore must give back.
+/// All that a restore must give back.
 pub fn content(pool: &Pool) -> Content {
     let names: Vec<String> = pool.list().map(|stat| stat.unwrap().name).collect();
     let store = pool.store();
     let one = |name: String| {
         let (object, status) = store.stat(&name).unwrap();
         let mut attributes = Attributes::of(&object);
-        // A restored object has all pages for itself.
+        // A restored object shares no pages.
         attributes.flags &= !FLAG_OVERLAY;
         (attributes.published, attributes.psyncs) = (status.published, status.psyncs);
-        // A shrink leaves the mark where it was, behind the end.
+        // A shrink leaves the mark behind the end.
         let end = attributes.size.next_multiple_of(PAGE as u64);
         attributes.published = attributes.published.min(end);
         let mut bytes = vec![0; attributes.size as usize];
@@ -98,8 +95,7 @@ pub fn expect_same(found: &Pool, wanted: &Content) {
     }
 }
 
-/// A new pool whose window has none of the addresses of another pool's objects. Windows are chosen
-/// at random, and may overlap.
+/// A new pool whose random window overlaps none of another pool's objects.
 pub fn elsewhere(path: &Path, pool: &Pool) -> Pool {
     let taken = pool.info().unwrap().window;
     loop {

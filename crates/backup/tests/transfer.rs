@@ -1,4 +1,4 @@
-//! Objects that refer to each other, exported as one stream and imported elsewhere.
+//! Objects that refer to each other, exported and imported.
 
 use crate::support::{noise, put, unseen};
 use indelible::collections::PVec;
@@ -28,8 +28,7 @@ fn space(pools: &[&Pool]) -> Space {
     space
 }
 
-/// A list of as many nodes as numbers are said, through three objects of two pools; ID of the
-/// first.
+/// A list of `count` nodes through three objects of two pools; returns the first one's ID.
 fn graph(pools: &[&Pool; 2], count: u64) -> [u8; 16] {
     let mut space = space(pools);
     let ids: Vec<_> = ["list", "more", "most"]
@@ -98,17 +97,16 @@ fn s2_10_a_graph_of_two_pools_is_walked_with_the_same_pointers_in_a_third() {
     assert_eq!(imported.len(), 3);
     assert_ne!((addresses(&third, "list"), addresses(&third, "more")), before);
     assert_eq!(walk(&[&third], &id).unwrap(), (0..60).collect::<Vec<_>>());
-    // The originals are unchanged beside them.
+    // The originals are unchanged.
     assert_eq!(walk(&[&one, &two], &id).unwrap(), (0..60).collect::<Vec<_>>());
-    // Without what it leads to, it leads nowhere there; and back where all is, it would be the same
-    // object twice.
+    // Alone it dangles there; back in its pool, the same object would exist twice.
     let fourth = pool(&dir, "4");
     import(&exported(&[&one, &two], &id, false), &fourth, false).unwrap();
     assert_eq!(walk(&[&fourth], &id).unwrap_err().kind(), ErrorKind::Dangling);
     assert_eq!(walk(&[&fourth, &third], &id).unwrap().len(), 60);
 }
 
-/// Nothing is imported from an incomplete stream, or from one changed at any byte.
+/// A truncated stream, and one changed at any byte.
 #[test]
 fn a_damaged_or_truncated_stream_imports_nothing() {
     let dir = TempDir::new().unwrap();
@@ -141,7 +139,7 @@ fn a_damaged_or_truncated_stream_imports_nothing() {
     assert!(matches!(import(&newer, &into, false), Err(BackupError::Version { found: 2, known: 1, .. })));
     newer[8] = 0;
     assert!(matches!(import(&newer, &into, false), Err(BackupError::Version { found: 0, .. })));
-    // All of the room comes back, and the stream that is whole goes in.
+    // The room is free again, and the whole stream fits.
     assert_eq!(import(&bytes, &into, false).unwrap().len(), 3);
     assert_eq!(walk(&[&into], &id).unwrap().len(), 30);
 }
@@ -161,18 +159,17 @@ fn an_import_over_a_name_or_an_id_that_is_there_changes_nothing() {
     into.destroy("more").unwrap();
     import(&bytes, &into, false).unwrap();
     into.rename("list", "other", b"").unwrap();
-    // The object is found by its ID.
+    // Found by its ID.
     let error = import(&bytes, &into, false).unwrap_err();
     assert!(matches!(&error, BackupError::Object { name, .. } if name == "list"), "{error}");
     assert_eq!(into.list().count(), 3);
-    // Two of one name cannot be in one stream.
+    // A stream cannot have two objects of one name.
     two.rename("more", "list", b"").unwrap();
     let same = export_to(&space(&[&one, &two]), &[id], true, b"", &mut Vec::new(), &mut unseen).unwrap_err();
     assert!(matches!(same, BackupError::SameName(name) if name == "list"));
 }
 
-/// Another program takes the name of one of the objects while all are on their way: none of them is
-/// there, and all come once the name is free.
+/// Another program takes one object's name meanwhile: none is there; all come once it is free.
 #[test]
 fn an_import_that_cannot_end_leaves_nothing() {
     let dir = TempDir::new().unwrap();
@@ -195,7 +192,7 @@ fn an_import_that_cannot_end_leaves_nothing() {
     assert_eq!(walk(&[&into], &id).unwrap().len(), 9);
 }
 
-/// A forged stream may have two objects of one name, or of one ID: neither of them comes.
+/// A forged stream.
 #[test]
 fn two_objects_of_one_name_or_id_do_not_come() {
     let dir = TempDir::new().unwrap();
@@ -220,8 +217,7 @@ fn two_objects_of_one_name_or_id_do_not_come() {
     assert_eq!(into.list().count(), 1);
 }
 
-/// Attributes that come from outside state nothing that this release does not define: `check` would
-/// find fault with the object.
+/// `check` would report the object otherwise.
 #[test]
 fn attributes_that_are_not_defined_do_not_come() {
     let dir = TempDir::new().unwrap();
@@ -248,13 +244,12 @@ fn attributes_that_are_not_defined_do_not_come() {
     assert!(report.findings.is_empty(), "{report:?}");
 }
 
-/// A process that dies at any step of an import leaves none of its objects, and the next import
-/// makes them all. (Deaths while they get their names: the scenarios of
-/// `crates/testing/src/rules/arrivals.rs`.)
+/// The next import makes them all. (`crates/testing/src/rules/arrivals.rs` has deaths while they
+/// get their names.)
 #[test]
 fn an_import_whose_process_dies_leaves_nothing() {
     if let Some(place) = std::env::var_os("INDELIBLE_IMPORT") {
-        // The child, which dies at this step.
+        // The child dies at this step.
         let last: u64 = std::env::var("INDELIBLE_STEP").unwrap().parse().unwrap();
         let place = Path::new(&place);
         let bytes = std::fs::read(place.join("stream")).unwrap();
@@ -295,8 +290,7 @@ fn an_import_whose_process_dies_leaves_nothing() {
     assert_eq!(into.store().reap().unwrap(), 0);
 }
 
-/// An object whose ID is the hash of its bytes keeps it, and is one with a present object of the
-/// same bytes.
+/// It keeps its ID, and is one with an existing object of the same bytes.
 #[test]
 fn s2_01_an_object_by_content_is_the_same_one_elsewhere() {
     let dir = TempDir::new().unwrap();
@@ -310,13 +304,12 @@ fn s2_01_an_object_by_content_is_the_same_one_elsewhere() {
     assert_eq!(two.verify_content("data", b"").unwrap(), Some(true));
     assert!(!two.create_by_content("more", &content).unwrap().made);
     two.destroy("data").unwrap();
-    // With other addresses on request, which it has in any case.
+    // It gets other addresses in any case.
     import(&stream, &two, true).unwrap();
     assert!(two.attach_read("data").unwrap().as_slice() == content);
 }
 
-/// An object with addresses keeps them, if they are free there; otherwise it is given others on
-/// request, or refused.
+/// Taken addresses need a request for others.
 #[test]
 fn objects_with_addresses_keep_them_or_are_refused_where_they_are_taken() {
     let dir = TempDir::new().unwrap();
@@ -332,7 +325,7 @@ fn objects_with_addresses_keep_them_or_are_refused_where_they_are_taken() {
     import(&streams[0], &two, false).unwrap();
     assert_eq!(two.stat("numbers").unwrap().address, one.stat("numbers").unwrap().address);
     assert_eq!(two.heap("numbers", 0).unwrap().root_mut::<PVec<u64>>("list").unwrap().len(), 1000);
-    // The same object once more, under another ID: it would have the same addresses.
+    // A copy with another ID has the same addresses.
     two.copy_to("numbers", b"", &two, "copy", &mut unseen).unwrap();
     two.destroy("numbers").unwrap();
     let taken = import(&streams[0], &two, false).unwrap_err();
