@@ -1,11 +1,11 @@
-//! Bases, and the objects that rest on them.
+//! Bases and their users.
 
 use super::objects::Object;
 use super::{Cure, Found, Severity, Survey};
 use crate::error::Part;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many objects rest on each base, by its entry.
+/// Number of users of each base, by its entry.
 pub(in crate::store) fn users<'o>(objects: impl IntoIterator<Item = &'o Object>) -> BTreeMap<u64, u64> {
     let mut users = BTreeMap::new();
     for object in objects.into_iter().filter(|object| object.base != 0) {
@@ -15,8 +15,7 @@ pub(in crate::store) fn users<'o>(objects: impl IntoIterator<Item = &'o Object>)
 }
 
 impl Survey {
-    /// Every object that rests on a base has one that is intact and large enough, and bases count
-    /// their users.
+    /// Checks that objects have an intact, long enough base, and that bases count their users.
     pub(super) fn judge_bases(&mut self) {
         let resting: Vec<Object> = self.objects.iter().filter(|object| object.base != 0).copied().collect();
         let bases: BTreeMap<u64, Object> =
@@ -34,7 +33,7 @@ impl Survey {
             self.find_of(object.offset, found, what);
             self.baseless.push(object.offset);
         }
-        // The base of a damaged entry is unknown.
+        // A damaged entry's base is unknown.
         let known = self.damaged.is_empty();
         for base in bases.values() {
             let found = users.get(&base.offset).copied().unwrap_or(0);
@@ -47,16 +46,15 @@ impl Survey {
     }
 }
 
-/// Chains of bases, each looked at once: snapshots of one object rest on each other, and may be
-/// thousands.
+/// Chains of bases, each followed once: snapshots may form chains of thousands.
 struct Chains<'b> {
     bases: &'b BTreeMap<u64, Object>,
-    /// Whether the chain from an object on, by its entry, comes to an end.
+    /// By entry, whether its chain ends.
     known: BTreeMap<u64, bool>,
 }
 
 impl Chains<'_> {
-    /// Whether the bases of an object do not lead back to one of them.
+    /// Whether the object's chain is not circular.
     fn ends(&mut self, object: &Object) -> bool {
         let (mut met, mut at) = (BTreeSet::from([object.offset]), object.base);
         let ends = loop {

@@ -1,10 +1,8 @@
-//! The check of a sound pool, in little memory.
+//! The check of a sound pool in little memory.
 //!
-//! A [`Survey`](super::Survey) keeps some 300 bytes of each object. Most are there to compare two
-//! sets: the names and IDs of the trees with those of the entries, the ends of extents with the
-//! beginnings of the next ones. Here each set is the sum of the hashes of its members. Equal sums
-//! mean equal sets: the seed of the hashes is random. Where sums differ, a survey that keeps
-//! everything says what is wrong.
+//! A [`Survey`](super::Survey) keeps some 300 bytes per object, mostly to compare sets: names and
+//! IDs of the trees with those of the entries, ends of extents with beginnings. Here a set is the
+//! sum of its members' hashes under a random seed. If sums differ, a full survey tells why.
 
 use super::objects::Object;
 use super::space::Claim;
@@ -13,12 +11,12 @@ use crate::error::Result;
 use crate::format::checksum;
 use zerocopy::IntoBytes;
 
-/// See the module.
+/// Sums of an object's parts.
 pub(super) struct Brief {
     seed: u64,
     /// Slots that the tree of names leads to.
     pub offsets: Vec<u64>,
-    /// Hash of the last name of that tree.
+    /// The last name's hash.
     last: Option<u64>,
     /// Members of the trees less those of the entries.
     names: u64,
@@ -27,9 +25,9 @@ pub(super) struct Brief {
     pages: u64,
     addresses: u64,
     bindings: Vec<u64>,
-    /// Pages that objects can have, and addresses.
+    /// Ranges of pages and addresses.
     limits: [(u64, u64); 2],
-    /// Something is there that the sums cannot judge.
+    /// Something exceeds what the sums can judge.
     unsure: bool,
 }
 
@@ -53,7 +51,6 @@ impl Brief {
         checksum(self.seed, &[member.as_bytes()])
     }
 
-    /// Hash of the beginning less that of the end.
     fn ends(&self, first: u64, end: u64) -> u64 {
         self.hash(&[first]).wrapping_sub(self.hash(&[end]))
     }
@@ -66,19 +63,17 @@ impl Brief {
         self.offsets.push(offset);
     }
 
-    /// A key of the tree of IDs.
     pub(super) fn id(&mut self, (high, low): (u64, u64), offset: u64) {
         self.ids = self.ids.wrapping_add(self.hash(&[high, low, offset]));
     }
 
-    /// Puts the slots in order, before the objects come.
     pub(super) fn expect_objects(&mut self, pages: (u64, u64), addresses: (u64, u64)) {
         self.limits = [pages, addresses];
         self.offsets.sort_unstable();
         self.unsure |= self.offsets.windows(2).any(|pair| pair[0] == pair[1]);
     }
 
-    /// An object with an intact entry. Returns whether the survey keeps it.
+    /// An intact object. Returns whether the survey keeps it.
     pub(super) fn object(&mut self, object: &Object) -> bool {
         let (high, low) = object.id;
         self.names = self.names.wrapping_sub(self.hash(&[object.hash, object.offset]));
@@ -99,24 +94,23 @@ impl Brief {
         object.bound || object.hidden || object.is_base || object.base != 0
     }
 
-    /// The pages that no object has; all should fill the range.
+    /// Pages that no object has; all should fill the range.
     pub(super) fn judge_pages(&mut self, others: &[Claim], range: (u64, u64)) {
         self.unsure |= !self.fill(self.pages, others, range);
     }
 
-    /// The addresses that no object has; all should fill the range.
+    /// Addresses that no object has; all should fill the range.
     pub(super) fn judge_addresses(&mut self, others: &[Claim], range: (u64, u64)) {
         self.unsure |= !self.fill(self.addresses, others, range);
     }
 
-    /// Whether all ranges fill this one, and none overlap: at each place as many begin as end.
+    /// Whether all ranges fill `range` without overlap: at each place as many begin as end.
     fn fill(&self, sum: u64, others: &[Claim], range: (u64, u64)) -> bool {
         let add = |sum: u64, claim: &Claim| sum.wrapping_add(self.ends(claim.first, claim.end));
         let sum = others.iter().fold(sum, add);
         others.iter().all(|claim| lies_in(claim, range)) && sum == self.ends(range.0, range.1)
     }
 
-    /// Whether all sums agree.
     pub(super) fn agrees(mut self) -> bool {
         self.bindings.sort_unstable();
         let doubled = self.bindings.windows(2).any(|pair| pair[0] == pair[1]);

@@ -1,4 +1,4 @@
-//! Pools whose medium is shorter than they are.
+//! Pools on a shorter medium.
 
 use super::{Cure, Found, Owner, Severity, Survey};
 use crate::error::{Part, Result, StoreError};
@@ -8,8 +8,7 @@ use crate::store::pool::{in_force, settled_superblocks};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The device, made as long as the pool on it says it is, and the length that it has if that is
-/// less.
+/// The device with the pool's stated length, and its real length if that is less.
 pub(super) fn whole(device: Arc<dyn Device>) -> Result<(Arc<dyn Device>, Option<u64>)> {
     let len = device.len();
     match in_force(&settled_superblocks(&*device)?, len) {
@@ -21,7 +20,7 @@ pub(super) fn whole(device: Arc<dyn Device>) -> Result<(Arc<dyn Device>, Option<
 }
 
 impl Survey {
-    /// Reports a medium of `cut` bytes, and each object that has lost some.
+    /// Reports a medium of `cut` bytes and the objects that lost some.
     pub(super) fn judge_cut(&mut self, cut: u64) {
         let pool = self.medium.len();
         let (first, end) = (cut / PAGE, pool / PAGE);

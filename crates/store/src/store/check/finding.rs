@@ -3,38 +3,35 @@
 use crate::error::Part;
 use std::fmt;
 
-/// Findings of one severity that a report keeps; the rest is counted.
+/// Findings kept per severity; the rest is counted.
 const KEPT: usize = 10_000;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Nothing is wrong: a state worth knowing.
+    /// Nothing is wrong.
     Note,
-    /// Nothing is lost and nothing fails, but a rule of the format is broken.
+    /// A broken rule of the format, without loss or failure.
     Warning,
-    /// Something is damaged.
+    /// Damage.
     Error,
 }
 
-/// The repair that a finding calls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::store) enum Cure {
-    /// Nothing to do.
     None,
-    /// An attach does it, and so does repair.
+    /// An attach or a repair recovers it.
     Recover,
-    /// Write a structure again whose content is known from elsewhere.
+    /// Rewrite a structure whose content is known.
     Rewrite,
-    /// Make the table's structures anew from its entries.
+    /// Rebuild the table from its entries.
     Rebuild,
-    /// Remove a hidden object.
     Reap,
-    /// Correct the number of objects that rest on a base.
+    /// Correct a base's count of users.
     Count,
-    /// Only giving up the ties of the object helps.
+    /// Give up the object's ties.
     Untie,
-    /// Only giving something up helps.
+    /// Give something up.
     Drop,
     /// No repair helps.
     Restore,
@@ -59,20 +56,20 @@ impl Cure {
     }
 }
 
-/// One thing found.
+/// A finding.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// The structure concerned.
+    /// Structure concerned.
     pub part: Part,
-    /// Its offset in the pool, in bytes.
+    /// Its offset in the pool.
     pub offset: u64,
-    /// The object it concerns, if it concerns one.
+    /// Name of the object concerned.
     pub object: Option<String>,
-    /// The finding, in words.
+    /// Description.
     pub what: String,
-    /// Advice to the user.
+    /// Advice.
     pub remedy: String,
 }
 
@@ -96,16 +93,16 @@ impl fmt::Display for Finding {
 pub struct Report {
     /// Findings, in the order of the check.
     pub findings: Vec<Finding>,
-    /// Findings left off because there were too many of their severity.
+    /// Findings beyond the limit of their severity.
     pub left_off: u64,
-    /// Objects whose entries are intact.
+    /// Objects with intact entries.
     pub objects: u64,
-    /// Objects among them whose ID is the hash of their bytes, which
-    /// [`Store::verify_content`](crate::store::Store::verify_content) compares.
+    /// Of these, objects whose ID is the hash of their bytes, for
+    /// [`Store::verify_content`](crate::store::Store::verify_content).
     pub contents: u64,
     /// Lanes that have space.
     pub lanes: u32,
-    /// Batches of writers that are gone, waiting to be recovered.
+    /// Unreplayed batches of dead writers.
     pub waiting: u64,
     cures: Vec<Cure>,
     incurable: u64,
@@ -113,24 +110,23 @@ pub struct Report {
 }
 
 impl Report {
-    /// The worst severity, `None` if nothing was found.
+    /// The worst severity; `None`: no findings.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 
-    /// Whether nothing is wrong; there may be notes.
+    /// Whether there are only notes.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.worst().is_none_or(|worst| worst == Severity::Note)
     }
 
-    /// Whether some finding asks for this cure.
     pub(in crate::store) fn asks_for(&self, cure: Cure) -> bool {
         self.cures.contains(&cure)
     }
 
-    /// Errors that no intact data can put right.
+    /// Errors that no intact data can mend.
     pub(in crate::store) fn incurable(&self) -> u64 {
         self.incurable
     }
@@ -139,7 +135,7 @@ impl Report {
         self.add_with(found, object, what, found.3.remedy().to_owned());
     }
 
-    /// As [`add`](Report::add), with advice of its own.
+    /// [`add`](Report::add) with other advice.
     pub(in crate::store) fn add_with(
         &mut self,
         found: Found,
@@ -166,6 +162,6 @@ impl Report {
     }
 }
 
-/// A finding without its words.
+/// A finding without text.
 #[derive(Clone, Copy)]
 pub(in crate::store) struct Found(pub Severity, pub Part, pub u64, pub Cure);

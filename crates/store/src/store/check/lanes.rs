@@ -1,4 +1,4 @@
-//! The lane directory, the lanes' headers, and the batches of writers that are gone.
+//! The lane directory, lane headers, and dead writers' batches.
 
 use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
@@ -10,7 +10,6 @@ use crate::medium::LockKey;
 use crate::recovery::{LaneView, judge, mend_lane};
 use std::collections::HashMap;
 
-/// A lane with space.
 pub(in crate::store) struct LaneFound {
     pub index: u32,
     pub directory: Directory,
@@ -18,18 +17,17 @@ pub(in crate::store) struct LaneFound {
     pub held: bool,
     /// The records that state its generation.
     pub witnesses: Witnesses,
-    /// The generation, once the lane was read.
+    /// The generation, once read.
     pub generation: u64,
     /// The highest binding of its batches.
     pub newest: u64,
-    /// Pending batches by entry: those whose progress lines they write.
+    /// Pending batches by entry, which will write these progress lines.
     pub waiting: HashMap<u64, u64>,
-    /// Why its batches cannot be replayed, if they cannot.
+    /// Why its batches cannot be replayed.
     pub refused: Option<String>,
 }
 
 impl Survey {
-    /// Reads the directory.
     pub(super) fn read_directory(&mut self) {
         for index in 0..LANES {
             let offset = LANE_DIRECTORY + u64::from(index) * LINE;
@@ -69,7 +67,7 @@ impl Survey {
         self.report.lanes = self.lanes.len() as u32;
     }
 
-    /// Reads the unused lanes. A living writer's lane can only be judged by that writer.
+    /// Reads the unused lanes.
     pub(super) fn read_lanes(&mut self, meter: &mut Meter<'_>) {
         let mut lanes = std::mem::take(&mut self.lanes);
         for lane in &mut lanes {
@@ -138,7 +136,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Objects whose entry says that a writer has them.
+    /// Judges objects bound to writers.
     pub(super) fn judge_bindings(&mut self) {
         let bound: Vec<_> = self.objects.iter().filter(|object| object.bound).copied().collect();
         for object in bound {

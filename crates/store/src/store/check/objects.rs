@@ -1,4 +1,4 @@
-//! Entries, and whether names, IDs and entries agree.
+//! Entries, and their agreement with names and IDs.
 
 use super::space::{Claim, Owner};
 use super::{Cure, Found, Meter, Severity, Survey};
@@ -13,7 +13,7 @@ use crate::medium::{LockKey, LockMode, Locks, Medium};
 use crate::table::{check_name, entry_hash, id_key};
 use zerocopy::FromBytes;
 
-/// The part of an intact entry that the check keeps.
+/// The kept part of an intact entry.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct Object {
     /// Offset of the entry.
@@ -30,25 +30,24 @@ pub(in crate::store) struct Object {
     pub bound: bool,
     pub hidden: bool,
     pub deleted: bool,
-    /// Whether its addresses are its own.
+    /// Whether its addresses are another object's.
     pub foreign: bool,
     /// Whether others may rest on it.
     pub is_base: bool,
-    /// Objects that rest on it, as its entry says.
+    /// Users according to its entry.
     pub users: u64,
-    /// Its base's entry, and the pages taken from there; 0: none.
+    /// The base's entry and the pages based on it; 0: none.
     pub base: u64,
     pub based: u64,
-    /// First page of its bitmap, and how many that has.
+    /// First page and length of its bitmap.
     pub bitmap: (u64, u64),
-    /// First page of its list of ties, and how many that has.
+    /// First page and length of its list of ties.
     pub ties: (u64, u64),
-    /// Whether an object is there that it is tied to.
+    /// Whether an object exists that it is tied to.
     pub tied: bool,
 }
 
 impl Object {
-    /// Reduces a verified entry to that.
     pub(in crate::store) fn of(offset: u64, entry: &Entry, seed: u64) -> Object {
         Object {
             offset,
@@ -75,7 +74,7 @@ impl Object {
         }
     }
 
-    /// The pages that it has: its extent, its bitmap, its list of ties.
+    /// Its pages: extent, bitmap, list of ties.
     pub(in crate::store) fn claims(&self) -> impl Iterator<Item = Claim> + use<> {
         let owner = Owner::Object(self.offset);
         let others = [self.bitmap, self.ties].into_iter().filter(|(_, pages)| *pages > 0);
@@ -84,18 +83,16 @@ impl Object {
             .map(move |(first, pages)| Claim::new(first, pages, owner))
     }
 
-    /// The addresses that it has for itself.
+    /// Its own addresses.
     pub(in crate::store) fn addresses(&self) -> Option<Claim> {
         (!self.foreign).then(|| Claim::new(self.address, self.reserved, Owner::Object(self.offset)))
     }
 
-    /// Whether nothing needs it: it is deleted, the leftover of a resize, or a base without a name
-    /// and users.
+    /// Whether nothing needs it: deleted, a resize's leftover, or a nameless base without users.
     pub(in crate::store) fn is_left(&self) -> bool {
         self.hidden && (!self.is_base || self.users == 0) && !self.tied
     }
 
-    /// How it came to be left.
     pub(in crate::store) fn left_by(&self) -> &'static str {
         match (self.is_base, self.deleted) {
             (true, _) => "a base that nothing rests on",
@@ -105,7 +102,7 @@ impl Object {
     }
 }
 
-/// The trees' references to one slot.
+/// The trees' references to a slot.
 #[derive(Clone, Copy)]
 struct Mention {
     offset: u64,
@@ -114,7 +111,7 @@ struct Mention {
 }
 
 impl Survey {
-    /// Every entry that a tree mentions, in the order of the medium.
+    /// Reads every entry of the trees, in the medium's order.
     pub(super) fn read_objects(&mut self, meter: &mut Meter<'_>) {
         let mut page = (u64::MAX, [0; PAGE as usize]);
         if let Some(brief) = &mut self.brief {
@@ -150,7 +147,7 @@ impl Survey {
         }
     }
 
-    /// Reads the entry that is mentioned; `page` is the page read last.
+    /// Reads a mentioned entry; `page` is the last page read.
     fn read_mentioned(
         &mut self,
         mention: Mention,
@@ -248,7 +245,7 @@ impl Survey {
         }
     }
 
-    /// Contradictions between fields, which the checksum does not see.
+    /// Judges fields that contradict each other.
     fn judge_entry(&mut self, object: &Object, entry: &Entry) {
         let offset = object.offset;
         let name = entry.name();
@@ -284,7 +281,6 @@ impl Survey {
         }
     }
 
-    /// Hidden, unlocked objects that nothing needs.
     fn judge_left(&mut self) {
         let left: Vec<Object> = self.objects.iter().filter(|object| object.is_left()).copied().collect();
         for object in left {
@@ -295,7 +291,7 @@ impl Survey {
         }
     }
 
-    /// Two objects must not have one name.
+    /// Finds names that two objects have.
     fn judge_names(&mut self) {
         let mut hashes: Vec<_> =
             self.objects.iter().filter(|o| !o.hidden).map(|o| (o.hash, o.offset)).collect();
@@ -316,7 +312,7 @@ impl Survey {
         }
     }
 
-    /// Objects that their ID does not lead to: two objects must not have one ID.
+    /// Finds IDs that two objects have.
     fn judge_ids(&mut self) {
         let unidentified = std::mem::take(&mut self.unidentified);
         if unidentified.is_empty() {
@@ -338,7 +334,7 @@ impl Survey {
         }
     }
 
-    /// Two objects must not share an attach's number.
+    /// Finds bindings that two objects have.
     fn judge_bindings_differ(&mut self) {
         let mut bindings: Vec<_> =
             self.objects.iter().filter(|o| o.binding != 0).map(|o| (o.binding, o.offset)).collect();
@@ -351,7 +347,7 @@ impl Survey {
         }
     }
 
-    /// Damaged progress lines, unless a batch that waits or a living writer will write them again.
+    /// Reports damaged progress lines, unless a pending batch or a living writer rewrites them.
     pub(super) fn judge_progress(&mut self) {
         let suspects = std::mem::take(&mut self.progress);
         for offset in suspects {
@@ -369,8 +365,7 @@ impl Survey {
         }
     }
 
-    /// Lock mode in which another process has the key. If that cannot be told, exclusive: the check
-    /// then leaves to others what only they may judge.
+    /// Another process's lock mode; if unknown, exclusive, so that the check leaves it to others.
     pub(super) fn held_as(&self, key: LockKey) -> Option<LockMode> {
         self.medium.probe(key).unwrap_or(Some(LockMode::Exclusive))
     }
@@ -380,7 +375,7 @@ impl Survey {
     }
 }
 
-/// Whether a field is not zero that this version of the format gives no meaning yet.
+/// Whether a field that should be zero is not.
 fn has_later_fields(entry: &Entry) -> bool {
     let of_base = [entry.base, entry.overlay, entry.based].iter().any(|field| field.get() != 0);
     let of_ties = [entry.ties, entry.tie_count, entry.ties_sum].iter().any(|field| field.get() != 0);

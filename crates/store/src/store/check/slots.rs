@@ -1,5 +1,4 @@
-//! The lists of free table pages and of free entry slots, and that every slot is either used or
-//! free.
+//! The lists of free table pages and entry slots; a slot is either used or free.
 
 use super::space::{Claim, Owner};
 use super::{Cure, Found, Severity, Survey};
@@ -10,7 +9,7 @@ use std::collections::HashSet;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// Whether this is a free slot at `offset` whose remaining bytes are zero.
+/// Whether this is a free slot with zeros behind.
 pub(in crate::store) fn is_clean(slot: &Entry, offset: u64) -> bool {
     let mut rest = *slot;
     rest.magic = 0.into();
@@ -56,7 +55,6 @@ impl Survey {
         }
     }
 
-    /// Follows the list of free slots.
     pub(super) fn read_free_slots(&mut self) {
         let Some(root) = self.root else {
             self.slots_sound = false;
@@ -97,7 +95,7 @@ impl Survey {
         self.free_slots.sort_unstable();
     }
 
-    /// Every slot of a page with slots is used or free, not both, not neither.
+    /// Checks that every slot is either used or free.
     pub(super) fn judge_slots(&mut self) {
         let objects = match &mut self.brief {
             Some(brief) => std::mem::take(&mut brief.offsets),
@@ -134,7 +132,7 @@ impl Survey {
         self.damaged.dedup();
     }
 
-    /// A slot that nothing leads to.
+    /// Judges a slot that nothing leads to.
     fn judge_stray(&mut self, offset: u64) {
         let Some(slot) = self.read::<Entry>(Part::Entry, offset) else {
             self.damaged.push(offset);

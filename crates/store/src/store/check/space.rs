@@ -5,26 +5,20 @@ use crate::error::Part;
 use crate::format::root::TreeId;
 use crate::format::{DATA, PAGE, TABLE_ROOT};
 
-/// Owner of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::store) enum Owner {
-    /// The object whose entry is at this offset.
+    /// By the entry's offset.
     Object(u64),
-    /// A writers' lane.
     Lane(u32),
-    /// A tree.
     Node(TreeId),
-    /// Entry slots.
     Slots,
-    /// The list of free table pages.
     FreeTablePage,
-    /// Table pages not handed out yet.
+    /// Unused table pages of the chunk.
     Chunk,
-    /// In no use.
     Free,
 }
 
-/// The name of a tree that a report uses.
+/// A tree's name in reports.
 pub(super) fn title(tree: TreeId) -> &'static str {
     match tree {
         TreeId::Names => "tree of names",
@@ -36,7 +30,7 @@ pub(super) fn title(tree: TreeId) -> &'static str {
     }
 }
 
-/// Pages, or addresses, and their owner.
+/// A range of pages or addresses, and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::store) struct Claim {
     pub first: u64,
@@ -50,18 +44,18 @@ impl Claim {
     }
 }
 
-/// A defect that tiling finds: a gap, or two claims that overlap.
+/// A gap, or overlapping claims.
 enum Fault {
     Gap(u64, u64),
     Overlap(Claim, Claim),
 }
 
-/// Compares sorted claims with the range they should tile.
+/// Compares sorted claims with the range that they should tile.
 fn tile(claims: &[Claim], from: u64, to: u64, mut report: impl FnMut(Fault)) {
     let mut at = from;
     let mut last: Option<Claim> = None;
     for claim in claims {
-        // The part beyond the end is reported with the claim, and leaves no gap.
+        // The part beyond the end is reported with the claim.
         let first = claim.first.min(to);
         if first > at {
             report(Fault::Gap(at, first));
@@ -79,7 +73,7 @@ fn tile(claims: &[Claim], from: u64, to: u64, mut report: impl FnMut(Fault)) {
     }
 }
 
-/// The gaps that sorted claims leave in a range: (first, end).
+/// Gaps (first, end) between sorted claims in a range.
 pub(in crate::store) fn gaps(claims: &[Claim], from: u64, to: u64) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     tile(claims, from, to, |fault| {
@@ -90,7 +84,7 @@ pub(in crate::store) fn gaps(claims: &[Claim], from: u64, to: u64) -> Vec<(u64, 
     found
 }
 
-/// Owners of claims that overlap with another's.
+/// Owners of overlapping claims.
 pub(in crate::store) fn overlapping(mut claims: Vec<Claim>) -> Vec<Owner> {
     claims.sort_unstable();
     claims.dedup();
@@ -116,7 +110,7 @@ impl Survey {
         }
     }
 
-    /// Every page of the data region belongs to one.
+    /// Judges the owners of all pages.
     pub(super) fn judge_space(&mut self) {
         let Some(root) = self.root else { return };
         let free = self.free_extents(TreeId::FreeByPage, TreeId::FreeBySize);
@@ -158,7 +152,7 @@ impl Survey {
 
     fn report_page(&mut self, fault: Fault) {
         match fault {
-            // A damaged structure has no claim: its pages are not lost.
+            // A damaged structure makes no claim on its pages.
             Fault::Gap(..) if !self.owners_are_known() => {}
             Fault::Gap(first, end) => {
                 let cure = if self.damaged.is_empty() { Cure::Rebuild } else { Cure::Drop };
@@ -169,8 +163,7 @@ impl Survey {
                 let (first, last) = (b.first, a.end.min(b.end).saturating_sub(1));
                 let (one, other) = (self.describe(a.owner), self.describe(b.owner));
                 let what = format!("pages {first} to {last} belong to {one} and to {other}");
-                // Between two objects only a person can decide; else the table's structures give
-                // way.
+                // Between two objects a person must decide; otherwise the table gives way.
                 let is_data = |owner| matches!(owner, Owner::Object(_) | Owner::Lane(_) | Owner::Slots);
                 let cure = if is_data(a.owner) && is_data(b.owner) { Cure::Drop } else { Cure::Rebuild };
                 let entry = [a.owner, b.owner].into_iter().find_map(|owner| match owner {
@@ -186,7 +179,7 @@ impl Survey {
         }
     }
 
-    /// Every address of the window belongs to one.
+    /// Judges the owners of all addresses.
     pub(super) fn judge_addresses(&mut self) {
         let (from, len) = self.window;
         let to = from.saturating_add(len);
@@ -227,7 +220,7 @@ impl Survey {
         }
     }
 
-    /// The free extents of two trees that should say the same: (start, length).
+    /// The free extents (start, length) of two trees that should agree.
     fn free_extents(&mut self, by_start: TreeId, by_size: TreeId) -> Vec<(u64, u64)> {
         let (starts, sizes) = (&self.trees[by_start as usize], &self.trees[by_size as usize]);
         let extents: Vec<_> = starts.slots.iter().map(|((start, _), len)| (*start, *len)).collect();

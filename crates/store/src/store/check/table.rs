@@ -9,19 +9,18 @@ use crate::lane::{Ending, LaneLog, Search, Witnesses, ending, mend, scan};
 use crate::medium::Medium;
 use crate::recovery::catch_up;
 
-/// State of the table lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::store) struct TableLane {
     /// The records that state its generation.
     pub witnesses: Witnesses,
-    /// The lane from its first batch on; `None`: nothing in it can be trusted.
+    /// The lane from its first batch on; `None`: nothing in it is reliable.
     pub start: Option<LaneLog>,
-    /// A batch is damaged although later ones are intact; nothing was caught up.
+    /// A damaged batch before intact ones; nothing was caught up.
     pub gap: bool,
 }
 
 impl Survey {
-    /// Brings the table up to date in the overlay, if its lane can be trusted.
+    /// Brings the table up to date in the overlay, if its lane is reliable.
     pub(super) fn catch_up(&mut self) {
         if let Err(error) = self.try_catch_up() {
             self.note_later(&error);
@@ -68,13 +67,12 @@ impl Survey {
         }
     }
 
-    /// Reports a batch with one wrong bit. A commit that was cut short may look so, too.
+    /// Reports a batch with one wrong bit, perhaps an interrupted commit.
     pub(super) fn find_mended(&mut self, at: u64) {
         let what = "one bit of this batch is wrong, its checksum says which";
         self.find(Severity::Note, Part::Record, at, Cure::Recover, what);
     }
 
-    /// Reports damaged header copies.
     pub(super) fn judge_headers(&mut self, lane: &str, offset: u64, witnesses: &Witnesses) {
         let copies = witnesses.copies;
         let one_serves = copies.iter().any(Option::is_some);
@@ -91,7 +89,7 @@ impl Survey {
         }
     }
 
-    /// Reads the root page, and the length of the pool from it.
+    /// Reads the root and the pool's length in it.
     ///
     /// # Errors
     /// `Truncated`: the medium is shorter than the pool.

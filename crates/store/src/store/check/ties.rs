@@ -1,4 +1,4 @@
-//! Ties: lists that are intact, and lead to no object that is to outlive its own.
+//! Ties: intact lists without cycles.
 
 use super::objects::Object;
 use super::{Cure, Found, Severity, Survey};
@@ -9,8 +9,8 @@ use crate::table::{id_key, tied_to};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Survey {
-    /// Says of each object whether it is tied to one that is there. Lists that are damaged, or lead
-    /// back, are for a repair to drop; their objects stay.
+    /// Notes for each object whether it is tied. A repair drops damaged or cyclic lists; their
+    /// objects stay.
     pub(super) fn judge_ties(&mut self) {
         let tied: Vec<u64> =
             self.objects.iter().filter(|object| object.ties.1 > 0).map(|object| object.offset).collect();
@@ -52,8 +52,8 @@ impl Survey {
     }
 }
 
-/// The objects from which a way leads back to them: those left once all that lead nowhere, and all
-/// that nothing leads to, are taken away.
+/// Objects in cycles: what is left after removing objects without ties or without ties to them,
+/// repeatedly.
 fn cyclic(targets: &BTreeMap<u64, Vec<u64>>) -> BTreeSet<u64> {
     let mut left: BTreeMap<u64, BTreeSet<u64>> =
         targets.iter().map(|(from, to)| (*from, to.iter().copied().collect())).collect();

@@ -1,4 +1,4 @@
-//! The table's trees: every node, every key.
+//! The table's trees: every node and key.
 
 use super::space::{Claim, Owner, title};
 use super::{Cure, Meter, Severity, Survey};
@@ -10,18 +10,16 @@ use std::collections::HashSet;
 
 type Key = (u64, u64);
 
-/// Leaves of a tree.
 #[derive(Default)]
 pub(in crate::store) struct Leaves {
-    /// Keys with their values, ascending unless a finding says otherwise.
+    /// Keys and values, ascending unless a finding says otherwise.
     pub slots: Vec<(Key, u64)>,
-    /// Number of keys; of those in a [`Brief`](super::brief::Brief) there are no slots.
+    /// Number of keys; a [`Brief`](super::brief::Brief) has no slots.
     pub keys: u64,
-    /// Every node was intact and the number of keys is the root's.
+    /// Whether all nodes were intact and the number of keys is the root's.
     pub complete: bool,
 }
 
-/// A tree being walked.
 struct Walk<'s, 'm, 'p> {
     survey: &'s mut Survey,
     tree: TreeId,
@@ -32,7 +30,7 @@ struct Walk<'s, 'm, 'p> {
 }
 
 impl Survey {
-    /// Reads all trees; `met` receives the pages of their nodes.
+    /// Reads all trees; `met` receives their nodes' pages.
     pub(super) fn read_trees(&mut self, met: &mut HashSet<u64>, meter: &mut Meter<'_>) {
         let Some(root) = self.root else { return };
         for tree in TREES {
@@ -43,7 +41,6 @@ impl Survey {
             match height {
                 0 if node != 0 || count != 0 => walk.fault(TABLE_ROOT, "the tree is empty and is not"),
                 0 => {}
-                // `Root::verify` bounds the height.
                 _ => walk.node(node, height as u16 - 1, (0, 0), None),
             }
             let Walk { mut found, sound, .. } = walk;
@@ -65,8 +62,8 @@ impl Walk<'_, '_, '_> {
         self.survey.find(Severity::Error, Part::Node, offset, Cure::Rebuild, what);
     }
 
-    /// Reads the subtree of the node at `offset`, whose keys are `low` or more and below `high`.
-    /// Goes no deeper than `level`, and into no page twice.
+    /// Reads the subtree at `offset`, with keys in `low..high`, no deeper than `level` and no page
+    /// twice.
     fn node(&mut self, offset: u64, level: u16, low: Key, high: Option<Key>) {
         if !self.survey.is_table_page(offset) {
             return self.fault(offset, "a tree leads to a node here, where none can be");
@@ -88,7 +85,7 @@ impl Walk<'_, '_, '_> {
             return self.leaf(offset, slots, low, high);
         }
         for (index, slot) in slots.iter().enumerate() {
-            // The first key of an inner node is not used.
+            // The search ignores an inner node's first key.
             let from = if index == 0 { low } else { slot.key() };
             let to = slots.get(index + 1).map(Slot::key).or(high);
             if from < low || to > high.or(to) || to.is_some_and(|to| to <= from) {

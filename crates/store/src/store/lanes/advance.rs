@@ -1,4 +1,4 @@
-//! An object as a batch leaves it.
+//! Objects' standings after a batch.
 
 use super::page_cache::PageCache;
 use crate::recovery::Standing;

@@ -1,5 +1,4 @@
-//! Lanes of writers, as this process has them: states, commits of several threads, pages kept in
-//! memory.
+//! Lanes of this process's writers: states, group commits, cached pages.
 
 mod advance;
 mod lane_use;

@@ -1,23 +1,21 @@
-//! The page cache of an object's primary: pages as last psynced, kept in memory.
+//! The page cache of an object's primary: pages as last psynced.
 //!
-//! If every access to the medium is a system call, reading pages back to compare them, and writing
-//! each changed line to its place, costs more than the commit itself. So the pages that psyncs
-//! change are cached. Comparing with a cached page reads no medium, and a batch is applied to
-//! cached pages; pending lines are written to the primary page by page, before anything relies on
-//! it.
+//! Where each access to the medium is a system call, reading pages back and writing each changed
+//! line to its place costs more than the commit. So changed pages are cached: comparing reads no
+//! medium, batches are applied to cached pages, and pending lines are written page by page before
+//! anything relies on the primary.
 //!
-//! With explicit tracking no page must be read to find changed lines: a few lines of such pages are
-//! cached, and the primary has the others.
+//! With explicit tracking no comparison reads pages: then a few lines of a page are cached, and the
+//! primary has the rest.
 //!
 //! Invariants:
-//! 1. In its `known` lines, a cached page equals the object's page as of the newest durable batch.
-//!    The primary differs from that in lines of `pending` at most, which are known.
+//! 1. In its `known` lines, a cached page equals the object's page at the newest durable batch. The
+//!    primary differs at most in `pending` lines, which are known.
 //! 2. Each pending line is in a batch of the lane's present generation. Before the lane is voided,
-//!    the object is taken from it or others may read the primary, the lines are written out, and a
+//!    the object taken from it, or the primary read by others, the lines are written out, and a
 //!    barrier follows.
 //!
-//! A run of pending lines may be written together with the lines between them, which are rewritten
-//! as they are, if all lines of the page are known.
+//! If all lines of a page are known, pending lines are written together with those between them.
 
 use crate::error::Result;
 use crate::format::{LINE, PAGE};
@@ -30,33 +28,33 @@ use std::ops::Range;
 use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Pages kept of an object at most: 64 MiB.
+/// Most cached pages of an object: 64 MiB.
 const LIMIT: usize = 16384;
-/// Bytes of neighbouring pages written at a time.
+/// Bytes of neighbouring pages per write.
 const PIECE: usize = 64 << 10;
-/// Bytes of an uncached page that are worth caching: more are written to the primary at once.
+/// Most bytes of an uncached page worth caching; more go to the primary at once.
 const FEW: usize = 16 * LINE as usize;
 
-/// The bytes of a page, aligned as cache lines are: comparing is faster then.
+/// A page, aligned to cache lines for fast comparison.
 #[derive(Clone, FromBytes, IntoBytes)]
 #[repr(C, align(64))]
 pub struct PageImage(pub [u8; PAGE as usize]);
 
 struct CachedPage {
     bytes: Box<PageImage>,
-    /// Lines, by bit, that `bytes` has.
+    /// Valid lines (bits) of `bytes`.
     known: u64,
-    /// Lines that the primary does not have yet.
+    /// Lines that the primary lacks.
     pending: u64,
-    /// When a psync last changed it.
+    /// Round of the last change.
     used: u64,
 }
 
-/// See the module. Pages are named by their offset in the pool.
+/// Cached pages, by offset in the pool.
 pub(in crate::store) struct PageCache {
     pages: HashMap<u64, CachedPage>,
     limit: usize,
-    /// Counts applied batches.
+    /// Applied batches.
     round: u64,
 }
 
@@ -65,7 +63,7 @@ impl PageCache {
         PageCache { pages: HashMap::new(), limit: LIMIT, round: 0 }
     }
 
-    /// Sets how many pages are kept at most, from the next psync on.
+    /// Limits the cached pages from the next psync on.
     pub(in crate::store) fn set_limit(&mut self, pages: usize) {
         self.limit = pages;
     }
@@ -74,18 +72,16 @@ impl PageCache {
         self.pages.len()
     }
 
-    /// A cached page, and its known lines, one bit each.
+    /// A cached page and its known lines (bits).
     pub(in crate::store) fn get(&self, page: u64) -> Option<(&PageImage, u64)> {
         self.pages.get(&page).map(|cached| (&*cached.bytes, cached.known))
     }
 
-    /// How many more pages may be kept.
     pub(in crate::store) fn room(&self) -> usize {
         self.limit.saturating_sub(self.pages.len())
     }
 
-    /// Keeps a page as it is, all of it: read from the primary, and brought up to date. Without
-    /// room, does nothing.
+    /// Caches a whole, up-to-date page, if there is room.
     pub(in crate::store) fn keep(&mut self, page: u64, bytes: Box<PageImage>) {
         let (room, used) = (self.room() > 0, self.round);
         match self.pages.entry(page) {
@@ -100,7 +96,7 @@ impl PageCache {
         }
     }
 
-    /// Overwrites `bytes`, read from the primary at `offset`, with the lines that are cached.
+    /// Overwrites `bytes`, read from the primary at `offset`, with cached lines.
     pub(in crate::store) fn amend(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset + bytes.len() as u64;
         let mut page = offset / PAGE * PAGE;
@@ -119,7 +115,7 @@ impl PageCache {
         }
     }
 
-    /// Applies runs of lines of a durable batch: to cached pages, and to the primary of others.
+    /// Applies a durable batch's lines to cached pages, or to the primary.
     pub(in crate::store) fn apply<'b>(
         &mut self,
         medium: &dyn Medium,
@@ -127,7 +123,7 @@ impl PageCache {
     ) -> std::result::Result<(), Fatal> {
         self.round += 1;
         for (target, bytes) in runs {
-            // Neighbouring pages that are not cached are written together.
+            // Neighbouring uncached pages are written together.
             let (mut from, mut at) = (0, 0);
             while at < bytes.len() {
                 let start = target + at as u64;
@@ -148,7 +144,7 @@ impl PageCache {
         Ok(())
     }
 
-    /// The cached page that takes `len` bytes: the one there is, or a new one if they are few.
+    /// The cached page for `len` bytes, new if they are few.
     fn cached_for(&mut self, page: u64, len: usize) -> Option<&mut CachedPage> {
         let (room, used) = (self.room() > 0, self.round);
         match self.pages.entry(page) {
@@ -165,8 +161,7 @@ impl PageCache {
         }
     }
 
-    /// Forgets the half of the pages that psyncs have not changed for longest, but none of the
-    /// newest.
+    /// Drops the least recently changed half, but none of the newest pages.
     fn thin_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
         let mut ages: Vec<(u64, u64)> =
             self.pages.iter().map(|(page, cached)| (cached.used, *page)).collect();
@@ -179,8 +174,8 @@ impl PageCache {
         Ok(())
     }
 
-    /// Brings every pending line into the primary: durable after a barrier. After an error, the
-    /// lines not written stay pending.
+    /// Writes all pending lines to the primary, durable after a barrier. After an error, unwritten
+    /// lines stay pending.
     pub(in crate::store) fn write_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
         if Mutant::ApplyForgotten.is_on() {
             return Ok(());
@@ -188,12 +183,12 @@ impl PageCache {
         self.write_out_those(medium, |_, _| true)
     }
 
-    /// The primary has every pending line: another process wrote them out.
+    /// Another process wrote out every pending line.
     pub(in crate::store) fn written_out(&mut self) {
         self.pages.values_mut().for_each(|cached| cached.pending = 0);
     }
 
-    /// Forgets every page, none of which has a pending line: the object's pages are elsewhere now.
+    /// Drops all pages, without pending lines: the object moved.
     pub(in crate::store) fn forget(&mut self) {
         debug_assert!(self.pages.values().all(|cached| cached.pending == 0));
         self.pages = HashMap::new();
@@ -225,7 +220,7 @@ impl PageCache {
                     spare = cached.pending.leading_zeros() as usize * LINE as usize;
                     piece.extend_from_slice(&cached.bytes.0);
                 }
-                // Spans the first to the last pending line.
+                // From the first to the last pending line.
                 medium.write(pages[0].0 + skip as u64, &piece[skip..piece.len() - spare])?;
                 for (page, _) in pages {
                     if let Some(cached) = self.pages.get_mut(page) {
@@ -237,7 +232,7 @@ impl PageCache {
         Ok(())
     }
 
-    /// Brings the pending lines of a page into the primary, and nothing else.
+    /// Writes only a page's pending lines.
     fn write_lines(&mut self, medium: &dyn Medium, page: u64) -> std::result::Result<(), Fatal> {
         if let Some(cached) = self.pages.get_mut(&page) {
             for run in bytes_of(cached.pending) {
@@ -248,7 +243,7 @@ impl PageCache {
         Ok(())
     }
 
-    /// Writes out, and forgets every page: the primary is about to change by itself.
+    /// Writes out and drops all pages: the primary is about to change.
     pub(in crate::store) fn dissolve(&mut self, medium: &dyn Medium) -> Result<()> {
         self.write_out(medium)?;
         self.pages = HashMap::new();
@@ -266,7 +261,7 @@ impl CachedPage {
     }
 }
 
-/// The bytes of a page that lines, by bit, are: neighbours together.
+/// Bytes of lines (bits), neighbours together.
 fn bytes_of(lines: u64) -> impl Iterator<Item = Range<usize>> {
     runs(lines).map(|run| run.start * LINE as usize..run.end * LINE as usize)
 }
@@ -275,7 +270,7 @@ fn medium_write(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> std::result::
     if bytes.is_empty() { Ok(()) } else { medium.write(offset, bytes) }
 }
 
-/// A page cache for a new writer, if reading the medium takes system calls.
+/// A page cache, if reading the medium takes system calls.
 pub(in crate::store) fn page_cache_for(medium: &dyn Medium) -> Option<Arc<Mutex<PageCache>>> {
     (!medium.capabilities().byte_addressable).then(|| Arc::new(Mutex::new(PageCache::new())))
 }
@@ -306,7 +301,7 @@ mod tests {
         let medium = VolatileMedium::new(4 * P);
         let mut cache = PageCache::new();
         cache.keep(P, zeros());
-        // Three pages at once, of which the middle one is kept.
+        // Three pages at once, of which the middle one is cached.
         let run = vec![7; 3 * P as usize];
         cache.apply(&medium, [(0, &run[..])].into_iter()).unwrap();
         assert_eq!(read(&medium, 0, P as usize), filled(7));
@@ -322,8 +317,6 @@ mod tests {
         assert_eq!(cache.len(), 0);
     }
 
-    /// Pages of which a few lines change take them without being read, and keep the primary's other
-    /// lines.
     #[test]
     fn a_few_lines_wait_without_their_page() {
         let medium = VolatileMedium::new(8 * P);
@@ -352,7 +345,7 @@ mod tests {
             assert_eq!(seen, model(offset, len), "{offset}");
         }
         assert_eq!([0, P, 2 * P].map(|page| cache.get(page).unwrap().1.count_ones()), [1, 64, 3]);
-        // Read after all: pending lines stay pending.
+        // Pending lines stay pending after a read.
         let mut image = Box::new(PageImage(filled(9)));
         cache.amend(2 * P, &mut image.0);
         cache.keep(2 * P, image);

@@ -1,5 +1,5 @@
-//! States of this process's lane, and the actions that each of them allows. No locks and no waiting
-//! here: `WriterLane` brings both, and the models run it in every order of threads.
+//! States of a lane and their actions. `WriterLane` adds locks and waits; the models run it in
+//! every order of threads.
 //!
 //! | state | a thread may take the turn | the thread with the turn may | a batch may be appended at once | checkpoint |
 //! |---|---|---|---|---|
@@ -7,13 +7,12 @@
 //! | writing | no, it waits | write, or give the turn back: open | no, it waits | by the thread with the turn, if nothing is being applied |
 //! | poisoned | no, it is refused | give the turn back | no, it is refused | no, it is refused |
 //!
-//! Written or appended batches are being applied until `applied` is called, in every state. A
-//! write, an application or a checkpoint that fails poisons, and nothing leads back from there: the
-//! next attach recovers from the lane. A write that was under way when another one failed counts if
-//! it succeeded: its batches are durable.
+//! Written or appended batches are being applied until `applied`, in every state. A failed write,
+//! application or checkpoint poisons for good: the next attach recovers. A write under way during
+//! another failure counts if it succeeds.
 //!
-//! The rights are values that only this module makes: [`Turn`], to write with the lock released,
-//! and [`Durable`], a batch to apply.
+//! Only this module makes the rights: [`Turn`], to write with the lock released, and [`Durable`], a
+//! batch to apply.
 
 use crate::error::{Result, StoreError};
 use crate::lane::LaneLog;
@@ -25,65 +24,58 @@ use std::sync::Arc;
 enum Phase {
     /// Nothing is being written.
     Open,
-    /// One thread writes batches, and the lane's lock is free meanwhile.
+    /// One thread writes batches; the lane's lock is free.
     Writing,
     /// Nothing is appended or voided any more.
     Poisoned {
-        /// A write that began before has not ended.
+        /// An earlier write has not ended.
         writing: bool,
     },
 }
 
-/// The turn to write to the lane with its lock released. There is one at a time.
+/// The turn to write to the lane with its lock free; only one exists.
 #[must_use]
 pub(in crate::store) struct Turn(());
 
-/// A batch that is durable in the lane and not yet in its primaries or page caches.
+/// A durable batch that is not applied.
 #[must_use]
 #[derive(Debug)]
 pub(in crate::store) struct Durable(());
 
-/// Answer to a thread that asks for the turn.
+/// Answer to a request for the turn.
 pub(in crate::store) enum Asked {
-    /// The thread has it.
     Granted(Turn),
-    /// Another thread has it.
     Taken,
-    /// The lane is poisoned.
     Refused,
 }
 
-/// Whether a batch can be appended.
+/// Room for a batch.
 pub(in crate::store) enum Room {
-    /// It fits.
     Fits,
-    /// Not before another thread gives its turn back.
+    /// Not before another thread returns its turn.
     Taken,
     /// Not before a checkpoint.
     Full,
     /// Not in this lane.
     TooLarge,
-    /// The lane is poisoned.
     Refused,
 }
 
-/// See the module.
+/// State of a lane and its log.
 pub(in crate::store) struct LaneState {
     log: LaneLog,
     phase: Phase,
-    /// Batches that are being applied. The generation does not change while there is one.
+    /// Batches being applied, which keep the generation.
     applying: usize,
-    /// As `phase`, for readers without the lock: set in the same step, never reset.
+    /// `phase` for readers without the lock, never reset.
     poisoned: Arc<AtomicBool>,
 }
 
 impl LaneState {
-    /// A lane that is empty from `log` on.
     pub(in crate::store) fn new(log: LaneLog, poisoned: Arc<AtomicBool>) -> Self {
         LaneState { log, phase: Phase::Open, applying: 0, poisoned }
     }
 
-    /// The end of the lane.
     pub(in crate::store) fn log(&self) -> LaneLog {
         self.log
     }
@@ -118,7 +110,7 @@ impl LaneState {
         };
     }
 
-    /// The thread with the turn wrote `batches` batches, durably; the lane now ends at `log`.
+    /// The turn's write of `batches` batches is durable; the lane ends at `log`.
     pub(in crate::store) fn written(&mut self, turn: Turn, log: LaneLog, batches: usize) -> Vec<Durable> {
         self.give_back(turn);
         self.log = log;
@@ -126,14 +118,13 @@ impl LaneState {
         std::iter::repeat_with(|| Durable(())).take(batches).collect()
     }
 
-    /// The write of the thread with the turn failed.
+    /// The turn's write failed.
     pub(in crate::store) fn not_written(&mut self, turn: Turn) {
         self.give_back(turn);
         self.poison();
     }
 
-    /// Whether a batch of so many bytes can be appended, by the thread with the turn or by one that
-    /// holds the lock throughout.
+    /// Room for `bytes`, for the turn's thread or one that keeps the lock.
     pub(in crate::store) fn room(&self, turn: Option<&Turn>, bytes: u64) -> Room {
         match self.phase {
             Phase::Poisoned { .. } => Room::Refused,
@@ -144,7 +135,7 @@ impl LaneState {
         }
     }
 
-    /// Appends a batch, for which there is room, with the lock held throughout.
+    /// Appends a batch that fits, with the lock held throughout.
     pub(in crate::store) fn append<T>(
         &mut self,
         write: impl FnOnce(&mut LaneLog) -> Result<T>,
@@ -161,7 +152,7 @@ impl LaneState {
         }
     }
 
-    /// A batch is applied, or failed to be.
+    /// A batch was applied, or failed to be.
     pub(in crate::store) fn applied(&mut self, _batch: Durable, succeeded: bool) {
         self.applying -= 1;
         if !succeeded {
@@ -169,13 +160,13 @@ impl LaneState {
         }
     }
 
-    /// Nothing is being applied, and nothing written by another thread.
+    /// No batch is being applied or written by another thread.
     pub(in crate::store) fn is_idle(&self, turn: Option<&Turn>) -> bool {
         self.applying == 0 && (turn.is_some() || !self.is_writing())
     }
 
     /// Checkpoints an idle lane: `void` makes the applied lines durable and begins the next
-    /// generation. `false`: the lane is not idle.
+    /// generation. `false`: not idle.
     pub(in crate::store) fn checkpoint(
         &mut self,
         turn: Option<&Turn>,
@@ -191,8 +182,7 @@ impl LaneState {
         Ok(true)
     }
 
-    /// Moves a lane that was just checkpointed to another extent, in which its next generation is
-    /// durable.
+    /// Moves a just checkpointed lane to another extent, where its next generation is durable.
     pub(in crate::store) fn relocate(
         &mut self,
         relocate: impl FnOnce(LaneLog) -> Result<LaneLog>,
@@ -228,7 +218,7 @@ mod tests {
         let turn = turn(&mut lane);
         assert!(matches!(lane.ask(), Asked::Taken));
         assert!(matches!((lane.room(None, 64), lane.room(Some(&turn), 64)), (Room::Taken, Room::Fits)));
-        // Others may not checkpoint under its feet.
+        // Others may not checkpoint meanwhile.
         assert!(!lane.checkpoint(None, void).unwrap() && lane.log().generation == 1);
         assert!(lane.checkpoint(Some(&turn), void).unwrap() && lane.log().generation == 2);
         lane.give_back(turn);
@@ -253,7 +243,6 @@ mod tests {
         assert!(lane.is_idle(None));
     }
 
-    /// Every failure poisons, and nothing is appended, written or voided from then on.
     #[test]
     fn nothing_leads_back_from_a_failure() {
         let failures: [fn(&mut LaneState); 5] = [
@@ -280,7 +269,6 @@ mod tests {
         }
     }
 
-    /// A write that was under way when something else failed counts, and its thread alone ends it.
     #[test]
     fn a_write_that_was_under_way_ends_as_it_ends() {
         let mut lane = open();

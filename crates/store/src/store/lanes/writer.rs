@@ -1,12 +1,12 @@
-//! A lane held by this process: commits of several threads, checkpoints, poisoning.
+//! A lane held by this process: group commits, checkpoints, poisoning.
 //!
 //! Invariants, beside those of the states (`state`):
 //! 1. `progress` has every object with a batch in this generation; only their page caches have
-//!    pending lines, and those are written out before the generation changes.
-//! 2. A lane whose medium's epoch is over counts as poisoned.
-//! 3. Primaries of the lane's objects, and their progress lines, change while there is a
-//!    [`Changing`], and the lane gets no batch without one: `changing` counts them, and the apply
-//!    lock is begun as long as it is not zero.
+//!    pending lines, which are written out before the generation changes.
+//! 2. A lane counts as poisoned once its medium's epoch is over.
+//! 3. Primaries and progress lines of the lane's objects change, and the lane gets batches, only
+//!    during a [`Changing`]: `changing` counts them, and the apply lock is begun while it is not
+//!    zero.
 //! 4. If the lane was revised, page caches have no pending lines: they are in the primaries.
 
 mod changing;
@@ -33,7 +33,7 @@ struct State {
     lane: LaneState,
     /// See invariant 3.
     changing: usize,
-    /// Threads that wait for `changed`: without one, the system call that wakes them is spared.
+    /// Threads that wait for `changed`; without any, no system call wakes them.
     waiting: usize,
     progress: BTreeMap<u64, Advance>,
     queue: Vec<(u64, Batch)>,
@@ -42,8 +42,7 @@ struct State {
     used: LaneUse,
     /// The lane's revision when a change last began.
     revision: u64,
-    /// Whether a generation was begun where the lane is, so that the first copy of its header
-    /// states it.
+    /// Whether a generation began at this place, so that the first header copy states it.
     begun: bool,
 }
 
@@ -58,13 +57,13 @@ impl State {
         }
     }
 
-    /// Hands the first batch of the queue back with an error.
+    /// Returns the first queued batch with an error.
     fn refuse_first(&mut self, error: StoreError) {
         let (ticket, batch) = self.queue.remove(0);
         self.done.insert(ticket, (batch, Err(error)));
     }
 
-    /// Takes the batches of the queue, from the first on, that fit into the lane together.
+    /// Takes the first queued batches that fit into the lane together.
     fn take_fitting(&mut self) -> (Vec<u64>, Vec<Batch>) {
         let log = self.lane.log();
         let mut room = log.len - log.tail;
@@ -78,31 +77,31 @@ impl State {
     }
 }
 
-/// See the module.
+/// A lane of this process.
 pub(in crate::store) struct WriterLane {
     pub index: u32,
     lock: LaneLock<WriterLane>,
     apply_locks: Arc<ApplyLocks>,
-    /// The epoch in which this process has the lane.
+    /// Epoch in which this process has the lane.
     medium: Epoch,
     seed: u64,
     state: Mutex<State>,
     changed: Condvar,
-    /// As the state has it.
+    /// As in the state.
     poisoned: Arc<AtomicBool>,
-    /// As the log has it.
+    /// As in the log.
     capacity: AtomicU64,
-    /// Objects bound to the lane by this process.
+    /// Objects that this process bound to the lane.
     pub bound: AtomicUsize,
     /// Whether `LaneUse` has times.
     pub timed: AtomicBool,
-    /// The table still binds an unattached object to the lane: other processes wait for the lane,
-    /// so it is not kept beyond the attachments that use it.
+    /// Whether the table still binds an unattached object to the lane: other processes wait for it,
+    /// so it ends with its attachments.
     pub given_up: AtomicBool,
 }
 
 impl WriterLane {
-    /// The locked lane, empty from `log` on; `medium` was entered before anything of it was read.
+    /// The locked lane, empty from `log` on; `medium` was entered before the first read.
     pub(in crate::store) fn new(
         lane_lock: LaneLock<Self>,
         apply_locks: Arc<ApplyLocks>,
@@ -141,12 +140,12 @@ impl WriterLane {
         lane
     }
 
-    /// Whether this lane failed, or a change of the file that it relies on.
+    /// Whether the lane, or a change of its file, failed.
     pub(in crate::store) fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::Acquire) || self.medium.is_over()
     }
 
-    /// The medium, for changes to anything that the lane owns.
+    /// The medium for changes of the lane's data.
     pub(in crate::store) fn medium(&self) -> &Epoch {
         &self.medium
     }
@@ -159,13 +158,13 @@ impl WriterLane {
         lock(&self.state).used
     }
 
-    /// Bytes a batch may have at most.
+    /// Most bytes of a batch.
     pub(in crate::store) fn capacity(&self) -> u64 {
         self.capacity.load(Ordering::Acquire)
     }
 
-    /// Makes a batch durable and applies it, which ends the change that the caller has begun. The
-    /// batch keeps its memory for reuse. `source`: of its lines, if they are borrowed.
+    /// Makes a batch durable and applies it, which ends the caller's change; the batch keeps its
+    /// memory. `source` has borrowed lines.
     pub(in crate::store) fn commit(
         &self,
         changing: &mut Changing,
@@ -191,7 +190,6 @@ impl WriterLane {
             borrowed = source.zip(lines);
         }
         let published = begin.map(|begin| (begin.elapsed(), Instant::now()));
-        // Rule L3 of docs/protocol.md.
         let applied = match borrowed {
             Some((source, lines)) => commit::apply_borrowed(&self.medium, batch, lines, source),
             None => self.apply(batch, advances),
@@ -211,7 +209,7 @@ impl WriterLane {
         applied.map_err(StoreError::behind_commit)
     }
 
-    /// Brings a durable batch into the page caches of its objects, or into the primaries.
+    /// Applies a durable batch to page caches, or to primaries.
     fn apply(&self, batch: &Batch, advances: &[Advance]) -> Result<()> {
         if advances.iter().all(|advance| advance.page_cache.is_none()) {
             return commit::apply(&self.medium, batch);
@@ -227,12 +225,12 @@ impl WriterLane {
         Ok(())
     }
 
-    /// The page cache of an object that may have pending lines.
+    /// The page cache of an object with perhaps pending lines.
     pub(in crate::store) fn page_cache(&self, slot: u64) -> Option<Arc<Mutex<PageCache>>> {
         lock(&self.state).progress.get(&slot)?.page_cache.clone()
     }
 
-    /// Returns where the lines begin in the lane if they were borrowed.
+    /// Returns where borrowed lines begin in the lane.
     fn publish_alone<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
@@ -249,7 +247,7 @@ impl WriterLane {
         Ok(appended)
     }
 
-    /// Joins the batches that threads bring while one durable write is under way into the next.
+    /// Joins batches that arrive during a durable write into the next.
     fn publish_grouped<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -274,13 +272,13 @@ impl WriterLane {
         }
     }
 
-    /// Publishes the queued batches, as one write.
+    /// Publishes the queued batches as one write.
     fn lead<'a>(&'a self, state: MutexGuard<'a, State>, turn: Turn) -> MutexGuard<'a, State> {
         let first = state.queue.first().map_or(0, |(_, batch)| batch.len());
         let mut state = match self.make_room(state, first, Some(&turn)) {
             Ok(state) => state,
             Err((mut state, error)) => {
-                // Only the first is known not to fit; the others get their turn.
+                // Only the first is known not to fit.
                 state.refuse_first(error);
                 state.lane.give_back(turn);
                 self.tell(&state);
@@ -299,7 +297,7 @@ impl WriterLane {
             }
             Err(error) => {
                 state.lane.not_written(turn);
-                // The first one is told the cause.
+                // Only the first learns the cause.
                 let others = std::iter::repeat_with(|| Err(StoreError::Poisoned));
                 std::iter::once(Err(error)).chain(others).take(batches.len()).collect()
             }
@@ -311,8 +309,7 @@ impl WriterLane {
         state
     }
 
-    /// The state, with room for `bytes` in the lane: checkpoints if there is none. `turn`: if the
-    /// caller has it.
+    /// The state with room for `bytes`, after a checkpoint if needed. `turn`: the caller's, if any.
     #[allow(clippy::type_complexity)]
     fn make_room<'a>(
         &'a self,
@@ -348,7 +345,7 @@ impl WriterLane {
         state
     }
 
-    /// Wakes the waiting threads: a thread that begins to wait later sees the state as it is now.
+    /// Wakes waiting threads.
     fn tell(&self, held: &State) {
         if held.waiting > 0 {
             self.changed.notify_all();
@@ -362,7 +359,7 @@ impl WriterLane {
         Ok(())
     }
 
-    /// The state of a lane that was just checkpointed. The caller has begun a change.
+    /// The state of a just checkpointed lane. The caller has begun a change.
     fn idle<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
         loop {
             if state.lane.is_idle(None) && self.is_poisoned() {
@@ -375,7 +372,7 @@ impl WriterLane {
         }
     }
 
-    /// Checkpoints, unless something is being written or applied: `false` then.
+    /// Checkpoints; `false`: a batch is being written or applied.
     fn try_checkpoint(&self, state: &mut State, turn: Option<&Turn>) -> Result<bool> {
         let (device, State { lane, progress, used, begun, .. }) = (&self.medium, state);
         let done = lane.checkpoint(turn, |log| {
@@ -391,8 +388,7 @@ impl WriterLane {
             if !Mutant::EarlyCheckpoint.is_on() {
                 device.barrier()?;
             }
-            // Lines of an object of this lane may be lost without a failed write, if a read that
-            // applying them needed failed.
+            // A failed read while applying may have lost lines without a failed write.
             if self.is_poisoned() {
                 return Err(StoreError::Poisoned);
             }
@@ -406,8 +402,7 @@ impl WriterLane {
         Ok(done)
     }
 
-    /// Checkpoints and moves the lane to the extent `relocate` returns (with its generation
-    /// durable).
+    /// Checkpoints and moves the lane to the extent from `relocate`, with a durable generation.
     pub(in crate::store) fn relocate(
         &self,
         _changing: &Changing,
@@ -420,7 +415,7 @@ impl WriterLane {
         Ok(())
     }
 
-    /// Forgets an object that leaves the lane, whose primary is durable.
+    /// Forgets an object that leaves the lane with a durable primary.
     pub(in crate::store) fn forget(&self, entry: u64) {
         lock(&self.state).progress.remove(&entry);
         self.bound.fetch_sub(1, Ordering::Relaxed);

@@ -1,31 +1,30 @@
-//! Apply locks: a lane's holder changes the primaries of the objects on it, and other processes may
-//! ask that they stay as they are, to read or to move them.
+//! Apply locks: a lane's process changes primaries of its objects, and another process may hold
+//! them still, to read or to move them.
 //!
-//! One process at most has a lane, so that one at most *changes* primaries on it, and one at most
-//! *holds them still*. Both set their mark and then look for the other's; if two meet, the changes
-//! give way: their process begins none before the hold has ended, and the hold waits for those that
-//! have begun. So a hold is not kept waiting by a process that psyncs without pause.
+//! At most one process *changes* a lane's primaries, and at most one *holds them still*. Both set
+//! their mark and then look for the other's. If they meet, the changes give way: their process
+//! begins none until the hold ends, and the hold waits for those begun. So constant psyncs do not
+//! delay a hold.
 //!
-//! In a pool in memory one of its words has both marks, as a psync there costs less than a lock of
-//! the kernel. Elsewhere locks are the marks. In both cases a lock of the kernel
-//! ([`LockKey::ApplyGate`]) goes with the hold, so that the hold of a dead process ends with it,
-//! and the first process that it blocks takes its mark back.
+//! In a pool in memory one of its words has both marks, because a kernel lock would cost more than
+//! a psync; elsewhere locks are the marks. A kernel lock ([`LockKey::ApplyGate`]) always
+//! accompanies the hold: it ends with the process, and the first process blocked then takes the
+//! mark back.
 //!
-//! The holder may change entries of objects on the lane, which the lane's process has in memory. It
-//! raises the lane's *revision* before it publishes that, and the lane's process looks at the
-//! revision whenever it begins a change.
+//! The holder may change entries that the lane's process has in memory. It raises the lane's
+//! *revision* before it publishes that, and the lane's process reads the revision at each change.
 //!
-//! Order: an apply lock is taken before the table's. A change that is under the table's lock asks
-//! once, and does not wait.
+//! Order: an apply lock is taken before the table's. A change under the table's lock asks once, and
+//! does not wait.
 //!
 //! Invariants:
 //! 1. `changing` and `HELD` are never both seen by the two that set them: each sets its own first,
-//!    by an operation that is ordered with the other's, and gives way (`begin`) or waits (`hold`)
-//!    if it finds the other.
+//!    by an operation ordered with the other's, and gives way (`begin`) or waits (`hold`) if it
+//!    finds the other.
 //! 2. The revision rises only while the lane is held, once its log was redone and is durable in the
 //!    primaries.
-//! 3. `HELD` is taken back for a dead process only under that process's gate, so that it is no
-//!    other process's.
+//! 3. A dead process's `HELD` is taken back only under that process's gate, so that it is no other
+//!    process's.
 
 use super::{Deadline, Patience, lock};
 use crate::error::{Holder, Result, StoreError};
@@ -43,16 +42,16 @@ const CHANGING: u64 = 1;
 /// Bit of a lane's word: a process holds them still.
 const HELD: u64 = 2;
 
-/// Lanes of which this process says something.
+/// This process's marks.
 #[derive(Default)]
 struct Own {
-    /// Lanes whose primaries it changes, where no word says it.
+    /// Lanes whose primaries it changes, if without words.
     changing: BTreeSet<u32>,
     /// Lanes whose primaries it holds still.
     held: BTreeSet<u32>,
 }
 
-/// See the module.
+/// The apply locks of a pool.
 pub(in crate::store) struct ApplyLocks {
     device: Arc<dyn Device>,
     patience: Arc<Patience>,
@@ -68,7 +67,7 @@ impl ApplyLocks {
         self.device.shared_word(apply_word(lane))
     }
 
-    /// Forgets the marks of the lane's last process. The caller has it now, and has begun nothing.
+    /// Clears the marks of the lane's last process. The caller has the lane, and has begun nothing.
     pub(in crate::store) fn take_over(&self, lane: u32) {
         if let Some(word) = self.word(lane) {
             word.fetch_and(HELD, Ordering::AcqRel);
@@ -86,8 +85,8 @@ impl ApplyLocks {
         }
     }
 
-    /// Begins to change primaries of the lane, which this process has: one `begin` at a time, and
-    /// an [`end`](Self::end) for each that returned `true`. `false`: they are held still.
+    /// Begins to change primaries of this process's lane: one `begin` at a time, and an
+    /// [`end`](Self::end) for each `true`. `false`: they are held still.
     pub(in crate::store) fn begin(&self, lane: u32) -> Result<bool> {
         if Mutant::HoldIgnored.is_on() {
             return Ok(true);
@@ -118,7 +117,7 @@ impl ApplyLocks {
         }
     }
 
-    /// Takes back the marks of a dead process in the word. `false`: the holder lives.
+    /// Takes back a dead process's marks in the word. `false`: the holder lives.
     fn take_back(&self, lane: u32, word: &AtomicU64) -> Result<bool> {
         let own = lock(&self.own);
         let gate = LockKey::ApplyGate(lane);
@@ -130,8 +129,8 @@ impl ApplyLocks {
         Ok(true)
     }
 
-    /// Whether another holder holds the lane's primaries still, or wants to. Asked by the process
-    /// that changes them.
+    /// Whether another process holds the primaries still or wants to; for the process that changes
+    /// them.
     pub(in crate::store) fn is_wanted(&self, lane: u32) -> Result<bool> {
         match self.word(lane) {
             Some(word) => Ok(word.load(Ordering::Acquire) & HELD != 0),
@@ -142,8 +141,7 @@ impl ApplyLocks {
         }
     }
 
-    /// Whether any process holds the primaries of the lane still; any process may ask. Marks left
-    /// by a dead holder do not count.
+    /// Whether any live process holds the primaries still.
     pub(in crate::store) fn is_held(&self, lane: u32) -> Result<bool> {
         match self.word(lane) {
             Some(word) if self.is_wanted(lane)? => Ok(!self.take_back(lane, word)?),
@@ -152,15 +150,15 @@ impl ApplyLocks {
         }
     }
 
-    /// Whether the lane's process changes primaries of it, or its log, asked by any process. If it
-    /// does not, all that was seen of the lane before was written by changes that have ended.
+    /// Whether the lane's process is changing primaries or the log. If not, everything seen of the
+    /// lane before was written by ended changes.
     pub(in crate::store) fn is_changing(&self, lane: u32) -> Result<bool> {
         if self.device.capabilities().byte_addressable {
-            // The caller's reads of the lane stay before the load of the word.
+            // The caller's reads of the lane precede the load of the word.
             fence(Ordering::Acquire);
             let word = match self.word(lane) {
                 Some(word) => word.load(Ordering::Acquire),
-                // A read-only process has no words, but may look.
+                // A read-only process has no words.
                 None => read_struct::<u64>(&*self.device, apply_word(lane))?,
             };
             return Ok(word & CHANGING != 0);
@@ -168,12 +166,11 @@ impl ApplyLocks {
         if lock(&self.own).changing.contains(&lane) {
             return Ok(true);
         }
-        // An exclusive lock is that of a hold, which began when no change was under way.
+        // An exclusive lock is a hold's, which began without changes under way.
         Ok(self.device.probe(LockKey::Apply(lane))? == Some(LockMode::Shared))
     }
 
-    /// Ends what [`begin`](Self::begin) began: its stores are visible to a hold that comes after
-    /// it.
+    /// Ends [`begin`](Self::begin): its stores are visible to later holds.
     pub(in crate::store) fn end(&self, lane: u32) {
         match self.word(lane) {
             Some(word) => {
@@ -193,7 +190,7 @@ impl ApplyLocks {
         Deadline::of_a_moment(self.patience.get())
     }
 
-    /// Lets a moment pass. `Err`: the time is over.
+    /// Pauses; an error at the deadline.
     pub(in crate::store) fn pause(&self, lane: u32, deadline: &mut Deadline) -> Result<()> {
         if deadline.pause(|moment| self.device.pause(moment)) {
             return Ok(());
@@ -201,12 +198,12 @@ impl ApplyLocks {
         Err(self.still(lane, deadline))
     }
 
-    /// As [`pause`](Self::pause); returns `error` at the deadline.
+    /// [`pause`](Self::pause) with `error` at the deadline.
     pub(in crate::store) fn pause_or(&self, error: StoreError, deadline: &mut Deadline) -> Result<()> {
         if deadline.pause(|moment| self.device.pause(moment)) { Ok(()) } else { Err(error) }
     }
 
-    /// As [`pause`](Self::pause), for a change to end.
+    /// [`pause`](Self::pause) for a change to end.
     pub(in crate::store) fn pause_changed(&self, lane: u32, deadline: &mut Deadline) -> Result<()> {
         if deadline.pause(|moment| self.device.pause(moment)) {
             return Ok(());
@@ -214,7 +211,7 @@ impl ApplyLocks {
         Err(self.changing(lane, deadline))
     }
 
-    /// The error of a change that has no time to wait.
+    /// The error of a change that cannot wait.
     pub(in crate::store) fn refused(&self, lane: u32) -> StoreError {
         self.still(lane, &Deadline::after(std::time::Duration::ZERO))
     }
@@ -229,13 +226,13 @@ impl ApplyLocks {
         StoreError::HeldStill { lane, seconds: deadline.seconds(), holder }
     }
 
-    /// Holds the primaries of a lane still that a process has, this one or another, until the value
-    /// is dropped: everything in them was psynced, or is announced as direct, and no batch is
-    /// appended to the lane meanwhile. `lives`: whether a process still has the lane.
+    /// Holds the primaries of any process's lane still until dropped: everything in them is
+    /// psynced, or announced as direct, and the lane gets no batch. `lives`: whether a process has
+    /// the lane.
     ///
     /// # Errors
-    /// `NeedsRecovery`: no process has the lane. `HeldStill`: another process holds it already, for
-    /// longer than this one waits. `Changing`: its process does not end the change that it began.
+    /// `NeedsRecovery`: no process has the lane. `HeldStill`: another hold lasts too long.
+    /// `Changing`: a change does not end.
     pub(in crate::store) fn hold(
         self: &Arc<Self>,
         lane: u32,
@@ -264,7 +261,7 @@ impl ApplyLocks {
         if lives()? { Ok(held) } else { Err(StoreError::NeedsRecovery) }
     }
 
-    /// Whether nothing that had begun is still under way, once a hold was announced.
+    /// Whether no change is under way after the announcement of a hold.
     fn is_still(&self, lane: u32) -> Result<bool> {
         match self.word(lane) {
             Some(word) => Ok(word.load(Ordering::Acquire) & CHANGING == 0),
@@ -281,7 +278,7 @@ impl ApplyLocks {
     }
 }
 
-/// Says in the word that changes begin, unless they are held off.
+/// Sets the mark of a change, unless held off.
 fn begin(word: &AtomicU64) -> bool {
     if word.fetch_or(CHANGING, Ordering::AcqRel) & HELD == 0 {
         return true;
@@ -290,18 +287,18 @@ fn begin(word: &AtomicU64) -> bool {
     false
 }
 
-/// The primaries of a lane stay as they are until this is dropped.
+/// A hold of a lane's primaries, until dropped.
 #[must_use]
 pub struct ApplyLock {
     locks: Arc<ApplyLocks>,
     lane: u32,
-    /// Whether it has the kernel's lock.
+    /// Whether it has the kernel lock.
     gate: bool,
 }
 
 impl ApplyLock {
-    /// Has the lane's process look at the entries of its objects before it changes anything again.
-    /// The caller has made durable in the primaries what the lane's log has (invariant 2).
+    /// Makes the lane's process reread its entries at its next change. The caller made the log
+    /// durable in the primaries (invariant 2).
     ///
     /// # Errors
     /// The medium's.
@@ -317,7 +314,7 @@ impl ApplyLock {
         Ok(medium.write(revision(self.lane), next.as_bytes())?)
     }
 
-    /// The lane.
+    /// Index of the lane.
     #[must_use]
     pub fn lane(&self) -> u32 {
         self.lane

@@ -1,4 +1,4 @@
-//! Lane locks: the lanes that this process has locked.
+//! Lane locks of this process.
 
 use super::lock;
 use crate::error::Result;
@@ -8,8 +8,7 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-/// The lanes of this process, by index, each with a number of its own. Threads share the kernel's
-/// lock on a lane, so that the thread that has it is recorded here.
+/// This process's lanes by index, each with a unique number: threads share the kernel lock.
 pub(in crate::store) struct LaneLocks<L> {
     held: Mutex<BTreeMap<u32, (u64, Weak<L>)>>,
     taken: AtomicU64,
@@ -22,17 +21,16 @@ impl<L> Default for LaneLocks<L> {
 }
 
 impl<L> LaneLocks<L> {
-    /// The lanes in use.
     pub(in crate::store) fn all(&self) -> Vec<Arc<L>> {
         lock(&self.held).values().filter_map(|(_, lane)| lane.upgrade()).collect()
     }
 
-    /// Lane `index`, if this process uses it.
+    /// Lane `index`, if in use.
     pub(in crate::store) fn get(&self, index: u32) -> Option<Arc<L>> {
         lock(&self.held).get(&index).and_then(|(_, lane)| lane.upgrade())
     }
 
-    /// Takes the lock on lane `index`; `None` if it is in use, here or elsewhere.
+    /// Locks lane `index`; `None`: in use, here or elsewhere.
     pub(in crate::store) fn take(
         self: &Arc<Self>,
         device: &Arc<dyn Device>,
@@ -43,18 +41,17 @@ impl<L> LaneLocks<L> {
         if in_use {
             return Ok(None);
         }
-        // Rule L1 of docs/protocol.md.
         if !Mutant::LaneUnclaimed.is_on() && !device.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
             return Ok(None);
         }
-        // A lane of ours that is just being dropped has lost its lock to this one.
+        // A lane being dropped has lost its lock to this one.
         let number = self.taken.fetch_add(1, Ordering::Relaxed);
         held.insert(index, (number, Weak::new()));
         Ok(Some(LaneLock { locks: self.clone(), device: device.clone(), index, number }))
     }
 }
 
-/// The lock on a lane; dropping it gives it up.
+/// A lane's lock, released on drop.
 pub(in crate::store) struct LaneLock<L> {
     locks: Arc<LaneLocks<L>>,
     device: Arc<dyn Device>,
@@ -63,12 +60,12 @@ pub(in crate::store) struct LaneLock<L> {
 }
 
 impl<L> LaneLock<L> {
-    /// Records `lane` as the one that has the lock: others find it by its index.
+    /// Records `lane` as the lock's owner, found by index.
     pub(in crate::store) fn is_of(&self, lane: &Arc<L>) {
         lock(&self.locks.held).insert(self.index, (self.number, Arc::downgrade(lane)));
     }
 
-    /// Gives the lock up, after `last`, unless a later lock took it over.
+    /// Releases the lock after `last`, unless a later lock took it over.
     pub(in crate::store) fn release(&self, last: impl FnOnce()) {
         let mut held = lock(&self.locks.held);
         if held.get(&self.index).is_some_and(|(number, _)| *number == self.number) {

@@ -1,5 +1,4 @@
-//! Locks: the kernel's are between processes; the threads of this one are told apart here. And how
-//! long to wait.
+//! Locks between processes (the kernel's) and between threads of this one, and limits of waits.
 
 mod apply;
 mod lanes;
@@ -14,8 +13,8 @@ pub(in crate::store) use wait::{Deadline, Patience, lock_table};
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// A mutex whose poisoning (a panic elsewhere) does not spread: every guarded state here is whole
-/// between statements that can panic.
+/// Locks a mutex despite poisoning: every guarded state here is whole between statements that can
+/// panic.
 pub(in crate::store) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,7 +1,6 @@
-//! Object locks: the objects that this process has locked, and how.
+//! Object locks of this process.
 //!
-//! The kernel's lock is between processes; threads of one process share it, so that the rule of one
-//! writer or many readers is kept here within the process.
+//! Threads share the kernel's lock, so this keeps one writer or many readers within the process.
 
 use super::lock;
 use crate::error::{Holder, Result, StoreError};
@@ -13,10 +12,9 @@ use crate::table::Located;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Object locks of this process.
 pub(in crate::store) struct ObjectLocks {
     device: Arc<dyn Device>,
-    /// The boot and namespace in which process IDs mean this machine's processes.
+    /// Boot and namespace of meaningful process IDs.
     realm: [u8; 16],
     /// Entry offset → readers, 0 for the writer.
     held: Mutex<HashMap<u64, usize>>,
@@ -27,14 +25,13 @@ impl ObjectLocks {
         Arc::new(ObjectLocks { device, realm, held: Mutex::default() })
     }
 
-    /// Readers of the object in this process, 0 if it writes, `None` if it does not have it.
+    /// Readers of the object in this process; 0: it writes; `None`: not attached.
     pub(in crate::store) fn readers(&self, entry: u64) -> Option<usize> {
         lock(&self.held).get(&entry).copied()
     }
 
-    /// The processes that have the object, as writer or readers: one, and the others. A writer is
-    /// known by the table, unless it is of another pid namespace, readers by their locks. `table`:
-    /// where to look for these.
+    /// The object's holders: one, and the others. A writer is known by the table, unless of another
+    /// pid namespace, readers by their locks in `table`.
     pub(in crate::store) fn holders_of<'t>(
         &self,
         object: &Located,
@@ -59,11 +56,11 @@ impl ObjectLocks {
         (holder, Others { processes, unseen })
     }
 
-    /// The error of an attach that its holders do not let in.
+    /// The error of an attach that meets holders.
     pub(in crate::store) fn held(&self, object: &Located, writer: bool) -> StoreError {
         let table = std::cell::OnceCell::new();
         let (holder, others) = self.holders_of(object, writer, || table.get_or_init(|| self.device.table()));
-        // A writer's lock is taken, and its state published, in one step of the table.
+        // A writer's lock and state appear in one step of the table.
         StoreError::Held { holder, others, passing: writer && object.entry.state != STATE_W }
     }
 
@@ -71,7 +68,7 @@ impl ObjectLocks {
         let writer = true;
         let recorded = (object.entry.state == STATE_W).then(|| object.entry.pid.get());
         let recorded = recorded.filter(|pid| *pid != 0);
-        // A pid means that process only in the boot and namespace in which it was given.
+        // A pid is meaningful only in its boot and namespace.
         if let Some(pid) = recorded.filter(|_| object.entry.boot == self.realm) {
             return Holder::Process { process: self.device.process(pid), writer };
         }
@@ -83,14 +80,14 @@ impl ObjectLocks {
     }
 }
 
-/// One object's lock; dropping it gives it up.
+/// An object's lock, released on drop.
 pub(in crate::store) struct ObjectLock {
     locks: Arc<ObjectLocks>,
     entry: u64,
 }
 
 impl ObjectLock {
-    /// Takes the lock of `object`; the error names its holder.
+    /// Locks `object`; the error names its holder.
     pub(in crate::store) fn take(
         locks: &Arc<ObjectLocks>,
         object: &Located,
@@ -107,8 +104,7 @@ impl ObjectLock {
         Err(locks.held(object, own.unwrap_or_else(writer)))
     }
 
-    /// As [`take`](Self::take), for upkeep, which leaves objects in use alone: `None`, without a
-    /// search for the holder.
+    /// [`take`](Self::take) for upkeep, which skips objects in use.
     pub(in crate::store) fn try_take(
         locks: &Arc<ObjectLocks>,
         object: &Located,
@@ -132,7 +128,7 @@ impl ObjectLock {
         Ok(Some(ObjectLock { locks: locks.clone(), entry: object.offset }))
     }
 
-    /// Lets readers have it, too, as whose lock this one goes on.
+    /// Downgrades to a reader's lock.
     pub(in crate::store) fn share(&self) -> Result<()> {
         let mut held = lock(&self.locks.held);
         if held.get(&self.entry) == Some(&0) {

@@ -1,7 +1,6 @@
-//! Waiting for a lock of the kernel: never longer than the caller is willing to. A timeout names
-//! the holder.
+//! Bounded waits for kernel locks; a timeout names the holder.
 //!
-//! Only the table's lock is waited for. An object or a lane in use is an error at once.
+//! Only the table's lock is awaited. An object or a lane in use is an error at once.
 
 use crate::error::{Holder, Result, StoreError};
 use crate::medium::{Device, LockKey, LockMode};
@@ -9,10 +8,10 @@ use crate::slices;
 use crate::sync::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long the table is waited for unless the caller chooses otherwise.
+/// Default wait for the table.
 pub(in crate::store) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long this process waits for the table.
+/// This process's wait for the table.
 pub(in crate::store) struct Patience(AtomicU64);
 
 impl Default for Patience {
@@ -31,7 +30,7 @@ impl Patience {
     }
 }
 
-/// A wait that has begun.
+/// A wait under way.
 pub(in crate::store) struct Deadline {
     begin: Instant,
     wait: Duration,
@@ -45,23 +44,20 @@ impl Deadline {
         Deadline { begin: slices::begin(), wait, pause, longest_pause }
     }
 
-    /// As [`after`](Deadline::after), for something that lasts no longer than a psync.
+    /// [`after`](Deadline::after) for something as short as a psync.
     pub(in crate::store) fn of_a_moment(wait: Duration) -> Deadline {
         Deadline { longest_pause: Duration::from_micros(200), ..Deadline::after(wait) }
     }
 
-    /// Time left, zero once it has passed.
     pub(in crate::store) fn left(&self) -> Duration {
         self.wait.saturating_sub(self.begin.elapsed())
     }
 
-    /// Its intended length.
     pub(in crate::store) fn seconds(&self) -> f64 {
         self.wait.as_secs_f64()
     }
 
-    /// Lets a moment pass by `sleep`, each longer than the one before. `false`: the time is over,
-    /// or the caller's slice of it.
+    /// Pauses by `sleep`, longer each time. `false`: the time, or the caller's slice, is over.
     pub(in crate::store) fn pause(&mut self, sleep: impl FnOnce(Duration)) -> bool {
         let left = self.left();
         sleep(self.pause.min(left));
@@ -84,7 +80,7 @@ pub(in crate::store) fn lock_table(
     Ok(())
 }
 
-/// Holder of the table's lock, as far as this process can see it.
+/// The visible holder of the table's lock.
 pub(in crate::store) fn table_holder(device: &dyn Device) -> Holder {
     let writer = !matches!(device.probe(LockKey::Table), Ok(Some(LockMode::Shared)));
     match device.holder(LockKey::Table) {

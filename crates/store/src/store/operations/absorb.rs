@@ -1,15 +1,13 @@
-//! Absorption: a new base takes over the pages of bases below it, so that every reader's chain
-//! below an object stays short.
+//! Absorption: a new base takes over pages of bases below it, to keep chains short.
 //!
-//! Readers keep layers in memory, so no base that a reader may know is changed or goes. The new one
-//! is known to the object's writer, which the revision of its lane tells, and to the caller, who
-//! has it locked if it has a name. Pages that it lacks are copied to free places of its extent,
-//! bits follow, and once both are durable it rests on the next base that stays. Bases that nothing
-//! needs any more go.
+//! Readers keep layers in memory, so no base that a reader may know is changed or removed. Only the
+//! object's writer, which the lane's revision tells, and the caller, who locks a named one, know
+//! the new base. Missing pages are copied to free places of its extent, then bits; once durable, it
+//! rests on the next remaining base. Unneeded bases go.
 //!
-//! Bases are absorbed that have no more than [`RATIO`] times the pages that the new one has by
-//! then. So each has that many times fewer than the next one below, and a page is copied as often
-//! as there are such steps between it and the whole object, `RATIO` times at most each.
+//! A base is absorbed if it has at most [`RATIO`] times the pages of the new one by then. So each
+//! base has that many times fewer pages than the next below, and a page is copied at most `RATIO`
+//! times per such step.
 
 use super::boundary::Right;
 use crate::error::Result;
@@ -27,23 +25,23 @@ use std::sync::Arc;
 use zerocopy::little_endian::U64;
 
 const RATIO: u64 = 8;
-/// Pages copied at a time, at most.
+/// Most pages per copy.
 const PIECE: usize = 256;
 
 /// A base, and those below that it absorbs.
 struct Absorption {
     object: Located,
     base: Located,
-    /// The absorbed bases, from the next one below on.
+    /// The absorbed bases, downwards.
     absorbed: Vec<Located>,
-    /// Pages to be copied, ascending: (page, its place in the pool).
+    /// Pages to copy, ascending: (page, offset in the pool).
     pages: Vec<(u64, u64)>,
-    /// Bits that make them the base's: see [`Layers::claiming`].
+    /// Bits that mark them: see [`Layers::claiming`].
     claims: (Writes, Writes),
 }
 
 impl Absorption {
-    /// Chooses the bases that the object's base absorbs. `live`: a process writes the object.
+    /// Chooses the bases to absorb. `live`: a process writes the object.
     fn find(
         table: &TableTransaction<'_>,
         object: &Located,
@@ -56,7 +54,7 @@ impl Absorption {
         if !base.entry.has(FLAG_OVERLAY) || !table.base(base)?.entry.has(FLAG_HIDDEN) {
             return Ok(None);
         }
-        // Pages are taken from those that have them themselves.
+        // Pages are taken from the bases that own them.
         let layers = table.upper_layers(base, 0)?;
         let based = base.entry.based.get();
         let mut own: BTreeSet<u64> = layers.own_pages(based).collect();
@@ -69,8 +67,7 @@ impl Absorption {
             }
             let below = table.upper_layers(&lower, 0)?;
             let theirs = below.own_pages(lower.entry.pages.get()).count() as u64;
-            // The process that writes may have mapped the extent of the lowest one, and not have
-            // touched all of it.
+            // The writer may have mapped the lowest extent, and not touched all of it.
             let mapped = live && !lower.entry.has(FLAG_OVERLAY);
             let most = (own.len() as u64 + beyond).saturating_mul(RATIO);
             if mapped || theirs > most {
@@ -90,7 +87,7 @@ impl Absorption {
         Ok((!absorbed.is_empty()).then_some(Absorption { object, base, absorbed, pages, claims }))
     }
 
-    /// Copies the pages and says that they are the base's; durable on return.
+    /// Copies and marks the pages, durably.
     fn copy(&self, medium: &dyn Medium) -> Result<()> {
         let start = self.base.entry.primary_offset();
         let mut bytes = Vec::new();
@@ -115,7 +112,7 @@ impl Absorption {
             medium.reserve(*offset, bytes.len() as u64)?;
             medium.write(*offset, bytes)?;
         }
-        // The object rests on the base already: a page is there before its bit is set.
+        // The object rests on the base already: a page precedes its bit.
         if !Mutant::AbsorbedEarly.is_on() {
             medium.barrier()?;
         }
@@ -128,8 +125,8 @@ impl Absorption {
         Ok(())
     }
 
-    /// Lets the base rest on the next one below the absorbed ones; returns the next one below if
-    /// nothing needs it any more. `None`: the table has changed.
+    /// Lets the base rest below the absorbed ones; returns the next one below, if unneeded. `None`:
+    /// the table has changed.
     fn relink(&self, table: &mut TableTransaction<'_>) -> Result<Option<Option<Located>>> {
         let (mut object, mut base) = (table.entry(self.object.offset)?, table.entry(self.base.offset)?);
         let of =
@@ -152,13 +149,13 @@ impl Absorption {
             first.is_unused_base().then_some(first)
         } else {
             if base.entry.based == base.entry.pages {
-                // Each page was written, here or by a psync: none claims space any more.
+                // Each page was written: none claims space any more.
                 base.entry.set(FLAG_SPARSE, last.entry.has(FLAG_SPARSE));
             }
             table.leave_base(&mut base)?
         };
         table.put_entry(&base)?;
-        // Readers without locks see by the number that something changed below.
+        // Tells readers without locks of a change below.
         renumber(table, &mut object)?;
         table.put_entry(&object)?;
         Ok(Some(unused))
@@ -166,15 +163,13 @@ impl Absorption {
 }
 
 impl Store {
-    /// Keeps the chain below a base short that was made just now of the object; see the module.
-    /// Does nothing if others have a part of it.
+    /// Shortens the chain below a new base of the object; skips parts that others use.
     pub(super) fn absorb(self: &Arc<Self>, name: &str, base: &Located) -> Result<()> {
         let found = self.view(|table| {
             let object = table.object(name)?;
             let lock = match self.written_on(&object)? {
                 Some(_) => None,
-                // Its writer died just now: psyncs wait in its lane, which count under the number
-                // that the object has.
+                // Its writer just died: pending psyncs count under the object's present number.
                 None if object.is_bound() && !Mutant::AbsorbedUnrecovered.is_on() => return Ok(None),
                 None => match ObjectLock::try_take(&self.object_locks, &object, LockMode::Exclusive)? {
                     // Its readers keep its layers in memory.
@@ -192,7 +187,7 @@ impl Store {
             None => self
                 .at_boundary(&[(name, Key::default())], Right::Upkeep, |table, _| absorption.relink(table))?,
         };
-        // One that is attached goes with the next `reap`.
+        // The next `reap` removes an attached one.
         let _ = self.remove_left(unused.flatten());
         Ok(())
     }

@@ -1,9 +1,8 @@
-//! Objects as of one moment, each as its last psync left it: unwritten ones are locked, and the
-//! lanes of written ones are held still.
+//! Objects as of one moment, at their last psyncs: unwritten ones are locked, lanes of written ones
+//! held still.
 //!
-//! A process with such a lane afterwards goes on with the table's entries of its objects: its lanes
-//! are revised before the change is published. By then the log of the lane is durable in the
-//! primaries, so the process has nothing left to write there.
+//! The lanes' processes go on with the table's entries: lanes are revised before the change is
+//! published. By then their logs are durable in the primaries.
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::LANES;
@@ -20,27 +19,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 
-/// Lanes that are held still.
 type Held = BTreeMap<u32, ApplyLock>;
 
-/// Outcome of a look at the objects.
 enum Found<R> {
     All(R),
-    /// A process has come to write one of them, or has gone, or moved it to another lane: it is on
-    /// this one.
+    /// On this lane a writer came, went, or moved one of them.
     Elsewhere(u32),
-    /// A direct write to one of them is under way on this lane: its bytes are not defined yet.
+    /// On this lane a direct write to one of them is under way.
     Undefined(u32),
 }
 
-/// The key that is asked for.
+/// The required key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Right {
-    /// None: what objects hold stays.
+    /// None: contents stay.
     Upkeep,
-    /// That for reading.
     Read,
-    /// That for writing.
     Write,
 }
 
@@ -55,9 +49,8 @@ impl Right {
 }
 
 impl Store {
-    /// Changes the entries of objects (name, key) as one step of the table, at a moment at which no
-    /// process changes any of them. `change` makes all that it relies on durable, and may run more
-    /// than once.
+    /// Changes the entries of objects (name, key) in one step, while no process changes them.
+    /// `change` makes what it relies on durable, and may run repeatedly.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `ObjectReadOnly`; `HeldStill`, `Changing`: not within
@@ -87,8 +80,8 @@ impl Store {
         }
     }
 
-    /// Holds the lanes still on which a process writes one of the objects: in order, so that two
-    /// callers do not wait for each other.
+    /// Holds the written objects' lanes still, in order, so that two callers do not wait for each
+    /// other.
     fn hold_lanes(self: &Arc<Self>, objects: &[(&str, Key<'_>)]) -> Result<Held> {
         let mut lanes = self.view(|table| {
             let mut lanes = Vec::new();
@@ -114,7 +107,7 @@ impl Store {
         Ok(held)
     }
 
-    /// The lane on which a process that lives writes the object.
+    /// The lane on which a live process writes the object.
     pub(super) fn written_on(&self, object: &Located) -> Result<Option<u32>> {
         let lane = object.entry.lane.get();
         let bound = object.entry.state == STATE_W && object.is_bound() && lane < LANES;
@@ -143,7 +136,7 @@ impl Store {
                     Some(lane) if held.contains_key(&lane) => {}
                     Some(lane) => return Ok((Found::Elsewhere(lane), locks, recovered)),
                     None => {
-                        // Readers may have it: what they see stays as it is.
+                        // Readers see no change.
                         locks.push(ObjectLock::take(&self.object_locks, &object, LockMode::Shared)?);
                         recovered.push(self.recover(table, &object)?);
                         object.entry.state = STATE_D;
@@ -169,11 +162,10 @@ impl Store {
             for lock in held.values() {
                 lock.revise(table.pages().medium())?;
             }
-            // Lanes that were recovered are given back once that is published.
+            // Recovered lanes are given back after publication.
             Ok((Found::All(out), locks, recovered))
         };
-        // Locks are given up with the table still locked, so that no process takes this for a
-        // reader.
+        // Unlocks under the table's lock, so that no process takes this for a reader.
         let unlocked = |(found, _locks, recovered)| (found, recovered);
         self.update_then(changed, unlocked).map(|(found, _recovered)| found)
     }

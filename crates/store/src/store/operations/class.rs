@@ -1,5 +1,4 @@
-//! The durability class of an unattached object, and its visibility to loads outside of
-//! transactions.
+//! The class of an unattached object, and its visibility to plain loads.
 
 use super::boundary::Right;
 use crate::error::Result;
@@ -9,7 +8,7 @@ use crate::table::{Class, Key};
 use std::sync::Arc;
 
 impl Store {
-    /// Gives an unattached object another class. Its bytes stay.
+    /// Sets an unattached object's class; its bytes stay.
     ///
     /// # Errors
     /// `Refused`; `Held`, `WrongKey`, `ObjectReadOnly` for a snapshot: nothing happened.
@@ -17,7 +16,7 @@ impl Store {
         self.change_class(name, key, |entry| class.give(entry))
     }
 
-    /// Sets whether plain loads outside of transactions see an unattached object.
+    /// Sets whether plain loads see an unattached object.
     ///
     /// # Errors
     /// `Unreadable`; `Held`, `WrongKey`, `ObjectReadOnly` for a snapshot: nothing happened.

@@ -1,5 +1,5 @@
-//! Objects whose ID is the hash of their bytes (S2.1): the same bytes are one object, by any maker,
-//! and never change.
+//! Objects whose ID is the hash of their bytes (S2.1): equal bytes are one object, and never
+//! change.
 
 use super::hash::{ContentHash, PIECE, content_id, in_pieces};
 use super::revive::Attributes;
@@ -15,20 +15,18 @@ use crate::table::{Key, Located, id_name, read_pages};
 use std::sync::Arc;
 
 impl Store {
-    /// Creates a read-only object of these bytes, whose ID is their hash; unless there is one
-    /// already, of any name, which is returned then after its bytes were compared. Returns whether
-    /// it was made.
+    /// Creates a read-only object of these bytes with their hash as ID, or returns the one that
+    /// exists, under any name, after comparing its bytes. Returns whether it was made.
     ///
     /// # Errors
     /// `Exists`: another object has the name, or the ID. `Damaged`: the present object has other
-    /// bytes. `Held`: a deleted one is still attached, or another process is making it, for longer
-    /// than [`patience`](Store::patience). `BadSize` of no bytes. Those of
-    /// [`revive`](Store::revive).
+    /// bytes. `Held`: a deleted one is attached, or another process is making it, for longer than
+    /// [`patience`](Store::patience). `BadSize` of no bytes. Those of [`revive`](Store::revive).
     pub fn create_by_content(self: &Arc<Self>, name: &str, content: &[u8]) -> Result<(Located, bool)> {
         let id = content_id(content);
         let mut deadline = Deadline::after(self.patience());
         loop {
-            // One that a process which died has begun.
+            // A dead process's unfinished one.
             self.reap()?;
             let Some(found) = self.view(|table| table.find_id(&id))? else {
                 match self.make_by_content(name, id, content) {
@@ -95,7 +93,7 @@ impl Store {
         }
     }
 
-    /// Whether an object's ID is the hash of its bytes. `None`: its ID is no hash.
+    /// Whether an object's ID is the hash of its bytes; `None`: the ID is no hash.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`; the medium's.
@@ -109,7 +107,7 @@ impl Store {
         Ok(Some(hash.id() == found.entry.id || Mutant::ContentUnchecked.is_on()))
     }
 
-    /// Tells all bytes of an object, piece by piece, with their offsets.
+    /// Passes all bytes of an object in pieces, with offsets.
     fn read_still(
         self: &Arc<Self>,
         name: &str,

@@ -1,11 +1,11 @@
-//! Copies and snapshots that take no time: an object's extent becomes a base, on which the object
-//! and its copies rest.
+//! Instant copies and snapshots: an object's extent becomes a base, on which the object and its
+//! copies rest.
 //!
-//! One batch of the table makes it real: the base's entry, and the object's, with a new, unwritten
-//! extent. The base's progress line and the bitmaps, all unused before, are durable by then.
+//! One batch of the table publishes the base's entry, and the object's with a new, unwritten
+//! extent. The base's progress line and the bitmaps are durable before.
 //!
-//! Cost: of the object's size only the summary of the bitmap, a page for 4 TiB. The new extent is
-//! as long as the object, and has blocks where it was written to.
+//! Cost: the bitmap's summary, a page per 4 TiB. The new extent is as long as the object, with
+//! blocks where it was written.
 
 use super::boundary::Right;
 use crate::entropy::{now, random_id};
@@ -22,27 +22,25 @@ use crate::store::pool::Store;
 use crate::table::{CreateOptions, Key, Located};
 use std::sync::Arc;
 
-/// A snapshot to be made.
+/// A requested snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotOf<'a> {
-    /// The object.
+    /// Name of the object.
     pub object: &'a str,
     /// Its key.
     pub key: Key<'a>,
-    /// The name of the snapshot.
+    /// Name of the snapshot.
     pub name: &'a str,
 }
 
 impl Store {
-    /// Keeps the present contents of objects, each as its last psync left it, and all as of one
-    /// moment, under other names: those objects are read-only, have the same addresses, and take
-    /// space only for later changes of the first ones. Processes that write the objects go on;
+    /// Keeps objects' last psyncs, all as of one moment, as read-only objects of other names at the
+    /// same addresses; they take space only for later changes of the originals. Writers continue;
     /// their psyncs wait until their lanes, of 8 MiB at most, were redone and the table was
     /// changed.
     ///
-    /// If the last snapshots of an object were destroyed, the new one takes over their remains, as
-    /// far as those are not much more than its own pages: making and destroying one after the other
-    /// does not fill the pool, though the object is always attached.
+    /// The new snapshot takes over remains of destroyed ones, if they are not much more than its
+    /// own pages: repeated snapshots of an attached object do not fill the pool.
     ///
     /// # Errors
     /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within
@@ -54,11 +52,11 @@ impl Store {
         let bases = self.at_boundary(&objects, Right::Write, |table, objects| {
             let mut bases = Vec::with_capacity(of.len());
             for ((object, of), id) in objects.iter_mut().zip(of).zip(&ids) {
-                // The same object may be named twice: its second snapshot rests on the first.
+                // An object may be named twice: its second snapshot rests on the first.
                 *object = table.entry(object.offset)?;
                 let mut base = self.freeze(table, object, Some(of.name), of.key, (*id, now))?;
                 self.go_on(table, object, &mut base)?;
-                // It has no reader before it has absorbed all that it can.
+                // No reader before it has absorbed all that it can.
                 let object_lock = ObjectLock::take(&self.object_locks, &base, LockMode::Exclusive)?;
                 bases.push((base, object_lock));
             }
@@ -66,16 +64,15 @@ impl Store {
             Ok(bases)
         })?;
         for (of, (base, _)) in of.iter().zip(&bases) {
-            // The chain below is longer without it, and nothing else is wrong.
+            // Without it the chain is longer, nothing else.
             let _ = self.absorb(of.object, base);
         }
         Ok(bases.into_iter().map(|(base, _)| base).collect())
     }
 
-    /// Creates an object with the contents of another one, as its last psync left them, or of a
-    /// snapshot. It has the same addresses, so that pointers in it are right; a process attaches
-    /// one of the two at a time. Keys and read-only are those of `how`; without keys it has those
-    /// of the call, if the other one has any.
+    /// Creates an object with the last psync of another, or a snapshot's contents, at the same
+    /// addresses, so that its pointers are right; a process attaches one of the two at a time. Keys
+    /// and read-only are those of `how`; without keys, `key` if the other object has any.
     ///
     /// # Errors
     /// As for [`snapshot`](Store::snapshot).
@@ -117,8 +114,7 @@ impl Store {
         })
     }
 
-    /// Makes the extent of an unchanging object, as of its last psync, a base with these (ID, time
-    /// of creation).
+    /// Makes the extent of an unchanging object a base with this ID and time.
     pub(super) fn freeze(
         &self,
         table: &mut TableTransaction<'_>,
@@ -137,8 +133,8 @@ impl Store {
         Ok(base)
     }
 
-    /// Lets the object rest on the base that its extent became. A process that writes it goes on
-    /// under another number, so that batches of before do not count: they are in the base.
+    /// Lets the object rest on its former extent. A writer continues under another number, because
+    /// the base has all earlier batches.
     pub(super) fn go_on(
         &self,
         table: &mut TableTransaction<'_>,
@@ -151,7 +147,7 @@ impl Store {
         self.prepare_overlay(table, object)
     }
 
-    /// Adds an object that rests on the base.
+    /// Adds an object on the base.
     fn rest_on(
         &self,
         table: &mut TableTransaction<'_>,
@@ -167,17 +163,15 @@ impl Store {
         Ok(object)
     }
 
-    /// Clears the bitmap of an object that begins to rest on a base, and makes first writes to its
-    /// extent safe.
+    /// Clears a new overlay's bitmap, and prepares its extent for first writes.
     fn prepare_overlay(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
         self.clear_bitmap(table, object)?;
-        // Its bytes are of no account: a page is read there once it was written whole.
+        // Its bytes do not matter: a page is read there once written whole.
         let medium = table.pages().medium();
         Ok(clear_fresh(medium, object.entry.primary_offset(), object.entry.extent_len(), 0)?)
     }
 
-    /// Clears the summaries of the bitmap of an object that begins to rest on a base, and makes
-    /// first writes to the rest safe.
+    /// Clears a new overlay's summaries, and prepares the rest for first writes.
     pub(super) fn clear_bitmap(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
         let medium = table.pages().medium();
         let (start, len) = object.bitmap();
@@ -189,8 +183,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes everything written so far, objects' progress and bitmaps, durable before their entries
-    /// are in force.
+    /// Makes progress and bitmaps durable before the entries are in force.
     pub(super) fn prove(table: &TableTransaction<'_>) -> Result<()> {
         if !Mutant::BaseUnproven.is_on() {
             table.pages().medium().barrier()?;

@@ -1,10 +1,10 @@
-//! Differences between objects, snapshots and copies: which pages hold other bytes.
+//! Differences between objects, snapshots and copies, by page.
 //!
-//! Pages that both take from the same place of the pool are equal, and not read. Sealed objects are
-//! compared by their seals, without a key.
+//! Pages at one place of the pool are equal, and not read. Sealed objects are compared by their
+//! seals, without a key.
 //!
-//! Cost: a look at each page's layers, and reads of those pages that are not shared; of sealed
-//! objects the seals of pages that differ, and those above them.
+//! Cost: each page's layers, and reads of unshared pages; of sealed objects the differing seals and
+//! those above them.
 
 use crate::error::{Result, SealError, StoreError};
 use crate::format::{PAGE, pages_for};
@@ -17,18 +17,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Pages compared at a time, at most.
+/// Most pages per comparison.
 const PIECE: u64 = 256;
 
-/// How two objects differ.
+/// Differences of two objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Pages (4 KiB) whose bytes differ, ascending. Bytes behind the end of an object count as
-    /// zeros.
+    /// Differing pages (4 KiB), ascending; an object's end is followed by zeros.
     pub pages: Vec<Range<u64>>,
-    /// Bytes of the older one.
+    /// Bytes of the older object.
     pub older_size: u64,
-    /// Bytes of the newer one.
+    /// Bytes of the newer object.
     pub newer_size: u64,
 }
 
@@ -40,14 +39,14 @@ impl Difference {
         }
     }
 
-    /// Number of pages that differ.
+    /// Number of differing pages.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.pages.iter().map(|pages| pages.end - pages.start).sum()
     }
 }
 
-/// Bytes of an object that stay as they are.
+/// An unchanging state of an object.
 struct Still {
     object: Located,
     layers: Layers,
@@ -59,7 +58,7 @@ impl Still {
         Still { layers: reader.take_layers().unwrap_or_else(|| Layers::alone(&object)), object }
     }
 
-    /// Place of a page in the pool; `None` behind the end.
+    /// A page's place in the pool; `None`: behind the end.
     fn home(&self, page: u64) -> Option<u64> {
         (page < self.object.entry.pages.get()).then(|| self.layers.home(page))
     }
@@ -69,7 +68,7 @@ impl Still {
         Ok(self.layers.read(medium, page * PAGE, bytes)?)
     }
 
-    /// Reads pages from `first` on: zeros behind the end.
+    /// Reads pages from `first` on, with zeros behind the end.
     fn read(&self, medium: &dyn Medium, first: u64, bytes: &mut [u8]) -> Result<()> {
         let left = self.object.entry.size.get().saturating_sub(first * PAGE);
         let (there, behind) = bytes.split_at_mut(left.min(bytes.len() as u64) as usize);
@@ -79,16 +78,15 @@ impl Still {
 }
 
 impl Store {
-    /// Compares the last psyncs of two objects, or snapshots, in any mix, attached or not. The key
-    /// opens both.
+    /// Compares the last psyncs of two objects or snapshots, attached or not; `key` opens both.
     ///
-    /// For two sealed objects, lists pages that were sealed anew in between, which may hold the
-    /// same bytes again. No seal key is needed, and nothing is proved.
+    /// Of sealed objects, lists pages sealed in between, perhaps with equal bytes. Needs no seal
+    /// key, and proves nothing.
     ///
     /// # Errors
-    /// `Unrelated` of a sealed object and another one than itself, its snapshots and copies.
-    /// `NotFound`, `WrongKey`; as for [`attach_still`](Store::attach_still), by which both are
-    /// held. In a read-only store, which holds nothing: `TableInMotion` if writers keep coming.
+    /// `Unrelated` of a sealed object and one other than its snapshots and copies. `NotFound`,
+    /// `WrongKey`; as for [`attach_still`](Store::attach_still), which holds both. In a read-only
+    /// store: `TableInMotion` if writers keep coming.
     pub fn diff(self: &Arc<Self>, older: &str, newer: &str, key: Key<'_>) -> Result<Difference> {
         let begin = Instant::now();
         loop {
@@ -96,7 +94,7 @@ impl Store {
             let difference = self.diff_held(older, newer, key, &mut readers);
             let current = readers.iter().try_fold(true, |all, reader| Ok(all && reader.is_current()?));
             for reader in readers {
-                // A base that is left goes with the next `reap`.
+                // The next `reap` removes what is left.
                 let _ = self.end_snapshot(reader);
             }
             match current {
@@ -110,10 +108,10 @@ impl Store {
         }
     }
 
-    /// Attaches the state of an object's last psync, for reading: the object itself, unless a
-    /// process writes it, else [a snapshot of it](Store::attach_snapshot).
-    /// [`end_snapshot`](Store::end_snapshot) ends it. A sealed object is as it is in the pool,
-    /// until the reader is [unsealed](Reader::unseal).
+    /// Attaches an object's last psync for reading: the object, or [a
+    /// snapshot](Store::attach_snapshot) if a process writes it, until
+    /// [`end_snapshot`](Store::end_snapshot). A sealed object is encrypted until
+    /// [unsealed](Reader::unseal).
     ///
     /// # Errors
     /// As for both; `Held` in a read-only store.
@@ -170,7 +168,7 @@ impl Store {
                 page += 1;
             }
             if page == first {
-                // The same place, but one of the two may end within it.
+                // The same place, but one object may end within the page.
                 let end = (page + 1) * PAGE;
                 if older_size.min(newer_size) >= end || older_size == newer_size {
                     page += 1;

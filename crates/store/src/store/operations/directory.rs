@@ -1,8 +1,6 @@
-//! Directories: objects whose names begin alike. The table keeps none; a name's directory is the
-//! part up to its last `/`.
+//! Directories: objects whose names share a prefix up to a `/`.
 //!
-//! One batch of the table gives all objects of a directory other names, so that a crash leaves all
-//! of them moved, or none.
+//! One batch of the table renames all objects of a directory.
 
 use super::revive::Unpublished;
 use crate::error::{Result, SealError, StoreError};
@@ -17,18 +15,16 @@ use crate::store::pool::Store;
 use crate::table::{Key, Located, SlotFound, check_name, entry_hash};
 use std::sync::Arc;
 
-/// Lines of an entry that another name changes at least: the checksum's and the name's.
+/// Least lines that a new name changes: the checksum's and the name's.
 const CHANGED: u64 = 2 * LINE;
 
 impl Store {
-    /// Gives each object whose name begins with `from` the name that begins with `to` instead, all
-    /// by one batch of the table. Returns their number.
+    /// Replaces the prefix `from` of names by `to`, in one batch. Returns the number of objects.
     ///
     /// # Errors
     /// As for [`rename`](Store::rename), with the object concerned; `NameSealed` also of a sealed
     /// object whose writer died. `NotFound`: no name begins with `from`. `BadName`: `to` begins
-    /// with `from`. `TooManyAtOnce`: the batch would be larger than the table's lane. Nothing
-    /// happened.
+    /// with `from`. `TooManyAtOnce`: the batch exceeds the table's lane. Nothing happened.
     pub fn rename_directory(
         self: &Arc<Self>,
         from: &str,
@@ -60,7 +56,7 @@ impl Store {
             }
             return Ok(moved);
         }
-        // The number of objects whose changes are whole.
+        // Number of objects wholly renamed.
         let mut whole = 0;
         let moved = self.update(|table| {
             let objects = in_directory(table, from)?;
@@ -80,7 +76,7 @@ impl Store {
                 if !object.opens_for_writing(key) {
                     return Err(StoreError::WrongKey);
                 }
-                // One that waits for recovery may have another key page by then.
+                // Recovery may change its key page.
                 let named = table.sealed_identity(object)?.is_some_and(|sealed| sealed.is_of(&object.entry));
                 if named || object.is_sealed() && object.is_bound() {
                     return Err(SealError::NameSealed.into());
@@ -105,7 +101,7 @@ fn too_many(objects: u64, needed: u64, most: u64) -> StoreError {
     StoreError::TooManyAtOnce { objects, needed, most }
 }
 
-/// The objects whose names begin with `prefix`.
+/// Objects whose names begin with `prefix`.
 fn in_directory(table: &TableTransaction<'_>, prefix: &str) -> Result<Vec<Located>> {
     let (mut entries, mut found) = (Vec::new(), Vec::new());
     table.walk(TreeId::Names, &mut |_, level, slots| {
@@ -129,7 +125,7 @@ fn in_directory(table: &TableTransaction<'_>, prefix: &str) -> Result<Vec<Locate
     Ok(found)
 }
 
-/// Changes the names of objects, all of which lose theirs first: one may get that of another.
+/// Renames objects after all lost their names: one may get another's.
 fn rename_all(
     table: &mut TableTransaction<'_>,
     objects: Vec<Located>,

@@ -1,13 +1,11 @@
-//! Readers beside a writer: each has a psync's state, the newest when it chooses, and keeps no
-//! writer waiting.
+//! Readers beside a writer, each at a psync, which never delay the writer.
 //!
-//! Such a reader makes a snapshot that has no name, and has it locked as long as it reads. A
-//! process that dies has it locked no longer.
+//! Such a reader makes a nameless snapshot and locks it while it reads, so it ends with its
+//! process.
 //!
-//! Several readers of one object have one base, as long as the log of the writer's lane has all
-//! psyncs since: another base would be a gap in the log of all others, each of which would make one
-//! in its turn. A reader shares a base only once it has absorbed all that it can, as readers keep
-//! the layers in memory.
+//! Readers of one object share a base while the log of the writer's lane has all psyncs since:
+//! another base would be a gap in the log for all others. A base is shared only after it has
+//! absorbed all that it can, because readers keep layers in memory.
 
 use super::boundary::Right;
 use crate::entropy::{now, random_id};
@@ -23,9 +21,9 @@ use crate::table::{Class, Key, Located};
 use std::sync::Arc;
 
 impl Store {
-    /// Attaches the state of an object's last psync, for reading, beside any present or later
-    /// attachments. It has the object's addresses. A snapshot is attached itself. A sealed object
-    /// is as it is in the pool, until the reader is [unsealed](Reader::unseal).
+    /// Attaches an object's last psync for reading, beside any attachments, at the object's
+    /// addresses. A snapshot is attached itself. A sealed object is encrypted until
+    /// [unsealed](Reader::unseal).
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within
@@ -34,7 +32,7 @@ impl Store {
         if self.view(|table| table.object(name))?.entry.has(FLAG_BASE) {
             return self.attach_raw_reader(name, key);
         }
-        // Before others can see it: they may merge a base without a lock.
+        // Before others see it: they may merge a base without a lock.
         let mode = if Mutant::BaseSharedEarly.is_on() { LockMode::Shared } else { LockMode::Exclusive };
         let (id, now) = (random_id()?, now());
         let (object_lock, object, base) =
@@ -46,7 +44,7 @@ impl Store {
                 let object_lock = ObjectLock::take(&self.object_locks, &base, mode)?;
                 Ok((object_lock, *object, base))
             })?;
-        // The chain below is longer without it, and nothing else is wrong.
+        // Without it the chain is longer, nothing else.
         let _ = self.absorb(name, &base);
         object_lock.share()?;
         let (base, layers, tail) = self.view(|table| {
@@ -57,10 +55,9 @@ impl Store {
         Ok(Reader::of_base(self, object_lock, base, layers, tail))
     }
 
-    /// Attaches the base of another reader, as [`attach_snapshot`](Store::attach_snapshot) made it,
-    /// and shows its state: [`follow`](Store::follow) has the later psyncs, or reports that the log
-    /// does not go back to it. The pool is not changed, and the writer takes no notice. `None`:
-    /// there is no base from which the log may go on, or it is not shared yet.
+    /// Attaches another reader's base from [`attach_snapshot`](Store::attach_snapshot) at its
+    /// state; [`follow`](Store::follow) has later psyncs, or reports a gap. Changes nothing,
+    /// unnoticed by the writer. `None`: no usable base, or it is not shared yet.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`.
@@ -78,14 +75,14 @@ impl Store {
             }
             let failed = object.is_bound() && self.written_on(&object)?.is_none();
             if failed && !Mutant::FailedFollowed.is_on() {
-                // Its writer has failed, or died: recovery finds the state of its last psync.
+                // Its writer failed or died: recovery finds its last psync.
                 return Ok(None);
             }
             let base = table.base(&object)?;
             let psyncs = |of: &Located| Ok::<_, StoreError>(Standing::in_line(&table.progress(of)?).psyncs);
             let shown = psyncs(&base)?;
-            // A named base can be destroyed while it has no reader. The log no longer has psyncs
-            // that the object's own line counts.
+            // A named base can be destroyed between readers. The log lacks psyncs that the object's
+            // own line counts.
             if !base.entry.has(FLAG_HIDDEN)
                 || base.entry.size != object.entry.size
                 || psyncs(&object)? != shown
@@ -100,9 +97,9 @@ impl Store {
         })
     }
 
-    /// Attaches an object to be read where it lies, also beside its writer. `None`: the pool was
-    /// opened for reading, or a dead writer left psyncs that
-    /// [`attach_reader`](Store::attach_reader) recovers.
+    /// Attaches an object to be read in place, also beside its writer. `None`: the pool is
+    /// read-only, or a dead writer left psyncs for [`attach_reader`](Store::attach_reader) to
+    /// recover.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `KeyNeeded`.
@@ -127,11 +124,10 @@ impl Store {
         })
     }
 
-    /// Ends a reader of [`attach_snapshot`](Store::attach_snapshot), and frees the base if it was
-    /// the last one.
+    /// Ends a reader of [`attach_snapshot`](Store::attach_snapshot), and frees an unneeded base.
     ///
     /// # Errors
-    /// Those of the table. A base that is left goes with the next [`reap`](Store::reap).
+    /// Those of the table. The next [`reap`](Store::reap) removes a base left.
     pub fn end_snapshot(self: &Arc<Self>, reader: Reader) -> Result<()> {
         let object = *reader.object();
         drop(reader);

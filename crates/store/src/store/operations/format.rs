@@ -1,7 +1,6 @@
-//! Formatting: an empty medium becomes a pool.
+//! Formatting: makes an empty medium a pool.
 //!
-//! The superblock slots are written last, behind a barrier: a pool whose format was cut short is no
-//! pool.
+//! The superblock slots come last, behind a barrier: an interrupted format leaves no pool.
 
 use super::window::Window;
 use crate::commit;
@@ -19,27 +18,26 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// How to format.
+/// Options of a format.
 #[derive(Clone, Debug, Default)]
 pub struct FormatOptions {
-    /// A name for the pool, at most 128 bytes.
+    /// The pool's label, at most 128 bytes.
     pub label: String,
-    /// Format even if there is a pool; everything in it is lost.
+    /// Format over a pool; everything in it is lost.
     pub force: bool,
-    /// The medium is known to read as zeros everywhere.
+    /// The medium reads as zeros everywhere.
     pub zeroed: bool,
-    /// Keep the last page of the medium for a copy of the superblock.
+    /// Keep the last page for a copy of the superblock.
     pub spare: bool,
-    /// Address range for the objects; `None`: chosen at random, in the upper half of the user
-    /// address space, away from `known`.
+    /// Addresses of the objects; `None`: random, in the upper half of the user address space, away
+    /// from `known`.
     pub window: Option<Window>,
-    /// Addresses that other pools are likely to use, which a window chosen at random keeps away
-    /// from.
+    /// Likely addresses of other pools, which a random window avoids.
     pub known: Vec<Window>,
 }
 
 impl Store {
-    /// Formats the medium and opens the new pool.
+    /// Formats the medium and opens the pool.
     ///
     /// # Errors
     /// `BadLength`, `AlreadyAPool` (without `force`), `BadLabel`, or the medium's.
@@ -95,7 +93,7 @@ impl Store {
     }
 }
 
-/// Makes a pool that may be there unrecognisable before anything of it is overwritten.
+/// Makes a present pool unrecognisable before anything is overwritten.
 fn wipe_superblocks(device: &dyn Device, force: bool) -> Result<()> {
     for slot in SLOTS {
         let found: Superblock = read_struct(device, slot)?;
@@ -107,9 +105,8 @@ fn wipe_superblocks(device: &dyn Device, force: bool) -> Result<()> {
     wipe_spare(device, (device.len() / PAGE).saturating_sub(1) * PAGE)
 }
 
-/// The first table: no objects, one lane, so that a pool which objects fill to the last page can
-/// still be attached for writing; all other space free. Written in place: nothing counts before the
-/// superblock.
+/// Writes the first table: no objects, all other space free, and one lane, so that writers can
+/// attach to a full pool. In place: nothing counts before the superblock.
 fn write_table(store: &Store, zeroed: bool) -> Result<()> {
     let (device, len) = (&*store.device, store.len);
     let chunk = 64 * PAGE;

@@ -1,13 +1,13 @@
-//! IDs that are hashes of their objects' bytes.
+//! IDs that are hashes of contents.
 
 use crate::error::Result;
 use crate::format::PAGE;
 use sha2::{Digest, Sha256};
 
-/// Bytes that are read, hashed or written at a time: whole pages.
+/// Bytes per read, hash or write: whole pages.
 pub(super) const PIECE: usize = 1 << 20;
 
-/// The ID of an object with these bytes: the first half of their SHA-256 hash.
+/// The ID of these bytes: the first half of their SHA-256.
 #[must_use]
 pub fn content_id(content: &[u8]) -> [u8; 16] {
     let mut hash = ContentHash::default();
@@ -15,7 +15,7 @@ pub fn content_id(content: &[u8]) -> [u8; 16] {
     hash.id()
 }
 
-/// The ID of an object whose bytes come in pieces.
+/// The ID of bytes that come in pieces.
 #[derive(Default)]
 pub(super) struct ContentHash(Sha256);
 
@@ -31,7 +31,7 @@ impl ContentHash {
     }
 }
 
-/// Reads `size` bytes as whole pages, and tells them, with the offset of each piece.
+/// Reads `size` bytes as whole pages; passes on pieces with offsets.
 pub(super) fn in_pieces(
     size: u64,
     read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
@@ -47,7 +47,7 @@ pub(super) fn in_pieces(
     Ok(())
 }
 
-/// The ID that `size` bytes have which are read as whole pages.
+/// The ID of `size` bytes, read as whole pages.
 pub(super) fn hash_pieces(size: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>) -> Result<[u8; 16]> {
     let mut hash = ContentHash::default();
     in_pieces(size, read, &mut |_, bytes| hash.add(bytes))?;

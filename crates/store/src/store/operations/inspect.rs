@@ -1,4 +1,4 @@
-//! Views for tools: state and holder of objects, lanes and their batches, space.
+//! Views for tools: objects' states, lanes, space.
 
 use super::standings::{LaneStandings, Logged, newest};
 use crate::error::{Holder, Result, StoreError};
@@ -16,53 +16,51 @@ use crate::table::{Located, directory};
 use std::cell::OnceCell;
 use std::ops::RangeInclusive;
 
-/// An object's state as a person would name it.
+/// State of an object, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// 'D', 'R', 'W', 'P' or 'C'.
     pub state: char,
-    /// Its holder, if any; of several readers one.
+    /// Its holder; of several readers, one.
     pub holder: Option<Holder>,
-    /// Its other readers.
+    /// Further readers.
     pub others: Others,
-    /// Its last writer is gone and left something to recover.
+    /// Whether a dead writer left something to recover.
     pub needs_recovery: bool,
-    /// Bytes ever psynced, as a high-water mark, at a moment of the call.
+    /// High-water mark of psynced bytes.
     pub published: u64,
-    /// Psyncs known to be durable at a moment of the call, one that is under way left out; of a
-    /// writer that died, those that recovery finds. 0, as `published`, if the progress line is torn
-    /// and the lane has nothing.
+    /// Durable psyncs, of a dead writer those that recovery finds. 0, as `published`, if the
+    /// progress line is torn and the lane is empty.
     pub psyncs: u64,
-    /// Bytes of the pages that it has in the pool itself, not from its base, as far as psyncs are
-    /// in place.
+    /// Bytes of its own pages in the pool, not its base's.
     pub own: u64,
-    /// Its psyncs in the log.
+    /// Psyncs in the log.
     pub logged: Logged,
 }
 
-/// A pool in numbers.
+/// Figures of a pool.
 #[derive(Clone, Debug)]
 pub struct StoreInfo {
     /// Bytes of the pool.
     pub length: u64,
     /// Objects.
     pub objects: u64,
-    /// Bytes no object, lane or table page has.
+    /// Free bytes.
     pub free: u64,
-    /// Largest piece of them.
+    /// Largest free piece.
     pub largest: u64,
     /// Free extents.
     pub extents: u64,
     /// The table root.
     pub root: Root,
-    /// Position of the table's lane: its generation, and its batches in that. It only rises.
+    /// Generation of the table's lane, and batches in it: only rises.
     pub position: (u64, u64),
 }
 
-/// A lane in numbers.
+/// Figures of a lane.
 #[derive(Clone, Debug)]
 pub struct LaneDump {
-    /// Its index, `None` for the table's.
+    /// Index; `None`: the table's.
     pub index: Option<u32>,
     /// First byte.
     pub offset: u64,
@@ -72,15 +70,15 @@ pub struct LaneDump {
     pub generation: u64,
     /// Process that acquired it last.
     pub pid: u32,
-    /// Whether a process has it now.
+    /// Whether a process has it.
     pub held: bool,
-    /// Bindings below this are not in it.
+    /// Lowest binding that may be in it.
     pub since: u64,
-    /// Its valid batches.
+    /// Valid batches.
     pub batches: Vec<BatchDump>,
 }
 
-/// A batch in numbers.
+/// Figures of a batch.
 #[derive(Clone, Debug)]
 pub struct BatchDump {
     /// Number in the generation.
@@ -91,17 +89,17 @@ pub struct BatchDump {
     pub lines: u64,
 }
 
-/// Findings that serve for several objects.
+/// Findings for several objects.
 #[derive(Default)]
 pub(super) struct Looked {
     lanes: LaneStandings,
     locks: OnceCell<LockTable>,
-    /// Entries of objects that no other process has.
+    /// Entries that no other process has locked.
     unlocked: Option<RangeInclusive<u64>>,
 }
 
 impl Looked {
-    /// Nothing found yet but that no other process has objects with these entries.
+    /// Only knows that no other process has these entries locked.
     pub fn unlocked(unlocked: Option<RangeInclusive<u64>>) -> Looked {
         Looked { unlocked, ..Looked::default() }
     }
@@ -116,7 +114,7 @@ impl Store {
         })
     }
 
-    /// The object of that name, with its state and holder.
+    /// The object of that name, with state and holder.
     pub fn stat(&self, name: &str) -> Result<(Located, Status)> {
         self.view(|table| {
             let object = table.find(name)?.ok_or(StoreError::NotFound)?;
@@ -125,7 +123,7 @@ impl Store {
         })
     }
 
-    /// As [`stat`](Store::stat), of the object with that ID, under any name.
+    /// [`stat`](Store::stat) by ID.
     pub fn stat_id(&self, id: &[u8; 16]) -> Result<(Located, Status)> {
         self.view(|table| {
             let object = table.find_id(id)?.ok_or(StoreError::NotFound)?;
@@ -134,7 +132,7 @@ impl Store {
         })
     }
 
-    /// State and holder of an object as `table` has it.
+    /// State and holder of an object in `table`.
     pub(super) fn status_in(
         &self,
         table: &TableTransaction<'_>,
@@ -160,7 +158,7 @@ impl Store {
             }
             None => (None, Others::default()),
         };
-        // The lane first: a checkpoint after that has left its batches in the progress line.
+        // The lane first: a later checkpoint leaves its batches in the progress line.
         let found = match stale {
             Some(lane) => lanes.of(self, table, lane, object)?,
             None => None,
@@ -175,7 +173,7 @@ impl Store {
         let abandoned = held.is_none() && stale.is_some();
         let in_lane = found.map(|found| if abandoned { found.newest } else { found.durable });
         let in_memory = held.is_none() && object.entry.memory_in(&self.identity.boot).is_some();
-        // A detached object has no writer: its line is as it was read with the entry.
+        // A detached object's line is current.
         let settled = held.is_none() && !object.is_bound();
         let now = match object.progress(self.seed) {
             Ok(line) if settled => Standing::in_line(&line),
@@ -194,7 +192,7 @@ impl Store {
         })
     }
 
-    /// The pool in numbers.
+    /// Figures of the pool.
     pub fn info(&self) -> Result<StoreInfo> {
         let (mut info, end) = self.view_as_of(|table| {
             Ok(StoreInfo {
@@ -211,7 +209,7 @@ impl Store {
         Ok(info)
     }
 
-    /// Every lane that has space, the table's first, with its valid batches.
+    /// Every lane with space, the table's first, with its valid batches.
     pub fn lanes(&self) -> Result<Vec<LaneDump>> {
         self.view(|table| {
             let medium = table.pages().medium();

@@ -1,13 +1,12 @@
-//! Pools that become longer while processes use them.
+//! Lengthening pools in use.
 //!
 //! Invariant: the root's length is at most that of each superblock slot, which is at most the
-//! medium's. So the medium becomes longer first, and gets the copy of the superblock behind the new
-//! end, then both slots get the new length, and at last one batch of the table has the new length
-//! and the new space: a crash at any instant leaves the old length, or the new one. Software that
-//! does not know the root's length never meets a table that leads beyond the superblock's.
+//! medium's. So the medium grows first and gets a copy of the superblock behind the new end, then
+//! both slots get the new length, then one batch of the table has the new length and space: a crash
+//! leaves one of the two lengths. Software that ignores the root's length never finds a table
+//! beyond the superblock's.
 //!
-//! Other processes take notice of the medium's length when they have taken the table's lock, before
-//! they read its lane.
+//! Other processes learn the medium's length under the table's lock, before they read its lane.
 
 use crate::error::{LengthError, Result};
 use crate::format::superblock::{SlotFault, Superblock};
@@ -21,18 +20,17 @@ use crate::store::pool::{
 use zerocopy::little_endian::U64;
 
 impl Store {
-    /// Makes the pool `len` bytes long, rounded down to pages, and the medium if it can be made
-    /// longer; a device is as long as it is. Processes that use the pool go on, and have the new
-    /// space when they next need some. Returns the length. Durable on return; a pool that is as
-    /// long already stays as it is.
+    /// Makes the pool `len` bytes long, rounded down to pages, and a file too; a device keeps its
+    /// length. Other processes continue, and use the new space when needed. Returns the length,
+    /// durably; a pool that is as long already stays.
     ///
     /// # Errors
-    /// `NotLonger`; `TooLong`: `len` is more than its addresses, its device or any pool has;
-    /// `NoSpace`: the file cannot be as long. Nothing changed then. `ReadOnly`, and errors of the
-    /// medium: the pool has one of both lengths.
+    /// `NotLonger`; `TooLong`: beyond its addresses, its device or any pool; `NoSpace`: the file
+    /// cannot grow. Nothing changed then. `ReadOnly`, and errors of the medium: the pool has one of
+    /// both lengths.
     pub fn lengthen(&self, len: u64) -> Result<u64> {
         let len = len / PAGE * PAGE;
-        // Formatted before roots had a length: from here on the superblock's may be ahead of it.
+        // Formatted before roots had a length: the superblock's may be ahead from here.
         self.update(|table| {
             table.root.length = U64::new(table.pool_len());
             Ok(())
@@ -64,11 +62,11 @@ fn expect_at_most(len: u64, max: u64, limit: &'static str) -> Result<()> {
     if len <= max { Ok(()) } else { Err(LengthError::TooLong { len, max, limit }.into()) }
 }
 
-/// Has both superblock slots say this length, durably, one after the other.
+/// Sets the length in both superblock slots in turn, durably.
 fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
     let slots = superblocks(medium)?;
     let faults = faults(&slots);
-    // A slot that other software may have written is left as it is.
+    // Leaves a slot that other software may have written.
     let damaged =
         |fault: &SlotFault| matches!(fault, SlotFault::NoMagic | SlotFault::Checksum | SlotFault::Geometry);
     if !faults.iter().all(|(fault, _)| damaged(fault)) {
@@ -78,12 +76,11 @@ fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
     let longer = Superblock { length: U64::new(len), ..before };
     write_spare(medium, &longer)?;
     write_superblocks(medium, longer, |slot| slot.fault.is_none())?;
-    // Its page belongs to the pool now, and to an object before long.
+    // Its page is the pool's now.
     if before.length.get() < len { wipe_spare(medium, before.length.get()) } else { Ok(()) }
 }
 
-/// Writes the copy of the superblock if it is not there, and the medium has, or can have, the page
-/// for it.
+/// Writes a missing copy of the superblock, if the medium has or can have its page.
 fn spare(medium: &dyn Medium) -> Result<()> {
     let superblock = in_force(&superblocks(medium)?, medium.len())?;
     if is_spared(medium, &superblock) {

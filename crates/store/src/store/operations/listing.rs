@@ -1,5 +1,5 @@
-//! All objects of a pool with their states, for pools with very many: the table is held for a piece
-//! at a time, and an object's cost does not grow with their number.
+//! All objects with their states, for very many: the table is held for a piece at a time, and the
+//! cost per object is constant.
 
 use super::inspect::{Looked, Status};
 use crate::error::{Part, Result, StoreError};
@@ -31,9 +31,8 @@ impl Store {
         })
     }
 
-    /// Applies `show` to the objects whose entries are at these offsets, and returns one result for
-    /// each offset: `None` if the object was destroyed meanwhile, or its name is not `wanted`; an
-    /// error of its own if the entry is damaged or cannot be read.
+    /// Applies `show` to the objects at these entries; one result each: `None` if destroyed
+    /// meanwhile or not `wanted`, an error if damaged or unreadable.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -51,7 +50,7 @@ impl Store {
         })
     }
 
-    /// Applies `show` to the objects whose entries are at these offsets; damaged ones are left out.
+    /// Applies `show` to the objects at these entries, without damaged ones.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -83,8 +82,8 @@ impl Store {
         })
     }
 
-    /// Asks once whether another process has any of the objects. An attach that comes later changes
-    /// the table, or is a reader's.
+    /// Asks once whether another process has locked any of the objects. A later attach changes the
+    /// table, or is a reader's.
     fn look_for_locks(&self, entries: &[u64]) -> Result<Looked> {
         let (Some(&from), Some(&to)) = (entries.iter().min(), entries.iter().max()) else {
             return Ok(Looked::default());

@@ -1,8 +1,7 @@
-//! Lives: objects that stand for a process or a thread, for others to be tied to.
+//! Lives: objects that stand for a process or thread, to which others are tied.
 //!
-//! A life is a hidden object without contents, whose lock its process has. So the kernel ends it
-//! with the process, however that ends, and objects tied to it go as with any other object: with
-//! the process that ends it, or with the next [`reap`](Store::reap).
+//! A life is a hidden, empty object, locked by its process. So the kernel ends it with the process,
+//! and objects tied to it go with the process that ends it, or with the next [`reap`](Store::reap).
 
 use crate::error::{Result, StoreError};
 use crate::mutant::Mutant;
@@ -11,7 +10,7 @@ use crate::store::pool::Store;
 use crate::table::{CreateOptions, Key, Located};
 use std::sync::Arc;
 
-/// See the module. Dropping it ends it.
+/// A life; dropping it ends it.
 pub struct Life {
     store: Arc<Store>,
     object: Located,
@@ -19,7 +18,7 @@ pub struct Life {
 }
 
 impl Store {
-    /// Begins a life. `name` tells people whose it is; no name leads to it.
+    /// Begins a life, hidden under the descriptive `name`.
     ///
     /// # Errors
     /// `BadName`; `NoRoom`, `NoAddresses`: nothing happened.
@@ -34,7 +33,7 @@ impl Store {
 }
 
 impl Life {
-    /// Ties the object `name` to it: that one is there at least as long as this life goes on.
+    /// Ties the object `name` to this life, which it outlives.
     ///
     /// # Errors
     /// As for [`Store::tie`].
@@ -47,7 +46,7 @@ impl Life {
 impl Drop for Life {
     fn drop(&mut self) {
         self.object_lock = None;
-        // If it cannot be removed now, the next `reap` does.
+        // Otherwise the next `reap` removes it.
         let _ = self.store.remove_left(Some(self.object));
     }
 }

@@ -1,14 +1,13 @@
-//! Merging: an object, or a base, takes the place of its own base, which nothing else needs.
+//! Merging: an object, or a base, takes the place of its base, which nothing else needs.
 //!
-//! Its pages are copied into the extent of the base, where they hide those of the base, and the
-//! extent becomes its own. If the base is shorter, and has no base, its pages are copied the other
-//! way round, into free places. Either is durable before one batch of the table makes it real, so
-//! that a process that dies meanwhile has changed nothing visible.
+//! Its pages are copied over those in the base's extent, which becomes its own. If the base is
+//! shorter, and has no base, its pages are copied to free places of the upper extent instead.
+//! Either is durable before one batch of the table, so a death meanwhile changes nothing visible.
 //!
-//! The chain from the object down to the two is locked: readers keep its layers in memory. The
-//! revision of the writer's lane tells the object's writer.
+//! The chain from the object down to the pair is locked, because readers keep layers in memory. The
+//! lane's revision tells the writer.
 //!
-//! Cost: the pages that are copied.
+//! Cost: the copied pages.
 
 use super::boundary::Right;
 use crate::error::{Result, StoreError};
@@ -23,22 +22,22 @@ use crate::store::pool::Store;
 use crate::table::{Bitmap, Key, Layers, Located};
 use std::sync::Arc;
 
-/// Layers above a pair, at most: each gets another number in the batch that makes the merge real,
-/// which must fit the table's lane. Those that lie deeper are merged once there are fewer.
+/// Most layers above a pair: the merge's batch, with a new number for each, must fit the table's
+/// lane. Deeper pairs are merged later.
 const ABOVE: usize = 1000;
-/// Pages copied at a time, at most.
+/// Most pages per copy.
 const PIECE: u64 = 256;
 
-/// Which of the two extents has the pages of both afterwards.
+/// The extent that has the pages of both afterwards.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Into {
     Lower,
     Upper,
 }
 
-/// Two to be merged, and the objects above them.
+/// A pair to merge, and the objects above.
 struct Pair {
-    /// The object, its bases, and the lower one at last.
+    /// The object and its bases down to the lower of the pair.
     chain: Vec<Located>,
     into: Into,
 }
@@ -63,8 +62,7 @@ impl Pair {
             }
             let into = match lower.entry.pages >= upper.entry.pages {
                 true => Into::Lower,
-                // The process that writes may have mapped the extent of the lowest one, and not
-                // have touched all of it.
+                // The writer may have mapped the lowest extent, and not touched all of it.
                 false if live || lower.entry.has(FLAG_OVERLAY) => continue,
                 false => Into::Upper,
             };
@@ -79,7 +77,7 @@ impl Pair {
         (upper, lower)
     }
 
-    /// Whether the table is as it was when the pages were copied.
+    /// Whether the table is as at the copy.
     fn is_current(&self, table: &TableTransaction<'_>) -> Result<bool> {
         for then in &self.chain[1..] {
             match table.find_id(&then.entry.id)? {
@@ -89,14 +87,14 @@ impl Pair {
         }
         let object = table.entry(self.chain[0].offset)?;
         let same = |now: &Located, then: &Located| {
-            // A writer that has gone would let readers in, who keep layers in memory.
+            // A writer that left would admit readers, which keep layers in memory.
             let of = |entry: &Entry| (entry.id, entry.base, entry.binding, entry.state, entry.pages);
             of(&now.entry) == of(&then.entry)
         };
         Ok(same(&object, &self.chain[0]))
     }
 
-    /// Copies the pages; durable on return. Returns how many bytes.
+    /// Copies the pages durably; returns the bytes.
     fn copy(&self, medium: &dyn Medium, layers: &Layers) -> Result<u64> {
         let (upper, lower) = self.both();
         let pages = upper.entry.pages.get();
@@ -128,8 +126,8 @@ impl Pair {
         Ok(copied)
     }
 
-    /// Notes in the bitmap of the lower one that it has the pages of the upper one, too. No reader
-    /// sees these there before the upper one takes its place.
+    /// Marks the upper one's pages in the lower one's bitmap. Readers look there only after the
+    /// exchange.
     fn claim(&self, medium: &dyn Medium, layers: &Layers) -> Result<()> {
         let (upper, lower) = self.both();
         let bitmap = Bitmap::read(&lower.entry, |offset, bytes| medium.read(offset, bytes))?;
@@ -146,9 +144,9 @@ impl Pair {
         then.iter().try_for_each(|(offset, bytes)| Ok(medium.write(*offset, bytes)?))
     }
 
-    /// Changes the entries; returns the one that is gone, to be given back.
+    /// Changes the entries; returns the removed one, whose space the caller frees.
     fn merge(&self, table: &mut TableTransaction<'_>) -> Result<Located> {
-        // Readers without locks see by the number that something changed below.
+        // Tells readers without locks of a change below.
         for above in &self.chain[..self.chain.len() - 1] {
             let mut above = table.entry(above.offset)?;
             renumber(table, &mut above)?;
@@ -169,9 +167,8 @@ impl Pair {
 }
 
 impl Store {
-    /// Merges unattached bases that only this object needs, and the object with them if it has no
-    /// writer; returns how many bytes were copied. Skips bases that other processes use meanwhile.
-    /// Asks for no key: contents stay.
+    /// Merges unattached bases that only this object needs, and the object if it has no writer;
+    /// returns the bytes copied. Skips bases in use. Asks for no key: contents stay.
     ///
     /// # Errors
     /// `NotFound`; `NoSpace` and failures of the medium: earlier merges stay.
@@ -184,14 +181,14 @@ impl Store {
     }
 
     fn merge_pair(self: &Arc<Self>, name: &str) -> Result<Option<u64>> {
-        // To take the object changes the table: only if there is something to merge.
+        // Taking the object changes the table, so only with a pair to merge.
         let found = self.view(|table| {
             let object = table.object(name)?;
             let live = self.written_on(&object)?.is_some();
             Ok((!object.entry.has(FLAG_BASE) && Pair::find(table, &object, live)?.is_some()).then_some(live))
         })?;
         let Some(live) = found else { return Ok(None) };
-        // Its lock, if it is unlocked.
+        // Its lock, if unlocked.
         let own = match live {
             true => None,
             false => {

@@ -1,4 +1,4 @@
-//! Operations on a pool as a whole, and on unattached objects.
+//! Operations on pools and on unattached objects.
 
 mod absorb;
 mod boundary;

@@ -1,4 +1,4 @@
-//! Objects that leave a pool: they are locked from their first read until they are gone.
+//! Objects that leave a pool, locked until they are gone.
 
 use super::boundary::Right;
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::store::pool::Store;
 use crate::table::{Key, Layers, Located, read_pages};
 use std::sync::Arc;
 
-/// An object that leaves; dropping it lets it stay.
+/// A leaving object; dropping it lets it stay.
 pub struct Leaving {
     store: Arc<Store>,
     object: Located,
@@ -19,7 +19,7 @@ pub struct Leaving {
 }
 
 impl Store {
-    /// Takes an unattached object, recovered, to move it elsewhere.
+    /// Locks and recovers an unattached object that is to leave.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`; `ObjectReadOnly` of a snapshot.
@@ -33,14 +33,14 @@ impl Store {
 }
 
 impl Leaving {
-    /// All attributes that another pool needs.
+    /// Attributes that another pool needs.
     #[must_use]
     pub fn attributes(&self) -> Attributes {
         let Standing { published, psyncs, .. } = self.standing;
         Attributes { published, psyncs, ..Attributes::of(&self.object) }
     }
 
-    /// Reads bytes of its extent from `offset` on. Those behind the published ones are not defined.
+    /// Reads bytes of its extent, undefined behind the published ones.
     ///
     /// # Errors
     /// The medium's.
@@ -48,11 +48,10 @@ impl Leaving {
         Ok(read_pages(&*self.store.device, &self.object, self.layers.as_ref(), offset, bytes)?)
     }
 
-    /// Removes it: it is elsewhere. Its snapshots and copies stay; its ties, and those of others to
-    /// it, end.
+    /// Removes it. Its snapshots and copies stay; its ties, and those of others to it, end.
     ///
     /// # Errors
-    /// Those of the table: it is still there.
+    /// Those of the table: it still exists.
     pub fn remove(self) -> Result<()> {
         let Leaving { store, object, object_lock, .. } = self;
         let base = store.update_then(

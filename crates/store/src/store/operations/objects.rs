@@ -1,4 +1,4 @@
-//! Objects as a whole: create, rename, find, list.
+//! Creating, renaming, finding and listing objects.
 
 use crate::entropy::{now, random_id};
 use crate::error::{Result, SealError, StoreError};
@@ -13,18 +13,18 @@ use crate::store::pool::Store;
 use crate::table::{CreateOptions, Key, Located, Page};
 use std::sync::Arc;
 
-/// A part of a listing: `next` says where the following part starts.
+/// A part of a listing.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// The objects.
     pub objects: Vec<Located>,
-    /// Give this to the next call; `None` at the end.
+    /// Start of the next part; `None`: the end.
     pub next: Option<(u64, u64)>,
 }
 
 impl Store {
-    /// Creates an object. It is detached, and reads as zeros. One of that name that [is
-    /// gone](crate::format::entry::Entry::is_gone) makes way.
+    /// Creates a detached object of zeros, in place of one of that name that [is
+    /// gone](crate::format::entry::Entry::is_gone).
     pub fn create(self: &Arc<Self>, name: &str, how: &CreateOptions<'_>) -> Result<Located> {
         self.with_way_made(name, || self.create_unchecked(name, how))
     }
@@ -38,8 +38,7 @@ impl Store {
         })
     }
 
-    /// Creates an object that no name leads to, locked by the caller. `name` describes it to
-    /// people.
+    /// Creates a hidden object, locked by the caller; `name` describes it.
     pub(in crate::store) fn create_hidden(
         &self,
         name: &str,
@@ -49,18 +48,18 @@ impl Store {
         self.update(|table| {
             let object = table.create_hidden(name, id, now, how)?;
             self.prepare_extent(table, &object, 0)?;
-            // Before others can see it: they may remove a hidden object without a lock.
+            // Before others see it: they may remove a hidden object without a lock.
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
         })
     }
 
-    /// The options, for a table that is to know whether addresses are plenty.
+    /// The options with the pool's address window.
     pub(in crate::store) fn with_window<'a>(&self, how: &CreateOptions<'a>) -> CreateOptions<'a> {
         CreateOptions { window: self.superblock.window_len.get(), ..*how }
     }
 
-    /// The object of that name, if its contents can be used.
+    /// The object of that name, with usable contents.
     ///
     /// # Errors
     /// `NotFound`, `ObjectFeature`; `VolatileGone`: it has none any more.
@@ -72,15 +71,15 @@ impl Store {
         }
     }
 
-    /// Renames a detached object. A sealed one that was sealed under its
-    /// name is renamed by its [writer](crate::store::Writer::rename).
+    /// Renames a detached object. The [writer](crate::store::Writer::rename) of an object sealed
+    /// under its name renames it.
     ///
     /// # Errors
     /// `NotFound`, `Exists`, `BadName`, `Held`, `WrongKey`, `NameSealed`: nothing happened.
     pub fn rename(self: &Arc<Self>, name: &str, new: &str, key: Key<'_>) -> Result<()> {
         crate::table::check_name(new)?;
         if self.find(name)?.is_sealed() {
-            // Recovers it, so that its key page is where it is looked for.
+            // Recovers it, so that its key page is in place.
             let _ = self.key_page(name, key);
         }
         self.unless_held_still(|| self.rename_now(name, new, key))
@@ -103,7 +102,7 @@ impl Store {
         })
     }
 
-    /// Sets whether anything in an unattached object depends on its addresses.
+    /// Sets whether an unattached object's contents depend on its addresses.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`.
@@ -122,12 +121,11 @@ impl Store {
         })
     }
 
-    /// Keeps so many bytes of addresses for an object to grow into, from its first one on. It may
-    /// be attached.
+    /// Reserves `bytes` of addresses for an object, attached or not, to grow into.
     ///
     /// # Errors
-    /// `NoAddresses`: those behind it are another object's, or it has none of its own, as a
-    /// snapshot. `BadSize`: it has more. `NotFound`, `WrongKey`.
+    /// `NoAddresses`: those behind it are taken, or it has none of its own. `BadSize`: it has more.
+    /// `NotFound`, `WrongKey`.
     pub fn set_reach(self: &Arc<Self>, name: &str, key: Key<'_>, bytes: u64) -> Result<()> {
         let bytes = bytes.min(1 << 46).next_multiple_of(PAGE);
         self.unless_held_still(|| {
@@ -161,10 +159,10 @@ impl Store {
         self.view(|table| table.find_id(id)?.ok_or(StoreError::NotFound))
     }
 
-    /// The objects with these IDs, as one look at the table finds them.
+    /// The objects with these IDs, by one look at the table.
     ///
     /// # Errors
-    /// The table cannot be read. `NotFound` for each ID that no object has.
+    /// The table cannot be read. `NotFound` for each ID without object.
     pub fn find_ids(&self, ids: &[[u8; 16]]) -> Result<Vec<Result<Located>>> {
         self.view(|table| {
             let found = ids.iter().map(|id| Ok(table.find_id(id)?.ok_or(StoreError::NotFound)));
@@ -172,8 +170,7 @@ impl Store {
         })
     }
 
-    /// Some of the pool's objects, in no order a person would see, from `from` ((0, 0) at first)
-    /// on.
+    /// Some of the objects, in the table's order, from `from` ((0, 0) at first) on.
     pub fn list(&self, from: (u64, u64), limit: usize) -> Result<Listing> {
         let Page { mut objects, next } = self.view(|table| table.list(from, limit))?;
         objects.retain(|object| !object.entry.has(FLAG_HIDDEN));

@@ -1,12 +1,11 @@
-//! Removal of objects: at once, or with the last attachment.
+//! Removal of objects, at once or with the last attachment.
 //!
-//! One batch of the table removes an object, or hides it. A hidden object that nothing needs any
-//! more goes with the first process that has it for itself: the one that deletes it, the one that
-//! detaches it last, or any that calls [`Store::reap`]. A process that dies in between leaves a
-//! hidden object, which the next one finds.
+//! One batch of the table removes or hides an object. A hidden object that nothing needs goes with
+//! the first process that has it alone: the one that deletes it, detaches it last, or calls
+//! [`Store::reap`].
 //!
-//! A process that unlocks an object looks afterwards whether it was deleted, and one that deletes
-//! an object tries its lock afterwards: so one of the two finds that it may go.
+//! A process that unlocks an object then checks whether it was deleted, and one that deletes an
+//! object then tries its lock: so one of the two removes it.
 
 use crate::error::{Result, StoreError};
 use crate::format::entry::{Entry, FLAG_DELETED, FLAG_HIDDEN, FLAG_TARGET};
@@ -25,7 +24,6 @@ enum Attached {
     Hidden,
 }
 
-/// Objects that were removed.
 #[derive(Default)]
 struct Removed {
     objects: u64,
@@ -34,8 +32,8 @@ struct Removed {
 }
 
 impl Store {
-    /// Destroys an unattached object. Its space and addresses are free, unless it is a snapshot
-    /// that others rest on, or tied to other objects. Then it goes with the last of them.
+    /// Destroys an unattached object and frees its space and addresses; a snapshot with users, or
+    /// an object tied to others, goes with the last of them.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`, `HeldStill`: nothing happened.
@@ -43,9 +41,9 @@ impl Store {
         self.unless_held_still(|| self.remove_named(name, key, Attached::Refused))
     }
 
-    /// Deletes an object, attached or not: from now on its name is free, and attaches do not find
-    /// it. Processes that have it go on until they detach, and psync as before. With the last of
-    /// them its space and addresses are free; it is not recovered if they die.
+    /// Deletes an object, attached or not: its name is free, and attaches do not find it. Attached
+    /// processes continue, psyncs included; the last detach frees its space. It is not recovered if
+    /// they die.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`: nothing happened.
@@ -63,7 +61,7 @@ impl Store {
         })
     }
 
-    /// Removes the object that `find` finds.
+    /// Removes the object of `find`.
     fn remove(
         self: &Arc<Self>,
         attached: Attached,
@@ -86,7 +84,7 @@ impl Store {
                     medium.zero(object.entry.primary_offset(), object.entry.extent_len())?;
                 }
                 if object.is_used_base() || table.is_tied(&object)? {
-                    // Others need it: with the last of them it goes.
+                    // Others need it: it goes with the last of them.
                     table.hide(&mut object)?;
                     return Ok((None, None));
                 }
@@ -105,8 +103,8 @@ impl Store {
         Ok(())
     }
 
-    /// Removes what an object that is gone leaves behind: `left`, and the objects that were tied to
-    /// it. Objects that cannot be removed now are removed by the next [`reap`](Store::reap).
+    /// Removes what a removed object leaves: `left`, and objects tied to it. The next
+    /// [`reap`](Store::reap) removes those in use.
     pub(in crate::store) fn remove_behind(self: &Arc<Self>, gone: Option<&Located>, left: Option<Located>) {
         let _ = self.remove_left(left);
         if gone.is_some_and(|object| object.entry.has(FLAG_TARGET)) {
@@ -114,11 +112,10 @@ impl Store {
         }
     }
 
-    /// Removes a volatile object that is gone. Asks for no key: there is nothing left that it would
-    /// guard.
+    /// Removes a volatile object of an earlier boot, without a key: nothing is left to guard.
     ///
     /// # Errors
-    /// `NotFound`: it is none. `Held`: a process of another machine has it.
+    /// `NotFound`: not such an object. `Held`: a process of another machine has it.
     fn remove_gone_one(self: &Arc<Self>, id: &[u8; 16]) -> Result<()> {
         self.unless_held_still(|| {
             self.remove(Attached::Refused, |table| {
@@ -128,8 +125,8 @@ impl Store {
         })
     }
 
-    /// Removes the volatile objects that are gone, as far as they are unattached; returns their
-    /// number. Looks at all objects.
+    /// Removes unattached volatile objects of earlier boots; returns their number. Looks at all
+    /// objects.
     ///
     /// # Errors
     /// Those of the table: earlier removals stay.
@@ -149,8 +146,8 @@ impl Store {
         Ok(removed)
     }
 
-    /// Creates an object by `create`; once more after unusable objects have made way: a volatile
-    /// one of that name, or, where there is no room, all that are gone or left.
+    /// Calls `create`, and again after removing unusable objects: a volatile one of that name or,
+    /// without room, all that are gone or unneeded.
     pub(in crate::store) fn with_way_made<R>(
         self: &Arc<Self>,
         name: &str,
@@ -160,7 +157,7 @@ impl Store {
             Err(error) => error,
             created => return created,
         };
-        // If no way can be made, the first error counts.
+        // Otherwise the first error counts.
         let way_made = match &error {
             StoreError::Exists => {
                 self.find(name).and_then(|object| self.remove_gone_one(&object.entry.id)).is_ok()
@@ -173,22 +170,21 @@ impl Store {
         if way_made { create() } else { Err(error) }
     }
 
-    /// Takes an object that is neither attached nor held still.
+    /// Locks an object that is neither attached nor held still.
     fn take_alone(&self, object: &Located) -> Result<ObjectLock> {
         let object_lock = ObjectLock::take(&self.object_locks, object, LockMode::Exclusive)?;
         self.expect_not_held(object)?;
         Ok(object_lock)
     }
 
-    /// Removes a hidden object that nothing needs, the bases below it, and objects tied to it. One
-    /// in use is left for [`reap`](Store::reap). Returns how many there were.
+    /// Removes a hidden object that nothing needs, the bases below it, and objects tied to it;
+    /// leaves one in use to [`reap`](Store::reap). Returns their number.
     pub(in crate::store) fn remove_left(self: &Arc<Self>, left: Option<Located>) -> Result<u64> {
         let Removed { objects, was_target } = self.remove_chain(left)?;
         Ok(objects + if was_target { self.reap()? } else { 0 })
     }
 
-    /// Removes a hidden object, and the bases below it one after the other, as long as nothing
-    /// needs them.
+    /// Removes a hidden object and the unneeded bases below it.
     fn remove_chain(self: &Arc<Self>, mut left: Option<Located>) -> Result<Removed> {
         let mut removed = Removed::default();
         while let Some(object) = left.take() {
@@ -222,8 +218,8 @@ impl Store {
         Ok(removed)
     }
 
-    /// Removes the hidden, unlocked objects that nothing needs: deleted ones that are not tied to
-    /// others, leftovers of dead resizes, unused bases. Returns how many there were.
+    /// Removes hidden, unlocked objects that nothing needs: deleted ones without ties, leftovers of
+    /// dead resizes, unused bases. Returns their number.
     ///
     /// # Errors
     /// Those of the table: earlier removals stay.
@@ -243,20 +239,20 @@ impl Store {
         Ok(reaped)
     }
 
-    /// Removes an object that this process has unlocked, if it was deleted meanwhile.
+    /// Removes an object that this process unlocked, if deleted meanwhile.
     pub(in crate::store) fn remove_if_deleted(self: &Arc<Self>, unlocked: &Located) {
-        // A look without the table's lock costs little; an object that it finds deleted is looked
-        // at again. A failure that the system reports with it is this process's to act upon.
+        // A look without the table's lock is cheap; a deleted object is looked at again. A failure
+        // that the system reports with it concerns this process.
         let epoch = self.latch.enter();
         let found = read_struct::<Entry>(&epoch, unlocked.offset);
         let (Ok(entry), Ok(())) = (found, epoch.check_writeback()) else { return };
         if !self.read_only && entry.id == unlocked.entry.id && entry.has(FLAG_DELETED) {
-            // The detach has happened: what cannot be removed now is removed by the next `reap`.
+            // The detach has happened; the next `reap` removes what remains.
             let _ = self.remove_left(Some(Located { entry, ..*unlocked }));
         }
     }
 
-    /// Gives the space of an object that was destroyed back to the file system.
+    /// Discards a destroyed object's space.
     pub(in crate::store) fn give_back_all(&self, object: &Located) {
         for range in object.entry.ranges() {
             self.give_back(range.start, range.end - range.start);

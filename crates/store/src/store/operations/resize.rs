@@ -1,5 +1,4 @@
-//! Resize of unattached objects: a shrink gives pages back, a growth is that of
-//! `attachment/grow.rs`.
+//! Resizing unattached objects: a shrink frees pages, `attachment/grow.rs` grows.
 
 use super::boundary::Right;
 use crate::error::{Result, SealError, StoreError};
@@ -14,7 +13,7 @@ use std::sync::Arc;
 use zerocopy::little_endian::U32;
 
 impl Store {
-    /// Gives an unattached object another size. Shrinking cuts off its end.
+    /// Resizes an unattached object; shrinking cuts off its end.
     pub fn resize(self: &Arc<Self>, name: &str, key: Key<'_>, size: u64) -> Result<Located> {
         match self.resize_if(name, key, size, |_| Ok(true))? {
             Some(object) => Ok(object),
@@ -22,8 +21,8 @@ impl Store {
         }
     }
 
-    /// As [`resize`](Store::resize), if `judge` allows it. `judge` gets the recovered object, under
-    /// the object's lock. `None`: it does not.
+    /// [`resize`](Store::resize) if `judge` allows it, for the recovered, locked object; `None`: it
+    /// does not.
     ///
     /// # Errors
     /// As for [`resize`](Store::resize); those of `judge`.
@@ -56,7 +55,7 @@ impl Store {
         Ok(Some(object))
     }
 
-    /// Takes an unattached object, recovered, whose bytes are in the pool.
+    /// Locks and recovers an unattached object with its bytes in the pool.
     pub(super) fn take_recovered(
         self: &Arc<Self>,
         name: &str,
@@ -67,8 +66,8 @@ impl Store {
         self.take_any(name, right, key)
     }
 
-    /// Takes an unattached object, recovered. It gets another number, so that memory which
-    /// processes shared belongs to no object any more.
+    /// Locks and recovers an unattached object. Its new number orphans memory that processes
+    /// shared.
     pub(super) fn take_any(
         self: &Arc<Self>,
         name: &str,
@@ -89,7 +88,7 @@ impl Store {
             object.entry.lane = U32::new(NO_LANE);
             renumber(table, &mut object)?;
             table.put_entry(&object)?;
-            // The lane that was recovered is given back once that is published.
+            // The recovered lane is given back after publication.
             Ok((object, object_lock, recovered))
         })?;
         drop(recovered);
@@ -119,13 +118,12 @@ impl Store {
         Ok(())
     }
 
-    /// Grows an unattached object the caller has exclusively.
+    /// Grows an exclusively held, unattached object.
     fn grow(self: &Arc<Self>, object: &mut Located, size: u64) -> Result<()> {
         // Bytes that a shrink left behind the end come back as zeros.
         let old = object.entry.pages.get() * PAGE;
         let kept = if size >= object.entry.size.get() { object.entry.size.get() } else { old };
-        // Bytes behind the end, in its last page, may be those of its base: a copy has none of
-        // them.
+        // Bytes behind the end, in its last page, may be its base's: a copy has none.
         let here = if object.entry.has(FLAG_OVERLAY) { None } else { self.grow_here(object, size, kept)? };
         *object = match here {
             Some(grown) => grown,

@@ -1,7 +1,6 @@
-//! Objects come back from a backup: with their identity and address, hidden until all of their
-//! bytes are in place.
+//! Objects from backups, with their identity and address, hidden until all bytes are in place.
 //!
-//! One that a crash leaves is hidden, and removed as a resize's leftover is ([`Store::reap`]).
+//! [`Store::reap`] removes one that a crash leaves.
 
 use super::hash::hash_pieces;
 use super::window::{ANY, Window};
@@ -26,9 +25,9 @@ use zerocopy::little_endian::{U32, U64};
 pub struct Attributes {
     /// Its name.
     pub name: String,
-    /// Identity; its keys are verified by it.
+    /// Identity, on which its keys depend.
     pub id: [u8; 16],
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Its address.
     pub address: u64,
@@ -40,20 +39,20 @@ pub struct Attributes {
     pub class: u8,
     /// Retention model.
     pub retention: u8,
-    /// Seconds since 1970.
+    /// Creation, in seconds since 1970.
     pub created: u64,
-    /// Verifiers of its keys: for reading, for writing.
+    /// Verifiers of its read and write keys.
     pub keys: [[u8; 16]; 2],
     /// Fingerprint of its layout.
     pub fingerprint: [u8; 16],
-    /// High-water mark of the bytes that were psynced: all behind are zeros.
+    /// High-water mark of psynced bytes; zeros follow.
     pub published: u64,
     /// Psyncs.
     pub psyncs: u64,
 }
 
 impl Attributes {
-    /// The same for another object, with an identity of its own, whose keys are `read` and `write`.
+    /// The attributes for a new object, with another identity and these keys.
     ///
     /// # Errors
     /// The system gives no random numbers.
@@ -65,7 +64,7 @@ impl Attributes {
         Ok(self)
     }
 
-    /// Those of an object as its entry has them; the caller adds `published` and `psyncs`.
+    /// Attributes of an entry; the caller adds `published` and `psyncs`.
     #[must_use]
     pub fn of(object: &Located) -> Self {
         let entry = &object.entry;
@@ -86,7 +85,7 @@ impl Attributes {
         }
     }
 
-    /// Pages that the object has: those of its contents, and, if it is sealed, of its seals.
+    /// Pages of contents and seals.
     #[must_use]
     pub fn pages(&self) -> u64 {
         let content = pages_for(self.size);
@@ -94,7 +93,7 @@ impl Attributes {
         shape.map_or(content, Shape::pages)
     }
 
-    /// Bytes from its first one on that may be other than zeros.
+    /// End of the bytes that may not be zeros.
     #[must_use]
     pub fn end(&self) -> u64 {
         // A pool relies on zeros after the published bytes.
@@ -107,7 +106,7 @@ impl Attributes {
         self.flags & FLAG_SEALED != 0
     }
 
-    /// The entry that they make.
+    /// Their entry.
     ///
     /// # Errors
     /// `BadName`.
@@ -128,8 +127,8 @@ impl Attributes {
     }
 }
 
-/// An object that comes back; dropping it leaves a hidden one, which the next resize, snapshot or
-/// `pmo gc` removes.
+/// An object being brought back; dropping it leaves a hidden one, which the next resize, snapshot
+/// or `pmo gc` removes.
 pub struct Revived {
     store: Arc<Store>,
     object: Located,
@@ -137,7 +136,7 @@ pub struct Revived {
 }
 
 impl Store {
-    /// Begins to bring an object back: it has its place, and is hidden zeros.
+    /// Begins to bring an object back, as hidden zeros in its place.
     ///
     /// # Errors
     /// `Exists`, `AddressesTaken`, `BadName`, `BadSize`, `ObjectFeature`, `NoRoom`, `NoSpace`:
@@ -149,17 +148,16 @@ impl Store {
         self.revive_in(kept, &mut |_| Ok(entry), window, None)
     }
 
-    /// As [`revive`](Store::revive), of an object of any other pool: if its addresses are none of
-    /// this pool's, or another object owns them, it has them all the same, and does not own them.
-    /// (Windows of two pools may overlap; whether they do must not decide what fails.)
+    /// [`revive`](Store::revive) of another pool's object. If its addresses are not this pool's, or
+    /// taken, it keeps them without owning them, because overlaps of windows must not decide what
+    /// fails.
     ///
     /// # Errors
-    /// As for [`revive`](Store::revive); `AddressesTaken` only if they are none that an object can
-    /// have.
+    /// As for [`revive`](Store::revive); `AddressesTaken` only of impossible addresses.
     pub fn adopt(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
         let (mut entry, superblock) = (kept.entry()?, self.superblock());
         let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
-        // It is there: its contents hold in this boot.
+        // Its contents hold in this boot.
         let boot = entry.has(FLAG_VOLATILE).then_some(self.identity.boot);
         if window.has(kept.address, kept.reserved) {
             entry.set(FLAG_FOREIGN, false);
@@ -172,8 +170,8 @@ impl Store {
         self.revive_in(kept, &mut |_| Ok(entry), (ANY.start, ANY.len), boot)
     }
 
-    /// As [`adopt`](Store::adopt), at other addresses than it had: those at `shared`, which another
-    /// object has, or else free ones of this pool. The caller changes the pointers in it.
+    /// [`adopt`](Store::adopt) at other addresses: `shared`, which another object has, or free
+    /// ones. The caller changes the pointers in it.
     ///
     /// # Errors
     /// As for [`revive`](Store::revive); `NoAddresses`; `Refused` of a sealed object.
@@ -222,9 +220,8 @@ impl Store {
 }
 
 impl Store {
-    /// As [`revive`](Store::revive), of an object that `make` adds to the table, hidden, with the
-    /// progress that it is to have. That is whole before the entry is in force: a line that a power
-    /// cut left in part would count as damaged.
+    /// [`revive`](Store::revive) of a hidden object that `make` adds, with its progress, durable
+    /// before the entry is in force: a torn line would count as damaged.
     pub(super) fn revive_made(
         self: &Arc<Self>,
         mut make: impl FnMut(&mut TableTransaction<'_>) -> Result<(Located, Standing)>,
@@ -233,7 +230,7 @@ impl Store {
             let (object, standing) = make(table)?;
             put_progress(table.pages().medium(), self.seed, &object, &standing)?;
             Self::prove(table)?;
-            // Before others can see it: they may remove a hidden object without a lock.
+            // Before others see it: they may remove a hidden object without a lock.
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
         })?;
@@ -248,7 +245,7 @@ impl Revived {
         self.object.entry.address.get()
     }
 
-    /// Reads bytes of it that were written, all within [`extent_len`](Self::extent_len).
+    /// Reads written bytes within [`extent_len`](Self::extent_len).
     ///
     /// # Errors
     /// The medium's.
@@ -256,13 +253,13 @@ impl Revived {
         Ok(self.store.device.read(self.object.entry.primary_offset() + offset, bytes)?)
     }
 
-    /// Bytes that there is place for: whole pages.
+    /// Bytes of its extent.
     #[must_use]
     pub fn extent_len(&self) -> u64 {
         self.object.entry.extent_len()
     }
 
-    /// Writes bytes of it, which all lie within [`extent_len`](Self::extent_len).
+    /// Writes bytes within [`extent_len`](Self::extent_len).
     ///
     /// # Errors
     /// `NoSpace`, or the medium's.
@@ -273,13 +270,13 @@ impl Revived {
         Ok(medium.write(at, bytes)?)
     }
 
-    /// Begins to bring written bytes to the device, so that `publish` waits for less.
+    /// Starts the write-back of a range, so that `publish` waits less.
     pub fn begin_writeback(&self, offset: u64, len: u64) {
         let at = self.object.entry.primary_offset() + offset;
         self.store.latch.enter().begin_writeback(at, len);
     }
 
-    /// All was written: durable, and an object as any other, on return.
+    /// Makes the written object durable and visible.
     ///
     /// # Errors
     /// `Exists`, or the medium's.
@@ -288,14 +285,12 @@ impl Revived {
         published.into_iter().next().ok_or(StoreError::NotFound)
     }
 
-    /// As [`publish`](Revived::publish), of several objects of one pool, which become visible by
-    /// one batch of the table: all, or none of them if a process dies or the power fails. About
-    /// 2,000 fit in one.
+    /// [`publish`](Revived::publish) of several objects of one pool by one batch of the table.
+    /// About 2,000 fit.
     ///
     /// # Errors
-    /// As for `publish`; `Damaged`: the ID of one is not the hash of its bytes, as it says;
-    /// `NoRoom` as well if the batch of the table would be larger than its lane. All stay hidden,
-    /// for [`reap`](Store::reap).
+    /// As for `publish`; `Damaged`: an ID is not the hash that it should be; `NoRoom` also if the
+    /// batch exceeds the table's lane. All stay hidden, for [`reap`](Store::reap).
     pub fn publish_all(all: Vec<Revived>) -> Result<Vec<Located>, Unpublished> {
         let Some(store) = all.first().map(|first| first.store.clone()) else { return Ok(Vec::new()) };
         if Mutant::ImportApart.is_on() {
@@ -307,7 +302,7 @@ impl Revived {
 }
 
 impl Revived {
-    /// An ID that is a hash must match the bytes.
+    /// Compares a hash ID with the bytes.
     fn expect_content(&self) -> Result<()> {
         let entry = &self.object.entry;
         if !entry.has(FLAG_CONTENT) || Mutant::ContentUnchecked.is_on() {
@@ -319,12 +314,12 @@ impl Revived {
     }
 }
 
-/// Objects that were to change together and did not: none of them has.
+/// A failure to change objects together: none has changed.
 #[derive(Debug)]
 pub struct Unpublished {
-    /// The name of the one that is in the way of all, if it was one of them.
+    /// Name of the obstructing object, if one.
     pub object: Option<String>,
-    /// Why.
+    /// Cause.
     pub cause: StoreError,
 }
 

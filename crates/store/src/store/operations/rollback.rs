@@ -1,12 +1,10 @@
-//! Rollback: an object gets the contents of one of its snapshots, and has no page of its own above
-//! it.
+//! Rollback: an object gets a snapshot's contents.
 //!
-//! One batch of the table makes it real: the object gets a bitmap without pages of its own, rests
-//! on the snapshot, and leaves its former base. It keeps its extent if that is long enough, as
-//! nothing there counts any more; so a full pool is no obstacle. Until the batch is durable nothing
-//! is written that the object had before.
+//! One batch of the table gives the object a bitmap without own pages, rests it on the snapshot,
+//! and detaches its former base. A long enough extent stays, so that a full pool is no obstacle.
+//! Nothing that the object had is overwritten before the batch is durable.
 //!
-//! Cost: the bitmap alone grows with the object's size.
+//! Cost: only the bitmap grows with the object's size.
 
 use super::boundary::Right;
 use crate::error::{Result, StoreError};
@@ -24,16 +22,16 @@ use crate::table::{Key, Located};
 use std::sync::Arc;
 
 impl Store {
-    /// Gives an unattached object the contents of `snapshot`, which stays. Name, keys and identity
-    /// of the object stay, too, and its psyncs go on being counted.
+    /// Gives an unattached object the contents of `snapshot`, which stays. The object's name, keys,
+    /// identity and count of psyncs stay too.
     ///
     /// # Errors
-    /// `NotItsSnapshot`: it is none, or that of an object with other addresses. `NotFound`, `Held`,
-    /// `WrongKey`, `ObjectReadOnly`; `NoRoom` if the snapshot is larger than the object and there
-    /// is no free piece that large; `NoAddresses`. Nothing has changed then.
+    /// `NotItsSnapshot`: it is none, or has other addresses. `NotFound`, `Held`, `WrongKey`,
+    /// `ObjectReadOnly`; `NoRoom`: the snapshot is larger than the object, and no free piece is as
+    /// large; `NoAddresses`. Nothing has changed then.
     pub fn rollback(self: &Arc<Self>, name: &str, snapshot: &str, key: Key<'_>) -> Result<()> {
         self.reap()?;
-        // Before the object is recovered for nothing.
+        // Before a needless recovery.
         self.view(|table| snapshot_of(table, &table.object(name)?, snapshot, key))?;
         let (object, object_lock) = self.take_to_roll_back(name, snapshot, key)?;
         let unused = self.update_then(
@@ -53,13 +51,12 @@ impl Store {
                 unused
             },
         )?;
-        // The object is back: a base that cannot be removed now is removed by the next resize or
-        // snapshot.
+        // The object is rolled back; the next resize or snapshot removes a base left.
         let _ = self.remove_left(unused);
         Ok(())
     }
 
-    /// Takes the object, recovered, with a progress that covers every byte of the snapshot.
+    /// Locks and recovers the object, with a progress that covers the snapshot.
     fn take_to_roll_back(
         self: &Arc<Self>,
         name: &str,
@@ -81,8 +78,8 @@ impl Store {
         }
     }
 
-    /// Lets the progress of an object cover `published` bytes: the snapshot is that of a copy, or a
-    /// direct write was left. Only a psync changes progress as one step; it has a line as it is.
+    /// Raises the object's progress to `published` bytes, for a copy's snapshot or a direct write
+    /// left. Only a psync changes progress atomically.
     fn raise_progress(self: &Arc<Self>, name: &str, key: Key<'_>, published: u64) -> Result<()> {
         let mut writer = self.attach_raw_writer(name, key)?;
         let mut line = [0; LINE as usize];
@@ -94,8 +91,7 @@ impl Store {
         writer.detach()
     }
 
-    /// Changes the entries; returns the base that the object rested on if nothing needs that any
-    /// more.
+    /// Changes the entries; returns the former base, if unneeded.
     fn roll_back(
         &self,
         table: &mut TableTransaction<'_>,
@@ -110,8 +106,7 @@ impl Store {
         object.entry.fingerprint = base.entry.fingerprint;
         object.entry.set(FLAG_TYPED, base.entry.has(FLAG_TYPED));
         let kept = (pages <= had).then_some(left.entry.primary.get());
-        // Space is taken before any is given back: taken space is written to, and given space may
-        // be needed still.
+        // Space is taken before any is given back, which may still be needed.
         if Mutant::BitmapGivenUp.is_on() {
             table.pages().medium().zero(left.bitmap().0, left.bitmap().1)?;
         }
@@ -132,7 +127,7 @@ impl Store {
     }
 }
 
-/// The snapshot that the object is to go back to.
+/// The snapshot to return to.
 fn snapshot_of(
     table: &TableTransaction<'_>,
     object: &Located,

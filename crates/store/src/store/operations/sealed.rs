@@ -1,5 +1,4 @@
-//! Creation of sealed objects: hidden until the key page is durable, as an object that comes from
-//! another pool is until its bytes are.
+//! Creating sealed objects, hidden until the key page is durable.
 
 use super::revive::Revived;
 use crate::entropy::{now, random_id};
@@ -13,11 +12,9 @@ use crate::table::{CreateOptions, Located, check_name};
 use std::sync::Arc;
 
 impl Store {
-    /// Creates a sealed object, which each of `keys`, with its label, opens. It is detached, and
-    /// reads as zeros.
+    /// Creates a detached sealed object of zeros with these keys and labels.
     ///
-    /// One that a crash leaves is hidden, and removed as a resize's leftover is
-    /// ([`reap`](Store::reap)).
+    /// [`reap`](Store::reap) removes a hidden one that a crash leaves.
     ///
     /// # Errors
     /// As for [`create`](Store::create); `BadKey`, `NoSlot`.
@@ -34,7 +31,7 @@ impl Store {
         }
         self.with_way_made(name, || {
             let id = random_id()?;
-            // Takes long, and locks nothing.
+            // Takes long, so without locks.
             let (page, _key) = KeyPage::new(how.size, &Identity::of(id, name), keys)?;
             let hidden = self.create_hidden_sealed(name, id, how)?;
             hidden.write(KEY_PAGE * PAGE, page.bytes())?;
@@ -52,7 +49,7 @@ impl Store {
         self.revive_made(|table| {
             let object = table.create_sealed(name, id, now, &self.with_window(how))?;
             self.prepare_extent(table, &object, 0)?;
-            // A pool relies on zeros after the published bytes, and the key page is none.
+            // A pool relies on zeros behind the published bytes, and the key page is not zeros.
             let standing = Standing { published: object.entry.extent_len(), ..Standing::default() };
             Ok((object, standing))
         })

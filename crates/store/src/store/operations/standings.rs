@@ -1,17 +1,15 @@
-//! Standings of objects by the batches in the lanes, for tools beside the writers, which take no
-//! notice of them.
+//! Objects' standings by the batches in lanes, for tools, unnoticed by the writers.
 //!
-//! A batch can be seen before it is durable. It counts as durable once one of these is known:
-//! 1. A later batch of the generation has a watermark beyond it.
-//! 2. After it was seen, there was a moment in which the lane's process changed nothing: its
-//!    durable write had ended. (One that failed leaves a batch of which only recovery can tell
-//!    whether it took place; it counts.)
+//! A visible batch counts as durable if
+//! 1. a later batch of the generation has a watermark beyond it, or
+//! 2. the lane's process changed nothing at some moment after it was seen: its durable write had
+//!    ended. (A failed one leaves a batch that counts here, though only recovery can judge it.)
 //!
-//! A checkpoint may begin another generation meanwhile. Its progress lines were written before
-//! that, so a line that is read after the lane has at least the psyncs in the lane when the call
-//! began. Both count durable psyncs: the greater is newer.
+//! A checkpoint may begin another generation meanwhile, after it wrote the progress lines. So a
+//! line read after the lane has at least the psyncs that the lane had when the call began; the
+//! greater count is newer.
 //!
-//! Cost: a lane is read once for all objects on it, up to the end of its batches.
+//! Cost: a lane is read once for all its objects.
 
 use crate::error::{Result, StoreError};
 use crate::format::LINE;
@@ -25,18 +23,17 @@ use crate::table::{Located, directory};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as MapEntry;
 
-/// Standing of an object by the lane that it is bound to.
+/// An object's standing by its lane.
 #[derive(Clone, Copy, Default)]
 pub(super) struct InLane {
-    /// After the newest batch that counts: the state that recovery leaves.
+    /// After the newest batch that counts: what recovery leaves.
     pub newest: Option<Standing>,
-    /// After the newest batch that is known to be durable.
+    /// After the newest batch known to be durable.
     pub durable: Option<Standing>,
     pub logged: Logged,
 }
 
-/// Psyncs of an object that its writer's log has: what recovery would bring in place if the writer
-/// died now. A checkpoint ends a generation, and the next begins with none.
+/// An object's psyncs in its writer's log, which a checkpoint empties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Logged {
     /// Generation of the log.
@@ -47,15 +44,15 @@ pub struct Logged {
     pub bytes: u64,
 }
 
-/// Keyed by the offset of the object's entry, and its binding.
+/// By offset of the object's entry and binding.
 type Objects = HashMap<(u64, u64), InLane>;
 
-/// See the module.
+/// Standings by lane, read on demand.
 #[derive(Default)]
 pub(in crate::store) struct LaneStandings(HashMap<u32, Objects>);
 
 impl LaneStandings {
-    /// The object's standing by the lane, `None` without a batch of its binding.
+    /// The object's standing by the lane; `None`: no batch of its binding.
     pub(super) fn of(
         &mut self,
         store: &Store,
@@ -78,7 +75,7 @@ fn read(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Object
     let start =
         || LaneLog::read(medium, store.seed, found.offset.get(), found.len.get(), found.generation.get());
     let mut log = start()?;
-    // Batches that were seen and are not known to be durable, by number.
+    // Batches of unknown durability, by number.
     let mut pending = Vec::new();
     let scanned = scan(medium, store.seed, &mut log, &mut |batch| {
         prove(&mut objects, &mut pending, batch.durable);
@@ -99,7 +96,7 @@ fn read(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Object
         Ok(())
     });
     match scanned {
-        // The batch was overwritten by one of the next generation while it was read.
+        // The next generation overwrote the batch while it was read.
         Err(StoreError::Damaged { .. }) if start()?.generation != log.generation => {}
         scanned => scanned?,
     }
@@ -110,7 +107,7 @@ fn read(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Object
     Ok(objects)
 }
 
-/// The batches before number `durable` are.
+/// Batches before number `durable` are durable.
 fn prove(objects: &mut Objects, pending: &mut Vec<(u64, (u64, u64), Standing)>, durable: u64) {
     pending.retain(|(number, object, standing)| {
         if *number < durable {
@@ -120,9 +117,8 @@ fn prove(objects: &mut Objects, pending: &mut Vec<(u64, (u64, u64), Standing)>, 
     });
 }
 
-/// The newest of the standing in the lane, which was read before, and those in the progress line.
-/// `unsettled`: the line may be torn, as its writer may be writing it, or have died doing so;
-/// recovery then writes it again.
+/// The newer of the lane's standing, read before, and the progress line's. `unsettled`: the line
+/// may be torn by its writer; recovery rewrites it.
 pub(super) fn newest(
     store: &Store,
     table: &TableTransaction<'_>,
@@ -134,8 +130,7 @@ pub(super) fn newest(
         let line = read_struct(&*store.device, object.offset + PROGRESS)?;
         Located { line, ..*object }.progress(store.seed)
     };
-    // The table of a read-only store has the line of an object that was created just now, and an
-    // older one of others.
+    // A read-only store's table has the lines of new objects, and older ones of others.
     let lines = [now().or_else(|_| now()), table.progress(object)];
     let known = lines.iter().flatten().map(Standing::in_line).chain(in_lane);
     if let Some(newest) = known.max_by_key(|standing| standing.psyncs) {

@@ -1,5 +1,4 @@
-//! Ties between objects: made, taken back, listed. The removal of objects obeys them: see
-//! `removal`.
+//! Making, removing and listing ties; `removal` obeys them.
 
 use crate::error::{Result, StoreError};
 use crate::space::TableTransaction;
@@ -8,7 +7,7 @@ use crate::table::{Key, Located, Tie};
 use std::sync::Arc;
 
 impl Store {
-    /// Ties the object `name` to the object `to`, which it outlives from now on.
+    /// Ties the object `name` to `to`, which it outlives.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `TieCycle`, `TieTarget`, `TooManyTies`, `NoRoom`: nothing happened.
@@ -16,7 +15,7 @@ impl Store {
         self.tie_to(name, key, |table| table.object(to))
     }
 
-    /// As [`tie`](Store::tie), to the object that `find` finds.
+    /// [`tie`](Store::tie) to the object of `find`.
     pub(super) fn tie_to(
         self: &Arc<Self>,
         name: &str,
@@ -29,8 +28,8 @@ impl Store {
         })
     }
 
-    /// Takes the tie of the object `name` to the one that is, or was before it was deleted, called
-    /// `from` back. Returns whether there was one.
+    /// Removes the tie of `name` to the object called `from`, deleted or not. Returns whether there
+    /// was one.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `NoRoom`: nothing happened.
@@ -41,7 +40,7 @@ impl Store {
         Ok(untied > 0)
     }
 
-    /// The objects that the object `name` is tied to.
+    /// The objects that `name` is tied to.
     ///
     /// # Errors
     /// `NotFound`. `Damaged`: the list is.
@@ -49,7 +48,7 @@ impl Store {
         self.view(|table| Ok(table.ties(&table.object(name)?)?.iter().map(Located::as_tie).collect()))
     }
 
-    /// Makes the change until the table has space for the list.
+    /// Repeats the change until the table has space for the list.
     fn change_ties<R>(
         self: &Arc<Self>,
         name: &str,

@@ -1,18 +1,16 @@
-//! The address window of a new pool: the range of its objects' addresses.
+//! The address window of a new pool, fixed for its life.
 //!
-//! Objects of two pools can be attached in one process only if their ranges do not overlap, and a
-//! pool keeps its window for life. So a window begins at a random place, as far as possible from
-//! those the caller knows.
+//! A process can attach objects of two pools only if the objects' ranges do not overlap. So a
+//! window begins at a random place, as far as possible from known ones.
 //!
-//! Odds. Only mappings collide: objects, not the windows. There are 28 million places in 54 TiB. A
-//! window of W bytes begins in R = 54 TiB - 2·W of them. Two pools whose objects have S and T
-//! bytes, neither known to the other, meet with a probability of about (S + T) / R: 1 in 26,600 for
-//! 1 GiB each, with the usual window of 1 TiB. Among N known ones the nearest is on average more
-//! than 54 TiB / 4·N away.
+//! Odds: only objects collide, not windows. There are 28 million places in 54 TiB. A window of W
+//! bytes begins in R = 54 TiB - 2·W of them. Two unknown pools whose objects have S and T bytes
+//! meet with a probability of about (S + T) / R: 1 in 26,600 for 1 GiB each, with the usual window
+//! of 1 TiB. Among N known ones the nearest is on average more than 54 TiB / 4·N away.
 
 use crate::error::{Result, StoreError};
 
-/// A range of addresses that a pool hands out to its objects.
+/// A pool's range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// First address.
@@ -23,30 +21,29 @@ pub struct Window {
 
 const TIB: u64 = 1 << 40;
 
-/// Parts of the upper half of the user address space that neither executables nor the system's own
-/// mappings use.
+/// Parts of the upper half of the user address space that executables and the system's mappings
+/// leave free.
 const PLACES: [(u64, u64); 2] = [(0x4000_0000_0000, 0x5400_0000_0000), (0x5800_0000_0000, 0x7a00_0000_0000)];
 
-/// All of those, and the space between.
+/// From the first to the last place.
 pub(super) const ANY: Window = Window { start: PLACES[0].0, len: PLACES[1].1 - PLACES[0].0 };
 
-/// Windows begin at multiples of this: the range of a huge page, and of one page of page tables.
+/// Alignment of windows: a huge page, which is one page of page tables.
 const STEP: u64 = 2 << 20;
 
-/// Random places that are compared.
+/// Random places to compare.
 const CANDIDATES: usize = 64;
 
-/// Objects lie at the start of a window. This is how much of it a pool of `len` bytes is likely to
-/// use: objects reserve addresses for several times their size.
+/// Bytes at the start of a window that a pool of `len` bytes is likely to use: objects reserve
+/// several times their size.
 #[must_use]
 pub fn likely_use(len: u64) -> u64 {
     len.saturating_mul(8).clamp(1 << 30, TIB)
 }
 
 impl Window {
-    /// A window for a pool of `pool_len` bytes: of some places that follow from `random`, the one
-    /// farthest from `known`, the ranges that other pools are likely to use, the more important
-    /// ones first: where all places lie in some range, it is one of the last.
+    /// A window for a pool of `pool_len` bytes: of several places from `random` the farthest from
+    /// `known`, most important first: if all places are taken, it meets one of the last.
     #[must_use]
     pub fn choose(random: u64, pool_len: u64, known: &[Window]) -> Window {
         let len = pool_len.next_power_of_two().saturating_mul(16).clamp(TIB, 16 * TIB);
@@ -68,7 +65,7 @@ impl Window {
         best.0
     }
 
-    /// Whether these `len` bytes of addresses lie in it.
+    /// Whether the range is within the window.
     pub(super) fn has(&self, address: u64, len: u64) -> bool {
         let end = address.checked_add(len);
         address >= self.start && end.is_some_and(|end| end - self.start <= self.len)
@@ -81,10 +78,10 @@ impl Window {
         after.max(before)
     }
 
-    /// Refuses a window that a user asked for if objects cannot lie there.
+    /// Refuses a user's window where objects cannot lie.
     pub(in crate::store) fn verify(self, pool_len: u64) -> Result<Self> {
         let bad = |why| Err(StoreError::BadWindow { start: self.start, len: self.len, why });
-        // An interpreter places memory where it likes.
+        // An interpreter places memory anywhere.
         let (first, end) = (if cfg!(miri) { 0 } else { PLACES[0].0 }, PLACES[1].1);
         if !self.start.is_multiple_of(STEP) || !self.len.is_multiple_of(STEP) {
             return bad("start and length must be multiples of 2 MiB");
@@ -99,7 +96,7 @@ impl Window {
     }
 }
 
-/// The place, among all where a window of `len` bytes fits, that `random` picks.
+/// The place that `random` picks for a window of `len` bytes.
 fn place(random: u64, len: u64) -> u64 {
     let room = |(from, to): (u64, u64)| (to - from - len) / STEP + 1;
     let pick = random % (room(PLACES[0]) + room(PLACES[1]));
@@ -124,7 +121,7 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// A file that knows thousands of pools leaves no place free: then those of this process count.
+    /// If thousands of known pools leave no free place, those of this process count.
     #[test]
     fn pools_of_this_process_do_not_meet_where_thousands_are_known() {
         let far: Vec<_> =
@@ -141,7 +138,7 @@ mod tests {
         }
     }
 
-    /// The formula at the head of this file, which users are told, by a count.
+    /// Counts the odds at the head of this file, which users are told.
     #[test]
     fn pools_that_do_not_know_of_each_other_meet_as_often_as_is_said() {
         const TRIES: u64 = 200_000;

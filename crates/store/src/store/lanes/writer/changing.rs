@@ -1,4 +1,4 @@
-//! Changes of primaries, which begin and end under the lane's apply lock (invariant 3 of the lane).
+//! Changes of primaries, under the lane's apply lock (invariant 3 of the lane).
 
 use super::{State, WriterLane};
 use crate::error::Result;
@@ -6,9 +6,8 @@ use crate::store::locks::lock;
 use std::sync::Arc;
 
 impl WriterLane {
-    /// Begins a change of primaries of the lane's objects, or of its log. Waits while another
-    /// process, or another thread, holds them still. Changes do not nest: the inner one would wait
-    /// for a hold that waits for the outer one.
+    /// Begins a change of the primaries of the lane's objects, or of its log. Waits while they are
+    /// held still. Changes do not nest: the inner would wait for a hold that waits for the outer.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened.
@@ -40,7 +39,7 @@ impl WriterLane {
         Ok(Changing { lane: Some(self.clone()), revision })
     }
 
-    /// Looks whether the lane was revised since a change last began.
+    /// Notes a new revision of the lane.
     fn see_revision(&self, state: &mut State) -> Result<()> {
         let revision = self.apply_locks.revision(self.index)?;
         if revision != state.revision {
@@ -54,12 +53,11 @@ impl WriterLane {
         lock(&self.state).revision
     }
 
-    /// The revision as of now, which changes may not have seen.
+    /// The present revision.
     pub(in crate::store) fn newest_revision(&self) -> Result<u64> {
         self.apply_locks.revision(self.index)
     }
 
-    /// A change ends.
     fn changed(&self, state: &mut State) {
         state.changing -= 1;
         if state.changing == 0 {
@@ -68,23 +66,23 @@ impl WriterLane {
     }
 }
 
-/// A change of primaries that was begun; see invariant 3 of the lane. Ends when it is dropped,
-/// which takes the lane's lock.
+/// A begun change of primaries; see invariant 3 of the lane. Dropping it ends it, under the lane's
+/// lock.
 #[must_use]
 pub(in crate::store) struct Changing {
-    /// `None` once it has ended.
+    /// `None` once ended.
     lane: Option<Arc<WriterLane>>,
     revision: u64,
 }
 
 impl Changing {
-    /// The lane's revision, which stays until the change ends.
+    /// The lane's revision, fixed until the change ends.
     #[inline]
     pub(in crate::store) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Ends it, with the lane's lock taken.
+    /// Ends it, with the lane's lock held.
     pub(super) fn end(&mut self, state: &mut State) {
         if let Some(lane) = self.lane.take() {
             lane.changed(state);
