@@ -1,5 +1,5 @@
-//! A transactional object in memory: a mapping where the kernel likes, for transactions, and pages
-//! at the object's own address that allow no access, or no stores.
+//! A transactional object in memory: a mapping for transactions, and closed or read-only pages at
+//! the object's own address.
 
 #![allow(unsafe_code)]
 
@@ -27,23 +27,21 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An attached object, with any contents.
 pub struct Attached {
     pub(super) space: Arc<Space>,
     /// `None` once it is detached.
     pub(super) memory: Mutex<Option<Memory>>,
     /// The first address by which transactions name it.
     base: *const u8,
-    /// Bytes that programs see. It grows while no transaction runs, or in one that is alone.
+    /// Bytes that programs see. Grows while no transaction runs, or in one that is alone.
     pub(super) len: AtomicUsize,
-    /// The place of its words, with check words, when it was attached; `None`: at `base`, without.
+    /// Words with check words, when it was attached; `None`: words at `base`, without.
     pairs: Option<Pairs>,
-    /// The object's own, which its pointers have.
+    /// The object's own address.
     address: usize,
     /// Whether loads see it there.
     readable: bool,
     slot: u64,
-    /// That of the object.
     pub(super) class: Class,
     pub(super) pool: Arc<Inner>,
     name: String,
@@ -57,18 +55,17 @@ unsafe impl Send for Attached {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Attached {}
 
-/// The memory of its cells.
+/// Memory of its cells.
 pub(super) enum Kind {
     /// Private to the process.
     Own(Shadow),
-    /// Private to the process, and seen by loads at the object's own address.
+    /// Private, and visible to loads at the object's own address.
     Seen(Outside),
     /// It outlives the process.
     Kept(Area),
 }
 
 impl Kind {
-    /// Bytes that there are addresses for.
     pub(super) fn room(&self) -> usize {
         match self {
             Kind::Own(view) => view.room(),
@@ -82,20 +79,18 @@ pub(super) struct Memory {
     pub(super) view: Kind,
     /// The object's own address: closed to all accesses, or to stores.
     pub(super) closed: Mapping,
-    /// So that a stray access can be explained.
+    /// Explains stray accesses.
     pub(super) _named: Named,
-    /// Offset of the extent that a view of a file is mapped from; `None`: there is no such view, or
-    /// the object has left that extent.
+    /// Offset of the extent that a view of a file is mapped from; `None`: no view, or the object
+    /// left that extent.
     pub(super) shown: Option<u64>,
 }
 
-/// Addresses that a view is to have at most to grow into, unless the object is larger than a
-/// quarter of it.
+/// Address space of a view to grow into, unless the object exceeds a quarter of it.
 const ROOM: usize = 256 << 30;
 
 impl Attached {
-    /// An object that functions use, of either class. `with_on_demand`: in one memory with objects
-    /// on demand, for both classes.
+    /// For functions, of either class. `with_on_demand`: in one memory with objects on demand.
     pub(crate) fn new(
         pool: &Arc<Inner>,
         name: &str,
@@ -112,17 +107,16 @@ impl Attached {
         Attached::attach(pool, name, (Key(key), needed), Users::Functions, on_demand)
     }
 
-    /// An object that functions use, in the memory of transactional ones.
+    /// For functions, in the memory of transactional objects.
     pub(crate) fn durable(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
         Attached::attach(pool, name, (Key(key), 0), Users::Functions, || Ok(false))
     }
 
-    /// An object that blocks use, of either class.
+    /// For blocks, of either class.
     pub(crate) fn for_blocks(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
         let on_demand = || Ok(class_of(pool, name)? == Some(Class::OnDemand));
         let mut attached = Attached::attach(pool, name, (Key(key), 0), Users::Blocks, on_demand)?;
-        // Loads from one that is readable outside are no faults, and pages that are shown cannot be
-        // another's meanwhile.
+        // Loads of a readable object are no faults, and shown pages cannot be exposed.
         if !attached.readable {
             let (view, checked) = attached.view();
             let room = attached.room() / if checked { 2 } else { 1 };
@@ -148,8 +142,7 @@ impl Attached {
         })
     }
 
-    /// Refuses objects that are not in the memory of this one; `classes` if they are of two classes
-    /// in its pool.
+    /// Refuses objects of another memory; with `classes` if their pool has them in two classes.
     #[inline]
     pub(super) fn expect_together<'o>(
         &self,
@@ -186,8 +179,7 @@ impl Attached {
         } else {
             let closed = closed(&entry, needed, |_, _| Err(Cause::Detached))?;
             let params = pool.mapping_of(&entry, Place::of(&writer), true);
-            // Changed lines are told, so that nothing must be found; and no caller drops pages, as
-            // none knows their address.
+            // Changed lines are told, and no caller drops pages: nothing must be tracked.
             let rung = Some(Rung::Explicit);
             let view = Shadow::attach(Params { addr: None, room, rung, pending: false, ..params })?;
             let (base, shown) = (view.base(), view.is_file().then(|| entry.primary_offset()));
@@ -202,8 +194,8 @@ impl Attached {
         Ok(Attached::taken_in(pool, space, memory, (base, object, None), &entry))
     }
 
-    /// One whose bytes are in this memory from `bytes` on, taken in among the objects of its space.
-    /// `marks`: its lines to publish.
+    /// Takes in an object whose bytes are in this memory from `bytes` on. `marks`: its lines to
+    /// publish.
     pub(super) fn taken_in(
         pool: &Arc<Inner>,
         space: Arc<Space>,
@@ -216,8 +208,7 @@ impl Attached {
         let (memory, len, pool) = (Mutex::new(Some(memory)), AtomicUsize::new(len), pool.clone());
         let readable = entry.is_readable_outside();
         let (first, extent) = (bytes.expose_provenance(), entry.content_len() as usize);
-        // Words with check words are named by addresses at which nothing but a transaction loads or
-        // stores them.
+        // Only transactions load and store words with check words.
         let pairs = entry.has(FLAG_ECC).then_some(Pairs { own: address, len: extent / 2, base: first });
         let base = pairs.map_or(bytes, |pairs| std::ptr::with_exposed_provenance(pairs.own));
         // Code that runs blocks keeps check words itself, and tells of lines as the pool has them.
@@ -228,36 +219,33 @@ impl Attached {
         Attached { space, memory, base, len, pairs, address, readable, slot, class, pool, name, exposed }
     }
 
-    /// Bytes that it may have where it is.
+    /// Bytes that it may have in place.
     fn room(&self) -> usize {
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.as_ref().map_or(0, |memory| memory.view.room())
     }
 
-    /// Its pages, which a block may have exposed.
     pub(super) fn exposed(&self) -> Option<&Exposed> {
         self.exposed.as_ref()
     }
 
-    /// The place of its words, if they have check words.
     pub(super) fn pairs(&self) -> Option<Pairs> {
         self.pairs.map(|pairs| Pairs { len: self.size(), ..pairs })
     }
 
-    /// Address of the first word in the memory that is for transactions, and whether check words
-    /// follow these words.
+    /// Address of the first word for transactions, and whether check words follow each.
     pub(crate) fn view(&self) -> (usize, bool) {
         self.pairs.map_or_else(|| (self.base.expose_provenance(), false), |pairs| (pairs.base, true))
     }
 
-    /// Offset in the pool of the word at one of the object's own addresses.
+    /// Pool offset of the word at one of the object's own addresses.
     pub(crate) fn offset(&self, address: usize) -> u64 {
         let offset = (address - self.address) as u64;
         if self.pairs.is_some() { 2 * offset } else { offset }
     }
 
-    /// First byte, as transactions name it: in the mapping that is for them, or at the own address
-    /// of an object with check words, where every access is forbidden.
+    /// First byte as transactions name it: in their mapping, or at the closed own address of an
+    /// object with check words.
     pub(super) fn base(&self) -> *const u8 {
         self.base
     }
@@ -266,7 +254,6 @@ impl Attached {
         &self.name
     }
 
-    /// In bytes.
     #[inline]
     pub(crate) fn size(&self) -> usize {
         self.len.load(Ordering::Acquire)
@@ -277,18 +264,17 @@ impl Attached {
         self.slot
     }
 
-    /// The object's own address.
     pub(crate) fn own(&self) -> usize {
         self.address
     }
 
-    /// The object's own address, if loads outside of transactions see it there.
+    /// The own address, if loads outside of transactions see it.
     pub(super) fn readable_at(&self) -> Option<*const u8> {
         self.readable.then(|| std::ptr::with_exposed_provenance(self.address))
     }
 
-    /// The place of bytes for transactions, given by the object's own addresses. `None`: not all of
-    /// them are in the object.
+    /// Address for transactions of bytes at the object's own address. `None`: not all are in the
+    /// object.
     #[inline]
     pub(crate) fn place(&self, address: usize, len: usize) -> Option<usize> {
         let offset = address.wrapping_sub(self.address);
@@ -309,12 +295,11 @@ impl Attached {
         self.space.claim(users).is_ok()
     }
 
-    /// Waits until everything is durable that was committed in the pool.
+    /// Waits until all commits in the pool are durable.
     pub(crate) fn psync(&self) -> Result<()> {
         self.outside("psync", || self.space.publish())
     }
 
-    /// Does something outside of the thread's transactions.
     pub(super) fn outside(&self, what: &'static str, work: impl FnOnce() -> Result<(), Cause>) -> Result<()> {
         let result = self.pool.alive().and_then(|()| match inside_transaction() {
             true => Err(TransactionError::Inside.into()),
@@ -323,13 +308,12 @@ impl Attached {
         result.map_err(|cause| self.error(what, cause))
     }
 
-    /// Detaches.
     pub(crate) fn end(&mut self) -> Result<(), Cause> {
         self.exposed = None;
         let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let Some(memory) = memory else { return Ok(()) };
         if let Err(forked) = self.pool.alive() {
-            // Locks in there may be those of threads that the child does not have.
+            // Locks in there may belong to threads that the child lacks.
             std::mem::forget(self.space.clone());
             return Err(forked);
         }
@@ -350,8 +334,8 @@ fn class_of(pool: &Inner, name: &str) -> Result<Option<Class>, Cause> {
     Ok(Class::of(&pool.store.find(name)?.entry))
 }
 
-/// Pages without access at the object's own address, if it has room for `needed` bytes; `show` maps
-/// those of a readable object, at an address, with a protection.
+/// Closed pages at the object's own address, if it has room for `needed` bytes; `show` maps those
+/// of a readable object.
 pub(super) fn closed(
     entry: &Entry,
     needed: usize,
@@ -370,7 +354,6 @@ pub(super) fn closed(
     Ok(Mapping::anonymous(entry.address.get() as usize, entry.content_len() as usize, open)?)
 }
 
-/// Names the object for the reports of faults at its closed addresses.
 pub(super) fn named(entry: &Entry, name: &str) -> Named {
     let len = entry.reserved.get().max(entry.content_len()) as usize;
     Named::new(entry.address.get() as usize, len, name, Access::Transactions)

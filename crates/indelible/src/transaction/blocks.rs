@@ -1,8 +1,7 @@
-//! Commits of blocks that a compiler made: another library has the memory of words in which they
-//! meet, and tells of them here.
+//! Commits of compiled blocks, whose library has the memory of words and reports commits here.
 //!
-//! A commit on demand is told as one of this crate's own: its lines are in the thread's log, which
-//! is valid until the block has stored them. Until then an epoch waits for it.
+//! A commit on demand is reported like this crate's own: its lines are in the thread's log, which
+//! is valid until the block has stored them; an epoch waits for that.
 
 use super::attached::Attached;
 use super::demand::Changed;
@@ -15,24 +14,23 @@ use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// A line of an object, and its bytes as they are after the commit.
+/// A line of an object, as it is after the commit.
 pub(crate) struct BlockLine<'a> {
     pub(crate) object: &'a Attached,
     pub(crate) offset: u64,
     pub(crate) bytes: [u8; 64],
 }
 
-/// The outcome of telling of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
-    /// It is told: whether the caller must wait for it.
+    /// Told; whether the caller must wait for it.
     Told(bool),
-    /// There is no room for so much of it, and nothing is told.
+    /// Lacks so much room; nothing is told.
     Short(u64),
 }
 
-/// Bytes that the log is short of for a commit that changes lines at these offsets, or, on demand,
-/// lines: 0 if it has room.
+/// Room that the log lacks for a commit of lines at these offsets, in bytes or, on demand, lines;
+/// 0: it has room.
 pub(crate) fn shortage(lines: &[(&Attached, u64)]) -> u64 {
     let Some((first, _)) = lines.first() else { return 0 };
     if first.space.demand().is_some() {
@@ -62,18 +60,17 @@ pub(crate) fn tell(lines: &[BlockLine<'_>]) -> Result<()> {
 }
 
 thread_local! {
-    /// The commit on demand that this thread has told, and whose lines are not in memory yet.
-    /// Without a destructor: blocks run in the last destructors of a thread, too, and each takes
-    /// out its own.
+    /// This thread's told on-demand commit, whose lines are not stored yet. No destructor: blocks
+    /// also run in a thread's last destructors, and remove their own.
     static TOLD: Cell<Option<ManuallyDrop<(Member, u64)>>> = const { Cell::new(None) };
 }
 
-/// Tells of a commit on demand in the memory of this number, whose lines, whole, are given by the
-/// places that blocks find them at. [`stored`] is to follow. `find`: an object of that memory.
+/// Tells of a commit on demand in this memory, whose whole lines are given by their places for
+/// blocks. [`stored`] must follow. `find`: an object of that memory.
 ///
 /// # Errors
-/// `NotFound`: some line lies in no object of that memory. `Poisoned`, `Forked`; memory for a log:
-/// it is not told.
+/// `NotFound`: a line lies in no object of that memory. `Poisoned`, `Forked`; memory for a log: it
+/// is not told.
 pub(crate) fn tell_on_demand<L: Iterator<Item = (usize, [u64; 8])>>(
     demand: usize,
     find: impl FnOnce() -> Result<Member, Cause>,
@@ -81,7 +78,7 @@ pub(crate) fn tell_on_demand<L: Iterator<Item = (usize, [u64; 8])>>(
 ) -> Result<Telling, Cause> {
     let mut member = Member::known(demand).map_or_else(find, Ok)?;
     let Some(thread) = &mut member.thread else { return Err(Cause::Detached) };
-    // One that is taking an epoch does not wait for the lines of the block.
+    // A thread that takes an epoch does not wait for the block's lines.
     thread.enter()?;
     let (sink, own) = thread.sink_and_own();
     let whole = |(address, words)| Changed { address, mask: u64::MAX, words };
@@ -101,7 +98,7 @@ pub(crate) fn tell_on_demand<L: Iterator<Item = (usize, [u64; 8])>>(
     }
 }
 
-/// The lines of the commit that this thread told are in memory.
+/// The lines of this thread's told commit are stored.
 pub(crate) fn stored() {
     let Some((mut member, number)) = TOLD.take().map(ManuallyDrop::into_inner) else { return };
     if let Some(thread) = &mut member.thread {
@@ -112,7 +109,7 @@ pub(crate) fn stored() {
 }
 
 impl Attached {
-    /// Refuses a block that changes these objects beside this one if they are not in one memory.
+    /// Refuses a block that changes these objects if they are not in one memory.
     pub(crate) fn expect_in_block<'o>(
         &self,
         objects: impl Iterator<Item = &'o Attached>,
@@ -120,18 +117,17 @@ impl Attached {
         self.expect_together(objects, TransactionError::BlockClasses)
     }
 
-    /// The number of the memory of objects on demand in which it is; 0 of one whose commits are
-    /// durable.
+    /// The number of its memory of objects on demand; 0: its commits are durable.
     pub(crate) fn demand(&self) -> usize {
         self.space.demand().map_or(0, |_| Arc::as_ptr(&self.space).addr())
     }
 
-    /// The part that this thread takes in its memory.
+    /// This thread's member of its memory.
     pub(crate) fn member(&self) -> Member {
         Member::of(&self.space)
     }
 
-    /// Gives the log room for a commit of so many bytes, or, on demand, lines.
+    /// Gives the log room for a commit of so many bytes or, on demand, lines.
     ///
     /// # Errors
     /// `NoRoom`, `Busy`; on demand those of a publication.
@@ -141,7 +137,7 @@ impl Attached {
         room.map_err(|cause| self.error("commit a block on", cause))
     }
 
-    /// Waits until everything is durable that blocks have committed.
+    /// Waits until all commits of blocks are durable.
     ///
     /// # Errors
     /// Commits may be lost.

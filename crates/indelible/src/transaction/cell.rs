@@ -1,4 +1,4 @@
-//! Values that transactions alone read and change.
+//! Values that only transactions read and change.
 
 #![allow(unsafe_code)]
 
@@ -6,8 +6,8 @@ use crate::plain::Plain;
 use std::cell::UnsafeCell;
 use std::fmt;
 
-/// A value in a [`TxObject`](crate::TxObject) that transactions alone read and change. It has whole
-/// words of 8 bytes: numbers of 64 bits, pointers, arrays and structs of these.
+/// A value in a [`TxObject`](crate::TxObject) that only transactions read and change. It consists
+/// of whole 8-byte words: 64-bit numbers, pointers, arrays and structs of these.
 ///
 /// ```
 /// use indelible::{Plain, TxCell};
@@ -21,14 +21,15 @@ use std::fmt;
 /// }
 /// ```
 ///
-/// There is no way to it but [`Tx::read`](crate::Tx::read) and [`Tx::write`](crate::Tx::write), and
-/// none of them hands out a reference:
+/// [`Tx::read`](crate::Tx::read) and [`Tx::write`](crate::Tx::write) are the only access; neither
+/// returns a reference:
 ///
 /// ```compile_fail
 /// # fn example(account: &indelible::TxCell<u64>) {
 /// let balance: u64 = **account; // error: it cannot be dereferenced
 /// # }
 /// ```
+///
 /// ```compile_fail,E0080
 /// #[derive(indelible::Plain)]
 /// #[repr(C)]
@@ -42,8 +43,7 @@ use std::fmt;
 pub struct TxCell<T>(UnsafeCell<T>);
 
 impl<T: Plain + Copy> TxCell<T> {
-    /// A cell with this value, to be stored to an object of class `psync` before it becomes
-    /// transactional.
+    /// A cell to be stored to an object of class `psync` before it becomes transactional.
     #[must_use]
     pub const fn new(value: T) -> Self {
         TxCell(UnsafeCell::new(value))

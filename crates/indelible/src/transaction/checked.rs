@@ -1,15 +1,14 @@
-//! The memory of words: in plain objects each is at its address; in objects with check words
-//! (S1.12) it is with its check word at twice the offset, and every access at its address is
-//! forbidden (S1.16).
+//! The memory of words: in plain objects each is at its address; with check words (S1.12) word and
+//! check word are at twice the offset, and every access at the word's address is forbidden (S1.16).
 //!
 //! Invariants:
-//! 1. The list of objects is read by transactions on objects that are in it, and changed by
-//!    attaches and detaches, each of which puts a new list in its place. A list stays until no
-//!    transaction runs that may read it.
+//!
+//! 1. Transactions on listed objects read the list of objects; attaches and detaches replace it. A
+//!    list stays until no transaction runs that may read it.
 //! 2. A pair of a word and its check word is stored whole, by the owner of its stripe alone, and
 //!    told to the store whole, in one line.
-//! 3. `Pairs` are those of an object that is attached, whose views and list entry go before its
-//!    memory does.
+//! 3. `Pairs` are those of an attached object, whose views and list entry go before its memory
+//!    does.
 
 #![allow(unsafe_code)]
 
@@ -24,22 +23,22 @@ use std::sync::{Mutex, PoisonError};
 /// An object with check words.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pairs {
-    /// First address of its words, as programs have it.
+    /// First address of its words for programs.
     pub(super) own: usize,
     /// Bytes of words.
     pub(super) len: usize,
-    /// Address of the first word, which its check word follows.
+    /// Address of the first word; check words alternate.
     pub(super) base: usize,
 }
 
 impl Pairs {
-    /// The place of the word at this offset, which its check word follows.
+    /// Address of the word at this offset.
     #[inline]
     fn place(&self, offset: usize) -> usize {
         self.base + 2 * offset
     }
 
-    /// The word at this offset, a multiple of 8 below `len`, as it was last stored.
+    /// The last stored word at this offset, a multiple of 8 below `len`.
     ///
     /// # Safety
     /// The object is attached, and no transaction stores to it.
@@ -48,8 +47,8 @@ impl Pairs {
         unsafe { pairs::repaired(self.place(offset)) }.ok_or(Damaged)
     }
 
-    /// The lines of pairs that a change of a line of words is, which lies at this offset. The owner
-    /// of that line asks.
+    /// The lines of pairs in which the line of words at this offset changes. The caller owns that
+    /// line.
     ///
     /// # Panics
     /// There is no such line.
@@ -60,13 +59,13 @@ impl Pairs {
     ) -> impl Iterator<Item = PairLine> + use<'w> {
         assert!(offset < self.len as u64, "the object has {} bytes of words", self.len);
         let base = self.base;
-        // SAFETY: of an object that is attached (3), which has whole lines of words.
+        // SAFETY: of an attached object (3), which has whole lines of words.
         let lines = unsafe { pairs::changed(base, offset, change) };
         lines.map(move |line| if Mutant::CheckWordApart.is_on() { with_old_checks(base, line) } else { line })
     }
 }
 
-/// Words without the check words that go with them.
+/// The line with its former check words.
 #[cold]
 fn with_old_checks(base: usize, mut line: PairLine) -> PairLine {
     for (nth, pair) in line.words.as_chunks_mut::<2>().0.iter_mut().enumerate() {
@@ -76,7 +75,7 @@ fn with_old_checks(base: usize, mut line: PairLine) -> PairLine {
     line
 }
 
-/// The words of an object with check words, one after the other, as they were at some moment.
+/// The words of an object with check words, contiguous, as of one moment.
 pub(super) struct PlainWords(Vec<Page>);
 
 #[derive(Clone)]
@@ -84,7 +83,7 @@ pub(super) struct PlainWords(Vec<Page>);
 struct Page([u64; 512]);
 
 impl PlainWords {
-    /// Copies them while no transaction runs. A damaged word gets its former value.
+    /// Copies them while no transaction runs; damaged words are repaired.
     pub(super) fn of(pairs: &Pairs) -> Result<PlainWords, TransactionError> {
         let mut pages = vec![Page([0; 512]); pairs.len.div_ceil(size_of::<Page>())];
         let words = pages.iter_mut().flat_map(|page| &mut page.0);
@@ -105,29 +104,28 @@ impl PlainWords {
 /// The word at an address.
 ///
 /// # Safety
-/// It is there, in an object that is attached, and others are told of it as an atomic alone.
+/// It is there, in an attached object, and other threads access it only as an atomic.
 #[inline]
 pub(super) unsafe fn word(address: usize) -> u64 {
     // SAFETY: the caller's promise.
     unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }.load(Ordering::Relaxed)
 }
 
-/// Words that transactions of this process found damaged, of all objects with check words that a
-/// pool had attached at a time.
+/// Words that this process's transactions found damaged, of all attached objects with check words
+/// in a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repairs {
-    /// Times that a word was repaired, also by transactions that were then undone.
+    /// Repairs of words, also by transactions that were then undone.
     pub repaired: u64,
-    /// Times that one could not be: more of its bits were wrong than can be told.
+    /// Words with too many wrong bits for a repair.
     pub lost: u64,
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     /// Null while there are none.
     objects: AtomicPtr<Vec<Pairs>>,
-    /// Lists that were replaced, and that transactions may read still.
+    /// Replaced lists that transactions may still read.
     replaced: Mutex<Vec<List>>,
     repaired: AtomicU64,
     lost: AtomicU64,
@@ -149,23 +147,22 @@ impl Drop for List {
     }
 }
 
-/// So many lists are kept before transactions are kept waiting to have them freed.
+/// Lists kept before transactions must wait for them to be freed.
 const KEPT: usize = 64;
 
 impl Words {
-    /// Takes in the pairs of an object that is being attached.
     pub(super) fn add(&self, pairs: Pairs) {
         self.change(|objects| objects.push(pairs));
     }
 
-    /// The object has so many bytes of words now. No transaction that may use the new ones runs.
+    /// Lengthens an object's words. No transaction that may use the new ones runs.
     pub(super) fn lengthen(&self, own: usize, len: usize) {
         self.change(|objects| {
             objects.iter_mut().filter(|pairs| pairs.own == own).for_each(|pairs| pairs.len = len);
         });
     }
 
-    /// Forgets those of an object that no transaction uses any more.
+    /// Removes an object that no transaction uses.
     pub(super) fn remove(&self, own: usize) {
         self.change(|objects| objects.retain(|pairs| pairs.own != own));
     }
@@ -183,7 +180,7 @@ impl Words {
         self.replaced.lock().unwrap_or_else(PoisonError::into_inner).len() > KEPT
     }
 
-    /// Frees the lists that were replaced. No transaction runs.
+    /// Frees the replaced lists.
     ///
     /// # Safety
     /// No transaction runs.
@@ -198,14 +195,12 @@ impl Words {
         unsafe { list.as_ref() }.map_or(&[], Vec::as_slice)
     }
 
-    /// Whether no word has a check word.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
         self.objects.load(Ordering::Acquire).is_null()
     }
 
-    /// Loads a word while some object has check words. Out of line, so that `load` is small enough
-    /// to be inlined.
+    /// Loads a word while some object has check words. Out of line, so that `load` is inlined.
     ///
     /// # Safety
     /// As for [`Memory::load`].
@@ -223,7 +218,7 @@ impl Words {
         unsafe { pairs::load(place) }
     }
 
-    /// The pair of the word at this address, if it has a check word.
+    /// Its pair, if it has a check word.
     #[inline]
     fn place(&self, address: usize) -> Option<usize> {
         let found = self.objects().iter().find(|pairs| address.wrapping_sub(pairs.own) < pairs.len)?;

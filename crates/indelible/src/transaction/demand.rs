@@ -1,9 +1,9 @@
-//! Objects on demand: commits that are in memory which outlives the process, and become durable in
-//! epochs (docs/decisions/0052-on-demand.md).
+//! Objects on demand: commits in memory that outlives the process become durable in epochs
+//! (docs/decisions/0052-on-demand.md).
 //!
 //! A commit makes its thread's log valid, changes memory, and ends the log ([`Durable`] calls
-//! [`Demand::log`], and then clears it). An epoch is one commit to the store: all lines that
-//! transactions changed since the last one, as they are while none runs.
+//! [`Demand::log`], and then clears it). An epoch is one commit to the store: all lines changed
+//! since the last one, taken while no transaction runs.
 
 use super::checked::Pairs;
 use super::marks::Marks;
@@ -20,29 +20,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-/// Lines that a log has room for at first.
+/// Lines of a log's first room.
 const LINES: usize = 512;
 
-/// There is no guard, or it sets no bound.
+/// No guard, or no bound by it.
 const UNBOUNDED: u64 = u64::MAX;
 
-/// State of a pool's objects on demand.
 #[derive(Debug)]
 pub(super) struct Demand {
-    /// Threads that look at this keep no pool open.
+    /// Weak: threads that look at this keep no pool open.
     store: Weak<Store>,
     pub(super) group: Arc<Group>,
     bounds: Arc<Bounds>,
     groups: Arc<Groups>,
-    /// Lines that may be marked, as the guard of this machine has it: [`UNBOUNDED`] without one.
+    /// Most marked lines that the machine's guard permits: [`UNBOUNDED`] without one.
     budget: AtomicU64,
-    /// Bytes and nanoseconds of the last epoch that was published.
+    /// Bytes and nanoseconds of the last published epoch.
     measured: Mutex<(u64, u64)>,
     /// An epoch failed: memory is ahead of the pool for good.
     failed: AtomicBool,
-    /// Some object was detached with commits that the pool lacks.
+    /// An object was detached with commits that the pool lacks.
     left: AtomicBool,
-    /// Whether commits stayed in memory when the last object was detached.
+    /// Whether commits stayed in memory at the last detach.
     pub(super) ended: Arc<OnceLock<bool>>,
     /// Epochs told to the store. Locked while one is published.
     pub(super) turn: Mutex<u64>,
@@ -69,7 +68,6 @@ impl Demand {
         }
     }
 
-    /// Whether an epoch has failed.
     #[inline]
     pub(super) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
@@ -79,13 +77,13 @@ impl Demand {
         self.failed.store(true, Ordering::Release);
     }
 
-    /// Commits of some object stay in memory.
+    /// Commits of an object stay in memory.
     pub(super) fn leave(&self) {
         // Rule D6 of docs/protocol.md: it stays, as their entries say.
         self.left.store(true, Ordering::Release);
     }
 
-    /// The last object is detached. Memory of which no entry tells is not asked for.
+    /// The last object is detached; memory without an entry is not needed.
     pub(super) fn end(&self) {
         let is_told =
             || self.store.upgrade().is_none_or(|store| store.may_be_in(self.group.number()).unwrap_or(true));
@@ -115,33 +113,31 @@ impl Demand {
         self.group.figures().pending().load(Ordering::Relaxed)
     }
 
-    /// An epoch has taken all lines. Returns since when the first of them was marked.
+    /// An epoch took all lines. Returns when the first was marked.
     pub(super) fn take_pending(&self) -> u64 {
         let figures = self.group.figures();
         figures.pending().store(0, Ordering::Relaxed);
         figures.since().swap(0, Ordering::Relaxed)
     }
 
-    /// Lines are marked again, the first of them since then.
+    /// Marks lines again, the first of them at `since`.
     pub(super) fn return_pending(&self, lines: u64, since: u64) {
         let figures = self.group.figures();
         figures.pending().fetch_add(lines, Ordering::Relaxed);
         figures.since().store(since, Ordering::Relaxed);
     }
 
-    /// Sets how many lines may be marked; 0: none, each commit is durable when it returns; `None`:
-    /// there is no such bound.
+    /// Bounds the marked lines; 0: each commit is durable when it returns; `None`: no bound.
     pub(super) fn set_budget(&self, lines: Option<u64>) {
         self.budget.store(lines.unwrap_or(UNBOUNDED), Ordering::Release);
     }
 
-    /// An epoch of so many lines took so long.
     pub(super) fn measure(&self, lines: u64, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         *self.measured.lock().unwrap_or_else(PoisonError::into_inner) = (lines * LINE, nanoseconds);
     }
 
-    /// Bytes and nanoseconds of the last epoch; zeros before there was one.
+    /// Bytes and nanoseconds of the last epoch; zeros before one.
     pub(super) fn measured(&self) -> (u64, u64) {
         *self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,13 +147,12 @@ impl Demand {
         self.pending() + lines <= self.bound(commits, self.pending())
     }
 
-    /// Lines that an epoch with some may have: an empty one takes as many as fit.
+    /// Most lines of an epoch with some; an empty one takes as many as fit.
     fn bound(&self, commits: &Commits, before: u64) -> u64 {
         let fitting = commits.fitting();
         if before == 0 { fitting } else { fitting.min(self.bounds.lines()) }
     }
 
-    /// Gives a thread a log of at least so many lines.
     #[inline]
     pub(super) fn give_log(&self, own: &mut Own, lines: usize) -> Result<(), crate::backing::BackingError> {
         if own.room() < lines.max(1) {
@@ -167,8 +162,7 @@ impl Demand {
         Ok(())
     }
 
-    /// The commit of this number has happened once this returns. `NoRoom`: an epoch comes first,
-    /// and nothing happened.
+    /// Logs the commit of this number. `NoRoom`: nothing happened; an epoch must come first.
     #[inline]
     pub(super) fn log<W: Borrow<[u64; 8]>, L: Iterator<Item = Changed<W>>>(
         &self,
@@ -177,8 +171,8 @@ impl Demand {
         sequence: u64,
         lines: impl Fn() -> L,
     ) -> Result<(), StoreError> {
-        // Recovery ignores an entry that is not valid, so lines are stored before their room in the
-        // epoch is reserved.
+        // Recovery ignores an invalid entry, so lines are stored before room in the epoch is
+        // reserved.
         let (Some(log), views) = own.parts() else { return Err(no_room(lines().count())) };
         log.begin();
         let mut entry = Entry { log, unmarked: 0, count: 0 };
@@ -213,8 +207,8 @@ impl Demand {
         Ok(())
     }
 
-    /// Reserves room for so many more marked lines in the epoch. Returns whether the commit exceeds
-    /// the guard's bound, and so must be durable when it returns.
+    /// Reserves room for marked lines in the epoch. Returns whether the commit exceeds the guard's
+    /// bound, and must be durable on return.
     #[cold]
     fn reserve(&self, commits: &Commits, lines: u64, budget: u64) -> Result<bool, StoreError> {
         let figures = self.group.figures();
@@ -235,17 +229,16 @@ impl Demand {
     }
 }
 
-/// The entry of a commit, as it is being logged.
+/// A commit's entry, while it is logged.
 struct Entry<'a> {
     log: &'a Log,
-    /// Its lines that are not marked yet.
+    /// Its lines not marked yet.
     unmarked: u64,
-    /// Its lines.
     count: usize,
 }
 
 impl Entry<'_> {
-    /// Logs a line, as the pool has it; `false`: there is no room.
+    /// Logs a line, as the pool has it; `false`: no room.
     #[inline]
     fn put(&mut self, view: &View, offset: u64, mask: u64, words: &[u64; 8]) -> bool {
         let is_marked = |marks: &Marks| marks.has((offset / LINE) as usize);
@@ -254,29 +247,28 @@ impl Entry<'_> {
         self.log.put(self.count - 1, &Logged { object: view.object, offset, mask, words })
     }
 
-    /// Logs a line of words that have check words, in one or two lines.
+    /// Logs a line of words with check words, as one or two lines.
     #[cold]
     fn put_pairs(&mut self, view: &View, pairs: &Pairs, offset: u64, change: (u64, &[u64; 8])) -> bool {
         pairs.changed(offset, change).all(|line| self.put(view, line.offset, line.mask, &line.words))
     }
 }
 
-/// A line that a commit changes, named as transactions name it.
+/// A changed line, by its address for transactions.
 #[derive(Clone, Copy)]
 pub(super) struct Changed<W> {
     pub(super) address: usize,
     /// Bit i: byte i changes.
     pub(super) mask: u64,
-    /// The bytes that change, in their places.
+    /// The changed bytes, in place.
     pub(super) words: W,
 }
 
-/// There is no room for so many lines before something is done.
 fn no_room(lines: usize) -> StoreError {
     StoreError::NoRoom { needed: lines as u64 * LINE, largest: 0, free: 0 }
 }
 
-/// Marks these lines for the next epoch.
+/// Marks lines for the next epoch.
 #[cold]
 fn mark<W>(views: &[View], lines: impl Iterator<Item = Changed<W>>) {
     for line in lines {
@@ -287,7 +279,7 @@ fn mark<W>(views: &[View], lines: impl Iterator<Item = Changed<W>>) {
     }
 }
 
-/// The view in which an address lies, and where.
+/// The view of an address, and its offset there.
 #[inline]
 fn place_of(views: &[View], address: usize) -> Option<(&View, u64)> {
     let view = views.iter().find(|view| address.wrapping_sub(view.base) < view.len)?;

@@ -18,7 +18,7 @@ use std::borrow::Borrow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-/// The view in which a line lies, and where.
+/// The view of a line, and its offset there.
 pub(super) fn view_of<'v>(views: &'v [View], line: &Line<'_>) -> Option<(&'v View, u64)> {
     let view = views.iter().find(|view| line.address().wrapping_sub(view.base) < view.len)?;
     Some((view, (line.address() - view.base) as u64))
@@ -29,17 +29,17 @@ fn changed<'w>(line: Line<'w>) -> Changed<&'w [u64; 8]> {
     Changed { address: line.address(), mask: line.mask(), words: line.words() }
 }
 
-/// Has all commits up to a number become durable.
+/// Makes all commits up to a number durable.
 pub(super) struct Syncing(pub(super) Box<dyn Fn(u64) -> Result<(), Cause> + Send + Sync>);
 
-/// Tells the store of commits: of each, or, on demand, of epochs.
+/// Tells the store of each commit, or, on demand, of epochs.
 #[derive(Default)]
 pub(super) struct Durable {
     pub(super) commits: Commits,
     pub(super) views: RwLock<Vec<View>>,
     /// Grows whenever `views` changes.
     pub(super) version: AtomicU64,
-    /// The last number of a block's commit.
+    /// Number of the last commit by a block.
     pub(super) numbers: AtomicU64,
     pub(super) demand: Option<Demand>,
     /// How its space makes epochs.
@@ -47,12 +47,11 @@ pub(super) struct Durable {
 }
 
 impl Durable {
-    /// A number for the commit of a block.
     pub(super) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Logs the commit of a block on demand; returns its number. The caller calls
+    /// Logs a block's commit on demand; returns its number. The caller calls
     /// [`stored`](Sink::stored) next. `NoRoom`: nothing happened, and the caller makes
     /// [room](super::space::Space::make_room) first.
     pub(super) fn log_block<W: Borrow<[u64; 8]>, L: Iterator<Item = Changed<W>>>(
@@ -91,7 +90,7 @@ impl Durable {
         }
         let done = self.sync.get().map_or(Err(StoreError::Poisoned.into()), |sync| sync.0(sequence));
         done.map_err(|cause| {
-            // Memory has it, and does not go back.
+            // Memory has it for good.
             self.demand.iter().for_each(Demand::fail);
             match cause {
                 Cause::Store(StoreError::NoRoom { .. }) => StoreError::Poisoned,
@@ -101,8 +100,8 @@ impl Durable {
         })
     }
 
-    /// The lines as they are after the commit. No other transaction changes them meanwhile, and
-    /// uncommitted bytes of other transactions are not in memory.
+    /// The lines after the commit. No other transaction changes them meanwhile, and memory has no
+    /// uncommitted bytes of others.
     fn lines(&self, writes: &WriteSet) -> Option<Vec<ChangedLine>> {
         let views = self.views.read().unwrap_or_else(PoisonError::into_inner);
         let mut told = Vec::with_capacity(writes.len());
@@ -119,8 +118,8 @@ impl Durable {
             let mut bytes = [0; LINE as usize];
             for (nth, (new, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
                 let bits = if Mutant::CommitLineBefore.is_on() { 0 } else { line.word_bits(nth) };
-                // SAFETY: a word of a view that the transaction has borrowed (2), and of which
-                // others are told as atomics alone (1).
+                // SAFETY: a word of a view that the transaction has borrowed (2), which other
+                // threads access as atomics alone (1).
                 let before = unsafe { word(line.address() + 8 * nth) };
                 *into = (before & !bits | new & bits).to_le_bytes();
             }

@@ -1,4 +1,4 @@
-//! The thread that makes commits on demand durable now and then.
+//! The thread that publishes on-demand commits regularly.
 
 use crate::error::Cause;
 use crate::memory::MemoryError;
@@ -9,8 +9,7 @@ use indelible_store::medium::MediumError;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long it waits at most before it looks whether it is still needed, and whether the bounds
-/// have changed.
+/// Longest wait before it checks whether it is still needed, and for new bounds.
 pub(super) const LOOK: Duration = Duration::from_secs(1);
 
 /// Starts it. It ends some time after the space does.
@@ -31,9 +30,8 @@ pub(super) fn now_and_then<S: Send + Sync + 'static>(
     })
 }
 
-/// Starts a thread of the library.
 pub(super) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Cause> {
-    // The program's handlers run on threads of the program.
+    // The program's handlers run on the program's threads.
     let _blocked = Blocked::all();
     let started = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     started.map(drop).map_err(|error| MemoryError::from(StoreError::from(MediumError::Io(error))).into())

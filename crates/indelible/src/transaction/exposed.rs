@@ -1,17 +1,16 @@
-//! Pages that are exposed to one thread: a block of GCC that cannot be undone runs alone, and
-//! compiled as any code is, loads and stores objects at their own addresses
-//! (docs/decisions/0053-transactions-in-c.md).
+//! Pages exposed to one thread: a block of GCC that cannot be undone runs alone, as ordinary code
+//! that uses objects at their own addresses (docs/decisions/0053-transactions-in-c.md).
 //!
-//! A page is copied there from the place of transactions when it is touched. The words that the
-//! block changed become words of its transaction when it ends, and the pages are closed again.
+//! A touched page is copied there from the transactions' memory. When the block ends, its changed
+//! words become words of its transaction, and the pages are closed again.
 //!
-//! An exposed page without exposed neighbours is a mapping of its own, and the kernel limits
-//! mappings to some 65,000 a process. At the limit, the pages between it and the nearest exposed
-//! one are exposed, too: that moves the end of a mapping, and adds none. Pages are closed by
-//! mapping them anew: the kernel merges mappings that were touched with no others, so that
-//! `mprotect` would leave one for each page.
+//! An exposed page without exposed neighbours is a separate mapping, and the kernel limits a
+//! process to some 65,000. At the limit, the pages up to the nearest exposed one are exposed, too,
+//! which adds no mapping. Pages are closed by mapping them anew: after `mprotect` the kernel would
+//! not merge touched mappings.
 //!
 //! Invariants:
+//!
 //! 1. [`expose`] runs in a signal handler: it loads, repairs and stores words, and calls nothing
 //!    but `gettid`, `mprotect` and, where pages stay open that must not, [`signal::die`].
 //! 2. A slot has an object while `len` is not 0: it is stored last, and cleared first. Slots change
@@ -35,17 +34,17 @@ use std::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize};
 
-/// Objects that blocks have at most.
+/// Most objects of blocks.
 const SLOTS: usize = 64;
 const WORD: usize = size_of::<u64>();
-/// Bytes of an object for each bit of its [`Marks`], which are of lines, to those for each page.
+/// Bytes of an object per bit of its [`Marks`] are lines there, pages here.
 const SCALE: usize = PAGE / LINE as usize;
 
 struct Slot {
     busy: AtomicBool,
     own: AtomicUsize,
     view: AtomicUsize,
-    /// Whether check words follow the words there.
+    /// Whether check words alternate there.
     pairs: AtomicBool,
     len: AtomicUsize,
     marks: AtomicPtr<Marks>,
@@ -62,20 +61,20 @@ static OBJECTS: [Slot; SLOTS] = [const {
     }
 }; SLOTS];
 
-/// The thread to which pages are exposed when it touches them; 0: none.
+/// The thread to which touched pages are exposed; 0: none.
 static TO: AtomicI32 = AtomicI32::new(0);
 
-/// An object whose pages a block may have exposed, until this is dropped.
+/// An object whose pages blocks may expose, until this is dropped.
 pub(super) struct Exposed {
-    /// `None`: there are as many as there can be.
+    /// `None`: all are in use.
     slot: Option<&'static Slot>,
-    /// Its pages that are.
+    /// Its exposed pages.
     marks: Box<Marks>,
 }
 
 impl Exposed {
-    /// An object of `len` bytes at its own address, closed, that may get as many as there is `room`
-    /// for; transactions have it at `view`, with check words behind its words if `pairs`.
+    /// `len` bytes, closed, at the `own` address, with `room` to grow; transactions have them at
+    /// `view`, with check words if `pairs`.
     pub(super) fn new(
         own: usize,
         (view, pairs): (usize, bool),
@@ -96,7 +95,6 @@ impl Exposed {
         Ok(Exposed { slot, marks })
     }
 
-    /// The object has so many bytes now.
     pub(super) fn lengthen(&self, len: usize) {
         self.marks.lengthen(len.div_ceil(SCALE));
         if let Some(slot) = self.slot {
@@ -114,13 +112,13 @@ impl Drop for Exposed {
     }
 }
 
-/// Has pages that this thread touches be exposed to it until [`close`].
+/// Exposes pages that this thread touches until [`close`].
 pub(crate) fn begin() {
     TO.store(process::thread_id(), Release);
 }
 
-/// Closes all pages that are exposed to this thread. `store` gets each word that changed, by its
-/// place at the object's own address; the first error is returned.
+/// Closes all exposed pages. `store` gets each changed word, by its own address; the first error is
+/// returned.
 ///
 /// # Errors
 /// That of `store`.
@@ -148,7 +146,7 @@ pub(crate) fn close(mut store: impl FnMut(usize, u64) -> Result<(), Cause>) -> R
     failed.map_or(Ok(()), Err)
 }
 
-/// The words of a page of an object that differ from those of transactions.
+/// The words of a page that differ from the transactions'.
 fn changed(
     slot: &Slot,
     page: Range<usize>,
@@ -164,7 +162,7 @@ fn changed(
 }
 
 impl Slot {
-    /// Copies words to the object's own address. `false`: one of them is damaged beyond repair.
+    /// Copies words to the object's own address. `false`: one is damaged beyond repair.
     ///
     /// # Safety
     /// They are open there, and no other code touches them.
@@ -188,7 +186,7 @@ impl Slot {
         })
     }
 
-    /// The word at an offset, as transactions have it. `None`: it is damaged beyond repair.
+    /// The transactions' word at an offset. `None`: it is damaged beyond repair.
     ///
     /// # Safety
     /// There is one, and no thread stores to it.
@@ -206,7 +204,7 @@ unsafe fn word(at: usize) -> u64 {
     unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(at)).load(Relaxed) }
 }
 
-/// Closes pages that follow each other, whose bytes no transaction has.
+/// Closes consecutive pages, whose bytes no transaction has.
 fn shut(pages: Range<usize>) {
     let (addr, len) = (pages.start, pages.len());
     if len == 0 {
@@ -223,8 +221,8 @@ fn shut(pages: Range<usize>) {
     }
 }
 
-/// Closes pages without another mapping, or ends the process: a program that went on would load
-/// values from open pages that no transaction has committed.
+/// Closes pages in place, or ends the process, which would otherwise load uncommitted values from
+/// open pages.
 fn protect_or_die(addr: usize, len: usize) {
     // SAFETY: pages at an object's own address (2), to which no code has references.
     if unsafe { mmap::protect(addr, len, Protection::None) }.is_err() {
@@ -232,8 +230,7 @@ fn protect_or_die(addr: usize, len: usize) {
     }
 }
 
-/// Has the page at an address be exposed, if it is one of an object, and this the thread that may
-/// touch it.
+/// Exposes the page at an address, if it is an object's, and this the thread that may touch it.
 fn expose(addr: usize) -> Verdict {
     if TO.load(Acquire) != process::thread_id() {
         return Verdict::Foreign;
@@ -252,13 +249,13 @@ fn expose(addr: usize) -> Verdict {
         pages.for_each(|page| marks.set(page));
         return Verdict::Resolved;
     }
-    // Pages that are not copied whole.
+    // Pages not copied whole.
     protect_or_die(own + pages.start * PAGE, pages.len() * PAGE);
     Verdict::Foreign
 }
 
-/// Opens a page of an object that has `count` pages at `own`; at the limit of mappings, the pages
-/// up to the nearest open one with it. Returns the pages that it opened.
+/// Opens a page of an object that has `count` pages at `own`; at the limit of mappings, all pages
+/// up to the nearest open one. Returns the opened pages.
 fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<usize>> {
     let addr = |pages: &Range<usize>| own + pages.start * PAGE;
     // SAFETY: closed pages at the object's own address (2), to which no code has references.
@@ -277,8 +274,8 @@ fn open(own: usize, page: usize, count: usize, marks: &Marks) -> Option<Range<us
         if open(&gap) {
             return Some(gap);
         }
-        // If the program gave these pages unlike flags (madvise), the kernel may have opened some
-        // of them, which are zeros.
+        // If the program gave these pages different flags (madvise), the kernel may have opened
+        // some of them, as zeros.
         protect_or_die(addr(&gap), gap.len() * PAGE);
     }
     None

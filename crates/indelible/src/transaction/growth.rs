@@ -1,12 +1,12 @@
-//! A transactional object that gets longer while it is attached, because its heap has no room for a
-//! block (docs/decisions/0061-transactions-in-languages.md).
+//! Growth of an attached transactional object whose heap lacks room for a block
+//! (docs/decisions/0061-transactions-in-languages.md).
 //!
-//! It grows by the one growth path of heaps (`heap/growth.rs`), outside of all transactions: the
-//! transaction that met the end of the heap is undone, the object grows while none of the pool runs
-//! in this process, and the transaction is run again. The growth is durable before a transaction
-//! uses the new bytes; the heap takes them in as words of a transaction (`heap/words`). So if
-//! anything ends between the two, the object is longer than its heap, which the next transaction,
-//! or attach, that needs room sees.
+//! It uses the one growth path of heaps (`heap/growth.rs`), outside of transactions: the
+//! transaction is undone, the object grows while none of the pool runs in this process, and the
+//! transaction is run again. The growth is durable before a transaction uses the new bytes; the
+//! heap takes them in as words of a transaction (`heap/words`). If the process ends between the
+//! two, the object is longer than its heap, which the next transaction or attach that needs room
+//! sees.
 
 #![allow(unsafe_code)]
 
@@ -24,12 +24,12 @@ use indelible_store::format::ecc::with_check_words;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// The largest alignment of a block.
+/// Largest alignment of a block.
 const ALIGN: usize = PAGE;
 
 impl Home {
-    /// Has the object grow until its heap has room for a block of so many bytes. `None`: it did;
-    /// else the limit that was met.
+    /// Grows the object until its heap has room for such a block. `None`: it did; else the limit
+    /// met.
     ///
     /// # Errors
     /// `InTransaction`, `Forked`.
@@ -56,8 +56,7 @@ impl Growable for Attached {
 }
 
 impl Attached {
-    /// Makes the object longer. No transaction of the pool runs in this process, unless it is the
-    /// caller's own.
+    /// No transaction of the pool runs in this process, except the caller's own.
     fn lengthen(&self, size: usize) -> Result<(), Cause> {
         self.pool.alive()?;
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,27 +64,26 @@ impl Attached {
             return Err(Cause::Detached);
         };
         let room = view.room() as u64;
-        // Those that the pool has of it: with check words there are twice as many.
+        // Size in the pool: with check words twice.
         let occupied = if self.pairs().is_some() { with_check_words(size as u64) } else { Some(size as u64) };
         let (old, occupied) = (self.size(), occupied.unwrap_or(u64::MAX));
         let needed = occupied.checked_next_multiple_of(PAGE as u64).unwrap_or(u64::MAX);
         if needed > room {
             return Err(StoreError::NoAddresses { needed, largest: room }.into());
         }
-        // A size beyond the pool's is refused by the store.
+        // The store refuses a size beyond the pool's.
         if occupied <= self.pool.media.device().len() {
             match view {
                 Kind::Own(_) => {}
                 Kind::Seen(view) => view.reserve(needed as usize)?,
-                // Before the pool states the new length, which it may state without telling us.
+                // Before the pool states the new length, which it may do without reporting it.
                 Kind::Kept(area) => area.reserve(needed as usize).map_err(MemoryError::from)?,
             }
             closed.keep(needed as usize)?;
         }
         let grown = self.space.commits().grow(self.slot(), occupied, *shown);
         let entry = grown.inspect_err(|_| closed.release())?.entry;
-        // An extent that the object has left, or that became a base, stays as it is for as long as
-        // pages of it are shown.
+        // An extent that the object left, or that became a base, stays while its pages are shown.
         *shown = shown.filter(|extent| *extent == entry.primary_offset());
         let len = entry.content_len() as usize;
         match view {
@@ -120,7 +118,7 @@ impl Attached {
         Ok(())
     }
 
-    /// Clears the rest of the page in which the object ended, as the store has done in the pool.
+    /// Clears the rest of the object's former last page, as the store did in the pool.
     fn clear_behind(&self, end: usize) {
         for at in end..end.next_multiple_of(PAGE) {
             let byte = self.base().cast_mut().wrapping_add(at);

@@ -1,5 +1,5 @@
-//! The connection of a pool's objects on demand to the guard of the machine
-//! (docs/decisions/0058-guard.md), if there is one.
+//! Connects a pool's objects on demand with the machine's guard (docs/decisions/0058-guard.md), if
+//! there is one.
 //!
 //! A thread of the library registers, and obeys the guard, line by line:
 //!
@@ -13,11 +13,11 @@
 //! | `failed TOKEN WHY` | process | that could not be done |
 //! | `bye` | process | everything is detached, and the pool has all commits |
 //!
-//! If commits stay in memory, the connection ends without `bye`, as with a death, and the guard
-//! recovers them.
+//! If commits stay in memory, the connection ends without `bye`, and the guard recovers them, as
+//! after a death.
 //!
-//! A guard can have commits become durable earlier, and never later: without it, or if it dies,
-//! there is no budget, and epochs go on as they do.
+//! A guard makes commits durable earlier, never later: without it there is no budget, and epochs
+//! continue.
 
 use super::demand::Demand;
 use super::epochs::{LOOK, start};
@@ -33,13 +33,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-/// A space, as this module knows it: its state on demand, and how it publishes.
+/// A space's state on demand, and its way to publish.
 pub(super) struct Access<S> {
     pub(super) demand: fn(&S) -> Option<&Demand>,
     pub(super) publish: fn(&S) -> Result<(), Cause>,
 }
 
-/// Starts the thread, unless another process could not open the pool by its path. It ends some time
+/// Starts the thread, unless other processes cannot open the pool by its path. It ends some time
 /// after the space does.
 pub(super) fn watch<S: Send + Sync + 'static>(
     space: &Arc<S>,
@@ -72,7 +72,7 @@ fn look_for<S>(
     while space.strong_count() > 0 {
         let found = guards.sockets().into_iter().find_map(|socket| Link::connect(&socket, LOOK).ok());
         if let Some(link) = found {
-            // The next look tells whether there is a guard, for all ends alike.
+            // The next look tells whether there is a guard.
             let _ = serve((space, ended), access, link, hello);
             if let Some(space) = space.upgrade() {
                 // Rule G1 of docs/protocol.md.
@@ -83,7 +83,6 @@ fn look_for<S>(
     }
 }
 
-/// Obeys the guard, as long as there are both.
 fn serve<S>(
     (space, ended): (&Weak<S>, &OnceLock<bool>),
     access: &Access<S>,
@@ -114,7 +113,7 @@ fn serve<S>(
     }
 }
 
-/// Obeys a line; lines of a later guard are left alone.
+/// Obeys a line; ignores lines of a later guard.
 fn follow(
     demand: &Demand,
     epoch: impl FnOnce() -> Result<(), Cause>,
@@ -139,15 +138,14 @@ fn publish(
     link: &Link,
     token: &str,
 ) -> io::Result<()> {
-    // Rule G4 of docs/protocol.md: commits that begin after the epoch's gate find this, and wait
-    // for an epoch of their own.
+    // Rule G4 of docs/protocol.md: commits after the epoch's gate see this, and wait for an epoch
+    // of their own.
     demand.set_budget(Some(0));
     let (begin, bytes) = (Instant::now(), demand.pending() * LINE);
     let done = || format!("published {token} {bytes} {}\n", begin.elapsed().as_nanos());
     if Mutant::AcknowledgedUnflushed.is_on() {
         link.send(&done())?;
-        // As on a slow medium: where there is one processor, the epoch would else be over before
-        // the guard runs.
+        // Simulates a slow medium: on one processor the epoch would end before the guard runs.
         std::thread::sleep(LOOK);
     }
     match epoch() {

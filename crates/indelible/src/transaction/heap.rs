@@ -15,13 +15,12 @@ use crate::pool::{Class, CreateOptions, Inner, Pool};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// The heap of an object of the class [`Transactional`](crate::Class::Transactional) or
-/// [`OnDemand`](crate::Class::OnDemand): blocks that transactions allocate and free, found again by
-/// name and type.
+/// The heap of an object of class [`Transactional`](crate::Class::Transactional) or
+/// [`OnDemand`](crate::Class::OnDemand), whose blocks transactions allocate and free, found again
+/// by name and type.
 ///
-/// A block is allocated, or freed, as the transaction commits, with all else that it does. If it
-/// fails, meets another one, panics or dies, no block was; none is ever lost, or freed twice. Its
-/// bytes are those of any heap: tools and readers see it as one.
+/// Allocations and frees take effect as the transaction commits; if it fails, conflicts, panics or
+/// dies, none did, and no block is lost or freed twice. Tools and readers see an ordinary heap.
 ///
 /// Any number of threads use it at once. [`Tx::alloc`] has an example;
 /// [`collections::transactional`](crate::collections::transactional) has lists, vectors, maps and
@@ -31,25 +30,22 @@ pub struct TxHeap {
 }
 
 impl Pool {
-    /// The transactional heap of the object `name`. If there is no such object, it is created, with
-    /// `size` bytes.
+    /// Opens the transactional heap of the object `name`, or creates the object with `size` bytes.
     ///
-    /// It grows: a transaction that finds no room for a block is undone, the object is made longer,
-    /// as far as its pool and its [reach](CreateOptions::reach) go, and the transaction is run
-    /// again.
+    /// A transaction that finds no room for a block is undone, the object grows as far as its pool
+    /// and its [reach](CreateOptions::reach) allow, and the transaction is run again.
     ///
     /// # Errors
     /// As for [`create_with`](Pool::create_with) and
-    /// [`attach_transactional`](Pool::attach_transactional). `Exists` if the object has something
-    /// else in it, `BadSize` if it is too small for a heap, `Version`, `Damaged`.
+    /// [`attach_transactional`](Pool::attach_transactional). `Exists` if the object has other
+    /// contents, `BadSize` if it is too small for a heap, `Version`, `Damaged`.
     pub fn transactional_heap(&self, name: &str, size: u64) -> Result<TxHeap> {
         self.tx_heap(name, (size, Class::Transactional), |inner| Attached::durable(inner, name, b""))
     }
 
     /// As [`transactional_heap`](Pool::transactional_heap), of an object [on
-    /// demand](Class::OnDemand): transactions are in memory that outlives the process when they
-    /// return, and become durable together, in [epochs](Pool::set_epochs) or when
-    /// [`TxHeap::tx_sync`] asks for it.
+    /// demand](Class::OnDemand): returned transactions are in memory that outlives the process, and
+    /// become durable together, in [epochs](Pool::set_epochs) or by [`TxHeap::tx_sync`].
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -67,16 +63,16 @@ impl Pool {
     ///
     /// # Errors
     /// As for [`transactional_heap`](Pool::transactional_heap); `ClassMismatch` if the object is
-    /// transactional; `NoSpace` if there is no memory for it, and `Gone` if that of a process that
-    /// died is not to be found.
+    /// transactional; `NoSpace` if there is no memory for it, `Gone` if a dead process's memory is
+    /// missing.
     pub fn heap_on_demand(&self, name: &str, size: u64) -> Result<TxHeap> {
         self.tx_heap(name, (size, Class::OnDemand), |inner| Attached::new(inner, name, b"", (0, true)))
     }
 
     /// As [`transactional_heap`](Pool::transactional_heap), in one memory with objects on demand,
-    /// so that one transaction may have both: it is durable when it returns, with all earlier
-    /// commits on demand. [`attach_with_on_demand`](Pool::attach_with_on_demand) does the same for
-    /// an object that is no heap, and tells its cost.
+    /// so that a transaction may use both: it is durable when it returns, with all earlier commits
+    /// on demand. [`attach_with_on_demand`](Pool::attach_with_on_demand), its equivalent for other
+    /// objects, tells the cost.
     ///
     /// # Errors
     /// As for [`transactional_heap`](Pool::transactional_heap) and
@@ -124,8 +120,8 @@ impl TxHeap {
         self.home.attached.class
     }
 
-    /// Returns when all transactions of this thread are durable that it committed on objects of
-    /// this heap's class in the pool, and all that these read: see
+    /// Returns when all transactions that this thread committed on objects of this heap's class in
+    /// the pool are durable, and all that these read: see
     /// [`TxObject::tx_sync`](crate::TxObject::tx_sync).
     ///
     /// # Errors
@@ -134,7 +130,7 @@ impl TxHeap {
         sync(&self.home.attached)
     }
 
-    /// Changes by transactions on demand that a power cut would take: see
+    /// On-demand changes that a power cut would lose: see
     /// [`TxObject::pending`](crate::TxObject::pending).
     #[must_use]
     pub fn pending(&self) -> Pending {
@@ -147,10 +143,9 @@ impl TxHeap {
         &self.home
     }
 
-    /// First byte of the object where plain loads outside of transactions see it, at the address
-    /// that [`TxPtr`]s have, if it is [readable outside](crate::CreateOptions::readable_outside):
-    /// see [`TxObject::outside`](crate::TxObject::outside). A block whose transaction freed it may
-    /// be another's at any time.
+    /// The object's first byte for plain loads outside of transactions, at the address that
+    /// [`TxPtr`]s have, if it is [readable outside](crate::CreateOptions::readable_outside): see
+    /// [`TxObject::outside`](crate::TxObject::outside). A freed block may be reused at any time.
     #[must_use]
     pub fn outside(&self) -> Option<*const u8> {
         self.home.attached.readable_at()
@@ -179,8 +174,8 @@ impl TxHeap {
         transaction(&[self], body)
     }
 
-    /// Returns when all transactions of this process in the pool are durable that have changed
-    /// something until now. Those that returned already are.
+    /// Returns when all of this process's transactions in the pool so far are durable. Those that
+    /// returned already are.
     ///
     /// # Errors
     /// `InTransaction`; `Poisoned` if one of them failed.
@@ -198,8 +193,8 @@ impl TxHeap {
         result.map_err(|cause| self.home.attached.error("detach", cause))
     }
 
-    /// Everything that is wrong in the heap's own data. No transaction of this process in the pool
-    /// runs meanwhile.
+    /// Everything wrong in the heap's own data. Excludes this process's transactions in the pool
+    /// meanwhile.
     ///
     /// # Errors
     /// `InTransaction`, `Forked`.
@@ -207,7 +202,7 @@ impl TxHeap {
         self.at_rest("check the heap of", |raw| Ok(raw.check()))
     }
 
-    /// The heap in numbers, counted now. No transaction of this process in the pool runs meanwhile.
+    /// Counts the heap's figures. Excludes this process's transactions in the pool meanwhile.
     ///
     /// # Errors
     /// `InTransaction`, `Forked`, `Damaged`.
@@ -234,12 +229,11 @@ impl TxHeap {
         looked.map_err(|cause| self.home.attached.error(operation, cause))
     }
 
-    /// The value at a pointer into this heap.
     pub(crate) fn value<T: Plain>(&self, pointer: TxPtr<T>) -> Result<&T> {
         self.home.value(pointer)
     }
 
-    /// The root of this name and type; a new one is all zeros.
+    /// The root of this name and type; a new one is zeros.
     pub(crate) fn root_or_zero<T: Plain>(
         &self,
         tx: &mut Tx<'_>,
@@ -255,7 +249,6 @@ impl TxHeap {
         Ok(root)
     }
 
-    /// Names a block, as one of this type.
     pub(crate) fn name_root<T: Plain>(
         &self,
         tx: &mut Tx<'_>,
@@ -272,7 +265,6 @@ impl TxHeap {
         })
     }
 
-    /// The root of this name and type, if there is one.
     pub(crate) fn find_root<T: Plain>(
         &self,
         tx: &mut Tx<'_>,
@@ -292,7 +284,7 @@ impl TxHeap {
         })
     }
 
-    /// Takes its name from a root, whose block stays.
+    /// Unnames a root, whose block stays.
     ///
     /// # Errors
     /// `Conflict`: to be passed on. `RootMissing`, `NotAttached`, `Damaged`.

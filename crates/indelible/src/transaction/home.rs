@@ -1,4 +1,4 @@
-//! Objects as a transaction knows them, and the heap that one may have.
+//! Objects of a transaction, each with an optional heap.
 
 #![allow(unsafe_code)]
 
@@ -14,12 +14,12 @@ use std::sync::atomic::AtomicUsize;
 pub trait Transactional: private::Part {}
 
 pub(super) mod private {
-    /// Other crates do not implement it: a transaction relies on its answers.
+    /// Sealed: a transaction relies on its answers.
     pub trait Part {
         #[doc(hidden)]
         fn attached(&self) -> &super::Attached;
 
-        /// The heap in it, if it is used as one.
+        /// Its heap, if it is used as one.
         #[doc(hidden)]
         fn home(&self) -> Option<&super::Home> {
             None
@@ -27,15 +27,14 @@ pub(super) mod private {
     }
 }
 
-/// An attached object, and the heap in it.
 pub struct Home {
     pub(super) attached: Attached,
     pub(super) words: WordHeap,
-    /// Bytes of the value that the program has it begin with; 0: of none.
+    /// Bytes of the value at its start; 0: none.
     pub(super) value: AtomicUsize,
 }
 
-/// A heap that has no room for a block, and may grow for it.
+/// A heap without room for a block, which may grow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Full {
     /// Offset of the object's entry.
@@ -44,7 +43,7 @@ pub(super) struct Full {
     needed: usize,
 }
 
-/// A heap that does not grow, and the limit that it has met.
+/// A heap that does not grow, and the limit it met.
 #[derive(Clone, Debug)]
 pub(super) struct Stuck {
     slot: u64,
@@ -52,8 +51,7 @@ pub(super) struct Stuck {
 }
 
 impl Full {
-    /// Has the heap grow, while its transaction does not run. Returns the limit that it met, if it
-    /// met one.
+    /// Grows the heap, while its transaction does not run. Returns a limit that it met.
     pub(super) fn grow(self, objects: &[&dyn Transactional]) -> Result<Option<Stuck>, Cause> {
         let homes = objects.iter().filter_map(|object| object.home());
         self.grow_of(homes)
@@ -70,18 +68,17 @@ impl Full {
     }
 }
 
-/// The continuation of a step of a transaction in a heap.
+/// How a transaction goes on after a step in a heap.
 pub(super) enum After<R> {
     Done(Result<R, Cause>),
-    /// The heap has grown: the caller makes the step again.
+    /// The heap grew: the caller repeats the step.
     Again,
     /// The heap may grow once the transaction does not run.
     Grow(Full),
 }
 
 impl Home {
-    /// The continuation of a step that came to `done`. `limit`: that which the heap has met in this
-    /// step.
+    /// Continues from `done`. `limit`: met by the heap in this step.
     pub(super) fn after<R>(
         &self,
         done: Result<R, Cause>,
@@ -104,8 +101,8 @@ impl Home {
     }
 }
 
-/// Fails to compile unless a `T` can be a value in a block: references to it are to cells alone,
-/// whatever the block is used for next.
+/// Fails to compile unless a `T` can be a value in a block: it has cells alone, whatever the block
+/// is used for next.
 pub(super) const fn placed_in_block<T: Plain>() {
     let () = T::LAYOUT;
     assert!(
@@ -125,12 +122,10 @@ impl Home {
         &self.attached
     }
 
-    /// Detaches.
     pub(crate) fn end(&mut self) -> Result<(), Cause> {
         self.attached.end()
     }
 
-    /// The value at a pointer.
     #[inline]
     pub(super) fn value<T: Plain>(&self, pointer: TxPtr<T>) -> Result<&T> {
         const { placed_in_block::<T>() };

@@ -1,7 +1,5 @@
-//! Attaching and detaching objects on demand, whose memory outlives the process
-//! (docs/decisions/0052-on-demand.md).
-//!
-//! The memory is there before the entry of the object names it, and until it no longer does.
+//! Attaches and detaches objects on demand (docs/decisions/0052-on-demand.md). An object's memory
+//! exists for as long as its entry names it.
 
 use super::attached::{Attached, Kind, Memory, closed, named};
 use super::demand::Demand;
@@ -19,13 +17,11 @@ use indelible_store::store::Writer;
 use indelible_store::table::{Key, Located};
 use std::sync::Arc;
 
-/// Addresses that its memory is to have at most to grow into, unless the object is larger than a
-/// quarter of it.
+/// Address space of its memory to grow into, unless the object exceeds a quarter of it.
 const ROOM: usize = 16 << 30;
 
 impl Attached {
-    /// Begins again if another process resized the object, or gave its name to another one, before
-    /// it was bound.
+    /// Begins again if another process resized or replaced the object before it was bound.
     pub(super) fn on_demand(
         pool: &Arc<Inner>,
         name: &str,
@@ -41,7 +37,7 @@ impl Attached {
         }
     }
 
-    /// `Replaced`: the object that was bound is not as it was found.
+    /// `Replaced`: the bound object is not the one found.
     fn on_demand_as_found(
         pool: &Arc<Inner>,
         name: &str,
@@ -94,9 +90,9 @@ impl Attached {
     }
 }
 
-/// Gives back the memory of an attach that failed, in which there are no commits. It stays if the
-/// entry names it, or may name it: the next attach asks for it then. While this process has the
-/// memory, only this attach changes the entry to name it.
+/// Gives back a failed attach's memory, which has no commits. It stays if the entry names it, or
+/// may name it: the next attach uses it. While this process has the memory, only this attach
+/// changes the entry to name it.
 fn give_back(pool: &Inner, demand: &Demand, entry: &Entry, area: Area) {
     let is_stated = match pool.store.find_id(&entry.id) {
         Ok(now) => now.entry.memory.get() == demand.group.number(),
@@ -109,7 +105,6 @@ fn give_back(pool: &Inner, demand: &Demand, entry: &Entry, area: Area) {
     }
 }
 
-/// Makes the memory of an object.
 fn memory_for(
     demand: &Demand,
     found: &Entry,
@@ -120,7 +115,7 @@ fn memory_for(
     // Rule D2 of docs/protocol.md.
     match demand.group.memory_of(found.id, (len, room)) {
         Ok(area) => Ok(area),
-        // This process has the object, which its lock says better.
+        // This process has the object; the error of its lock is better.
         Err(exists @ BackingError::Exists { .. }) => Err(match bind() {
             Ok(mut writer) => {
                 writer.forget_memory();
@@ -132,7 +127,7 @@ fn memory_for(
     }
 }
 
-/// Fills the memory, and takes the object in among the others. An error has the writer.
+/// Fills the memory and adds the object. An error has the writer.
 fn join(
     space: &Space,
     area: &Area,
@@ -141,7 +136,7 @@ fn join(
 ) -> Result<Mapping, Box<(Writer, Cause)>> {
     let entry = writer.object().entry;
     if (entry.id, entry.content_len()) != (found.id, found.content_len()) {
-        // Another one has its name since, or it has another size.
+        // Another object has its name, or it has another size.
         return Err(Box::new((writer, Cause::Replaced)));
     }
     let show = |at, protection| Ok(area.show(at, protection).map_err(MemoryError::from)?);
@@ -154,7 +149,6 @@ fn join(
     }
 }
 
-/// Brings the object's bytes to its memory.
 fn fill(area: &Area, writer: &Writer) -> Result<(), Cause> {
     each_piece(writer, area.len(), |at, piece| {
         area.put(at, piece);

@@ -1,10 +1,11 @@
-//! Objects on demand that were detached before an epoch published all their commits
+//! Objects on demand detached before an epoch published all their commits
 //! (docs/decisions/0052-on-demand.md).
 //!
-//! Others share commits with such an object, so it stays in its space, with its memory and its
-//! place on the lane, until an epoch publishes all of them as one step, or the space ends.
+//! Other objects share commits with such an object, so its memory and its place on the lane stay
+//! until an epoch publishes all of them as one step, or the space ends.
 //!
 //! Invariants:
+//!
 //! 1. A transaction on other objects may add to the list: a thread that has the list waits for no
 //!    transaction.
 //! 2. The list is locked after `turn` of the objects on demand, and before the store's locks.
@@ -16,7 +17,7 @@ use indelible_store::Mutant;
 use indelible_store::store::Writer;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The memory of an object that was detached.
+/// Memory of a detached object.
 #[derive(Debug)]
 pub(super) struct Leaver {
     /// Offset of the object's entry.
@@ -49,7 +50,6 @@ impl Leaver {
     }
 }
 
-/// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Leaving(Mutex<Vec<Leaver>>);
 
@@ -67,8 +67,8 @@ impl Leaving {
         self.list().iter().map(|leaver| leaver.object).collect()
     }
 
-    /// Takes these objects out, and calls `end` of each before another thread finds the list
-    /// without it.
+    /// Removes these objects, and calls `end` of each before another thread finds the list without
+    /// it.
     pub(super) fn end(&self, objects: &[u64], end: impl FnMut(Leaver)) {
         let mut list = self.list();
         list.extract_if(.., |leaver| objects.contains(&leaver.object)).for_each(end);

@@ -1,7 +1,7 @@
-//! The lines of an object that commits on demand have changed since the last epoch.
+//! Lines that commits on demand changed since the last epoch.
 //!
-//! Two levels, so that the marked lines alone cost time to take. Several threads mark, each lines
-//! that it owns; the thread that takes them is alone.
+//! Two levels, so that taking costs marked lines only. Several threads mark lines that they own;
+//! the thread that takes them is alone.
 
 use crate::mapping::MappingError;
 use crate::memory::{Counter, Words};
@@ -11,16 +11,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 const BITS: usize = u64::BITS as usize;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Marks {
-    /// A bit for each line that the object may have.
+    /// A bit per line.
     lines: Words,
-    /// A bit for each word of `lines` that may not be zero.
+    /// A bit per word of `lines` that may be non-zero.
     words: Words,
-    /// Bytes of the object.
     len: AtomicUsize,
-    /// How many lines are marked, for other processes.
+    /// Marked lines, for other processes.
     count: Option<Counter>,
 }
 
@@ -29,14 +27,14 @@ fn zeros(bits: usize) -> Result<Words, MappingError> {
 }
 
 impl Marks {
-    /// For an object of `len` bytes that may get as many as it has `room` for.
+    /// For an object of `len` bytes that may grow to `room`.
     pub(super) fn new((len, room): (usize, usize), count: Option<Counter>) -> Result<Marks, MappingError> {
         let lines = room.div_ceil(LINE as usize);
         let (lines, words) = (zeros(lines)?, zeros(lines.div_ceil(BITS))?);
         Ok(Marks { lines, words, len: AtomicUsize::new(len), count })
     }
 
-    /// The object has so many bytes now. No thread marks any line meanwhile, or takes them.
+    /// Sets the object's length. No thread marks or takes lines meanwhile.
     pub(super) fn lengthen(&self, len: usize) {
         self.len.store(len, Ordering::Release);
     }
@@ -47,7 +45,6 @@ impl Marks {
         self.lines.all()[line / BITS].load(Ordering::Relaxed) >> (line % BITS) & 1 == 1
     }
 
-    /// Marks a line.
     pub(super) fn set(&self, line: usize) {
         let (word, bit) = (line / BITS, 1 << (line % BITS));
         let before = self.lines.all()[word].fetch_or(bit, Ordering::Relaxed);
@@ -78,7 +75,7 @@ impl Marks {
     }
 }
 
-/// The numbers of the bits that are set.
+/// Numbers of set bits.
 fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = bits.trailing_zeros() as usize;
@@ -110,7 +107,7 @@ mod tests {
         };
         assert_eq!(taken(), chosen);
         assert!(taken().is_empty() && !marks.has(0));
-        // Lines that it gets later.
+        // Lines added later.
         marks.lengthen(2 * len);
         marks.set(64 * 64 * 6 - 1);
         assert_eq!(taken(), [64 * 64 * 6 - 1]);

@@ -1,4 +1,4 @@
-//! The part that a thread takes in the transactions of a pool.
+//! A thread's state in the transactions of a pool.
 
 use super::checked::Words;
 use super::durable::Durable;
@@ -7,13 +7,12 @@ use indelible_store::Mutant;
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
-/// See the module.
 pub(super) type Thread = indelible_stm::Thread<Words, Durable>;
 
-/// The part that a thread takes in the transactions of a pool, unless a transaction has it.
+/// A thread's state, unless a transaction has it.
 struct Place {
     space: Weak<Space>,
-    /// Boxed, as it goes to a transaction and comes back.
+    /// Boxed, as it moves to a transaction and back.
     thread: Option<Box<Thread>>,
 }
 
@@ -21,13 +20,11 @@ thread_local! {
     static PLACES: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The thread's part, which is put back when this is dropped: a transaction that begins meanwhile,
-/// when one is committed, has its own.
-///
-/// Nothing that threads share is counted here: it would go from processor to processor with each
+/// The thread's state, put back when this is dropped; a transaction that begins meanwhile has its
+/// own. Counts nothing that threads share, which would move between processors with each
 /// transaction.
 pub(crate) struct Member {
-    /// Address of its space: that of a place is of no other, as the place has a part in it.
+    /// Address of its space, unique as long as the place has a member of it.
     space: usize,
     pub(super) thread: Option<Box<Thread>>,
 }
@@ -43,10 +40,9 @@ impl Member {
         }
     }
 
-    /// A new part: for the thread's first transaction in the space, for one within an action of
-    /// another, and while the thread ends, when there is no place to keep it. The commits that the
-    /// thread made by another part are unknown here, so the new part relies on everything that was
-    /// committed so far.
+    /// For the thread's first transaction in the space, for one within another's action, and while
+    /// the thread ends. The thread's other commits are unknown here, so it relies on all commits so
+    /// far.
     #[cold]
     fn new(space: &Arc<Space>) -> Member {
         let address = Arc::as_ptr(space).addr();
@@ -64,7 +60,7 @@ impl Member {
         Member { space: address, thread: Some(thread) }
     }
 
-    /// The thread's part in the space at an address, if it was a member of that before.
+    /// The thread's member of the space at an address, if there is one.
     pub(super) fn known(space: usize) -> Option<Member> {
         let kept = PLACES.try_with(|places| find(&mut places.borrow_mut(), space)?.thread.take());
         kept.ok().flatten().map(|thread| Member { space, thread: Some(thread) })
@@ -76,8 +72,8 @@ fn find(places: &mut [Place], space: usize) -> Option<&mut Place> {
     places.iter_mut().find(|place| place.space.as_ptr().addr() == space)
 }
 
-/// The last commit that this thread made or read, or, where that is unknown, of the space; it may
-/// not be durable.
+/// The last commit that this thread made or read, or, if unknown, of the space; it may not be
+/// durable.
 pub(super) fn last_of_thread(space: &Arc<Space>) -> u64 {
     Member::of(space).thread.as_mut().map_or(0, |thread| thread.own().last())
 }
@@ -90,8 +86,8 @@ impl Drop for Member {
         let _rest = PLACES.try_with(|places| {
             let mut places = places.borrow_mut();
             match find(&mut places, self.space).map(|place| &mut place.thread) {
-                // A transaction that an action on commit began was here first: who waits for this
-                // thread's commits waits for those of both.
+                // An action on commit began another transaction first: waits for this thread's
+                // commits cover both.
                 Some(Some(first)) => first.own().note(thread.own().last()),
                 Some(empty) => return empty.replace(thread),
                 None => {}

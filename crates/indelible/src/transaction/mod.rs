@@ -1,28 +1,26 @@
-//! Transactions on objects of the class [`Transactional`](crate::Class::Transactional): each is
-//! durable when it is committed, as a whole; and of the class [`OnDemand`](crate::Class::OnDemand):
-//! each outlives the process then, and is durable later.
+//! Transactions on objects of class [`Transactional`](crate::Class::Transactional), durable when
+//! they commit, and [`OnDemand`](crate::Class::OnDemand), which outlive the process when they
+//! commit, and become durable later.
 //!
-//! A transaction is a producer of batches as a psync is (docs/decisions/0046-transactions.md).
-//! `indelible-stm` runs closures as transactions and gives their commits numbers; [`space`] tells
-//! the store the lines of each commit, whole, by [`Commits`](indelible_store::store::Commits), and
-//! waits for them to be durable when nothing is locked any more. The memory of an object
-//! ([`attached`]) is mapped where the kernel likes, for transactions alone: at its own address are
-//! only pages without access, or, where its entry allows it, pages for loads alone ([`outside`]).
-//!
-//! Called by programs, and by collections. A [`heap`] is changed by words of the transaction
-//! ([`words`]): `heap::words` says which.
+//! A transaction produces batches as a psync does (docs/decisions/0046-transactions.md).
+//! `indelible-stm` runs closures as transactions and numbers their commits; [`space`] tells the
+//! store each commit's whole lines by [`Commits`](indelible_store::store::Commits), and waits for
+//! durability without locks. An object's memory ([`attached`]) is mapped for transactions alone: at
+//! its own address are closed pages, or, if its entry allows it, read-only ones ([`outside`]). The
+//! transaction's [`words`] change a [`heap`] as `heap::words` says.
 //!
 //! Invariants:
+//!
 //! 1. Cells of a view are stored to by transactions of the one [`Stm`](indelible_stm::Stm) of its
 //!    pool in this process, and by nothing else, as long as it is attached; all other bytes stay as
 //!    they are.
-//! 2. A view is there as long as its [`TxObject`] is, and a transaction borrows the objects that it
-//!    uses: a cell in the range of one of them stays until it has ended.
-//! 3. References into the view of a `TxObject` are of one type, its `T`, and to atomics there are
-//!    none. Those into the view of a `TxHeap` are to cells alone, which have whole words: whatever
-//!    a block is used for next, they are values, and transactions alone access their bytes.
-//! 4. A view grows where it is, while no transaction runs, or by the one that is alone: places in
-//!    it stay.
+//! 2. A view is there as long as its [`TxObject`] is, and a transaction borrows its objects: a cell
+//!    in the range of one of them stays until it has ended.
+//! 3. References into the view of a `TxObject` are of one type, its `T`, without atomics. Those
+//!    into the view of a `TxHeap` are to cells alone, which have whole words: whatever a block is
+//!    used for next, they are values, and transactions alone access their bytes.
+//! 4. A view grows in place, while no transaction runs, or by the one that is alone: places in it
+//!    stay.
 //! 5. A thread that reads the memory of views for an epoch has the lock `turn` of the objects on
 //!    demand, under which views are removed. A thread in a transaction never takes it: an epoch
 //!    that has it waits for transactions.

@@ -1,4 +1,4 @@
-//! An object whose stores are those of transactions.
+//! An object that transactions change.
 
 #![allow(unsafe_code)]
 
@@ -13,21 +13,19 @@ use crate::pool::{Class, Pool};
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-/// An object of the class [`Transactional`](crate::Class::Transactional) or
-/// [`OnDemand`](crate::Class::OnDemand), attached: a `T` in which transactions alone change
-/// anything, by its [`TxCell`](crate::TxCell)s.
+/// An attached object of class [`Transactional`](crate::Class::Transactional) or
+/// [`OnDemand`](crate::Class::OnDemand): a `T` that only transactions change, by its
+/// [`TxCell`](crate::TxCell)s.
 ///
 /// Any number of threads use it at once. When [`transaction`](TxObject::transaction) returns, its
-/// changes are durable, whatever happens; a transaction that failed, or whose process died in it,
-/// left nothing.
+/// changes are durable; a transaction that failed, or whose process died in it, left nothing.
 ///
-/// *On demand*, its changes outlive the process when it returns, after any death, and without the
-/// cost of a durable write. They are durable later: once [`tx_sync`](TxObject::tx_sync) or
-/// [`psync`](TxObject::psync) returns, when the object is detached, and now and then
-/// ([`Pool::set_epochs`]). After a power cut, or a crash of the machine, the object has a prefix of
-/// its transactions, with all durable ones, and never a part of one. [A guard](Pool::set_guard) of
-/// the machine makes it all durable when the power fails. In a pool in memory
-/// ([`MediumKind::Memory`](crate::MediumKind::Memory)) a power cut takes everything anyway, and the
+/// *On demand*, changes outlive the process on return, without a durable write. They are durable
+/// once [`tx_sync`](TxObject::tx_sync) or [`psync`](TxObject::psync) returns, when the object is
+/// detached, and regularly ([`Pool::set_epochs`]). After a power cut or system crash the object has
+/// a prefix of its transactions, with all durable ones, never a part of one. [A
+/// guard](Pool::set_guard) of the machine makes all durable when the power fails. In a pool in
+/// memory ([`MediumKind::Memory`](crate::MediumKind::Memory)) a power cut takes everything, and the
 /// class gains little.
 ///
 /// ```
@@ -60,9 +58,8 @@ use std::ops::Deref;
 /// # Ok(()) }
 /// ```
 ///
-/// At the object's own address, where pointers of other programs lead, nothing can be loaded or
-/// stored meanwhile: an access there is a SIGSEGV, so that nothing but transactions stores. While a
-/// transaction uses the object it cannot be detached:
+/// At the object's own address, any access meanwhile is a SIGSEGV. While a transaction uses the
+/// object it cannot be detached:
 ///
 /// ```compile_fail
 /// # fn example(bank: indelible::TxObject<indelible::TxCell<u64>>) -> indelible::Result<()> {
@@ -72,7 +69,9 @@ use std::ops::Deref;
 /// })
 /// # }
 /// ```
-/// Atomics, which need no transaction, do not compile:
+///
+/// Atomics do not compile:
+///
 /// ```compile_fail,E0080
 /// # fn example(pool: &indelible::Pool) -> indelible::Result<()> {
 /// let hits = pool.attach_transactional::<[std::sync::atomic::AtomicU64; 8]>("hits")?;
@@ -91,15 +90,15 @@ unsafe impl<T: Sync> Send for TxObject<T> {}
 unsafe impl<T: Sync> Sync for TxObject<T> {}
 
 impl Pool {
-    /// Attaches an object of the class `transactional` or `on-demand`. If the last process that had
-    /// it died, it is recovered first, to a state that all of its acknowledged transactions left.
-    /// The object begins with a `T`; a new one is all zeros.
+    /// Attaches an object of class `transactional` or `on-demand`, after recovery of all
+    /// acknowledged transactions if its last process died. The object begins with a `T`; a new one
+    /// is zeros.
     ///
     /// # Errors
     /// `ClassMismatch` for an object of another class, `BadSize` if it is smaller than a `T`;
     /// `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`, `AddressTaken`, `ReadOnly`, `Busy`; on
-    /// demand `NoSpace` if there is no memory for it, and `Gone` if that of a process that died is
-    /// not to be found; `Poisoned` while objects are attached whose transactions failed.
+    /// demand `NoSpace` if there is no memory for it, `Gone` if a dead process's memory is missing;
+    /// `Poisoned` while objects are attached whose transactions failed.
     pub fn attach_transactional<T: Plain>(&self, name: &str) -> Result<TxObject<T>> {
         self.attach_transactional_with_key(name, b"")
     }
@@ -113,12 +112,11 @@ impl Pool {
     }
 
     /// As [`attach_transactional`](Pool::attach_transactional), for transactions on objects of both
-    /// classes: a transactional object is in one memory with those on demand, which outlives the
-    /// process. A [`transaction`](crate::transaction()) that names it, among objects on demand or
-    /// alone, is durable when it returns, together with all that was committed on demand before.
-    /// Its durable write is an epoch of all of them, for which transactions wait until its lines
-    /// are copied: those on transactional objects alone are faster where these are attached
-    /// without.
+    /// classes: the object is in one memory with those on demand. A
+    /// [`transaction`](crate::transaction()) that names it is durable when it returns, together
+    /// with all earlier commits on demand. Its durable write is an epoch of all of them, for which
+    /// transactions wait while its lines are copied: transactions on transactional objects alone
+    /// are faster without this.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -166,7 +164,7 @@ impl Pool {
 }
 
 impl<T: Plain> TxObject<T> {
-    /// The value that the object begins with.
+    /// The value at the object's start.
     #[must_use]
     pub fn root(&self) -> &T {
         // SAFETY: large enough, aligned to a page, any bit pattern is a T, and mapped as long as
@@ -175,13 +173,13 @@ impl<T: Plain> TxObject<T> {
         unsafe { &*self.attached.base().cast::<T>() }
     }
 
-    /// The value where plain loads outside of transactions see it, at the object's own address, if
-    /// the object is [readable outside](crate::CreateOptions::readable_outside). It is there until
-    /// the object is detached.
+    /// The value for plain loads outside of transactions, at the object's own address, if it is
+    /// [readable outside](crate::CreateOptions::readable_outside). It is there until the object is
+    /// detached.
     ///
-    /// Transactions change the cells there whenever they commit, so that the compiler must not take
-    /// them for constant: load each by [`read_volatile`](std::ptr::read_volatile), or as an atomic,
-    /// and make no references. Stores are a SIGSEGV.
+    /// Commits change the cells there at any time: load each by
+    /// [`read_volatile`](std::ptr::read_volatile), or as an atomic, without references. Stores are
+    /// a SIGSEGV.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -226,8 +224,8 @@ impl<T: Plain> TxObject<T> {
         transaction(&[self], body)
     }
 
-    /// Returns when all transactions of this process in the pool are durable that have changed
-    /// something until now. Those that returned already are.
+    /// Returns when all of this process's transactions in the pool so far are durable. Those that
+    /// returned already are.
     ///
     /// # Errors
     /// `InTransaction`; `Poisoned` if one of them failed.
@@ -235,13 +233,9 @@ impl<T: Plain> TxObject<T> {
         self.attached.psync()
     }
 
-    /// Returns when all transactions of this thread are durable that it committed on objects of
-    /// this class in the pool, and all that these read. On demand they may not be when they return;
-    /// threads that wait at the same time share one durable write. Transactional ones are, so that
-    /// this waits for nothing.
-    ///
-    /// Objects on demand that were detached before their transactions were durable become so with
-    /// these.
+    /// Returns when all transactions that this thread committed on objects of this class in the
+    /// pool are durable, and all that these read. On demand, concurrent waiters share one durable
+    /// write, which includes objects detached meanwhile. Transactional commits are durable already.
     ///
     /// # Errors
     /// As for [`psync`](TxObject::psync). The transactions are in memory all the same; after an
@@ -251,16 +245,15 @@ impl<T: Plain> TxObject<T> {
         sync(&self.attached)
     }
 
-    /// Changes by transactions on demand that a power cut would take: those of all objects of this
-    /// class in the pool, in this process.
+    /// On-demand changes that a power cut would lose, of all objects of this class in the pool, in
+    /// this process.
     #[must_use]
     pub fn pending(&self) -> Pending {
         Pending::of(&self.attached)
     }
 
-    /// Words that transactions of this process found damaged, in all objects with [check
-    /// words](crate::CreateOptions::ecc) of the pool, since the first of its transactional objects
-    /// was attached.
+    /// Words that this process's transactions found damaged, in all of the pool's objects with
+    /// [check words](crate::CreateOptions::ecc), since its first transactional object was attached.
     #[must_use]
     pub fn repairs(&self) -> Repairs {
         self.attached.space.repairs()

@@ -1,8 +1,5 @@
-//! A transaction that its caller runs again, and that names memory by the objects' own addresses:
-//! C's.
-//!
-//! Called by `raw`. The addresses of an object, where every access is forbidden, are those that
-//! pointers in it have in every run; here they lead to the mapping that is for transactions.
+//! A transaction that its caller, C, runs again, naming memory by the objects' own addresses, where
+//! every access is forbidden.
 
 #![allow(unsafe_code)]
 
@@ -18,20 +15,20 @@ use indelible_stm::{CommitError, Conflict, Number};
 use indelible_store::error::StoreError;
 use std::sync::Arc;
 
-/// A transaction of this thread. It runs, or waits to be run [`again`](OpenTx::again). Dropping it
-/// undoes it.
+/// A transaction of this thread, running, or waiting to be run [`again`](OpenTx::again). Dropping
+/// it undoes it.
 pub(crate) struct OpenTx {
-    /// While it runs: no other transaction of the thread does.
+    /// Present while it runs: no other transaction of the thread does.
     inside: Option<Inside>,
     member: Member,
     objects: Vec<Arc<Home>>,
-    /// Whether it is durable when it has committed, also among objects on demand.
+    /// Whether its commit is durable, also among objects on demand.
     strict: bool,
     /// The process that runs it.
     generation: u32,
-    /// It has met another one, and must be run again.
+    /// It met a conflict, and must be run again.
     conflicted: bool,
-    /// A heap has no room, and may grow before it is run again.
+    /// A heap lacks room, and may grow before it is run again.
     full: Option<Full>,
     /// Heaps that do not grow for it.
     stuck: Vec<Stuck>,
@@ -80,7 +77,6 @@ impl OpenTx {
         Ok(())
     }
 
-    /// Ends a run without effect.
     fn stop(&mut self, again: bool) {
         self.inside = None;
         if let Some(thread) = &mut self.member.thread {
@@ -88,12 +84,11 @@ impl OpenTx {
         }
     }
 
-    /// Whether it has met another one.
     pub(crate) fn is_conflicted(&self) -> bool {
         self.conflicted
     }
 
-    /// Undoes its changes so far, and begins it again, after a while if it has met another one.
+    /// Undoes its changes, and begins it again, after a while if it met a conflict.
     ///
     /// # Errors
     /// As for [`begin`](OpenTx::begin): it is over.
@@ -183,8 +178,8 @@ impl OpenTx {
         self.step(|running| if running.is_alone() { Ok(()) } else { Err(running.restart_alone()) })
     }
 
-    /// Commits. `false`: it has met another one, or needs more room in the log, which it has now;
-    /// it must be run again.
+    /// Commits. `false`: it met a conflict, or needed more room in the log, which it has now; it
+    /// must be run again.
     ///
     /// # Errors
     /// As for [`transaction`](crate::transaction()): it is over.
@@ -203,7 +198,7 @@ impl OpenTx {
             return Ok(false);
         };
         let Some(mut running) = thread.running() else { return Ok(false) };
-        // On demand one that is alone may be run again, as `attempt` has it.
+        // On demand one that is alone may be run again, as in `attempt`.
         let once = running.is_alone() && first.space.demand().is_none();
         let lines = first.space.lines_told(&running);
         match first.space.room_for(&mut running, lines) {
@@ -236,8 +231,8 @@ impl OpenTx {
         room.map_or_else(|cause| Err(first.error("commit a transaction on", cause)), |()| Ok(false))
     }
 
-    /// Calls `what` with the heap that has an address, and its words. If it has no room, it grows
-    /// before the transaction is run again, or at once if that is alone.
+    /// Calls `what` with the heap at an address, and its words. If it lacks room, it grows before
+    /// the transaction is run again, or at once if that is alone.
     pub(super) fn in_heap<R>(
         &mut self,
         address: usize,
@@ -273,7 +268,6 @@ impl OpenTx {
         }
     }
 
-    /// The place of bytes of the transaction's objects for it.
     fn place(&self, address: usize, len: usize) -> Result<usize> {
         if fork::is_stale(self.generation) {
             return Err(refused(Cause::Forked));
@@ -296,7 +290,7 @@ impl OpenTx {
         })
     }
 
-    /// Why the transaction cannot go on, if it met a word that is damaged beyond repair.
+    /// The error if it met a word damaged beyond repair.
     #[cold]
     fn lost(&mut self) -> Option<Error> {
         let address = self.member.thread.as_mut()?.running()?.lost()?;
@@ -307,7 +301,7 @@ impl OpenTx {
     }
 }
 
-/// A number of an object, whose address is known as such.
+/// A number at an object's address.
 fn at<T: Number>(address: usize) -> *mut T {
     std::ptr::with_exposed_provenance_mut(address)
 }

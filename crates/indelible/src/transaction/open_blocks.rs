@@ -1,4 +1,4 @@
-//! Blocks and roots in a transaction that its caller runs again: by address, as C has them.
+//! Blocks and roots in a transaction that its caller, C, runs again: by address.
 
 use super::home::Home;
 use super::open::OpenTx;
@@ -8,12 +8,10 @@ use crate::heap::words::Words;
 use indelible_store::Mutant;
 use std::sync::atomic::Ordering;
 
-/// The largest alignment of a block.
 const MOST_ALIGN: usize = 4096;
 
 impl Home {
-    /// The program uses the object as a value of so many bytes at its first one: it becomes no
-    /// heap.
+    /// The program uses the object's first `size` bytes as a value: it becomes no heap.
     pub(crate) fn begin_with(&self, size: usize) -> Result<(), Cause> {
         let has = self.attached.size();
         if has < size {
@@ -36,7 +34,7 @@ impl Home {
         self.words.expect_made(words)
     }
 
-    /// A block of `size` bytes: its own address. Its bytes may be anything.
+    /// A block of `size` arbitrary bytes: its own address.
     pub(crate) fn alloc(&self, words: &mut impl Words, size: usize, align: usize) -> Result<u64, Cause> {
         self.expect_heap(words)?;
         if !align.is_power_of_two() || align > MOST_ALIGN {
@@ -47,14 +45,13 @@ impl Home {
         Ok(self.words.address_of(offset))
     }
 
-    /// Frees the block at an address.
     pub(crate) fn free(&self, words: &mut impl Words, block: usize) -> Result<(), Cause> {
         self.expect_heap(words)?;
         self.words.free(words, block as u64)
     }
 
-    /// The root of this name and type; a new one has `size` bytes, all zeros, and makes a heap of a
-    /// blank object.
+    /// The root of this name and type; a new one has `size` zero bytes, and makes a heap of a blank
+    /// object.
     pub(crate) fn root(
         &self,
         words: &mut impl Words,
@@ -77,8 +74,8 @@ impl Home {
 }
 
 impl OpenTx {
-    /// Allocates a block in the heap of the object that has the address `beside`, if the
-    /// transaction commits. Returns its address.
+    /// Allocates a block in the heap of the object at `beside`, if the transaction commits. Returns
+    /// its address.
     ///
     /// # Errors
     /// `Conflict`: the transaction must be run again, after the heap has grown if it has no room.
@@ -97,12 +94,12 @@ impl OpenTx {
         self.in_heap(block, "free a block of", |home, words| home.free(words, block))
     }
 
-    /// The root of this name and type in the heap of the object that has the address `beside`; a
-    /// new one has this size and alignment, and is all zeros.
+    /// The root of this name and type in the heap of the object at `beside`; a new one has this
+    /// size and alignment, and is zeros.
     ///
     /// # Errors
-    /// As for [`alloc`](OpenTx::alloc); `Exists`: the object has something else in it; `NotAHeap`:
-    /// it was attached as a value; `RootType`: it is of another type.
+    /// As for [`alloc`](OpenTx::alloc); `Exists`: the object has other contents; `NotAHeap`: it was
+    /// attached as a value; `RootType`: it is of another type.
     pub(crate) fn root(
         &mut self,
         beside: usize,

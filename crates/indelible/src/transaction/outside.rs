@@ -1,9 +1,10 @@
 //! Memory of a transactional object that plain loads see outside of transactions
-//! (docs/decisions/0067-readable-outside.md): a file without a name, which is mapped twice.
-//! Transactions have it where the kernel likes; at the object's own address it can be read and not
-//! written. That of an object on demand is its backing, which is mapped the same way (`kept`).
+//! (docs/decisions/0067-readable-outside.md): an unnamed file, mapped for transactions, and
+//! read-only at the object's own address. An object on demand maps its backing the same way
+//! (`kept`).
 //!
 //! Invariants:
+//!
 //! 1. The file is at least as long as either mapping, never gets shorter, and has memory for all
 //!    its bytes: no access to a mapping fails for want of them.
 
@@ -19,18 +20,18 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-/// Bytes that are read from the pool at a time.
+/// Bytes read from the pool at a time.
 const PIECE: usize = 256 << 10;
 
-/// See the module. It goes with the process.
+/// It goes with the process.
 pub(super) struct Outside {
     file: ForkFd,
     pub(super) words: Mapping,
 }
 
 impl Outside {
-    /// Makes memory of `len` bytes, whole pages, with addresses for `room` bytes if so many can be
-    /// had: those of the object that the writer has, once they are [filled](Self::fill) in.
+    /// Makes memory of `len` bytes, whole pages, with addresses for `room` bytes if available;
+    /// [filled](Self::fill) from the writer's object later.
     pub(super) fn new(len: usize, room: usize) -> Result<Outside, Cause> {
         let failed = |source: io::Error| MappingError::Io { addr: 0, len, source };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -58,7 +59,6 @@ impl Outside {
         Ok(self.words.grow(len, Some(0))?)
     }
 
-    /// Brings the object's bytes to it.
     pub(super) fn fill(&self, writer: &Writer) -> Result<(), Cause> {
         let len = self.words.len();
         let failed = |source| MappingError::Io { addr: self.words.addr(), len, source };
@@ -67,7 +67,7 @@ impl Outside {
     }
 }
 
-/// Reads an object's bytes, `len` of them, piece by piece: gives each with its offset to `put`.
+/// Reads `len` bytes of an object, and gives each piece with its offset to `put`.
 pub(super) fn each_piece(
     writer: &Writer,
     len: usize,
@@ -82,7 +82,7 @@ pub(super) fn each_piece(
     Ok(())
 }
 
-/// Gives the file so many bytes, zeros behind those that it has, and memory for them.
+/// Extends the file with zeros, and memory for them.
 fn reserve(file: impl AsFd, len: usize) -> Result<(), MappingError> {
     allot(file, len as u64).map_err(|error| MappingError::Io { addr: 0, len, source: error.into() })
 }

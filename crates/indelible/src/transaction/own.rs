@@ -1,10 +1,10 @@
-//! State of a thread: its log, and its knowledge of the objects.
+//! A thread's log, and the views it knows.
 
 use super::view::View;
 use crate::memory::{Group, Log};
 use std::sync::Arc;
 
-/// See the module. Threads without commits on demand have nothing in it.
+/// Empty for threads without commits on demand.
 #[derive(Default)]
 pub(super) struct Own {
     log: Option<(Log, Arc<Group>)>,
@@ -15,7 +15,6 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Lines that the log has room for.
     #[inline]
     pub(super) fn room(&self) -> usize {
         self.log.as_ref().map_or(0, |(log, _)| log.capacity())
@@ -32,13 +31,12 @@ impl Own {
         }
     }
 
-    /// The log, and the views.
     #[inline]
     pub(super) fn parts(&self) -> (Option<&Log>, &[View]) {
         (self.log.as_ref().map(|(log, _)| log), &self.views)
     }
 
-    /// All lines of the commit are in memory.
+    /// The commit's lines are all in memory.
     #[inline]
     pub(super) fn end_log(&self) {
         if let Some((log, _)) = &self.log {
@@ -46,7 +44,7 @@ impl Own {
         }
     }
 
-    /// Whether its views are those of this version. Versions begin at 0, when there are none.
+    /// Versions begin at 0, without views.
     #[inline]
     pub(super) fn has_views_of(&self, version: u64) -> bool {
         self.version == version
@@ -56,13 +54,13 @@ impl Own {
         (self.version, self.views) = (version, views);
     }
 
-    /// It has committed this number, or read values of that commit.
+    /// It committed this number, or read values of that commit.
     #[inline]
     pub(super) fn note(&mut self, sequence: u64) {
         self.last = self.last.max(sequence);
     }
 
-    /// Whether the transaction that runs has objects of the stronger class.
+    /// Whether the running transaction has objects of the stronger class.
     #[inline]
     pub(super) fn set_strict(&mut self, strict: bool) {
         self.strict = strict;

@@ -1,4 +1,4 @@
-//! Commits on demand that are not durable, and threads that wait for theirs to be.
+//! On-demand commits that are not durable, and waits for them.
 
 use super::attached::Attached;
 use super::member::last_of_thread;
@@ -8,14 +8,13 @@ use indelible_store::format::LINE;
 /// Commits that are not durable: see [`TxObject::pending`](crate::TxObject::pending).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// Transactions, at most: those that changed none of the objects attached now count as well.
+    /// Upper bound of transactions: those that changed no attached object count, too.
     pub transactions: u64,
     /// Bytes, in lines of 64.
     pub bytes: u64,
 }
 
 impl Pending {
-    /// Those of the object's pool, in this process.
     pub(crate) fn of(attached: &Attached) -> Pending {
         attached.space.demand().map_or(Pending::default(), |demand| Pending {
             transactions: attached.space.last().saturating_sub(demand.durable()),
@@ -24,9 +23,9 @@ impl Pending {
     }
 }
 
-/// Waits until everything is durable that this thread committed in the object's pool, or read: see
-/// [`TxObject::tx_sync`](crate::TxObject::tx_sync). The reads of blocks are unknown: for theirs,
-/// until all is durable.
+/// Waits until all that this thread committed in the object's pool, or read, is durable: see
+/// [`TxObject::tx_sync`](crate::TxObject::tx_sync). Reads of blocks are unknown: for them it waits
+/// for all.
 pub(crate) fn sync(attached: &Attached) -> Result<()> {
     let space = &attached.space;
     let last = || if space.is_for_blocks() { space.last() } else { last_of_thread(space) };

@@ -1,4 +1,4 @@
-//! Pointers to values in the blocks of transactional heaps.
+//! Pointers to values in blocks of transactional heaps.
 
 #![allow(unsafe_code)]
 
@@ -6,9 +6,9 @@ use crate::plain::Plain;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The address of a `T` in a block of a [`TxHeap`](crate::TxHeap), or null. It may lie in an
-/// object, in a [`TxCell`](crate::TxCell), and is the address that the object has in every process;
-/// [`Tx::at`](crate::Tx::at) leads to the value.
+/// The address of a `T` in a block of a [`TxHeap`](crate::TxHeap), or null. It may lie in a
+/// [`TxCell`](crate::TxCell) of an object, and is the same in every process;
+/// [`Tx::at`](crate::Tx::at) returns the value.
 #[repr(transparent)]
 pub struct TxPtr<T> {
     address: u64,
@@ -16,20 +16,20 @@ pub struct TxPtr<T> {
 }
 
 impl<T> TxPtr<T> {
-    /// A pointer that leads nowhere.
+    /// The null pointer.
     pub const NULL: TxPtr<T> = TxPtr::new(0);
 
     pub(crate) const fn new(address: u64) -> TxPtr<T> {
         TxPtr { address, to: PhantomData }
     }
 
-    /// Whether it leads nowhere.
+    /// Whether it is null.
     #[must_use]
     pub fn is_null(self) -> bool {
         self.address == 0
     }
 
-    /// The pointer, unless it leads nowhere.
+    /// The pointer, unless null.
     #[must_use]
     pub fn some(self) -> Option<TxPtr<T>> {
         (!self.is_null()).then_some(self)
@@ -47,7 +47,7 @@ impl<T> TxPtr<T> {
     }
 }
 
-// SAFETY: an integer of fixed layout; where it leads is looked at when it is used.
+// SAFETY: an integer of fixed layout; its target is checked when used.
 unsafe impl<T> Plain for TxPtr<T> {
     const SHARED: bool = false;
 }

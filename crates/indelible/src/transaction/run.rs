@@ -1,4 +1,4 @@
-//! Running closures as transactions.
+//! Runs closures as transactions.
 
 #![allow(unsafe_code)]
 
@@ -19,35 +19,34 @@ use std::ops::Range;
 
 /// A running transaction: see [`transaction`].
 ///
-/// It shows all cells as of one moment, with its own changes, which other threads do not see before
-/// it commits.
+/// It shows all cells as of one moment, with its own changes, invisible to other threads until it
+/// commits.
 pub struct Tx<'t> {
     pub(super) running: Transaction<'t, 'static, Words, Durable>,
     pub(super) objects: &'t [&'t dyn Transactional],
-    /// The range of the object that was used last.
+    /// The range of the object used last.
     range: Range<usize>,
     /// The process that runs it.
     pub(super) generation: u32,
-    /// It has met another one: whatever the closure returns, it is run again.
+    /// It met a conflict: it is run again, whatever the closure returns.
     pub(super) conflicted: bool,
-    /// A heap has no room, and may grow: whatever the closure returns, it is run again after that.
+    /// A heap lacks room, and may grow: then it is run again, whatever the closure returns.
     pub(super) full: Option<Full>,
     /// Heaps that do not grow for this transaction.
     pub(super) stuck: &'t [Stuck],
-    /// A collection could not end a change: whatever the closure returns, it is undone.
+    /// A collection could not finish a change: it is undone, whatever the closure returns.
     pub(super) failed: Option<Error>,
 }
 
-/// Runs `body` as a transaction on these objects of one pool: all that it changes becomes durable
-/// as one step, before this returns, or nothing does.
+/// Runs `body` as a transaction on these objects of one pool: all its changes are durable as one
+/// step before this returns, or none is.
 ///
-/// It runs beside others as if they came one after the other. If it meets another one, `body` is
-/// run again, so that it must do nothing that cannot be repeated; pass the error that a call on the
-/// transaction returns then on, with `?`. Any other error that it returns, and a panic, undo it. A
-/// function that takes the `Tx` is a part of the transaction.
+/// Transactions are serializable. On a conflict `body` is run again, so it must do nothing that
+/// cannot be repeated, and pass errors of calls on the transaction on, with `?`. Any other error,
+/// and a panic, undo it. A function that takes the `Tx` is a part of the transaction.
 ///
-/// Everything that it read is durable as well when this returns, also if it changed nothing. On
-/// objects on demand it outlives the process instead.
+/// Everything that it read is also durable when this returns. On objects on demand it outlives the
+/// process instead.
 ///
 /// ```
 /// # fn main() -> Result<(), indelible::Error> {
@@ -70,14 +69,15 @@ pub struct Tx<'t> {
 ///
 /// # Errors
 /// The error of `body`; nothing of the transaction is left. Errors of its own, converted:
+///
 /// - `InTransaction`: one runs on this thread. Pass that one on instead. `DifferentPools`,
 ///   `Forked`.
 /// - `ClassMismatch`: some objects are transactional, others on demand.
-/// - `NoRoom`: it changes more than the pool has room for in its log. Nothing of it is left.
-/// - `Poisoned`, `Io`, `Gone`, `NoSpace`, `Busy`: it could not be made durable, and no transaction
-///   in this pool can be from now on. Detach all transactional objects of the pool, and attach them
-///   again: all that was acknowledged is there; this one as a whole or, unless the medium failed,
-///   not at all.
+/// - `NoRoom`: its changes exceed the pool's room in its log. Nothing of it is left.
+/// - `Poisoned`, `Io`, `Gone`, `NoSpace`, `Busy`: it could not be made durable, nor can later
+///   transactions in this pool. Detach all transactional objects of the pool, and attach them
+///   again: all acknowledged transactions are there; this one as a whole or, unless the medium
+///   failed, not at all.
 pub fn transaction<R, E: From<Error>>(
     objects: &[&dyn Transactional],
     mut body: impl FnMut(&mut Tx<'_>) -> Result<R, E>,
@@ -110,8 +110,7 @@ pub fn transaction<R, E: From<Error>>(
     }
 }
 
-/// The first object, which has the pool and the memory of all; whether some object is of the
-/// stronger class.
+/// The first object, with the pool and memory of all; whether some object is of the stronger class.
 #[inline]
 fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<(&'o Attached, bool)> {
     let mut all = objects.iter().map(|object| object.attached());
@@ -123,8 +122,7 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<(&'o Attached, bool
     Ok((first, strict))
 }
 
-/// Refuses a transaction of this thread on the objects if they are not in one memory, or one runs
-/// already.
+/// Refuses a transaction of this thread if the objects are not in one memory, or one runs already.
 #[inline]
 pub(super) fn expect_together<'o>(
     first: &Attached,
@@ -144,7 +142,7 @@ pub(super) fn check(first: &Attached) -> Result<(), Cause> {
     Ok(first.space.check()?)
 }
 
-/// Does something while no transaction of this process in the object's pool runs.
+/// Runs `what` while no transaction of this process in the object's pool runs.
 pub(super) fn alone<R>(attached: &Attached, what: impl FnOnce() -> Result<R, Cause>) -> Result<R, Cause> {
     if pool::inside_transaction() {
         return Err(TransactionError::Inside.into());
@@ -159,14 +157,13 @@ pub(super) fn alone<R>(attached: &Attached, what: impl FnOnce() -> Result<R, Cau
     done
 }
 
-/// How a try ended.
 enum Attempt<R, E> {
     Done(R),
     Failed(E),
     Again,
-    /// A heap has no room for it: nothing of it is left.
+    /// A heap lacks room for it: nothing of it is left.
     Full(Full),
-    /// There is no room for its changes, for [`Space::make_room`]: nothing of it is left.
+    /// The log lacks so much room, for [`Space::make_room`]: nothing of it is left.
     Short(u64),
 }
 
@@ -202,8 +199,7 @@ fn attempt<R, E: From<Error>>(
     if let Some(error) = tx.lost().or(tx.failed.take()) {
         return Ok(Attempt::Failed(error.into()));
     }
-    // On demand no caller asks to be alone: a transaction that is alone has met many others, and
-    // may be run again.
+    // On demand only conflicts make a transaction alone, and it may be run again.
     let once = tx.running.is_alone() && first.space.demand().is_none();
     let lines = first.space.lines_told(&tx.running);
     if fork::is_stale(generation) {
@@ -227,7 +223,7 @@ fn attempt<R, E: From<Error>>(
     }
 }
 
-/// Aborts a transaction that has not ended otherwise, also if its closure panicked.
+/// Aborts an unfinished transaction, also if its closure panicked.
 struct Ends<'a> {
     thread: &'a mut Thread,
     /// Whether it is run again; `None`: it has ended.
@@ -297,24 +293,24 @@ impl Tx<'_> {
         self.write(cell, change(value))
     }
 
-    /// Has something done once the transaction is durable, in the order of these calls; a try that
+    /// Registers an action for when the transaction is durable, in the order of calls; a try that
     /// does not commit drops it.
     pub fn on_commit(&mut self, action: impl FnOnce() + 'static) {
         self.running.on_commit(Box::new(action));
     }
 
-    /// Registers an action for the case that this try of the transaction does not commit, for any
-    /// reason, the last call first.
+    /// Registers an action for when this try does not commit, for any reason; the last call goes
+    /// first.
     pub fn on_abort(&mut self, action: impl FnOnce() + 'static) {
         self.running.on_abort(Box::new(action));
     }
 
-    /// Runs the transaction again, alone in its pool, unless it is alone already: it meets no other
-    /// then. For long transactions.
+    /// Runs the transaction again, alone in its pool, so that it meets no conflict. For long
+    /// transactions.
     ///
-    /// Code behind this call runs once: the closure is not run again, so that it may do what cannot
-    /// be undone, such as writing to a file. An error that it returns still takes its changes back,
-    /// and so do a log that cannot get enough room and a medium that fails.
+    /// Code behind this call runs once, and may do what cannot be undone, such as writing to a
+    /// file. Its changes are still undone by an error that it returns, a log without enough room,
+    /// or a medium that fails.
     ///
     /// # Errors
     /// `Conflict`: to be passed on. `ClassMismatch`: the objects are on demand, and their
@@ -330,7 +326,6 @@ impl Tx<'_> {
         self.step(Err(conflict))
     }
 
-    /// The cell's address, if it lies in an object of the transaction.
     #[inline]
     fn own<T: Plain + Copy>(&mut self, cell: &TxCell<T>) -> Result<*mut T> {
         let () = TxCell::<T>::LAYOUT;
@@ -344,7 +339,7 @@ impl Tx<'_> {
         Ok(address)
     }
 
-    /// Makes `range` that of the transaction's object which has these bytes.
+    /// Sets `range` to that of the transaction's object with these bytes.
     #[cold]
     fn find_range(&mut self, address: usize, size: usize) -> Result<()> {
         let mut ranges = self.objects.iter().map(|object| object.attached().range());
@@ -367,7 +362,7 @@ impl Tx<'_> {
         })
     }
 
-    /// Why the transaction cannot go on, if it met a word that is damaged beyond repair.
+    /// The error if it met a word damaged beyond repair.
     #[inline]
     fn lost(&self) -> Option<Error> {
         self.running.lost().and_then(|_| self.lost_error())
@@ -387,7 +382,6 @@ impl Tx<'_> {
         Some((object, address - object.range().start))
     }
 
-    /// The offset of that word.
     pub(super) fn lost_offset(&self) -> Option<usize> {
         self.lost_word().map(|(_, offset)| offset)
     }

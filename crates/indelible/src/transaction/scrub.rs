@@ -1,5 +1,4 @@
-//! Scrubbing: all words of an object with check words are read, and those that are damaged
-//! repaired, by transactions.
+//! Scrubbing: transactions read all words of an object with check words, and repair damaged ones.
 
 use super::attached::Attached;
 use super::heap::TxHeap;
@@ -14,26 +13,26 @@ use indelible_store::format::entry::FLAG_ECC;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Bytes of words that one transaction reads.
+/// Bytes of words per transaction.
 const PIECE: usize = 4096;
 
 /// The outcome of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Scrubbed {
-    /// Words that were read.
+    /// Words read.
     pub words: u64,
-    /// Words that were damaged, and are right again, durably.
+    /// Words durably repaired.
     pub repaired: u64,
-    /// Offsets of those that cannot be repaired, as programs count bytes. A transaction that reads
-    /// one fails; one that stores it anew makes it a word like the others.
+    /// Offsets, in the program's bytes, of words damaged beyond repair. A transaction that reads
+    /// one fails; storing to one makes it valid.
     pub lost: Vec<u64>,
 }
 
 impl Pool {
-    /// Reads all words of an object with [check words](crate::CreateOptions::ecc), and repairs
-    /// damaged ones, durably, each piece as a transaction. The object must be unattached: the bytes
-    /// in the pool are read. `progress` is told bytes done and bytes in all.
+    /// Reads all words of an unattached object with [check words](crate::CreateOptions::ecc), as
+    /// the pool has them, and repairs damaged ones durably, each piece as a transaction. `progress`
+    /// gets bytes done and all.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -53,8 +52,8 @@ impl Pool {
     /// # Errors
     /// `ClassMismatch` for an object without check words. As for
     /// [`attach_transactional`](Pool::attach_transactional) and
-    /// [`transaction`](crate::transaction()): earlier repairs stay. Words that cannot be repaired
-    /// are no error.
+    /// [`transaction`](crate::transaction()): earlier repairs stay. Words beyond repair are no
+    /// error.
     pub fn scrub(&self, name: &str, key: &[u8], progress: &mut dyn FnMut(u64, u64)) -> Result<Scrubbed> {
         let inner = self.inner();
         let found = inner.alive().and_then(|()| Ok(inner.store.find(name)?));
@@ -69,8 +68,8 @@ impl Pool {
 }
 
 impl<T: crate::Plain> TxObject<T> {
-    /// As [`Pool::scrub`], of an object that is attached: its words in memory are looked at, which
-    /// other transactions may use meanwhile.
+    /// As [`Pool::scrub`], of an attached object's words in memory; other transactions may use it
+    /// meanwhile.
     ///
     /// # Errors
     /// As for [`Pool::scrub`].
@@ -80,8 +79,8 @@ impl<T: crate::Plain> TxObject<T> {
 }
 
 impl TxHeap {
-    /// As [`Pool::scrub`], of a heap that is attached: its words in memory are looked at, which
-    /// other transactions may use meanwhile.
+    /// As [`Pool::scrub`], of an attached heap's words in memory; other transactions may use it
+    /// meanwhile.
     ///
     /// # Errors
     /// As for [`Pool::scrub`].
@@ -107,8 +106,8 @@ fn scrub(object: &dyn Transactional, progress: &mut dyn FnMut(u64, u64)) -> Resu
     Ok(found)
 }
 
-/// Reads these words. A transaction that meets a lost one is undone, and its earlier reads are made
-/// again without it.
+/// Reads these words. A transaction that meets a lost one is undone, and repeats its earlier reads
+/// without it.
 fn piece(
     object: &dyn Transactional,
     attached: &Attached,

@@ -1,6 +1,5 @@
-//! The transactions of this process on the objects of one class in a pool: one memory of words,
-//! whose commits the store makes durable in the order of their numbers, each by itself, or, on
-//! demand, in epochs.
+//! This process's transactions on the objects of one class in a pool: one memory of words, whose
+//! commits the store makes durable in order of their numbers, singly or, on demand, in epochs.
 
 #![allow(unsafe_code)]
 
@@ -23,34 +22,31 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
-/// See the module. The pool has it as long as an object of the class is attached: who attaches
-/// after all were detached begins anew, also after a failure.
+/// The pool has it as long as an object of the class is attached: after the last detach, an attach
+/// starts fresh, also after a failure.
 pub(super) struct Space {
-    /// The kind of users that has these transactions: there is one memory of words for all that
-    /// share data.
+    /// The one kind of users: all that share data have one memory of words.
     users: OnceLock<Users>,
     pub(super) stm: Arc<Stm<Words, Durable>>,
     class: Class,
     leaving: Leaving,
 }
 
-/// The code that runs transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Users {
-    /// Closures and functions, by this crate.
+    /// Closures and functions, run by this crate.
     Functions,
-    /// Blocks that a compiler made, by a library of their own.
+    /// Compiled blocks, run by a library of their own.
     Blocks,
 }
 
 impl Space {
-    /// That of the objects of a class in a pool.
+    /// The space of a class in a pool.
     pub(super) fn of(pool: &Inner, class: Class) -> Result<Arc<Space>, Cause> {
         let mut places = pool.transactions();
         if let Some(there) = places.get(&class).and_then(Weak::upgrade)
             && let Ok(space) = there.downcast::<Space>()
-            // One that failed, and has nothing attached any more, is only there because its thread
-            // looks at it.
+            // A failed one without attached objects exists only because its thread looks at it.
             && (space.check().is_ok() || space.views().len() > space.leaving.objects().len())
         {
             return Ok(space);
@@ -74,7 +70,7 @@ impl Space {
             let publish = |space: &Space| {
                 let is_leaving = || !space.leaving.objects().is_empty();
                 if space.demand().is_some_and(|demand| demand.pending() > 0 || is_leaving()) {
-                    // Threads that wait for it are told why; transactions are refused from then on.
+                    // Waiting threads get the reason; later transactions are refused.
                     let _ = space.publish();
                 }
             };
@@ -87,7 +83,6 @@ impl Space {
         Ok(space)
     }
 
-    /// The class of its objects.
     pub(super) fn class(&self) -> Class {
         self.class
     }
@@ -101,19 +96,17 @@ impl Space {
         }
     }
 
-    /// Whether blocks have the pool's objects.
     pub(super) fn is_for_blocks(&self) -> bool {
         self.users.get() == Some(&Users::Blocks)
     }
 
-    /// The number of the last commit.
     pub(super) fn last(&self) -> u64 {
-        // Those of blocks are not this memory's transactions, and it has no others then.
+        // With blocks, this memory has no transactions of its own.
         self.stm.now().max(self.stm.sink().numbers.load(Ordering::Acquire))
     }
 
-    /// Tells of the commit of a block that a compiler made, whose lines no other thread can change
-    /// meanwhile: of two that have a line in common, the first is told, and stored, first.
+    /// Tells of a block's commit, whose lines no other thread can change meanwhile: of two with a
+    /// common line, the first is told, and stored, first.
     pub(super) fn tell(&self, lines: Vec<ChangedLine>) -> Result<(), StoreError> {
         let number = self.stm.sink().number();
         self.commits().tell(number, lines).inspect_err(|_| self.commits().skip(number))
@@ -127,7 +120,7 @@ impl Space {
         self.stm.sink().demand.as_ref()
     }
 
-    /// Takes the view of an object in, which is as long as the caller has it.
+    /// Adds an object's view, valid as long as the caller has it.
     pub(super) fn add(&self, view: View) {
         if let Some(pairs) = view.pairs {
             self.stm.memory().add(pairs);
@@ -145,14 +138,14 @@ impl Space {
         }
     }
 
-    /// Whether an object was detached, and stays until its commits are published.
+    /// Whether a detached object stays until its commits are published.
     pub(super) fn is_leaving(&self, object: u64) -> bool {
         self.leaving.objects().contains(&object)
     }
 
-    /// Publishes the commits of an object on demand, and detaches it. If that cannot be done now,
-    /// the object stays among those with which it shares commits until an epoch publishes them
-    /// together: see [`leaving`](super::leaving).
+    /// Publishes the commits of an object on demand, and detaches it. If that fails, the object
+    /// stays until an epoch publishes them with those of other objects: see
+    /// [`leaving`](super::leaving).
     ///
     /// # Errors
     /// Its commits are in memory: those of [`publish`](Self::publish), `InTransaction`; those of
@@ -166,21 +159,21 @@ impl Space {
             self.leaving.add(leaver);
             return published;
         }
-        // An epoch that is being taken reads the memory of all objects.
+        // An epoch in progress reads all objects' memory.
         let turn = demand.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let (writer, flushed) = self.take_out(leaver.object);
         drop(turn);
         leaver.end(demand, writer, published.and(flushed))
     }
 
-    /// Takes an object out of the commits and the views.
+    /// Removes an object from the commits and the views.
     fn take_out(&self, object: u64) -> (Option<Writer>, Result<(), Cause>) {
         let (writer, flushed) = self.commits().leave(object);
         self.remove(object);
         (writer, flushed.map_err(Cause::from))
     }
 
-    /// Frees what attaches and detaches have left, once in a while.
+    /// Occasionally frees lists that attaches and detaches replaced.
     fn forget_lists(&self) {
         if self.stm.memory().has_many()
             && let Ok(_alone) = self.stm.thread().alone()
@@ -190,12 +183,11 @@ impl Space {
         }
     }
 
-    /// Words that were found damaged.
     pub(super) fn repairs(&self) -> Repairs {
         self.stm.memory().repairs()
     }
 
-    /// An object has so many bytes now, as the pool has it.
+    /// Sets an object's length in the pool.
     pub(super) fn lengthen(&self, object: u64, len: usize) {
         self.change_views(|views| {
             for view in views.iter_mut().filter(|view| view.object == object) {
@@ -213,7 +205,6 @@ impl Space {
         sink.version.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The views of the objects that are attached now.
     pub(super) fn views(&self) -> Vec<View> {
         self.stm.sink().views()
     }
@@ -228,8 +219,7 @@ impl Space {
         }
     }
 
-    /// Prepares a thread's state for its transactions. `strict`: the next one is durable when it
-    /// returns.
+    /// Prepares a thread's state. `strict`: the next transaction is durable when it returns.
     #[inline]
     pub(super) fn prepare(&self, own: &mut Own, strict: bool) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Ok(()) };
@@ -237,8 +227,7 @@ impl Space {
         Ok(demand.give_log(own, 1).map_err(MemoryError::from)?)
     }
 
-    /// The part of a transaction's changes that there is no room for, for
-    /// [`make_room`](Self::make_room); 0: it has room.
+    /// The room that a transaction's changes lack, for [`make_room`](Self::make_room); 0: none.
     #[inline]
     fn shortage(&self, running: &mut Transaction<'_, 'static, Words, Durable>, lines: usize) -> u64 {
         let sink = self.stm.sink();
@@ -251,7 +240,7 @@ impl Space {
         sink.commits.shortage(lines, places)
     }
 
-    /// Lines of the pool that a transaction has changed until now.
+    /// Lines of the pool changed so far.
     #[inline]
     pub(super) fn lines_told(&self, running: &Transaction<'_, 'static, Words, Durable>) -> usize {
         let writes = running.writes();
@@ -273,9 +262,9 @@ impl Space {
         look(&mut writes.lines().filter_map(of).flatten())
     }
 
-    /// Looks for room for a transaction's changes, so many [lines of the pool](Self::lines_told);
-    /// one that is alone gets it at once. Else the missing part, for [`make_room`](Self::make_room)
-    /// when the transaction does not run; `None`: it has room.
+    /// Finds room for a transaction's [lines](Self::lines_told); one that is alone gets it at once.
+    /// Otherwise returns the missing part, for [`make_room`](Self::make_room) when it does not run;
+    /// `None`: it has room.
     #[inline]
     pub(super) fn room_for(
         &self,
@@ -284,34 +273,32 @@ impl Space {
     ) -> Result<Option<u64>, StoreError> {
         let short = self.shortage(running, lines);
         if short > 0 && running.is_alone() && self.demand().is_none() {
-            // No thread waits for its lines, and its work must perhaps not run again.
+            // No thread waits for its lines, and its work might be unrepeatable.
             self.commits().make_room(short)?;
             return Ok(None);
         }
         Ok((short > 0).then_some(short))
     }
 
-    /// The part of a block's changes that there is no room for, if it comes now, for
-    /// [`make_room`](Self::make_room); 0: it has room.
+    /// The room that a block's changes lack now, for [`make_room`](Self::make_room); 0: none.
     pub(super) fn shortage_of_block(&self, own: &Own, lines: usize) -> u64 {
         let Some(demand) = self.demand() else { return 0 };
         let fits = lines <= own.room() && demand.fits(self.commits(), lines as u64);
         if fits { 0 } else { lines as u64 }
     }
 
-    /// Makes room for a transaction that was short of it, by bytes of lane, or, on demand, by
-    /// lines.
+    /// Makes room for a transaction, in bytes of lane or, on demand, lines.
     pub(super) fn make_room(&self, own: &mut Own, short: u64) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Ok(self.commits().make_room(short)?) };
         if short > self.commits().fitting() {
             self.commits().make_room_for(short)?;
         }
         demand.give_log(own, short as usize).map_err(MemoryError::from)?;
-        // Others have changed too much for both to be in one epoch.
+        // Other changes left no room for both in one epoch.
         self.publish()
     }
 
-    /// Makes durable all that was committed on demand until now, as one step.
+    /// Makes all on-demand commits so far durable, as one step.
     ///
     /// # Errors
     /// `NoRoom` and those of the table: nothing happened, and the next call tries again. Any other
@@ -320,7 +307,8 @@ impl Space {
         self.publish_up_to(u64::MAX)
     }
 
-    /// Does so unless others have made durable all up to this number while it waited for its turn.
+    /// Publishes, unless other threads made all up to this number durable while it waited for its
+    /// turn.
     fn publish_up_to(&self, sequence: u64) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Ok(self.commits().flush()?) };
         let mut turn = demand.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -360,14 +348,13 @@ impl Space {
 
     /// Returns when all commits up to this number are durable.
     pub(super) fn sync(&self, sequence: u64) -> Result<(), Cause> {
-        // Without epochs, each commit was durable on its return, unless one failed.
+        // Without epochs, each commit was durable on return, unless one failed.
         let Some(demand) = self.demand() else { return Ok(self.commits().check()?) };
         let durable = demand.is_durable(sequence) || Mutant::SyncNotAwaited.is_on();
         if durable { Ok(()) } else { self.publish_up_to(sequence) }
     }
 
-    /// Takes all lines that were changed since the last epoch, as they are while no transaction
-    /// runs.
+    /// Takes all lines changed since the last epoch, while no transaction runs.
     fn epoch(&self, demand: &Demand) -> Result<Epoch, Cause> {
         // Rule D4 of docs/protocol.md.
         let mut thread = self.stm.thread();
@@ -390,7 +377,7 @@ impl Space {
         Ok(Epoch { last, lines, since: demand.take_pending(), leaving })
     }
 
-    /// Nothing was published: the lines are the next epoch's.
+    /// After a failed publication the lines are the next epoch's.
     fn mark_again(&self, demand: &Demand, lines: &[ChangedLine], since: u64) {
         for view in self.views() {
             let Some(marks) = view.marks() else { continue };
@@ -401,14 +388,13 @@ impl Space {
     }
 }
 
-/// The lines of an epoch.
 struct Epoch {
-    /// The number of the last commit that they have.
+    /// The last commit's number.
     last: u64,
     lines: Vec<ChangedLine>,
     /// When the first of them was marked.
     since: u64,
-    /// Objects that were detached before: these are all their lines.
+    /// Objects detached before: these are all their lines.
     leaving: Vec<u64>,
 }
 
@@ -417,7 +403,7 @@ impl Drop for Space {
         if let Some(demand) = self.demand() {
             self.leaving.end(&self.leaving.objects(), |leaver| {
                 let (writer, _) = self.take_out(leaver.object);
-                // It is the next attach that recovers them, with those of the others.
+                // The next attach recovers them, with those of the others.
                 let _ = leaver.end(demand, writer, Err(StoreError::Poisoned.into()));
             });
             demand.end();

@@ -1,14 +1,14 @@
-//! Messages about deadly accesses, where the program asks for them.
+//! Messages about deadly accesses, on request.
 
 use crate::error::{Error, Result, TransactionError};
 use crate::mapping::strays;
 
-/// Makes this process report, on its standard error, the object of a deadly access: its name, the
-/// offset, the reason and the remedy. Such accesses are a load or store outside of a transaction,
-/// in an object for transactions alone; a store to an object attached for reading; an access to a
-/// detached object. One line, before the program's or a debugger's own reaction to the SIGSEGV.
+/// Makes this process report deadly accesses on its standard error: the object's name, the offset,
+/// the reason and the remedy, in one line before other reactions to the SIGSEGV. It covers accesses
+/// outside of transactions to objects for transactions alone, stores to objects attached for
+/// reading, and accesses to detached objects.
 ///
-/// `PMO_EXPLAIN_FAULTS=1` in the environment does the same for a program that does not call it.
+/// `PMO_EXPLAIN_FAULTS=1` in the environment does the same.
 ///
 /// # Errors
 /// `Io`: the system takes no handler for SIGSEGV.

@@ -1,14 +1,13 @@
-//! Views of attached objects: the places of their cells in memory.
+//! Places of attached objects' cells in memory.
 
 use super::checked::Pairs;
 use super::marks::Marks;
 use indelible_stm::pairs::halves;
 use std::sync::Arc;
 
-/// The memory that an object's cells are in.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    /// First byte, as transactions have it.
+    /// First byte for transactions.
     pub(super) base: usize,
     /// Bytes, whole lines.
     pub(super) len: usize,
@@ -16,25 +15,25 @@ pub(super) struct View {
     pub(super) object: u64,
     /// Lines to publish; `None`: each commit tells its own.
     pub(super) marks: Option<Arc<Marks>>,
-    /// The place of its words, with check words; `None`: at `base`, without.
+    /// Words with check words; `None`: at `base`, without.
     pub(super) pairs: Option<Pairs>,
 }
 
 impl View {
-    /// Offsets of the lines of the pool that a change of bytes of a line of the view changes: that
-    /// line, or, with check words, each half of it that has some of these bytes.
+    /// Offsets of the pool's lines that a change of the view's line changes: that line, or, with
+    /// check words, each affected half.
     pub(super) fn changed(&self, offset: u64, mask: u64) -> impl Iterator<Item = u64> + use<> {
         let in_pairs = self.pairs.map(|_| halves(offset, mask));
         let plain = if in_pairs.is_none() { Some(offset) } else { None };
         in_pairs.into_iter().flatten().chain(plain)
     }
 
-    /// Address of the object's first byte, as the pool has it.
+    /// Address of the first byte as in the pool.
     pub(super) fn bytes(&self) -> usize {
         self.pairs.map_or(self.base, |pairs| pairs.base)
     }
 
-    /// The object has so many bytes now, as the pool has it. No thread stores to it meanwhile.
+    /// Sets the object's length in the pool. No thread stores to it meanwhile.
     pub(super) fn lengthen(&mut self, len: usize) {
         if let Some(marks) = &self.marks {
             marks.lengthen(len);

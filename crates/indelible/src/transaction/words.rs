@@ -18,19 +18,17 @@ use indelible_store::Mutant;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Words of one object.
 pub(super) struct ObjectWords<'a, 't> {
     running: &'a mut Running<'t>,
-    /// Whether the transaction has met another one.
+    /// Whether the transaction met a conflict.
     conflicted: &'a mut bool,
     range: Range<usize>,
 }
 
-/// A transaction of a thread, as the memory of words has it.
 pub(super) type Running<'t> = indelible_stm::Transaction<'t, 'static, super::checked::Words, Durable>;
 
 impl<'a, 't> ObjectWords<'a, 't> {
-    /// Those of an object of the transaction, in the process of this generation.
+    /// The words of an object of the transaction, in the process of this generation.
     pub(super) fn of(
         running: &'a mut Running<'t>,
         conflicted: &'a mut bool,
@@ -43,7 +41,6 @@ impl<'a, 't> ObjectWords<'a, 't> {
         Ok(ObjectWords { running, conflicted, range: attached.range() })
     }
 
-    /// The place in memory of `len` bytes at this offset.
     fn place(&self, offset: u64, len: usize) -> Result<*mut u8, Cause> {
         let end = offset.checked_add(len as u64);
         if end.is_none_or(|end| end > self.range.len() as u64) {
@@ -64,7 +61,6 @@ impl<'a, 't> ObjectWords<'a, 't> {
         })
     }
 
-    /// Stores a value at this offset.
     fn store_value<T: Plain>(&mut self, offset: u64, value: &T) -> Result<(), Cause> {
         // SAFETY: the bytes of a `Plain` value, which has no padding and is the caller's.
         let bytes =
@@ -72,7 +68,6 @@ impl<'a, 't> ObjectWords<'a, 't> {
         self.store_bytes(offset, bytes)
     }
 
-    /// Changes the bytes at this offset.
     fn store_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Cause> {
         let to = self.place(offset, bytes.len())?;
         // SAFETY: in an object of the transaction, which it has borrowed (2), and that transactions
@@ -120,7 +115,7 @@ impl Words for ObjectWords<'_, '_> {
     }
 }
 
-/// Whether an allocation byte is to change at once.
+/// Whether an allocation byte changes at once.
 fn broken(value: u8) -> bool {
     match value {
         allocation::USED => Mutant::AllocatedAtOnce.is_on(),
@@ -129,8 +124,8 @@ fn broken(value: u8) -> bool {
 }
 
 impl<'t> Tx<'t> {
-    /// Allocates a block in a heap of the transaction, and stores a value in it. If the transaction
-    /// does not commit, nothing was allocated.
+    /// Allocates a block in a heap of the transaction, and stores a value in it, if the transaction
+    /// commits.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -165,6 +160,7 @@ impl<'t> Tx<'t> {
     /// ```
     ///
     /// Values consist of cells:
+    ///
     /// ```compile_fail,E0080
     /// # fn main() -> indelible::Result<()> {
     /// # let pool = indelible::Pool::open("none")?;
@@ -174,16 +170,15 @@ impl<'t> Tx<'t> {
     /// ```
     ///
     /// # Errors
-    /// `Conflict`: to be passed on, also if the heap has no room: it grows then, and the
-    /// transaction is run again. `HeapFull`: it cannot grow, and says why; the transaction may go
-    /// on, nothing was allocated. `NotAttached`: the heap is not one of the transaction. `Damaged`.
+    /// `Conflict`: to be passed on, also if the heap lacks room: it grows, and the transaction is
+    /// run again. `HeapFull`: it cannot grow, and says why; nothing was allocated, the transaction
+    /// may go on. `NotAttached`: the heap is not one of the transaction. `Damaged`.
     pub fn alloc<T: Plain>(&mut self, heap: &TxHeap, value: T) -> Result<TxPtr<T>> {
         const { placed_in_block::<T>() };
         self.alloc_cells(heap.home(), 1, |words, offset| words.store_value(offset, &value))
     }
 
-    /// A block for `count` successive values, the first of which `first` stores. The others may be
-    /// anything.
+    /// A block for `count` successive values; `first` stores the first, the others are arbitrary.
     fn alloc_cells<T: Plain>(
         &mut self,
         home: &Home,
@@ -201,15 +196,14 @@ impl<'t> Tx<'t> {
         })
     }
 
-    /// As [`alloc`](Tx::alloc), in the heap that a cell lies in.
+    /// As [`alloc`](Tx::alloc), in a cell's heap.
     pub(crate) fn alloc_beside<C, T: Plain>(&mut self, cell: &C, value: T) -> Result<TxPtr<T>> {
         let home = self.home_around(cell)?;
         let allocated = self.alloc_cells(home, 1, |words, offset| words.store_value(offset, &value));
         self.whole(allocated)
     }
 
-    /// Undoes the transaction at its end if a collection cannot go on with a change, of which it
-    /// may have made a part.
+    /// Undoes the transaction at its end if a collection failed in the middle of a change.
     fn whole<T>(&mut self, done: Result<T>) -> Result<T> {
         if let Err(error) = &done {
             self.failed.get_or_insert_with(|| error.clone());
@@ -217,14 +211,14 @@ impl<'t> Tx<'t> {
         done
     }
 
-    /// A block for `count` values, whose bytes may be anything, in the heap that a cell lies in.
+    /// A block for `count` arbitrary values in a cell's heap.
     pub(crate) fn alloc_many_beside<C, T: Plain>(&mut self, cell: &C, count: usize) -> Result<TxPtr<T>> {
         let home = self.home_around(cell)?;
         let allocated = self.alloc_cells(home, count, |_, _| Ok(()));
         self.whole(allocated)
     }
 
-    /// How many blocks the heap that a cell lies in can have at most.
+    /// Most blocks of a cell's heap.
     pub(crate) fn most_blocks<C>(&self, cell: &C) -> Result<u64> {
         Ok(self.home_around(cell)?.attached.size() as u64 / 16)
     }
@@ -236,8 +230,8 @@ impl<'t> Tx<'t> {
         home.ok_or_else(|| Error::new("allocate in a heap", TransactionError::NoHeap))
     }
 
-    /// The value at a pointer, in a heap of the transaction. The pointer is compared with the
-    /// bounds of the heap, no more: one to a freed block leads to the block's next contents.
+    /// The value at a pointer, in a heap of the transaction. Only the heap's bounds are checked: a
+    /// pointer to a freed block leads to its next contents.
     ///
     /// # Errors
     /// `NotAttached` for null, and for a pointer that leads to no heap of the transaction;
@@ -247,7 +241,7 @@ impl<'t> Tx<'t> {
         self.home(pointer.address())?.value(pointer)
     }
 
-    /// Frees a block, if the transaction commits. Blocks that its value points to are not freed.
+    /// Frees a block, if the transaction commits. Blocks that its value points to stay.
     ///
     /// # Errors
     /// `Conflict`: to be passed on. `NotABlock`, `DoubleFree`, `NotAttached`: nothing was freed.
@@ -266,7 +260,7 @@ impl<'t> Tx<'t> {
         self.in_heap(home, "inspect a block of", |heap, words| heap.size_of(words, pointer.address()))
     }
 
-    /// Calls `what` with a heap and its words. If the heap has no room, it grows, and `what` is
+    /// Calls `what` with a heap and its words. If the heap lacks room, it grows, and `what` is
     /// called again: now if the transaction is alone, else as it is run again.
     pub(super) fn in_heap<R>(
         &mut self,
@@ -293,7 +287,7 @@ impl<'t> Tx<'t> {
         }
     }
 
-    /// The heap of the transaction that has this address.
+    /// The transaction's heap at this address.
     #[inline]
     fn home(&self, address: u64) -> Result<&'t Home> {
         let mut homes = self.objects.iter().filter_map(|object| object.home());
