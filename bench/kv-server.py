@@ -28,7 +28,7 @@ LOADS = {
     "INCR": ["INCR", "count:__rand_int__"],
     "ZADD": ["ZADD", "scores", "__rand_int__", "member:__rand_int__"],
 }
-# Clients, pipeline, requests of one turn.
+# Clients, pipeline, requests per turn.
 SHAPES = [(1, 1, 1_500), (1, 16, 16_000), (50, 1, 30_000), (50, 16, 200_000)]
 
 

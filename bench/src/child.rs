@@ -1,4 +1,4 @@
-//! Work that needs a process of its own: to be killed, or to meet a pool for the first time.
+//! Work for a process of its own: to be killed, or to open a pool for the first time.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -15,7 +15,6 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Name of the object that recovery is about.
 pub const OBJECT: &str = "object";
 
 #[derive(Subcommand)]
@@ -72,15 +71,13 @@ pub enum Job {
     },
 }
 
-/// Output of `follow`, behind an empty line once it has attached.
+/// Output of `follow`, after an empty line once attached.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Followed {
-    /// Nanoseconds of one.
     pub look: f64,
     pub looks: u64,
 }
 
-/// Output of `recover`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Recovered {
     pub attach: f64,
@@ -107,18 +104,18 @@ pub fn work(job: Job) -> Result<()> {
     }
 }
 
-/// A whole number of pages, whose lines with all that belongs to a batch are `lane` bytes at most.
+/// Whole pages whose lines and batch overhead take at most `lane` bytes.
 pub fn pages_for(lane: u64) -> u64 {
     lane.saturating_sub(PAGE as u64) / (PAGE as u64 + 16)
 }
 
 fn fill(path: &Path, lane: u64, pages: u64) -> Result<()> {
-    // As memory on every medium: the lane has the same batches, and it is filled in no time.
+    // As memory on every medium: equal batches, and a fast fill.
     let pool = PoolOptions::new().medium(Medium::Memory.kind()).open(path)?;
     let mut object = pool.attach(OBJECT)?;
     let all = pages_for(lane);
     whole(&mut object, all, 1)?;
-    // Goes through the lane, which becomes as large as that needs.
+    // Enlarges the lane to the needed size.
     whole(&mut object, all, 2)?;
     if pages < all {
         object.checkpoint()?;
@@ -252,7 +249,7 @@ fn follow(path: &Path, medium: &str, name: &str, pause: Duration, time: Duration
     Ok(())
 }
 
-/// Sleeps, but for the last of it: the kernel wakes a sleeper late.
+/// Sleeps, then spins: the kernel wakes sleepers late.
 fn wait_until(next: Instant) {
     const LATE: Duration = Duration::from_micros(200);
     std::thread::sleep(next.saturating_duration_since(Instant::now()).saturating_sub(LATE));
@@ -261,7 +258,7 @@ fn wait_until(next: Instant) {
     }
 }
 
-/// Reads `len` bytes from where the object lies.
+/// Reads `len` bytes of the object's extent.
 fn read(path: &Path, offset: u64, len: u64) -> Result<()> {
     let file = std::fs::File::open(path)?;
     let mut buffer = vec![1; 1 << 20];

@@ -1,14 +1,13 @@
-//! Time, less what taking it costs.
+//! Time without the cost of taking it.
 
 #![allow(unsafe_code)]
 
 use crate::stats::Samples;
 use std::time::{Duration, Instant};
 
-/// A clock that knows its own price.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// Nanoseconds between two readings with nothing between them.
+    /// Nanoseconds between two adjacent readings.
     pub price: f64,
 }
 
@@ -21,7 +20,7 @@ impl Clock {
         Clock { price: samples.median() }
     }
 
-    /// Nanoseconds that `f` takes, and its result.
+    /// Nanoseconds of `f`, and its result.
     #[inline]
     pub fn time<R>(&self, f: impl FnOnce() -> R) -> (f64, R) {
         let start = Instant::now();
@@ -30,21 +29,19 @@ impl Clock {
         (self.nanos(took), result)
     }
 
-    /// Processor time of this thread while `f` runs, in nanoseconds, and the result of `f`: other
-    /// processes do not count, nor does waiting, nor do other threads.
+    /// This thread's processor time during `f` in nanoseconds, without waiting or other threads,
+    /// and its result.
     pub fn processor_time<R>(&self, f: impl FnOnce() -> R) -> (f64, R) {
         let start = processor();
         let result = f();
         ((processor() - start).as_nanos() as f64, result)
     }
 
-    /// A measured duration in nanoseconds.
     pub fn nanos(&self, took: Duration) -> f64 {
         (took.as_nanos() as f64 - self.price).max(0.0)
     }
 }
 
-/// Time that this thread has had the processor.
 fn processor() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the time is writable.

@@ -1,4 +1,4 @@
-//! Environment of benchmarks: media, folders that go away by themselves, progress for people.
+//! Media, temporary folders and progress of benchmarks.
 
 use crate::Result;
 use crate::clock::Clock;
@@ -9,10 +9,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Medium of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// Memory treated as persistent.
     Memory,
     /// A file on a disk, by system calls.
     File,
@@ -54,7 +52,6 @@ pub enum Extent {
 }
 
 impl Extent {
-    /// The option of `run` that chooses it.
     pub fn option(self) -> Option<&'static str> {
         match self {
             Extent::Smoke => Some("--smoke"),
@@ -65,20 +62,18 @@ impl Extent {
     }
 }
 
-/// See the module.
 pub struct Environment {
     pub clock: Clock,
-    /// The least of each, too little to judge speed by.
+    /// The minimum, too little to judge speed.
     pub smoke: bool,
-    /// Fewer repetitions, smaller sizes; true of the least, too.
+    /// Fewer repetitions and smaller sizes; also true with `smoke`.
     pub quick: bool,
-    /// The papers' sizes where they take too long for a complete run.
+    /// The papers' sizes, too slow for a complete run.
     pub paper_sizes: bool,
-    /// Divisor of TPC-C's tables and operations in a full run.
+    /// Divisor of TPC-C's tables and operations.
     pub tpcc_divisor: u32,
     /// A modelled medium in place of this machine's.
     pub model: Option<Model>,
-    /// A folder on LUKS.
     pub luks: Option<PathBuf>,
     memory: Scratch,
     file: Scratch,
@@ -99,7 +94,6 @@ impl Environment {
         })
     }
 
-    /// A folder on the medium.
     pub fn dir(&self, medium: Medium) -> &Path {
         match medium {
             Medium::Memory => &self.memory.path,
@@ -107,55 +101,49 @@ impl Environment {
         }
     }
 
-    /// A path on the medium.
     pub fn path(&self, medium: Medium, name: &str) -> PathBuf {
         self.dir(medium).join(name)
     }
 
-    /// An empty pool.
     pub fn pool(&self, medium: Medium, name: &str, len: u64) -> Result<Pool> {
         self.pool_tracking(medium, Tracking::Auto, name, len)
     }
 
-    /// An empty pool, to find stores in a certain way.
+    /// An empty pool with this tracking.
     pub fn pool_tracking(&self, medium: Medium, how: Tracking, name: &str, len: u64) -> Result<Pool> {
         let options = PoolOptions::new().medium(medium.kind()).tracking(how).force(true);
         Ok(options.format(self.path(medium, name), len)?)
     }
 
-    /// The longer time, or the shorter one of a quick run, or none beyond the least number of
-    /// rounds.
+    /// The full time, a quick run's time, or none beyond the least rounds.
     pub fn budget(&self, full: Duration, quick: Duration) -> Budget {
         let time = if self.quick { quick } else { full };
         Budget { end: Instant::now() + if self.smoke { Duration::ZERO } else { time } }
     }
 
-    /// The first `few` of a list in a smoke run, else all.
+    /// The first `few` in a smoke run, else all.
     pub fn some<'a, T>(&self, all: &'a [T], few: usize) -> &'a [T] {
         if self.smoke { &all[..few.min(all.len())] } else { all }
     }
 }
 
-/// Time to spend.
 pub struct Budget {
     end: Instant,
 }
 
 impl Budget {
-    /// Whether there is time for another round; `done` rounds of at least `least` were made.
+    /// Whether there is time for another round after `done`, of at least `least`.
     pub fn allows(&self, done: usize, least: usize) -> bool {
         done < least || Instant::now() < self.end
     }
 }
 
-/// Removes a pool's file once it is closed everywhere.
 pub fn discard(pool: Pool) {
     let path = pool.path().to_owned();
     drop(pool);
     let _ = std::fs::remove_file(path);
 }
 
-/// A bar on standard error.
 pub fn progress(total: usize, what: &str) -> ProgressBar {
     let bar = ProgressBar::new(total as u64);
     let style = ProgressStyle::with_template("{msg:<46} {wide_bar} {pos}/{len} {elapsed}");
@@ -166,8 +154,7 @@ pub fn progress(total: usize, what: &str) -> ProgressBar {
 
 const PREFIX: &str = "pmo-bench.";
 
-/// A folder of this process, locked as long as it is used. Those that killed runs left behind are
-/// removed on the way.
+/// A locked folder of this process. Folders of killed runs are removed on the way.
 struct Scratch {
     path: PathBuf,
     _lock: File,
@@ -181,8 +168,7 @@ impl Scratch {
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
-        // Both media may be told to use one folder; and another run may take a new folder for a
-        // stale one.
+        // Both media may share a parent; and another run may take a new folder for a stale one.
         for number in 0..16 {
             let path = parent.join(format!("{PREFIX}{}.{number}", std::process::id()));
             match std::fs::create_dir(&path) {
@@ -204,7 +190,7 @@ impl Drop for Scratch {
     }
 }
 
-/// The folder, locked; `None` if a run has it.
+/// The locked folder; `None` if a run has it.
 fn lock(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     rustix::fs::flock(&folder, rustix::fs::FlockOperation::NonBlockingLockExclusive).ok()?;

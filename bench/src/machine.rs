@@ -1,9 +1,8 @@
-//! Description of the machine, for readers who compare figures.
+//! Description of the machine.
 
 use crate::model::Machine;
 use std::path::Path;
 
-/// Asks the system.
 pub fn describe(file: &Path, memory: &Path) -> Machine {
     let doctor = indelible::doctor(None);
     let known = doctor.facilities.iter().filter(|facility| facility.name != "kernel");
@@ -48,8 +47,7 @@ fn mount_of(path: &Path) -> String {
     find_mount(&read("/proc/self/mounts"), &path).unwrap_or_else(|| "an unknown file system".into())
 }
 
-/// "type on source, options" of the mount that holds `path`: the longest mount point, the last of
-/// equals.
+/// "type on source, options" of the mount with `path`: the longest mount point, the last of equals.
 fn find_mount(mounts: &str, path: &Path) -> Option<String> {
     let mut best: Option<(usize, String)> = None;
     for line in mounts.lines() {

@@ -1,4 +1,4 @@
-//! `pmo-bench`: everything that is measured, beside a floor measured in the same run.
+//! `pmo-bench`: every figure beside a floor of the same run.
 
 #![deny(unsafe_code)]
 
@@ -34,12 +34,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Any error, for a person.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
-/// Result of fallible functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// File in which the figures of everything are left, and looked for.
+/// Default file of a full run's figures.
 const FIGURES: &str = "docs/benchmarks/run.json";
 
 /// Measures Indelible, and beside every figure the least it could be on this machine.
@@ -160,8 +158,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// File in which a run of these leaves its figures by default: those of everything, in a clone of
-/// the project.
+/// A full run in a clone of the project leaves its figures in the default file.
 fn default_figures(names: &[String]) -> Option<PathBuf> {
     let path = PathBuf::from(FIGURES);
     (names.is_empty() && path.parent().is_some_and(Path::is_dir)).then_some(path)
@@ -219,7 +216,7 @@ fn run(
     Ok(())
 }
 
-/// The modelled medium of this name, for benchmarks that run on one.
+/// The modelled medium `name`, if the benchmarks support models.
 fn modelled_for(name: &str, chosen: &[&benchmarks::Benchmark]) -> Result<Model> {
     match chosen.iter().find(|benchmark| !["sealing", "models"].contains(&benchmark.name)) {
         Some(benchmark) => Err(format!(
@@ -231,7 +228,7 @@ fn modelled_for(name: &str, chosen: &[&benchmarks::Benchmark]) -> Result<Model> 
     }
 }
 
-/// The run without the places of files, which say nothing to others.
+/// The command line without local paths.
 fn command_line(names: &[String], extent: Extent, tpcc_divisor: u32, model: Option<&Model>) -> String {
     let mut words = vec!["pmo-bench run".to_owned()];
     words.extend(names.iter().cloned());

@@ -1,5 +1,5 @@
-//! A file mapped for reading and writing, and the instructions that bring its lines to durable
-//! memory: a program without any crash consistency would run these (S0.30, NCC).
+//! A writable mapping of a file, and the instructions that write its lines back: for programs
+//! without crash consistency (S0.30, NCC).
 
 #![allow(unsafe_code)]
 
@@ -9,16 +9,15 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::{io, ptr};
 
-/// Bytes of a cache line.
 pub const LINE: usize = 64;
 
-/// Invariant 1: `base` is the first of `len` mapped bytes, which are this value's alone.
+/// Invariant 1: `base` is the first of `len` mapped bytes of this value alone.
 pub struct Mapped {
     base: *mut u8,
     len: usize,
     file: File,
     writable: bool,
-    /// The pages are the medium: lines are written back. Otherwise pages are synced.
+    /// Writes lines back; otherwise syncs pages.
     memory: bool,
 }
 
@@ -26,21 +25,20 @@ pub struct Mapped {
 unsafe impl Send for Mapped {}
 
 impl Mapped {
-    /// A new file of zeros, all of whose space is there.
+    /// A new file of zeros with all of its space allocated.
     pub fn create(path: &Path, len: usize, memory: bool) -> Result<Self> {
         let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, len as u64)?;
         Mapped::of(file, len, true, memory)
     }
 
-    /// A new file of zeros whose space comes as it is stored to.
+    /// A new sparse file of zeros.
     pub fn of_len(path: &Path, len: usize, memory: bool) -> Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).open(path)?;
         file.set_len(len as u64)?;
         Mapped::of(file, len, true, memory)
     }
 
-    /// An existing file.
     pub fn open(path: &Path, writable: bool, memory: bool) -> Result<Self> {
         let file = File::options().read(true).write(writable).open(path)?;
         let len = file.metadata()?.len() as usize;
@@ -76,14 +74,14 @@ impl Mapped {
     }
 
     /// # Panics
-    /// If the file was opened for reading.
+    /// The file was opened for reading.
     pub fn bytes(&mut self) -> &mut [u8] {
         assert!(self.writable, "mapped for reading");
         // SAFETY: (1), writable; borrowed with self.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.len) }
     }
 
-    /// Starts to make one range durable; [`finish`](Mapped::finish) waits for it.
+    /// Starts to make a range durable; [`finish`](Mapped::finish) waits for it.
     pub fn flush(&self, from: usize, len: usize) {
         if self.memory {
             for at in (from / LINE * LINE..(from + len).min(self.len)).step_by(LINE) {
@@ -93,7 +91,7 @@ impl Mapped {
         }
     }
 
-    /// Returns when everything flushed, and on a disk everything stored, is durable.
+    /// Waits until everything flushed, and on a disk everything stored, is durable.
     pub fn finish(&self) -> Result<()> {
         if self.memory {
             fence();

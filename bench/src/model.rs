@@ -1,44 +1,39 @@
-//! The record of a run: tables of figures and goals, self-contained, as JSON.
+//! The record of a run: self-contained tables of figures and goals, as JSON.
 //!
 //! Invariants:
-//! 1. Everything a report shows is in here; nothing is measured or looked up while rendering.
-//! 2. A row has one cell per column. Durations are nanoseconds, sizes bytes, rates units a second.
+//! 1. A report shows only contents of this; rendering measures and looks up nothing.
+//! 2. A row has one cell per column. Durations are nanoseconds, sizes bytes, rates units per
+//!    second.
 
 use crate::stats::Spread;
 use serde::{Deserialize, Serialize};
 
-/// Version of the JSON.
 pub const SCHEMA: u32 = 3;
 
-/// One run of the benchmarks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub schema: u32,
     pub machine: Machine,
-    /// Command line that repeats it.
     pub command: String,
-    /// Fewer repetitions and smaller sizes: fit to see that everything runs, not to judge speed.
+    /// Fewer repetitions and smaller sizes, not fit to judge speed.
     pub quick: bool,
     pub seconds: f64,
     pub sections: Vec<Section>,
 }
 
-/// The machine of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub cpu: String,
     pub cores: usize,
     pub memory: u64,
     pub kernel: String,
-    /// Instructions that bring cache lines to memory, tracking rung and so on: name, state.
+    /// (name, state) of write-back instructions, tracking and so on.
     pub facilities: Vec<(String, String)>,
     /// Medium, file system or device under it.
     pub media: Vec<(String, String)>,
-    /// Version of the package.
     pub version: String,
 }
 
-/// The result of one benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Section {
     pub name: String,
@@ -49,10 +44,10 @@ pub struct Section {
     pub notes: Vec<String>,
 }
 
-/// Curves over one axis, both axes logarithmic.
+/// Curves over one axis, both logarithmic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plot {
-    /// Name of its file, without an ending.
+    /// Name of its file, without extension.
     pub file: String,
     pub title: String,
     pub x: Axis,
@@ -72,7 +67,7 @@ pub struct Curve {
     pub points: Vec<Point>,
 }
 
-/// A figure, with the middle half of its samples.
+/// A figure with its quartiles.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     pub x: f64,
@@ -101,7 +96,6 @@ pub enum Unit {
     Count,
     Bytes,
     Nanoseconds,
-    /// A multiple of something.
     Ratio,
     PerSecond,
     BytesPerSecond,
@@ -113,18 +107,16 @@ pub enum Cell {
     Empty,
     Text(String),
     Value(f64),
-    /// A measured figure.
     Spread(Spread),
 }
 
-/// A goal, and the figure reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
     pub what: String,
     pub unit: Unit,
     pub bound: Bound,
     pub limit: f64,
-    /// No number if it could not be measured, for which JSON has `null`.
+    /// NaN if not measured, `null` in JSON.
     #[serde(deserialize_with = "number")]
     pub value: f64,
 }
@@ -149,7 +141,7 @@ impl Goal {
         Goal { what: what.into(), unit, bound: Bound::AtLeast, limit, value }
     }
 
-    /// Whether it was reached; what could not be measured was not.
+    /// Whether it was reached; an unmeasured one was not.
     pub fn is_hit(&self) -> bool {
         match self.bound {
             Bound::AtMost => self.value <= self.limit,
@@ -165,7 +157,7 @@ impl Table {
         Table { title: title.into(), columns, rows: Vec::new() }
     }
 
-    /// Adds a row, filled up with empty cells (2).
+    /// Adds a row, padded with empty cells (2).
     pub fn row(&mut self, mut cells: Vec<Cell>) {
         debug_assert!(cells.len() <= self.columns.len(), "{}: a row too long", self.title);
         cells.resize(self.columns.len(), Cell::Empty);
@@ -192,7 +184,7 @@ impl From<Spread> for Cell {
     }
 }
 
-/// A value that is no number, as a ratio to nothing, is left empty: JSON has none of the kind.
+/// NaN becomes an empty cell.
 impl From<f64> for Cell {
     fn from(value: f64) -> Self {
         if value.is_finite() { Cell::Value(value) } else { Cell::Empty }

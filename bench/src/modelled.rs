@@ -1,5 +1,4 @@
-//! Modelled media (S3.7): parameter files, those that come with the benchmarks and others, and
-//! media of them.
+//! Modelled media (S3.7): parameter files, shipped and others.
 
 use crate::Result;
 use indelible::{CacheModel, MediumModel};
@@ -8,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// The files that come with the benchmarks, by name.
+/// Shipped files by name.
 const SHIPPED: [(&str, &str); 9] = [
     ("optane", include_str!("../media/optane.toml")),
     ("dram-battery", include_str!("../media/dram-battery.toml")),
@@ -21,19 +20,16 @@ const SHIPPED: [(&str, &str); 9] = [
     ("network-volume", include_str!("../media/network-volume.toml")),
 ];
 
-/// A medium as a parameter file describes it.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Its name as it is typed, for names of files.
+    /// The typed name, for names of files.
     pub short: String,
-    /// Its name for people.
     pub name: String,
-    /// The medium beneath.
     pub beneath: Beneath,
     pub speed: MediumModel,
 }
 
-/// A parameter file. Times in nanoseconds, rates in bytes a second.
+/// A parameter file. Times in nanoseconds, rates in bytes per second.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parameters {
@@ -41,11 +37,10 @@ struct Parameters {
     beneath: Beneath,
     medium: Numbers,
     cache: Option<CacheNumbers>,
-    /// The source of each number, by its key; of the cache with `cache.` before it.
+    /// The source of each number by key, with `cache.` for the cache's.
     sources: BTreeMap<String, String>,
 }
 
-/// The kind of medium beneath a modelled one.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Beneath {
@@ -75,7 +70,7 @@ struct CacheNumbers {
 }
 
 impl Model {
-    /// The medium of this name, or of this parameter file.
+    /// The medium of a shipped name or a parameter file.
     pub fn find(name: &str) -> Result<Model> {
         if let Some((short, text)) = SHIPPED.iter().find(|(short, _)| *short == name) {
             return Model::parse(short, text);
@@ -94,7 +89,6 @@ impl Model {
         Model::parse(&short, &text)
     }
 
-    /// All that come with the benchmarks.
     pub fn all() -> Result<Vec<Model>> {
         SHIPPED.iter().map(|(short, text)| Model::parse(short, text)).collect()
     }
@@ -164,7 +158,7 @@ mod tests {
         for model in Model::all().unwrap() {
             assert!(model.speed.read > Duration::ZERO, "{}", model.name);
         }
-        // Sources that are no assumptions can be looked up.
+        // Sources other than assumptions can be looked up.
         for (short, text) in SHIPPED {
             let file: Parameters = toml::from_str(text).unwrap();
             assert!(file.sources["read_ns"].contains("https://"), "{short}");

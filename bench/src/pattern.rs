@@ -1,21 +1,20 @@
-//! Which pages of an object are stored to.
+//! Chooses the pages that are stored to.
 
 #![allow(unsafe_code)]
 
 use indelible::Object;
 
 pub const PAGE: usize = 4096;
-/// Pages of a piece of a sparse object that gets its space at once.
+/// Pages of a sparse object's piece, allocated at once.
 const PIECE: u64 = 16;
-/// Pieces that scattered stores may touch: what bounds the memory a sparse object takes.
+/// Pieces that scattered stores may touch, which bounds a sparse object's memory.
 const PIECES: u64 = 8192;
 
-/// How the stores of successive psyncs follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// The same neighbouring pages every time.
+    /// The same neighbouring pages.
     Hot,
-    /// Other pages every time, anywhere in the object.
+    /// Other pages every time, anywhere.
     Scattered,
 }
 
@@ -30,7 +29,6 @@ impl Pattern {
     }
 }
 
-/// A small generator of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -59,10 +57,9 @@ impl Random {
     }
 }
 
-/// Chooses the pages of each round.
 pub struct Chooser {
     pattern: Pattern,
-    /// Pages not chosen yet, or chosen longest ago.
+    /// Pages not chosen yet, or least recently.
     pages: Vec<u64>,
     at: usize,
     random: Random,
@@ -70,7 +67,7 @@ pub struct Chooser {
 }
 
 impl Chooser {
-    /// `count` pages a round, of an object of `pages` pages. `None` if it has fewer.
+    /// `count` of `pages` pages per round. `None`: too few pages.
     pub fn new(pattern: Pattern, count: usize, pages: u64) -> Option<Self> {
         if count as u64 > pages {
             return None;
@@ -100,7 +97,7 @@ impl Chooser {
         (&self.pages[from..from + self.count], line)
     }
 
-    /// A page of every piece that rounds may touch.
+    /// A page of every touchable piece.
     pub fn pieces(&self) -> Vec<u64> {
         let mut pieces: Vec<u64> = self.pages.iter().map(|page| page / PIECE * PIECE).collect();
         pieces.sort_unstable();
@@ -115,7 +112,7 @@ fn scattered(pages: u64, random: &mut Random) -> Vec<u64> {
     let chosen = pieces.min(PIECES);
     let mut out = Vec::with_capacity((chosen * PIECE).min(pages) as usize);
     for piece in 0..chosen {
-        // One of each stretch of equal length, so that none is chosen twice.
+        // One per stretch of equal length, so that none is chosen twice.
         let (from, to) = (piece * pieces / chosen, (piece + 1) * pieces / chosen);
         let first = (from + random.below(to - from)) * PIECE;
         out.extend(first..(first + PIECE).min(pages));
@@ -124,8 +121,7 @@ fn scattered(pages: u64, random: &mut Random) -> Vec<u64> {
     out
 }
 
-/// Stores 8 bytes, never the same twice, to one line of each page, and with explicit tracking marks
-/// them.
+/// Stores unique 8 bytes to one line of each page, and marks them with explicit tracking.
 pub fn store(object: &mut Object, pages: &[u64], line: usize, value: u64) {
     let (base, len, marks) = (object.as_mut_ptr(), object.len(), object.needs_marks());
     for page in pages {

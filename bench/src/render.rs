@@ -1,10 +1,9 @@
-//! Figures as a person reads them: in a terminal, and as markdown.
+//! Renders figures for a terminal and as markdown.
 
 use crate::model::{Bound, Cell, Goal, Report, Section, Table, Unit};
 use crate::stats::Spread;
 use std::fmt::Write;
 
-/// A section for the terminal.
 pub fn text(section: &Section) -> String {
     let mut out = format!("\n{}: {}\n", section.name, section.about);
     for table in &section.tables {
@@ -28,7 +27,6 @@ pub fn text(section: &Section) -> String {
     out
 }
 
-/// A whole run as markdown.
 pub fn markdown(report: &Report, remarks: &str) -> String {
     let mut out = String::from("# Benchmarks\n\n");
     let _ =
@@ -63,7 +61,7 @@ pub fn markdown(report: &Report, remarks: &str) -> String {
     out
 }
 
-/// How many goals were reached, benchmark by benchmark, and those that were not.
+/// Reached goals by benchmark, and the missed ones.
 fn summary(report: &Report, out: &mut String) {
     let sections = || report.sections.iter().filter(|section| !section.goals.is_empty());
     let hits = |section: &Section| section.goals.iter().filter(|goal| goal.is_hit()).count();
@@ -120,7 +118,7 @@ fn notes(section: &Section, out: &mut String) {
     }
 }
 
-/// Lays a table out; `line` writes one row of cells, `rule` follows the heads.
+/// Lays out a table; `line` writes a row, `rule` follows the heads.
 fn grid(table: &Table, line: &dyn Fn(&[String], &[usize]) -> String, rule: &str) -> String {
     let heads: Vec<String> = table.columns.iter().map(|column| column.head.clone()).collect();
     let mut rows: Vec<Vec<String>> = Vec::with_capacity(table.rows.len());
@@ -180,7 +178,6 @@ fn limit(goal: &Goal) -> String {
     format!("{sign} {}", value(goal.unit, goal.limit))
 }
 
-/// A cell's text.
 pub fn show(cell: &Cell, unit: Unit) -> String {
     match cell {
         Cell::Empty => "–".into(),
@@ -194,7 +191,6 @@ pub fn show(cell: &Cell, unit: Unit) -> String {
     }
 }
 
-/// A number with its unit.
 pub fn value(unit: Unit, number: f64) -> String {
     if !number.is_finite() {
         return "not measured".into();
@@ -207,7 +203,7 @@ pub fn value(unit: Unit, number: f64) -> String {
     }
 }
 
-/// How large one step of the best-fitting unit is, and its name.
+/// The best-fitting unit's size and name.
 fn scale(unit: Unit, number: f64) -> (f64, &'static str) {
     let pick = |steps: &[(f64, &'static str)]| {
         *steps.iter().rev().find(|(size, _)| number.abs() >= *size).unwrap_or(&steps[0])
@@ -223,7 +219,7 @@ fn scale(unit: Unit, number: f64) -> (f64, &'static str) {
     }
 }
 
-/// Three digits that count.
+/// Three significant digits.
 fn three(number: f64) -> String {
     let places = match number.abs() {
         n if n >= 99.95 || n == 0.0 => 0,

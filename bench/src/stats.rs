@@ -1,18 +1,17 @@
-//! Samples, and the three numbers that stand for them.
+//! Samples, with median and quartiles.
 
 use serde::{Deserialize, Serialize};
 
-/// Median and quartiles of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     pub median: f64,
     pub p25: f64,
     pub p75: f64,
-    /// Samples behind it.
+    /// Number of samples.
     pub count: usize,
 }
 
-/// Measured values, in the order of measuring.
+/// In the order of measuring.
 #[derive(Clone, Debug, Default)]
 pub struct Samples(Vec<f64>);
 
@@ -34,7 +33,7 @@ impl Samples {
         Some(Spread { median, p25, p75, count: sorted.len() })
     }
 
-    /// The value that a share `q` of all do not exceed, NaN without samples.
+    /// The quantile `q`, NaN without samples.
     pub fn quantile(&self, q: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -45,7 +44,7 @@ impl Samples {
         self.0.extend(other.0);
     }
 
-    /// The median, NaN without samples.
+    /// NaN without samples.
     pub fn median(&self) -> f64 {
         self.spread().map_or(f64::NAN, |spread| spread.median)
     }

@@ -1,4 +1,4 @@
-//! Processes that talk through shared objects: what either side of them does.
+//! Both sides of processes that communicate through shared objects.
 
 use crate::Result;
 use crate::environment::Medium;
@@ -7,18 +7,16 @@ use rustix::thread::futex;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes of a message of the queues.
+/// Bytes of a queue's message.
 pub const BYTES: usize = 64;
-/// Messages that a queue holds.
 pub const SLOTS: usize = 4096;
-/// The words of the two that play, each in lines of its own.
+/// The words of the two players, on separate lines.
 pub const PING: usize = 0;
 pub const PONG: usize = 256;
 
-/// The part that a process takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Talk {
-    /// Waits for words by the bare system call.
+    /// Waits by the bare system call.
     Bare,
     /// Waits for words of a shared object.
     Words,
@@ -29,7 +27,7 @@ pub enum Talk {
 }
 
 impl Talk {
-    /// As an argument, and as the name of the object.
+    /// As an argument, and as the object's name.
     pub fn word(self) -> &'static str {
         match self {
             Talk::Bare => "bare",
@@ -40,7 +38,7 @@ impl Talk {
     }
 }
 
-/// Stores to one word, and waits until the other has that number, as the other side does in turn.
+/// Stores to one word and waits for the other; the other side does the reverse.
 pub fn play(
     words: &SharedObject,
     (own, other): (usize, usize),
@@ -64,7 +62,7 @@ pub fn play(
         }
         while raw.1.load(Ordering::Acquire) < number {
             match bare {
-                // Interrupted, or changed before it slept: looked at again.
+                // Interrupted, or changed before it slept: checked again.
                 true => drop(futex::wait(raw.1, futex::Flags::empty(), number - 1, None)),
                 false => drop(other.wait(number - 1, None)?),
             }
@@ -76,7 +74,7 @@ pub fn play(
     Ok(())
 }
 
-/// The other side of a queue: sends the numbers from 0 on.
+/// Sends the numbers from 0 on.
 pub fn send(queue: &Queue, count: usize) -> Result<()> {
     let mut producer = queue.producer()?;
     for number in 0..count as u64 {
@@ -85,13 +83,13 @@ pub fn send(queue: &Queue, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// The queue of a side, as the other one made it.
+/// The queue of a side, made by the other.
 pub fn queue_of(pool: &Pool, talk: Talk) -> Result<Queue> {
     let kind = if talk == Talk::One { QueueKind::OneProducer } else { QueueKind::ManyProducers };
     Ok(pool.attach_shared(talk.word())?.queue(0, &QueueOptions { kind, slots: SLOTS, most: BYTES })?)
 }
 
-/// Takes part, as a process of its own. Says a line when it is ready, and one at its end.
+/// Takes part as a separate process. Prints a line when ready, and one at its end.
 pub fn take_part(path: &Path, role: Talk, count: usize) -> Result<()> {
     let pool = PoolOptions::new().medium(Medium::Memory.kind()).open(path)?;
     match role {

@@ -1,22 +1,21 @@
-//! Bytes written to a disk, by the kernel's count.
+//! Bytes written to a disk, as counted by the kernel.
 
 use crate::Result;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a sector, in the kernel's accounting on every device.
+/// The kernel's unit for every device.
 const SECTOR: u64 = 512;
-/// Which number of a device's statistics counts sectors written.
+/// Index of a device's written sectors.
 const SECTORS_WRITTEN: usize = 6;
 
-/// The device under a folder.
 pub struct Traffic {
     statistics: PathBuf,
     folder: std::fs::File,
 }
 
 impl Traffic {
-    /// `None` if the folder stands on no block device that counts.
+    /// `None`: no block device that counts.
     pub fn of(folder: &Path) -> Option<Traffic> {
         let device = std::fs::metadata(folder).ok()?.dev();
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
@@ -26,7 +25,7 @@ impl Traffic {
         Some(traffic)
     }
 
-    /// Bytes written to the device so far, once nothing waits to be written.
+    /// Bytes written to the device, after a sync.
     pub fn settled(&self) -> Result<u64> {
         rustix::fs::syncfs(&self.folder)?;
         self.written()

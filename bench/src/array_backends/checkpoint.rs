@@ -1,5 +1,4 @@
-//! Everything written to a new file that then takes the place of the old one: what programs do that
-//! have nothing better.
+//! Writes everything to a new file that replaces the old one.
 
 use super::{ArrayBackend, Opened, Place, Touched};
 use crate::Result;

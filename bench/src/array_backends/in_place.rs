@@ -1,4 +1,4 @@
-//! Mapped files, flushed where they were touched: no crash consistency (S0.30, NCC).
+//! Mapped files, flushed where touched: no crash consistency (S0.30, NCC).
 
 use super::{ArrayBackend, Opened, PAGE, Place, Touched};
 use crate::Result;

@@ -1,5 +1,4 @@
-//! Persistence backends: they keep the arrays of a kernel, and count the cost of making a step
-//! durable.
+//! Persistence backends for a kernel's arrays, and the cost of making a step durable.
 
 mod checkpoint;
 mod dram;
@@ -14,43 +13,38 @@ use std::path::Path;
 
 const PAGE: usize = 4096;
 
-/// Keeps arrays.
 pub trait ArrayBackend {
-    /// The bytes of each array: zeros at first.
+    /// The bytes of each array, first zeros.
     fn arrays(&mut self) -> Vec<&mut [u8]>;
 
-    /// Makes durable what changed since the last time: pages touched, by array.
+    /// Makes the touched pages durable, by array.
     fn sync(&mut self, touched: &mut [Touched]) -> Result<()>;
 
-    /// Whether it must be told before a step where the step stores.
+    /// Whether [`before`](Self::before) must be called before stores.
     fn asks_before(&self) -> bool {
         false
     }
 
-    /// Is told that a step is about to store to a range of an array. Failures are reported by the
-    /// next sync.
+    /// Announces stores to a range of an array. The next sync reports failures.
     fn before(&mut self, _array: usize, _bytes: Range<usize>) {}
 
-    /// Parts of the time of all syncs so far, and the bytes they moved, where the backend counts
-    /// them.
+    /// Parts of all syncs' time, and their bytes, if counted.
     fn profile(&self) -> Option<Profile> {
         None
     }
 }
 
-/// Work and time of syncs, by the backend's own counters.
+/// Work and time of syncs, by the backend's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Profile {
-    /// Nanoseconds by part, as [`PARTS`] names them.
+    /// Nanoseconds by [`PARTS`].
     pub parts: [f64; PARTS.len()],
-    /// Pages compared, and those of them that had changed.
+    /// Pages compared, and the changed ones among them.
     pub compared: f64,
     pub changed: f64,
-    /// Bytes given to the log.
     pub logged: f64,
 }
 
-/// Parts of a psync.
 pub const PARTS: [&str; 6] = ["collect", "load", "compare", "log", "apply", "settle"];
 
 impl std::ops::Sub for Profile {
@@ -68,35 +62,29 @@ impl std::ops::Sub for Profile {
     }
 }
 
-/// Makes arrays of so many bytes.
 type Open = fn(&Place<'_>, &[usize]) -> Result<Opened>;
 
-/// Result of opening.
 pub enum Opened {
     Ready(Box<dyn ArrayBackend>),
-    /// Why it cannot be measured here, and the remedy.
+    /// The cause and the remedy.
     Missing(String),
 }
 
-/// A backend that can be measured.
 pub struct Contestant {
     pub name: &'static str,
-    /// Whether a crash leaves the arrays as one sync left them.
+    /// Whether a crash leaves the arrays as of one sync.
     pub atomic: bool,
     pub open: Open,
 }
 
-/// Medium and folder of the arrays.
 pub struct Place<'a> {
     pub medium: Medium,
-    /// An empty folder on the medium.
     pub dir: &'a Path,
 }
 
-/// No persistence at all.
 pub const DRAM: Contestant = Contestant { name: "DRAM", atomic: false, open: dram::open };
 
-/// The backends that persist; losses are measured against the first.
+/// Losses are relative to the first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "in place", atomic: false, open: in_place::open },
     Contestant { name: "indelible", atomic: true, open: own::open },
@@ -104,7 +92,7 @@ pub const ALL: &[Contestant] = &[
     Contestant { name: "copy and rename", atomic: true, open: checkpoint::open },
 ];
 
-/// Pages of an array that were touched.
+/// Touched pages of an array.
 pub struct Touched {
     bits: Vec<u64>,
 }
@@ -131,7 +119,7 @@ impl Touched {
         self.bits.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Hands out each page and forgets it.
+    /// Yields and forgets each page.
     fn take(&mut self, mut page: impl FnMut(usize)) {
         for (number, word) in self.bits.iter_mut().enumerate() {
             while *word != 0 {

@@ -1,4 +1,4 @@
-//! Indelible: an object for each array, one psync for all of them.
+//! Indelible: an object per array, one psync for all.
 
 use super::{ArrayBackend, Opened, Place, Profile, Touched};
 use crate::Result;
@@ -46,7 +46,7 @@ impl ArrayBackend for Own {
             profile.changed += stats.pages_changed as f64;
             profile.logged += stats.logged_bytes as f64;
         }
-        // One lane has them all.
+        // All share one lane.
         let lane = self.objects[0].lane_use();
         profile.parts[3] = lane.publish.as_nanos() as f64;
         profile.parts[4] = lane.apply.as_nanos() as f64;

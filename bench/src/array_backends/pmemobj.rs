@@ -1,5 +1,5 @@
-//! libpmemobj: arrays in the root object; everything between two syncs is one transaction, which
-//! snapshots pages before a step stores to them.
+//! libpmemobj: arrays in the root object; a transaction between two syncs snapshots pages before
+//! stores.
 
 #![allow(unsafe_code)]
 
@@ -11,15 +11,15 @@ use std::ops::Range;
 
 const LINE: usize = 64;
 
-/// Invariants: 1. `arrays` are disjoint and lie in the pool's root object, each at a line. 2. While
+/// Invariants: 1. `arrays` are disjoint, aligned to lines, in the pool's root object. 2. While
 /// `in_transaction`, this thread has one under way.
 struct PmemObj {
     pool: Pmem,
     arrays: Vec<(*mut u8, usize)>,
-    /// Pages that the transaction has snapshots of.
+    /// Pages with a snapshot in the transaction.
     taken: Vec<Touched>,
     in_transaction: bool,
-    /// Result of taking its snapshots.
+    /// Result of the snapshots.
     taking: Result<()>,
 }
 
@@ -30,7 +30,7 @@ pub fn open(place: &Place<'_>, lengths: &[usize]) -> Result<Opened> {
         return Ok(Opened::Missing(why.into()));
     }
     let room: usize = lengths.iter().map(|len| len.next_multiple_of(LINE)).sum();
-    // Room for the arrays, for snapshots of all of them, and for the library's own data.
+    // Room for the arrays, their snapshots, and the library's data.
     let path = place.dir.join("arrays");
     let Some(pool) = Pmem::create(&path, place.medium, room * 3 + (128 << 20), room + LINE)? else {
         return Ok(Opened::Missing(MISSING.into()));
@@ -89,7 +89,7 @@ impl ArrayBackend for PmemObj {
         if self.in_transaction {
             self.commit()?;
         } else {
-            // The arrays were filled: nothing was there before.
+            // The first fill needs no snapshot.
             for (base, len) in &self.arrays {
                 // SAFETY: an array (1).
                 unsafe { self.pool.persist(*base, *len) };

@@ -1,7 +1,7 @@
-//! Attach and detach against the size of the object.
+//! Attach and detach by size of the object.
 //!
-//! The first attachment of a process needs a lane; a further one shares it. Both are measured: the
-//! first with no other attachment, the further beside one that stays.
+//! A process's first attachment needs a lane, which later ones share: measured alone, and beside
+//! another attachment.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const SIZES: [u64; 7] = [4 << 10, 1 << 20, 16 << 20, 256 << 20, 4 << 30, 16 << 30, 64 << 30];
 const POOL: u64 = 96 << 30;
-/// Nanoseconds that an attach may take on memory.
+/// Limit of an attach on memory, in nanoseconds.
 const LIMIT: f64 = 30_000.0;
 
 const COLUMNS: [(&str, Unit); 13] = [
@@ -58,7 +58,7 @@ struct Row {
 }
 
 impl Row {
-    /// An attach to write, less the medium's time for one barrier. One to read needs none.
+    /// A writable attach without the medium's barrier; a read-only one needs none.
     fn net(&self) -> f64 {
         let barrier = if self.write.len() == 0 { 0.0 } else { self.write.median() };
         self.attach.median() - barrier
@@ -104,7 +104,7 @@ fn on(environment: &Environment, medium: Medium, section: &mut Section) -> Resul
         let rows = interleaved(environment, medium, &pool, &map, write.as_mut())?;
         drop(other);
         for (size, row) in SIZES.iter().zip(rows) {
-            // `max` passes over NaN.
+            // `max` ignores NaN.
             attach = attach.max(row.net());
             read = read.max(row.read.median());
             table.row(row.cells(*size, beside));
@@ -120,7 +120,6 @@ fn on(environment: &Environment, medium: Medium, section: &mut Section) -> Resul
         curve.name = if curve.name == "yes" { "beside another" } else { "alone" }.to_owned();
     }
     section.plots.push(plot);
-    // The rows of those that attach beside another.
     let mut beside = table.clone();
     beside.rows.retain(|row| row[1] == Cell::from("yes"));
     let (file, columns) =
@@ -150,7 +149,7 @@ fn on(environment: &Environment, medium: Medium, section: &mut Section) -> Resul
     Ok(())
 }
 
-/// Rounds over all sizes, so that a disturbance meets all.
+/// Interleaves sizes, so that disturbances meet all.
 fn interleaved(
     environment: &Environment,
     medium: Medium,

@@ -1,5 +1,4 @@
-//! Values of bytes on the obvious paths, beside one append of all bytes; keys of bytes beside keys
-//! of text.
+//! Values of bytes by the usual ways, beside one append of all bytes; keys of bytes beside text.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -12,10 +11,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const OBJECT: u64 = 256 << 20;
-/// Bytes of a value, and of a key.
+/// Bytes of a value.
 const VALUES: [usize; 3] = [64, 4 << 10, 1 << 20];
 const KEYS: [usize; 3] = [16, 64, 1 << 10];
-/// Keys of a map.
 const COUNT: usize = 1_000;
 
 #[derive(Persist, Default)]
@@ -29,8 +27,8 @@ struct Data<'h> {
 
 type Way = for<'a, 'h> fn(&'a [u8], HeapRef<'h>, &'a mut Data<'h>) -> Result<()>;
 
-/// Ways of storing bytes, and whether they know beforehand how many there are. The first is the
-/// floor: a block that is large enough, and one copy.
+/// Ways of storing bytes; whether they know the length beforehand. The first is the floor: a large
+/// enough block and one copy.
 const WAYS: [(&str, bool, Way); 6] = [
     ("with_capacity_in, try_append", true, |bytes, heap, _| {
         let mut value = PVec::with_capacity_in(bytes.len(), heap);
@@ -87,7 +85,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// Nanoseconds of one call of `work`, of so many.
+/// Nanoseconds per call of `work`.
 fn nanoseconds(repeat: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     for _ in 0..repeat {
@@ -121,7 +119,7 @@ fn store<'h>(
         let repeat = ((64 << 10) / len).max(1);
         data.list.clear();
         let mut samples: [Samples; WAYS.len()] = Default::default();
-        // The first round is for page faults.
+        // The first round takes page faults.
         for round in 0..=rounds {
             for ((_, _, way), samples) in WAYS.iter().zip(&mut samples) {
                 let took = nanoseconds(repeat, || way(black_box(&bytes), place, data))?;

@@ -13,8 +13,8 @@ use std::time::Instant;
 
 const SIZE: u64 = 1 << 30;
 
-/// std's map with the hash of ours, each with a seed of its own: else the processor's memory of the
-/// last turn would make it faster.
+/// std's map with our hash, differently seeded each time: else the branch predictor favours
+/// repeated turns.
 #[derive(Clone, Copy)]
 struct Same(u64);
 
@@ -59,7 +59,6 @@ impl Hasher for SameHasher {
 type Words<'h> = PHashMap<'h, PString<'h>, u64>;
 type Names<'h> = PBTreeMap<'h, PString<'h>, u64>;
 
-/// Operations on a map.
 trait Map<K: ?Sized> {
     fn add(&mut self, key: &K, value: u64);
     fn look(&self, key: &K) -> Option<u64>;
@@ -106,8 +105,8 @@ map!(BTreeMap<String, u64>, str, key => key.to_owned());
 const WORK: [&str; 6] =
     ["insert, random order", "look up", "look up what is absent", "walk", "insert again", "remove"];
 
-/// Nanoseconds a key for each kind of work. A function of its own: else std's map, which is made at
-/// the call, is one whose every field the compiler knows.
+/// Nanoseconds per key for each kind of work. Not inlined: else the compiler knows every field of
+/// std's map.
 #[inline(never)]
 fn measure<K: ?Sized, M: Map<K>>(map: &mut M, keys: &[&K], order: &[usize], absent: &[&K]) -> [f64; 6] {
     let timed = |work: &mut dyn FnMut() -> u64| {
@@ -130,7 +129,7 @@ fn measure<K: ?Sized, M: Map<K>>(map: &mut M, keys: &[&K], order: &[usize], abse
     [insert, look, miss, walk, again, remove]
 }
 
-/// Numbers that look random and are the same for all.
+/// Random-looking numbers, equal in all runs.
 fn random(count: usize, mut state: u64) -> Vec<u64> {
     let next = |_| {
         state ^= state << 13;
@@ -164,8 +163,7 @@ impl Keys {
         }
     }
 
-    /// Another order of everything: else processors learn it from turn to turn, as no program's
-    /// keys are.
+    /// Reorders everything: else processors learn the order.
     fn shuffle(&mut self, random: &mut Random) {
         random.shuffle(&mut self.numbers);
         random.shuffle(&mut self.words);
@@ -173,7 +171,7 @@ impl Keys {
     }
 }
 
-/// A turn of one kind of map: ours, std's, and std's with the hash of ours where maps have one.
+/// A turn of ours, std's, and std's with our hash.
 type Turn = fn(&mut Heap, &Keys) -> Result<Vec<[f64; 6]>>;
 
 fn own<'h, K: ?Sized, M: Map<K> + Persist<'h> + Default>(
@@ -235,7 +233,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     let counts: &[usize] = if environment.quick { &[1_000, 10_000] } else { &[1_000, 10_000, 300_000] };
     let bar = progress(counts.len() * MAPS.len(), "collections");
     for count in counts {
-        // Runs of microseconds are repeated often.
+        // Repeats runs of microseconds often.
         let (turns, most) = if environment.quick { (5, 50) } else { (7, 200) };
         let turns = (200_000 / count).clamp(turns, most);
         let mut keys = Keys::new(*count);
@@ -254,7 +252,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         );
         for (name, turn) in MAPS {
             let mut samples: [[Samples; 6]; 3] = Default::default();
-            // The first turn is for page faults.
+            // The first turn takes page faults.
             for number in 0..=turns {
                 keys.shuffle(&mut shuffler);
                 let figures = turn(&mut heap, &keys)?;

@@ -1,4 +1,4 @@
-//! Random changes of 8 bytes, then a durable commit: Indelible beside the others, and a floor.
+//! Random changes of 8 bytes, then a durable commit: Indelible, peers, and a floor.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
@@ -15,12 +15,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const COUNTS: [usize; 4] = [1, 10, 100, 1_000];
-/// Bytes of all records.
 const SIZES: [u64; 3] = [1 << 20, 64 << 20, 1 << 30];
 const QUICK_SIZES: [u64; 2] = [1 << 20, 8 << 20];
-/// Rounds that all make.
+/// Minimum of rounds.
 const LEAST: usize = 5;
-/// Bytes of the floor's file.
 const FLOOR: u64 = 16 << 20;
 
 const COLUMNS: [(&str, Unit); 8] = [
@@ -67,12 +65,11 @@ const NOTES: [&str; 7] = [
      with sync.",
 ];
 
-/// A participant, and its results.
 struct Runner {
     contestant: &'static Contestant,
     peer: Box<dyn Peer>,
     samples: Vec<Samples>,
-    /// Nanoseconds behind the samples.
+    /// Nanoseconds spent.
     spent: Vec<f64>,
     traffic: Vec<Option<f64>>,
     /// The acknowledged changes.
@@ -84,7 +81,6 @@ impl Runner {
         self.expected.extend(batch.iter().map(|change| (change.record, change.value)));
     }
 
-    /// Fails if it tells otherwise than it was told.
     fn compare(&mut self) -> Result<()> {
         for (record, value) in &self.expected {
             if self.peer.word(*record)? != *value {
@@ -94,7 +90,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether it takes part in another round: the slow get fewer.
+    /// Whether it takes part in another round: slow ones get fewer.
     fn is_ready(&self, at: usize, share: Duration) -> bool {
         self.samples[at].len() < LEAST || self.spent[at] < share.as_nanos() as f64
     }
@@ -152,7 +148,6 @@ fn of_size(
     Ok(())
 }
 
-/// Chooses what changes.
 struct Changes {
     random: Random,
     records: u64,
@@ -165,7 +160,7 @@ impl Changes {
     }
 }
 
-/// Commits in turn, as long as there is time; the floor's samples.
+/// Commits in turn while there is time; returns the floor's samples.
 fn rounds(
     environment: &Environment,
     medium: Medium,
@@ -183,7 +178,7 @@ fn rounds(
         _ => (1_500, 4_000),
     };
     let share = Duration::from_millis(share);
-    // The first rounds are for page faults.
+    // The first rounds take page faults.
     for done in 0..most + 2 {
         let batch = changes.next(count);
         let mut anybody = false;
@@ -244,7 +239,7 @@ impl Floor {
     }
 }
 
-/// Bytes to the disk for each byte that changes.
+/// Bytes written to the disk per changed byte.
 fn traffic(
     environment: &Environment,
     runner: &mut Runner,

@@ -1,7 +1,7 @@
-//! Filebench's FileServer, VarMail, WebProxy and WebServer with objects for files (S0.32).
+//! Filebench's FileServer, VarMail, WebProxy and WebServer with objects as files (S0.32).
 //!
-//! Each contestant has a backend of its own and threads of its own that do the same to it; they
-//! take turns, so that a disturbance meets all.
+//! Contestants have their own backend and threads with equal work, and take turns, so that
+//! disturbances meet all.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
@@ -15,11 +15,10 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 const THREADS: [usize; 2] = [1, 2];
-/// Bytes that a backend gets.
+/// Bytes of a backend.
 const SPACE: u64 = 2 << 30;
-/// First bytes of the log.
 const LOG: usize = 16 << 10;
-/// Time of indelible to that in place, at most.
+/// Most time of Indelible relative to in place.
 const LIMIT: f64 = 1.05;
 
 const COLUMNS: [(&str, Unit); 9] = [
@@ -63,10 +62,9 @@ const NOTES: [&str; 4] = [
      each psync).",
 ];
 
-/// Result of a contestant.
 struct Outcome {
     contestant: &'static Contestant,
-    /// Operations of all threads a second.
+    /// Operations of all threads per second.
     rate: Samples,
     meter: Meter,
 }
@@ -84,7 +82,6 @@ fn on(environment: &Environment, medium: Medium, section: &mut Section) -> Resul
             let outcomes = compete(environment, medium, personality, threads, &bar)?;
             let of = |wanted: &Contestant| {
                 let found = outcomes.iter().find(|outcome| outcome.contestant.name == wanted.name);
-                // Time of an operation.
                 found.map_or(f64::NAN, |outcome| 1.0 / outcome.rate.median())
             };
             for outcome in &outcomes {
@@ -116,7 +113,7 @@ fn on(environment: &Environment, medium: Medium, section: &mut Section) -> Resul
     let word = medium.word();
     let what = format!("filebench on {word}: time to that in place, geometric mean");
     section.goals.push(Goal::at_most(what, Unit::Ratio, LIMIT, geometric_mean(&losses)));
-    // In memory, fsync has nothing to do.
+    // In memory, fsync does nothing.
     if medium == Medium::File {
         let what = format!("filebench on {word}: time to that of files with fsync, geometric mean");
         section.goals.push(Goal::at_most(what, Unit::Ratio, 1.0, geometric_mean(&leads)));
@@ -134,7 +131,7 @@ fn breakdown(personality: &Personality, outcome: &Outcome) -> Vec<Cell> {
     cells
 }
 
-/// Over the number of threads, a curve for each personality.
+/// By number of threads, a curve per personality.
 fn plot(table: &Table, medium: Medium, section: &mut Section) {
     let file = format!("filebench-{}", medium.short());
     let mut plot = Plot::of(table, &file, "threads", "time to in place", &["personality", ""])
@@ -144,10 +141,10 @@ fn plot(table: &Table, medium: Medium, section: &mut Section) {
     section.plots.push(plot);
 }
 
-/// Rounds of each thread in a turn: so many that a turn takes a fraction of a second.
+/// Rounds of a thread's turn of a fraction of a second.
 fn rounds(environment: &Environment, medium: Medium, personality: &Personality) -> usize {
     let full = match (medium, personality.name) {
-        // Its log must not grow so long that copying it is all there is.
+        // Its log must stay small, or copying it dominates.
         (_, "WebServer") => 60,
         (Medium::Memory, "FileServer") => 400,
         (Medium::Memory, _) => 1_000,
@@ -156,7 +153,6 @@ fn rounds(environment: &Environment, medium: Medium, personality: &Personality) 
     if environment.quick { full / 10 } else { full }
 }
 
-/// A backend with the threads that use it.
 struct Runner<'v> {
     backend: &'v dyn FileBackend,
     actors: Vec<Actor>,
@@ -164,7 +160,6 @@ struct Runner<'v> {
     outcome: Outcome,
 }
 
-/// All contestants' turns with one personality.
 fn compete(
     environment: &Environment,
     medium: Medium,
@@ -195,7 +190,7 @@ fn compete(
         for runner in &mut runners {
             let rate = runner.turn(rounds);
             let rate = rate.map_err(|error| format!("{}: {error}", runner.outcome.contestant.name))?;
-            // The first turn is for page faults.
+            // The first turn takes page faults.
             if turn > 0 {
                 runner.outcome.rate.push(rate);
             } else {
@@ -229,7 +224,7 @@ impl<'v> Runner<'v> {
         Ok(Runner { backend, actors, log, outcome })
     }
 
-    /// Operations a second of all threads.
+    /// Operations per second of all threads.
     fn turn(&mut self, rounds: usize) -> Result<f64> {
         let ready = Barrier::new(self.actors.len());
         let (ready, backend, log) = (&ready, self.backend, self.log.as_ref());
@@ -257,7 +252,6 @@ impl<'v> Runner<'v> {
         Ok((after - before) as f64 / slowest.as_secs_f64())
     }
 
-    /// Compares everything with the written bytes.
     fn end(mut self) -> Result<Outcome> {
         if let Some(log) = self.log {
             log.verify(self.backend)?;

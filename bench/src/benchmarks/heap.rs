@@ -1,4 +1,4 @@
-//! The heap beside allocators in DRAM: the cost of a block, and fragmentation after long churn.
+//! The heap beside allocators in DRAM: the cost of a block, and fragmentation after churn.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -12,13 +12,13 @@ use std::time::Instant;
 
 const SIZE: u64 = 1 << 30;
 const CONTESTANTS: [&str; 4] = ["indelible", "mimalloc", "system", "libpmemobj"];
-/// Bytes of libpmemobj's pool, which it takes at once.
+/// Bytes of libpmemobj's pool, allocated at once.
 const PMEM_SIZE: usize = 256 << 20;
-/// Its blocks are measured less often: each is durable before the next.
+/// Fewer rounds: each block is durable before the next.
 const PMEM_ROUNDS: usize = 100_000;
 const PMEM_TURNS: usize = 5;
 
-/// An allocator. Blocks are freed with the allocator they came from.
+/// Blocks are freed by their own allocator.
 trait Malloc: Sync {
     fn take(&self, size: usize) -> *mut u8;
     fn give(&self, block: *mut u8);
@@ -87,7 +87,7 @@ impl Malloc for Pmem {
     }
 }
 
-/// Numbers that look random and are the same for all.
+/// Random-looking numbers, equal in all runs.
 struct Random(u64);
 
 impl Random {
@@ -100,7 +100,7 @@ impl Random {
     }
 }
 
-/// A block is used: its first byte is stored to.
+/// Stores to the first byte.
 #[inline]
 fn touch(block: *mut u8) -> *mut u8 {
     #[allow(unsafe_code)]
@@ -111,10 +111,10 @@ fn touch(block: *mut u8) -> *mut u8 {
     block
 }
 
-/// One thread's part of a load: blocks allocated and freed.
+/// One thread's blocks allocated and freed.
 type Load<M> = fn(&M, u64, usize) -> usize;
 
-/// The same block over and over.
+/// The same block repeatedly.
 fn pairs<M: Malloc>(malloc: &M, seed: u64, rounds: usize) -> usize {
     let mut random = Random(seed);
     for _ in 0..rounds {
@@ -133,7 +133,7 @@ fn batches<M: Malloc>(malloc: &M, _: u64, rounds: usize) -> usize {
     rounds
 }
 
-/// Random blocks replaced by others of random sizes, as long-lived servers do (larson).
+/// Random blocks replaced by others of random sizes, as in long-lived servers (larson).
 fn churn<M: Malloc>(malloc: &M, seed: u64, rounds: usize, most: usize, count: usize) -> usize {
     let mut random = Random(seed);
     let size = |random: &mut Random| 8 + random.next() % most;
@@ -155,7 +155,7 @@ fn mixed<M: Malloc>(malloc: &M, seed: u64, rounds: usize) -> usize {
     churn(malloc, seed, rounds, 16_000, 1_000)
 }
 
-/// Nanoseconds for a block's life, with so many threads that do the same.
+/// Nanoseconds per block, with so many equal threads.
 fn alike<M: Malloc>(malloc: &M, threads: usize, rounds: usize, load: Load<M>) -> f64 {
     let barrier = Barrier::new(threads);
     let work = &|number| {
@@ -164,8 +164,7 @@ fn alike<M: Malloc>(malloc: &M, threads: usize, rounds: usize, load: Load<M>) ->
         load(malloc, 0x9e37_79b9 + number as u64, rounds);
         (start, Instant::now())
     };
-    // Measured from the first start to the last end, as the threads saw them: this one may be woken
-    // late.
+    // From the first start to the last end by the threads' clocks: this thread may wake late.
     let times: Vec<(Instant, Instant)> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|number| scope.spawn(move || work(number))).collect();
         threads.into_iter().map(|thread| thread.join().expect("loads do not panic")).collect()
@@ -176,7 +175,6 @@ fn alike<M: Malloc>(malloc: &M, threads: usize, rounds: usize, load: Load<M>) ->
     nanoseconds as f64 / rounds as f64
 }
 
-/// One thread allocates, the other frees.
 fn handed<M: Malloc>(malloc: &M, rounds: usize) -> f64 {
     let (sender, receiver) = sync_channel::<Vec<usize>>(16);
     let start = Instant::now();
@@ -245,7 +243,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     );
     for (number, name) in LOADS.iter().enumerate() {
         let mut samples = [Samples::default(), Samples::default(), Samples::default()];
-        // The first turn is for page faults.
+        // The first turn takes page faults.
         for turn in 0..=turns {
             let figures = [
                 measure(&heap, number, rounds),
@@ -305,7 +303,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// Churn with sizes that drift: how much more the heap takes than lives in it.
+/// Churn with drifting sizes: the heap's size relative to live blocks.
 fn fragmentation(heap: Heap, quick: bool, section: &mut Section) -> Result<Heap> {
     let mut table = Table::new(
         "Fragmentation after churn: 20,000 blocks replaced at random while sizes drift from 100 B to 20 KiB",

@@ -1,4 +1,4 @@
-//! The papers' computations (S0.31, S3.8), made durable some times a second.
+//! The papers' computations (S0.31, S3.8), synced several times a second.
 
 mod case;
 
@@ -12,7 +12,6 @@ use crate::stats::{Samples, Spread};
 use case::{Case, Ran};
 use std::collections::BTreeMap;
 
-/// Syncs a second.
 const RATES: [u32; 4] = [1, 2, 4, 10];
 
 const COLUMNS: [(&str, Unit); 10] = [
@@ -122,7 +121,7 @@ fn on(
     section: &mut Section,
     missing: &mut BTreeMap<&'static str, String>,
 ) -> Result<()> {
-    // A disk's own time is most of it there: two rates tell enough.
+    // The disk's time dominates: two rates suffice.
     let rates: &[u32] = if medium == Medium::File || environment.quick { &RATES[2..] } else { &RATES };
     let repeats = if environment.quick || environment.paper_sizes || medium == Medium::File { 1 } else { 3 };
     let kernels = kernels(environment);

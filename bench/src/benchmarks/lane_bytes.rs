@@ -1,4 +1,4 @@
-//! Bytes written to the lane for each changed byte. A count, not a time: the same on every medium.
+//! Lane bytes per changed byte: a count, equal on every medium.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};

@@ -1,5 +1,4 @@
-//! Maps that are durable after each commit: insert, look up, walk; Indelible's beside those of
-//! databases and libraries.
+//! Maps that are durable after each commit: Indelible's, databases' and libraries'.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
@@ -12,17 +11,15 @@ use indicatif::ProgressBar;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Operations of a transaction.
 const EVERY: [usize; 3] = [1, 100, 10_000];
-/// Transactions that insert, at most, and a warming-up before.
+/// Most inserting transactions, after a warm-up.
 const MOST: [usize; 3] = [3_000, 300, 8];
 const QUICK_MOST: [usize; 3] = [200, 30, 4];
 const WARM: [usize; 3] = [20, 2, 1];
-/// Samples that all make.
 const LEAST: usize = 3;
-/// Contestants slower than this, in nanoseconds for one, make fewer.
+/// Contestants above this many nanoseconds make fewer.
 const LONG: f64 = 1e9;
-/// Lookups of a sample at least.
+/// Least lookups of a sample.
 const LOOKS: usize = 1_000;
 
 pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
@@ -66,7 +63,7 @@ const NOTES: [&str; 6] = [
      range, and LMDB has its own pages.",
 ];
 
-/// Keys there are before the first insertion that is measured.
+/// Keys before the first measured insertion.
 fn loaded(environment: &Environment) -> usize {
     match (environment.smoke, environment.quick) {
         (true, _) => 1_000,
@@ -75,16 +72,15 @@ fn loaded(environment: &Environment) -> usize {
     }
 }
 
-/// A participant, and its results.
 struct Runner {
     contestant: &'static Contestant,
     map: Box<dyn Map>,
     insert: [Samples; 3],
     look: [Samples; 3],
     walk: Samples,
-    /// Nanoseconds behind the samples of insertions.
+    /// Nanoseconds of the insertion samples.
     spent: [f64; 3],
-    /// Keys that it was given of those there are for each number of operations.
+    /// Keys given so far, for each number of operations.
     given: [usize; 3],
 }
 
@@ -105,7 +101,6 @@ impl Runner {
         format!("{}: {error}", self.contestant.name).into()
     }
 
-    /// Fails if its map is another than it should be.
     fn compare(&mut self, pairs: &Pairs) -> Result<()> {
         let mut expected = pairs.loaded.clone();
         for (pairs, given) in pairs.more.iter().zip(self.given) {
@@ -118,7 +113,6 @@ impl Runner {
     }
 }
 
-/// Pairs to insert.
 struct Pairs {
     loaded: Vec<Pair>,
     /// For each number of operations.
@@ -191,7 +185,7 @@ fn walk(environment: &Environment, runners: &mut [Runner], bar: &ProgressBar) ->
     let keys = loaded(environment);
     let budget = environment.budget(Duration::from_secs(1), Duration::from_millis(50));
     let mut done = 0;
-    // The first one is for page faults.
+    // The first one takes page faults.
     while budget.allows(done, LEAST + 1) {
         for runner in runners.iter_mut() {
             let (took, result) = environment.clock.time(|| runner.map.sum());
@@ -241,7 +235,7 @@ fn look(
     Ok(())
 }
 
-/// Insertions in turn, as long as there is time: the slow get fewer.
+/// Insertions in turn while there is time: slow ones get fewer.
 fn insert(
     environment: &Environment,
     at: usize,
@@ -327,7 +321,7 @@ fn report(
     section.tables.push(table);
 }
 
-/// Each of ours must be ahead of the best of the others.
+/// Ours must beat the best of the others.
 fn goals(what: &str, runners: &[Runner], of: impl Fn(&Runner) -> &Samples) -> Vec<Goal> {
     let (own, others): (Vec<_>, Vec<_>) = runners.iter().partition(|runner| runner.contestant.own);
     let median = |runner: &Runner| of(runner).median();

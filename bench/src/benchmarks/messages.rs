@@ -1,4 +1,4 @@
-//! Processes that talk through objects: waking beside a bare futex, queues, and a durable log
+//! Processes that communicate through objects: wake-ups beside a bare futex, queues, a durable log
 //! beside raw writes (S2.19 to S2.21, S2.27).
 
 use crate::Result;
@@ -16,9 +16,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Producers of the queue that many share.
+/// Producers of the shared queue.
 const PRODUCERS: usize = 4;
-/// Bytes of a record of the log, and records in a psync.
+/// Bytes of a record, and records per psync.
 const RECORD: usize = 200;
 const RECORDS: usize = 64;
 
@@ -44,7 +44,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// A process of its own that takes part, ready to begin.
+/// A ready partner process.
 struct Partner {
     child: Child,
     said: BufReader<ChildStdout>,
@@ -73,7 +73,7 @@ impl Partner {
     }
 }
 
-/// A process whose other side failed would wait for it for ever.
+/// A process whose partner failed would wait for ever.
 impl Drop for Partner {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -81,7 +81,6 @@ impl Drop for Partner {
     }
 }
 
-/// A shared object of the pool.
 fn shared(pool: &Pool, name: &str, size: usize) -> Result<SharedObject> {
     pool.create_with(name, &CreateOptions::new(size as u64).class(Class::Shared))?;
     Ok(pool.attach_shared(name)?)
@@ -159,7 +158,7 @@ fn queues(
     Ok(())
 }
 
-/// Messages a second, all of which came once.
+/// Messages per second; each must arrive once.
 fn received(pool: &Pool, queue: &Queue, talk: Talk, (producers, each): (usize, usize)) -> Result<f64> {
     let mut consumer = queue.consumer()?;
     let partners: Result<Vec<_>> = (0..producers).map(|_| Partner::start(pool, talk, each)).collect();
@@ -180,7 +179,7 @@ fn received(pool: &Pool, queue: &Queue, talk: Talk, (producers, each): (usize, u
     }
 }
 
-/// Objects of the view that is attached as a whole.
+/// Objects of the view.
 const OBJECTS: usize = 100;
 
 fn views(environment: &Environment, rounds: usize, tick: &dyn Fn(), section: &mut Section) -> Result<()> {
@@ -226,7 +225,7 @@ fn views(environment: &Environment, rounds: usize, tick: &dyn Fn(), section: &mu
     Ok(())
 }
 
-/// Nanoseconds to attach the view with all of its objects.
+/// Nanoseconds to attach a view with all objects.
 fn attached_whole(pool: &Pool) -> Result<f64> {
     let start = Instant::now();
     let attached = AttachedView::attach(pool, "view")?;

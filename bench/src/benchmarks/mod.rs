@@ -1,4 +1,4 @@
-//! The benchmarks, one each.
+//! The benchmarks.
 
 mod attach;
 mod bytes;
@@ -28,14 +28,13 @@ use crate::Result;
 use crate::environment::Environment;
 use crate::model::Section;
 
-/// One benchmark.
 pub struct Benchmark {
     pub name: &'static str,
     pub about: &'static str,
     pub run: fn(&Environment, &mut Section) -> Result<()>,
 }
 
-/// All of them, in the order in which they run.
+/// In the order in which they run.
 pub const ALL: &[Benchmark] = &[
     Benchmark {
         name: "psync",
@@ -138,7 +137,7 @@ pub const ALL: &[Benchmark] = &[
     },
 ];
 
-/// The benchmarks named, in their own order; all without a name.
+/// The named benchmarks in their order; all without names.
 pub fn choose(names: &[String]) -> Result<Vec<&'static Benchmark>> {
     if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|benchmark| benchmark.name != **name)) {
         let known: Vec<&str> = ALL.iter().map(|benchmark| benchmark.name).collect();

@@ -1,4 +1,4 @@
-//! Modelled media (S3.7): whether each call takes the time that the parameter file says.
+//! Modelled media (S3.7): whether calls take the time of the parameter file.
 
 use crate::Result;
 use crate::environment::Environment;
@@ -17,15 +17,14 @@ const COLUMNS: [(&str, Unit); 6] = [
     ("calls at a time", Unit::Count),
 ];
 
-/// A look at the clock costs a part of this at most.
+/// Large relative to reading the clock.
 const TOGETHER: Duration = Duration::from_micros(20);
-/// How far a call may be from its file, and the quartiles from each other before the machine counts
-/// as too noisy.
+/// Most deviation of a call, and most distance of the quartiles before the machine counts as noisy.
 const CLOSE: f64 = 0.05;
 const PAGE: u64 = 4096;
 const LONG: u64 = 1 << 20;
 
-/// A call, and how long it takes by the parameter file.
+/// A call and its modelled time.
 struct Call {
     name: &'static str,
     expected: f64,
@@ -40,7 +39,7 @@ fn moving(bytes: u64, rate: u64) -> f64 {
     bytes as f64 / rate as f64 * 1e9
 }
 
-/// Calls number their pages from 0 on, and no cache has any twice.
+/// Page numbers ascend: no cache has a page twice.
 fn calls(model: &MediumModel) -> Vec<Call> {
     let unit = u64::from(model.unit);
     let line = moving(unit.max(64), model.read_rate);
@@ -89,7 +88,7 @@ fn calls(model: &MediumModel) -> Vec<Call> {
     calls
 }
 
-/// Nanoseconds of a call, and how many were measured at a time.
+/// Nanoseconds of a call, and the batch size.
 fn measure(model: MediumModel, call: &Call, batches: usize) -> (Samples, u64) {
     let traffic = Traffic::new(model);
     let at_a_time = (nanos(TOGETHER) / call.expected).ceil().max(1.0) as u64;
@@ -109,8 +108,7 @@ fn measure(model: MediumModel, call: &Call, batches: usize) -> (Samples, u64) {
     (samples, at_a_time)
 }
 
-/// Nanoseconds of a call that means to take none: none that means to take less, or little more, can
-/// be modelled here.
+/// The shortest call that this machine can model, in nanoseconds.
 fn shortest(batches: usize) -> Result<f64> {
     let mut model = Model::find("dram-battery")?.speed;
     model.barrier = Duration::from_nanos(1);
@@ -162,7 +160,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         }
     }
     section.tables.push(table);
-    // A machine that disturbs every fourth call says nothing about the others either.
+    // A machine that disturbs every fourth call cannot judge the others either.
     let worst = if noisy.len() * 4 > measured { f64::NAN } else { worst };
     section.goals.push(Goal::at_most(
         "worst call of a modelled medium, off its file by",
@@ -202,8 +200,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Computed by hand: 305 ns, and 256 bytes at 6.6 GB/s; 155 ns to a cache, and a page at 31.5
-    /// GB/s.
+    /// By hand: 305 ns, and 256 bytes at 6.6 GB/s; 155 ns to a cache, and a page at 31.5 GB/s.
     #[test]
     fn calls_are_computed_from_the_file() {
         let optane = Model::find("optane").unwrap().speed;
@@ -215,7 +212,7 @@ mod tests {
         assert!((hit.expected - 285.03).abs() < 0.01, "{}", hit.expected);
     }
 
-    /// A call of half a millisecond takes no less; how much more is this machine's affair.
+    /// Half a millisecond is a lower bound on any machine.
     #[test]
     fn no_call_is_shorter_than_its_file_says() {
         let model = Model::find("network-volume").unwrap().speed;

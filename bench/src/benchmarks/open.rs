@@ -1,7 +1,7 @@
 //! Cost of open, create, lookup and attach by number of objects.
 //!
-//! The pools of all sizes stand side by side and take turns. They are filled as memory even on the
-//! SSD, where a million durable creations would take minutes, and measured on their own medium.
+//! Pools of all sizes take turns. They are filled as memory, as a million durable creations take
+//! minutes on an SSD, and measured on their own medium.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
@@ -17,7 +17,7 @@ use std::time::Duration;
 const NUMBERS: [u64; 6] = [10, 100, 1_000, 10_000, 100_000, 1_000_000];
 const POOL: u64 = 16 << 30;
 const PAGE: u64 = 4096;
-/// Nanoseconds that an open may take.
+/// Limit of an open, in nanoseconds.
 const LIMIT: f64 = 5e6;
 
 const COLUMNS: [(&str, Unit); 13] = [
@@ -202,7 +202,7 @@ fn on(environment: &Environment, medium: Medium, numbers: &[u64], section: &mut 
     Ok(())
 }
 
-/// How much slower something may be with more objects and still be said not to grow.
+/// Slowdown that does not count as growth.
 const GROWTH: f64 = 1.5;
 
 fn goals(medium: Medium, sites: &[Site], section: &mut Section) {

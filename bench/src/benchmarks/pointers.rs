@@ -9,9 +9,9 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Nodes of a ring: they fit into the caches, so that pointers are measured and not memory.
+/// Fits into the caches, so that pointers are measured, not memory.
 const NODES: usize = 1024;
-/// Entries that are looked up for the first time.
+/// First lookups.
 const ENTRIES: usize = 1000;
 
 #[derive(Plain, Persist, Clone, Copy)]
@@ -27,7 +27,7 @@ struct PlainNode<'n> {
     value: u64,
 }
 
-/// Each node once, in an order that no prefetcher knows.
+/// Each node once, unpredictably ordered.
 fn order() -> Vec<usize> {
     let (mut order, mut state): (Vec<usize>, u64) = ((0..NODES).collect(), 1);
     for left in (1..NODES).rev() {
@@ -37,13 +37,12 @@ fn order() -> Vec<usize> {
     order
 }
 
-/// A ring whose nodes lie in the objects in turn; its first node.
+/// A ring whose nodes alternate between the objects; its first node.
 fn ring(space: &mut Space, ids: &[[u8; 16]]) -> Result<Far<Node>> {
     let places = (0..NODES)
         .map(|node| space.create(&ids[node % ids.len()], Node { next: Far::null(), value: node as u64 }));
     let places = places.collect::<indelible::Result<Vec<_>>>()?;
-    // Even and odd nodes in turn, where there are two objects, so that each pointer leads to the
-    // other.
+    // Each pointer leads to the other object.
     let mut order = order();
     if ids.len() == 2 {
         let (even, odd): (Vec<usize>, Vec<usize>) = order.iter().partition(|node| *node % 2 == 0);
@@ -58,7 +57,7 @@ fn ring(space: &mut Space, ids: &[[u8; 16]]) -> Result<Far<Node>> {
     Ok(places[order[0]])
 }
 
-/// Nanoseconds for each of `count` steps.
+/// Nanoseconds per step.
 fn each(count: usize, work: impl FnOnce() -> Result<u64>) -> Result<f64> {
     let start = Instant::now();
     black_box(work()?);
@@ -75,7 +74,7 @@ fn walk(space: &Space, home: &[u8; 16], first: Far<Node>) -> Result<u64> {
     Ok(sum)
 }
 
-/// As `walk`, from the one object to the other and back, through two entries that were looked up.
+/// As `walk`, between two objects through two looked-up entries.
 fn walk_ways(space: &Space, homes: [&[u8; 16]; 2], first: Far<Node>) -> Result<u64> {
     let mut at = space.get(homes[0], first)?;
     let there = space.home(homes[0])?.way(at.next.index())?;
@@ -105,7 +104,7 @@ fn walk_plain<'n>(nodes: &'n [PlainNode<'n>]) -> u64 {
     sum
 }
 
-/// As many entries of `home` as are measured, all for `target`.
+/// Entries of `home` for `target`.
 fn entries(
     space: &mut Space,
     home: &[u8; 16],
@@ -150,7 +149,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     let bar = progress(rounds, "pointers");
     let mut floor = Samples::default();
     let mut samples: [Samples; ROWS.len()] = Default::default();
-    // The first round is for page faults and caches.
+    // The first round takes page faults and fills caches.
     for round in 0..=rounds {
         let mut took = [0.0; ROWS.len()];
         let base = each(repeat * NODES, || Ok((0..repeat).map(|_| walk_plain(black_box(&nodes))).sum()))?;

@@ -1,5 +1,5 @@
-//! Programs on far pointers, beside the same programs on mapped files, which turn numbers into
-//! places by themselves (S2.24, S2.25, S2.30).
+//! Programs on far pointers, beside the same on mapped files with hand-made offsets (S2.24, S2.25,
+//! S2.30).
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -11,11 +11,9 @@ use indelible_examples::tree::{Descent, FarTree, FileNodes, Nodes, VolatileNodes
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Bytes of a value of the store.
 const VALUE: usize = 100;
 
-/// Times of a program: nanoseconds of each insertion, look-up and removal, and to make all
-/// insertions durable.
+/// Nanoseconds of each insertion, look-up and removal, and to make all insertions durable.
 #[derive(Default)]
 struct Times([Samples; 4]);
 
@@ -53,7 +51,6 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// Numbers from 0 on, in an order that looks random.
 fn shuffled(count: u64) -> Vec<u64> {
     let (mut all, mut state): (Vec<u64>, u64) = ((0..count).collect(), 1);
     for left in (1..all.len()).rev() {
@@ -69,9 +66,8 @@ fn each(count: usize, work: impl FnOnce() -> Result<()>) -> Result<Option<f64>> 
     Ok(Some(start.elapsed().as_nanos() as f64 / count as f64))
 }
 
-/// A program that is measured.
 trait Program {
-    /// Has so many bytes for its data, and nothing in it yet.
+    /// Reserves space for the data.
     fn insert(&mut self, keys: &[u64]) -> Result<()>;
     /// Returns whether it can.
     fn make_durable(&mut self) -> Result<bool>;
@@ -79,7 +75,7 @@ trait Program {
     fn remove(&mut self, keys: &[u64]) -> Result<()>;
 }
 
-/// Inserts all keys, makes that durable, looks all up in another order, and removes them.
+/// Inserts all keys durably, looks all up in another order, removes them.
 fn measure(program: &mut dyn Program, keys: &[u64]) -> Result<[Option<f64>; 4]> {
     let backwards: Vec<u64> = keys.iter().rev().copied().collect();
     let inserted = each(keys.len(), || program.insert(keys))?;
@@ -169,7 +165,6 @@ impl Program for TreeInObjects {
     }
 }
 
-/// A key as bytes, and its value.
 fn entry(key: u64) -> ([u8; 16], [u8; VALUE]) {
     let mut bytes = *b"user............";
     bytes[8..].copy_from_slice(&key.to_be_bytes());
@@ -306,7 +301,7 @@ fn pool(environment: &Environment, len: u64) -> Result<indelible::Pool> {
     environment.pool_tracking(Medium::Memory, Tracking::Explicit, "programs", len + (64 << 20))
 }
 
-/// A table of the programs, and goals for those in objects, beside the one on a mapped file.
+/// A table of the programs; goals for those in objects, relative to the mapped file.
 fn report(
     section: &mut Section,
     title: &str,

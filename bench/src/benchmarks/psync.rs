@@ -1,7 +1,7 @@
-//! psync latency, part by part.
+//! psync latency by part.
 //!
-//! A round stores to the pages, then psyncs; every other round takes times inside psync, so that
-//! the total comes from rounds that do not. After each round the floor is measured once.
+//! A round stores and psyncs; every other round takes times inside psync, so that totals come from
+//! rounds without. The floor is measured after each round.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const SIZES: [u64; 4] = [1 << 20, 256 << 20, 4 << 30, 64 << 30];
 const COUNTS: [usize; 5] = [1, 10, 100, 1000, 10_000];
-/// Objects of at most so many bytes have their space from the start.
+/// Objects up to this size are dense.
 const WHOLE: u64 = 256 << 20;
 const POOL: u64 = 80 << 30;
 const FLOOR_RANGE: usize = 1 << 20;
@@ -41,7 +41,7 @@ const NOTES: [&str; 4] = [
      (Object::mark_dirty), which counts as storing; there is no page fault and no scan.",
 ];
 
-/// Medians of one row, for the goals.
+/// Medians of a row, for goals.
 struct Row {
     size: u64,
     count: usize,
@@ -106,7 +106,7 @@ fn on(
     Ok(rows)
 }
 
-/// Goes round the lane once: its first lap meets untouched memory.
+/// Fills the lane once: its first lap meets untouched memory.
 fn lap(pool: &Pool) -> Result<()> {
     pool.create("lap", 1 << 20)?;
     let mut object = pool.attach("lap")?;
@@ -118,7 +118,7 @@ fn lap(pool: &Pool) -> Result<()> {
     Ok(pool.destroy("lap")?)
 }
 
-/// Gives everything that rows will store to its space, and the object its full length.
+/// Allocates all space that rows need, and the object's full length.
 fn prime(pool: &Pool, name: &str, size: u64) -> Result<()> {
     let pages = size / PAGE as u64;
     let mut object = pool.attach(name)?;
@@ -229,7 +229,7 @@ fn measure(
             let settle = clock.nanos(after.settle - before.settle);
             let publish = clock.nanos(lane_after.publish - lane.publish);
             let apply = clock.nanos(lane_after.apply - lane.apply);
-            // Each of the five takes the time twice, of which one reading is within itself.
+            // Each of the five reads the clock twice, one of them within itself.
             let rest = psync - collect - compare - settle - publish - apply - 10.0 * clock.price;
             parts.collect.push(collect);
             parts.compare.push(compare);
@@ -254,7 +254,7 @@ fn measure(
     Ok(parts)
 }
 
-/// Suffix of a case's name with explicit tracking.
+/// Suffix of a case with explicit tracking.
 fn of(tracking: Tracking) -> &'static str {
     if tracking == Tracking::Explicit { ", explicit" } else { "" }
 }

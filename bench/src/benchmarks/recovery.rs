@@ -1,7 +1,6 @@
-//! Recovery after a kill, by the amount in the dead writer's lane.
+//! Recovery after a kill, by the fill of the dead writer's lane.
 //!
-//! Each sample is a crash of its own: one process fills a lane and dies of SIGKILL, another
-//! attaches.
+//! Each sample is a crash: one process fills a lane and dies of SIGKILL, another attaches.
 
 use crate::Result;
 use crate::child::{OBJECT, Recovered, pages_for};
@@ -29,7 +28,6 @@ const COLUMNS: [(&str, Unit); 9] = [
     ("crashes", Unit::Count),
 ];
 
-/// How large the batches are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Batch {
     Line,
@@ -168,7 +166,7 @@ fn crash(
     Ok(row)
 }
 
-/// Durable writes of `len` bytes in all, to a file that has them already.
+/// Durable writes of `len` bytes over existing ones.
 fn write(environment: &Environment, path: &Path, len: u64) -> Result<f64> {
     let mut floor = WriteFloor::new(path, len)?;
     let (took, result) = environment.clock.time(|| {

@@ -1,5 +1,5 @@
-//! Sealed objects (S3.3, S3.4, S3.8, S3.9): the costs of decrypting pages when they are touched,
-//! the part of them that prediction hides, and psyncs.
+//! Sealed objects (S3.3, S3.4, S3.8, S3.9): decryption on touch, the part that prediction hides,
+//! psyncs.
 
 mod computation;
 mod kernels;
@@ -16,7 +16,7 @@ use crate::model::Section;
 use indelible::{PredictionDepth, SealKey};
 use place::Place;
 
-/// Depths that are compared, the automatic one last.
+/// Compared depths, the automatic one last.
 const DEPTHS: [PredictionDepth; 6] = [
     PredictionDepth::Pages(0),
     PredictionDepth::Pages(1),
@@ -55,8 +55,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
         kernels::on(environment, place, &floor, section)?;
     }
     if environment.model.is_some() {
-        // Goals are set for media of this machine: floors know nothing of the time that a model
-        // adds.
+        // Goals hold for this machine's media: floors lack a model's time.
         section.goals.clear();
         section
             .notes

@@ -1,5 +1,4 @@
-//! Snapshots: making one beside a writer, the first changes of pages that it shares, readers that
-//! follow.
+//! Snapshots beside a writer, first changes of shared pages, following readers.
 
 mod changes;
 
@@ -16,13 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const SNAPSHOT: &str = "snapshot";
-/// An object without a writer.
 const OTHER: &str = "other";
 const SIZES: [u64; 3] = [64 << 20, 1 << 30, 64 << 30];
 /// Between two looks of a reader.
 #[derive(Clone, Copy, PartialEq)]
 enum Pause {
-    /// As many psyncs as the writer makes without a reader.
+    /// Psyncs of the writer without a reader.
     Psyncs(u32),
     Milliseconds(u64),
 }
@@ -31,7 +29,7 @@ impl Pause {
     const ALL: [Pause; 4] =
         [Pause::Psyncs(10), Pause::Milliseconds(1), Pause::Milliseconds(10), Pause::Milliseconds(100)];
 
-    /// In nanoseconds, beside a writer of so many psyncs a second.
+    /// In nanoseconds, for a writer of `rate` psyncs per second.
     fn nanoseconds(self, rate: f64) -> u64 {
         match self {
             Pause::Psyncs(count) => (f64::from(count) * 1e9 / rate) as u64,
@@ -91,7 +89,7 @@ fn change(object: &mut Object, pages: &[u64], line: usize, value: u64) -> Result
     Ok(object.psync()?)
 }
 
-/// Psyncs one line until told to stop; how many times.
+/// Psyncs one line until stopped; returns the count.
 fn psyncs(object: &mut Object, stop: &AtomicBool) -> Result<u64> {
     let mut done = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -144,7 +142,7 @@ fn row(size: u64, writer: &str, samples: &Samples, rate: Cell) -> Vec<Cell> {
     vec![size.into(), Cell::Text(writer.into()), spread, rate, (samples.len() as u64).into()]
 }
 
-/// Times of snapshots, each of which is destroyed before the next.
+/// Times of snapshots, each destroyed before the next.
 fn snapshots(
     environment: &Environment,
     pool: &Pool,
@@ -162,7 +160,7 @@ fn snapshots(
     Ok(samples)
 }
 
-/// Returns the share of psyncs that a look at every tenth leaves.
+/// Returns the share of psyncs left by a look at every tenth.
 fn following(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
     const COLUMNS: [(&str, Unit); 8] = [
         ("a look every", Unit::Text),
@@ -219,8 +217,7 @@ fn following(environment: &Environment, medium: Medium, section: &mut Section) -
     Ok(kept)
 }
 
-/// Psyncs a second beside a process that follows the object `name`, with a pause in nanoseconds,
-/// for a time; and that process's output.
+/// Psyncs per second beside a follower of `name` with a pause in nanoseconds; and its output.
 fn beside_reader(
     pool: &Pool,
     medium: Medium,
@@ -248,7 +245,6 @@ fn beside_reader(
     Ok((rate, serde_json::from_str(&line)?))
 }
 
-/// Psyncs a second, over a time.
 fn rate(object: &mut Object, time: Duration) -> Result<f64> {
     let (start, mut done) = (Instant::now(), 0_u64);
     while start.elapsed() < time {

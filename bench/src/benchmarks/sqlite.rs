@@ -9,7 +9,7 @@ use crate::stats::{Samples, Spread};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Databases, and threads, that commit at the same time.
+/// Concurrently committing databases, one per thread.
 const DATABASES: usize = 8;
 
 pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
@@ -45,7 +45,7 @@ fn cell(samples: &Samples) -> Cell {
     samples.spread().map_or(Cell::Empty, Spread::into)
 }
 
-/// Operations of a turn: fewer where commits wait for a disk.
+/// Operations of a turn: fewer on a disk.
 fn turn(environment: &Environment, medium: Medium, workload: &ycsb::Workload) -> usize {
     let full = if medium == Medium::File { 100 } else { 1_000 };
     let few = if workload.name.starts_with('E') { full / 4 } else { full };
@@ -120,7 +120,7 @@ fn clear(environment: &Environment, medium: Medium, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// How many times as fast as native SQLite the object is to be.
+/// Goals of the object's speed relative to native SQLite.
 fn goals(medium: Medium, workload: &str, samples: &[Samples]) -> Vec<Goal> {
     let at = |mode: Mode| Mode::ALL.iter().position(|other| *other == mode).unwrap_or(0);
     let to = |mode: Mode| samples[at(mode)].median() / samples[at(Mode::Object)].median();

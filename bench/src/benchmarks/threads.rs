@@ -1,4 +1,4 @@
-//! Threads that psync objects of their own, one hot page each.
+//! Threads that psync their own objects, one hot page each.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 const SIZE: u64 = 1 << 20;
-/// Bytes of a batch with one line, as the floor writes them.
+/// A batch with one line, for the floor.
 const BATCH: usize = 256;
 
 const COLUMNS: [(&str, Unit); 11] = [
@@ -49,7 +49,7 @@ struct Row {
     psyncs: Samples,
     shared: Samples,
     floor: Samples,
-    /// Nanoseconds of each psync, the store before it included.
+    /// Nanoseconds of each psync with its store.
     latency: Samples,
     floor_latency: Samples,
 }
@@ -139,7 +139,7 @@ fn on(environment: &Environment, medium: Medium, section: &mut Section) -> Resul
     Ok(())
 }
 
-/// Batches for each durable write. Objects that share a lane see the same counts.
+/// Batches per durable write. Objects of one lane have equal counts.
 fn shared(before: &[indelible::LaneUse], objects: &[Object]) -> f64 {
     let (mut batches, mut commits) = (0, 0);
     for (before, object) in before.iter().zip(objects) {
@@ -150,7 +150,6 @@ fn shared(before: &[indelible::LaneUse], objects: &[Object]) -> f64 {
     batches as f64 / commits as f64
 }
 
-/// Nanoseconds of each.
 fn repeat(end: Instant, mut once: impl FnMut() -> Result<()>) -> Result<Samples> {
     let mut samples = Samples::default();
     let mut last = Instant::now();
@@ -175,7 +174,7 @@ fn psyncs(object: &mut Object, end: Instant) -> Result<Samples> {
     })
 }
 
-/// Operations a second of all threads, each with one of `items`, and how long each took.
+/// Operations per second of all threads, each with one of `items`, and times.
 fn together<T: Send>(
     items: &mut [T],
     slice: Duration,

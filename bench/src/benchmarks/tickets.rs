@@ -1,5 +1,5 @@
-//! Group commit: threads and tasks that share a heap, each waiting for each of its changes, beside
-//! one writer that collects as many changes and psyncs them.
+//! Group commit: threads and tasks that share a heap and wait for each change, beside one writer
+//! that collects and psyncs as many.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -17,9 +17,8 @@ use std::time::{Duration, Instant};
 
 const THREADS: [usize; 3] = [1, 10, 50];
 const SIZE: u64 = 64 << 20;
-/// Keys of the map, all there from the beginning.
+/// All present from the beginning.
 const KEYS: u64 = 100_000;
-/// Bytes of a value.
 const VALUE: usize = 64;
 
 type Value = [u8; VALUE];
@@ -124,14 +123,13 @@ fn on(environment: &Environment, medium: Medium, tracking: Tracking, section: &m
     Ok(())
 }
 
-/// A number that no other run stores: bytes that are there already are no change, and a psync of
-/// nothing else writes nothing.
+/// Unique per run: unchanged bytes are no change, and their psync writes nothing.
 fn salt() -> u64 {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     RUNS.fetch_add(1, Relaxed) << 32
 }
 
-/// A change of a key that follows from a number. No two have the same value.
+/// Changes a key; no two values are equal.
 fn change(values: &Values<'_>, key: u64, salt: u64) {
     let mut value = [0; VALUE];
     for (word, bytes) in value.chunks_exact_mut(8).enumerate() {
@@ -151,7 +149,7 @@ fn one_writer(heap: &mut Heap, at_a_time: u64, slice: Duration) -> Result<f64> {
     Ok(done as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Runs `work` on so many threads at once; returns the sum of their counts, a second.
+/// Runs `work` on so many threads; returns the sum of their counts per second.
 fn together(threads: usize, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<f64> {
     let (ready, work) = (Barrier::new(threads), &work);
     let ready = &ready;
@@ -173,7 +171,7 @@ fn together(threads: usize, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<
     })
 }
 
-/// Changes of one thread of many, each waited for, until `end` is set.
+/// A thread's changes, each waited for, until `end`.
 fn changes(heap: &Heap, values: &Values<'_>, thread: u64, salt: u64, end: impl Fn() -> bool) -> Result<u64> {
     let mut done = 0;
     while !end() {
@@ -190,8 +188,7 @@ fn by_threads(heap: &Heap, threads: usize, slice: Duration) -> Result<f64> {
     together(threads, |thread| changes(heap, values, thread, salt, || Instant::now() >= end))
 }
 
-/// Nanoseconds of the longest change by a thread that never waits for a ticket, beside `threads`
-/// that do.
+/// Nanoseconds of the longest change by a thread without tickets beside `threads` with them.
 fn longest_stop(heap: &Heap, threads: usize, slice: Duration) -> Result<f64> {
     let values = heap.root_ref::<Values>("values")?;
     let (stop, by_threads, own) = (AtomicBool::new(false), salt(), salt());

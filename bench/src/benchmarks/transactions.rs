@@ -1,4 +1,4 @@
-//! Transactions: the volatile transactional memory beside GCC's libitm; words with check words.
+//! Volatile transactions beside GCC's libitm; words with check words.
 
 mod access;
 mod applications;
@@ -20,7 +20,7 @@ use crate::stats::{Samples, Spread};
 use libitm::{Libitm, METHOD, MISSING};
 use loads::{FIRST, Load};
 
-/// Threads, and the most that a transaction may take beside libitm's.
+/// Threads, and the limit relative to libitm.
 const THREADS: [(usize, f64); 3] = [(1, 0.7), (2, 0.8), (8, 1.0)];
 /// Name, load, lines.
 const LOADS: [(&str, Load, usize); 5] = [

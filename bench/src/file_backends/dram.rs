@@ -1,4 +1,4 @@
-//! Memory of the process: nothing is kept.
+//! Volatile memory.
 
 use super::{File, FileBackend, Place, Purpose};
 use crate::Result;

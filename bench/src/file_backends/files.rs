@@ -17,12 +17,10 @@ pub fn open(place: &Place<'_>) -> Result<Box<dyn FileBackend>> {
     Ok(Box::new(Files(place.dir.to_owned())))
 }
 
-/// Opens an existing file.
 pub(super) fn open_file(path: &Path, purpose: Purpose) -> Result<File> {
     Ok(File::options().read(true).write(purpose == Purpose::Append).open(path)?)
 }
 
-/// Reads all of a file.
 pub(super) fn read_whole(file: &File, len: u64, buffer: &mut Vec<u8>) -> Result<()> {
     buffer.resize(len as usize, 0);
     Ok(file.read_exact_at(buffer, 0)?)

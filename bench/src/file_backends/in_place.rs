@@ -1,4 +1,4 @@
-//! Mapped files, flushed where they were stored to: no crash consistency (S0.30, NCC).
+//! Mapped files, flushed where stored to: no crash consistency (S0.30, NCC).
 
 use super::{File, FileBackend, Place, Purpose};
 use crate::Result;

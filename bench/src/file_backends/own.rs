@@ -1,7 +1,7 @@
-//! Indelible: an object for each file, a psync for each update.
+//! Indelible: an object per file, a psync per update.
 //!
-//! As a program does that appends, an object has room to spare: how many of its bytes are the
-//! file's stands at its start, and becomes durable by the psync that makes those bytes durable.
+//! An object has spare room: its start has the file's length, made durable by the psync of the
+//! appended bytes.
 
 use super::{File, FileBackend, Place, Purpose};
 use crate::Result;
@@ -9,10 +9,10 @@ use indelible::{CreateOptions, Object, Pool, PoolOptions, ReadObject};
 
 struct Own(Pool);
 
-/// The file's length, at the object's start; its bytes follow.
+/// The length's place; the bytes follow.
 const HEAD: usize = 64;
 
-/// Bytes of an object for so many of a file: a quarter more.
+/// A quarter more than the file.
 fn capacity(len: usize) -> u64 {
     (HEAD + len + len / 4) as u64
 }
@@ -41,7 +41,7 @@ pub fn open(place: &Place<'_>) -> Result<Box<dyn FileBackend>> {
 }
 
 impl FileBackend for Own {
-    /// Names have folders in them; there is nothing to make.
+    /// Names include folders.
     fn folder(&self, _: &str) -> Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! At every update a new file that takes the place of the old one.
+//! Each update writes a new file that replaces the old one.
 
 use super::files::{open_file, read_whole};
 use super::{FileBackend, Place, Purpose};
@@ -11,7 +11,7 @@ struct Replaced(PathBuf);
 
 struct Open {
     path: PathBuf,
-    /// The file as it is; `None` before the first update.
+    /// `None` before the first update.
     file: Option<File>,
     len: u64,
 }

@@ -1,5 +1,5 @@
-//! Reading a page of a file that was not read lately, and then another that the first leads to: the
-//! least cost of finding one of very many things.
+//! Reads a cold page of a file, then another that the first names: the least cost of a lookup among
+//! very many.
 
 use crate::Result;
 use crate::pattern::{PAGE, Random};
@@ -8,10 +8,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The pages of a file that hold data.
+/// The data pages of a file.
 pub struct ColdFloor {
     file: File,
-    /// First pages of stretches of data, and how many pages stand before each.
+    /// First page of each stretch of data, and the number of data pages before it.
     stretches: Vec<(u64, u64)>,
     pages: u64,
     random: Random,
@@ -33,7 +33,7 @@ impl ColdFloor {
         Ok(ColdFloor { file, stretches, pages, random: Random::new(pages) })
     }
 
-    /// Two reads; the first gives the place of the second.
+    /// The first read gives the place of the second.
     pub fn read(&mut self) -> Result<()> {
         let mut page = [0; PAGE];
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Mapping a range of a file and unmapping it; opening a file and mapping it whole.
+//! Maps and unmaps a range of a file; opens and maps a whole file.
 
 #![allow(unsafe_code)]
 
@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::{io, ptr};
 
-/// A sparse file to map ranges of, as large as the largest.
+/// A sparse file of the largest size.
 pub struct MapFloor {
     file: File,
 }
@@ -20,13 +20,11 @@ impl MapFloor {
         Ok(MapFloor { file })
     }
 
-    /// One `mmap` and one `munmap` of the first `len` bytes.
     pub fn map(&self, len: usize, writable: bool) -> Result<()> {
         map_once(&self.file, len, writable, libc::MAP_PRIVATE)
     }
 }
 
-/// Opens the file, maps it whole, unmaps and closes it.
 pub fn open_floor(path: &Path) -> Result<()> {
     let file = File::options().read(true).write(true).open(path)?;
     let len = usize::try_from(file.metadata()?.len())?;

@@ -1,5 +1,5 @@
-//! Floors: the least that the kernel and the hardware demand for a benchmark's work, as a plain C
-//! prototype would do it. Nothing here uses the library.
+//! Floors: the least work for the kernel and hardware, as in a plain C prototype, without the
+//! library.
 
 mod cold;
 mod map;

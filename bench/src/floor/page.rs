@@ -1,25 +1,24 @@
-//! Copying a page in memory, and writing its lines back out of the caches.
+//! Copies a page in memory and writes its lines back.
 
 #![allow(unsafe_code)]
 
 const PAGE: usize = 4096;
 const LINE: usize = 64;
 
-/// Pages to copy from, and to.
 pub struct PageFloor {
     from: Vec<u8>,
     to: Vec<u8>,
 }
 
 impl PageFloor {
-    /// `None`: this processor has no `clwb`.
+    /// `None`: the processor lacks `clwb`.
     pub fn new(pages: usize) -> Option<Self> {
-        // One page more, as the vectors begin in mid-line.
+        // One page more, as the vectors are not aligned.
         let bytes = || vec![1; (pages + 1) * PAGE];
         has_write_back().then(|| PageFloor { from: bytes(), to: bytes() })
     }
 
-    /// Copies one page; durable where memory is, when it returns.
+    /// Copies one page; durable, where memory is, on return.
     pub fn copy(&mut self, page: usize) {
         let range = page * PAGE..(page + 1) * PAGE;
         let (from, to) = (&self.from[range.clone()], &mut self.to[range]);

@@ -1,11 +1,10 @@
-//! The least that a group commit costs: threads that change volatile values, and wait to be woken
-//! together.
+//! The least cost of a group commit: threads change volatile values and are woken together.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A pause between two changes of a thread that stores now and then.
+/// Pause of a thread that stores now and then.
 const PAUSE: Duration = Duration::from_micros(50);
 
 #[derive(Default)]
@@ -15,7 +14,6 @@ struct State {
     over: bool,
 }
 
-/// Values that threads share.
 type Values = Mutex<HashMap<u64, [u64; 8]>>;
 
 #[derive(Default)]
@@ -35,7 +33,7 @@ impl Rounds {
         self.values.lock().unwrap_or_else(PoisonError::into_inner).insert(number % 10_000, [number; 8]);
     }
 
-    /// Makes a change and waits for the end of a round, until it is over.
+    /// Changes, and waits for the end of the round.
     fn wait(&self, threads: usize) {
         loop {
             let mut state = self.lock();
@@ -55,7 +53,7 @@ impl Rounds {
         }
     }
 
-    /// Ends rounds, each as soon as all threads wait; returns how many.
+    /// Ends rounds once all threads wait; returns their number.
     fn end(&self, threads: usize, slice: Duration) -> u64 {
         let start = Instant::now();
         let mut state = self.lock();
@@ -75,13 +73,13 @@ impl Rounds {
     }
 }
 
-/// Changes a second by so many threads.
+/// Changes per second by so many threads.
 pub fn changes(threads: usize, slice: Duration) -> f64 {
     let rounds = Rounds::default();
     beside(&rounds, threads, slice, || ())
 }
 
-/// Nanoseconds of the longest change by a thread that waits for no round, beside so many that do.
+/// Nanoseconds of the longest change by a thread without rounds, beside so many with them.
 pub fn longest_stop(threads: usize, slice: Duration) -> f64 {
     let (rounds, mut stop, mut number) = (Rounds::default(), 0.0, 0);
     beside(&rounds, threads, slice, || {
@@ -104,8 +102,7 @@ fn beside(rounds: &Rounds, threads: usize, slice: Duration, work: impl FnOnce())
     })
 }
 
-/// Nanoseconds of the longest run of `change`, by a thread that makes one now and then and leaves
-/// the processor to others meanwhile.
+/// Nanoseconds of the longest of occasional runs of `change`, which yield the processor in between.
 pub fn longest(slice: Duration, mut change: impl FnMut()) -> f64 {
     let start = Instant::now();
     let mut longest = 0.0_f64;

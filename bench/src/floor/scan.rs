@@ -1,4 +1,4 @@
-//! One `PAGEMAP_SCAN` over a range whose writes userfaultfd tracks asynchronously.
+//! One `PAGEMAP_SCAN` over a range with asynchronous userfaultfd write tracking.
 
 #![allow(unsafe_code)]
 
@@ -46,7 +46,7 @@ struct ScanArg {
 
 const _: () = assert!(size_of::<ScanArg>() == 96 && size_of::<Region>() == 24);
 
-/// A private mapping of a file in memory, every page present and protected but one.
+/// A private mapping of a memory file, every page present and all but one protected.
 pub struct ScanFloor {
     base: *mut u8,
     len: usize,
@@ -60,7 +60,7 @@ pub struct ScanFloor {
 unsafe impl Send for ScanFloor {}
 
 impl ScanFloor {
-    /// Over `len` bytes. Fails where the kernel is older than 6.7.
+    /// Over `len` bytes. Fails on kernels before 6.7.
     pub fn new(len: usize) -> Result<Self> {
         // SAFETY: plain system calls; the mapping is new and its results are checked.
         unsafe {
@@ -99,7 +99,7 @@ impl ScanFloor {
         }
     }
 
-    /// Scans once; returns the runs of written pages found, which is 1.
+    /// Scans once; returns the runs of written pages, which is 1.
     #[inline]
     pub fn scan(&mut self) -> usize {
         let mut arg = ScanArg {
@@ -130,7 +130,7 @@ fn check(result: libc::c_long) -> io::Result<libc::c_long> {
 }
 
 /// # Safety
-/// A result that is not negative is a descriptor that the caller got for itself.
+/// A nonnegative result is a new descriptor of the caller.
 unsafe fn own(result: libc::c_long) -> io::Result<OwnedFd> {
     let fd = check(result)?;
     // SAFETY: the caller's promise; descriptors fit.

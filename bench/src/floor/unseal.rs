@@ -1,5 +1,4 @@
-//! Decrypting pages and putting them in place: on faults that userfaultfd reports, and without
-//! them.
+//! Decrypts pages and puts them in place, on userfaultfd faults and without.
 
 #![allow(unsafe_code)]
 
@@ -14,13 +13,13 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::time::{Duration, Instant};
 use std::{io, ptr};
 
-/// Pages of ciphertext, which serve all pages of the range in turn.
+/// Ciphertext pages, reused for all pages of the range.
 const CIPHERTEXT: usize = 4096;
 const ASSOCIATED: [u8; 48] = [3; 48];
 const KEY: [u8; 32] = [7; 32];
 
-/// Invariant 1: `base` is the first of `pages` mapped pages, which are this value's alone, and
-/// absent unless it is filling them.
+/// Invariant 1: `base` is the first of `pages` mapped pages of this value alone, absent unless it
+/// fills them.
 pub struct UnsealFloor {
     ciphertext: Vec<([u8; PAGE], Tag)>,
     base: *mut u8,
@@ -46,7 +45,7 @@ const REGISTER: libc::Ioctl = 0xc020_aa00_u32 as libc::Ioctl;
 const COPY: libc::Ioctl = 0xc028_aa03_u32 as libc::Ioctl;
 
 impl UnsealFloor {
-    /// `None`: this process has no userfaultfd.
+    /// `None`: userfaultfd is unavailable.
     pub fn new(pages: usize) -> Result<Option<Self>> {
         // SAFETY: the call takes flags, and returns a new descriptor.
         let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | 1) };
@@ -84,17 +83,14 @@ impl UnsealFloor {
         }
     }
 
-    /// Pages of its range.
     pub fn pages(&self) -> usize {
         self.pages
     }
 
-    /// Bytes of its range.
     pub fn bytes(&self) -> usize {
         self.pages * PAGE
     }
 
-    /// Decrypts one page.
     fn decrypt(&self, page: usize, into: &mut [u8; PAGE]) {
         let (bytes, tag) = &self.ciphertext[page % CIPHERTEXT];
         into.copy_from_slice(bytes);
@@ -110,7 +106,6 @@ impl UnsealFloor {
         self.call(COPY, &mut copy)
     }
 
-    /// Makes all pages absent.
     fn empty(&self) -> Result<()> {
         // SAFETY: the own range (1), without references to it.
         match unsafe { libc::madvise(self.base.cast(), self.pages * PAGE, libc::MADV_DONTNEED) } {
@@ -119,7 +114,7 @@ impl UnsealFloor {
         }
     }
 
-    /// Time in which threads decrypt all pages and put them in place, without any fault.
+    /// Time in which threads decrypt and place all pages, without faults.
     pub fn fill_all(&self, threads: usize) -> Result<Duration> {
         let begin = Instant::now();
         std::thread::scope(|scope| {
@@ -136,8 +131,7 @@ impl UnsealFloor {
         Ok(took)
     }
 
-    /// Nanoseconds of the first touches of these pages, each another one, whose faults another
-    /// thread answers.
+    /// Nanoseconds of the first touch of each page, answered by another thread.
     pub fn touch(&self, pages: &[usize]) -> Result<Samples> {
         let count = pages.len();
         let samples = std::thread::scope(|scope| {
@@ -166,7 +160,7 @@ impl UnsealFloor {
         Ok(samples)
     }
 
-    /// Nanoseconds in which a page is decrypted, on one core.
+    /// Nanoseconds to decrypt a page, on one core.
     pub fn page(&self) -> f64 {
         let mut buffer = [0; PAGE];
         let mut samples = Samples::default();
@@ -187,8 +181,7 @@ impl Drop for UnsealFloor {
     }
 }
 
-/// XChaCha20-Poly1305, as sealed objects have it: each page has a nonce, and by that a key, of its
-/// own.
+/// XChaCha20-Poly1305 as in sealed objects: each page has its own nonce, and thereby its own key.
 fn cipher(number: usize) -> (LessSafeKey, Nonce) {
     let mut first = [0; 16];
     first[..8].copy_from_slice(&(number as u64).to_le_bytes());

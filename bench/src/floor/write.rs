@@ -1,4 +1,4 @@
-//! One durable write to a file whose blocks exist and were written before.
+//! One durable write to a file with existing, written blocks.
 
 use crate::Result;
 use rustix::fs::{Mode, OFlags};
@@ -7,11 +7,10 @@ use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Small, so that the file system keeps the file in small folios: a small write visits every block
-/// of one.
+/// Small, so that the file keeps small folios: a small write visits every block of one.
 const PIECE: usize = 4096;
 
-/// A preallocated, prewritten file, written from the start to the end and again.
+/// A preallocated, prewritten file, written cyclically.
 pub struct WriteFloor {
     fd: OwnedFd,
     len: u64,
@@ -20,7 +19,6 @@ pub struct WriteFloor {
 }
 
 impl WriteFloor {
-    /// A file of `len` bytes at `path`.
     pub fn new(path: &Path, len: u64) -> Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?;
@@ -34,7 +32,7 @@ impl WriteFloor {
         Ok(WriteFloor { fd, len, at: 0, bytes: Vec::new() })
     }
 
-    /// Makes `len` bytes durable behind those of the call before, as a log does.
+    /// Makes `len` bytes durable behind the last ones, like a log.
     pub fn write(&mut self, len: usize) -> Result<()> {
         if self.at + len as u64 > self.len {
             self.at = 0;

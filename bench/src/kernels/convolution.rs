@@ -1,15 +1,13 @@
-//! Two-dimensional convolution, again and again: each pass blurs the result of the one before, a
-//! band of rows a step.
+//! Repeated two-dimensional convolution: each pass blurs the last result, a band of rows a step.
 
 use super::rows::{each_row, numbers};
 use super::{Arrays, Crew, Kernel, Touch};
 use crate::pattern::Random;
 
-/// Rows of a band.
 const BAND: usize = 256;
 const WEIGHTS: [[i32; 3]; 3] = [[1, 2, 1], [2, 4, 2], [1, 2, 1]];
 
-/// An image of i32, blurred back and forth between two arrays.
+/// An i32 image, blurred between two arrays.
 pub struct Convolution {
     height: usize,
     width: usize,
@@ -25,7 +23,7 @@ impl Convolution {
         self.height.div_ceil(BAND)
     }
 
-    /// The array that a step stores to, and the rows.
+    /// The target array of a step, and its rows.
     fn target(&self, step: usize) -> (usize, std::ops::Range<usize>) {
         let (pass, band) = (step / self.bands(), step % self.bands());
         (1 - pass % 2, band * BAND..((band + 1) * BAND).min(self.height))

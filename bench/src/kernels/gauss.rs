@@ -1,9 +1,9 @@
-//! Gaussian elimination of a system of equations, one pivot a step (S3.8).
+//! Gaussian elimination, one pivot a step (S3.8).
 
 use super::rows::{dominant, each_row, numbers};
 use super::{Arrays, Crew, Kernel, Touch};
 
-/// n equations of n unknowns: rows of n coefficients and the right side.
+/// n equations: rows of n coefficients and the right side.
 pub struct Gauss {
     n: usize,
 }

@@ -1,8 +1,8 @@
-//! The computations of the papers (S0.31, S3.8): arrays that are changed step by step, and may be
-//! made durable between two steps.
+//! The papers' computations (S0.31, S3.8): arrays changed in steps, which may be made durable in
+//! between.
 //!
-//! A kernel's result does not depend on the keeper of its arrays, nor on the number of threads:
-//! rows are independent within a step, and each is computed in one order.
+//! A result depends neither on the backend nor on the number of threads: rows are independent
+//! within a step, each computed in one order.
 
 mod convolution;
 mod gauss;
@@ -20,39 +20,34 @@ pub use multiply::Multiply;
 /// The bytes of all arrays of a kernel.
 pub type Arrays<'a, 'b> = &'a mut [&'b mut [u8]];
 
-/// Bytes of an array that a step may change.
+/// Announces bytes of an array that a step may change.
 pub type Touch<'a> = &'a mut dyn FnMut(usize, Range<usize>);
 
-/// Threads that share a step.
 pub type Crew = rayon::ThreadPool;
 
-/// So many threads.
 pub fn crew(threads: usize) -> crate::Result<Crew> {
     Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
 }
 
-/// A computation in steps.
 pub trait Kernel {
-    /// Name of the kernel, with its size.
+    /// With its size.
     fn name(&self) -> String;
 
-    /// Bytes of each array.
     fn lengths(&self) -> Vec<usize>;
 
-    /// Puts the input into arrays of zeros.
+    /// Fills zeroed arrays with the input.
     fn fill(&self, arrays: Arrays<'_, '_>);
 
     /// Steps of the performance-critical loop.
     fn steps(&self) -> usize;
 
-    /// Names the ranges that a step changes.
+    /// Announces the ranges that a step changes.
     fn touches(&self, step: usize, touch: Touch<'_>);
 
-    /// Does one step, shared by a crew.
     fn step(&self, step: usize, crew: &Crew, arrays: Arrays<'_, '_>);
 }
 
-/// A number that says whether two computations ended alike.
+/// Equal for equal results.
 pub fn fingerprint(arrays: Arrays<'_, '_>) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for word in arrays.iter().flat_map(|array| array.chunks(8)) {

@@ -1,5 +1,5 @@
-//! Tiled matrix multiplication: each step adds the products of one tile of columns and rows, so
-//! that all of the result changes in every step.
+//! Tiled matrix multiplication: each step adds the products of one tile, which changes all of the
+//! result.
 
 use super::rows::{each_row, numbers};
 use super::{Arrays, Crew, Kernel, Touch};

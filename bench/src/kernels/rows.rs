@@ -1,21 +1,20 @@
-//! Arrays as rows of numbers, and rows shared by threads.
+//! Arrays as rows of numbers, shared by threads.
 
 use super::Crew;
 use crate::pattern::Random;
 use rayon::prelude::*;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A number of an array.
 pub trait Number: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + Send + Sync {}
 impl Number for f64 {}
 impl Number for i32 {}
 
-/// Bytes as numbers. Arrays begin on a page, or are made of words.
+/// Bytes as numbers. Arrays begin on a page or consist of words.
 pub fn numbers<T: Number>(bytes: &mut [u8]) -> &mut [T] {
     <[T]>::mut_from_bytes(bytes).expect("arrays are aligned and hold whole numbers")
 }
 
-/// Does `work` for each row, shared by the crew; it is told the row's number.
+/// Calls `work` with each row's number, shared by the crew.
 pub fn each_row<T: Number>(
     rows: &mut [T],
     width: usize,
@@ -23,7 +22,7 @@ pub fn each_row<T: Number>(
     crew: &Crew,
     work: impl Fn(usize, &mut [T]) + Sync,
 ) {
-    // A few pieces for each thread, as neighbours may be late.
+    // A few pieces per thread even out delays.
     let share = (rows.len() / width).div_ceil(crew.current_num_threads() * 4).max(1);
     let piece = |number: usize, rows: &mut [T]| {
         for (row, numbers) in rows.chunks_exact_mut(width).enumerate() {
@@ -35,7 +34,7 @@ pub fn each_row<T: Number>(
     });
 }
 
-/// A matrix whose diagonal outweighs the rest of each row, so that elimination needs no pivots.
+/// A diagonally dominant matrix: elimination needs no pivots.
 pub fn dominant(rows: &mut [f64], width: usize) {
     let mut random = Random::new(width as u64);
     for (row, numbers) in rows.chunks_exact_mut(width).enumerate() {

@@ -1,4 +1,4 @@
-//! A mapped file changed in place and flushed: no crash consistency at all (S0.30, NCC).
+//! A mapped file changed in place and flushed: no crash consistency (S0.30, NCC).
 
 use super::{Change, Opened, Peer, Place, RECORD, initial};
 use crate::Result;

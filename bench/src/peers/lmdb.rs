@@ -1,4 +1,4 @@
-//! LMDB: a copy-on-write B+ tree in a mapped file, as it is by default.
+//! LMDB: a copy-on-write B+ tree in a mapped file, with defaults.
 
 #![allow(unsafe_code)]
 

@@ -1,7 +1,6 @@
-//! Libraries that make changes durable: Indelible, and others.
+//! Libraries that make changes durable: Indelible and others.
 //!
-//! All keep the same records and get the same changes; one that answers wrongly afterwards is an
-//! error of the run.
+//! All keep the same records and get the same changes; a wrong answer fails the run.
 
 mod in_place;
 pub mod library;
@@ -20,48 +19,40 @@ use crate::Result;
 use crate::environment::Medium;
 use std::path::Path;
 
-/// Bytes of a record. Its first word changes, the others stay as they were loaded.
+/// Only the first word of a record changes.
 pub const RECORD: usize = 64;
 
-/// A record's new first word.
 #[derive(Clone, Copy, Debug)]
 pub struct Change {
     pub record: u64,
     pub value: u64,
 }
 
-/// Keeps records.
 pub trait Peer {
-    /// Applies all changes and returns when they are durable.
+    /// Applies all changes durably.
     fn commit(&mut self, changes: &[Change]) -> Result<()>;
 
-    /// The first word of a record.
     fn word(&mut self, record: u64) -> Result<u64>;
 }
 
-/// Folder and size of a peer's files.
 pub struct Place<'a> {
-    /// An empty folder.
     pub dir: &'a Path,
     pub medium: Medium,
     pub records: u64,
 }
 
-/// A library that can be measured.
 pub struct Contestant {
     pub name: &'static str,
-    /// Whether it is Indelible.
     pub own: bool,
     /// Whether a crash leaves all changes of a commit or none.
     pub atomic: bool,
-    /// Loads the records; `Err(Missing)` where the machine lacks the library.
+    /// Loads the records; `Err(Missing)` without the library.
     pub open: fn(&Place<'_>) -> Result<Opened>,
 }
 
-/// Result of opening.
 pub enum Opened {
     Ready(Box<dyn Peer>),
-    /// Why it cannot be measured here, and the remedy.
+    /// The cause and the remedy.
     Missing(String),
 }
 
@@ -71,7 +62,7 @@ impl Opened {
     }
 }
 
-/// All libraries, ours first.
+/// Ours first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "indelible", own: true, atomic: true, open: own::open },
     Contestant { name: "indelible, explicit", own: true, atomic: true, open: own::open_explicit },
@@ -83,7 +74,7 @@ pub const ALL: &[Contestant] = &[
     Contestant { name: "RocksDB", own: false, atomic: true, open: rocksdb::open },
 ];
 
-/// A record as it is loaded: its number, and bytes that do not compress.
+/// A record's initial bytes: its number, and incompressible ones.
 pub fn initial(record: u64) -> [u8; RECORD] {
     let mut random = crate::pattern::Random::new(record);
     let mut bytes = [0; RECORD];
@@ -94,13 +85,11 @@ pub fn initial(record: u64) -> [u8; RECORD] {
     bytes
 }
 
-/// The first word of a record's bytes.
 fn first_word(record: &[u8]) -> Result<u64> {
     let word = record.first_chunk::<8>().ok_or("a record is too short")?;
     Ok(u64::from_ne_bytes(*word))
 }
 
-/// Puts a new first word into a record's bytes.
 fn set_first_word(record: &mut [u8], value: u64) -> Result<()> {
     record.first_chunk_mut::<8>().ok_or("a record is too short")?.copy_from_slice(&value.to_ne_bytes());
     Ok(())

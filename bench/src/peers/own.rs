@@ -1,4 +1,4 @@
-//! Indelible: records at their places in an object, changed by plain stores.
+//! Indelible: records in an object, changed by plain stores.
 
 #![allow(unsafe_code)]
 
@@ -11,12 +11,12 @@ struct Own {
     _pool: Pool,
 }
 
-/// Stores are found by the kernel's account of pages.
+/// Tracking by the kernel.
 pub fn open(place: &Place<'_>) -> Result<Opened> {
     open_tracking(place, Tracking::Auto)
 }
 
-/// Explicit tracking: stores are marked, as libpmemobj wants them added.
+/// Explicit tracking: stores are marked, as libpmemobj requires.
 pub fn open_explicit(place: &Place<'_>) -> Result<Opened> {
     open_tracking(place, Tracking::Explicit)
 }

@@ -1,5 +1,4 @@
-//! libpmemobj as its manual has it: a pool in a file, transactions that snapshot the bytes they
-//! change, blocks.
+//! libpmemobj by its manual: a pool in a file, transactions with snapshots, blocks.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +12,6 @@ use std::path::Path;
 use std::ptr;
 
 const NAMES: &[&str] = &["libpmemobj.so.1"];
-/// Advice on its absence.
 pub const MISSING: &str = "libpmemobj is not installed: bench/install.sh";
 /// TX_PARAM_NONE.
 const NO_PARAMETERS: c_uint = 0;
@@ -42,8 +40,8 @@ type Close = unsafe extern "C" fn(*mut c_void);
 
 const LAYOUT: &CStr = c"bench";
 
-/// The library. It flushes lines where it knows or is told that pages are memory, and calls msync
-/// elsewhere; it remembers that as long as it is loaded.
+/// Loads the library. It flushes lines where pages are memory and calls msync elsewhere; it keeps
+/// that choice while loaded.
 fn start(medium: Medium) -> Option<Library> {
     let memory = if medium == Medium::Memory { "1" } else { "0" };
     // SAFETY: no other thread of this program reads or changes the environment meanwhile.
@@ -51,8 +49,8 @@ fn start(medium: Medium) -> Option<Library> {
     load(NAMES)
 }
 
-/// Invariant 1: the pool is open until drop; an offset of it lies behind `base`; the functions live
-/// as long as the library, dropped last.
+/// Invariant 1: the pool is open until drop; its offsets lie behind `base`; the functions live as
+/// long as the library, dropped last.
 pub struct Pmem {
     pool: *mut c_void,
     id: u64,
@@ -78,7 +76,7 @@ pub struct Pmem {
 unsafe impl Sync for Pmem {}
 
 impl Pmem {
-    /// A new pool of `len` bytes whose root object has `root` bytes, all zero; `None` without the
+    /// A new pool of `len` bytes with a zeroed root object of `root` bytes; `None` without the
     /// library.
     pub fn create(path: &Path, medium: Medium, len: usize, root: usize) -> Result<Option<Pmem>> {
         let Some(library) = start(medium) else { return Ok(None) };
@@ -90,7 +88,7 @@ impl Pmem {
         Pmem::new(library, pool, root).map(Some)
     }
 
-    /// A pool that `create` made and no process has open.
+    /// A closed pool made by `create`.
     pub fn open(path: &Path, medium: Medium, root: usize) -> Result<Option<Pmem>> {
         let Some(library) = start(medium) else { return Ok(None) };
         let path = CString::new(path.as_os_str().as_bytes())?;
@@ -136,39 +134,34 @@ impl Pmem {
         }
     }
 
-    /// The root object.
     pub fn root(&self) -> *mut u8 {
         self.root
     }
 
-    /// Address of an offset in the pool.
     #[inline]
     pub fn at<T>(&self, offset: u64) -> *mut T {
         self.base.wrapping_add(offset as usize).cast()
     }
 
-    /// Offset of an address in the pool.
     pub fn offset(&self, at: *mut u8) -> u64 {
         (at.addr() - self.base.addr()) as u64
     }
 
-    /// Address of an offset in the pool, as the library follows one of its pointers.
+    /// As [`at`](Pmem::at), by the library's own pointers.
     #[inline]
     pub fn follow<T>(&self, offset: u64) -> *mut T {
         // SAFETY: (1).
         unsafe { (self.direct)(ObjectId { pool: self.id, offset }) }.cast()
     }
 
-    /// Makes bytes of the pool durable.
-    ///
     /// # Safety
-    /// They lie in it.
+    /// They lie in the pool.
     pub unsafe fn persist(&self, at: *const u8, len: usize) {
         // SAFETY: (1).
         unsafe { (self.persist)(self.pool, at, len) }
     }
 
-    /// All that `work` changes, or nothing if it fails.
+    /// Commits all changes of `work`, or none if it fails.
     pub fn transaction<R>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<R>) -> Result<R> {
         let result = work(&self.begin()?);
         // SAFETY: begun just now.
@@ -184,15 +177,13 @@ impl Pmem {
         }
     }
 
-    /// The transaction that is under way.
-    ///
     /// # Safety
     /// This thread has begun one.
     pub unsafe fn under_way(&self) -> Transaction<'_> {
         Transaction(self)
     }
 
-    /// Ends the transaction: keeps its changes, or none of them if the work failed.
+    /// Commits the transaction, or aborts it if the work failed.
     ///
     /// # Safety
     /// This thread has begun one.
@@ -201,7 +192,7 @@ impl Pmem {
         unsafe {
             match &result {
                 Ok(_) => (self.commit)(),
-                // A function of the library that failed aborted it already.
+                // A failed function of the library aborted it already.
                 Err(error) if error.is::<Refused>() => {}
                 Err(_) => (self.abort)(libc::ECANCELED),
             }
@@ -212,8 +203,7 @@ impl Pmem {
         }
     }
 
-    /// A block by the library's atomic allocation, which is durable when it returns; null if there
-    /// is no room.
+    /// A durable block by the library's atomic allocation; null without room.
     #[inline]
     pub fn malloc(&self, size: usize) -> *mut u8 {
         let mut oid = ObjectId { pool: 0, offset: 0 };
@@ -222,10 +212,10 @@ impl Pmem {
         if failed { ptr::null_mut() } else { self.at(oid.offset) }
     }
 
-    /// Gives a block back, atomically and durably.
+    /// Frees a block, atomically and durably.
     ///
     /// # Safety
-    /// The block is of this pool, and no longer in use.
+    /// The block is of this pool and unused.
     #[inline]
     pub unsafe fn give(&self, block: *mut u8) {
         let mut oid = ObjectId { pool: self.id, offset: (block.addr() - self.base.addr()) as u64 };
@@ -234,7 +224,7 @@ impl Pmem {
     }
 }
 
-/// A function of the library failed, and aborted the transaction.
+/// A function of the library failed and aborted the transaction.
 #[derive(Debug)]
 struct Refused(&'static str);
 
@@ -246,12 +236,10 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// A transaction that is under way in this thread.
+/// This thread's transaction.
 pub struct Transaction<'a>(&'a Pmem);
 
 impl Transaction<'_> {
-    /// Snapshots bytes before they are stored to.
-    ///
     /// # Safety
     /// They lie in the pool.
     #[inline]
@@ -263,7 +251,6 @@ impl Transaction<'_> {
         }
     }
 
-    /// Offset of a new block.
     pub fn alloc(&self, len: usize, zeroed: bool) -> Result<u64> {
         let alloc = if zeroed { self.0.tx_zalloc } else { self.0.tx_alloc };
         // SAFETY: within a transaction.
@@ -273,10 +260,10 @@ impl Transaction<'_> {
         }
     }
 
-    /// Frees a block when the transaction is committed.
+    /// Frees a block at the commit.
     ///
     /// # Safety
-    /// The offset of a block of the pool that is no longer used.
+    /// The offset of an unused block of the pool.
     pub unsafe fn free(&self, offset: u64) -> Result<()> {
         // SAFETY: the caller's promise.
         match unsafe { (self.0.tx_free)(ObjectId { pool: self.0.id, offset }) } {

@@ -1,5 +1,5 @@
-//! The list of the paper in libpmemobj: circular, doubly linked by the library's pointers, changed
-//! in its transactions.
+//! The paper's list in libpmemobj: circular, doubly linked by the library's pointers, changed in
+//! transactions.
 
 #![allow(unsafe_code)]
 
@@ -8,18 +8,17 @@ use crate::Result;
 use crate::environment::Medium;
 use std::path::Path;
 
-/// Bytes of the pool.
 const POOL: usize = 64 << 20;
 
-/// An element, before its payload. Links are offsets, as the library's pointers have them.
+/// An element's links, before its payload; as offsets of the library's pointers.
 #[repr(C)]
 struct Links {
     before: u64,
     next: u64,
 }
 
-/// Invariant 1: the root is an element without payload, that links lead to and from; each link is
-/// the offset of an element that is in the list, which has `payload` words behind its links.
+/// Invariant 1: the root is a linked element without payload; each link is the offset of an element
+/// in the list, with `payload` words behind its links.
 pub struct PmemRing {
     pmem: Pmem,
     end: u64,
@@ -27,8 +26,7 @@ pub struct PmemRing {
 }
 
 impl PmemRing {
-    /// An empty list whose elements have so many words of payload. `None`: the library is not
-    /// there.
+    /// An empty list with so many words of payload. `None`: the library is missing.
     pub fn create(path: &Path, payload: u64) -> Result<Option<Self>> {
         let Some(pmem) = Pmem::create(path, Medium::Memory, POOL, size_of::<Links>())? else {
             return Ok(None);
@@ -55,7 +53,7 @@ impl PmemRing {
         size_of::<Links>() + self.payload * 8
     }
 
-    /// Adds an element to the tail, all words of which are this.
+    /// Appends an element filled with `value`.
     pub fn push(&self, value: u64) -> Result<()> {
         self.pmem.transaction(|transaction| {
             let new = transaction.alloc(self.size(), false)?;
@@ -77,7 +75,7 @@ impl PmemRing {
         })
     }
 
-    /// Removes the first element. Returns its first word.
+    /// Removes the first element; returns its first word.
     pub fn pop(&self) -> Result<Option<u64>> {
         self.pmem.transaction(|transaction| {
             let end = self.links(self.end);
@@ -101,7 +99,7 @@ impl PmemRing {
         })
     }
 
-    /// The sum of the first words of all elements, in one transaction.
+    /// The sum of all first words, in one transaction.
     pub fn sum(&self) -> Result<u64> {
         self.pmem.transaction(|_| {
             // SAFETY: elements (1).
@@ -116,8 +114,7 @@ impl PmemRing {
         })
     }
 
-    /// Adds to the first word of each element, in one transaction, which snapshots this word or the
-    /// whole element.
+    /// Adds to all first words in one transaction, with snapshots of the word or the whole element.
     pub fn change(&self, more: u64, whole: bool) -> Result<()> {
         self.pmem.transaction(|transaction| {
             // SAFETY: elements (1), added before they are stored to.

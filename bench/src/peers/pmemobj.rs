@@ -1,5 +1,4 @@
-//! libpmemobj: records in the root object, changed in transactions that snapshot the bytes they
-//! change.
+//! libpmemobj: records in the root object, changed in transactions with snapshots.
 
 #![allow(unsafe_code)]
 
@@ -7,7 +6,7 @@ use super::pmem::{MISSING, Pmem};
 use super::{Change, Opened, Peer, Place, RECORD, first_word, initial};
 use crate::Result;
 
-/// Invariant 1: the root object is of so many records.
+/// Invariant 1: the root object has so many records.
 struct PmemObj {
     pmem: Pmem,
     records: u64,

@@ -1,11 +1,11 @@
-//! redb: a copy-on-write B tree in a file, durable at each commit as it is by default.
+//! redb: a copy-on-write B tree in a file, durable at each commit by default.
 
 use super::{Change, Opened, Peer, Place, RECORD, first_word, initial, set_first_word};
 use crate::Result;
 use redb::{Database, ReadableDatabase, TableDefinition};
 
 const RECORDS: TableDefinition<'_, u64, [u8; RECORD]> = TableDefinition::new("records");
-/// Records of one transaction while loading.
+/// Records loaded per transaction.
 const PIECE: u64 = 1 << 20;
 
 struct Redb(Database);

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
 const NAMES: &[&str] = &["librocksdb.so.7.8", "librocksdb.so.8.9", "librocksdb.so.9.10", "librocksdb.so"];
-/// Records of one batch while loading.
+/// Records loaded per batch.
 const PIECE: u64 = 10_000;
 
 type Handle = *mut c_void;
@@ -22,8 +22,7 @@ type Write = unsafe extern "C" fn(Handle, Handle, Handle, *mut *mut c_char);
 type Get =
     unsafe extern "C" fn(Handle, Handle, *const c_char, usize, *mut usize, *mut *mut c_char) -> *mut c_char;
 
-/// Invariant 1: the handles are alive until drop, the functions as long as the library, dropped
-/// last.
+/// Invariant 1: the handles live until drop, the functions as long as the library, dropped last.
 struct RocksDb {
     database: Handle,
     durable: Handle,
@@ -87,7 +86,6 @@ pub fn open(place: &Place<'_>) -> Result<Opened> {
     Opened::ready(peer)
 }
 
-/// The library's error.
 fn succeeded(error: *mut c_char) -> Result<()> {
     if error.is_null() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! A thread of a personality: its files, and its operations on them.
+//! A personality's thread: its files and operations.
 
 use super::content::{Content, PIECE};
 use super::random::gamma;
@@ -9,17 +9,17 @@ use crate::pattern::Random;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// A file that exists or may exist.
+/// A possible file.
 struct Entry {
     name: String,
-    /// Bytes when it is written whole.
+    /// Bytes when written whole.
     size: usize,
-    /// The key from which its content is computed; another one each time the file is created.
+    /// The key of its content, new at each creation.
     key: u64,
     len: usize,
 }
 
-/// One thread's files and random choices; the same for all contestants with the same seed.
+/// A thread's files and random choices, equal for all contestants with the seed.
 pub struct Actor {
     personality: &'static Personality,
     entries: Vec<Entry>,
@@ -38,7 +38,7 @@ pub struct Journal<'v> {
 
 const LOG: &str = "log";
 const LOG_KEY: u64 = 1;
-/// Bytes that a file may come to.
+/// Most bytes of a file.
 const MOST: usize = 64 << 20;
 const LOG_MOST: usize = 1 << 30;
 
@@ -66,7 +66,7 @@ impl<'v> Journal<'v> {
     }
 }
 
-/// Reads a file whole and checks it.
+/// Reads and checks a file.
 fn read(
     backend: &dyn FileBackend,
     name: &str,
@@ -84,7 +84,7 @@ fn read(
     file.close()
 }
 
-/// A path whose folders have `width` entries each.
+/// A path whose folders have `width` entries.
 fn path(thread: usize, mut number: usize, width: usize) -> String {
     let mut path = format!("f{:04}", number % width);
     while number >= width {
@@ -120,7 +120,7 @@ impl Actor {
         }
     }
 
-    /// Makes the files that exist at first.
+    /// Makes the initial files.
     pub fn populate(&mut self, backend: &dyn FileBackend) -> Result<()> {
         for entry in &self.entries {
             backend.folder(entry.name.rsplit_once('/').map_or("", |(folder, _)| folder))?;
@@ -134,10 +134,10 @@ impl Actor {
         Ok(())
     }
 
-    /// Each step once; time is taken by kind.
+    /// Each step once; times are by kind.
     pub fn round(&mut self, backend: &dyn FileBackend, log: Option<&Journal<'_>>) -> Result<()> {
         let mut open: Option<(Box<dyn File + '_>, usize)> = None;
-        // If a file is created, the first write to it decides its size.
+        // The first write to a new file decides its size.
         let mut first = 0;
         for step in self.personality.steps {
             let at = self.random.below(self.present.len() as u64) as usize;
@@ -183,7 +183,6 @@ impl Actor {
         Ok(())
     }
 
-    /// Reads every file that exists.
     pub fn verify(&mut self, backend: &dyn FileBackend) -> Result<()> {
         for number in &self.present {
             let entry = &self.entries[*number];

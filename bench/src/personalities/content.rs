@@ -1,14 +1,13 @@
-//! Content of files: computed from a file's key and the offset, so that all reads can be checked.
+//! Content computed from a file's key and the offset, so that all reads can be checked.
 
 use crate::Result;
 use crate::pattern::Random;
 
-/// Bytes after which content repeats: a prime, so that no page is like another.
+/// A prime, so that no page equals another.
 const PERIOD: usize = 65_521;
-/// Most bytes handed out in one piece (Filebench's I/O size).
+/// Filebench's I/O size.
 pub const PIECE: usize = 1 << 20;
 
-/// Bytes of all files.
 pub struct Content(Vec<u8>);
 
 impl Content {
@@ -18,13 +17,12 @@ impl Content {
         Content(period.iter().copied().cycle().take(PERIOD + PIECE).collect())
     }
 
-    /// `len` bytes, [`PIECE`] at most, of a file from `offset` on.
+    /// `len` bytes, at most [`PIECE`], of a file from `offset` on.
     pub fn of(&self, key: u64, offset: usize, len: usize) -> &[u8] {
         let start = ((key % PERIOD as u64) as usize + offset) % PERIOD;
         &self.0[start..start + len]
     }
 
-    /// Fails if `bytes` are not those of the file.
     pub fn check(&self, key: u64, bytes: &[u8]) -> Result<()> {
         for (number, piece) in bytes.chunks(PIECE).enumerate() {
             if piece != self.of(key, number * PIECE, piece.len()) {

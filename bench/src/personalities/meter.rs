@@ -1,14 +1,12 @@
-//! Time of a personality, by step.
+//! Times of a personality by step.
 
 use super::Step;
 use crate::file_backends::Purpose;
 use std::time::Duration;
 
-/// Kinds of operations, as reported.
 pub const KINDS: [&str; 8] =
     ["create", "update", "open to append", "open to read", "read", "close", "delete", "stat"];
 
-/// Time in operations, by kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Meter {
     spent: [Duration; KINDS.len()],
@@ -31,7 +29,7 @@ impl Meter {
         self.count[kind] += 1;
     }
 
-    /// Nanoseconds of an operation, on average; `None` without one.
+    /// Mean nanoseconds of an operation; `None` without one.
     pub fn mean(&self, kind: usize) -> Option<f64> {
         (self.count[kind] > 0).then(|| self.spent[kind].as_nanos() as f64 / self.count[kind] as f64)
     }

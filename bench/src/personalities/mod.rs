@@ -1,17 +1,14 @@
-//! The four Filebench personalities that the papers measure (S0.32), as operations on files by
-//! name.
+//! The four Filebench personalities of the papers (S0.32), as operations on named files.
 //!
-//! Written anew after the published definitions: `fileserver.f` (version 3.0), `varmail.f` (3.0),
-//! `webproxy.f` (3.0) and `webserver.f` (3.1) of Filebench, in its folder `workloads`. Taken from
-//! there: the order of the operations of a thread's round, entries and how many of them exist at
-//! first, mean sizes, mean width of folders, and the meaning of the operations (`appendfilerand`
-//! appends 1 byte to its mean size, uniformly; open, delete and stat take any file that exists,
-//! create any that does not). Sizes follow a gamma distribution of shape 1.5, as Filebench's do.
+//! From the published definitions: `fileserver.f` (version 3.0), `varmail.f` (3.0), `webproxy.f`
+//! (3.0) and `webserver.f` (3.1) in Filebench's `workloads`. Equal: the order of a round's
+//! operations, entries and initial files, mean sizes, mean folder width, and the meaning of
+//! operations (`appendfilerand` appends 1 byte to its mean size, uniformly; open, delete and stat
+//! take any existing file, create a missing one). Sizes follow a gamma distribution of shape 1.5.
 //!
-//! Differences: entries are fewer where [`Personality::scale`] says it; folders are all as wide as
-//! the mean; each thread has entries of its own, so that the operations are the same at any number
-//! of threads; every update is durable when it returns, as in the papers (Filebench itself has
-//! fsync in VarMail alone).
+//! Different: fewer entries by [`Personality::scale`]; all folders have the mean width; each thread
+//! has its own entries, so that operations are equal for any number of threads; every update is
+//! durable, as in the papers (Filebench has fsync in VarMail alone).
 
 mod actor;
 mod content;
@@ -26,7 +23,7 @@ use Step::{Append, AppendToLog, Close, Create, Delete, Read, Stat, WriteWhole};
 
 const KIB: usize = 1024;
 
-/// One operation of a round. An open file is closed before another is opened.
+/// An operation of a round. An open file is closed before another is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Delete,
@@ -45,19 +42,18 @@ pub enum Step {
 const READ: Step = Step::Open(Purpose::Read);
 const WRITE: Step = Step::Open(Purpose::Append);
 
-/// See the module.
 #[derive(Debug)]
 pub struct Personality {
     pub name: &'static str,
-    /// Files there may be, as published, all threads together.
+    /// Published number of files of all threads.
     pub published: usize,
-    /// The divisor of the original's counts.
+    /// Divisor of the published counts.
     pub scale: usize,
     /// Mean bytes of a file.
     pub mean: usize,
     /// Mean entries of a folder.
     pub width: usize,
-    /// Hundredths of the files that exist at first.
+    /// Percentage of initial files.
     pub filled: usize,
     /// Most bytes of an append.
     pub append: usize,
@@ -67,7 +63,6 @@ pub struct Personality {
 }
 
 impl Personality {
-    /// Files of a run.
     pub fn files(&self) -> usize {
         self.published / self.scale
     }

@@ -2,13 +2,13 @@
 
 use crate::pattern::Random;
 
-/// Between 0 and 1, neither of them.
+/// In (0, 1).
 fn uniform(random: &mut Random) -> f64 {
     ((random.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
-/// A number with a gamma distribution of shape 1.5: the sum of one of shape 1, an exponential, and
-/// one of shape 1/2, half the square of a normal.
+/// A gamma distribution of shape 1.5: an exponential (shape 1) plus half the square of a normal
+/// (shape 1/2).
 pub fn gamma(random: &mut Random, mean: usize) -> usize {
     let exponential = -uniform(random).ln();
     let (radius, angle) = (-uniform(random).ln(), uniform(random) * std::f64::consts::TAU);

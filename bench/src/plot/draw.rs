@@ -1,4 +1,4 @@
-//! A plot as a picture.
+//! Draws a plot.
 
 use super::slope::slope;
 use crate::Result;
@@ -9,14 +9,13 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use plotters::prelude::*;
 use std::ops::Range;
 
-/// Size of the curves; the legend stands beside them, so that it hides none.
+/// Size of the curves; the legend stands beside them.
 const SIZE: (u32, u32) = (710, 560);
-/// Width of the legend at least, and of a letter in it at most.
+/// Least width of the legend, and most of a letter.
 const LEGEND: usize = 250;
 const LETTER: usize = 8;
 const LINE: i32 = 22;
-/// Told apart by most who see few colours, too (Okabe and Ito); the last, a brown, is for plots
-/// with one curve more.
+/// Distinguishable with few colours seen (Okabe and Ito); the last, a brown, is for one more curve.
 const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -29,7 +28,6 @@ const COLOURS: [RGBColor; 9] = [
     RGBColor(120, 70, 20),
 ];
 
-/// The picture, as SVG.
 pub fn svg(plot: &Plot) -> Result<String> {
     let mut out = String::new();
     {
@@ -87,7 +85,7 @@ fn draw_curves(plot: &Plot, area: &Area<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Names, each with the exponent by which its curve grows; a ratio is not said to grow.
+/// Names with the growth exponents of the curves, except of ratios.
 fn entries(plot: &Plot) -> Vec<String> {
     let growth = |curve: &Curve| slope(&curve.points).filter(|_| plot.y.unit != Unit::Ratio);
     let entry = |curve: &Curve| match growth(curve) {
@@ -123,11 +121,11 @@ const LINES: [&[f64]; 4] = [
     ],
 ];
 
-/// Places on an axis that all have a line of their own.
+/// Most places that get a line each.
 const FEW: usize = 7;
 
-/// An axis of logarithms: a line for each power of ten, or of 16 for bytes; more if that were too
-/// few. If values were measured at a few places only, lines are there.
+/// A logarithmic axis: a line per power of ten, or of 16 for bytes; more if too few. A few measured
+/// places get the lines instead.
 struct Decades {
     range: Range<f64>,
     unit: Unit,
@@ -153,12 +151,12 @@ impl Decades {
         Decades { range: low - room..high + room, unit: axis.unit, places }
     }
 
-    /// Positions of the lines if each power of `base` has those of `numbers`.
+    /// Positions of the lines for `numbers` in each power of `base`.
     fn lines(&self, base: f64, numbers: &[f64]) -> Vec<f64> {
         let step = base.log10();
         let powers = (self.range.start / step).floor() as i32..=(self.range.end / step).floor() as i32;
         let lines = powers.flat_map(|power| numbers.iter().map(move |n| f64::from(power) * step + n.log10()));
-        // There is no half of a thing, nor one and a half of it.
+        // Counts are whole.
         let is_whole = |number: f64| number > 0.5 && (number - number.round()).abs() < number * 1e-9;
         let whole = |line: f64| self.unit != Unit::Count || is_whole(10_f64.powf(line));
         lines.filter(|line| self.range.contains(line) && whole(*line)).collect()

@@ -1,4 +1,4 @@
-//! Pictures of tables: their curves, and the columns of these.
+//! Plots of tables by columns.
 
 mod draw;
 mod slope;
@@ -10,10 +10,10 @@ pub use crate::model::Plot;
 pub use draw::svg;
 
 impl Plot {
-    /// Draws column `y` over column `x`: a curve for each text that the columns `by` hold.
+    /// Draws column `y` over column `x`: a curve for each text in the columns `by`.
     ///
     /// # Panics
-    /// If the table has no such column.
+    /// The table has no such column.
     pub fn of(table: &Table, file: &str, x: &str, y: &str, by: &[&str]) -> Plot {
         let (x, y) = (column(table, x), column(table, y));
         let by: Vec<usize> = by.iter().map(|head| column(table, head)).collect();
@@ -41,7 +41,7 @@ impl Plot {
     /// Draws several columns of one unit over column `x`: a curve for each.
     ///
     /// # Panics
-    /// As for [`of`](Plot::of).
+    /// As [`of`](Plot::of).
     pub fn of_columns(table: &Table, file: &str, x: &str, label: &str, columns: &[&str]) -> Plot {
         let mut plot = Plot::of(table, file, x, columns[0], &[]);
         plot.y.label = label.to_owned();
@@ -55,20 +55,18 @@ impl Plot {
         plot
     }
 
-    /// Without the curves that `keep` refuses.
+    /// Only the curves that `keep` accepts.
     pub fn only(mut self, keep: impl Fn(&str) -> bool) -> Plot {
         self.curves.retain(|curve| keep(&curve.name));
         self
     }
 
-    /// With another title.
     pub fn titled(mut self, title: impl Into<String>) -> Plot {
         self.title = title.into();
         self
     }
 }
 
-/// The first column of this name.
 fn column(table: &Table, head: &str) -> usize {
     let found = table.columns.iter().position(|column| column.head == head);
     found.unwrap_or_else(|| panic!("{}: no column {head}", table.title))
@@ -113,7 +111,7 @@ mod tests {
         let plot = Plot::of(&table, "f", "pages", "time", &["who"]);
         assert_eq!(plot.curves.len(), 2);
         assert_eq!(plot.curves[0].points[1], Point { x: 10.0, y: 100.0, low: 50.0, high: 200.0 });
-        // Nothing is drawn where nothing was measured.
+        // Unmeasured cells are not drawn.
         assert_eq!(plot.curves[1].points.len(), 1);
         assert_eq!(plot.only(|name| name == "b").curves.len(), 1);
     }

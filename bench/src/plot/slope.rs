@@ -1,9 +1,8 @@
-//! How a cost grows: the exponent that fits best.
+//! The growth exponent of a cost, by best fit.
 
 use crate::model::Point;
 
-/// The slope of the straight line through the points' logarithms: 1 is proportional, 0 is constant.
-/// `None` with fewer than three places on the axis.
+/// The slope in logarithms: 1 is proportional, 0 is constant. `None` with fewer than three places.
 pub fn slope(points: &[Point]) -> Option<f64> {
     let logarithms: Vec<(f64, f64)> = points.iter().map(|point| (point.x.ln(), point.y.ln())).collect();
     let count = logarithms.len() as f64;

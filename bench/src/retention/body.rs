@@ -1,16 +1,15 @@
-//! The fields of a node of TPC-C's trees, but for its keys.
+//! The fields of a TPC-C tree node without its keys.
 
 use indelible::Persist;
 
-/// Keys of a node at most.
 pub const ORDER: usize = 8;
 
-/// See the module. Level 0 has leaves.
+/// Level 0 has leaves.
 #[derive(Persist, Clone, Copy)]
 #[repr(C)]
 pub struct Body {
     pub count: u32,
     pub level: u32,
-    /// Addresses of rows, or of nodes.
+    /// Addresses of rows or nodes.
     pub slots: [u64; ORDER],
 }

@@ -1,12 +1,12 @@
-//! btree of order 8: up to seven entries in a node, and eight slots for those below it. Entries
-//! move within and between nodes.
+//! btree of order 8: up to seven entries and eight slots in a node. Entries move within and between
+//! nodes.
 
 use super::{Entry, Map, Space, node, set};
 use std::marker::PhantomData;
 
 const ORDER: usize = 8;
 const MOST: usize = ORDER - 1;
-/// Entries that a node other than the first has at least.
+/// Least entries of a node, except the first.
 const LEAST: usize = ORDER / 2 - 1;
 
 #[repr(C)]
@@ -17,7 +17,6 @@ struct Node<E> {
     slots: [*mut Node<E>; ORDER],
 }
 
-/// See the module.
 pub struct BTree<E>(*mut *mut Node<E>, PhantomData<E>);
 
 impl<E> Clone for BTree<E> {
@@ -28,11 +27,11 @@ impl<E> Clone for BTree<E> {
 
 impl<E> Copy for BTree<E> {}
 
-/// A step on a tree. All functions are called with nodes of the tree.
+/// A step on a tree. All functions take nodes of the tree.
 struct Step<'s, S, E>(&'s mut S, PhantomData<E>);
 
 impl<S: Space, E: Entry<S>> Step<'_, S, E> {
-    /// Number of entries before a key, and whether the next one is that of the key.
+    /// Number of entries before a key, and whether the next one has the key.
     unsafe fn find(&mut self, at: *mut Node<E>, key: u64) -> (usize, bool) {
         // SAFETY: a node of the tree.
         unsafe {
@@ -47,13 +46,12 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Says that the node changes.
+    /// Announces a change of the node.
     unsafe fn change(&mut self, at: *mut Node<E>) {
         self.0.change(at.cast(), size_of::<Node<E>>());
     }
 
-    /// Moves entries, and the slots behind them if `slots`, of a node by one place; both nodes may
-    /// be one.
+    /// Moves entries, with `slots` also the slots behind them, by one place; both nodes may be one.
     unsafe fn shift(&mut self, at: *mut Node<E>, from: usize, to: usize, count: usize) {
         // SAFETY: within a node.
         unsafe {
@@ -64,7 +62,7 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Moves entries from one place to another; both may overlap.
+    /// Moves entries; the places may overlap.
     #[inline]
     unsafe fn moved(&mut self, from: *mut E, to: *mut E, count: usize) {
         // SAFETY: places of entries, of which the first ones are not used any more.
@@ -74,7 +72,7 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Splits a full node in a slot of one that is not.
+    /// Splits a full child of a node with room.
     unsafe fn split(&mut self, parent: *mut Node<E>, index: usize) {
         // SAFETY: nodes of the tree.
         unsafe {
@@ -147,7 +145,7 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Sees to it that a slot has an entry more than it needs; the slot that has its entries then.
+    /// Gives a slot one entry more than it needs; returns the slot that has its entries then.
     unsafe fn fill(&mut self, at: *mut Node<E>, index: usize) -> usize {
         // SAFETY: nodes of the tree.
         unsafe {
@@ -190,8 +188,7 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Takes an entry out of the tree below a node, to another place: that of a key, or the first
-    /// or last one.
+    /// Moves an entry from below a node to another place: that of a key, or the first or last one.
     unsafe fn take(&mut self, mut at: *mut Node<E>, wanted: Wanted, to: *mut E) -> bool {
         // SAFETY: nodes of the tree.
         unsafe {
@@ -270,7 +267,6 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
     }
 }
 
-/// An entry to take.
 #[derive(Clone, Copy)]
 enum Wanted {
     Key(u64),

@@ -1,10 +1,10 @@
-//! ctree: a crit-bit tree. A node has the bit in which the keys below it differ, and two slots,
-//! each with an entry or a node.
+//! ctree: a crit-bit tree. A node has the bit in which the keys below differ, and two slots with
+//! entries or nodes.
 
 use super::{Entry, Map, Space, node, set};
 use std::marker::PhantomData;
 
-/// An entry, or, if there is one, the node with the entries.
+/// An entry, or the node with the entries.
 #[repr(C)]
 struct Slot<E> {
     entry: E,
@@ -18,7 +18,7 @@ struct Node<E> {
     slots: [Slot<E>; 2],
 }
 
-/// See the module; the first slot has the tree.
+/// The first slot has the tree.
 pub struct CritBit<E>(*mut Slot<E>, PhantomData<E>);
 
 impl<E> Clone for CritBit<E> {
@@ -30,7 +30,7 @@ impl<E> Clone for CritBit<E> {
 impl<E> Copy for CritBit<E> {}
 
 impl<E> CritBit<E> {
-    /// The slot of the entry that a key would be in, and the slot above it.
+    /// The slot that would have a key, and the slot above it.
     unsafe fn leaf(self, key: u64) -> (*mut Slot<E>, *mut Slot<E>) {
         let (mut above, mut slot) = (std::ptr::null_mut(), self.0);
         // SAFETY: nodes of the tree.
@@ -89,7 +89,6 @@ impl<E> CritBit<E> {
     }
 }
 
-/// Moves a slot's contents to another.
 unsafe fn moved<S: Space, E: Entry<S>>(from: *mut Slot<E>, to: *mut Slot<E>, space: &mut S) {
     space.change(to.cast(), size_of::<Slot<E>>());
     // SAFETY: slots, of which the first one is not used any more.

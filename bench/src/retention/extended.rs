@@ -1,5 +1,4 @@
-//! Structs as Indelible extends them: one macro makes all versions of a struct, of its keys and its
-//! other fields.
+//! Structs as Indelible extends them: one macro makes all versions of a struct.
 
 use super::Space;
 use super::body::Body;
@@ -10,10 +9,10 @@ use super::versions::{Add, Change, Deep, Keyed, Parts, Recopy, Versions};
 use indelible::Persist;
 use indelible::retention::{Extensions, extendible};
 
-/// Bytes of an extension in front of its fields (FORMAT.md, section 10).
+/// Bytes of an extension before its fields (FORMAT.md, section 10).
 const HEADER: usize = 24;
 
-/// The field in which keys lie that a program has as `$wide`, and the way to it.
+/// The field of the keys that a program has as `$wide`, and the access to it.
 macro_rules! version {
     ($(#[$about:meta])* $name:ident($fields:ty): $keys:literal, $rest:ty,
      |$at:ident| $get:expr, |$into:ident, $new:ident| $set:expr) => {
@@ -67,14 +66,13 @@ macro_rules! version {
     };
 }
 
-/// The first word of a value's extensions.
 fn link<C>(extensions: &Extensions<'_, C>) -> u64 {
     const { assert!(size_of::<Extensions<'_, C>>() == 8) };
     // SAFETY: the link is one word, to which no thread stores meanwhile.
     unsafe { std::ptr::from_ref(extensions).cast::<u64>().read() }
 }
 
-/// The keys in the extension of a value that has one; nothing is checked.
+/// The keys in a value's extension, unchecked.
 #[inline]
 unsafe fn unchecked<C, const N: usize>(extensions: &Extensions<'_, C>) -> [u64; N] {
     let block = std::ptr::with_exposed_provenance::<u8>(link(extensions) as usize);
@@ -82,13 +80,12 @@ unsafe fn unchecked<C, const N: usize>(extensions: &Extensions<'_, C>) -> [u64; 
     unsafe { block.add(HEADER).cast::<[u64; N]>().read() }
 }
 
-/// All versions of a struct.
 macro_rules! versions {
     ($(#[$about:meta])* $of:ident in $module:ident: $keys:literal, $rest:ty) => {
         $(#[$about])*
         pub struct $of;
 
-        // Accessors that no workload uses.
+        // Some accessors are unused.
         #[allow(dead_code)]
         mod $module {
             use super::*;
@@ -125,8 +122,8 @@ macro_rules! versions {
                 }
 
                 version!(
-                    /// P-AUTO, LAYOUT-CHANGE, as the paper has it: the first access to a key
-                    /// extends its struct.
+                    /// P-AUTO, LAYOUT-CHANGE of the paper: the first access to a key extends its
+                    /// struct.
                     Eager(Fields<'static>): $keys, $rest,
                     |at| { at.extend().expect("the heap has room"); at.wide() },
                     |at, keys| *at.wide_mut() = keys
@@ -142,12 +139,12 @@ macro_rules! versions {
                 }
 
                 version!(
-                    /// P-AUTO, LAYOUT-CHANGE; reading keys that were not stored computes them.
+                    /// P-AUTO, LAYOUT-CHANGE; reading unstored keys computes them.
                     Lazy(Fields<'static>): $keys, $rest,
                     |at| at.wide(), |at, keys| *at.wide_mut() = keys
                 );
                 version!(
-                    /// P-AUTO, LAYOUT-CHANGE, whose values were extended before.
+                    /// P-AUTO, LAYOUT-CHANGE, with values extended before.
                     Unchecked(Fields<'static>): $keys, $rest,
                     |at| {
                         // SAFETY: the value was extended.
@@ -231,7 +228,7 @@ macro_rules! versions {
 }
 
 versions! {
-    /// An entry of the maps: a key and a value.
+    /// An entry of the maps: key and value.
     Pair in pair: 1, u64
 }
 

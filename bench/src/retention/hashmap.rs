@@ -1,4 +1,4 @@
-//! hashmap_tx: chains in buckets, ten at first, doubled once there are five times as many entries.
+//! hashmap_tx: chained buckets, ten at first, doubled at five entries per bucket.
 
 use super::{Entry, Map, Space, node, set};
 use std::marker::PhantomData;
@@ -19,7 +19,6 @@ struct Node<E> {
     next: *mut Node<E>,
 }
 
-/// See the module.
 pub struct HashMap<E>(*mut Head<E>, PhantomData<E>);
 
 impl<E> Clone for HashMap<E> {
@@ -30,13 +29,13 @@ impl<E> Clone for HashMap<E> {
 
 impl<E> Copy for HashMap<E> {}
 
-/// As the original has it: multiply and shift.
+/// The original's: multiply and shift.
 fn bucket(key: u64, count: u64) -> usize {
     ((key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % count) as usize
 }
 
 impl<E> HashMap<E> {
-    /// The link to the entry of a key, or the last link of its bucket.
+    /// The link to a key's entry, or the last link of its bucket.
     unsafe fn find<S: Space>(self, key: u64, space: &mut S) -> *mut *mut Node<E>
     where
         E: Entry<S>,

@@ -11,8 +11,7 @@ pub struct Extension<const N: usize> {
     keys: [u64; N],
 }
 
-/// P-ORIGINAL of the automatic model; and P-AUTO, LAYOUT-ADD, as the name is not used, so that
-/// nothing is extended.
+/// P-ORIGINAL of the automatic model; and P-AUTO, LAYOUT-ADD, as the unused name extends nothing.
 #[repr(C)]
 pub struct Linked<R, const N: usize> {
     keys: [u32; N],
@@ -20,11 +19,11 @@ pub struct Linked<R, const N: usize> {
     to_extend: *mut Extension<N>,
 }
 
-/// P-AUTO, LAYOUT-CHANGE, for programs that find the extension as `H` says.
+/// P-AUTO, LAYOUT-CHANGE, with extensions found by `H`.
 #[repr(transparent)]
 pub struct LinkedKey<R, const N: usize, H = Checked>(Linked<R, N>, PhantomData<H>);
 
-/// An extension is looked for at each access, and made if there is none.
+/// Checks for an extension at each access, and makes a missing one.
 pub struct Checked;
 /// All values are extended.
 pub struct Unchecked;
@@ -85,7 +84,7 @@ unsafe impl<S: Space, R, const N: usize> Keyed<S, N> for Linked<R, N> {
 }
 
 impl<R, const N: usize, H: Lookup> LinkedKey<R, N, H> {
-    /// The extension, made with these keys if there is none.
+    /// The extension, made with these keys if missing.
     #[inline]
     unsafe fn extension<S: Space>(
         at: *mut Self,

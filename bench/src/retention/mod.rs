@@ -1,5 +1,5 @@
-//! Workloads of data retention: the maps of libpmemobj's examples, written once for every layout of
-//! their entries and for every library that stores them.
+//! Workloads of data retention: the maps of libpmemobj's examples, generic over layouts and
+//! libraries.
 
 #![allow(unsafe_code)]
 
@@ -29,91 +29,78 @@ pub use skiplist::SkipList;
 pub use space::{Own, PmemSpace, Space};
 pub use versions::{Add, Change, Keyed, Parts, Recopy, Versions};
 
-/// A key and a value, as one version of a program has them.
+/// A key and a value of one program version.
 ///
 /// # Safety
-/// All bytes of a value are its own but for those that `drop` frees.
+/// A value owns all of its bytes except those that `discard` frees.
 pub unsafe trait Entry<S: Space>: Sized {
-    /// Makes an entry in memory that is new.
+    /// Makes an entry in new memory.
     ///
     /// # Safety
     /// `at` is aligned, and in the space.
     unsafe fn put(at: *mut Self, key: u64, value: u64, space: &mut S);
 
-    /// The key as the program has it.
-    ///
     /// # Safety
     /// An entry lies at `at`.
     unsafe fn key(at: *mut Self, space: &mut S) -> u64;
 
-    /// The value.
-    ///
     /// # Safety
     /// An entry lies at `at`.
     unsafe fn value(at: *mut Self) -> u64;
 
-    /// Called where an entry came to lie by a copy of its bytes.
+    /// Called after a copy of an entry's bytes to `at`.
     ///
     /// # Safety
     /// An entry lies at `at`.
     unsafe fn was_moved(at: *mut Self, space: &mut S);
 
-    /// Frees what the entry owns.
-    ///
     /// # Safety
-    /// An entry lies at `at`, and is not used any more.
+    /// An entry lies at `at`, and is unused.
     unsafe fn discard(at: *mut Self, space: &mut S);
 }
 
-/// A map whose entries are `E`; a copy is the same map.
+/// A map of entries `E`; a copy is the same map.
 pub trait Map<S: Space, E: Entry<S>>: Copy {
-    /// The same with entries of another version of the program.
+    /// The same with entries of another version.
     type Of<F: Entry<S>>: Map<S, F>;
 
     /// Its name in the paper.
     const NAME: &'static str;
 
-    /// An empty one.
     fn new(space: &mut S) -> Self;
 
-    /// Adds a key that is not there.
+    /// Adds a missing key.
     ///
     /// # Safety
-    /// A map of this space, in this and all others.
+    /// A map of this space, in this and all other functions.
     unsafe fn insert(self, key: u64, value: u64, space: &mut S);
 
-    /// Removes a key, if it is there.
-    ///
     /// # Safety
     /// As for `insert`.
     unsafe fn remove(self, key: u64, space: &mut S) -> bool;
 
-    /// Whether a key is there.
-    ///
     /// # Safety
     /// As for `insert`.
     unsafe fn has(self, key: u64, space: &mut S) -> bool;
 
-    /// Calls `each` with all keys and values.
-    ///
     /// # Safety
     /// As for `insert`.
     unsafe fn each(self, space: &mut S, each: &mut dyn FnMut(u64, u64));
 
-    /// A map with entries of another layout, made node by node; this one is freed.
+    /// Converts to another layout node by node; this map is freed.
     ///
     /// # Safety
     /// As for `insert`.
     unsafe fn convert<F: Entry<S>>(self, space: &mut S) -> Self::Of<F>;
 
-    /// The same bytes as a later version of the program sees them.
+    /// The same bytes as a later version sees them.
     ///
     /// # Safety
     /// `F` has the layout of `E`.
     unsafe fn recast<F: Entry<S>>(self) -> Self::Of<F>;
 }
 
-/// Room for a value, zeroed where nothing is stored.
+/// Room for a value, zeroed.
 ///
 /// # Safety
 /// As for [`Entry::put`] of the value stored there.
@@ -121,7 +108,7 @@ unsafe fn node<S: Space, T>(space: &mut S) -> *mut T {
     space.alloc(size_of::<T>()).cast()
 }
 
-/// Stores to a place that was there before.
+/// Stores to an existing place.
 ///
 /// # Safety
 /// The place is in the space.

@@ -1,4 +1,4 @@
-//! The programs of the models: before, P-RETAIN and P-MANUAL, P-AUTO; their work, and their costs.
+//! The models' programs (before, P-RETAIN and P-MANUAL, P-AUTO), their work and costs.
 
 use super::{
     Add, BTree, Change, CritBit, Entry, HashMap, Map, Pair, Parts, Plain32, RedBlack, SkipList, Space,
@@ -9,10 +9,9 @@ use crate::environment::Environment;
 use crate::pattern::Random;
 use std::collections::{BTreeMap, HashSet};
 
-/// Steps that make the initial data: they are not measured.
+/// Unmeasured steps of the initial data.
 const BEFORE: usize = 500;
 
-/// The operations of the update program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mix {
     Delete,
@@ -32,7 +31,7 @@ impl Mix {
     }
 }
 
-/// Keys, each of which is removed if it is there, and inserted if not.
+/// Keys, each removed if present, else inserted.
 pub struct Script {
     before: Vec<u64>,
     updates: Vec<u64>,
@@ -76,7 +75,6 @@ impl Script {
         Script { before, updates, after }
     }
 
-    /// The same with so many updates at most.
     pub fn with_updates(self, most: usize) -> Script {
         let Script { before, mut updates, .. } = self;
         updates.truncate(most);
@@ -88,7 +86,7 @@ fn value(key: u64) -> u64 {
     !key
 }
 
-/// One operation of the paper's program: a search, and a removal or an insertion.
+/// The paper's operation: a search, then a removal or insertion.
 #[inline]
 fn operate<S: Space, E: Entry<S>, M: Map<S, E>>(map: M, key: u64, space: &mut S) {
     // SAFETY: a map of the space.
@@ -101,7 +99,7 @@ fn operate<S: Space, E: Entry<S>, M: Map<S, E>>(map: M, key: u64, space: &mut S)
     }
 }
 
-/// The map that the first version of the program leaves.
+/// The map of the first program version.
 fn original<S: Space, E: Entry<S>, M: Map<S, E>>(script: &Script, space: &mut S) -> Result<M> {
     let map = space.step(|space| M::new(space))?;
     for keys in script.before.chunks(BEFORE) {
@@ -110,8 +108,7 @@ fn original<S: Space, E: Entry<S>, M: Map<S, E>>(script: &Script, space: &mut S)
     Ok(map)
 }
 
-/// Nanoseconds an operation of the update program, each of them durable. The map is empty
-/// afterwards.
+/// Nanoseconds per durable operation of the update program, which empties the map.
 fn update<S: Space, E: Entry<S>, M: Map<S, E>>(
     environment: &Environment,
     map: M,
@@ -143,9 +140,9 @@ fn update<S: Space, E: Entry<S>, M: Map<S, E>>(
     Ok(took / script.updates.len() as f64)
 }
 
-/// Nanoseconds an operation of each program.
+/// Nanoseconds per operation of each program.
 pub struct Times {
-    /// All of the conversion, divided by the operations.
+    /// The whole conversion, divided by the operations.
     pub retain: f64,
     pub manual: f64,
     pub auto: f64,
@@ -153,7 +150,7 @@ pub struct Times {
     pub computed: Option<f64>,
 }
 
-/// P-RETAIN, all of it one durable step, and P-MANUAL.
+/// P-RETAIN as one durable step, and P-MANUAL.
 fn manual<S: Space, F: Entry<S>, M: Map<S, Plain32>>(
     environment: &Environment,
     script: &Script,
@@ -176,7 +173,7 @@ fn automatic<S: Space, B: Entry<S>, F: Entry<S>, M: Map<S, B>>(
     update(environment, unsafe { map.recast::<F>() }, script, space)
 }
 
-/// P-AUTO of data whose entries `E` extended before.
+/// P-AUTO of data extended before by entries `E`.
 fn extended<S: Space, B: Entry<S>, E: Entry<S>, F: Entry<S>, M: Map<S, B>>(
     environment: &Environment,
     script: &Script,
@@ -206,7 +203,7 @@ fn round<S: Space, V: Versions<S, 1, Rest = u64>, M: Map<S, Plain32>>(
     Ok(Times { retain, manual, auto, computed })
 }
 
-/// Nanoseconds an operation of the programs by which parts of the cost are told apart.
+/// Nanoseconds per operation of programs that separate parts of the cost.
 pub struct Steps {
     pub manual: f64,
     pub auto: f64,
@@ -214,7 +211,7 @@ pub struct Steps {
     pub extended: f64,
     /// And the program knows that.
     pub unchecked: f64,
-    /// P-AUTO that copies extensions wherever an entry is moved.
+    /// P-AUTO that copies the extensions of moved entries.
     pub deep: f64,
 }
 
@@ -236,7 +233,7 @@ fn steps<S: Space, V: Parts<S, 1, Rest = u64>, M: Map<S, Plain32>>(
     })
 }
 
-/// Bytes that programs stored, and that became durable with them.
+/// Stored bytes, and those made durable with them.
 pub struct Bytes {
     /// The first version.
     pub reset: u64,
@@ -265,7 +262,6 @@ fn bytes<S: Space, V: Versions<S, 1, Rest = u64>, M: Map<S, Plain32>>(
     Ok(Bytes { reset, manual, automatic })
 }
 
-/// A round of programs, which finds a `T`.
 type Round<S, T> = fn(&Environment, &Script, &mut S) -> Result<T>;
 
 /// The programs of one map in one kind of space.

@@ -1,8 +1,7 @@
-//! Structs as the manual model has them, before and after.
+//! Structs of the manual model, before and after.
 
 use super::{Keyed, Space};
 
-/// A key of some width.
 pub trait Width: Copy + Into<u64> {
     fn of(key: u64) -> Self;
 }
@@ -21,7 +20,6 @@ impl Width for u64 {
     }
 }
 
-/// Keys, and other fields.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Plain<K, R, const N: usize> {

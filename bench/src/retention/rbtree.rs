@@ -1,4 +1,4 @@
-//! rbtree: a red-black tree with links to parents, and one black node for all leaves.
+//! rbtree: a red-black tree with parent links and one black node for all leaves.
 
 use super::{Entry, Map, Space, node, set};
 use std::marker::PhantomData;
@@ -15,13 +15,12 @@ struct Node<E> {
 
 #[repr(C)]
 struct Head<E> {
-    /// The leaf of all; its parent is stored to while a node is removed.
+    /// The shared leaf; a removal stores to its parent.
     leaf: Link<E>,
-    /// Has no entry; the tree is its first slot.
+    /// Without an entry; the tree is its first slot.
     root: Link<E>,
 }
 
-/// See the module.
 pub struct RedBlack<E>(*mut Head<E>, PhantomData<E>);
 
 impl<E> Clone for RedBlack<E> {
@@ -32,7 +31,7 @@ impl<E> Clone for RedBlack<E> {
 
 impl<E> Copy for RedBlack<E> {}
 
-/// A tree that a step is made on. All functions are called with nodes of the tree.
+/// A step on a tree. All functions take nodes of the tree.
 struct Step<'s, S, E> {
     head: *mut Head<E>,
     space: &'s mut S,
@@ -49,7 +48,7 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         unsafe { (*self.head).root }
     }
 
-    /// Which slot of its parent a node is in.
+    /// The slot of its parent that a node is in.
     unsafe fn side(at: Link<E>) -> usize {
         // SAFETY: nodes of the tree.
         unsafe { usize::from((*(*at).parent).slots[1] == at) }
@@ -64,7 +63,6 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Puts a node in a slot of another.
     unsafe fn attach(&mut self, parent: Link<E>, side: usize, child: Link<E>) {
         // SAFETY: nodes of the tree.
         unsafe {
@@ -145,7 +143,7 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         // SAFETY: nodes of the tree.
         unsafe {
             let leaf = self.leaf();
-            // The node that leaves its place: this one, or the next, which takes this one's.
+            // The node that leaves its place: this one, or the next, which replaces it.
             let mut out = gone;
             if (*gone).slots[0] != leaf && (*gone).slots[1] != leaf {
                 out = (*gone).slots[1];
@@ -220,7 +218,7 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// A node and those below it, as the child of a node of a new tree; they are freed.
+    /// Converts and frees a node with those below, as a child in a new tree.
     unsafe fn convert<F: Entry<S>>(&mut self, at: Link<E>, parent: Link<F>, leaf: Link<F>) -> Link<F> {
         // SAFETY: nodes of the tree.
         unsafe {
@@ -241,7 +239,6 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
     }
 }
 
-/// An empty tree.
 unsafe fn empty<S: Space, E>(space: &mut S) -> *mut Head<E> {
     // SAFETY: new blocks.
     unsafe {

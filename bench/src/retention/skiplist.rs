@@ -1,4 +1,4 @@
-//! skiplist: four levels; a node is in a level with half the probability of the one below.
+//! skiplist: four levels, each with half the nodes of the one below.
 
 use super::{Entry, Map, Space, node, set};
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ struct Node<E> {
     next: [*mut Node<E>; LEVELS],
 }
 
-/// See the module; the first node has no entry.
+/// The first node has no entry.
 pub struct SkipList<E>(*mut Node<E>, PhantomData<E>);
 
 impl<E> Clone for SkipList<E> {
@@ -22,7 +22,7 @@ impl<E> Clone for SkipList<E> {
 
 impl<E> Copy for SkipList<E> {}
 
-/// Levels that a key is in, from 1: the same in every run.
+/// Levels of a key, from 1, equal in every run.
 fn levels(key: u64) -> usize {
     let bits = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     ((bits.trailing_ones() as usize) + 1).min(LEVELS)
@@ -123,7 +123,7 @@ impl<S: Space, E: Entry<S>> Map<S, E> for SkipList<E> {
         // SAFETY: nodes of the list, each of which is used once more.
         unsafe {
             let head = node::<S, Node<F>>(space);
-            // In each level, the last new node, and the old one that comes next.
+            // Per level, the last new node and the next old one.
             let (mut last, mut next) = ([head; LEVELS], (*self.0).next);
             while !next[0].is_null() {
                 let old = next[0];

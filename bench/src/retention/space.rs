@@ -1,4 +1,4 @@
-//! Memory in which maps lie, and how a step on it is made durable: Indelible, libpmemobj.
+//! Memory of maps with durable steps: Indelible, libpmemobj.
 
 use crate::Result;
 use crate::environment::{Environment, Medium};
@@ -8,37 +8,35 @@ use std::path::PathBuf;
 
 /// Blocks, and steps that are durable as a whole.
 pub trait Space {
-    /// A new block of zeros, which the step may store to.
+    /// A new zeroed block, which the step may store to.
     fn alloc(&mut self, bytes: usize) -> *mut u8;
 
     /// Frees a block at the end of the step.
     ///
     /// # Safety
-    /// A block of `alloc` that nothing leads to any more.
+    /// An unreferenced block of `alloc`.
     unsafe fn free(&mut self, block: *mut u8);
 
-    /// To be called before bytes are stored to that were there before the step.
+    /// Announces stores to older bytes.
     fn change(&mut self, at: *mut u8, len: usize);
 
-    /// One durable step.
     fn step<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> Result<R>;
 
-    /// Bytes that programs stored since the last time.
+    /// Bytes stored since the last call.
     fn stored(&mut self) -> u64;
 
-    /// Bytes of lines and pages that steps have made durable; 0 where they are not counted.
+    /// Bytes of lines and pages made durable; 0 where not counted.
     fn durable(&mut self) -> u64 {
         0
     }
 
-    /// Bytes of all extensions of one number that the library itself has made, and of the links to
-    /// them.
+    /// Bytes of all extensions of one number made by the library, and their links.
     fn extended(&mut self) -> u64 {
         0
     }
 }
 
-/// A heap of Indelible. It stays where it is: addresses of it are registered.
+/// A heap of Indelible, at a fixed place: its addresses are registered.
 pub struct Own {
     heap: Box<Heap>,
     _pool: Pool,
@@ -50,7 +48,7 @@ pub struct Own {
 impl Own {
     pub fn new(environment: &Environment, name: &str, tracking: Tracking, len: u64) -> Result<Own> {
         let path = environment.path(Medium::Memory, name);
-        // A conversion is one batch of all that it stores.
+        // A conversion is one batch.
         let pool_len = len + (len / 4).max(64 << 20);
         let pool = environment.pool_tracking(Medium::Memory, tracking, name, pool_len)?;
         pool.create_with("maps", &CreateOptions::new(len))?;
@@ -105,8 +103,8 @@ impl Space for Own {
         stats.logged_bytes + stats.direct_bytes
     }
 
-    /// As if all blocks were extensions: the difference counts, between which nothing else is
-    /// allocated.
+    /// As if all blocks were extensions; callers subtract two values without other allocations
+    /// between.
     fn extended(&mut self) -> u64 {
         const EXTENSION: u64 = 24 + 8;
         self.heap.stats().expect("a heap").blocks * (EXTENSION + 8)
@@ -119,8 +117,8 @@ impl Drop for Own {
     }
 }
 
-/// A pool of libpmemobj. Invariant: blocks are allocated, changed and freed in steps, each of which
-/// is a transaction.
+/// A pool of libpmemobj. Invariant: blocks are allocated, changed and freed in steps, each a
+/// transaction.
 pub struct PmemSpace {
     pool: Pmem,
     path: PathBuf,

@@ -1,61 +1,49 @@
-//! Structs with keys, as versions of a program have them: before, after a conversion, and extended
-//! in place.
+//! Structs with keys in a program's versions: before, converted, and extended in place.
 //!
-//! LAYOUT-CHANGE: keys of 32 bits become keys of 64. LAYOUT-ADD: a name of 32 bytes, which the
-//! workloads do not use.
+//! LAYOUT-CHANGE: keys of 32 bits become 64. LAYOUT-ADD: a name of 32 bytes, which workloads do not
+//! use.
 
 use super::{Entry, Space};
 use std::marker::PhantomData;
 
-/// A struct with `N` keys and other fields, as one version of a program has it.
+/// A struct with `N` keys and other fields, in one version.
 ///
 /// # Safety
-/// All bytes of a value are its own but for those that `discard` frees; its bytes may be moved.
+/// A value owns all of its bytes except those that `discard` frees; its bytes may be moved.
 pub unsafe trait Keyed<S: Space, const N: usize>: Sized {
-    /// The other fields.
     type Rest;
 
-    /// Makes a value in memory that is new.
+    /// Makes a value in new memory.
     ///
     /// # Safety
     /// `at` is aligned, and in the space.
     unsafe fn make(at: *mut Self, keys: [u64; N], rest: Self::Rest, space: &mut S);
 
-    /// The keys as the program has them.
-    ///
     /// # Safety
     /// A value lies at `at`.
     unsafe fn keys(at: *mut Self, space: &mut S) -> [u64; N];
 
-    /// Stores other keys.
-    ///
     /// # Safety
-    /// A value lies at `at`, and the space was told that its bytes change.
+    /// A value lies at `at`, and the space knows that its bytes change.
     unsafe fn set_keys(at: *mut Self, keys: [u64; N], space: &mut S);
 
-    /// The other fields.
-    ///
     /// # Safety
     /// A value lies at `at`.
     unsafe fn rest(at: *mut Self) -> *mut Self::Rest;
 
-    /// Whether the value has an extension.
-    ///
     /// # Safety
     /// A value lies at `at`.
     unsafe fn is_extended(at: *mut Self) -> bool;
 
-    /// Called where a value came to lie by a copy of its bytes.
+    /// Called after a copy of a value's bytes to `at`.
     ///
     /// # Safety
     /// A value lies at `at`.
     #[inline]
     unsafe fn was_moved(_at: *mut Self, _space: &mut S) {}
 
-    /// Frees what the value owns.
-    ///
     /// # Safety
-    /// A value lies at `at`, and is not used any more.
+    /// A value lies at `at`, and is unused.
     unsafe fn discard(at: *mut Self, space: &mut S);
 }
 
@@ -91,15 +79,15 @@ unsafe impl<S: Space, E: Keyed<S, 1, Rest = u64>> Entry<S> for E {
     }
 }
 
-/// The versions of a struct on both sides of a change, as they are stored in a space. P-ORIGINAL of
-/// the manual model is [`Plain32`](super::Plain32) everywhere.
+/// The versions of a struct on both sides of a change. P-ORIGINAL of the manual model is always
+/// [`Plain32`](super::Plain32).
 pub trait Versions<S: Space, const N: usize> {
     type Rest;
     /// P-MANUAL.
     type Manual: Keyed<S, N, Rest = Self::Rest>;
     /// P-ORIGINAL of the automatic model.
     type Before: Keyed<S, N, Rest = Self::Rest>;
-    /// P-AUTO, as the paper has it: the first access to a new field extends its struct.
+    /// P-AUTO of the paper: the first access to a new field extends its struct.
     type Auto: Keyed<S, N, Rest = Self::Rest>;
     /// P-AUTO that computes missing fields.
     type Computed: Keyed<S, N, Rest = Self::Rest>;
@@ -113,27 +101,27 @@ pub struct Change<T>(PhantomData<T>);
 /// LAYOUT-ADD of a struct.
 pub struct Add<T>(PhantomData<T>);
 
-/// The programs of a change by which parts of its cost are told apart.
+/// Programs of a change that separate parts of its cost.
 pub trait Parts<S: Space, const N: usize>: Versions<S, N> {
-    /// All values were extended before: the extension is followed without a check.
+    /// All values were extended before: extensions are followed unchecked.
     type Unchecked: Keyed<S, N, Rest = Self::Rest>;
-    /// P-AUTO that copies the extension of each value that is moved.
+    /// P-AUTO that copies extensions of moved values.
     type Deep: Keyed<S, N, Rest = Self::Rest>;
 }
 
 /// A struct whose extension can be copied.
 ///
 /// # Safety
-/// The value has an extension of its own afterwards, equal to the one before, which is freed.
+/// Afterwards the value has its own, equal extension; the old one is freed.
 pub unsafe trait Recopy<S: Space> {
-    /// Gives a value a copy of its extension, if it has one.
+    /// Copies a value's extension, if any.
     ///
     /// # Safety
     /// A value lies at `at`.
     unsafe fn recopy(at: *mut Self, space: &mut S);
 }
 
-/// A struct of which every copy is deep, also that of a value that is only moved.
+/// A struct with deep copies only, also when moved.
 #[repr(transparent)]
 pub struct Deep<E>(E);
 

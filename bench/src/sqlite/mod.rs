@@ -1,4 +1,4 @@
-//! SQLite as it is measured: a database in an object beside native ones, and the measured work.
+//! SQLite: a database in an object beside native ones, and the measured work.
 
 #![allow(unsafe_code)]
 
@@ -19,9 +19,9 @@ pub enum Mode {
     Tickets,
     /// With a WAL file, synced at each commit.
     Wal,
-    /// With a WAL file that is synced at checkpoints alone: a power cut takes commits.
+    /// With a WAL file synced at checkpoints alone: a power cut loses commits.
     WalNormal,
-    /// With the default journal, pages read where they are mapped.
+    /// With the default journal and mapped reads.
     JournalMapped,
     /// With the default journal.
     Journal,
@@ -46,7 +46,7 @@ impl Mode {
         matches!(self, Mode::Object | Mode::Tickets)
     }
 
-    /// Opens a database in a folder, by the settings that SQLite has on its own but for the mode.
+    /// Opens a database with SQLite's defaults for the mode.
     pub fn open(self, folder: &Path, name: &str) -> Result<Connection> {
         register();
         let connection = match self {
@@ -71,7 +71,7 @@ impl Mode {
         Ok(connection)
     }
 
-    /// Waits until all commits are durable, in modes that make them so later.
+    /// Waits until all commits are durable.
     pub fn settle(self, connection: &Connection) -> Result<()> {
         if self == Mode::Tickets {
             connection.query_row("SELECT pmo_wait()", [], |row| row.get::<_, i64>(0))?;

@@ -1,4 +1,4 @@
-//! Queries over a table of numbers, as the paper has them.
+//! The paper's queries over a table of numbers.
 
 use super::Mode;
 use crate::Result;
@@ -6,13 +6,11 @@ use crate::pattern::Random;
 use rusqlite::{Connection, params};
 use std::path::Path;
 
-/// Look-ups of a probe.
 const PROBES: u64 = 10_000;
 
-/// The queries, in the order in which they run.
+/// In the order in which they run.
 pub const ALL: [&str; 7] = ["load", "mean", "median", "sort", "find", "index", "probe"];
 
-/// A database with a table of numbers at random.
 pub struct Numbers {
     pub mode: Mode,
     connection: Connection,
@@ -25,7 +23,7 @@ impl Numbers {
         Ok(Numbers { mode, connection, count })
     }
 
-    /// Makes a query; returns a number of its result, which is the same in every mode.
+    /// Runs a query; returns a number of its result, equal in every mode.
     pub fn run(&mut self, query: &str) -> Result<i64> {
         let number = |sql: &str| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         match query {

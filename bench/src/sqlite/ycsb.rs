@@ -1,4 +1,4 @@
-//! The workloads of YCSB, and single insertions, each operation a transaction of its own.
+//! YCSB's workloads and single insertions, each operation a transaction.
 
 use super::Mode;
 use crate::Result;
@@ -6,19 +6,19 @@ use crate::pattern::Random;
 use rusqlite::{Connection, params};
 use std::path::Path;
 
-/// Bytes of a row's value: ten fields of YCSB.
+/// Ten fields of YCSB.
 const VALUE: usize = 1000;
-/// Rows of a scan at most.
+/// Most rows of a scan.
 const SCAN: u64 = 100;
 /// YCSB's constant of the Zipf distribution.
 const SKEW: f64 = 0.99;
 
-/// Operations, in shares of 100: read, update, insert, scan, read and then update.
+/// Percentages of operations: read, update, insert, scan, read and then update.
 #[derive(Clone, Copy, Debug)]
 pub struct Workload {
     pub name: &'static str,
     shares: [u64; 5],
-    /// Newer rows are read more often, in place of some that are chosen for good.
+    /// Newer rows, not fixed ones, are read more often.
     latest: bool,
 }
 
@@ -65,7 +65,7 @@ impl Zipf {
     }
 }
 
-/// A database with rows, and the operations that come next: the same in every mode.
+/// A database and its next operations, equal in every mode.
 pub struct Table {
     pub mode: Mode,
     connection: Connection,
@@ -86,7 +86,7 @@ impl Table {
         Table::load_as(mode, folder, "ycsb.db", rows)
     }
 
-    /// As [`load`](Table::load), into a database of this name.
+    /// As [`load`](Table::load), into the database `name`.
     pub fn load_as(mode: Mode, folder: &Path, name: &str, rows: u64) -> Result<Table> {
         let mut connection = mode.open(folder, name)?;
         connection.execute_batch("CREATE TABLE t(k INTEGER PRIMARY KEY, v BLOB)")?;
@@ -107,7 +107,7 @@ impl Table {
         let rank = self.zipf.rank(&mut self.random);
         match latest {
             true => self.rows - 1 - rank.min(self.rows - 1),
-            // Scattered, as YCSB does it.
+            // Scattered, as in YCSB.
             false => rank.wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.loaded,
         }
     }
@@ -124,7 +124,6 @@ impl Table {
         if update.execute(params![value, key])? == 1 { Ok(()) } else { Err("a row is gone".into()) }
     }
 
-    /// Makes the next operation.
     fn step(&mut self, workload: &Workload) -> Result<()> {
         let mut share = self.random.below(100);
         let kind = workload.shares.iter().position(|of| match share < *of {
@@ -171,18 +170,17 @@ impl Table {
         }
     }
 
-    /// Makes so many operations.
     pub fn step_often(&mut self, workload: &Workload, count: usize) -> Result<()> {
         (0..count).try_for_each(|_| self.step(workload))
     }
 
-    /// Makes so many operations, and waits until they are durable.
+    /// Makes so many operations and waits until they are durable.
     pub fn run(&mut self, workload: &Workload, count: usize) -> Result<()> {
         self.step_often(workload, count)?;
         self.mode.settle(&self.connection)
     }
 
-    /// Fails unless the database is sound; returns a sum over its rows.
+    /// Checks the database; returns a sum over its rows.
     pub fn sum(&self) -> Result<i64> {
         let sound: String = self.connection.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
         if sound != "ok" {

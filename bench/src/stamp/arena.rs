@@ -1,21 +1,17 @@
-//! Blocks of words, allocated and freed in transactions: blocks of a transaction that does not
-//! commit are free again.
+//! Blocks of words, allocated and freed in transactions; an abort frees its blocks.
 //!
-//! Each thread has a share of its own, with a list of free blocks for each size, so that
-//! allocations of different threads do not meet.
+//! Each thread has its own share with a list of free blocks per size, so that threads do not
+//! conflict.
 
 use super::memory::{LINE, Outcome, Stop, Words, Worker};
 
-/// Words of a share's head: the first word never used, the end, a list of free blocks for each
-/// size.
+/// Words of a share's head: the first unused word, the end, free lists by size.
 const HEAD: u64 = 3 * LINE;
-/// Up to here there is a size for each number of words; larger ones are powers of two.
+/// Up to here each number of words is a size; larger sizes are powers of two.
 const EXACT: u64 = 16;
-/// Words of the largest block.
 const LARGEST: u64 = 512;
 
-/// The words from `at` to `end` of a memory. The thread that loads the data has one half, the
-/// threads share the other.
+/// The words from `at` to `end`. The loading thread has one half, the threads share the other.
 #[derive(Clone, Copy)]
 pub struct Arena {
     at: u64,
@@ -23,7 +19,6 @@ pub struct Arena {
     threads: u64,
 }
 
-/// The share of one thread.
 #[derive(Clone, Copy)]
 pub struct Heap(u64);
 
@@ -32,12 +27,10 @@ impl Arena {
         Arena { at: at.next_multiple_of(LINE), end, threads: threads as u64 }
     }
 
-    /// The share of the thread that loads the data.
     pub fn loader(&self) -> Heap {
         Heap(self.at)
     }
 
-    /// The share of a thread.
     pub fn heap(&self, number: usize) -> Heap {
         Heap(self.at + (number as u64 + 1) * HEAD)
     }
@@ -62,7 +55,7 @@ impl Arena {
 }
 
 impl Heap {
-    /// The list of free blocks that have room for so many words, and how many they have.
+    /// The free list for so many words, and its block size.
     fn list(self, words: u64) -> (u64, u64) {
         debug_assert!(words > 0 && words <= LARGEST);
         if words <= EXACT {
@@ -72,7 +65,7 @@ impl Heap {
         (self.0 + 1 + EXACT + bits - u64::from(EXACT.trailing_zeros()), 1 << bits)
     }
 
-    /// A block of so many words, which may have any values.
+    /// A block of so many words with any values.
     pub fn alloc<T: Words>(self, tx: &mut T, words: u64) -> Outcome<u64> {
         let (list, words) = self.list(words);
         let free = tx.get(list)?;

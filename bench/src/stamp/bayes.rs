@@ -1,7 +1,6 @@
-//! bayes: learns the structure of a Bayesian network from records, by hill climbing: the dependency
-//! that explains most is added first, and then the next best of its variable is sought. Most time
-//! is spent outside of transactions. Records are counted by words of bits, in the place of a tree
-//! of counts.
+//! bayes: learns the structure of a Bayesian network from records by hill climbing: adds the
+//! dependency that explains most, then seeks the next best of its variable. Most time is outside of
+//! transactions. Records are counted by words of bits in place of a tree of counts.
 
 use super::arena::{Arena, Heap};
 use super::list::List;
@@ -9,12 +8,12 @@ use super::memory::{LINE, Outcome, WORDS, Words, Worker, ensure};
 use super::network::{PARENTS, Records};
 use super::{Kernel, Part};
 
-/// Changes to be made, the best one first: gain and variable, parent.
+/// Changes to make, the best first: gain and variable, parent.
 const TASKS: List = List(LINE);
-/// For each variable, on a line of its own, its parents, a bit each, and its score.
+/// Per variable, on its own line: parents as bits, and score.
 const VARIABLES: u64 = 2 * LINE;
 const VARIABLE: u64 = LINE;
-/// Bits of a task's key that have its variable.
+/// Bits of a task's key with its variable.
 const NUMBER: u64 = 63;
 
 pub struct Bayes(Records);
@@ -23,7 +22,7 @@ fn parents(variable: usize) -> u64 {
     VARIABLES + variable as u64 * VARIABLE
 }
 
-/// Whether something depends on `variable`, or is it, by these parents.
+/// Whether `on` is or depends on `variable`.
 fn depends(network: &[u64], on: usize, variable: usize) -> bool {
     let (mut seen, mut next) = (1_u64 << variable, 1_u64 << variable);
     while next != 0 {
@@ -45,7 +44,7 @@ impl Bayes {
         (0..self.0.variables()).map(|variable| tx.get(parents(variable))).collect()
     }
 
-    /// The parent that would explain most more, and by how much.
+    /// The parent that explains most, and its gain.
     fn best(&self, network: &[u64], variable: usize, score: f64) -> Option<(usize, f64)> {
         if network[variable].count_ones() >= PARENTS {
             return None;
@@ -58,7 +57,7 @@ impl Bayes {
         gains.filter(|(_, gain)| *gain > 0.0).max_by(|one, other| one.1.total_cmp(&other.1))
     }
 
-    /// Seeks the next task of a variable, which has none just now.
+    /// Seeks the next task of a variable without one.
     fn seek<W: Worker>(&self, worker: &mut W, heap: Heap, variable: usize) -> Outcome<()> {
         let (network, score) = worker
             .atomically(|tx| Ok((self.network(tx)?, f64::from_bits(tx.get(parents(variable) + 1)?))))?;
@@ -92,7 +91,7 @@ impl Kernel for Bayes {
             let own = worker.atomically(|tx| tx.get(parents(variable)))? | 1 << parent;
             let score = self.0.score(variable, own);
             worker.atomically(|tx| {
-                // Others may have made that a circle meanwhile.
+                // A concurrent change may have made that a circle.
                 let network = self.network(tx)?;
                 if depends(&network, variable, parent) {
                     return Ok(());
@@ -105,8 +104,7 @@ impl Kernel for Bayes {
         Ok(())
     }
 
-    /// There is no circle, each score is that of its parents, and no further parent would explain
-    /// more.
+    /// There is no circle, scores match parents, and no further parent would explain more.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let variables = 0..self.0.variables();
         let (network, scores) = worker.atomically(|tx| {

@@ -1,6 +1,5 @@
-//! genome: puts a gene together again from overlapping segments of it. Many short transactions on
-//! hash tables: segments that came twice are dropped, ends are matched with beginnings, by the
-//! longest overlap first.
+//! genome: reassembles a gene from overlapping segments. Many short transactions on hash tables:
+//! duplicates are dropped, ends are matched with beginnings, the longest overlaps first.
 
 use super::arena::Arena;
 use super::list::List;
@@ -9,13 +8,12 @@ use super::{Kernel, Part};
 use crate::pattern::Random;
 use std::collections::BTreeSet;
 
-/// Nucleotides of a segment, two bits each; a word has them all.
+/// Nucleotides of a segment, two bits each, in one word.
 const SEGMENT: usize = 32;
-/// The least overlap of two segments that follow each other. No stretch of this length is in a gene
-/// twice.
+/// The least overlap of adjacent segments. No stretch of this length repeats in a gene.
 const LEAST: usize = 20;
 
-/// Segments that are not the same as others.
+/// Number of distinct segments.
 const UNIQUE: u64 = LINE;
 /// Words of the longest tables.
 const FIRST: u64 = 2 * LINE;
@@ -48,7 +46,7 @@ impl Genome {
         List(FIRST + (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % self.lists())
     }
 
-    /// For each segment: itself; its follower's number from 1, above the length of their overlap;
+    /// Per segment: itself; its follower's number from 1, above the length of their overlap;
     /// whether it follows one.
     fn segment(&self, number: u64) -> u64 {
         FIRST + self.lists() + number
@@ -62,7 +60,7 @@ impl Genome {
         self.follower(number) + self.gene.len() as u64
     }
 
-    /// The gene that was put together: its length, and its nucleotides.
+    /// The reassembled gene: length and nucleotides.
     fn result(&self) -> u64 {
         self.follows(self.gene.len() as u64)
     }
@@ -71,8 +69,7 @@ impl Genome {
         Arena::new(self.result() + 1 + self.gene.len() as u64 / 32 + 1, WORDS as u64, threads)
     }
 
-    /// Matches ends of segments with the beginnings of others that are the same for so many
-    /// nucleotides.
+    /// Matches ends of segments with equal beginnings of others for so many nucleotides.
     fn matched<W: Worker>(&self, worker: &mut W, part: &Part<'_>, length: usize) -> Outcome<()> {
         let heap = self.arena(part.threads).heap(part.number);
         let count = worker.atomically(|tx| tx.get(UNIQUE))?;
@@ -109,7 +106,6 @@ impl Genome {
         part.meet().map(drop)
     }
 
-    /// Puts the segments together, by one thread.
     fn put_together<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let count = worker.atomically(|tx| tx.get(UNIQUE))?;
         let segments = worker.read(self.segment(0)..self.segment(count))?;
@@ -151,7 +147,7 @@ impl Kernel for Genome {
             .unwrap_or_default();
         let (mut random, end) = (Random::new(1), length - SEGMENT);
         let mut starts: Vec<usize> = (0..4 * length).map(|_| random.below(end as u64 + 1) as usize).collect();
-        // Each segment shares enough with the one before it.
+        // Each segment overlaps the one before enough.
         starts.extend((0..=end).step_by(SEGMENT - LEAST).chain([end]));
         random.shuffle(&mut starts);
         let segments = starts.iter().map(|start| packed(&gene[*start..start + SEGMENT])).collect();

@@ -1,5 +1,5 @@
-//! intruder: finds known patterns in flows whose fragments come in any order. Short transactions:
-//! capture, reassembly; detection is outside of them.
+//! intruder: finds known patterns in flows of unordered fragments. Short transactions capture and
+//! reassemble; detection is outside.
 
 use super::arena::Arena;
 use super::list::List;
@@ -9,25 +9,22 @@ use super::queue::Queue;
 use super::{Kernel, Part};
 use crate::pattern::Random;
 
-/// Number of the next packet.
 const NEXT: u64 = LINE;
-/// Flows of which fragments are there, each with a word that names the list of them.
+/// Incomplete flows, each with a word that names its fragment list.
 const FLOWS: Map = Map(2 * LINE);
-/// Flows that are whole.
+/// Complete flows.
 const WHOLE: Queue = Queue(3 * LINE);
-/// The finding for each flow: 1 nothing, 2 a pattern.
+/// The finding per flow: 1 nothing, 2 a pattern.
 const FOUND: u64 = 4 * LINE;
-/// Patterns.
 const KNOWN: [&[u8]; 4] = [b"attack one", b"another attack", b"a third, longer attack", b"last"];
-/// The number of flows in a hundred with a pattern; fragments and bytes of a flow at most.
+/// Percentage of flows with a pattern; most fragments and bytes of a flow.
 const ATTACKS: u64 = 10;
 const FRAGMENTS: u64 = 16;
 const BYTES: u64 = 128;
 
-/// A fragment of a flow.
 struct Packet {
     flow: usize,
-    /// Number of it, and of all of this flow.
+    /// Its number, and the flow's number of fragments.
     number: u64,
     of: u64,
     bytes: Vec<u8>,
@@ -43,7 +40,7 @@ impl Intruder {
         Arena::new(FOUND + self.attacks.len() as u64, WORDS as u64, threads)
     }
 
-    /// Keeps a packet with those of its flow. The flow is searched once all are there.
+    /// Adds a packet to its flow. A complete flow is searched.
     fn reassemble<W: Worker>(
         &self,
         worker: &mut W,
@@ -56,7 +53,7 @@ impl Intruder {
             let list = match FLOWS.find(tx, packet.flow as u64)? {
                 Some(at) => tx.get(at)?,
                 None => {
-                    // The list, and how many it has.
+                    // The list and its length.
                     let list = heap.alloc(tx, 2)?;
                     tx.set(list, 0)?;
                     tx.set(list + 1, 0)?;
@@ -75,7 +72,7 @@ impl Intruder {
         })
     }
 
-    /// Looks into a flow that is whole, if there is one.
+    /// Searches a complete flow, if any.
     fn detect<W: Worker>(&self, worker: &mut W, arena: Arena, part: &Part<'_>) -> Outcome<()> {
         let heap = arena.heap(part.number);
         let Some(fragments) = worker.atomically(|tx| {
@@ -144,7 +141,7 @@ impl Kernel for Intruder {
         }
     }
 
-    /// Each flow was looked into once, and the patterns are those that were put in.
+    /// Each flow was searched once, and the found patterns are those put in.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let found = worker.read(FOUND..FOUND + self.attacks.len() as u64)?;
         for (flow, (found, attacked)) in found.into_iter().zip(&self.attacks).enumerate() {

@@ -1,7 +1,7 @@
-//! kmeans: gathers points in clusters. Most of the time is spent outside of transactions, which add
-//! a point to the sums of its cluster.
+//! kmeans: clusters points. Most time is outside of transactions, which add a point to its
+//! cluster's sums.
 //!
-//! Coordinates are whole numbers, so that sums, and so the result, do not depend on the order.
+//! Integer coordinates make sums, and the result, independent of the order.
 
 use super::memory::{LINE, Outcome, Words, Worker, ensure};
 use super::{Kernel, Part};
@@ -13,14 +13,12 @@ const CLUSTERS: usize = 15;
 const CHUNK: u64 = 4;
 const MOST_ROUNDS: u64 = 50;
 
-/// Number of the next point; points that changed their cluster; rounds that are over; whether it is
-/// over.
+/// Next point; moved points; finished rounds; whether it is over.
 const NEXT: u64 = LINE;
 const MOVED: u64 = 2 * LINE;
 const ROUNDS: u64 = 3 * LINE;
 const OVER: u64 = 4 * LINE;
-/// Coordinates of the centers; of each cluster the number of its points, and their sums; the
-/// cluster of each point, from 1.
+/// Coordinates of the centers; each cluster's points and sums; each point's cluster, from 1.
 const CENTERS: u64 = 5 * LINE;
 const SUMS: u64 = CENTERS + (CLUSTERS * DIMENSIONS) as u64;
 const SUM: u64 = (1 + DIMENSIONS as u64).next_multiple_of(LINE);
@@ -34,19 +32,19 @@ fn distance(a: &[u64], b: &[u64]) -> u64 {
     a.iter().zip(b).map(|(a, b)| a.abs_diff(*b).pow(2)).sum()
 }
 
-/// The nearest center, the first of those that are as near.
+/// The nearest center, the first of equals.
 fn nearest(point: &Point, centers: &[u64]) -> usize {
     let centers = centers.chunks_exact(DIMENSIONS).map(|center| distance(point, center));
     centers.enumerate().min_by_key(|(_, distance)| *distance).map_or(0, |(cluster, _)| cluster)
 }
 
 impl Kmeans {
-    /// Whether so few points moved that it is over.
+    /// Whether few enough points moved.
     fn is_over(&self, moved: u64, rounds: u64) -> bool {
         moved * 1000 <= self.0.len() as u64 || rounds >= MOST_ROUNDS
     }
 
-    /// Adds a point to its cluster. Returns whether it was in another.
+    /// Adds a point to its cluster. Returns whether it moved.
     fn add<W: Worker>(&self, worker: &mut W, number: u64, cluster: usize) -> Outcome<bool> {
         let (point, sum) = (&self.0[number as usize], SUMS + cluster as u64 * SUM);
         worker.atomically(|tx| {
@@ -62,7 +60,6 @@ impl Kmeans {
         })
     }
 
-    /// The end of a round, by one thread.
     fn settle<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         worker.atomically(|tx| {
             for cluster in 0..CLUSTERS as u64 {
@@ -84,7 +81,7 @@ impl Kmeans {
         })
     }
 
-    /// The result, without words: centers and rounds.
+    /// The result without words: centers and rounds.
     fn expected(&self) -> (Vec<u64>, u64) {
         let mut centers: Vec<u64> = self.0[..CLUSTERS].concat();
         let (mut members, mut rounds) = (vec![0; self.0.len()], 0);
@@ -154,7 +151,7 @@ impl Kernel for Kmeans {
         }
     }
 
-    /// Centers and rounds are those of one thread without words.
+    /// Compares with one thread without words.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let (centers, rounds) = self.expected();
         let (found, after) = (worker.read(CENTERS..SUMS)?, worker.atomically(|tx| tx.get(ROUNDS))?);

@@ -1,22 +1,20 @@
-//! labyrinth: lays paths through a grid that do not touch, after Lee. Long transactions: the whole
-//! grid is read as of one moment, a way is sought in that picture outside of transactions, and laid
-//! if its cells are still free; else all begins again.
+//! labyrinth: lays disjoint paths through a grid (Lee). Long transactions read the whole grid; a
+//! way is sought in that copy outside of transactions, and laid if its cells are still free; else
+//! all begins again.
 
 use super::memory::{LINE, Outcome, Words, Worker, ensure};
 use super::{Kernel, Part};
 use crate::pattern::Random;
 use std::collections::VecDeque;
 
-/// Number of the next path to lay.
 const NEXT: u64 = LINE;
 const GRID: u64 = 2 * LINE;
 const DEPTH: usize = 3;
-/// No way was found.
 const NO_WAY: u64 = u64::MAX;
 
 pub struct Labyrinth {
     side: usize,
-    /// Cells from and to which paths lead.
+    /// Ends of the paths.
     paths: Vec<(usize, usize)>,
 }
 
@@ -25,7 +23,7 @@ impl Labyrinth {
         self.side * self.side * DEPTH
     }
 
-    /// The length of a path that was laid.
+    /// Place of a laid path's length.
     fn length(&self, path: usize) -> u64 {
         GRID + (self.cells() + path) as u64
     }
@@ -72,7 +70,7 @@ impl Labyrinth {
         None
     }
 
-    /// Lays a way, if its cells are free. Returns whether they were.
+    /// Lays a way if its cells are free. Returns whether they were.
     fn lay<W: Worker>(&self, worker: &mut W, path: usize, way: &[usize]) -> Outcome<bool> {
         worker.atomically(|tx| {
             let between = || way[1..way.len() - 1].iter().map(|cell| GRID + *cell as u64);
@@ -128,8 +126,7 @@ impl Kernel for Labyrinth {
         }
     }
 
-    /// Each path is one way from end to end, of the length that it is said to have; without a way
-    /// its ends alone are there. Most have one.
+    /// Each path is one way of its stated length, or just its ends. Most have a way.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let grid = worker.read(GRID..GRID + self.cells() as u64)?;
         let lengths = worker.read(self.length(0)..self.length(self.paths.len()))?;
@@ -137,7 +134,7 @@ impl Kernel for Labyrinth {
         for (path, ((from, to), length)) in self.paths.iter().zip(&lengths).enumerate() {
             let own = |cell: usize| grid[cell] == Labyrinth::mark(path);
             let count = (0..grid.len()).filter(|cell| own(*cell)).count() as u64;
-            // A picture in which the path's own cells are free, and no others.
+            // Only the path's own cells are free in this copy.
             let picture: Vec<u64> = (0..grid.len()).map(|cell| u64::from(!own(cell))).collect();
             let way = self.way(&picture, (*from, *to)).map_or(0, |way| way.len() as u64);
             let right = if *length == NO_WAY { count == 2 } else { count == *length && way == *length };

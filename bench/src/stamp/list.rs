@@ -1,4 +1,4 @@
-//! A list of numbers with values, the smallest number first.
+//! A list of numbers with values, the smallest first.
 
 use super::arena::Heap;
 use super::memory::{Outcome, Words};
@@ -8,12 +8,12 @@ const VALUE: u64 = 1;
 const NEXT: u64 = 2;
 const NODE: u64 = 3;
 
-/// The list whose first node this word names.
+/// By the word that names the first node.
 #[derive(Clone, Copy)]
 pub struct List(pub u64);
 
 impl List {
-    /// Adds a key, unless it is there. Returns whether it was added.
+    /// Adds a missing key. Returns whether it was added.
     pub fn insert<T: Words>(self, tx: &mut T, heap: Heap, key: u64, value: u64) -> Outcome<bool> {
         let mut link = self.0;
         let mut node = tx.get(link)?;
@@ -36,7 +36,6 @@ impl List {
         Ok(true)
     }
 
-    /// The value of a key.
     pub fn find<T: Words>(self, tx: &mut T, key: u64) -> Outcome<Option<u64>> {
         let mut node = tx.get(self.0)?;
         while node != 0 {
@@ -49,7 +48,7 @@ impl List {
         Ok(None)
     }
 
-    /// Removes the smallest key. Returns it with its value.
+    /// Removes the smallest key and returns it with its value.
     pub fn pop<T: Words>(self, tx: &mut T, heap: Heap) -> Outcome<Option<(u64, u64)>> {
         let node = tx.get(self.0)?;
         if node == 0 {
@@ -62,7 +61,6 @@ impl List {
         Ok(Some(first))
     }
 
-    /// All keys and values.
     pub fn entries<T: Words>(self, tx: &mut T) -> Outcome<Vec<(u64, u64)>> {
         let mut all = Vec::new();
         let mut node = tx.get(self.0)?;
@@ -73,7 +71,6 @@ impl List {
         Ok(all)
     }
 
-    /// Frees all nodes, and has none.
     pub fn clear<T: Words>(self, tx: &mut T, heap: Heap) -> Outcome<()> {
         let mut node = tx.get(self.0)?;
         while node != 0 {

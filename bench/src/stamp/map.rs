@@ -1,5 +1,5 @@
-//! An ordered map from numbers to numbers: a treap whose priorities are hashes of the keys, so that
-//! its shape depends on its contents alone.
+//! An ordered map of numbers: a treap with hashes of keys as priorities, so that contents determine
+//! the shape.
 
 use super::arena::Heap;
 use super::memory::{Outcome, Words};
@@ -10,17 +10,17 @@ const LEFT: u64 = 2;
 const RIGHT: u64 = 3;
 const NODE: u64 = 4;
 
-/// The map whose root this word has.
+/// By the word with the root.
 #[derive(Clone, Copy)]
 pub struct Map(pub u64);
 
-/// A node with a larger rank is nearer to the root. No two keys have the same.
+/// A larger rank is nearer to the root. Ranks are unique.
 fn rank(key: u64) -> (u64, u64) {
     (key.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9), key)
 }
 
 impl Map {
-    /// The word that has a key's value.
+    /// The word with a key's value.
     pub fn find<T: Words>(self, tx: &mut T, key: u64) -> Outcome<Option<u64>> {
         let mut node = tx.get(self.0)?;
         while node != 0 {
@@ -33,7 +33,7 @@ impl Map {
         Ok(None)
     }
 
-    /// Adds a key, unless it is there. Returns whether it was added.
+    /// Adds a missing key. Returns whether it was added.
     pub fn insert<T: Words>(self, tx: &mut T, heap: Heap, key: u64, value: u64) -> Outcome<bool> {
         let mut link = self.0;
         let mut node = tx.get(link)?;
@@ -51,7 +51,7 @@ impl Map {
         let new = heap.alloc(tx, NODE)?;
         tx.set(new + KEY, key)?;
         tx.set(new + VALUE, value)?;
-        // All below comes beneath the new node, on the side on which its key is.
+        // Everything below goes beneath the new node, on its key's side.
         let (mut smaller, mut larger) = (new + LEFT, new + RIGHT);
         while node != 0 {
             if tx.get(node + KEY)? < key {
@@ -103,7 +103,7 @@ impl Map {
         Ok(Some(value))
     }
 
-    /// All keys and values, the smallest key first.
+    /// All pairs by ascending key.
     pub fn entries<T: Words>(self, tx: &mut T) -> Outcome<Vec<(u64, u64)>> {
         let (mut all, mut above) = (Vec::new(), Vec::new());
         let mut node = tx.get(self.0)?;

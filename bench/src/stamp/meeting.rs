@@ -1,4 +1,4 @@
-//! A barrier that ends with an error for all if one of the threads cannot go on.
+//! A barrier that fails for all if one thread cannot go on.
 
 use super::memory::{Outcome, Stop};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -54,7 +54,6 @@ impl Meeting {
         if state.cancelled { Err(Stop::Cancelled) } else { Ok(()) }
     }
 
-    /// Ends all meetings.
     pub fn cancel(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).cancelled = true;
         self.all.notify_all();

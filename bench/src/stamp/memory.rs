@@ -1,22 +1,20 @@
-//! The memories that a kernel runs on: one array of words each, read and changed in transactions,
-//! or by one thread without.
+//! The memories of a kernel: arrays of words, changed in transactions, or by one thread without.
 
 use indelible::{Error, Pool, Tx, TxCell, TxObject};
 use indelible_stm::{Abort, Conflict, Direct, Stm, Thread, Transaction, TxWord, Volatile};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Words of each memory: 8 MiB.
+/// 8 MiB.
 pub const WORDS: usize = 1 << 20;
-/// Words of a line.
 pub const LINE: u64 = 8;
 
-/// Why a transaction does not go on.
+/// Why a transaction stops.
 #[derive(Debug)]
 pub enum Stop {
     /// A volatile one has met another.
     Conflict(Conflict),
-    /// One on an object, for any reason; a conflict among them.
+    /// One on an object, for any reason, conflicts included.
     Object(Error),
     /// The kernel found a forbidden state.
     Wrong(Box<str>),
@@ -57,12 +55,11 @@ impl std::fmt::Display for Stop {
 
 impl std::error::Error for Stop {}
 
-/// An error with the text of `what`, unless something holds.
 pub fn ensure(holds: bool, what: impl FnOnce() -> String) -> Outcome<()> {
     if holds { Ok(()) } else { Err(Stop::Wrong(what().into())) }
 }
 
-/// Words in a transaction, by their numbers.
+/// Words in a transaction, by number.
 pub trait Words {
     fn get(&mut self, at: u64) -> Outcome<u64>;
 
@@ -75,14 +72,14 @@ pub trait Words {
     }
 }
 
-/// A kind of transaction, on the words of a memory.
+/// A kind of transaction on a memory's words.
 pub trait Access<B> {
     fn get(&mut self, base: B, at: u64) -> Outcome<u64>;
 
     fn set(&mut self, base: B, at: u64, value: u64) -> Outcome<()>;
 }
 
-/// A running transaction, and the words that it is about.
+/// A running transaction with its words.
 pub struct On<'a, T, B> {
     tx: &'a mut T,
     base: B,
@@ -100,7 +97,7 @@ impl<T: Access<B>, B: Copy> Words for On<'_, T, B> {
     }
 }
 
-/// A thread's way to a memory.
+/// A thread's access to a memory.
 pub trait Worker {
     type Base: Copy;
     type Tx<'t>: Access<Self::Base>;
@@ -111,8 +108,7 @@ pub trait Worker {
         body: impl FnMut(&mut On<'_, Self::Tx<'_>, Self::Base>) -> Outcome<R>,
     ) -> Outcome<R>;
 
-    /// The words of a range, a part of them in each transaction: for data without concurrent
-    /// changes.
+    /// Reads a range in several transactions, for data without concurrent changes.
     fn read(&mut self, range: std::ops::Range<u64>) -> Outcome<Vec<u64>> {
         const PART: usize = 2048;
         let mut all = Vec::with_capacity((range.end - range.start) as usize);
@@ -125,7 +121,7 @@ pub trait Worker {
         Ok(all)
     }
 
-    /// Stores values one after the other, a part of them in each transaction.
+    /// Stores a range in several transactions.
     fn write(&mut self, from: u64, values: &[u64]) -> Outcome<()> {
         for (part, at) in values.chunks(1024).zip((from..).step_by(1024)) {
             self.atomically(|tx| part.iter().zip(at..).try_for_each(|(value, at)| tx.set(at, *value)))?;
@@ -134,7 +130,6 @@ pub trait Worker {
     }
 }
 
-/// An array of words that threads share.
 pub trait Memory: Sync {
     type Worker<'m>: Worker
     where
@@ -153,7 +148,6 @@ pub struct Plain(Vec<AtomicU64>);
 
 pub struct PlainWorker<'m>(&'m [AtomicU64]);
 
-/// No transaction.
 pub struct NoTx;
 
 impl Plain {
@@ -165,7 +159,7 @@ impl Plain {
 impl Access<&[AtomicU64]> for NoTx {
     #[inline]
     fn get(&mut self, base: &[AtomicU64], at: u64) -> Outcome<u64> {
-        // As good as a plain load, without a race.
+        // Compiles to a plain load, without a race.
         base.get(at as usize).map(|word| word.load(Ordering::Relaxed)).ok_or_else(|| beyond(at))
     }
 
@@ -195,7 +189,7 @@ impl Memory for Plain {
     }
 }
 
-/// A line of words, so that words share lines as they do in objects.
+/// A line of words, shared as in objects.
 #[repr(align(64))]
 pub struct Line([TxWord; LINE as usize]);
 
@@ -267,17 +261,16 @@ impl Memory for Transient {
 
 type Cells = [TxCell<u64>; WORDS];
 
-/// RTx: the words of an object, whose class says how reliable its transactions are.
+/// RTx: the words of an object, whose class determines reliability.
 pub struct Reliable(TxObject<Cells>);
 
 pub struct ReliableWorker<'m>(&'m TxObject<Cells>);
 
 impl Reliable {
-    /// Bytes of the object.
     pub const SIZE: u64 = size_of::<Cells>() as u64;
 
-    /// The object `name`, of [`SIZE`](Reliable::SIZE) bytes of zeros; each page has been touched,
-    /// as memory of other kinds has.
+    /// The zeroed object `name` of [`SIZE`](Reliable::SIZE) bytes, with each page touched as in
+    /// other memories.
     pub fn attach(pool: &Pool, name: &str) -> Outcome<Self> {
         let memory = Reliable(pool.attach_transactional(name)?);
         let mut worker = memory.worker();

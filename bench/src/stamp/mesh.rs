@@ -1,20 +1,17 @@
-//! Triangles over a square, in words: every triangle's circle is empty of other points (Delaunay),
-//! and points are put in one by one (Bowyer and Watson).
+//! A Delaunay triangulation of a square in words; points are inserted one by one (Bowyer and
+//! Watson).
 //!
-//! Coordinates are whole numbers and predicates are exact, so that no rounding makes a mesh that is
-//! none.
+//! Integer coordinates and exact predicates: no rounding breaks the mesh.
 
 use super::arena::Heap;
 use super::memory::{Outcome, Words};
 
-/// Length of the square's sides.
 pub const SIDE: i64 = 1 << 22;
-/// Square of the most that a triangle's circle's radius may be, in its shortest side: no angle is
-/// below 20 degrees.
+/// Most square of a circumradius, relative to the shortest side: no angle is below 20 degrees.
 const MOST: f64 = 2.1372;
 
-/// Points of a triangle, counterclockwise; over each side, opposite of a point, the next triangle,
-/// or 0 at the square's border; 1 as long as it is part of the mesh.
+/// Points of a triangle, counterclockwise; opposite each point the next triangle, or 0 at the
+/// border; 1 while in the mesh.
 const POINTS: u64 = 0;
 const NEXT: u64 = 3;
 const ALIVE: u64 = 6;
@@ -32,34 +29,33 @@ pub struct Triangle {
     pub places: [Place; 3],
 }
 
-/// A triangle's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     Fine,
     /// An angle is too small.
     Skinny,
-    /// The point opposite of this side, which is a part of the border, is in the circle around it.
+    /// The point opposite this border side is in the circle around the side.
     Encroached(usize),
 }
 
-/// How a point comes into the mesh.
+/// How a point is inserted.
 #[derive(Clone, Copy)]
 pub enum How {
-    /// In any case.
+    /// Always.
     Given,
-    /// Unless it is in the circle around a part of the border, or beyond it.
+    /// Unless it is in the circle around a border side, or beyond it.
     Unless,
-    /// On a part of the border, between these points.
+    /// On a border side, between these points.
     Between(u64, u64),
 }
 
-/// Outcome of putting in a point.
+/// Outcome of an insertion.
 pub enum Put {
-    /// These triangles are new.
+    /// New triangles.
     In(Vec<u64>),
     /// It is in the circle around this side of this triangle.
     Encroaches(u64, usize),
-    /// There is a point already, or no room for another.
+    /// There is a point already, or no room.
     Refused,
 }
 
@@ -70,7 +66,7 @@ pub fn area(a: Place, b: Place, c: Place) -> i128 {
     ab.0 * ac.1 - ab.1 * ac.0
 }
 
-/// Whether `p` is inside of the circle through a triangle's points.
+/// Whether `p` is inside the circumcircle.
 pub fn in_circle([a, b, c]: [Place; 3], p: Place) -> bool {
     let row = |q: Place| {
         let (x, y) = (i128::from(q.0 - p.0), i128::from(q.1 - p.1));
@@ -85,14 +81,13 @@ fn squared(a: Place, b: Place) -> f64 {
     x * x + y * y
 }
 
-/// Whether `p` is in the circle around a part of the border, or beyond that.
+/// Whether `p` is in the circle around a border side, or beyond it.
 fn encroaches(a: Place, b: Place, p: Place) -> bool {
     let (x, y) = (i128::from(a.0 - p.0), i128::from(a.1 - p.1));
     x * i128::from(b.0 - p.0) + y * i128::from(b.1 - p.1) < 0 || area(a, b, p) <= 0
 }
 
-/// The middle of the circle through three points; in the direction of it just beyond the square, if
-/// it is outside.
+/// The circumcenter, or, if outside, a point in its direction just beyond the square.
 fn middle([a, b, c]: [Place; 3]) -> Place {
     let (bx, by) = ((b.0 - a.0) as f64, (b.1 - a.1) as f64);
     let (cx, cy) = ((c.0 - a.0) as f64, (c.1 - a.1) as f64);
@@ -122,12 +117,12 @@ impl Triangle {
         Ok(read)
     }
 
-    /// The triangle at this place, if it is a part of the mesh.
+    /// The triangle at this place, if it is in the mesh.
     pub fn alive<T: Words>(tx: &mut T, at: u64) -> Outcome<Option<Triangle>> {
         if tx.get(at + ALIVE)? == 0 { Ok(None) } else { Triangle::read(tx, at).map(Some) }
     }
 
-    /// Numbers of the points of a side, and where they are.
+    /// The points of a side, and their places.
     pub fn side(&self, side: usize) -> ([u64; 2], [Place; 2]) {
         let (a, b) = ((side + 1) % 3, (side + 2) % 3);
         ([self.points[a], self.points[b]], [self.places[a], self.places[b]])
@@ -151,7 +146,7 @@ impl Triangle {
     }
 }
 
-/// A new triangle, with the next one over its last side.
+/// A new triangle with `outer` over its last side.
 fn make<T: Words>(tx: &mut T, heap: Heap, points: [u64; 3], outer: u64) -> Outcome<u64> {
     let at = heap.alloc(tx, TRIANGLE)?;
     for (nth, value) in (0..).zip(points.into_iter().chain([0, 0, outer, 1])) {
@@ -160,7 +155,7 @@ fn make<T: Words>(tx: &mut T, heap: Heap, points: [u64; 3], outer: u64) -> Outco
     Ok(at)
 }
 
-/// The square, of two triangles. Returns one of them.
+/// The square as two triangles. Returns one.
 pub fn square<T: Words>(tx: &mut T, heap: Heap) -> Outcome<u64> {
     let mut corners = [0; 4];
     for (corner, (x, y)) in corners.iter_mut().zip([(0, 0), (SIDE, 0), (SIDE, SIDE), (0, SIDE)]) {
@@ -176,7 +171,7 @@ pub fn square<T: Words>(tx: &mut T, heap: Heap) -> Outcome<u64> {
     Ok(one)
 }
 
-/// The triangle that has a place, sought from another.
+/// The triangle that contains a place, sought from another.
 pub fn locate<T: Words>(tx: &mut T, from: u64, place: Place) -> Outcome<u64> {
     let mut at = from;
     loop {
@@ -192,11 +187,11 @@ pub fn locate<T: Words>(tx: &mut T, from: u64, place: Place) -> Outcome<u64> {
     }
 }
 
-/// A side of the cavity: its points, where they are, and the triangle beyond it.
+/// A side of the cavity: points, places, and the triangle beyond.
 type Edge = ([u64; 2], [Place; 2], u64);
 
-/// The triangles around `from` in whose circles a place is, and the sides around them; or one that
-/// the place encroaches.
+/// The triangles around `from` with `place` in their circles, and the sides around them; or an
+/// encroached side.
 #[allow(clippy::type_complexity)]
 fn cavity<T: Words>(
     tx: &mut T,
@@ -230,7 +225,7 @@ fn cavity<T: Words>(
     Ok(Ok((within, edges)))
 }
 
-/// Puts a point into the mesh, near a triangle in whose circle it is.
+/// Inserts a point near a triangle with it in its circle.
 pub fn put<T: Words>(tx: &mut T, heap: Heap, from: u64, place: Place, how: How) -> Outcome<Put> {
     let (within, mut edges) = match cavity(tx, from, place, how)? {
         Ok(found) => found,
@@ -257,8 +252,8 @@ pub fn put<T: Words>(tx: &mut T, heap: Heap, from: u64, place: Place, how: How) 
     }
     for (([a, b], ..), at) in edges.iter().zip(&new) {
         let beside = |found: &dyn Fn(&Edge) -> bool| edges.iter().position(found).map_or(0, |nth| new[nth]);
-        // Opposite of a the triangle that begins where this one's side ends; opposite of b the one
-        // that ends where it begins.
+        // Opposite of a: the triangle that begins at this one's end; opposite of b: the one that
+        // ends at its begin.
         tx.set(*at + NEXT, beside(&|edge: &Edge| edge.0[0] == *b))?;
         tx.set(*at + NEXT + 1, beside(&|edge: &Edge| edge.0[1] == *a))?;
     }
@@ -269,8 +264,8 @@ pub fn put<T: Words>(tx: &mut T, heap: Heap, from: u64, place: Place, how: How) 
     Ok(Put::In(new))
 }
 
-/// Improves a triangle, or its surroundings. Returns the triangles that need another look, and
-/// whether it could be improved.
+/// Improves a triangle or its surroundings. Returns triangles to look at again, and whether it
+/// could be improved.
 pub fn refine<T: Words>(tx: &mut T, heap: Heap, at: u64) -> Outcome<(Vec<u64>, bool)> {
     let Some(triangle) = Triangle::alive(tx, at)? else { return Ok((Vec::new(), true)) };
     let put = match triangle.judge() {

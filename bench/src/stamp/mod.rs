@@ -1,11 +1,11 @@
-//! The STAMP applications (S1.21), written anew from their description (Cao Minh, Chung, Kozyrakis,
+//! The STAMP applications (S1.21), written from their description (Cao Minh, Chung, Kozyrakis,
 //! Olukotun: "STAMP: Stanford Transactional Applications for Multi-Processing", IISWC 2008).
 //!
-//! The paper's store of keys and values ([`Store`]), and a list ([`ring`]), stand beside them.
+//! Beside them the paper's key-value store ([`Store`]) and a list ([`ring`]).
 //!
-//! A kernel keeps its shared data in words of a [`Memory`], and changes them in transactions; its
-//! input is its own, and constant. So the same code runs without transactions, in volatile ones and
-//! in those of objects. Each kernel checks its result afterwards, and a wrong one is an error.
+//! A kernel keeps shared data in words of a [`Memory`] and changes them in transactions; its input
+//! is private and constant. The same code runs without transactions, in volatile ones and in those
+//! of objects. A wrong result is an error.
 
 pub mod arena;
 mod bayes;
@@ -43,25 +43,24 @@ use memory::{Memory, Outcome, Stop, Worker};
 use std::ops::Range;
 use std::time::Instant;
 
-/// An application.
 pub trait Kernel: Sync + Sized {
     /// Name in the literature.
     const NAME: &'static str;
 
-    /// One whose input is the same for each size. The smallest sensible size is 1.
+    /// The input depends on the size alone. The smallest size is 1.
     fn new(size: usize) -> Self;
 
-    /// Fills a memory of zeros, for so many threads.
+    /// Fills a zeroed memory for so many threads.
     fn load<W: Worker>(&self, worker: &mut W, threads: usize) -> Outcome<()>;
 
     /// The part of one thread.
     fn work<W: Worker>(&self, worker: &mut W, part: &Part<'_>) -> Outcome<()>;
 
-    /// Whether the result is right, when all threads have done their parts.
+    /// Checks the result after all threads are done.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()>;
 }
 
-/// One of the threads that share a kernel.
+/// A thread of a kernel.
 pub struct Part<'m> {
     pub number: usize,
     pub threads: usize,
@@ -69,19 +68,18 @@ pub struct Part<'m> {
 }
 
 impl Part<'_> {
-    /// The part of this thread of `count` things.
+    /// This thread's part of `count` things.
     pub fn share(&self, count: usize) -> Range<usize> {
         count * self.number / self.threads..count * (self.number + 1) / self.threads
     }
 
-    /// Waits for all threads. Returns whether this one is the first of them, which does the work of
-    /// one for all.
+    /// Waits for all threads. Returns whether this is the first, which works for all.
     pub fn meet(&self) -> Outcome<bool> {
         self.meeting.meet().map(|()| self.number == 0)
     }
 }
 
-/// Nanoseconds from the first start to the last end of the parts; the result is right.
+/// Nanoseconds from the first start to the last end; checks the result.
 ///
 /// # Errors
 /// A wrong result, and errors of the memory.
@@ -104,7 +102,7 @@ pub fn run<K: Kernel, M: Memory>(kernel: &K, memory: &M, threads: usize) -> Outc
         let threads: Vec<_> = (0..threads).map(|number| scope.spawn(move || work(number))).collect();
         threads.into_iter().map(|thread| thread.join().expect("kernels do not panic")).collect()
     });
-    // The cause comes before what it made of the others.
+    // The cause precedes its effects on other threads.
     let (wrong, right): (Vec<_>, Vec<_>) = times.into_iter().partition(Result::is_err);
     let mut wrong: Vec<Stop> = wrong.into_iter().filter_map(Result::err).collect();
     wrong.sort_by_key(Stop::is_consequence);

@@ -1,21 +1,20 @@
-//! A network of variables that depend on each other: records made by one, and how well a variable's
-//! parents explain them.
+//! A network of dependent variables: records made by one, and the score of a variable's parents.
 
 use crate::pattern::Random;
 
-/// Parents of a variable at most.
+/// Most parents of a variable.
 pub const PARENTS: u32 = 4;
-/// Parents of a variable in the network that makes the records, at most.
+/// Most parents in the network that makes the records.
 const MADE: u64 = 3;
 
-/// Records of yes and no: for each variable, a bit of each record.
+/// Boolean records: per variable, a bit of each record.
 pub struct Records {
     variables: Vec<Vec<u64>>,
     count: usize,
 }
 
 impl Records {
-    /// `count` records, a multiple of 64, of a network that is the same in every run.
+    /// `count` records, a multiple of 64, of a network equal in every run.
     pub fn make(variables: usize, count: usize) -> Self {
         let mut random = Random::new(1);
         let network: Vec<(Vec<usize>, Vec<u64>)> = (0..variables)
@@ -23,7 +22,7 @@ impl Records {
                 let parents = if variable == 0 { 0 } else { random.below(MADE + 1) };
                 let parents: Vec<usize> =
                     (0..parents).map(|_| random.below(variable as u64) as usize).collect();
-                // Percent of yes, for each state of the parents.
+                // Percent of yes, by state of the parents.
                 let odds = (0..1 << parents.len()).map(|_| 5 + random.below(91)).collect();
                 (parents, odds)
             })
@@ -44,8 +43,8 @@ impl Records {
         self.variables.len()
     }
 
-    /// How likely a variable's records are with these parents (a bit each), less a price for each
-    /// of their states. The larger the better.
+    /// Likelihood of a variable's records with these parents (as bits), less a price per state.
+    /// Larger is better.
     pub fn score(&self, variable: usize, parents: u64) -> f64 {
         let parents: Vec<&[u64]> = (0..self.variables())
             .filter(|parent| parents >> parent & 1 == 1)

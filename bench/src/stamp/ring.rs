@@ -1,17 +1,17 @@
-//! The list of the paper (S1.21): circular and doubly linked, changed in transactions that allocate
-//! and free.
+//! The paper's list (S1.21): circular and doubly linked, changed in transactions that allocate and
+//! free.
 
 use super::arena::{Arena, Heap};
 use super::memory::{LINE, Outcome, WORDS, Words, Worker};
 
-/// The element before the first and behind the last, which has no payload.
+/// The sentinel element, without payload.
 const END: u64 = LINE;
 const ARENA: u64 = 2 * LINE;
 const BEFORE: u64 = 0;
 const NEXT: u64 = 1;
 const PAYLOAD: u64 = 2;
 
-/// A list whose elements have so many words of payload.
+/// A list with so many words of payload per element.
 #[derive(Clone, Copy)]
 pub struct Ring {
     payload: u64,
@@ -27,13 +27,12 @@ impl Ring {
         Arena::new(ARENA, WORDS as u64, 1)
     }
 
-    /// An empty list.
     pub fn load<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         Ring::arena().load(worker)?;
         worker.write(END, &[END, END])
     }
 
-    /// Adds an element to the tail, all words of which are this.
+    /// Appends an element filled with `value`.
     pub fn push<W: Worker>(&self, worker: &mut W, value: u64) -> Outcome<()> {
         worker.atomically(|tx| {
             let new = self.heap.alloc(tx, PAYLOAD + self.payload)?;
@@ -46,7 +45,7 @@ impl Ring {
         })
     }
 
-    /// Removes the first element. Returns its first word.
+    /// Removes the first element; returns its first word.
     pub fn pop<W: Worker>(&self, worker: &mut W) -> Outcome<Option<u64>> {
         worker.atomically(|tx| {
             let first = tx.get(END + NEXT)?;
@@ -61,7 +60,7 @@ impl Ring {
         })
     }
 
-    /// The sum of the first words of all elements, in one transaction.
+    /// The sum of all first words, in one transaction.
     pub fn sum<W: Worker>(&self, worker: &mut W) -> Outcome<u64> {
         worker.atomically(|tx| {
             let (mut at, mut sum) = (tx.get(END + NEXT)?, 0_u64);
@@ -73,7 +72,7 @@ impl Ring {
         })
     }
 
-    /// Adds to the first word of each element, in one transaction.
+    /// Adds to all first words, in one transaction.
     pub fn change<W: Worker>(&self, worker: &mut W, more: u64) -> Outcome<()> {
         worker.atomically(|tx| {
             let mut at = tx.get(END + NEXT)?;

@@ -1,13 +1,13 @@
-//! ssca2: makes the adjacency arrays of a directed graph, the first kernel of the benchmark of that
-//! name. Very short transactions, which seldom meet.
+//! ssca2: builds adjacency arrays of a directed graph, the benchmark's first kernel. Very short
+//! transactions with few conflicts.
 
 use super::memory::{LINE, Outcome, Words, Worker, ensure};
 use super::{Kernel, Part};
 use crate::pattern::Random;
 
-/// Edges for each node.
+/// Edges per node.
 const DEGREE: usize = 8;
-/// Nodes of a group, which half of the edges do not leave.
+/// Nodes of a group, which half of the edges stay in.
 const GROUP: u64 = 16;
 const FIRST: u64 = LINE;
 
@@ -16,8 +16,7 @@ pub struct Ssca2 {
     edges: Vec<[u64; 2]>,
 }
 
-/// The arrays of one direction: by how many edges a node leaves or is reached, where its part of
-/// the array begins, how many are there, and the array.
+/// The arrays of one direction: degrees, starts of the nodes' parts, filled counts, and neighbours.
 #[derive(Clone, Copy)]
 struct Arrays {
     at: u64,
@@ -49,7 +48,7 @@ impl Ssca2 {
         [FIRST, FIRST + (3 * nodes + edges).next_multiple_of(LINE)].map(|at| Arrays { at, nodes })
     }
 
-    /// Finds where the part of each node begins, by one thread.
+    /// Computes the start of each node's part.
     fn begin<W: Worker>(&self, worker: &mut W, arrays: Arrays) -> Outcome<()> {
         let counts = worker.read(arrays.count(0)..arrays.count(self.nodes as u64))?;
         let begins = counts.iter().scan(0, |next, count| {

@@ -1,8 +1,8 @@
-//! A store of keys and values, as memcached is one: get, set and delete under a Zipf distribution,
-//! in room for a part of the keys. Most transactions are short and read.
+//! A key-value store like memcached: get, set and delete under a Zipf distribution, with room for
+//! some keys. Most transactions are short and read.
 //!
-//! Keys are spread over shards, each with hash chains and a queue in the order of arrival. A full
-//! shard gives up the first of its queue that was not used since it was looked at last.
+//! Keys are spread over shards with hash chains and a queue by arrival. A full shard evicts the
+//! first of its queue that was unused since the last look.
 
 use super::arena::{Arena, Heap};
 use super::memory::{LINE, Outcome, WORDS, Words, Worker, ensure};
@@ -10,13 +10,12 @@ use super::{Kernel, Part};
 use crate::pattern::Random;
 
 const SHARDS: u64 = 16;
-/// A shard: how many items, first and last of the queue.
+/// A shard: number of items, first and last of the queue.
 const SHARD: u64 = LINE;
 const COUNT: u64 = 0;
 const FIRST: u64 = 1;
 const LAST: u64 = 2;
 const CHAINS: u64 = LINE + SHARDS * SHARD;
-/// An item.
 const KEY: u64 = 0;
 const CHAIN: u64 = 1;
 const BEFORE: u64 = 2;
@@ -26,16 +25,16 @@ const VALUE: u64 = 5;
 /// Words of a value.
 const LENGTH: u64 = 8;
 const ITEM: u64 = VALUE + LENGTH;
-/// Operations in a hundred: get, set; the others delete.
+/// Percentages of get and set; the others delete.
 const GETS: u64 = 90;
 const SETS: u64 = 9;
-/// So many keys in a hundred are in the store at once.
+/// Percentage of keys that fit.
 const ROOM: u64 = 50;
 
 pub struct Store {
     keys: u64,
     operations: usize,
-    /// How often each key and those before it are asked for, of the last of these.
+    /// Cumulative frequency of each key, relative to the last.
     shares: Vec<u64>,
 }
 
@@ -49,7 +48,7 @@ impl Store {
         LINE + key.wrapping_mul(0xbf58_476d_1ce4_e5b9) % SHARDS * SHARD
     }
 
-    /// The word with which the chain of a key begins.
+    /// The word that begins a key's chain.
     fn chain(&self, key: u64) -> u64 {
         CHAINS + (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % self.keys
     }
@@ -73,7 +72,6 @@ impl Store {
         Ok((link, item))
     }
 
-    /// Puts an item at the end of its shard's queue.
     fn enqueue<T: Words>(tx: &mut T, shard: u64, item: u64) -> Outcome<()> {
         let last = tx.get(shard + LAST)?;
         tx.set(item + BEFORE, last)?;
@@ -108,7 +106,7 @@ impl Store {
         if item == 0 {
             let shard = Store::shard(key);
             item = heap.alloc(tx, ITEM)?;
-            // The older of two unused ones goes, never the new one.
+            // The older of two unused items goes, never the new one.
             for (at, value) in [(KEY, key), (CHAIN, 0), (USED, 1)] {
                 tx.set(item + at, value)?;
             }
@@ -121,7 +119,7 @@ impl Store {
         (0..LENGTH).try_for_each(|nth| tx.set(item + VALUE + nth, value(key, version, nth)))
     }
 
-    /// Removes the item that was not used for longest, as far as is known.
+    /// Evicts an item by second chance.
     fn evict<T: Words>(&self, tx: &mut T, heap: Heap, shard: u64) -> Outcome<()> {
         loop {
             let first = tx.get(shard + FIRST)?;
@@ -147,7 +145,7 @@ impl Store {
         heap.free(tx, item, ITEM)
     }
 
-    /// Whether a value is one that was set for its key as a whole.
+    /// Whether a value was set for its key as a whole.
     fn is_whole(key: u64, found: &[u64]) -> bool {
         let version = found[0].wrapping_mul(INVERSE) ^ key << 32;
         version >> 32 == 0 && (0..).zip(found).all(|(nth, word)| *word == value(key, version, nth))
@@ -209,8 +207,7 @@ impl Kernel for Store {
         Ok(())
     }
 
-    /// The queues have the items that chains lead to, no more than there is room for, and values
-    /// that were set.
+    /// Queues have exactly the items of the chains, within the room, with values that were set.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         worker.atomically(|tx| {
             let mut all = 0;

@@ -1,5 +1,4 @@
-//! Each kernel, small, on each memory and by several threads; and without its work, which its check
-//! must notice.
+//! Each kernel, small, on each memory and by several threads; its check must notice missing work.
 
 use super::memory::{Memory, Plain, Reliable, Transient};
 use super::{Bayes, Genome, Intruder, Kernel, Kmeans, Labyrinth, Ssca2, Store, Vacation, Yada, run};
@@ -7,7 +6,7 @@ use indelible::{Class, CreateOptions, MediumKind, Pool, PoolOptions};
 
 const THREADS: [usize; 3] = [1, 2, 8];
 
-/// Calls `what` with an object of the class, in a pool that is gone afterwards.
+/// Calls `what` with an object of the class in a temporary pool.
 fn with_object(class: Class, what: impl FnOnce(&Reliable)) {
     let dir = tempfile::Builder::new().prefix("stamp-").tempdir_in("/dev/shm").unwrap();
     let options = PoolOptions::new().medium(MediumKind::Memory);
@@ -34,7 +33,6 @@ fn holds<K: Kernel>(size: usize) {
     }
 }
 
-/// Without its work a kernel's data are no result.
 fn notices<K: Kernel>(size: usize) {
     let (kernel, memory) = (K::new(size), Transient::new());
     kernel.load(&mut memory.worker(), 2).unwrap();
@@ -64,7 +62,6 @@ kernels! {
     s1_21_the_store_has_what_was_set: Store, 4;
 }
 
-/// A part that fails ends the others, which wait for it.
 #[test]
 fn threads_do_not_wait_for_one_that_cannot_go_on() {
     struct Fails;
@@ -94,7 +91,7 @@ fn threads_do_not_wait_for_one_that_cannot_go_on() {
     assert!(failed.to_string().contains("there is no word"), "{failed}");
 }
 
-/// Elements come out as they went in, at the cost of no word.
+/// Elements come out in order, without a leaked word.
 #[test]
 fn s1_21_the_list_is_a_queue() {
     use super::ring::Ring;

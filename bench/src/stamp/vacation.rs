@@ -1,5 +1,4 @@
-//! vacation: a system for travels, in which clients reserve cars, flights and rooms. Transactions
-//! of middle length on ordered maps.
+//! vacation: clients reserve cars, flights and rooms. Medium transactions on ordered maps.
 
 use super::arena::{Arena, Heap};
 use super::list::List;
@@ -12,20 +11,20 @@ use std::collections::BTreeMap;
 /// Cars, flights, rooms.
 const KINDS: u64 = 3;
 const TABLES: [Map; KINDS as usize] = [Map(LINE), Map(2 * LINE), Map(3 * LINE)];
-/// Customers, each with a word that names the first of his reservations.
+/// Customers, each with a word that names the first reservation.
 const CUSTOMERS: Map = Map(4 * LINE);
 const ARENA: u64 = 5 * LINE;
-/// A kind's record: units in use, free, in all; price.
+/// A kind's record: units used, free, in all; price.
 const USED: u64 = 0;
 const FREE: u64 = 1;
 const TOTAL: u64 = 2;
 const PRICE: u64 = 3;
 const RECORD: u64 = 4;
-/// Units that are added or taken out at once.
+/// Units added or removed at once.
 const UNITS: u64 = 100;
 
-/// With parameters of its "low" contention: 2 queries in a task, on 90 % of the relations; 98 % of
-/// the tasks are reservations.
+/// STAMP's "low" contention: 2 queries per task on 90 % of the relations; 98 % of the tasks are
+/// reservations.
 const QUERIES: u64 = 2;
 const OF_RELATIONS: u64 = 90;
 const RESERVATIONS: u64 = 98;
@@ -39,13 +38,13 @@ fn price(random: &mut Random) -> u64 {
     random.below(5) * 10 + 50
 }
 
-/// A number for a reservation of this unit, in the list of a customer.
+/// A reservation's number in a customer's list.
 fn reservation(kind: u64, id: u64) -> u64 {
     kind << 32 | id
 }
 
 impl Vacation {
-    /// More units of a kind, or a new price. Returns whether that could be.
+    /// Adds units of a kind, or sets the price. Returns whether possible.
     fn add<T: Words>(tx: &mut T, heap: Heap, kind: u64, id: u64, price: u64) -> Outcome<bool> {
         let table = TABLES[kind as usize];
         match table.find(tx, id)? {
@@ -66,7 +65,7 @@ impl Vacation {
         }
     }
 
-    /// Fewer units, if so many are free; the record goes with the last.
+    /// Removes free units; the record goes with the last.
     fn take_out<T: Words>(tx: &mut T, heap: Heap, kind: u64, id: u64) -> Outcome<()> {
         let table = TABLES[kind as usize];
         let Some(at) = table.find(tx, id)? else { return Ok(()) };
@@ -82,7 +81,7 @@ impl Vacation {
         Ok(())
     }
 
-    /// The dearest free one of each kind, out of some.
+    /// Reserves the dearest free one of each kind, out of some.
     fn reserve<T: Words>(tx: &mut T, heap: Heap, customer: u64, queries: &[(u64, u64)]) -> Outcome<()> {
         let mut best = [(0, 0); KINDS as usize];
         for &(kind, id) in queries {
@@ -116,7 +115,7 @@ impl Vacation {
         Ok(())
     }
 
-    /// A customer leaves, and gives back his reservations.
+    /// Removes a customer with the reservations.
     fn leave<T: Words>(tx: &mut T, heap: Heap, customer: u64) -> Outcome<()> {
         let Some(list) = CUSTOMERS.remove(tx, heap, customer)? else { return Ok(()) };
         for (reserved, _) in List(list).entries(tx)? {

@@ -1,5 +1,5 @@
-//! yada: refines a mesh of triangles until no angle is too small, after Ruppert. Transactions of
-//! middle length, most of the time spent in them.
+//! yada: refines a mesh until no angle is too small (Ruppert). Medium transactions take most of the
+//! time.
 
 use super::arena::Arena;
 use super::memory::{LINE, Outcome, WORDS, Words, Worker, ensure};
@@ -9,14 +9,12 @@ use super::{Kernel, Part};
 use crate::pattern::Random;
 use std::collections::BTreeSet;
 
-/// Triangles to be made better.
+/// Triangles to improve.
 const WORK: Queue = Queue(LINE);
-/// Triangles that could not be.
+/// Triangles that could not be improved.
 const REFUSED: u64 = 2 * LINE;
-/// Threads that refine.
 const THREADS: u64 = REFUSED + 1;
-/// A triangle of the last change, for the thread that loads the data and for each other one, on a
-/// line of its own.
+/// A triangle of the last change by each thread and the loader, each on its own line.
 const LAST: u64 = 3 * LINE;
 
 pub struct Yada {
@@ -28,7 +26,6 @@ impl Yada {
         Arena::new(LAST + (threads as u64 + 1) * LINE, WORDS as u64, threads)
     }
 
-    /// All triangles of the mesh.
     fn triangles<T: Words>(tx: &mut T, one: u64) -> Outcome<Vec<(u64, Triangle)>> {
         let (mut seen, mut next, mut all) = (BTreeSet::from([one]), vec![one], Vec::new());
         while let Some(at) = next.pop() {

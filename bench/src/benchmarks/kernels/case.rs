@@ -1,4 +1,4 @@
-//! One way to run a kernel, and its results.
+//! A way to run a kernel, and its results.
 
 use crate::Result;
 use crate::array_backends::{ArrayBackend, Contestant, Opened, PARTS, Place, Profile, Touched};
@@ -9,27 +9,24 @@ use std::time::{Duration, Instant};
 
 pub struct Case {
     pub contestant: &'static Contestant,
-    /// Syncs a second; 0: none.
+    /// Syncs per second; 0: none.
     pub rate: u32,
     pub time: Samples,
-    /// The part of it between syncs.
+    /// The time between syncs.
     pub steps: Samples,
     pub syncs: Samples,
-    /// Pages that the steps before a sync store to.
+    /// Pages stored to between syncs.
     pub pages: Samples,
-    /// Page faults between syncs.
     pub faults: Samples,
-    /// Parts of a sync's time, by the backend's own counters.
+    /// Parts of a sync, by the backend's counters.
     pub parts: [Samples; PARTS.len()],
-    /// Pages compared in a sync, those of them that had changed, bytes given to the log.
+    /// Per sync: pages compared, changed ones, logged bytes.
     pub work: [Samples; 3],
 }
 
-/// Outcome of a run.
 pub enum Ran {
-    /// Checksum of the result.
     Result(u64),
-    /// Why it cannot be measured here.
+    /// Why it is unavailable.
     Missing(String),
 }
 
@@ -49,7 +46,6 @@ impl Case {
         }
     }
 
-    /// Runs the kernel once and notes what it took.
     pub fn run(
         &mut self,
         environment: &Environment,
@@ -104,18 +100,16 @@ impl Case {
     }
 }
 
-/// Cost of the measured loop.
 struct Took {
     time: Duration,
     in_syncs: Duration,
     syncs: u64,
-    /// Pages that steps store to, counted once for each sync.
+    /// Pages stored to, counted once per sync.
     pages: u64,
-    /// Page faults outside syncs.
     faults: u64,
 }
 
-/// The loop that is measured.
+/// The measured loop.
 fn compute(
     kernel: &dyn Kernel,
     crew: &Crew,
@@ -152,10 +146,10 @@ fn compute(
     Ok(took)
 }
 
-/// Page faults of this process so far, those of the disk left out.
+/// Minor page faults of this process.
 fn faults() -> Result<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    // The name of the program, in brackets, may hold anything.
+    // The program's name, in brackets, may contain anything.
     let fields = stat.rsplit(')').next().unwrap_or_default();
     Ok(fields.split_whitespace().nth(7).unwrap_or_default().parse()?)
 }
@@ -165,7 +159,7 @@ mod tests {
     #[test]
     fn pages_touched_for_the_first_time_are_faults() {
         let before = super::faults().unwrap();
-        // One fault may bring several pages, where the kernel gives large ones.
+        // With large pages one fault brings several.
         let pages = vec![1_u8; 64 << 20];
         assert!(std::hint::black_box(&pages)[5] == 1);
         assert!(super::faults().unwrap() - before >= 16);

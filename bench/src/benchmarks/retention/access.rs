@@ -1,5 +1,4 @@
-//! Cost of an extension: its first access, later ones, other fields; and of roots whose types have
-//! not changed.
+//! Cost of an extension (first access, later ones, other fields), and of unchanged roots.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard};
@@ -15,12 +14,12 @@ const SIZE: u64 = 128 << 20;
 /// Bytes of an extension of one number, with its header.
 const EXTENSION: usize = 32;
 const ROOTS: usize = 1_000;
-/// Nanoseconds that a first access may take more than an allocation.
+/// Most that a first access exceeds an allocation, in nanoseconds.
 const FIRST: f64 = 60.0;
-/// Nanoseconds that a root may take.
+/// Limit of a root, in nanoseconds.
 const ROOT: f64 = 1_000.0;
 
-/// A struct with a field that a later version added.
+/// A struct with a field of a later version.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]
@@ -30,7 +29,7 @@ struct Item<'h> {
     wide: u64,
 }
 
-/// The same without extensions, behind one pointer that is followed without a check.
+/// The same behind one pointer, without a check.
 #[derive(Persist, Clone, Copy)]
 #[repr(C)]
 struct Plain {
@@ -38,7 +37,7 @@ struct Plain {
     wide: u64,
 }
 
-/// A type with some fields, as a root would have.
+/// A type with some fields, as a root has.
 #[derive(Persist, Default)]
 #[repr(C)]
 struct Record<'h> {
@@ -106,7 +105,7 @@ fn accesses(environment: &Environment, pool: &Pool, section: &mut Section) -> Re
     let mut heap = Heap::format(pool.attach("heap")?)?;
     let mut order: Vec<usize> = (0..count).collect();
     let mut found = Found::default();
-    // The first round is for page faults.
+    // The first round takes page faults.
     for round in 0..=rounds {
         Random::new(round).shuffle(&mut order);
         let mut blocks = Vec::with_capacity(count);
@@ -175,8 +174,7 @@ fn accesses(environment: &Environment, pool: &Pool, section: &mut Section) -> Re
     Ok(())
 }
 
-/// Opening roots by type in a heap that was just attached: each is compared with the program's
-/// type.
+/// Opens roots in a newly attached heap: each type is compared with the program's.
 fn roots(environment: &Environment, pool: &Pool) -> Result<[Samples; 2]> {
     let rounds = if environment.quick { 3 } else { 15 };
     let names: Vec<String> = (0..ROOTS).map(|number| format!("record {number}")).collect();

@@ -1,4 +1,4 @@
-//! The contestants of the workloads of data retention, and their results.
+//! The contestants of data retention, and their results.
 
 use crate::Result;
 use crate::environment::Environment;
@@ -27,13 +27,13 @@ impl Layout {
     }
 }
 
-/// Figures of one map, one layout and one mix.
+/// Figures of a map, layout and mix.
 #[derive(Default)]
 pub struct Found {
     pub retain: Samples,
     pub manual: Samples,
     pub automatic: Samples,
-    /// With keys that are computed as long as they were not stored.
+    /// With keys computed until they are stored.
     pub lazy: Samples,
 }
 
@@ -50,7 +50,7 @@ impl Found {
         self.retain.median() / self.manual.median()
     }
 
-    /// Nanoseconds of an operation more than by the manual model.
+    /// Additional nanoseconds per operation over the manual model.
     pub fn more(samples: &Samples, manual: &Samples) -> f64 {
         samples.median() - manual.median()
     }
@@ -61,11 +61,9 @@ impl Found {
     }
 }
 
-/// Programs of all maps.
 type All<S> = [Programs<S>; MAPS];
 pub const MAPS: usize = 5;
 
-/// The contestants: their spaces, and their programs.
 pub struct Contestants {
     own: (All<Own>, Own),
     explicit: (All<Own>, Own),
@@ -95,7 +93,6 @@ impl Contestants {
         self.own.0.each_ref().map(|programs| programs.name)
     }
 
-    /// A round of each with a map.
     pub fn round(
         &mut self,
         environment: &Environment,
@@ -119,13 +116,13 @@ impl Contestants {
         self.pmem.is_some()
     }
 
-    /// Bytes of a map's programs, in the space whose stores the kernel finds.
+    /// Bytes of a map's programs, with kernel tracking.
     pub fn bytes(&mut self, map: usize, script: &Script) -> Result<Bytes> {
         let (programs, space) = &mut self.own;
         (programs[map].bytes)(script, space)
     }
 
-    /// The parts of P-AUTO's costs with a map: once with each.
+    /// The parts of P-AUTO's costs with a map.
     pub fn steps(&mut self, environment: &Environment, map: usize, script: &Script) -> Result<Vec<Steps>> {
         let mut all = Vec::with_capacity(NAMES.len());
         for (programs, space) in [&mut self.own, &mut self.explicit] {

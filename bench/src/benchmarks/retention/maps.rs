@@ -1,4 +1,4 @@
-//! The maps of the paper, whose entries change between two versions of a program.
+//! The paper's maps, whose entries change between two versions of a program.
 
 use super::contestants::{Contestants, Found, Layout, MAPS, NAMES};
 use crate::Result;
@@ -10,7 +10,7 @@ use crate::stats::{Samples, Spread};
 use indicatif::ProgressBar;
 use std::collections::BTreeMap;
 
-/// The paper's overheads of the manual and the automatic model, where it says them.
+/// The paper's overheads of the manual and the automatic model, if given.
 fn paper(layout: Layout, mix: Mix) -> Option<(f64, f64)> {
     match (layout, mix) {
         (Layout::Change, Mix::Delete) => Some((0.0410, 0.0781)),
@@ -135,7 +135,7 @@ fn row(name: &str, mix: Mix, contestant: &str, found: &Found) -> Vec<Cell> {
     ]
 }
 
-/// Our overhead must be at most that of libpmemobj, in nanoseconds.
+/// Our overhead, in nanoseconds, must not exceed libpmemobj's.
 fn goals(layout: Layout, mix: Mix, name: &str, found: &[Found; 3], section: &mut Section) {
     if found[2].manual.len() == 0 {
         return;
@@ -149,7 +149,7 @@ fn goals(layout: Layout, mix: Mix, name: &str, found: &[Found; 3], section: &mut
     }
 }
 
-/// Bytes that are stored to by each model, if all entries are accessed.
+/// Bytes stored by each model if all entries are accessed.
 fn table_6(count: usize, contestants: &mut Contestants, section: &mut Section) -> Result<()> {
     let mut table = Table::new(
         format!("Bytes stored for {count} entries, LAYOUT-CHANGE (Table 6 of the paper)"),

@@ -1,4 +1,4 @@
-//! Retention models beside each other: data that survive a change of their types.
+//! Retention models: data that survive changes of their types.
 
 mod access;
 mod contestants;
@@ -19,7 +19,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     parts::run(environment, &mut contestants, section)?;
     sizes::run(environment, &mut contestants, section)?;
     let has_pmem = contestants.has_pmem();
-    // Their memory is for TPC-C.
+    // TPC-C needs their memory.
     drop(contestants);
     tpcc::run(environment, has_pmem, section)
 }

@@ -1,5 +1,4 @@
-//! The parts of the automatic model's costs, each by a program without it (section 6.2 of the
-//! paper).
+//! Parts of the automatic model's costs, each by a program without it (section 6.2 of the paper).
 
 use super::contestants::{Contestants, NAMES};
 use crate::Result;
@@ -9,7 +8,6 @@ use crate::pattern::Random;
 use crate::retention::{Mix, Script, Steps};
 use crate::stats::Samples;
 
-/// Figures of one map and one contestant.
 #[derive(Default)]
 struct Found {
     manual: Samples,
@@ -28,8 +26,7 @@ impl Found {
         self.deep.push(steps.deep);
     }
 
-    /// Nanoseconds of an operation: all, and for allocation, checks, everything else, and copies if
-    /// they were deep.
+    /// Nanoseconds per operation: all, allocation, checks, the rest, and deep copies.
     fn parts(&self) -> [f64; 5] {
         let [manual, auto, extended, unchecked, deep] =
             [&self.manual, &self.auto, &self.extended, &self.unchecked, &self.deep].map(Samples::median);

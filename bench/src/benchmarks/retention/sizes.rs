@@ -1,5 +1,4 @@
-//! Overheads of the models against the size of the data, and against the share of it that is used
-//! (sections 6.3 and 6.4 of the paper).
+//! Overheads by size of the data and by its used share (sections 6.3 and 6.4 of the paper).
 
 use super::contestants::{Contestants, Found, Layout, NAMES};
 use crate::Result;
@@ -11,13 +10,13 @@ use crate::retention::{Mix, Script};
 use crate::stats::{Samples, Spread};
 use std::time::Duration;
 
-/// Rounds, if they take less than this.
+/// Rounds, if shorter than this.
 const ROUNDS: usize = 5;
 const LONGEST: Duration = Duration::from_secs(60);
-/// Shares of the data, of a thousand.
+/// Shares of a thousand.
 const SHARES: [usize; 4] = [1, 10, 100, 1_000];
 
-/// So many keys in the map before, of which so many are removed.
+/// Initial keys of the map, and removals.
 #[derive(Clone, Copy)]
 struct Size {
     keys: usize,

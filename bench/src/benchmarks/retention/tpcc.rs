@@ -1,4 +1,4 @@
-//! TPC-C by the models of data retention.
+//! TPC-C by models of data retention.
 
 use super::contestants::{Found, Layout, NAMES};
 use crate::Result;
@@ -10,7 +10,7 @@ use crate::retention::{Own, PmemSpace};
 use crate::stats::{Samples, Spread};
 use indelible::Tracking;
 
-/// Bytes of an extension of a node, and of the link to it.
+/// Bytes of a node's extension and the link.
 const EXTENSION: u64 = 24 + 8 * 8 + 8;
 /// The paper: bytes of the manual model to those of the automatic one.
 const FEWER: f64 = 7.2;
@@ -23,7 +23,6 @@ fn paper(layout: Layout) -> [f64; 2] {
     }
 }
 
-/// Figures of one contestant.
 #[derive(Default)]
 struct Measured {
     found: Found,
@@ -158,7 +157,7 @@ fn goals(layout: Layout, word: &str, measured: &[Measured; 3], section: &mut Sec
     }
 }
 
-/// Bytes stored by each model in LAYOUT-CHANGE; the automatic one extends the nodes that are used.
+/// Bytes stored by each model in LAYOUT-CHANGE; the automatic one extends used nodes.
 fn bytes(measured: &Measured, section: &mut Section) {
     let (nodes, extended) = (measured.nodes.median(), measured.extended.median());
     let automatic = extended * EXTENSION as f64;

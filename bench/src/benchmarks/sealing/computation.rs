@@ -1,4 +1,4 @@
-//! One run of a kernel on cold objects.
+//! A run of a kernel on cold objects.
 
 use super::key;
 use crate::Result;
@@ -12,18 +12,14 @@ use indelible::{
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Time between two syncs.
 const BETWEEN: Duration = Duration::from_millis(250);
-/// Enhanced memory functions add one part in this many to an attach and to a psync (S3.7).
+/// Enhanced memory functions add a hundredth to an attach and to a psync (S3.7).
 const HARDWARE: u32 = 100;
 
-/// How the arrays are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
-    /// Objects that are not sealed.
     Plain,
-    /// The same, sealed by hardware that does not exist: each attach and each psync takes a
-    /// hundredth longer.
+    /// As plain; attaches and psyncs take a hundredth longer, as by sealing hardware.
     Hardware,
     /// Sealed objects, at a depth of prediction.
     Sealed(PredictionDepth),
@@ -37,7 +33,7 @@ impl Way {
         }
     }
 
-    /// Does something that hardware would do with the data.
+    /// Adds the hardware's time to `work`.
     fn time<R>(self, work: impl FnOnce() -> R) -> R {
         let begin = Instant::now();
         let done = work();
@@ -51,25 +47,23 @@ impl Way {
     }
 }
 
-/// A kernel, and where it computes.
 pub struct Computation<'a> {
     pub path: &'a Path,
     pub options: PoolOptions,
     pub way: Way,
-    /// The medium of the shadow, if that is no DRAM of this machine: a step takes as long at least
-    /// as this medium needs to move the bytes that the step changes, there and back.
+    /// The shadow's medium, unless DRAM: a step takes at least its time to move the changed bytes
+    /// both ways.
     pub shadow: Option<MediumModel>,
     pub kernel: &'a dyn Kernel,
     pub crew: &'a Crew,
 }
 
-/// Outcome of runs that differ in nothing.
 #[derive(Default)]
 pub struct Outcome {
     pub time: Samples,
     pub faults: u64,
     pub filled: u64,
-    /// Bytes that were decrypted at least, and encrypted.
+    /// Bytes decrypted at least, and encrypted.
     pub bytes: f64,
     pub result: u64,
 }
@@ -91,7 +85,7 @@ impl Computation<'_> {
         Ok(self.way.time(|| psync_all(&mut all))?)
     }
 
-    /// Creates and fills the arrays, and computes on them cold; returns what prediction did.
+    /// Creates and fills the arrays, and computes on them cold; returns prediction's statistics.
     pub fn run(&self, outcome: &mut Outcome) -> Result<PredictionStats> {
         let lengths = self.kernel.lengths();
         let room: usize = lengths.iter().sum();

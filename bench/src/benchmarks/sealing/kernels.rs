@@ -1,5 +1,4 @@
-//! The papers' computations on objects that are cold, plain and sealed, at each depth of prediction
-//! (S3.8).
+//! The papers' computations on cold objects, plain and sealed, at each depth of prediction (S3.8).
 
 use super::computation::{Computation, Outcome, Way};
 use super::place::Place;
@@ -99,7 +98,7 @@ pub fn on(
             let measuring = place.options(PredictionDepth::Auto).measure_prediction(true);
             let way = Way::Sealed(PredictionDepth::Auto);
             let measured = compute(measuring, way).run(&mut Outcome::default())?;
-            // `min` passes over NaN.
+            // `min` ignores NaN.
             accuracy = accuracy.min(measured.accuracy().unwrap_or(f64::NAN));
             coverage = coverage.min(measured.coverage().unwrap_or(f64::NAN));
             let plain = outcomes[0].time.median();

@@ -1,5 +1,5 @@
-//! The papers' modes (S0.30, S3.7, S3.8): where the shadow is, on which medium the objects are,
-//! which part seals them, and how far ahead pages are decrypted.
+//! The papers' modes (S0.30, S3.7, S3.8): place of the shadow, medium of the objects, sealing part,
+//! depth of prediction.
 
 use super::computation::{Computation, Outcome, Way};
 use super::place::Place;
@@ -33,7 +33,7 @@ const AVERAGES: [(&str, Unit); 5] = [
     ("to O, average", Unit::Ratio),
 ];
 
-/// Modes: name, medium, and whether the shadow is on it too.
+/// Name, medium, whether the shadow is on it.
 const MODES: [(&str, &str, bool); 5] = [
     ("O, Optane", "optane", true),
     ("D, Optane", "optane", false),
@@ -59,7 +59,7 @@ fn kernels(environment: &Environment) -> Vec<Box<dyn Kernel>> {
     ]
 }
 
-/// One bar of the paper's figures.
+/// A bar of the paper's figures.
 struct Bar {
     mode: &'static str,
     model: Model,
@@ -68,11 +68,10 @@ struct Bar {
     engine: Engine,
 }
 
-/// The part that seals pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Engine {
     Shipped,
-    /// Portable code, which there is without integrity as well.
+    /// Portable code, also without integrity.
     #[cfg_attr(not(feature = "without-integrity"), allow(dead_code))]
     Portable {
         integrity: bool,
@@ -80,7 +79,6 @@ enum Engine {
 }
 
 impl Engine {
-    /// Runs `work` with it.
     fn with<R>(self, work: impl FnOnce() -> R) -> R {
         #[cfg(feature = "without-integrity")]
         {
@@ -117,7 +115,7 @@ impl Bar {
     }
 }
 
-/// O first: what all others are compared with.
+/// O, the baseline, comes first.
 fn bars() -> Result<Vec<Bar>> {
     let mut bars = Vec::new();
     for (mode, medium, shadow) in MODES {
@@ -208,7 +206,7 @@ const WITHOUT: &str = "without integrity: XChaCha20 alone; no tag is made or che
     that is shipped has both in one pass, in less time than the portable code takes without integrity. No program can ask for this: only a build of the benchmarks has it.";
 const NOT_WITHOUT: &str = "Not measured: sealing without integrity. A build with the feature `without-integrity` has it, as `cargo xtask bench` makes.";
 
-/// Geometric means over the kernels, and their picture.
+/// Geometric means over the kernels, and their plot.
 fn averages(bars: &[Bar], ratios: &BTreeMap<usize, Vec<f64>>, section: &mut Section) {
     let mut table = Table::new("Modes, average of the kernels", &AVERAGES);
     for (number, one) in bars.iter().enumerate() {

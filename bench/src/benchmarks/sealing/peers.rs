@@ -1,5 +1,4 @@
-//! Others that keep data encrypted, at the same work: pages made durable one by one at random, and
-//! a scan of all of them when they are cold.
+//! Other encrypted stores at the same work: random pages made durable one by one, and a cold scan.
 
 use crate::Result;
 use crate::environment::{Environment, Medium};

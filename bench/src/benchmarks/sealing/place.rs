@@ -1,12 +1,10 @@
-//! The place of the objects of this benchmark: on a medium of this machine, or on a modelled one on
-//! top of it.
+//! The place of this benchmark's objects: a real medium, or a modelled one on top of it.
 
 use crate::environment::{Environment, Medium};
 use crate::modelled::{Beneath, Model};
 use indelible::{PoolOptions, PredictionDepth};
 use std::path::PathBuf;
 
-/// See the module.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
     pub medium: Medium,
@@ -14,12 +12,10 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// A medium of this machine.
     pub fn real(medium: Medium) -> Place<'static> {
         Place { medium, model: None }
     }
 
-    /// A modelled medium.
     pub fn modelled(model: &'a Model) -> Place<'a> {
         let medium = match model.beneath {
             Beneath::Memory => Medium::Memory,
@@ -28,7 +24,6 @@ impl<'a> Place<'a> {
         Place { medium, model: Some(model) }
     }
 
-    /// Its name for people.
     pub fn word(&self) -> &'a str {
         self.model.map_or(self.medium.word(), |model| &model.name)
     }
@@ -38,13 +33,11 @@ impl<'a> Place<'a> {
         self.model.map_or(self.medium.short(), |model| &model.short)
     }
 
-    /// A path of a pool there. Modelled media are on top of memory: a disk beneath would be slower
-    /// than they are.
+    /// A path of a pool there. Modelled media are on memory: a disk would be slower than they are.
     pub fn path(&self, environment: &Environment, name: &str) -> PathBuf {
         environment.path(if self.model.is_some() { Medium::Memory } else { self.medium }, name)
     }
 
-    /// Options of pools there.
     pub fn options(&self, depth: PredictionDepth) -> PoolOptions {
         let options = PoolOptions::new().medium(self.medium.kind()).prediction(depth);
         match self.model {

@@ -1,4 +1,4 @@
-//! psync of one page of a sealed object, beside one that is not.
+//! psync of one page, sealed and not.
 
 use super::key;
 use super::place::Place;
@@ -23,10 +23,10 @@ const COLUMNS: [(&str, Unit); 7] = [
     ("rounds", Unit::Count),
 ];
 
-/// Nanoseconds of a psync after so many bytes of a page were stored.
+/// Nanoseconds of a psync after `len` stored bytes of a page.
 fn once(environment: &Environment, object: &mut Object, round: usize, len: usize) -> Result<f64> {
     let at = round * 7 % (SIZE / PAGE) * PAGE;
-    // A page has another value whenever its turn comes.
+    // A page gets another value in each turn.
     object.range_mut(at..at + len).fill((round % 251) as u8);
     let (took, done) = environment.clock.time(|| object.psync());
     done?;

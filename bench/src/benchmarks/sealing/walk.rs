@@ -1,5 +1,4 @@
-//! Going through a cold sealed object: a scan, a walk with work on each page, and touches at
-//! random.
+//! Access to a cold sealed object: a scan, a walk with work on each page, random touches.
 
 use super::place::Place;
 use super::{DEPTHS, key, word};
@@ -34,10 +33,9 @@ const TOUCHES: [(&str, Unit); 5] = [
     ("decrypting a page", Unit::Nanoseconds),
 ];
 
-/// Times that the words of a page are added up in a walk.
+/// Sums of a page's words in a walk.
 const WORK: usize = 8;
 
-/// Samples of one depth.
 #[derive(Default)]
 struct Row {
     scan: Samples,
@@ -51,7 +49,7 @@ fn sum(page: &[u8]) -> u64 {
         .fold(0, |sum, word| sum.wrapping_add(u64::from_le_bytes(word.try_into().unwrap_or_default())))
 }
 
-/// Nanoseconds of a walk over all pages, with so much work on each.
+/// Nanoseconds of a walk with so much work on each page.
 fn walk(bytes: &[u8], work: usize) -> f64 {
     let begin = Instant::now();
     let mut total = 0_u64;
@@ -63,7 +61,7 @@ fn walk(bytes: &[u8], work: usize) -> f64 {
     begin.elapsed().as_nanos() as f64
 }
 
-/// Bytes of the object: on a slow medium as many as are read within a second, page by page.
+/// Bytes of the object: on a slow medium, those read in a second.
 fn size(environment: &Environment, place: Place<'_>) -> usize {
     let size: usize = match (environment.smoke, environment.quick, place.medium) {
         (true, ..) => 2 << 20,

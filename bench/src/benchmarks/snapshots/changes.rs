@@ -1,4 +1,4 @@
-//! The first changes of pages that a snapshot shares.
+//! First changes of pages that a snapshot shares.
 
 use super::{OBJECT, SIZES, SNAPSHOT, pool};
 use crate::Result;
@@ -9,9 +9,8 @@ use crate::pattern::store;
 use crate::stats::Samples;
 use std::time::Duration;
 
-/// Pages in use whose first changes are measured.
 const SHARED: u64 = 256;
-/// Pages that are changed since an attach, and how far each is from the one before.
+/// Pages changed since an attach, and their distance.
 const TOUCHED: u64 = 1024;
 const STRIDE: u64 = 389;
 
@@ -19,8 +18,7 @@ fn spread(samples: &Samples) -> Cell {
     samples.spread().map_or(Cell::Empty, Cell::from)
 }
 
-/// First changes since the attach, with the store: of pages that are the object's own, and of
-/// shared ones. Returns the ratio of the medians.
+/// First changes since the attach, of own and of shared pages. Returns the ratio of the medians.
 pub(super) fn since_attach(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
     const COLUMNS: [(&str, Unit); 6] = [
         ("of an own page", Unit::Nanoseconds),

@@ -1,5 +1,5 @@
-//! Reads and updates of words of an object beside volatile ones (S1.24), and the cost of beginning
-//! and ending a transaction on an object.
+//! Reads and updates of words of objects beside volatile ones (S1.24), and the cost of begin and
+//! end.
 
 use super::loads::{Load, next};
 use super::objects::Object;
@@ -12,7 +12,6 @@ use indelible::Class;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Lines that are read and changed.
 const LINES: u64 = 4096;
 /// Name, load, whether it has a goal.
 const LOADS: [(&str, Load); 3] = [
@@ -20,12 +19,11 @@ const LOADS: [(&str, Load); 3] = [
     ("32 lines read, 8 of them changed", Load::Mix),
     ("2 lines changed", Load::Move),
 ];
-/// The most that reads and updates may take, to volatile ones.
+/// Limit of reads and updates relative to volatile ones.
 const MOST: f64 = 1.2;
-/// The most that entry and exit may take.
+/// Limit of begin and end, in nanoseconds.
 const ENTRY: f64 = 40.0;
 
-/// One transaction of a load.
 fn one<W: Worker>(worker: &mut W, load: Load, seed: u64) -> Outcome<u64> {
     let lines = match load {
         Load::Read => 64,
@@ -49,7 +47,6 @@ fn one<W: Worker>(worker: &mut W, load: Load, seed: u64) -> Outcome<u64> {
     })
 }
 
-/// Nanoseconds of a transaction.
 fn timed<M: Memory>(
     memory: &M,
     rounds: usize,

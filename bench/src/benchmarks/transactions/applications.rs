@@ -1,5 +1,5 @@
-//! The applications of the paper (S1.20, S1.21, S1.24): STAMP, and a store of keys and values, in
-//! modes NoTx, Tx and RTx.
+//! The paper's applications (S1.20, S1.21, S1.24): STAMP and a key-value store, in modes NoTx, Tx
+//! and RTx.
 
 use super::objects::Object;
 use crate::Result;
@@ -14,10 +14,9 @@ use indelible::Class;
 use indicatif::ProgressBar;
 
 const THREADS: [usize; 3] = [1, 2, 8];
-/// The most that the median of all applications may take in RTx, to Tx.
+/// Limit of the median of RTx relative to Tx.
 const MEDIAN: f64 = 1.065;
 
-/// The setting of all applications.
 struct Measured<'e> {
     on_demand: Object,
     durable: Object,
@@ -27,7 +26,7 @@ struct Measured<'e> {
     threads: &'e [usize],
     bar: ProgressBar,
     table: Table,
-    /// For each number of threads, RTx on demand to Tx.
+    /// RTx on demand relative to Tx, by number of threads.
     ratios: Vec<Samples>,
 }
 

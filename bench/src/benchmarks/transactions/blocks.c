@@ -1,5 +1,6 @@
-/* Blocks of GCC that change one of 4,096 lines: of memory, of an object on demand, of a transactional one. Arguments: pool, blocks, turns. Prints the nanoseconds of a block of each
-   for every turn, and the sums of all words. */
+/* GCC blocks that change one of 4,096 lines: of memory, of an object on demand, of a transactional
+   one. Arguments: pool, blocks, turns. Prints nanoseconds per block of each kind and turn, and the
+   sums of all words. */
 #include <pmo/blocks.h>
 #include <pmo/transaction.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-//! Blocks that GCC compiles on objects: on demand, and durable, beside the same on plain memory,
-//! all by libpmo-tm.
+//! Blocks compiled by GCC on objects on demand and durable ones, beside plain memory, all by
+//! libpmo-tm.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
@@ -8,13 +8,12 @@ use crate::stats::{Samples, Spread};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The libraries, beside this program.
+/// Libraries beside this program.
 const ARCHIVES: [&str; 2] = ["libpmo.a", "libpmo_tm.a"];
-/// Note in place of figures.
 const MISSING: &str = "Blocks of GCC on objects: not measured. They need a GCC with -fgnu-tm, and libpmo.a and libpmo_tm.a beside pmo-bench: cargo build --release -p indelible-capi -p indelible-tm";
 const KINDS: usize = 3;
 
-/// `compiler`: there is a GCC that compiles blocks.
+/// `compiler`: a GCC that compiles blocks is present.
 pub fn run(environment: &Environment, compiler: bool, section: &mut Section) -> Result<()> {
     let here = std::env::current_exe()?;
     let archives = ARCHIVES.map(|archive| here.with_file_name(archive));

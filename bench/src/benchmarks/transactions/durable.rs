@@ -1,5 +1,5 @@
-//! Durable transactions of one word: in memory beside libpmemobj, on a disk beside one durable
-//! write (S1.24).
+//! Durable transactions of one word: in memory beside libpmemobj, on a disk beside a durable write
+//! (S1.24).
 
 use super::loads::next;
 use super::objects::Object;
@@ -16,15 +16,15 @@ use std::time::Instant;
 
 const LINES: u64 = 4096;
 const THREADS: [usize; 2] = [1, 8];
-/// Bytes of the durable write that commits are compared with: as many as a disk writes at least.
+/// The smallest write of a disk.
 const SECTOR: usize = 512;
-/// The most that a transaction may take beside libpmemobj, and beside a durable write; commits of 8
-/// threads for each of these, at least.
+/// Limits relative to libpmemobj and to a durable write; least commits of 8 threads relative to
+/// each.
 const TO_PMEMOBJ: f64 = 0.5;
 const TO_WRITE: f64 = 1.2;
 const COMMITS: f64 = 4.0;
 
-/// Nanoseconds of so many transactions of each thread, from the first start to the last end.
+/// Nanoseconds from the first start to the last end.
 fn change(memory: &Reliable, threads: usize, rounds: usize) -> Result<f64> {
     let ready = Barrier::new(threads);
     let work = |number: usize| {
@@ -47,7 +47,6 @@ fn change(memory: &Reliable, threads: usize, rounds: usize) -> Result<f64> {
     Ok(start.zip(end).map_or(0, |(start, end)| (end - start).as_nanos()) as f64)
 }
 
-/// The sum of all words is that of all transactions.
 fn judged(memory: &Reliable, transactions: usize) -> Result<()> {
     let sum: u64 = memory.worker().read(0..LINES * LINE)?.iter().sum();
     if sum == transactions as u64 {
@@ -56,7 +55,6 @@ fn judged(memory: &Reliable, transactions: usize) -> Result<()> {
     Err(format!("durable: {sum} transactions are there, and not {transactions}").into())
 }
 
-/// Nanoseconds of a transaction of libpmemobj that changes a word.
 #[allow(unsafe_code)]
 fn pmem(pmem: &Pmem, rounds: usize) -> Result<f64> {
     let mut random = 0x9e37_79b9;

@@ -1,5 +1,4 @@
-//! Transactions on objects whose words have check words, beside the same on plain ones: the price
-//! of reliable transactions (S1.24).
+//! Transactions on objects with check words beside plain ones: the price of reliability (S1.24).
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
@@ -10,19 +9,17 @@ use indelible::{Class, CreateOptions, Error, Pool, TxCell, TxHeap, TxObject};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Words of the object: 32 KiB, 64 with check words.
+/// 32 KiB, 64 with check words.
 const WORDS: usize = 4096;
-/// Words that a transaction reads.
 const READ: usize = 512;
 /// Values of the list, and the bytes of each.
 const VALUES: usize = 500;
 type Payload = [u64; 16];
-/// The most that a transaction may take beside one without check words.
+/// Limit relative to transactions without check words.
 const MOST: f64 = 1.2;
 
 type Table4K = [TxCell<u64>; WORDS];
 
-/// An object and a heap, with check words or without.
 struct Pair {
     object: TxObject<Table4K>,
     heap: TxHeap,
@@ -42,7 +39,6 @@ impl Pair {
         Ok(Pair { object, heap })
     }
 
-    /// Nanoseconds of each of so many transactions.
     fn run(&self, load: Load, rounds: usize) -> Result<f64> {
         let words = self.object.root();
         let values = self.heap.root::<TxList<Payload>>("values")?;
@@ -85,7 +81,7 @@ enum Load {
     PushPop,
 }
 
-/// Name, load, transactions of a turn.
+/// Name, load, transactions per turn.
 const LOADS: [(&str, Load, usize); 4] = [
     ("512 words read", Load::Read, 1000),
     ("one word changed", Load::Change, 200),

@@ -1,5 +1,6 @@
-/* The loads of `loads.rs` with GCC's transactions. Arguments: load, threads, transactions of each thread, lines. Prints
-   nanoseconds from the first start to the last end, and the sum of all words. */
+/* The loads of `loads.rs` with GCC's transactions. Arguments: load, threads, transactions per
+   thread, lines. Prints nanoseconds from the first start to the last end, and the sum of all words.
+   */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ struct span {
 };
 
 static struct line *lines;
-/* The number of the last line; as many as a power of two. */
+/* The last line's number; a power of two of lines. */
 static uint64_t last;
 static int load, rounds, threads;
 static pthread_barrier_t ready;

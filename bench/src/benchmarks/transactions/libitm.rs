@@ -1,26 +1,23 @@
-//! GCC's libitm, with the same loads: a program in C, compiled for this run.
+//! GCC's libitm with the same loads: a C program, compiled for this run.
 
 use super::loads::Load;
 use crate::Result;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The method of libitm that is compared with: versioned locks for many, write-through.
+/// libitm's compared method: versioned locks for many, write-through.
 pub const METHOD: &str = "ml_wt";
-/// Note in place of figures.
 pub const MISSING: &str = "There is no GCC with -fgnu-tm, or no libitm: on Debian, the package gcc has both.";
 
-/// The program.
 pub struct Libitm(PathBuf);
 
 impl Libitm {
-    /// Compiles the program in a folder. `None`: the machine has no compiler, or no library, for
-    /// it.
+    /// Compiles the program. `None`: compiler or library is missing.
     pub fn compile(folder: &Path) -> Result<Option<Libitm>> {
         Libitm::linked(folder, "libitm", None)
     }
 
-    /// As [`compile`](Libitm::compile), with a library that has libitm's functions in its place.
+    /// As [`compile`](Libitm::compile), with another library in place of libitm.
     pub fn linked(folder: &Path, name: &str, library: Option<&Path>) -> Result<Option<Libitm>> {
         let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
         std::fs::write(&source, include_str!("libitm.c"))?;
@@ -30,7 +27,6 @@ impl Libitm {
         Ok(compiled.is_ok_and(|output| output.status.success()).then_some(Libitm(program)))
     }
 
-    /// As [`run`](super::loads::run).
     pub fn run(&self, load: Load, threads: usize, rounds: usize, lines: usize) -> Result<(f64, u64)> {
         let numbers = [load as usize, threads, rounds, lines].map(|number| number.to_string());
         let output = Command::new(&self.0).args(numbers).env("ITM_DEFAULT_METHOD", METHOD).output()?;

@@ -1,6 +1,6 @@
-//! The list of the paper (S1.21, S1.24): elements pushed and popped with payloads of different
-//! sizes, lists of different lengths read and changed in one transaction; without transactions, in
-//! volatile ones, in those of objects, and in libpmemobj's.
+//! The paper's list (S1.21, S1.24): elements of several payloads pushed and popped, lists of
+//! several lengths read and changed in one transaction; without transactions, in volatile ones, in
+//! those of objects, and in libpmemobj's.
 
 use super::objects::Object;
 use crate::Result;
@@ -16,14 +16,14 @@ use indicatif::ProgressBar;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Elements that are pushed and popped.
+/// Pushed and popped elements.
 const ELEMENTS: u64 = 500;
-/// Words of a payload; and that of elements which are read and changed.
+/// Words of payloads; the payload of read and changed lists.
 const PAYLOADS: [u64; 4] = [1, 16, 64, 256];
 const PAYLOAD: u64 = 16;
-/// Elements of lists that are read and changed.
+/// Elements of read and changed lists.
 const COUNTS: [u64; 4] = [10, 100, 1_000, 10_000];
-/// The least that libpmemobj takes longer.
+/// Least factor of libpmemobj.
 const PUSH: f64 = 7.0;
 const POP: f64 = 3.0;
 const READ: f64 = 3.0;
@@ -41,7 +41,7 @@ const COLUMNS: [(&str, Unit); 9] = [
     ("libpmemobj to RTx", Unit::Ratio),
 ];
 
-/// Nanoseconds for each element: of two operations, by all contestants.
+/// Nanoseconds per element of two operations, by contestant.
 #[derive(Default)]
 struct Times {
     plain: [Samples; 2],
@@ -49,7 +49,7 @@ struct Times {
     on_demand: [Samples; 2],
     durable: [Samples; 2],
     pmem: [Samples; 2],
-    /// libpmemobj, if it snapshots the whole element of which a word changes.
+    /// libpmemobj with snapshots of whole elements.
     whole: [Samples; 2],
 }
 
@@ -105,7 +105,7 @@ fn read_and_changed<M: Memory>(memory: &M, count: u64, turns: usize, times: &mut
     Ok(())
 }
 
-/// How often a list is gone through, for one sample.
+/// Passes over a list per sample.
 fn repeats(count: u64) -> u64 {
     (2_000 / count).max(1)
 }
@@ -161,7 +161,7 @@ impl Lists {
         Ok(times)
     }
 
-    /// A table for each of two operations, with a row for each size.
+    /// A table for each of two operations, a row per size.
     fn tables(
         &self,
         section: &mut Section,

@@ -1,11 +1,11 @@
-//! The loads, on this project's transactional memory. `libitm.c` has the same.
+//! The loads on this project's transactional memory. `libitm.c` has the same.
 
 use indelible_stm::{Abort, Direct, Stm, Thread, TxWord, Volatile};
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
 
-/// A load: in `libitm.c` it has the number that it has here.
+/// Numbered as in `libitm.c`.
 #[derive(Clone, Copy)]
 pub enum Load {
     Change,
@@ -25,7 +25,7 @@ impl Load {
     }
 }
 
-/// The words begin with this.
+/// Initial value of each word.
 pub const FIRST: u64 = 1000;
 
 /// A word on a line of its own.
@@ -45,7 +45,6 @@ fn further(at: u64) -> u64 {
     at.wrapping_mul(25_214_903_917).wrapping_add(11) >> 3
 }
 
-/// One transaction of a load.
 #[inline]
 fn one(thread: &mut Thread, lines: &[Line], load: Load, seed: u64) -> u64 {
     let word = |at: u64| &lines[at as usize & (lines.len() - 1)].0;
@@ -92,8 +91,8 @@ fn one(thread: &mut Thread, lines: &[Line], load: Load, seed: u64) -> u64 {
     done.expect("nothing is cancelled").0
 }
 
-/// Nanoseconds from the first start to the last end, and the sum of all words. There are as many
-/// lines as a power of two.
+/// Nanoseconds from the first start to the last end, and the sum of all words. `lines` is a power
+/// of two.
 pub fn run(load: Load, threads: usize, rounds: usize, lines: usize) -> (f64, u64) {
     let lines: Vec<Line> = (0..lines).map(|_| Line(TxWord::new(FIRST))).collect();
     let (stm, ready) = (Stm::new(Direct, Volatile), Barrier::new(threads));

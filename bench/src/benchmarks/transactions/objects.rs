@@ -1,4 +1,4 @@
-//! The memories that loads are measured on, and objects of the classes.
+//! The measured memories, and objects of the classes.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard};
@@ -8,7 +8,7 @@ use indelible::{Class, CreateOptions, Pool};
 /// Bytes of a pool with one object, its lanes and an epoch's log.
 const POOL: u64 = 64 << 20;
 
-/// A pool of this medium, with an object of this class and no other.
+/// A pool with one object of this class.
 pub struct Object {
     pool: Option<Pool>,
     class: Class,
@@ -20,7 +20,7 @@ impl Object {
         Ok(Object { pool: Some(environment.pool(medium, &name, POOL)?), class })
     }
 
-    /// Calls `what` with the object, whose words are all zeros, and detaches it afterwards.
+    /// Calls `what` with the zeroed object, then detaches it.
     pub fn fresh<R>(&self, what: impl FnOnce(&Reliable) -> Result<R>) -> Result<R> {
         let pool = self.pool.as_ref().ok_or("the pool is gone")?;
         pool.create_with("words", &CreateOptions::new(Reliable::SIZE).class(self.class))?;

@@ -1,5 +1,5 @@
-//! Transactions on demand beside volatile ones: the price of outliving the process, epochs
-//! included.
+//! Transactions on demand beside volatile ones, epochs included: the price of outliving the
+//! process.
 
 use super::loads::{self, Load};
 use crate::Result;
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 const LINES: usize = 4096;
 const THREADS: [usize; 3] = [1, 2, 8];
-/// The most that a transaction of one word may take more.
+/// Most additional nanoseconds of a one-word transaction.
 const MORE: f64 = 60.0;
 
 #[derive(Plain)]
@@ -25,7 +25,7 @@ struct Line {
 type Lines = [Line; LINES];
 
 pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
-    // Together some ten seconds of one thread, so that epochs come as they do in the long run.
+    // About ten seconds of a thread, so that epochs come as in long runs.
     let (rounds, turns) = match (environment.smoke, environment.quick) {
         (true, _) => (1_000, 2),
         (_, true) => (300_000, 7),

@@ -1,5 +1,4 @@
-//! libpmo-tm beside libitm: one program of C, compiled by GCC with `__transaction_atomic`, on both
-//! libraries.
+//! libpmo-tm beside libitm: one C program with `__transaction_atomic` on both libraries.
 
 use super::libitm::Libitm;
 use super::{LOADS, THREADS, judged};
@@ -8,11 +7,10 @@ use crate::environment::{Environment, Medium, progress};
 use crate::model::{Cell, Goal, Section, Table, Unit};
 use crate::stats::{Samples, Spread};
 
-/// The library, beside this program.
+/// The library beside this program.
 const ARCHIVE: &str = "libpmo_tm.a";
-/// Note in place of figures.
 const MISSING: &str = "libpmo-tm: not measured. It is linked from libpmo_tm.a beside pmo-bench: cargo build --release -p indelible-tm";
-/// The most that a transaction may take beside libitm's.
+/// Limit relative to libitm.
 const MOST: f64 = 1.0;
 
 pub fn run(environment: &Environment, libitm: Option<&Libitm>, section: &mut Section) -> Result<()> {

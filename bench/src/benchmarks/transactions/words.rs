@@ -1,4 +1,4 @@
-//! Words with check words: looking at one, and repairing one.
+//! Checking and repairing words with check words.
 
 use crate::Result;
 use crate::environment::Environment;
@@ -8,14 +8,13 @@ use indelible_stm::ecc::{check_word, is_whole, repair};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Words that are looked at one after the other: with their check words, half of a first-level
-/// cache.
+/// With check words, half of a first-level cache.
 const WORDS: usize = 1024;
-/// The most that a look, and the mean repair of so many flips, may take.
+/// Limits of a look, and of the mean repair of so many flips.
 const LOOK: f64 = 5.0;
 const REPAIR: (u32, f64) = (7, 100_000.0);
 
-/// Numbers that look random and are the same in every run.
+/// Random-looking numbers, equal in every run.
 struct Random(u64);
 
 impl Random {
@@ -85,7 +84,7 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// Mean of the nanoseconds of some repairs: few, so that other programs fall into few of the means.
+/// Mean nanoseconds of a few repairs, so that disturbances meet few means.
 fn mean_repair(random: &mut Random, flips: u32) -> Result<f64> {
     const COUNT: usize = 20;
     let damaged: Vec<(u64, u64, u64)> = (0..COUNT)
@@ -106,7 +105,7 @@ fn mean_repair(random: &mut Random, flips: u32) -> Result<f64> {
     }
 }
 
-/// Nanoseconds for each of `count` words, all of which are counted.
+/// Nanoseconds per word; all words count.
 fn timed(count: usize, work: impl FnOnce() -> usize) -> Result<f64> {
     let start = Instant::now();
     let counted = work();

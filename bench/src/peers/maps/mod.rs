@@ -1,4 +1,4 @@
-//! Maps from number to number that are durable after each commit: Indelible's, and others.
+//! Maps of numbers, durable after each commit: Indelible's and others.
 
 mod lmdb;
 mod own;
@@ -12,7 +12,7 @@ use crate::peers::pmem::{MISSING, Pmem};
 use std::fs::File;
 use std::path::Path;
 
-/// The two maps of every library, as far as it has both.
+/// The two maps of every library, as far as available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Hash,
@@ -38,26 +38,23 @@ impl Kind {
     }
 }
 
-/// A key and its value.
 pub type Pair = (u64, u64);
 
-/// A map in a file.
 pub trait Map {
-    /// Gives new keys their values, and returns when all of that is durable.
+    /// Inserts pairs durably.
     fn insert(&mut self, pairs: &[Pair]) -> Result<()>;
 
-    /// The sum of the values of keys that are there, `every` of them in a transaction if reading
-    /// takes one.
+    /// Sums the values of existing keys, `every` of them per transaction where reads take one.
     fn look(&mut self, keys: &[u64], every: usize) -> Result<u64>;
 
-    /// All keys and values in one word, and how many keys there are; in one transaction.
+    /// A word from all pairs, and their number; in one transaction.
     fn sum(&mut self) -> Result<(u64, usize)>;
 
-    /// All keys with their values, in the map's order.
+    /// All pairs in the map's order.
     fn all(&mut self) -> Result<Vec<Pair>>;
 }
 
-/// As [`Map`], with a walk that knows the operation on each key, as a program's own would.
+/// As [`Map`], with an inlined operation in the walk, as in programs.
 trait NativeMap {
     fn insert(&mut self, pairs: &[Pair]) -> Result<()>;
 
@@ -92,30 +89,24 @@ impl<M: NativeMap> Map for M {
     }
 }
 
-/// Folder and largest size of a map.
 pub struct Place<'a> {
-    /// An empty folder.
     pub dir: &'a Path,
     pub medium: Medium,
     pub keys: u64,
-    /// Content of the map at the beginning.
+    /// Initial content.
     pub loaded: &'a [Pair],
 }
 
-/// A library of maps.
 pub struct Contestant {
     pub name: &'static str,
-    /// Whether it is Indelible.
     pub own: bool,
-    /// Description of its maps of this kind.
     pub what: fn(Kind) -> &'static str,
     pub open: fn(Kind, &Place<'_>) -> Result<Opened>,
 }
 
-/// Result of opening.
 pub enum Opened {
     Ready(Box<dyn Map>),
-    /// Why it cannot be measured here, and the remedy.
+    /// The cause and the remedy.
     Missing(String),
 }
 
@@ -126,7 +117,7 @@ impl Opened {
     }
 }
 
-/// All maps, ours first.
+/// Ours first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "indelible", own: true, what: own::what, open: own::open },
     Contestant { name: "indelible, explicit", own: true, what: own::what, open: own::open_explicit },
@@ -146,8 +137,8 @@ pub const ALL: &[Contestant] = &[
     Contestant { name: "redb", own: false, what: |_| "B tree", open: |_, place| redb::open(place) },
 ];
 
-/// A map on libpmemobj, which is loaded as if its file were memory: on a disk that takes seconds
-/// for each thousand keys.
+/// A map on libpmemobj, loaded as if its file were memory: on a disk each thousand keys take
+/// seconds.
 fn on_pmem<M: NativeMap + 'static>(
     place: &Place<'_>,
     root: usize,
@@ -171,7 +162,7 @@ fn on_pmem<M: NativeMap + 'static>(
 
 const GONE: &str = "a key is gone";
 
-/// Keys that are loaded in one commit.
+/// Keys loaded per commit.
 const PIECE: usize = 10_000;
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
-//! A hash map on libpmemobj's transactions: buckets of chained entries, an entry a block, twice as
-//! many buckets when there are as many entries. Links are offsets of 8 bytes, which are cheaper to
-//! follow than its own.
+//! A hash map on libpmemobj's transactions: buckets of chained entries, doubled at one entry per
+//! bucket. Links are offsets of 8 bytes, cheaper than the library's pointers.
 
 #![allow(unsafe_code)]
 
@@ -11,8 +10,8 @@ use indelible::collections::KeyHash;
 
 const FIRST: u64 = 1024;
 
-/// Invariant 1: `buckets` is the offset of a block of `count` offsets, each 0 or that of the first
-/// entry of a chain; a power of two.
+/// Invariant 1: `buckets` is the offset of a block of `count` offsets, a power of two, each 0 or a
+/// chain's first entry.
 #[repr(C)]
 struct Root {
     buckets: u64,
@@ -59,7 +58,7 @@ impl PmemHash {
         self.0.root().cast()
     }
 
-    /// The pointer to the first entry of the key's chain.
+    /// The pointer to the chain of the key.
     fn bucket(&self, key: u64) -> *mut u64 {
         // SAFETY: (1).
         unsafe {
@@ -104,7 +103,7 @@ impl PmemHash {
         Ok(())
     }
 
-    /// Twice as many buckets. The root was added.
+    /// Doubles the buckets. The root was added.
     fn grow(&self, transaction: &Transaction<'_>) -> Result<()> {
         // SAFETY: as for `put`.
         unsafe {

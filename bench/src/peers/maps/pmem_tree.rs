@@ -1,5 +1,5 @@
-//! An ordered map on libpmemobj's transactions: a B-tree of nodes with up to fifteen keys, which
-//! are snapshotted as a whole before they change. Full nodes are split on the way down.
+//! An ordered map on libpmemobj's transactions: a B-tree with up to fifteen keys per node,
+//! snapshotted whole before changes. Full nodes are split on the way down.
 
 #![allow(unsafe_code)]
 
@@ -18,8 +18,8 @@ struct Root {
     height: u64,
 }
 
-/// Invariant 2: `len` is at most [`KEYS`]. The first so many keys ascend and have their values, and
-/// in an inner node there is a child more, each of the level below.
+/// Invariant 2: `len` is at most [`KEYS`]. The first `len` keys ascend and have values; an inner
+/// node has `len + 1` children of the level below.
 #[repr(C)]
 struct Leaf {
     len: u64,
@@ -46,7 +46,7 @@ const fn size(level: u64) -> usize {
     if level == 0 { size_of::<Leaf>() } else { size_of::<Inner>() }
 }
 
-/// The first key that `key` is not behind, and whether it is that key.
+/// The first key not less than `key`, and whether it is equal.
 ///
 /// # Safety
 /// A node (2).
@@ -89,7 +89,7 @@ impl PmemTree {
         self.0.at(offset)
     }
 
-    /// Splits the full child `at` of a node that has room and was added.
+    /// Splits the full child `at` of an added node with room.
     unsafe fn split(&self, transaction: &Transaction<'_>, parent: Node, level: u64, at: usize) -> Result<()> {
         // SAFETY: nodes (2), stored to when they were added or are new.
         unsafe {
@@ -113,7 +113,7 @@ impl PmemTree {
         Ok(())
     }
 
-    /// The root node, not full, and its level.
+    /// A root node with room, and its level.
     unsafe fn roomy_root(&self, transaction: &Transaction<'_>) -> Result<(Node, u64)> {
         // SAFETY: (1, 2); the stores go to places that were added or are new.
         unsafe {

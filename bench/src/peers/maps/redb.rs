@@ -1,4 +1,4 @@
-//! redb: a copy-on-write B tree in a file, durable at each commit as it is by default.
+//! redb: a copy-on-write B tree in a file, durable at each commit by default.
 
 use super::{GONE, NativeMap, Opened, Pair, Place};
 use crate::Result;

@@ -1,4 +1,4 @@
-//! A file: on the disk itself, on LUKS, and on gocryptfs.
+//! A file on the disk, on LUKS, and on gocryptfs.
 
 use super::{Opened, Page, Place, SealedPeer, files_below, forget};
 use crate::Result;
@@ -8,16 +8,16 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Bytes that are read at a time.
+/// Bytes per read.
 const PIECE: usize = 128 << 10;
 
 struct Pages {
     path: PathBuf,
     file: File,
     pages: usize,
-    /// Folder with the files beneath a file system of its own.
+    /// The underlying folder of a mounted file system.
     beneath: Option<PathBuf>,
-    /// Unmounted at last.
+    /// Unmounted last.
     _mounted: Option<Mounted>,
 }
 
@@ -53,7 +53,7 @@ pub fn luks(place: &Place<'_>) -> Result<Opened> {
     Ok(Opened::Ready(Box::new(pages)))
 }
 
-/// A folder or a mount that is taken away at last.
+/// A folder or mount, removed on drop.
 enum Mounted {
     Folder(PathBuf),
     FileSystem(PathBuf),
@@ -74,8 +74,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Runs a command, which may leave a process behind that has its output: so that is no pipe, whose
-/// end would never come.
+/// Runs a command that may leave a background process: its output is no pipe, which would not end.
 fn run(command: &mut Command, said: &Path) -> std::result::Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |error| format!("{name}: {error}");
@@ -100,7 +99,7 @@ pub fn gocryptfs(place: &Place<'_>) -> Result<Opened> {
         command.args(["-q", "-nosyslog", "-passfile"]).arg(&key).args(arguments).arg(&cipher);
         command
     };
-    // The cheapest derivation of its key: that is not measured.
+    // The cheapest key derivation, which is not measured.
     let made = run(&mut gocryptfs(&["-init", "-scryptn", "10"]), &said);
     let made = made.and_then(|()| run(gocryptfs(&[]).arg(&mounted), &said));
     if let Err(why) = made {

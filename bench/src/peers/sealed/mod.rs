@@ -1,5 +1,4 @@
-//! Others that keep data encrypted: pages that are written and made durable one by one, and read
-//! again when they are in no memory.
+//! Other encrypted stores: pages made durable one by one, and read cold.
 
 mod files;
 mod own;
@@ -10,41 +9,32 @@ use crate::pattern::PAGE;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// A page.
 pub type Page = [u8; PAGE];
 
-/// Keeps pages, encrypted.
 pub trait SealedPeer {
-    /// Makes a page durable.
     fn write(&mut self, page: usize, bytes: &Page) -> Result<()>;
 
-    /// Drops its pages from memory, also from this system's caches.
+    /// Drops its pages from memory and from the system's caches.
     fn cool(&mut self) -> Result<()>;
 
-    /// Reads all pages in order, each once.
     fn scan(&mut self, see: &mut dyn FnMut(&[u8])) -> Result<()>;
 }
 
-/// Result of opening.
 pub enum Opened {
     Ready(Box<dyn SealedPeer>),
-    /// Why it cannot be measured here, and the remedy.
+    /// The cause and the remedy.
     Missing(String),
 }
 
-/// The pages: their place, and their number.
 pub struct Place<'a> {
-    /// An empty folder on a disk.
     pub dir: &'a Path,
     pub pages: usize,
-    /// A folder on LUKS, if there is one.
     pub luks: Option<&'a Path>,
 }
 
-/// A store that can be measured.
 pub struct Contestant {
     pub name: &'static str,
-    /// The moment at which bytes that an attacker changed at rest are noticed.
+    /// When changes at rest are noticed.
     pub integrity: &'static str,
     pub open: fn(&Place<'_>) -> Result<Opened>,
 }
@@ -59,7 +49,7 @@ pub const ALL: &[Contestant] = &[
     Contestant { name: "SQLCipher", integrity: "every page", open: sqlcipher::open },
 ];
 
-/// Has the system forget the pages of a file, once they are durable.
+/// Drops a file's durable pages from the page cache.
 fn forget(path: &Path) -> Result<()> {
     let file = File::open(path)?;
     file.sync_all()?;
@@ -67,7 +57,6 @@ fn forget(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The files below a folder.
 fn files_below(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(dir)? {
@@ -106,7 +95,7 @@ mod tests {
             peer.scan(&mut |page| firsts.push((page.len(), page[0], page[100]))).unwrap();
             assert_eq!((firsts.len(), firsts[0], firsts[299]), (300, (PAGE, 9, b'a'), (PAGE, 7, b'a')));
             assert!(firsts[1..299].iter().all(|first| *first == (PAGE, 0, 0)), "{}", contestant.name);
-            // Leaves out the view through a file system of its own.
+            // Omits the mounted view.
             let at_rest = |path: &PathBuf| !path.starts_with(dir.join("mounted"));
             let all = files_below(&dir).unwrap().into_iter().filter(at_rest);
             let found = all

@@ -32,7 +32,7 @@ fn open(place: &Place<'_>, sealed: bool) -> Result<Opened> {
     let create = if sealed { create.sealed(&key()?, "benchmark") } else { create };
     pool.create_with("pages", &create)?;
     let mut own = Own { pool, sealed, object: None };
-    // All pages are there, as they are in a file.
+    // All pages exist, as in a file.
     let object = own.attached()?;
     object.as_mut_slice().chunks_exact_mut(PAGE).for_each(|page| page[PAGE - 1] = 1);
     object.psync()?;

@@ -1,5 +1,5 @@
-//! SQLCipher: SQLite whose pages are encrypted, by its C interface. A row for each page, in a
-//! database with a write-ahead log that is synced at each commit.
+//! SQLCipher: SQLite with encrypted pages, by its C interface. A row per page, with a write-ahead
+//! log synced at each commit.
 
 #![allow(unsafe_code)]
 
@@ -23,8 +23,7 @@ type Handle = *mut c_void;
 type Destroy = unsafe extern "C" fn(Handle) -> c_int;
 type Prepare = unsafe extern "C" fn(Handle, *const c_char, c_int, *mut Handle, *mut *const c_char) -> c_int;
 
-/// Functions of the library. Invariant 1: they are called while `library` is loaded, with handles
-/// that they gave.
+/// Functions of the library. Invariant 1: calls come while `library` is loaded, with its handles.
 struct Functions {
     open: unsafe extern "C" fn(*const c_char, *mut Handle) -> c_int,
     close: Destroy,
@@ -86,8 +85,7 @@ impl SqlCipher {
             return Ok(());
         }
         let path = CString::new(self.dir.join("pages.db").as_os_str().as_bytes())?;
-        // A key as it is, not one that is derived from a passphrase in a hundred thousand steps:
-        // that is not measured.
+        // A raw key: deriving one from a passphrase is not measured.
         let key = format!("x'{}'", "5a".repeat(32));
         // SAFETY: (1).
         let (opened, keyed) = unsafe {
@@ -120,7 +118,7 @@ impl SqlCipher {
         if done == 0 { Ok(statement) } else { Err(format!("SQLCipher: {}", self.message()).into()) }
     }
 
-    /// Runs a statement to its end; a page is its first two parameters.
+    /// Runs a statement; a page is its first two parameters.
     fn run(&self, sql: &str, page: Option<(usize, &Page)>) -> Result<()> {
         let statement = self.prepare(sql)?;
         // SAFETY: (1); the library copies the page.

@@ -1,5 +1,5 @@
-//! The consistency conditions of clause 3.3.2, but for the 8th, which follows from the 1st and the
-//! 9th, and the 11th, which is of the first contents only.
+//! The consistency conditions of clause 3.3.2, except the 8th, which follows from the 1st and the
+//! 9th, and the 11th, on first contents only.
 
 use super::rows::{Customer, District, Order, OrderLine, Warehouse};
 use super::scale::{DISTRICTS, Scale};
@@ -8,13 +8,12 @@ use super::{Database, Space, Table, row};
 use crate::Result;
 use std::collections::HashSet;
 
-/// Sums of all payments.
 struct Payments {
     by_district: Vec<i64>,
     by_customer: Vec<i64>,
 }
 
-/// Fails with the number of the first condition that does not hold.
+/// Fails with the number of the first violated condition.
 pub fn check<S: Space, N: Node<S>>(database: Database<N>, space: &mut S) -> Result<()> {
     let scale = database.scale;
     let payments = Payments::of(database);
@@ -22,8 +21,7 @@ pub fn check<S: Space, N: Node<S>>(database: Database<N>, space: &mut S) -> Resu
         let mut districts = 0;
         for district in 0..DISTRICTS {
             let number = scale.district(warehouse, district);
-            // A step of each, as programs that look at a node may extend it.
-            // SAFETY: a database of the space.
+            // Steps, as reading programs may extend nodes. SAFETY: a database of the space.
             districts +=
                 space.step(|space| unsafe { check_district(database, number, &payments, space) })??;
         }
@@ -37,7 +35,6 @@ pub fn check<S: Space, N: Node<S>>(database: Database<N>, space: &mut S) -> Resu
     Ok(())
 }
 
-/// An error if a condition does not hold.
 fn holds(condition: u32, place: &str, holds: bool) -> Result<()> {
     match holds {
         true => Ok(()),
@@ -67,7 +64,6 @@ impl Payments {
     }
 }
 
-/// All rows of a tree's range, in the order of their keys.
 unsafe fn rows<S: Space, N: Node<S>, R>(
     database: Database<N>,
     table: Table,

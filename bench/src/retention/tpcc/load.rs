@@ -10,14 +10,14 @@ use super::{Database, Scale, Space, Table};
 use crate::Result;
 use crate::pattern::Random;
 
-/// Rows of a durable step; it is not measured.
+/// Rows of an unmeasured durable step.
 const STEP: usize = 500;
-/// When it all began; later dates are larger.
+/// The first date.
 const DATE: u64 = 1;
-/// Payment of each customer before.
+/// Earlier payment of each customer.
 const PAID: i64 = 1_000;
 
-/// Bytes that are letters.
+/// Random letters.
 fn text<const N: usize>(random: &mut Random) -> [u8; N] {
     let mut text = [0; N];
     for piece in text.chunks_mut(8) {
@@ -27,7 +27,7 @@ fn text<const N: usize>(random: &mut Random) -> [u8; N] {
     text
 }
 
-/// Bytes of an item or a stock: one of ten has a word that orders look for.
+/// Bytes of an item or a stock: one in ten has a word that orders look for.
 fn data(random: &mut Random) -> [u8; 50] {
     let mut data = text(random);
     if random.below(10) == 0 {
@@ -46,7 +46,7 @@ fn address(random: &mut Random) -> Address {
     }
 }
 
-/// The last name of a number, clause 4.3.2.3.
+/// Clause 4.3.2.3.
 fn last_name(number: u32) -> [u8; 16] {
     const SYLLABLES: [&str; 10] =
         ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
@@ -57,7 +57,6 @@ fn last_name(number: u32) -> [u8; 16] {
     name
 }
 
-/// A loader of one database.
 struct Loader<'s, S, N> {
     database: Database<N>,
     scale: Scale,
@@ -65,7 +64,6 @@ struct Loader<'s, S, N> {
     random: Random,
 }
 
-/// A database with its first contents.
 pub fn load<S: Space, N: Node<S>>(scale: Scale, seed: u64, space: &mut S) -> Result<Database<N>> {
     let database = space.step(|space| Database::new(scale, space))?;
     let mut loader = Loader { database, scale, space, random: Random::new(seed) };
@@ -84,7 +82,7 @@ pub fn load<S: Space, N: Node<S>>(scale: Scale, seed: u64, space: &mut S) -> Res
 }
 
 impl<S: Space, N: Node<S>> Loader<'_, S, N> {
-    /// Calls `each` with all numbers below an end, some of them a step.
+    /// Calls `each` with all numbers below `end`, several per step.
     fn steps(&mut self, end: u32, mut each: impl FnMut(Database<N>, u32, &mut S, &mut Random)) -> Result<()> {
         let Loader { database, space, random, .. } = self;
         for first in (0..end).step_by(STEP) {
@@ -182,7 +180,7 @@ impl<S: Space, N: Node<S>> Loader<'_, S, N> {
         })
     }
 
-    /// One order of each customer; the last ones are not delivered.
+    /// One order per customer; the last ones are undelivered.
     fn orders(&mut self, district: u32, warehouse: u32) -> Result<()> {
         let scale = self.scale;
         let mut customers: Vec<u32> = (0..scale.customers).collect();

@@ -1,7 +1,6 @@
-//! TPC-C in memory, as a workload of data retention: rows in blocks, and B+-trees that lead to
-//! them, whose nodes change between two versions of the program. Every operation is one durable
-//! step. Transactions, rows and first contents follow TPC-C 5.11; there are no terminals, and no
-//! waiting.
+//! TPC-C in memory as a workload of data retention: rows in blocks under B+-trees, whose nodes
+//! change between two program versions. Each operation is one durable step. Transactions, rows and
+//! first contents follow TPC-C 5.11, without terminals and waits.
 
 mod check;
 mod load;
@@ -22,7 +21,6 @@ use super::{Space, node};
 use rows::History;
 use tree::{Node, Tree};
 
-/// The trees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Table {
     Warehouses,
@@ -33,7 +31,7 @@ enum Table {
     Stock,
     Orders,
     OrdersByCustomer,
-    /// Orders that are not delivered yet.
+    /// Undelivered orders.
     NewOrders,
     OrderLines,
 }
@@ -55,14 +53,13 @@ impl Table {
 
 const TABLES: usize = 10;
 
-/// All that lies in the space.
 #[repr(C)]
 struct Root {
     trees: [u64; TABLES],
     history: *mut History,
 }
 
-/// A database whose nodes are `N`; a copy is the same one.
+/// A database with nodes `N`; a copy is the same one.
 struct Database<N> {
     root: *mut Root,
     scale: Scale,
@@ -78,7 +75,6 @@ impl<N> Clone for Database<N> {
 impl<N> Copy for Database<N> {}
 
 impl<N> Database<N> {
-    /// An empty one.
     fn new<S: Space>(scale: Scale, space: &mut S) -> Self
     where
         N: Node<S>,
@@ -96,7 +92,7 @@ impl<N> Database<N> {
         Tree::at(unsafe { &raw mut (*self.root).trees[table as usize] })
     }
 
-    /// The row of a key that is there.
+    /// The row of an existing key.
     unsafe fn row<S: Space, R>(self, table: Table, key: u64, space: &mut S) -> *mut R
     where
         N: Node<S>,
@@ -106,7 +102,6 @@ impl<N> Database<N> {
         row(found.unwrap_or_else(|| panic!("{table:?}: no row has the key {key}")))
     }
 
-    /// Adds a row.
     unsafe fn add<S: Space, R>(self, table: Table, key: u64, value: R, space: &mut S) -> *mut R
     where
         N: Node<S>,
@@ -120,7 +115,6 @@ impl<N> Database<N> {
         }
     }
 
-    /// Makes a key lead to a row.
     unsafe fn link<S: Space, R>(self, table: Table, key: u64, row: *mut R, space: &mut S)
     where
         N: Node<S>,
@@ -129,7 +123,6 @@ impl<N> Database<N> {
         unsafe { self.tree(table).insert(key, row.expose_provenance() as u64, space) };
     }
 
-    /// Adds a payment.
     unsafe fn add_history<S: Space>(self, payment: History, space: &mut S) {
         // SAFETY: the root, and a new block.
         unsafe {
@@ -139,13 +132,12 @@ impl<N> Database<N> {
         }
     }
 
-    /// The same bytes as a later version of the program sees them.
+    /// The same bytes as a later version sees them.
     fn recast<F>(self) -> Database<F> {
         Database { root: self.root, scale: self.scale, of: std::marker::PhantomData }
     }
 }
 
-/// A row, by its address.
 fn row<R>(address: u64) -> *mut R {
     std::ptr::with_exposed_provenance_mut(address as usize)
 }

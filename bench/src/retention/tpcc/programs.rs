@@ -1,5 +1,4 @@
-//! The programs of the models on TPC-C. Each has a space of its own, and leaves a database that is
-//! checked.
+//! The models' programs on TPC-C. Each has a space of its own and leaves a checked database.
 
 use super::check::check;
 use super::load::load;
@@ -12,33 +11,29 @@ use crate::environment::Environment;
 use crate::retention::{Add, Body, Change, ORDER, Plain32, Times, TreeNode, Versions};
 use std::collections::HashSet;
 
-/// Operations of a durable step of the first version: they are not measured.
+/// Operations of an unmeasured durable step of the first version.
 const STEP: usize = 50;
 /// The first date of operations.
 const DATE: u64 = 2;
 
-/// Figures of one round.
 pub struct Found {
     pub times: Times,
-    /// Bytes that the first version of the program stored: rows, and nodes of the manual model.
+    /// Bytes stored by the first version: rows, and nodes of the manual model.
     pub reset: u64,
-    /// Bytes that P-RETAIN stored.
+    /// Bytes stored by P-RETAIN.
     pub retained: u64,
-    /// Bytes that became durable by P-RETAIN, and by P-AUTO more than by P-MANUAL.
+    /// Durable bytes of P-RETAIN, and those of P-AUTO above P-MANUAL.
     pub durable: [u64; 2],
-    /// Nodes that the first version left.
+    /// Nodes of the first version.
     pub nodes: u64,
-    /// How many of them P-AUTO extended.
+    /// Nodes extended by P-AUTO.
     pub extended: u64,
 }
 
-/// Makes an empty space.
 pub type Make<'m, S> = &'m mut dyn FnMut() -> Result<S>;
 
-/// A round of programs.
 type Round<S> = fn(&Environment, &Script, Make<'_, S>) -> Result<Found>;
 
-/// The programs in one kind of space.
 pub struct Programs<S> {
     /// LAYOUT-CHANGE and LAYOUT-ADD.
     pub rounds: [Round<S>; 2],
@@ -54,7 +49,7 @@ where
     }
 }
 
-/// The nodes that the first version has in the manual model.
+/// The first version's nodes in the manual model.
 type Before = Plain32<Body, ORDER>;
 
 /// All programs of one change, once.
@@ -93,7 +88,7 @@ fn same(manual: &Update, other: &Update) -> Result<()> {
     }
 }
 
-/// The database that the first version of the program leaves.
+/// The database of the first program version.
 pub fn original<S: Space, N: Node<S>>(script: &Script, space: &mut S) -> Result<Database<N>> {
     let database = load::<S, N>(script.scale, script.seed, space)?;
     let (mut seen, mut date) = (Seen::default(), DATE);
@@ -120,7 +115,7 @@ pub fn convert<S: Space, N: Node<S>, F: Node<S>>(
     Ok(database.recast())
 }
 
-/// The operations of the update program, each of them durable.
+/// The durable operations of the update program.
 pub fn operate<S: Space, N: Node<S>>(
     database: Database<N>,
     requests: &[Request],
@@ -135,18 +130,16 @@ pub fn operate<S: Space, N: Node<S>>(
     Ok(seen)
 }
 
-/// An update program's result.
 struct Update {
-    /// Nanoseconds an operation.
+    /// Nanoseconds per operation.
     took: f64,
     seen: Seen,
-    /// Bytes that became durable.
     durable: u64,
-    /// Nodes that were there before, and how many of them are extended now.
+    /// Earlier nodes, and the extended ones among them.
     nodes: [u64; 2],
 }
 
-/// The update program, whose database is checked.
+/// Runs the update program and checks its database.
 fn update<S: Space, N: Node<S>>(
     environment: &Environment,
     database: Database<N>,
@@ -167,7 +160,7 @@ fn update<S: Space, N: Node<S>>(
     Ok(found)
 }
 
-/// P-AUTO, after a first version whose nodes are `B`.
+/// P-AUTO, after a first version with nodes `B`.
 fn automatic<S: Space, B: Node<S>, F: Node<S>>(
     environment: &Environment,
     script: &Script,

@@ -1,16 +1,14 @@
-//! The operations of the program, chosen before it runs: the same for all.
+//! The operations, chosen before the run: equal for all programs.
 
 use super::scale::{DISTRICTS, LINES, NAMES, Scale};
 use crate::pattern::Random;
 
-/// A customer, by number or by last name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum By {
     Number(u32),
     Name(u32),
 }
 
-/// A line of a new order.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     /// No item has this number if the user made a mistake.
@@ -36,7 +34,6 @@ fn uneven(most: u32, count: u32, random: &mut Random) -> u32 {
     ((one | other) as u32 + SHIFT) % count
 }
 
-/// A number of a range.
 pub fn between(low: u32, high: u32, random: &mut Random) -> u32 {
     low + random.below(u64::from(high - low) + 1) as u32
 }
@@ -53,20 +50,19 @@ pub fn name(random: &mut Random) -> u32 {
     uneven(255, NAMES, random)
 }
 
-/// The last name of the customer `number` of a district: the first ones have all names.
+/// The last name of a district's customer `number`: the first ones have all names.
 pub fn name_of(number: u32, random: &mut Random) -> u32 {
     if number < NAMES { number } else { name(random) }
 }
 
-/// True in so many of a hundred cases.
 fn chance(percent: u64, random: &mut Random) -> bool {
     random.below(100) < percent
 }
 
-/// The operations of one version of the program.
+/// The operations of one version.
 pub struct Script {
     pub scale: Scale,
-    /// Seed of the initial data, of that version's operations and of the next one's.
+    /// Seed of the data and of both versions' operations.
     pub seed: u64,
     pub original: Vec<Request>,
     pub updates: Vec<Request>,
@@ -105,7 +101,7 @@ fn request(scale: Scale, random: &mut Random) -> Request {
 
 fn by(scale: Scale, random: &mut Random) -> By {
     if chance(60, random) {
-        // A small database has no customers of the other names.
+        // A small database lacks customers of the other names.
         By::Name(name(random) % scale.customers.min(NAMES))
     } else {
         By::Number(customer(scale, random))
@@ -116,7 +112,7 @@ fn another(warehouse: u32, scale: Scale, random: &mut Random) -> u32 {
     (warehouse + between(1, scale.warehouses - 1, random)) % scale.warehouses
 }
 
-/// One of a hundred orders has an item that does not exist, the last one.
+/// One order in a hundred has a missing item, the last one.
 fn lines(scale: Scale, warehouse: u32, random: &mut Random) -> Vec<Line> {
     let count = between(LINES[0], LINES[1], random);
     let mut lines: Vec<Line> = (0..count)

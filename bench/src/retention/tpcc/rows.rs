@@ -1,9 +1,9 @@
-//! The rows of TPC-C's tables (clause 1.3), money in cents, shares in ten-thousandths. Fields that
-//! transactions change lie together.
+//! The rows of TPC-C's tables (clause 1.3), money in cents, shares in ten-thousandths. Changing
+//! fields lie together.
 //!
 //! Zeros are a value of every row.
 
-/// Name and address of a warehouse, a district or a customer.
+/// Of a warehouse, a district or a customer.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Address {
@@ -48,7 +48,7 @@ pub struct Customer {
     pub data: [u8; 500],
 }
 
-/// The fields of a customer that payments and deliveries change.
+/// A customer's fields that payments and deliveries change.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Account {
@@ -58,7 +58,7 @@ pub struct Account {
     pub deliveries: u32,
 }
 
-/// A payment. Nothing looks for one: they are a list.
+/// A payment, in a list without lookups.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct History {
@@ -66,7 +66,7 @@ pub struct History {
     pub amount: i64,
     pub date: u64,
     pub customer: u32,
-    /// Numbers of the customer's district, and of the one that was paid, in all warehouses.
+    /// Districts of the customer and of the payment, numbered across warehouses.
     pub home: u32,
     pub district: u32,
     pub data: [u8; 24],
@@ -80,7 +80,7 @@ pub struct Order {
     pub entered: u64,
     pub lines: u32,
     pub is_local: bool,
-    /// 0 if it is not delivered yet.
+    /// 0: undelivered.
     pub carrier: u32,
 }
 
@@ -91,7 +91,7 @@ pub struct OrderLine {
     pub supplier: u32,
     pub quantity: u32,
     pub amount: i64,
-    /// 0 if it is not delivered yet.
+    /// 0: undelivered.
     pub delivered: u64,
     pub district: [u8; 24],
 }
@@ -113,7 +113,7 @@ pub struct Stock {
     pub data: [u8; 50],
 }
 
-/// The fields of a stock that orders change.
+/// A stock's fields that orders change.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Level {

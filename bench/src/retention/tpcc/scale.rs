@@ -1,36 +1,33 @@
-//! Sizes of the tables, and the keys that lead to their rows.
+//! Sizes of the tables, and their keys.
 
 /// Districts of a warehouse.
 pub const DISTRICTS: u32 = 10;
-/// Last names.
 pub const NAMES: u32 = 1_000;
-/// Lines that an order has at least, and at most.
+/// Least and most lines of an order.
 pub const LINES: [u32; 2] = [5, 15];
 
-/// Bits of a key for the number of an order in its district; and in another tree, after its
-/// customer.
+/// Key bits of an order's number in its district; in another tree they follow the customer.
 const ORDER_BITS: u32 = 16;
 const CUSTOMER_ORDER_BITS: u32 = 13;
-/// Bits of a key for a line.
+/// Key bits of a line.
 const LINE_BITS: u32 = 4;
-/// Bits of a key for customers of one name.
+/// Key bits of customers of one name.
 const NAMESAKE_BITS: u32 = 7;
 
-/// How many rows there are at first, and how many operations each version of the program does.
+/// Initial rows, and operations of each version.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     pub warehouses: u32,
     pub items: u32,
-    /// Customers of a district; each has one order at first.
+    /// Customers of a district, with one initial order each.
     pub customers: u32,
     pub operations: usize,
 }
 
 impl Scale {
-    /// The paper's warehouses and operations, with the rows of the TPC's clause 1.2.1.
+    /// The paper's warehouses and operations, with the rows of clause 1.2.1.
     pub const PAPER: Scale = Scale { warehouses: 10, items: 100_000, customers: 3_000, operations: 200_000 };
 
-    /// Rows and operations divided by `divisor`.
     pub fn divided(self, divisor: u32) -> Scale {
         Scale {
             warehouses: self.warehouses,
@@ -40,7 +37,7 @@ impl Scale {
         }
     }
 
-    /// Bytes of a space that has all of it, with room for a conversion: twice the blocks.
+    /// Bytes of a space with room for a conversion: twice the blocks.
     pub fn room(self) -> u64 {
         let (stock, customers) = (self.warehouses * self.items, self.districts() * self.customers);
         let blocks = u64::from(stock) * 400 + u64::from(customers) * 2_400 + self.operations as u64 * 2 * 800;
@@ -51,12 +48,12 @@ impl Scale {
         self.warehouses * DISTRICTS
     }
 
-    /// Orders of a district that are not delivered at first.
+    /// Initially undelivered orders of a district.
     pub fn undelivered(self) -> u32 {
         self.customers * 3 / 10
     }
 
-    /// Number of a district in all warehouses.
+    /// Number of a district across warehouses.
     pub fn district(self, warehouse: u32, district: u32) -> u32 {
         warehouse * DISTRICTS + district
     }
@@ -65,7 +62,7 @@ impl Scale {
         u64::from(district * self.customers + customer)
     }
 
-    /// The key of the customers of a name, from the first to the last.
+    /// The key of a customer by name and namesake.
     pub fn name(self, district: u32, name: u32, namesake: u32) -> u64 {
         assert!(namesake < 1 << NAMESAKE_BITS, "too many customers of one name");
         u64::from(district * NAMES + name) << NAMESAKE_BITS | u64::from(namesake)
@@ -102,7 +99,7 @@ impl Scale {
         self.order(district, order) << LINE_BITS | u64::from(line)
     }
 
-    /// The lines of the orders of a range.
+    /// Keys of the lines of a range of orders.
     pub fn lines(self, district: u32, orders: std::ops::Range<u32>) -> std::ops::RangeInclusive<u64> {
         self.line(district, orders.start, 0)..=self.line(district, orders.end, 0) - 1
     }

@@ -28,7 +28,6 @@ fn own(environment: &Environment) -> Own {
     Own::new(environment, "tpcc", Tracking::Explicit, ROOM).expect("a pool in memory")
 }
 
-/// One round of both layouts.
 fn rounds<S: Space>(
     environment: &Environment,
     programs: &Programs<S>,
@@ -56,7 +55,7 @@ fn programs_of_all_models_leave_the_same_consistent_database() {
     }
 }
 
-/// Does the same with a tree and a map; the keys are few, so that nodes are filled and emptied.
+/// Compares a tree with a map; few keys fill and empty nodes.
 fn tree_is_a_map<N: Node<Own>>(space: &mut Own) {
     let (mut map, mut random) = (BTreeMap::new(), Random::new(3));
     // SAFETY: a tree in the space.
@@ -104,13 +103,12 @@ fn a_tree_is_a_map_in_every_version() {
     tree_is_a_map::<Lazy>(&mut space);
 }
 
-/// A database after some operations.
 fn database(space: &mut Own) -> Database<Plain> {
     let script = Script::new(SMALL, &mut Random::new(2));
     original(&script, space).expect("a database")
 }
 
-/// Changes a value, and has the check name the condition that does not hold any more.
+/// Changes a value; the check must name the violated condition.
 fn broken<T: Copy>(condition: u32, at: *mut T, value: T, database: Database<Plain>, space: &mut Own) {
     // SAFETY: a field of a row.
     let before = unsafe { at.replace(value) };
@@ -163,7 +161,6 @@ fn each_condition_is_noticed_where_it_does_not_hold() {
     }
 }
 
-/// Runs one operation.
 fn run(request: &Request, database: Database<Plain>, space: &mut Own) -> Seen {
     operate(database, std::slice::from_ref(request), 1_000, space).expect("a psync")
 }
@@ -213,8 +210,8 @@ fn a_payment_by_name_is_of_the_customer_in_the_middle() {
     check(database, &mut space).expect("a consistent database");
 }
 
-/// P-RETAIN and P-MANUAL at the sizes of a record: the rows fit into the space, the keys into 32
-/// bits, and a conversion into one durable step.
+/// P-RETAIN and P-MANUAL at recorded sizes: rows fit the space, keys 32 bits, a conversion one
+/// durable step.
 fn converts_the_papers_sizes<S: Space>(space: &mut S)
 where
     Change<TreeNode>: Versions<S, ORDER, Rest = Body>,

@@ -1,4 +1,4 @@
-//! The transactions of TPC-C, clauses 2.4 to 2.8, each of which is one durable step of its caller.
+//! The transactions of clauses 2.4 to 2.8, each in the caller's durable step.
 
 use super::requests::{By, Line, Request};
 use super::rows::{Customer, District, History, Item, Order, OrderLine, Stock, Warehouse};
@@ -7,7 +7,7 @@ use super::tree::Node;
 use super::{Database, Space, Table, row};
 use crate::retention::set;
 
-/// A number made of all results that users saw: equal for all programs with the same operations.
+/// Combines all results seen by users: equal for programs with equal operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seen(u64);
 
@@ -17,7 +17,7 @@ impl Seen {
     }
 }
 
-/// A share of an amount, of ten thousand.
+/// A share of an amount, in ten-thousandths.
 fn share(amount: i64, ten_thousandths: u32) -> i64 {
     amount * i64::from(ten_thousandths) / 10_000
 }
@@ -31,7 +31,7 @@ pub struct Transactions<'s, S, N> {
     pub database: Database<N>,
     pub space: &'s mut S,
     pub seen: &'s mut Seen,
-    /// Time of the operation, larger than those before.
+    /// The operation's time; ascends.
     pub date: u64,
 }
 
@@ -66,7 +66,6 @@ impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
         unsafe { self.database.row(table, key, self.space) }
     }
 
-    /// Changes fields of a row.
     unsafe fn change<R: Copy>(&mut self, at: *mut R, change: impl FnOnce(&mut R)) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -82,8 +81,7 @@ impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
             let mut items: [*mut Item; 15] = [std::ptr::null_mut(); 15];
             for (item, line) in items.iter_mut().zip(lines) {
                 let Some(found) = self.database.tree(Table::Items).get(line.item.into(), self.space) else {
-                    // The user's mistake is noticed before anything is stored, which is the
-                    // transaction undone.
+                    // The user's mistake is noticed before any store, so that nothing is undone.
                     return self.seen.add(-1);
                 };
                 *item = row(found);
@@ -118,7 +116,7 @@ impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
 }
 
 impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
-    /// Adds a line of an order; its amount.
+    /// Adds a line of an order; returns its amount.
     unsafe fn order_line(&mut self, key: u64, line: &Line, home: u32, district: u32, item: &Item) -> i64 {
         // SAFETY: the caller's promise.
         unsafe {
@@ -146,7 +144,7 @@ impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
         }
     }
 
-    /// A customer of a district; of several of one name the one in the middle.
+    /// A customer of a district; of several of one name the middle one.
     unsafe fn customer(&mut self, district: u32, by: By) -> *mut Customer {
         let scale = self.scale();
         // SAFETY: the caller's promise.
@@ -263,7 +261,7 @@ impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
         }
     }
 
-    /// Counts the items of the last twenty orders of which there is little.
+    /// Counts items of the last twenty orders with a stock below the threshold.
     unsafe fn stock_level(&mut self, warehouse: u32, district: u32, threshold: u32) {
         let (scale, number) = (self.scale(), self.scale().district(warehouse, district));
         // SAFETY: the caller's promise.

@@ -1,19 +1,19 @@
 //! B+-tree of order 8: up to eight keys in a node, each with a row, or with the node of the keys
-//! from it on. It maps keys of 32 bits, or 64, to addresses; its nodes are the structs whose layout
-//! changes.
+//! from it on. It maps keys of 32 or 64 bits to addresses; its nodes are the structs with changing
+//! layout.
 //!
-//! Invariants: every leaf has the same distance from the root; keys ascend, the first one of an
-//! inner node is a lower bound, or is never read; no node but a root without keys is empty.
+//! Invariants: all leaves have one distance from the root; keys ascend, the first one of an inner
+//! node is a lower bound or never read; only a root without keys is empty.
 
 use crate::retention::{Body, Keyed, ORDER, Space};
 use std::marker::PhantomData;
 
-/// A node as a version of the program has it.
+/// A node of one program version.
 pub trait Node<S: Space>: Keyed<S, ORDER, Rest = Body> {}
 impl<S: Space, N: Keyed<S, ORDER, Rest = Body>> Node<S> for N {}
 
-/// A tree, by the place that has the address of its root; a copy is the same tree. All functions
-/// are called with trees of the space.
+/// A tree, by the place of its root's address; a copy is the same tree. All functions take trees of
+/// the space.
 pub struct Tree<N>(*mut u64, PhantomData<N>);
 
 impl<N> Clone for Tree<N> {
@@ -36,13 +36,12 @@ fn pointer<T>(address: u64) -> *mut T {
     std::ptr::with_exposed_provenance_mut(address as usize)
 }
 
-/// Number of keys before `key`.
 #[inline]
 fn before(keys: &[u64], key: u64) -> usize {
     keys.iter().filter(|here| **here < key).count()
 }
 
-/// The slot of an inner node that leads to a key.
+/// The slot of an inner node for a key.
 #[inline]
 fn toward(keys: &[u64], key: u64) -> usize {
     keys[1..].iter().filter(|here| **here <= key).count()
@@ -53,7 +52,6 @@ impl<N> Tree<N> {
         Tree(root, PhantomData)
     }
 
-    /// Makes an empty tree.
     pub unsafe fn make<S: Space>(self, space: &mut S)
     where
         N: Node<S>,
@@ -64,7 +62,6 @@ impl<N> Tree<N> {
         unsafe { self.0.write(root) };
     }
 
-    /// Address of a new node.
     fn node<S: Space>(keys: [u64; ORDER], body: Body, space: &mut S) -> u64
     where
         N: Node<S>,
@@ -100,7 +97,7 @@ impl<N> Tree<N> {
         }
     }
 
-    /// Adds a key that is not there.
+    /// Adds a missing key.
     pub unsafe fn insert<S: Space>(self, key: u64, value: u64, space: &mut S)
     where
         N: Node<S>,
@@ -121,7 +118,7 @@ impl<N> Tree<N> {
         }
     }
 
-    /// The first key and the address of the node that was split off, if one was.
+    /// The first key and the address of a split-off node.
     unsafe fn insert_below<S: Space>(at: *mut N, key: u64, value: u64, space: &mut S) -> Option<(u64, u64)>
     where
         N: Node<S>,
@@ -139,7 +136,7 @@ impl<N> Tree<N> {
         }
     }
 
-    /// Puts a key into a node, which is split if it is full.
+    /// Puts a key into a node, which is split if full.
     unsafe fn put<S: Space>(
         at: *mut N,
         index: usize,
@@ -184,7 +181,7 @@ impl<N> Tree<N> {
     }
 }
 
-/// The upper half of a full node, as a node.
+/// The upper half of a full node.
 fn half(keys: &[u64; ORDER], body: &Body) -> ([u64; ORDER], Body) {
     let (mut right_keys, mut slots) = ([0; ORDER], [0; ORDER]);
     right_keys[..ORDER / 2].copy_from_slice(&keys[ORDER / 2..]);
@@ -202,7 +199,7 @@ fn add(keys: &mut [u64; ORDER], body: &mut Body, index: usize, key: u64, slot: u
 }
 
 impl<N> Tree<N> {
-    /// Removes a key; whether it was there.
+    /// Removes a key; whether it existed.
     pub unsafe fn remove<S: Space>(self, key: u64, space: &mut S) -> bool
     where
         N: Node<S>,
@@ -263,7 +260,7 @@ impl<N> Tree<N> {
         }
     }
 
-    /// Calls `each` with the keys of a range, ascending, until it returns `false`.
+    /// Calls `each` with ascending keys of a range until it returns `false`.
     pub unsafe fn scan<S: Space>(
         self,
         range: std::ops::RangeInclusive<u64>,
@@ -307,7 +304,6 @@ impl<N> Tree<N> {
         }
     }
 
-    /// The first key of a range.
     pub unsafe fn first<S: Space>(
         self,
         range: std::ops::RangeInclusive<u64>,
@@ -326,7 +322,6 @@ impl<N> Tree<N> {
         found
     }
 
-    /// The last key of a range.
     pub unsafe fn last<S: Space>(
         self,
         range: std::ops::RangeInclusive<u64>,
@@ -352,13 +347,13 @@ impl<N> Tree<N> {
                 let index = keys.iter().filter(|key| **key <= to).count().checked_sub(1)?;
                 return Some((keys[index], body.slots[index]));
             }
-            // The keys up to `to` of the slot that leads to it may have been removed.
+            // The slot's keys up to `to` may have been removed.
             let mut below = (0..=toward(keys, to)).rev();
             below.find_map(|index| Self::last_below(pointer(body.slots[index]), to, space))
         }
     }
 
-    /// Makes all nodes anew with those of another layout, and frees these.
+    /// Converts all nodes to another layout and frees these.
     pub unsafe fn convert<S: Space, F: Node<S>>(self, space: &mut S)
     where
         N: Node<S>,
@@ -388,7 +383,7 @@ impl<N> Tree<N> {
         }
     }
 
-    /// Calls `each` with all nodes; no key is looked at.
+    /// Calls `each` with all nodes, without reading keys.
     pub unsafe fn nodes<S: Space>(self, each: &mut dyn FnMut(*mut N))
     where
         N: Node<S>,
