@@ -1,6 +1,7 @@
 //! `cargo xtask COMMAND`: what CI and people run.
 
 mod beside;
+mod book;
 mod change;
 mod command;
 mod drill;
@@ -122,6 +123,8 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// The pages of the project as one book, in target/book (needs mdBook, or a network once)
+    Book,
     /// The benchmarks: run NAME..., report
     Bench {
         /// Passed on to pmo-bench; --help lists its options
@@ -136,6 +139,7 @@ impl Task {
         const NIGHTLY: &str = "nightly Rust, which rustup installs once from the network";
         const RIG: &str = "QEMU, which it installs on Debian 12 as root, once, from the network";
         match self {
+            Task::Book => Some("mdBook, which cargo installs once from the network"),
             Task::Unprivileged => Some("root, and setpriv (package util-linux)"),
             Task::Python { .. } => Some("Python 3.11 or later and, once, a network"),
             Task::Wheel { .. } => Some(
@@ -168,6 +172,7 @@ fn main() -> ExitCode {
             };
             test::run(which, require_rig, only.as_deref())
         }
+        Task::Book => book(),
         Task::Unprivileged => unprivileged::run(),
         Task::Python { arguments } => python(&arguments),
         Task::Wheel { out } => wheel::run(out.as_deref()),
@@ -191,6 +196,13 @@ fn main() -> ExitCode {
 fn python(arguments: &[String]) -> command::Result {
     if let plan::Outcome::NotTested(why) = python::run(arguments)? {
         println!("\nNOT TESTED: the Python package: {why}");
+    }
+    Ok(())
+}
+
+fn book() -> command::Result {
+    if let plan::Outcome::NotTested(why) = book::run()? {
+        println!("\nNOT TESTED: the book: {why}");
     }
     Ok(())
 }

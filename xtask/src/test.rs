@@ -2,7 +2,9 @@
 
 use crate::command::{Result, cargo, step, step_with};
 use crate::plan::{self, Outcome, Step};
-use crate::{change, evidence, packages, power_cut, protection_keys, python, suite, tools, unprivileged};
+use crate::{
+    book, change, evidence, packages, power_cut, protection_keys, python, suite, tools, unprivileged,
+};
 use std::process::Command;
 
 /// The steps of the README's command: from a clean clone within ten minutes on two cores.
@@ -53,6 +55,9 @@ const RARE: &[Step] = &[
     Step::new("packages compile from their content", 120, packages::unpacked)
         .about(&["xtask/src/packages.rs"])
         .needs("the toolchain of the oldest Rust, or it says that this was not tested"),
+    Step::new("the book", 20, book::run)
+        .about(&["docs/book", "xtask/src/book.rs"])
+        .needs("mdBook, or a network once to install it"),
     // Most of its time one emulated processor works.
     Step::new("power cuts of emulated machines", 200, || power_cuts(false))
         .needs("QEMU, which it installs on Debian 12 as root, once, from the network")

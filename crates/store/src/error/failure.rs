@@ -3,7 +3,7 @@
 use super::StoreError;
 use crate::medium::MediumError;
 
-/// What the medium failed to do.
+/// The operation of the medium that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     Read,

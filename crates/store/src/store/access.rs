@@ -32,7 +32,7 @@ use crate::sync::{Condvar, Mutex, Ordering, fence};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
-/// What this process knows of the table lane.
+/// State of the table lane as this process knows it.
 pub(in crate::store) struct TableLog {
     /// `None`: the lane must be read from its beginning.
     known: Option<Known>,
