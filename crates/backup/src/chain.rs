@@ -51,6 +51,7 @@ pub struct Kept {
     pub objects: Vec<Attributes>,
 }
 
+/// A damaged place.
 #[derive(Clone, Debug)]
 pub struct Damage {
     /// The damaged file.

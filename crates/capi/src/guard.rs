@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// The code and the text of an error.
 #[derive(Debug)]
 pub struct Failure {
     code: i32,

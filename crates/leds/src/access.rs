@@ -1,33 +1,29 @@
-//! How an expression uses a field: it reads it, or it needs its place.
+//! How an expression uses a field: it reads it, or needs its place.
 
 use crate::problem::Place;
 use crate::tree::{Kind, Node};
 
-/// The use of a field of an extension, with the expression that is read: the field, or something in
-/// it.
+/// The use of an extension's field, and the expression that is read: the field, or a part of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Use<'n> {
-    /// Its value is read.
     Read(&'n Node),
-    /// Its address goes to a function, which only reads behind it.
+    /// Its address goes to a function that only reads.
     Passed,
     /// It is stored to, or its address is taken.
     Stored,
-    /// Its place is needed, maybe without being used: a reference is bound to it, or a type is that
-    /// of it.
+    /// Its place is needed, maybe unused: by a reference or a type.
     Placed,
-    /// Only its type matters.
     Unevaluated,
 }
 
-/// The use of `member`, which stands within `parents`, the outermost first.
+/// `parents`: from the outermost.
 pub(crate) fn usage<'n>(member: &'n Node, parents: &[&'n Node]) -> Use<'n> {
     let mut expression = member;
     let mut outer = parents.iter().rev().copied().peekable();
     while let Some(parent) = outer.next() {
         match parent.kind {
             Kind::Paren => expression = parent,
-            // A field of it, if it is a struct.
+            // A field of a struct in it.
             Kind::Member if !expression.ty.is_pointer() => expression = parent,
             Kind::Unevaluated => return Use::Unevaluated,
             Kind::Implicit if expression.ty.is_array() && parent.ty.is_pointer() => match outer.peek() {
@@ -70,7 +66,7 @@ fn passed<'n>(pointer: &'n Node, outer: impl Iterator<Item = &'n Node>) -> Use<'
     Use::Placed
 }
 
-/// Whether an argument is one behind the format of a function that prints.
+/// Whether an argument follows the format of a printing function.
 fn prints(call: &Node, argument: &Node) -> bool {
     let format = match call.name.as_str() {
         "printf" => 1,
@@ -81,13 +77,13 @@ fn prints(call: &Node, argument: &Node) -> bool {
     call.children.iter().skip(format + 1).any(|child| std::ptr::eq(child, argument))
 }
 
-/// The variable that a value lies in, unless that is a reference.
+/// The value's variable, unless that is a reference.
 pub(crate) fn variable(value: &Node) -> Option<Place> {
     let to = root(value)?.refers?;
     (matches!(to.kind, Kind::Variable | Kind::Parameter) && !to.is_reference).then_some(to.place)
 }
 
-/// The variable whose bytes an expression lies in: `v` of `v.field[2]`.
+/// The variable that contains an expression: `v` of `v.field[2]`.
 pub(crate) fn root(expression: &Node) -> Option<&Node> {
     let inner = expression.inner();
     match inner.kind {

@@ -1,8 +1,7 @@
-//! Extendible structs as bytes: a function or a pointer without their type copies, moves or frees
-//! the link alone.
+//! Extendible structs as bytes: untyped functions and pointers copy, move or free the link alone.
 //!
-//! `memcpy` and `memmove` of whole structs become copies with all extensions, and `qsort` exchanges
-//! whole structs, links included. Everything else is refused.
+//! `memcpy` and `memmove` of whole structs become copies with extensions, and `qsort` exchanges
+//! whole structs with their links. The rest is refused.
 
 use crate::access::variable;
 use crate::layout::describer;
@@ -36,21 +35,20 @@ const BYTES: [&str; 22] = [
     "send",
 ];
 
-/// Functions that need no type: they look at structs by functions of the caller, free structs
-/// without extensions, or begin structs as zeros.
+/// They need no type: they call functions of the caller, free structs without extensions, or make
+/// zeroed structs.
 const PLAIN: [&str; 6] = ["bsearch", "free", "memset", "madvise", "msync", "pthread_create"];
 
 const REMEDY: &str = "assign it (`*to = *from`), free it by pmo_free, and pass its fields";
 
-/// Without the decoration of a compiler or a C library.
+/// Without decorations of compilers or C libraries.
 fn plain_name(name: &str) -> &str {
     let name = name.trim_start_matches("__builtin_").trim_start_matches("__");
     name.strip_suffix("_chk").unwrap_or(name)
 }
 
 impl Rewrite<'_> {
-    /// A call of a function that takes extendible structs as bytes, behind any cast: lowers or
-    /// refuses it.
+    /// Lowers or refuses a call that takes extendible structs as bytes, behind any cast.
     pub(crate) fn bytes(&mut self, call: &Node) {
         let [callee, arguments @ ..] = &call.children[..] else { return };
         let name = plain_name(&call.name);
@@ -91,7 +89,7 @@ impl Rewrite<'_> {
         }
     }
 
-    /// `memcpy` or `memmove` of whole structs: each is copied with its extensions.
+    /// Copies each whole struct with its extensions.
     fn copies(&mut self, call: &Node, callee: &Node, (to, size): (&Node, &Node), of: Option<Place>) {
         let Some(describer) = of.and_then(|place| describer(self.program, place)) else { return };
         if addressed(to) {
@@ -104,7 +102,7 @@ impl Rewrite<'_> {
         }
     }
 
-    /// The extendible struct of which an expression is a number of sizes.
+    /// The extendible struct whose size an expression multiplies.
     fn whole(&self, size: &Node) -> Option<Place> {
         let size = size.plain();
         match (size.kind, &size.children[..]) {
@@ -125,7 +123,7 @@ impl Rewrite<'_> {
         }
     }
 
-    /// Refuses a conversion to `void *` that is not written down, in an argument or an assignment.
+    /// Refuses an implicit conversion to `void *`, in an argument or an assignment.
     pub(crate) fn untyped(&mut self, node: &Node, parents: &[&Node]) {
         let is_void =
             |ty: &Type| ty.target().is_some_and(|to| to.text.trim_start_matches("const ") == "void");
@@ -153,20 +151,19 @@ impl Rewrite<'_> {
         self.refuse(node.begin, text);
     }
 
-    /// Whether an assignment is one to a field of an extendible struct, or of a handle in it: such
-    /// fields link structs to each other.
+    /// Whether it assigns to a field of an extendible struct, or of a handle in it: these link
+    /// structs.
     fn links(&self, assignment: &Node) -> bool {
         let to = assignment.children.first().map(Node::inner).filter(|to| to.kind == Kind::Member);
         to.and_then(|to| to.refers).is_some_and(|field| self.program.is_within(field.place))
     }
 
-    /// Whether an argument is a pointer to an extendible struct that was converted to another
-    /// pointer.
+    /// Whether an argument is a converted pointer to an extendible struct.
     fn loses(&self, argument: &Node) -> bool {
         argument.ty.target().is_none_or(|to| !self.program.extends(to)) && self.led(argument).is_some()
     }
 
-    /// The extendible struct that a pointer leads to behind conversions and casts.
+    /// The extendible struct behind conversions and casts of a pointer.
     fn led(&self, node: &Node) -> Option<Place> {
         let typed = node.ty.target().filter(|to| self.program.extends(to)).and_then(Type::record);
         let inner = matches!(node.kind, Kind::Paren | Kind::Implicit | Kind::Cast);
@@ -174,7 +171,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// Whether a pointer is the address of a variable, behind conversions and casts.
+/// Whether a pointer is a variable's address, behind conversions and casts.
 fn addressed(pointer: &Node) -> bool {
     let Some(inner) = pointer.children.last() else { return false };
     match pointer.kind {

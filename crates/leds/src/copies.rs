@@ -1,4 +1,4 @@
-//! Copies of extendible structs in variables: they share extensions with their original.
+//! Copies of extendible structs in variables share extensions with their original.
 
 use crate::access::{root, variable};
 use crate::problem::Place;
@@ -6,7 +6,7 @@ use crate::rewrite::Rewrite;
 use crate::tree::{Kind, Node};
 
 impl Rewrite<'_> {
-    /// A copy of a variable that is a shallow copy itself.
+    /// From a variable that is a shallow copy.
     pub(crate) fn copy_of_variable(&mut self, node: &Node) {
         let mut from = node;
         while let Some(inner) = from.children.last().filter(|_| self.program.is_copy(from)) {
@@ -17,8 +17,7 @@ impl Rewrite<'_> {
         }
     }
 
-    /// Refuses to read a value in a shallow copy whose original may have changed; returns whether
-    /// it did.
+    /// Refuses to read a shallow copy whose original may have changed; returns whether it did.
     pub(crate) fn refuse_stale(&mut self, value: &Node, at: Place, read: &str) -> bool {
         let stale = variable(value).is_some_and(|it| self.temporary.contains(&it))
             && root(value).is_none_or(|name| !self.known.fresh.contains(&name.at));
@@ -32,14 +31,14 @@ impl Rewrite<'_> {
         stale
     }
 
-    /// Whether a copy is one to a variable, or the right side of an assignment.
+    /// Whether a copy goes to a variable, or is the right side of an assignment.
     pub(crate) fn may_copy(&self, node: &Node, parents: &[&Node]) -> bool {
         match parents.last() {
             Some(parent) if parent.kind == Kind::Variable => true,
             Some(parent) if parent.kind == Kind::Binary || parent.name == "operator=" => {
                 parent.children.last().is_some_and(|last| std::ptr::eq(last, node))
             }
-            // The constructor of C++ within conversions.
+            // C++'s constructor within conversions.
             Some(parent)
                 if matches!(parent.kind, Kind::Implicit | Kind::Paren | Kind::Call)
                     && self.program.is_copy(parent) =>

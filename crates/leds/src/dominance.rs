@@ -1,12 +1,10 @@
-//! Checks that another one dominates: an extension that was stored to through a variable is there
-//! as long as the variable keeps its value and nothing is called that may free, revert or replace
-//! its target. And copies in variables, which share extensions: reads of them are right as long as
-//! nothing may have changed those.
+//! Unneeded checks. An extension stored to through a variable exists as long as the variable keeps
+//! its value and no call may free, revert or replace its target. Copies in variables, which share
+//! extensions, are readable until those may have changed.
 //!
-//! The walk follows the structure of statements. Facts hold from the end of a full expression on,
-//! as C does not order the parts within it; a loop begins with the facts that nothing in it ends,
-//! and so does each part of it; after a condition the facts of both of its ways hold; labels and
-//! cases begin with none.
+//! The walk follows statements. Facts hold from the end of a full expression, as C does not order
+//! its parts. A loop, and each part of it, begins with the facts that it does not end; after a
+//! condition the common facts of both ways hold; labels and cases begin with none.
 
 use crate::access::{self, Use, usage};
 use crate::problem::Place;
@@ -14,32 +12,29 @@ use crate::program::Program;
 use crate::tree::{Kind, Node};
 use std::collections::{HashMap, HashSet};
 
-/// Extensions that are there: the highest number by variable and struct.
+/// Existing extensions: the highest number by variable and struct.
 type Facts = HashMap<(Place, usize), usize>;
 
-/// The call that makes all extensions, or ends as an access does.
+/// Makes all extensions, or ends as an access does.
 pub(crate) const EXTENDED: &str = "PMO_EXTENDED";
 
-/// The number of a struct in another kind of fact: the variable is a copy of a struct whose
-/// extensions have not changed since.
+/// In place of a struct's number: the variable is a copy whose extensions are unchanged.
 const FRESH: usize = usize::MAX;
 
-/// Functions that change and free nothing of an object, and call nothing of the program.
+/// They change and free nothing of an object, and call nothing of the program.
 const PURE: [&str; 13] = [
     "printf", "fprintf", "dprintf", "puts", "fputs", "putchar", "fflush", "strlen", "strcmp", "strncmp",
     "memcmp", "abs", "labs",
 ];
 
-/// Facts at places of a function.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Uses of fields, by the place of their names, whose extensions are there.
+    /// Uses of fields, by their names' places, whose extensions exist.
     pub(crate) there: HashSet<Place>,
-    /// Names of variables that are copies of structs whose extensions have not changed since.
+    /// Names of copies whose extensions are unchanged.
     pub(crate) fresh: HashSet<Place>,
 }
 
-/// Walks over a function.
 pub(crate) fn known(program: &Program<'_>, function: &Node) -> Known {
     let mut escaped = HashSet::new();
     find_escaped(function, &mut escaped);
@@ -52,7 +47,7 @@ pub(crate) fn known(program: &Program<'_>, function: &Node) -> Known {
     walk.known
 }
 
-/// Variables whose address is taken, or that a function within this one has.
+/// Variables whose address is taken, or that an inner function uses.
 fn find_escaped(node: &Node, out: &mut HashSet<Place>) {
     let unary = node.kind == Kind::Unary && node.ty.is_pointer();
     if unary
@@ -77,7 +72,6 @@ struct Walk<'a> {
     known: Known,
 }
 
-/// Facts that end.
 #[derive(Default)]
 struct Ends {
     all: bool,
@@ -95,14 +89,14 @@ impl Ends {
     }
 }
 
-/// The variable that a pointer is the value of.
+/// The variable whose value a pointer is.
 fn variable(pointer: &Node) -> Option<&Node> {
     let inner = pointer.plain();
     (inner.kind == Kind::Name && inner.ty.is_pointer()).then_some(inner)
 }
 
 impl<'a> Walk<'a> {
-    /// The local variable of a pointer, whose value is this function's alone.
+    /// The pointer's local variable, if only this function uses it.
     fn own(&self, pointer: &Node) -> Option<Place> {
         let to = variable(pointer)?.refers?;
         (to.is_local && !self.escaped.contains(&to.place)).then_some(to.place)
@@ -127,7 +121,7 @@ impl<'a> Walk<'a> {
                 facts.clear();
                 node.children.iter().for_each(|child| self.statement(child, facts));
             }
-            // Statements within an expression, or of a kind that is not known here.
+            // Statements within an expression, or of an unknown kind.
             _ if has_statements(node) => self.repeated(node, facts),
             _ => self.expression(node, facts),
         }
@@ -135,7 +129,7 @@ impl<'a> Walk<'a> {
 
     fn branches(&mut self, node: &Node, facts: &mut Facts) {
         let [condition, ways @ ..] = &node.children[..] else { return };
-        // In C++ there may be declarations before the condition.
+        // C++ has declarations before the condition.
         if matches!(condition.kind, Kind::Declarations | Kind::Variable) || ways.len() > 2 {
             return self.repeated(node, facts);
         }
@@ -149,7 +143,7 @@ impl<'a> Walk<'a> {
         *facts = after.into_iter().reduce(meet).unwrap_or_default();
     }
 
-    /// Parts that may be run any number of times, in any order.
+    /// Parts that may run in any number and order.
     fn repeated(&mut self, node: &Node, facts: &mut Facts) {
         let mut ends = Ends::default();
         self.find_ends(node, &mut ends);
@@ -167,7 +161,7 @@ impl<'a> Walk<'a> {
         ends.apply(facts);
         let mut made = Facts::new();
         self.members(node, &mut Vec::new(), facts, true, &mut made);
-        // Those that something within the same expression ends may have been made before it.
+        // The same expression may end them after making them.
         ends.apply(&mut made);
         for (variable, extension) in made {
             let known = facts.entry(variable).or_default();
@@ -176,8 +170,7 @@ impl<'a> Walk<'a> {
         facts.extend(self.program.shallow_copy(node).map(|to| ((to, FRESH), 1)));
     }
 
-    /// Marks copies that are read before the last operation of an expression takes effect, a call
-    /// or an assignment.
+    /// Marks copies read before the last call or assignment of an expression.
     fn operands(&mut self, node: &Node, facts: &Facts) {
         let mut last = node;
         while let (Kind::Variable | Kind::Implicit | Kind::Paren | Kind::Other, [inner]) =
@@ -199,7 +192,7 @@ impl<'a> Walk<'a> {
         node.children.iter().for_each(|child| self.mark_fresh(child, facts));
     }
 
-    /// Marks uses that are known, and collects the extensions that are made for certain.
+    /// Marks known uses, and collects certainly made extensions.
     fn members<'n>(
         &mut self,
         node: &'n Node,
@@ -224,13 +217,13 @@ impl<'a> Walk<'a> {
         }
         parents.push(node);
         for (number, child) in node.children.iter().enumerate() {
-            // The right side of && and ||, and all but the condition of ?:, may not be evaluated;
-            // which operator a binary one is, only its text says.
+            // `&&`, `||` and `?:` may skip all but their first part; only the text tells a binary
+            // operator.
             let sure = certain
                 && match node.kind {
                     Kind::Binary => number == 0 || self.is_assignment(node),
                     Kind::Conditional => number == 0,
-                    // One with several parts is a choice, or something that is not known here.
+                    // With several parts it is a choice, or unknown.
                     Kind::Implicit => number == 0,
                     Kind::Unevaluated | Kind::Lambda | Kind::Other => false,
                     _ => true,
@@ -240,15 +233,15 @@ impl<'a> Walk<'a> {
         parents.pop();
     }
 
-    /// Whether both sides of a binary operator are evaluated, as the left one is stored to.
+    /// Whether both sides are evaluated, as the left one is stored to.
     fn is_assignment(&self, node: &Node) -> bool {
         node.children.first().is_some_and(|left| {
-            // A unary operator may be `!` as well as `*`.
+            // A unary operator may also be `!`.
             matches!(left.inner().kind, Kind::Name | Kind::Member | Kind::Subscript)
         })
     }
 
-    /// A variable of which all extensions are made.
+    /// A variable with all extensions made.
     fn extended(&self, call: &Node) -> Option<((Place, usize), usize)> {
         let argument = call.children.get(1)?.plain();
         let of = self.program.structure(argument.ty.target()?.record()?)?;
@@ -262,7 +255,7 @@ impl<'a> Walk<'a> {
                 ends.variables.insert(node.at);
                 None
             }
-            // Anything may be freed in a function, but for one that makes extensions.
+            // A function may free anything, unless it makes extensions.
             Kind::Call => {
                 ends.all |= node.name != EXTENDED && !PURE.contains(&node.name.as_str());
                 None
@@ -305,12 +298,12 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a jump from elsewhere may lead into a statement.
+/// Whether a jump may lead into a statement.
 fn is_entered(node: &Node) -> bool {
     node.children.iter().any(|child| match child.kind {
         Kind::Label => true,
         Kind::Case if node.kind != Kind::Switch => true,
-        // Its own cases are behind its condition.
+        // Its own cases follow its condition.
         Kind::Switch => child.children.iter().any(has_label),
         _ => is_entered(child),
     })
@@ -320,7 +313,6 @@ fn has_label(node: &Node) -> bool {
     node.kind == Kind::Label || node.children.iter().any(has_label)
 }
 
-/// Whether a node of an expression has statements in it.
 fn has_statements(node: &Node) -> bool {
     node.children.iter().any(|child| {
         matches!(
@@ -330,7 +322,7 @@ fn has_statements(node: &Node) -> bool {
     })
 }
 
-/// Facts that hold on both ways.
+/// Facts of both ways.
 fn meet(one: Facts, other: Facts) -> Facts {
     let both =
         one.into_iter().filter_map(|(variable, known)| Some((variable, known.min(*other.get(&variable)?))));

@@ -1,8 +1,5 @@
-//! Changes of a source's text.
-
 use std::ops::Range;
 
-/// Changes of one source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Edits(Vec<Edit>);
 
@@ -16,10 +13,10 @@ struct Edit {
 /// The order of changes at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// Ends something: the one that was begun last comes first.
+    /// Ends come before; the last begun first.
     Close,
     Replace,
-    /// Begins something: the one that was begun first comes first.
+    /// Beginnings come last; the first begun first.
     Open,
 }
 
@@ -36,7 +33,7 @@ impl Edits {
         self.0.push(Edit { range, kind: Kind::Replace, text });
     }
 
-    /// Two changes of the same bytes, if there are.
+    /// The place of two changes of the same bytes.
     pub(crate) fn conflict(&self) -> Option<usize> {
         let sorted = self.sorted(0..usize::MAX);
         let mut end = 0;
@@ -59,7 +56,7 @@ impl Edits {
         all.into_iter().map(|(_, edit)| edit).collect()
     }
 
-    /// A part of the source, changed.
+    /// A changed part of the source.
     pub(crate) fn apply(&self, source: &str, within: Range<usize>) -> String {
         let (mut out, mut at) = (String::new(), within.start);
         for edit in self.sorted(within.clone()) {

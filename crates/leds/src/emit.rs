@@ -1,4 +1,4 @@
-//! The output: the source, with its included extendible structs and `#line` directives.
+//! The output: the source, with included extendible structs and `#line` directives.
 
 use crate::edit::Edits;
 use crate::extendible::Struct;
@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::path::Path;
 
-/// Blanks out parts of a source, but for the ends of lines.
+/// Only the ends of lines.
 fn lines_of(text: &str) -> String {
     "\n".repeat(text.matches('\n').count())
 }
@@ -21,7 +21,6 @@ fn quoted(path: &Path) -> String {
     path.display().to_string().replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// See the module.
 pub(crate) fn emit(program: &Program<'_>, rewritten: &Rewritten) -> String {
     let mut emit = Emit { program, rewritten, touched: BTreeSet::new(), once: 0 };
     emit.find_touched();
@@ -35,9 +34,9 @@ pub(crate) fn emit(program: &Program<'_>, rewritten: &Rewritten) -> String {
 struct Emit<'a> {
     program: &'a Program<'a>,
     rewritten: &'a Rewritten,
-    /// Files that are not as they were, and those that include them.
+    /// Changed files, and their includers.
     touched: BTreeSet<usize>,
-    /// Files that are included once, so far.
+    /// Files that are included once.
     once: usize,
 }
 
@@ -69,7 +68,7 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// A file as it is lowered.
+    /// A lowered file.
     fn file(&mut self, file: usize) -> String {
         let text = self.text(file);
         let mut edits = self.rewritten.code.get(&file).cloned().unwrap_or_default();
@@ -100,7 +99,7 @@ impl<'a> Emit<'a> {
         edits.apply(text, 0..text.len())
     }
 
-    /// A file in the place of the line that includes it.
+    /// A file in place of its include.
     fn included(&mut self, file: usize) -> String {
         let once = tokens(self.text(file)).iter().any(|token| is_once(token.text(self.text(file))));
         let inner = format!("#line 1 \"{}\"\n{}\n", self.path(file), self.file(file));
@@ -108,7 +107,7 @@ impl<'a> Emit<'a> {
             return inner;
         }
         self.once += 1;
-        // The same name for each time that it is included.
+        // Each include has the same name.
         format!("#ifndef PMO_LEDS_ONCE_{file}\n#define PMO_LEDS_ONCE_{file}\n{inner}#endif\n")
     }
 
@@ -131,7 +130,7 @@ impl<'a> Emit<'a> {
         edits.close(of.end, after);
     }
 
-    /// The structs of extensions, and the functions that reach them.
+    /// Structs of extensions, and their access functions.
     fn extensions(&self, of: &Struct, out: &mut String) {
         let (tag, text) = (&of.tag, self.text(of.file));
         let line = self.line(of.file, of.name.start);
@@ -186,7 +185,7 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// Functions behind all sources: initial values and descriptions.
+    /// After all sources: initial values and descriptions.
     fn tail(&self, out: &mut String) {
         for of in self.program.structs {
             for (number, init) in
@@ -245,7 +244,7 @@ impl<'a> Emit<'a> {
     }
 }
 
-/// Whether the fields of a struct have a constructor among them, which does not know the link.
+/// Whether a struct has a constructor, which does not know the link.
 fn constructs(fields: &str, tag: &str) -> bool {
     let all = tokens(fields);
     all.windows(3).any(|three| {
@@ -262,7 +261,7 @@ fn is_once(directive: &str) -> bool {
     directive.starts_with('#') && words == ["pragma", "once"]
 }
 
-/// Functions that compute initial values, to be parsed behind a source, each with its place there.
+/// Functions of initial values, parsed behind a source, with their places.
 pub(crate) fn appended(
     structs: &[Struct],
     texts: &[String],

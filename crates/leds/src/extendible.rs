@@ -1,5 +1,4 @@
-//! Extendible structs as they stand in a source: their own fields, their extensions, the functions
-//! that compute initial values.
+//! Extendible structs of a source: own fields, extensions, functions of initial values.
 
 use crate::problem::{Place, Refusal};
 use crate::token::{Kind, Token, tokens};
@@ -12,15 +11,15 @@ const MOST: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Struct {
     pub(crate) tag: String,
-    /// Number of its source.
+    /// Its source's number.
     pub(crate) file: usize,
-    /// The keyword `extendible`.
+    /// `extendible`.
     pub(crate) keyword: Range<usize>,
     /// The tag.
     pub(crate) name: Range<usize>,
-    /// The brace that ends the fields.
+    /// The fields' closing brace.
     pub(crate) close: usize,
-    /// After the semicolon that ends the declaration.
+    /// After the declaration's semicolon.
     pub(crate) end: usize,
     pub(crate) extensions: Vec<Extension>,
 }
@@ -28,11 +27,11 @@ pub(crate) struct Struct {
 /// `EXTENSION(n) { … }`.
 #[derive(Clone, Debug)]
 pub(crate) struct Extension {
-    /// All of it, but for an extension that is nested in it.
+    /// All of it, without a nested extension.
     pub(crate) range: Range<usize>,
-    /// Its fields, in pieces between blocks.
+    /// Its fields, between blocks.
     pub(crate) fields: Vec<Range<usize>>,
-    /// Bytes that are no fields: keywords, braces, blocks.
+    /// Keywords, braces, blocks.
     pub(crate) frame: Vec<Range<usize>>,
     pub(crate) init: Option<Init>,
 }
@@ -40,27 +39,24 @@ pub(crate) struct Extension {
 /// `INIT(struct tag *it) { … }`.
 #[derive(Clone, Debug)]
 pub(crate) struct Init {
-    /// The parameter, without parentheses.
+    /// Without parentheses.
     pub(crate) parameter: Range<usize>,
-    /// Name of the parameter.
+    /// The parameter's name.
     pub(crate) it: String,
-    /// The body, with its braces.
+    /// With its braces.
     pub(crate) body: Range<usize>,
 }
 
 impl Extension {
-    /// Whether one of its fields lies there.
     pub(crate) fn has(&self, offset: usize) -> bool {
         self.fields.iter().any(|range| range.contains(&offset))
     }
 }
 
-/// Whether a source may have extendible structs.
 pub(crate) fn is_likely(source: &str) -> bool {
     source.contains("extendible")
 }
 
-/// The extendible structs of a source.
 pub(crate) fn find(file: usize, source: &str) -> Result<Vec<Struct>, Refusal> {
     let tokens = tokens(source);
     let mut reader = Reader { file, source, tokens: &tokens, at: 0 };
@@ -75,19 +71,18 @@ pub(crate) fn find(file: usize, source: &str) -> Result<Vec<Struct>, Refusal> {
     Ok(all)
 }
 
-/// The source without the words that C does not know: their bytes are blanks, so that all others
-/// stay at their places.
+/// Blanks out words unknown to C; other bytes stay in place.
 pub(crate) fn blanked(source: &str, all: &[Struct], keywords: &[Range<usize>]) -> String {
     let mut bytes = source.as_bytes().to_vec();
     let frames = all.iter().flat_map(|of| &of.extensions).flat_map(|extension| &extension.frame);
     for range in frames.chain(keywords) {
         bytes[range.clone()].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
     }
-    // Whole tokens were replaced by as many blanks.
+    // Whole tokens became blanks.
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// The keywords `extendible` of a source, also those of declarations.
+/// All keywords `extendible`, also of declarations.
 pub(crate) fn keywords(source: &str) -> Vec<Range<usize>> {
     let all = tokens(source).into_iter();
     all.filter(|token| token.kind == Kind::Name && token.text(source) == "extendible")
@@ -129,7 +124,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Parses from after the keyword; `None` for a declaration.
+    /// After the keyword; `None` for a declaration.
     fn structure(&mut self, keyword: Range<usize>) -> Result<Option<Struct>, Refusal> {
         let shape = "`extendible` stands before `struct tag {`; the tag is its name in descriptions";
         let refused = self.refuse_at(keyword.start, shape);
@@ -172,7 +167,7 @@ impl<'s> Reader<'s> {
         Ok(Some(Struct { tag, file, keyword, name, close, end, extensions }))
     }
 
-    /// Skips to the end of the parentheses or braces that a token opens.
+    /// Skips to the end of an opened group.
     fn group(&mut self, token: &Token) -> Result<(), Refusal> {
         let Kind::Mark(open @ (b'(' | b'{' | b'[')) = token.kind else { return Ok(()) };
         let mut depth = vec![open];
@@ -189,13 +184,13 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    /// The range from a token that opens parentheses or braces to their end, both included.
+    /// A group, with both ends.
     fn grouped(&mut self, open: &Token) -> Result<Range<usize>, Refusal> {
         self.group(open)?;
         Ok(open.range.start..self.tokens[self.at - 1].range.end)
     }
 
-    /// Behind `EXTENSION`.
+    /// After `EXTENSION`.
     fn extension(&mut self, keyword: &Token, tag: &str, all: &mut Vec<Extension>) -> Result<(), Refusal> {
         self.expect(b'(', "EXTENSION")?;
         let number = self.next();
@@ -247,7 +242,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Behind `INIT`.
+    /// After `INIT`.
     fn init(&mut self) -> Result<Init, Refusal> {
         let open = self.expect(b'(', "INIT")?;
         let parentheses = self.grouped(open)?;

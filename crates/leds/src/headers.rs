@@ -1,11 +1,11 @@
-//! The headers that belong to a compiler (`stddef.h` and the like): libclang looks for them beside
-//! itself, where distributions do not always have them.
+//! Headers of a compiler, such as `stddef.h`: libclang expects them beside itself, where
+//! distributions may lack them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Flags that lead to them, for a libclang of this version.
+/// Flags for a libclang of this version.
 pub(crate) fn flags(version: &str) -> Vec<String> {
     let number =
         version.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));

@@ -1,11 +1,10 @@
-//! The links of structs are zero from the beginning on: in variables, in lists of initial values,
-//! in memory that is allocated.
+//! Links are zero from the beginning: in variables, initial values, allocated memory.
 
 use crate::rewrite::Rewrite;
 use crate::tree::{Kind, Node, Shape, Type};
 
 impl Rewrite<'_> {
-    /// A variable: its link is zero before anything is stored to it.
+    /// A variable's link is zero before any store.
     pub(crate) fn local(&mut self, node: &Node, parents: &[&Node]) {
         let list = node.children.last().map(Node::plain).filter(|value| value.kind == Kind::InitList);
         if let Some(list) = list {
@@ -16,7 +15,7 @@ impl Rewrite<'_> {
         }
     }
 
-    /// Memory that is allocated for structs: their links are zero.
+    /// Links in allocated memory are zero.
     pub(crate) fn allocation(&mut self, node: &Node) {
         let leads = node.ty.target().is_some_and(|to| self.program.extends(to));
         let call = node.children.last().map(Node::plain).filter(|call| leads && call.kind == Kind::Call);
@@ -42,8 +41,7 @@ impl Rewrite<'_> {
         self.edits(size.begin).open(size.begin.offset, "1, ".to_owned());
     }
 
-    /// Whether a declaration goes on behind the name with an initial value, or is one of another
-    /// file's variable.
+    /// Whether a declaration has an initial value, or is `extern`.
     fn has_value(&self, node: &Node) -> bool {
         let text = self.text(node.at.file);
         let declared = text.get(node.begin.offset..node.at.offset).unwrap_or_default();
@@ -52,7 +50,7 @@ impl Rewrite<'_> {
         storage || text.get(node.at.offset..node.end.offset).is_none_or(value)
     }
 
-    /// Initial values in braces, of the fields of a struct that are its own.
+    /// Initial values in braces, for a struct's own fields.
     pub(crate) fn list(&mut self, ty: &Type, list: &Node) {
         if ty.is_array() {
             let Shape::Array(of, _) = &ty.shape else { return };

@@ -1,5 +1,5 @@
-//! Descriptions of structs: for the output, as tables of C, and for the file of layouts, in the
-//! words that roots keep (FORMAT.md, section 10), which Rust has for the same fields.
+//! Descriptions of structs: C tables for the output, and the words of roots (FORMAT.md, section 10)
+//! for the file of layouts, equal to Rust's.
 
 use crate::problem::{Place, Refusal};
 use crate::program::Program;
@@ -7,8 +7,7 @@ use crate::tree::{Field, Record, Shape, Type};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Name of the function that describes a record: an extendible struct's own, the program's if it
-/// has one, or one of the output.
+/// The describing function: an extendible struct's, the program's, or one of the output.
 pub(crate) fn describer(program: &Program<'_>, place: Place) -> Option<String> {
     let record = program.unit.records.get(&place)?;
     let own = format!("pmo_type_{}", record.tag);
@@ -20,7 +19,7 @@ pub(crate) fn describer(program: &Program<'_>, place: Place) -> Option<String> {
     }
 }
 
-/// The record that a field is, or has in an array, if it is described field by field.
+/// A field's record, also in an array, if its fields are described.
 fn nested(program: &Program<'_>, field: &Field) -> Option<Place> {
     field.ty.record().filter(|place| {
         let record = program.unit.records.get(place);
@@ -29,8 +28,7 @@ fn nested(program: &Program<'_>, field: &Field) -> Option<Place> {
     })
 }
 
-/// Records that the output must describe, as fields of some that it describes, the inner ones
-/// first.
+/// Records for the output to describe, inner ones first.
 pub(crate) fn needed(program: &Program<'_>, place: Place, out: &mut Vec<Place>) {
     let Some(record) = program.unit.records.get(&place) else { return };
     for field in &record.fields {
@@ -42,7 +40,7 @@ pub(crate) fn needed(program: &Program<'_>, place: Place, out: &mut Vec<Place>) 
     }
 }
 
-/// The type of a field in the table, where it is not described by a function.
+/// A field's type in the table, without a describing function.
 fn type_word(program: &Program<'_>, ty: &Type) -> String {
     match &ty.shape {
         Shape::Number(word) => (*word).to_owned(),
@@ -65,7 +63,7 @@ fn type_word(program: &Program<'_>, ty: &Type) -> String {
     }
 }
 
-/// The record that a pointer, or pointers of an array, lead to, if it is described.
+/// The described target of a pointer or of an array of pointers.
 fn target(program: &Program<'_>, ty: &Type) -> Option<String> {
     match &ty.shape {
         Shape::Pointer(target) if !target.is_array() => {
@@ -81,7 +79,7 @@ fn quoted(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// The function that describes a record with these fields, in one line.
+/// A record's describing function, in one line.
 pub(crate) fn table<'f>(
     program: &Program<'_>,
     function: &str,
@@ -107,7 +105,7 @@ pub(crate) fn table<'f>(
              pmo_type_pmo_extensions, NULL}}"
         ));
     }
-    // As Rust calls it: a root is compared by this, too.
+    // Rust's name, by which roots are compared.
     let (count, name) = (rows.len(), spelled.trim_start_matches("struct "));
     format!(
         "static inline const struct pmo_type *{function}(void) {{ static const struct pmo_field fields[] = {{{}}}; \
@@ -117,7 +115,7 @@ pub(crate) fn table<'f>(
     )
 }
 
-/// Fields of an extension, or of the struct itself, of an extendible struct.
+/// Fields of an extendible struct, or of its extension.
 pub(crate) fn fields_of<'a>(
     program: &'a Program<'a>,
     of: usize,
@@ -129,7 +127,6 @@ pub(crate) fn fields_of<'a>(
         .filter(move |field| program.field(field.place).map_or(0, |field| field.extension) == extension)
 }
 
-/// The words of a description.
 pub(crate) struct Words<'a> {
     program: &'a Program<'a>,
     out: String,
@@ -137,7 +134,7 @@ pub(crate) struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Those of a record of the lowered source.
+    /// For a record of the lowered source.
     pub(crate) fn of(program: &'a Program<'a>, place: Place) -> String {
         let mut words = Words { program, out: String::new(), met: Vec::new() };
         words.record(place);
@@ -212,7 +209,7 @@ fn element(ty: &Type) -> &Type {
     }
 }
 
-/// All elements of an array, also one of arrays.
+/// All elements, also of nested arrays.
 fn count(ty: &Type) -> Option<usize> {
     match &ty.shape {
         Shape::Array(of, all) => Some(all * count(of).unwrap_or(1)),
@@ -220,14 +217,13 @@ fn count(ty: &Type) -> Option<usize> {
     }
 }
 
-/// Records outside of extendible structs whose values have some: they are copied and freed with
-/// them.
+/// Other records that contain extendible structs: they are copied and freed with these.
 pub(crate) fn holders(program: &Program<'_>) -> BTreeSet<Place> {
     let all = program.unit.records.keys().copied();
     all.filter(|place| program.structure(*place).is_none() && program.record_extends(*place)).collect()
 }
 
-/// Refuses those that cannot be described behind all sources.
+/// Refuses records that cannot be described after all sources.
 pub(crate) fn check_holders(program: &Program<'_>) -> Result<(), Vec<Refusal>> {
     let mut wrong = Vec::new();
     for place in holders(program) {

@@ -7,15 +7,13 @@
 //! };
 //! ```
 //!
-//! becomes plain C in which `p->stock` is found in a block of its own, as Rust's `#[extendible]`
-//! has it.
+//! becomes plain C in which `p->stock` is in a separate block, as with Rust's `#[extendible]`.
 //!
-//! `token` and `extendible` find the structs; `parse` has libclang understand the rest, which
-//! `tree` keeps; `rewrite` changes accesses (`access` says how one is meant, `dominance` which
-//! checks it does not need); `layout` describes the structs; `emit` puts the output together;
-//! `lock` compares it with the layouts of earlier releases. Places are offsets in the sources:
-//! words that C does not know are blanked out for the parser, and functions that compute initial
-//! values are parsed behind the source.
+//! `token` and `extendible` find the structs; `parse` has libclang parse the rest into `tree`;
+//! `rewrite` changes accesses (`access` classifies them, `dominance` finds unneeded checks);
+//! `layout` describes the structs; `emit` writes the output; `lock` compares it with released
+//! layouts. Places are offsets in the sources: words unknown to C are blanked out for the parser,
+//! and functions of initial values are parsed behind the source.
 
 #![forbid(unsafe_code)]
 

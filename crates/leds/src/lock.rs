@@ -1,4 +1,4 @@
-//! The file of layouts, as structs were released (`indelible::retention::LayoutLock`).
+//! The file of released layouts (`indelible::retention::LayoutLock`).
 
 use crate::extendible::Struct;
 use crate::layout::Words;
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 pub struct Lock {
     /// Its path.
     pub path: PathBuf,
-    /// Add structs and extensions that it does not have.
+    /// Adds missing structs and extensions.
     pub update: bool,
 }
 
-/// Compares structs of the lowered source with the file.
+/// Compares the lowered source's structs with the file.
 pub(crate) fn check(lock: &Lock, unit: &Unit, structs: &[Struct]) -> Result<(), Vec<Problem>> {
     let program = Program::new(unit, &[], &[], false);
     let mut layouts = LayoutLock::new(&lock.path).with_others();

@@ -20,22 +20,22 @@ pub struct Request {
     pub source: PathBuf,
     /// Flags of the compiler.
     pub flags: Vec<String>,
-    /// Layouts as they were released.
+    /// Released layouts.
     pub lock: Option<Lock>,
 }
 
-/// A source that was lowered.
+/// A lowered source.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     /// Plain C or C++.
     pub text: String,
-    /// The files that it was made of, but for those of the system.
+    /// Its files, but for the system's.
     pub files: Vec<PathBuf>,
-    /// Extendible structs in it.
+    /// Number of its extendible structs.
     pub structs: usize,
 }
 
-/// Declarations for sources that are not lowered yet.
+/// Declarations for unlowered sources.
 const PROLOGUE: &str = "/pmo-leds-prologue.h";
 
 /// Lowers a source.
@@ -45,7 +45,7 @@ const PROLOGUE: &str = "/pmo-leds-prologue.h";
 pub fn lower(compiler: &Compiler, request: &Request) -> Result<Lowered, Vec<Problem>> {
     let mut request = request.clone();
     if is_cpp(&request) {
-        // As recent compilers have it; flags that follow may say otherwise.
+        // The default of recent compilers; later flags override it.
         request.flags.insert(0, "-std=gnu++17".to_owned());
     }
     let request = &request;
@@ -117,7 +117,7 @@ impl Sources<'_> {
         Ok(())
     }
 
-    /// Reads included files that may have extendible structs, until there are no more.
+    /// Reads included files that may have extendible structs.
     fn find_included(&mut self) -> Result<(), Vec<Problem>> {
         loop {
             let texts = self.texts(&[], "");
@@ -150,8 +150,7 @@ impl Sources<'_> {
         Source { main: &self.request.source, flags, texts, moved }
     }
 
-    /// All files without the words that C does not know, and declarations of functions that the
-    /// output has.
+    /// All files without words unknown to C, and declarations of the output's functions.
     fn texts(&self, structs: &[Struct], behind: &str) -> Vec<(PathBuf, String)> {
         let blank = |read: &Read| blanked(&read.text, &read.structs, &keywords(&read.text));
         let mut texts: Vec<_> = self.all.iter().map(|read| (read.path.clone(), blank(read))).collect();
@@ -168,7 +167,7 @@ impl Sources<'_> {
         texts
     }
 
-    /// The structs that the compiler sees: others are behind conditions of the preprocessor.
+    /// The compiled structs, without those behind conditions of the preprocessor.
     fn compiled(&self) -> Result<Vec<Struct>, Vec<Problem>> {
         let (texts, flags) = (self.texts(&[], ""), self.flags());
         let unit = self.compiler.parse(&self.source(&texts, &[], &flags))?;
@@ -184,7 +183,7 @@ impl Sources<'_> {
         Ok(structs)
     }
 
-    /// The sources with the functions that compute initial values, and the texts of all files.
+    /// The sources with functions of initial values, and all texts.
     fn understood(&self, structs: &[Struct]) -> Result<(Unit, Vec<String>), Vec<Problem>> {
         let own: Vec<String> = self.all.iter().map(|read| read.text.clone()).collect();
         let (behind, parts) = appended(structs, &own, own[0].len());
@@ -198,7 +197,6 @@ impl Sources<'_> {
         Ok((unit, all))
     }
 
-    /// Parses the output.
     fn checked(&self, text: &str) -> Result<Unit, Vec<Problem>> {
         let texts = [(self.request.source.clone(), text.to_owned())];
         self.compiler.parse(&self.source(&texts, &[], &self.request.flags))

@@ -1,4 +1,4 @@
-//! Parsing by libclang, which is loaded here, and known nowhere else.
+//! Parsing by libclang, which only this file uses.
 
 use crate::headers;
 use crate::problem::{Place, Problem, position};
@@ -15,18 +15,18 @@ use std::path::{Path, PathBuf};
 
 /// libclang, loaded.
 pub struct Compiler {
-    /// Never unloaded: libraries with variables of threads are not.
+    /// Never unloaded, as a library with thread-local variables.
     clang: ManuallyDrop<Clang>,
-    /// Flags that lead to the headers that belong to it.
+    /// Flags for its headers.
     headers: Vec<String>,
 }
 
-/// A source to be parsed: files whose text is another than on disk come first.
+/// A source; files with other texts than on disk come first.
 pub(crate) struct Source<'a> {
     pub(crate) main: &'a Path,
     pub(crate) flags: &'a [String],
     pub(crate) texts: &'a [(PathBuf, String)],
-    /// Parts of the first text that stand elsewhere in the sources.
+    /// Parts of the first text from other places.
     pub(crate) moved: &'a [Moved],
 }
 
@@ -49,7 +49,7 @@ impl Source<'_> {
     }
 }
 
-/// Bytes that were copied to another place to be parsed there.
+/// Bytes copied to be parsed elsewhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Moved {
     pub(crate) from: Range<usize>,
@@ -58,6 +58,9 @@ pub(crate) struct Moved {
 
 impl Compiler {
     /// Loads libclang.
+    ///
+    /// # Errors
+    /// It is not installed; the text says how to install it.
     ///
     /// # Errors
     /// It is not installed; the text says how to install it.
@@ -82,7 +85,7 @@ impl Compiler {
         parser
     }
 
-    /// The files that a source includes, also if it cannot be parsed yet.
+    /// Included files, even of an invalid source.
     pub(crate) fn included(&self, source: &Source<'_>) -> Vec<PathBuf> {
         let index = Index::new(&self.clang, false, false);
         let mut parser = self.parser(&index, source);
@@ -93,7 +96,7 @@ impl Compiler {
         lines.filter_map(|entity| Some(entity.get_file()?.get_path())).collect()
     }
 
-    /// Parses a source; errors of the compiler are the problems.
+    /// Errors of the compiler are the problems.
     pub(crate) fn parse(&self, source: &Source<'_>) -> Result<Unit, Vec<Problem>> {
         let index = Index::new(&self.clang, false, false);
         let parser = self.parser(&index, source);
@@ -108,7 +111,7 @@ impl Compiler {
             return Err(problems);
         }
         let mut copy = Copy { unit: Unit::default(), numbers: HashMap::new(), moved: source.moved };
-        // Numbers of files are those of the texts, as far as there are.
+        // Files have the numbers of the texts.
         for (path, _) in source.texts {
             copy.file(path);
         }
@@ -120,7 +123,7 @@ impl Compiler {
     }
 }
 
-/// The place from which a part was moved.
+/// The place before the move.
 fn moved(moved: &[Moved], place: Place) -> Place {
     let of = moved
         .iter()
@@ -128,8 +131,7 @@ fn moved(moved: &[Moved], place: Place) -> Place {
     of.map_or(place, |of| Place { file: of.to.file, offset: of.to.offset + (place.offset - of.from.start) })
 }
 
-/// Assertions about sizes are not true before a source is lowered; its own compiler looks at them
-/// afterwards.
+/// Assertions about sizes fail before the lowering; the compiler checks them afterwards.
 fn is_of_layout(text: &str) -> bool {
     text.starts_with("static_assert failed") || text.starts_with("static assertion failed")
 }
@@ -154,14 +156,14 @@ impl Copy<'_> {
     fn place(&mut self, location: Option<SourceLocation<'_>>) -> Place {
         let Some(Location { file: Some(file), offset, .. }) = location.map(|it| it.get_file_location())
         else {
-            // Something that the compiler has built in.
+            // Built into the compiler.
             return Place { file: usize::MAX, offset: 0 };
         };
         let place = Place { file: self.file(&file.get_path()), offset: offset as usize };
         moved(self.moved, place)
     }
 
-    /// Something outside of functions.
+    /// Outside of functions.
     fn top(&mut self, entity: Entity<'_>) {
         let of_system = entity.is_in_system_header();
         match entity.get_kind() {
@@ -201,7 +203,6 @@ impl Copy<'_> {
         }
     }
 
-    /// Functions of a class.
     fn methods(&mut self, entity: Entity<'_>) {
         entity.visit_children(|child, _| {
             if child.get_kind() != EntityKind::FieldDecl {
@@ -211,7 +212,7 @@ impl Copy<'_> {
         });
     }
 
-    /// A struct, and those within it.
+    /// A struct, and inner ones.
     fn records(&mut self, entity: Entity<'_>) {
         if let Some(ty) = entity.get_type().filter(|_| entity.is_definition()) {
             self.ty(&ty);
@@ -250,7 +251,7 @@ impl Copy<'_> {
         Node { kind, name: entity.get_name().unwrap_or_default(), begin, end, at, ty, refers, children }
     }
 
-    /// The name of a type, as the operand of `sizeof`.
+    /// A type's name, as the operand of `sizeof`.
     fn type_name(&mut self, name: Entity<'_>, named: Entity<'_>) -> Node {
         let mut node = self.node(name);
         node.kind = Kind::TypeName;
@@ -321,7 +322,7 @@ impl Copy<'_> {
         let is_name = |name: &&str| !name.is_empty() && !name.contains(['(', ' ', ':', '<']);
         let own = definition.get_name().filter(|name| is_name(&name.as_str()));
         let of = definition.get_semantic_parent().map(|parent| parent.get_kind());
-        // An extern "C" is an unexposed declaration for some releases of libclang.
+        // Some releases do not expose extern "C".
         let is_inner = !matches!(
             of,
             None | Some(
@@ -333,7 +334,7 @@ impl Copy<'_> {
         );
         let is_union = definition.get_kind() == EntityKind::UnionDecl;
         let word = if is_union { "union" } else { "struct" };
-        // A struct of C that only a typedef names is spelled as that.
+        // C's struct named by a typedef is spelled as that.
         let canonical = ty.get_display_name();
         let is_tag =
             definition.get_language() != Some(Language::C) || canonical.contains(&format!("{word} "));
@@ -355,7 +356,7 @@ impl Copy<'_> {
             is_of_system: definition.is_in_system_header(),
             fields: Vec::new(),
         };
-        // Before its fields, which may have pointers to it.
+        // Before its fields, which may point to it.
         self.unit.records.insert(place, record);
         let mut fields = Vec::new();
         for field in ty.get_fields().unwrap_or_default() {
@@ -421,7 +422,7 @@ fn kind(entity: Entity<'_>) -> Kind {
     }
 }
 
-/// The word of a number in descriptions.
+/// A number's word in descriptions.
 fn number(kind: TypeKind, ty: &clang::Type<'_>) -> Option<&'static str> {
     let signed = match kind {
         TypeKind::Bool => return Some("bool"),
@@ -434,7 +435,7 @@ fn number(kind: TypeKind, ty: &clang::Type<'_>) -> Option<&'static str> {
         _ if ty.is_integer() => ty.is_signed_integer(),
         _ => return None,
     };
-    // Types of the compiler's own have no size to ask for.
+    // The compiler's own types have no size.
     Some(match (ty.get_sizeof().ok()?, signed) {
         (1, true) => "i8",
         (2, true) => "i16",

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub struct Problem {
     /// The source.
     pub file: PathBuf,
-    /// From 1; 0 if it is of the source as a whole.
+    /// From 1; 0 for the whole source.
     pub line: u32,
     /// From 1.
     pub column: u32,
@@ -25,7 +25,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Line and column of an offset, each from 1.
+/// Line and column, each from 1.
 pub(crate) fn position(source: &str, offset: usize) -> (u32, u32) {
     let before = &source.as_bytes()[..offset.min(source.len())];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -33,16 +33,13 @@ pub(crate) fn position(source: &str, offset: usize) -> (u32, u32) {
     (line as u32, column as u32)
 }
 
-/// A place in one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Place {
-    /// Number of the source.
+    /// The source's number.
     pub(crate) file: usize,
-    /// Bytes before it.
     pub(crate) offset: usize,
 }
 
-/// A reason at a place.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
     pub(crate) at: Place,

@@ -1,4 +1,4 @@
-//! A source with its extendible structs, parsed, as the steps of lowering look at it.
+//! A parsed source with its extendible structs.
 
 use crate::access::variable;
 use crate::extendible::Struct;
@@ -6,15 +6,14 @@ use crate::problem::{Place, Refusal};
 use crate::tree::{Field, Kind, Node, Record, Shape, Type, Unit};
 use std::collections::HashMap;
 
-/// See the module.
 pub(crate) struct Program<'a> {
     pub(crate) unit: &'a Unit,
-    /// Texts of files, by number; those of files that nothing was read of are empty.
+    /// Texts by file number; empty for files not read.
     pub(crate) texts: &'a [String],
-    /// Structs that are compiled: not those behind `#if 0`.
+    /// Compiled structs: not those behind `#if 0`.
     pub(crate) structs: &'a [Struct],
     pub(crate) is_cpp: bool,
-    /// Structs by the place of their definition.
+    /// By the place of their definition.
     by_place: HashMap<Place, usize>,
     /// Struct, extension (from 1) and name of their fields.
     fields: HashMap<Place, FieldOf<'a>>,
@@ -23,7 +22,7 @@ pub(crate) struct Program<'a> {
 /// A field of an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldOf<'a> {
-    /// Number of the struct.
+    /// The struct's number.
     pub(crate) of: usize,
     /// From 1.
     pub(crate) extension: usize,
@@ -51,7 +50,6 @@ impl<'a> Program<'a> {
         program
     }
 
-    /// The field of an extension that is declared there.
     pub(crate) fn field(&self, place: Place) -> Option<FieldOf<'a>> {
         self.fields.get(&place).copied()
     }
@@ -60,12 +58,11 @@ impl<'a> Program<'a> {
         self.unit.records.get(&place_of(&self.structs[of]))
     }
 
-    /// The extendible struct that a record is.
     pub(crate) fn structure(&self, place: Place) -> Option<usize> {
         self.by_place.get(&place).copied()
     }
 
-    /// Whether values of a type have extensions: it is an extendible struct, or has some within it.
+    /// Whether a type is, or contains, an extendible struct.
     pub(crate) fn extends(&self, ty: &Type) -> bool {
         match &ty.shape {
             Shape::Record(place) => self.record_extends(*place),
@@ -82,8 +79,7 @@ impl<'a> Program<'a> {
         record.is_some_and(|record| record.fields.iter().any(|field| self.extends(&field.ty)))
     }
 
-    /// Whether a field is one of an extendible struct, or of a struct in it, such as the handle of
-    /// a list.
+    /// Whether an extendible struct, or a struct in it, such as a list's handle, has the field.
     pub(crate) fn is_within(&self, field: Place) -> bool {
         (0..self.structs.len()).filter_map(|of| self.record(of)).any(|record| self.has_within(record, field))
     }
@@ -94,7 +90,7 @@ impl<'a> Program<'a> {
         record.fields.iter().any(|field| field.place == place || inner(field).is_some_and(has))
     }
 
-    /// Whether an expression makes a copy of a value with extensions.
+    /// Whether an expression copies a value with extensions.
     pub(crate) fn is_copy(&self, node: &Node) -> bool {
         let [.., inner] = &node.children[..] else { return false };
         let is_value = self.extends(&node.ty) && !node.ty.is_array();
@@ -112,7 +108,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// The variable that a declaration or an assignment copies a value with extensions to.
+    /// The variable that receives a copied value with extensions.
     pub(crate) fn shallow_copy(&self, node: &Node) -> Option<Place> {
         match (node.kind, &node.children[..]) {
             (Kind::Variable, [.., value]) if self.is_copy(value) => Some(node.at),
@@ -121,7 +117,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Refuses structs that have no fixed layout, or whose extensions would own something.
+    /// Refuses structs without a fixed layout, or with extensions that would own values.
     pub(crate) fn check(&self) -> Result<(), Vec<Refusal>> {
         let mut wrong = Vec::new();
         for (of, structure) in self.structs.iter().enumerate() {
@@ -149,7 +145,7 @@ impl<'a> Program<'a> {
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
 
-    /// The word of a type within a type that has no name.
+    /// The word of a type within an unnamed type.
     fn unnamed(&self, ty: &Type) -> Option<&'a str> {
         let record = self.unit.records.get(&ty.record()?)?;
         let is_own = record.tag.is_empty().then_some(record.spelled.as_str());
@@ -186,7 +182,6 @@ impl<'a> Program<'a> {
     }
 }
 
-/// The place of a struct's definition.
 pub(crate) fn place_of(structure: &Struct) -> Place {
     Place { file: structure.file, offset: structure.name.start }
 }

@@ -13,21 +13,19 @@ use crate::tree::{Kind, Node, Type};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-/// Names of the functions that compute initial values begin so.
+/// Prefix of functions of initial values.
 pub(crate) const INIT: &str = "pmo_leds_init_";
-/// The call that makes all extensions, or returns -1.
+/// Makes all extensions, or returns -1.
 const EXTEND: &str = "PMO_EXTEND";
-/// The call that frees all extensions.
+/// Frees all extensions.
 const UNEXTEND: &str = "PMO_UNEXTEND";
-/// Changes by file, of code, and of the functions that compute initial values, which are taken out
-/// of their structs.
+/// Changes by file, of code, and of functions of initial values, which leave their structs.
 #[derive(Debug, Default)]
 pub(crate) struct Rewritten {
     pub(crate) code: BTreeMap<usize, Edits>,
     pub(crate) inits: BTreeMap<usize, Edits>,
 }
 
-/// All changes of a program.
 pub(crate) fn rewrite(program: &Program<'_>) -> Result<Rewritten, Vec<Refusal>> {
     let mut walk = Rewrite {
         program,
@@ -50,29 +48,26 @@ pub(crate) fn rewrite(program: &Program<'_>) -> Result<Rewritten, Vec<Refusal>> 
     if refused.is_empty() { Ok(out) } else { Err(refused) }
 }
 
-/// The function being walked computes initial values.
+/// The walked function computes initial values.
 #[derive(Clone, Copy)]
 struct Computes {
-    /// Struct and extension, from 1.
+    /// Struct, and extension from 1.
     of: usize,
     extension: usize,
-    /// The parameter.
     it: Place,
 }
 
-/// A walk over declarations.
 pub(crate) struct Rewrite<'a> {
     pub(crate) program: &'a Program<'a>,
     out: Rewritten,
     refused: Vec<Refusal>,
-    /// Facts at uses of extensions.
     pub(crate) known: Known,
-    /// Variables that are shallow copies.
+    /// Shallow copies.
     pub(crate) temporary: HashSet<Place>,
     init: Option<Computes>,
-    /// Names of scratch variables so far.
+    /// Number of scratch variables.
     counter: usize,
-    /// Places that are changed already, with how: a macro may have its argument more than once.
+    /// Changed places, and how: a macro may repeat its argument.
     done: HashMap<Place, String>,
 }
 
@@ -81,8 +76,8 @@ impl<'a> Rewrite<'a> {
         self.refused.push(Refusal::new(at, text));
     }
 
-    /// Notes a change of a place; returns whether it is new. Refuses a place that was changed in
-    /// another way: a macro uses its argument in several ways.
+    /// Notes a change; returns whether it is new. Refuses a place changed in another way: a macro
+    /// uses its argument differently.
     pub(crate) fn is_new(&mut self, at: Place, how: String) -> bool {
         let before = self.done.get(&at);
         if before.is_some_and(|before| *before != how) {
@@ -95,7 +90,6 @@ impl<'a> Rewrite<'a> {
         self.program.texts.get(file).map_or("", String::as_str)
     }
 
-    /// The changes of the text at a place.
     pub(crate) fn edits(&mut self, at: Place) -> &mut Edits {
         let inside = |init: &Init| init.body.contains(&at.offset);
         let mut inits =
@@ -135,7 +129,7 @@ impl<'a> Rewrite<'a> {
         Some(Computes { of, extension, it: it.at })
     }
 
-    /// Local variables that a value with extensions is copied to.
+    /// Local variables that receive a value with extensions.
     fn find_temporaries(&mut self, node: &Node) {
         self.temporary.extend(self.program.shallow_copy(node));
         node.children.iter().for_each(|child| self.find_temporaries(child));
@@ -249,7 +243,7 @@ impl<'a> Rewrite<'a> {
         }
     }
 
-    /// The operator and the name behind the base, if they stand there, and not in a macro.
+    /// The operator and the name behind the base, unless a macro has them.
     fn tail(&self, node: &Node, base: &Node, name: &str) -> Option<Range<usize>> {
         let text = self.text(node.at.file);
         let (begin, at) = (base.end.offset, node.at.offset);
@@ -276,7 +270,7 @@ impl<'a> Rewrite<'a> {
         if !self.is_new(node.at, how) {
             return;
         }
-        // The call up to the pointer, then what follows the pointer.
+        // The call before the pointer, and the rest after it.
         let (call, behind) = match usage {
             _ if is_known => (format!("{get}_there("), format!(")->{name}")),
             Use::Stored | Use::Placed | Use::Unevaluated => (format!("{get}("), format!(")->{name}")),
@@ -314,8 +308,7 @@ impl<'a> Rewrite<'a> {
         format!("pmo_leds_{}", self.counter)
     }
 
-    /// Puts an expression that is read, and that is more than the field, beside a variable for
-    /// initial values.
+    /// Puts a read expression beyond the field beside a variable for initial values.
     fn wrap(&mut self, all: &Node, node: &Node, variable: &str) -> bool {
         let text = self.text(node.at.file);
         let range = all.begin.offset..all.end.offset;
@@ -383,7 +376,7 @@ impl<'a> Rewrite<'a> {
         }
     }
 
-    /// `*to = *from`: a deep copy, unless it is one to a variable.
+    /// `*to = *from`: a deep copy, unless to a variable.
     fn assignment(&mut self, node: &Node) {
         let [to, .., from] = &node.children[..] else { return };
         let copies =

@@ -1,13 +1,13 @@
-//! Templates of C++'s library, whose code is not lowered: they copy and destroy values as bytes.
+//! Templates of C++'s library are not lowered: they copy and destroy values as bytes.
 
 use crate::rewrite::Rewrite;
 use crate::tree::{Kind, Node, Shape, Type};
 
-/// Functions that exchange the values of references, look at them, or lead to them.
+/// They exchange, inspect, or return references.
 const KEEPS: [&str; 10] =
     ["addressof", "as_const", "cref", "forward", "max", "min", "minmax", "move", "ref", "swap"];
 
-/// Functions that make copies of the values of ranges, or write over them.
+/// They copy or overwrite values of ranges.
 const COPIES: [&str; 25] = [
     "copy",
     "copy_backward",
@@ -37,7 +37,7 @@ const COPIES: [&str; 25] = [
 ];
 
 impl Rewrite<'_> {
-    /// Refuses a call of the library's that copies extendible structs.
+    /// Refuses the library's copies of extendible structs.
     pub(crate) fn templates(&mut self, call: &Node) {
         let [callee, arguments @ ..] = &call.children[..] else { return };
         let of_library = call.refers.is_some_and(|to| to.is_of_system && to.kind == Kind::Function);
@@ -53,7 +53,7 @@ impl Rewrite<'_> {
             let to = if ty.is_array() { Some(&ty) } else { ty.target() };
             to.is_some_and(|to| self.program.extends(to))
         };
-        // One value is only moved from.
+        // A single value is only moved from.
         let writes = COPIES.contains(&name) && (name != "move" || arguments.len() > 1);
         let by_range = is_free && writes && arguments.first().is_some_and(is_pointer);
         if by_range || !KEEPS.contains(&name) && arguments.iter().any(is_value) {
@@ -65,7 +65,7 @@ impl Rewrite<'_> {
         }
     }
 
-    /// Refuses a variable of a type of the library's that has extendible structs as values.
+    /// Refuses the library's containers of extendible structs.
     pub(crate) fn container(&mut self, node: &Node) {
         let Shape::Record(place) = &node.ty.shape else { return };
         let of_library = self.program.unit.records.get(place).is_some_and(|record| record.is_of_system);
@@ -80,7 +80,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// Whether a type has one of this name as an argument, and not a pointer or reference to it.
+/// Whether a type has this name as an argument, without pointer or reference.
 fn has(ty: &Type, tag: &str) -> bool {
     let Some((_, arguments)) = ty.text.split_once('<') else { return false };
     let is_name = |letter: char| letter.is_alphanumeric() || letter == '_';

@@ -1,24 +1,21 @@
-//! Tokens of C, as far as finding braces, names and statements needs them.
+//! Tokens of C, to find braces, names and statements.
 
 use std::ops::Range;
 
-/// A token: neither a blank, nor a comment.
+/// No blank, no comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
-    /// Its bytes in the source.
     pub(crate) range: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A name or a keyword.
     Name,
     /// A number, a string or a character.
     Literal,
-    /// A character of punctuation.
     Mark(u8),
-    /// A line for the preprocessor, with those that continue it.
+    /// With its continued lines.
     Directive,
 }
 
@@ -32,7 +29,6 @@ impl Token {
     }
 }
 
-/// All tokens of a source.
 pub(crate) fn tokens(source: &str) -> Vec<Token> {
     let mut scan = Scan { bytes: source.as_bytes(), at: 0, fresh: true };
     std::iter::from_fn(|| scan.token()).collect()
@@ -41,7 +37,7 @@ pub(crate) fn tokens(source: &str) -> Vec<Token> {
 struct Scan<'s> {
     bytes: &'s [u8],
     at: usize,
-    /// Nothing but blanks was met on this line.
+    /// The line has only blanks so far.
     fresh: bool,
 }
 
@@ -99,7 +95,7 @@ impl Scan<'_> {
         }
     }
 
-    /// To the end of a line that is not continued.
+    /// To the end of an uncontinued line.
     fn line(&mut self) {
         while self.at < self.bytes.len() && self.peek(0) != b'\n' {
             match (self.peek(0), self.peek(1)) {
@@ -138,7 +134,7 @@ impl Scan<'_> {
         self.at = found.map_or(self.bytes.len(), |found| self.at + 2 + found + end.len());
     }
 
-    /// Letters, digits, and `more`, of which signs only follow an exponent.
+    /// Letters, digits, and `more`; signs only after an exponent.
     fn word(&mut self, more: &[u8]) {
         while self.at < self.bytes.len() {
             let (byte, before) = (self.peek(0), self.bytes[self.at.saturating_sub(1)]);
@@ -155,7 +151,6 @@ impl Scan<'_> {
     }
 }
 
-/// Whether parentheses and brackets in a text belong together.
 pub(crate) fn is_closed(text: &str) -> bool {
     let mut depth = 0_i32;
     for token in tokens(text) {

@@ -1,4 +1,4 @@
-//! A source as the compiler understands it, apart from libclang, whose tree `parse` copies here.
+//! A parsed source, without libclang, whose tree `parse` copies here.
 
 use crate::problem::Place;
 use std::collections::HashMap;
@@ -9,28 +9,26 @@ use std::path::PathBuf;
 pub(crate) struct Node {
     pub(crate) kind: Kind,
     pub(crate) name: String,
-    /// Its first byte; of an expression in a macro's body, where the macro is used.
+    /// Its first byte; in a macro's body, the macro's use.
     pub(crate) begin: Place,
     /// After its last byte.
     pub(crate) end: Place,
-    /// The name in it.
+    /// Its name.
     pub(crate) at: Place,
     pub(crate) ty: Type,
-    /// The declaration that a name leads to.
     pub(crate) refers: Option<Referent>,
     pub(crate) children: Vec<Node>,
 }
 
-/// A declaration that a name leads to.
+/// A name's declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Referent {
     pub(crate) place: Place,
     pub(crate) kind: Kind,
-    /// It is a variable or a parameter of a function, and is gone with the call.
+    /// A variable or parameter that ends with the call.
     pub(crate) is_local: bool,
-    /// It stands for a value that lies elsewhere.
     pub(crate) is_reference: bool,
-    /// A header of the system declares it.
+    /// Of a system header.
     pub(crate) is_of_system: bool,
 }
 
@@ -42,17 +40,17 @@ pub(crate) enum Kind {
     Field,
     /// `x->field`, `x.field`.
     Member,
-    /// A field's name that is no expression: in `offsetof`, in `.field = 1`.
+    /// A field's name outside of expressions: in `offsetof`, in `.field = 1`.
     FieldName,
-    /// The name of a variable or a function.
+    /// A variable's or a function's name.
     Name,
-    /// A conversion that is not written down.
+    /// An implicit conversion.
     Implicit,
     Paren,
     Unary,
-    /// `sizeof` and the like.
+    /// Such as `sizeof`.
     Unevaluated,
-    /// The type in one of those.
+    /// A type in those.
     TypeName,
     Binary,
     CompoundAssign,
@@ -77,24 +75,24 @@ pub(crate) enum Kind {
 pub(crate) struct Type {
     pub(crate) shape: Shape,
     pub(crate) is_const: bool,
-    /// As errors show it.
+    /// For errors.
     pub(crate) text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// A struct or union, by the place of its definition.
+    /// By the place of its definition.
     Record(Place),
     Pointer(Box<Type>),
     Reference(Box<Type>),
     Array(Box<Type>, usize),
-    /// A number, by its word in descriptions.
+    /// By its word in descriptions.
     Number(&'static str),
     Other,
 }
 
 impl Type {
-    /// The struct or union that it is, or that an array of it has as elements.
+    /// Its struct or union, also as an array's element.
     pub(crate) fn record(&self) -> Option<Place> {
         match &self.shape {
             Shape::Record(place) => Some(*place),
@@ -119,26 +117,25 @@ impl Type {
     }
 }
 
-/// A struct or union that is defined.
+/// A defined struct or union.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    /// Its name in a declaration, such as `struct item`.
+    /// Such as `struct item`.
     pub(crate) spelled: String,
-    /// The name alone; empty if it has none.
+    /// Empty without a name.
     pub(crate) tag: String,
     pub(crate) size: usize,
     pub(crate) align: usize,
     pub(crate) is_union: bool,
-    /// Whether it lies in a function or another struct.
+    /// In a function or another struct.
     pub(crate) is_inner: bool,
-    /// Whether it lies in a namespace, or is made of a template.
+    /// In a namespace, or of a template.
     pub(crate) is_qualified: bool,
-    /// A header of the system declares it.
+    /// Of a system header.
     pub(crate) is_of_system: bool,
     pub(crate) fields: Vec<Field>,
 }
 
-/// A field of a struct or union.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
     pub(crate) name: String,
@@ -149,28 +146,26 @@ pub(crate) struct Field {
     pub(crate) is_bit_field: bool,
 }
 
-/// A line that includes a file.
 #[derive(Clone, Debug)]
 pub(crate) struct Include {
     pub(crate) at: Place,
     pub(crate) file: usize,
 }
 
-/// A source with all that it includes.
+/// A source with its includes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unit {
-    /// Paths of the files that were read.
+    /// Paths of files.
     pub(crate) files: Vec<PathBuf>,
     pub(crate) includes: Vec<Include>,
     pub(crate) records: HashMap<Place, Record>,
     /// Functions and variables outside of system headers.
     pub(crate) declarations: Vec<Node>,
-    /// Names of all functions.
     pub(crate) functions: Vec<String>,
 }
 
 impl Node {
-    /// Without parentheses around it.
+    /// Without parentheses.
     pub(crate) fn inner(&self) -> &Node {
         match (self.kind, &self.children[..]) {
             (Kind::Paren, [inner]) => inner.inner(),
@@ -178,7 +173,7 @@ impl Node {
         }
     }
 
-    /// Without conversions and parentheses around it.
+    /// Without conversions and parentheses.
     pub(crate) fn plain(&self) -> &Node {
         match (self.kind, &self.children[..]) {
             (Kind::Paren | Kind::Implicit, [inner]) => inner.plain(),

@@ -5,13 +5,13 @@ use crate::error::{Error, Result};
 use crate::format::Time;
 use indelible::collections::PVec;
 
-/// The longest value of an extended attribute, as Linux has it.
+/// Linux's limit of an extended attribute.
 const LONGEST: usize = 64 << 10;
 
-/// Attributes to set; `None`: stays.
+/// Attributes to set; `None` stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Set {
-    /// Permissions; the kind stays.
+    /// Permissions without the kind.
     pub mode: Option<u32>,
     /// The owner.
     pub uid: Option<u32>,

@@ -1,7 +1,6 @@
-//! A change of a volume: its tree, borrowed for storing, and the inodes themselves.
+//! A change of a volume: its tree, borrowed for storing.
 //!
-//! Each operation allocates first and changes then, so that a full pool leaves everything as it
-//! was.
+//! Each operation allocates before it changes, so that a full pool changes nothing.
 
 use crate::error::{Error, Result};
 use crate::format::{Content, Inode, ROOT, Time, Tree};
@@ -12,25 +11,25 @@ pub(crate) struct Change<'h> {
     pub(crate) tree: &'h mut Tree<'h>,
     pub(crate) heap: HeapRef<'h>,
     pub(crate) now: Time,
-    /// How often each inode is held.
+    /// Holds of each inode.
     pub(crate) held: &'h HashMap<u64, u64>,
 }
 
 /// Kind, mode and owner of a new inode.
 #[derive(Clone, Copy, Debug)]
 pub struct New<'a> {
-    /// Kind and permissions, as `st_mode` has them. Device nodes are refused.
+    /// `st_mode`: kind and permissions. Device nodes are refused.
     pub mode: u32,
     /// Its owner.
     pub uid: u32,
-    /// Its group, unless the directory hands on its own.
+    /// Its group, unless the directory's is inherited.
     pub gid: u32,
-    /// Where a symbolic link leads.
+    /// A symbolic link's target.
     pub target: &'a [u8],
 }
 
 impl New<'_> {
-    /// Owner, group and mode of an inode that leads nowhere.
+    /// Owner, group and mode of an inode without a target.
     #[must_use]
     pub const fn of(mode: u32, uid: u32, gid: u32) -> New<'static> {
         New { mode, uid, gid, target: &[] }
@@ -38,7 +37,7 @@ impl New<'_> {
 }
 
 impl<'h> Change<'h> {
-    /// Makes an inode without a name. A number of an inode that then failed is not given again.
+    /// Without a name. A failed inode's number is not reused.
     pub(crate) fn make(&mut self, new: &New<'_>, parent: u64) -> Result<u64> {
         let heap = self.heap;
         let (content, links) = match new.mode & libc::S_IFMT {
@@ -80,13 +79,12 @@ impl<'h> Change<'h> {
         Ok(number)
     }
 
-    /// Makes the root directory of a new volume.
     pub(crate) fn make_root(&mut self, new: &New<'_>) -> Result<()> {
         self.tree.last = ROOT - 1;
         self.make(new, ROOT).map(drop)
     }
 
-    /// An inode has lost its last name: removes it, or keeps it as an orphan while it is held.
+    /// Removes an inode without a name, or keeps it as an orphan while it is held.
     pub(crate) fn unnamed(&mut self, number: u64) -> Result<()> {
         match self.held.contains_key(&number) {
             true => self.orphan(number),
@@ -97,7 +95,7 @@ impl<'h> Change<'h> {
         }
     }
 
-    /// Puts an inode into the list of orphans.
+    /// Adds to the list of orphans.
     pub(crate) fn orphan(&mut self, number: u64) -> Result<()> {
         let first = self.tree.orphans;
         if first != 0 {
@@ -109,7 +107,7 @@ impl<'h> Change<'h> {
         Ok(())
     }
 
-    /// Takes an inode out of the list of orphans.
+    /// Removes from the list of orphans.
     pub(crate) fn adopt(&mut self, number: u64) -> Result<()> {
         let inode = self.tree.inode_mut(number)?;
         let (before, behind) = (inode.before, inode.behind);
@@ -124,7 +122,7 @@ impl<'h> Change<'h> {
         Ok(())
     }
 
-    /// The last hold of an inode ended: an orphan goes.
+    /// The last hold ended: removes an orphan.
     pub(crate) fn released(&mut self, number: u64) -> Result<()> {
         if self.tree.inode(number).is_ok_and(|inode| inode.links == 0) {
             self.adopt(number)?;
@@ -133,7 +131,7 @@ impl<'h> Change<'h> {
         Ok(())
     }
 
-    /// Removes all orphans: no program has any of them open.
+    /// Removes all orphans: no program has one open.
     pub(crate) fn collect_orphans(&mut self) -> Result<u64> {
         let mut removed = 0;
         while self.tree.orphans != 0 {

@@ -1,12 +1,12 @@
-//! The consistency of a volume: the invariants of its format, and of its heap.
+//! Checks the invariants of the format and of the heap.
 
 use crate::format::{BLOCK, Content, Inode, ROOT, Tree};
 use crate::volume::Volume;
 use std::collections::HashMap;
 
 impl Volume {
-    /// All that is wrong: links that were not counted, inodes without a name, blocks behind the end
-    /// of a file, damage. Costs a look at each inode and each name.
+    /// All findings: wrong counts of links, inodes without a name, blocks behind a file's end,
+    /// damage. Examines each inode and name.
     pub fn check(&mut self) -> Vec<String> {
         let mut wrong = self.check_heap();
         match self.look(|tree| Ok(findings(tree))) {

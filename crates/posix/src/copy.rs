@@ -1,4 +1,4 @@
-//! Trees that are copied between a volume and folders of the system.
+//! Copies of trees between volumes and folders.
 
 use crate::attributes::Set;
 use crate::change::New;
@@ -16,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, Per
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Bytes that are copied at once.
+/// Bytes copied at once.
 const PIECE: usize = 1 << 20;
 
 /// Counts of a copy.
@@ -45,12 +45,11 @@ fn failed(path: &Path, error: &io::Error) -> Error {
 }
 
 impl Volume {
-    /// Copies a file, a symbolic link or a whole folder into the volume, with modes, owners and
-    /// times of change; a name that exists is an error. Durable with the next
-    /// [`sync`](Volume::sync), as one step.
-    ///
+    /// Copies a file, a symbolic link or a folder into the volume, with modes, owners and
+    /// modification times; an existing name is an error. The next [`sync`](Volume::sync) makes it
+    /// durable as one step.
     /// # Errors
-    /// `EEXIST`, `ENOSPC`, and those of reading the source: what was copied before stays in memory.
+    /// `EEXIST`, `ENOSPC`, and those of reading the source: earlier copies stay in memory.
     /// `EOPNOTSUPP` for FIFOs, sockets and device nodes.
     pub fn copy_in(&mut self, from: &Path, directory: u64, name: &[u8]) -> Result<Copied> {
         let mut copied = Copied::default();
@@ -90,12 +89,12 @@ impl Volume {
             let modified = Time { seconds: found.mtime(), nanoseconds: found.mtime_nsec() as u64 };
             times.push((inode, Set { modified: Some(modified), ..Set::default() }));
         }
-        // A new name changes the time of its directory.
+        // A new name changes its directory's time.
         times.iter().try_for_each(|(inode, set)| self.set(*inode, set))?;
         Ok(copied)
     }
 
-    /// The bytes of a file; its holes stay holes.
+    /// A file's bytes and holes.
     fn fill(&mut self, inode: u64, path: &Path) -> Result<u64> {
         let failed = |error: io::Error| failed(path, &error);
         let file = File::open(path).map_err(failed)?;
@@ -105,7 +104,7 @@ impl Volume {
             let end = match seek(&file, SeekFrom::Data(offset)) {
                 Err(Errno::NXIO) => break,
                 data => {
-                    // A file system without holes knows of none.
+                    // The file system knows no holes.
                     offset = data.unwrap_or(offset);
                     seek(&file, SeekFrom::Hole(offset)).unwrap_or(size)
                 }
@@ -114,7 +113,7 @@ impl Volume {
                 let wanted = piece.len().min((end - offset) as usize);
                 match file.read_at(&mut piece[..wanted], offset) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    // It was cut meanwhile.
+                    // The file was truncated meanwhile.
                     Ok(0) => return Ok(offset),
                     read => {
                         let read = read.map_err(failed)?;
@@ -129,11 +128,11 @@ impl Volume {
         Ok(size)
     }
 
-    /// Copies an inode, and all that is below it, to a path of the system that does not exist, with
-    /// modes and times of change. FIFOs and sockets are left out.
+    /// Copies an inode and its tree to a new path of the system, with modes and modification times,
+    /// without FIFOs and sockets.
     ///
     /// # Errors
-    /// Those of writing the target: what was copied before stays.
+    /// Those of writing the target; earlier copies stay.
     pub fn copy_out(&self, inode: u64, to: &Path) -> Result<Copied> {
         let mut copied = Copied::default();
         let mut left = vec![(inode, to.to_owned())];
@@ -163,7 +162,7 @@ impl Volume {
                 Kind::Fifo | Kind::Socket => {}
             }
         }
-        // From below, as a mode or a new entry would change what was set before.
+        // From below: modes and new entries would change earlier times.
         for (found, path) in made.iter().rev() {
             let opened = File::open(path).and_then(|folder| settle(&folder, found));
             opened.map_err(|error| failed(path, &error))?;
@@ -184,8 +183,7 @@ impl Volume {
         settle(&file, found).map_err(|error| failed(path, &error))
     }
 
-    /// The directory and the name at which a copy of something called `name` goes: in `path` if
-    /// that is a directory, else at `path`.
+    /// The target of a copy of `name`: in `path` if that is a directory, else at `path`.
     ///
     /// # Errors
     /// As for [`find`](Volume::find).

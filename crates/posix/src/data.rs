@@ -1,7 +1,7 @@
 //! Bytes of files: written, cut, punched and allocated.
 //!
-//! [`Change::reserve`] gives the blocks of a range room before the first byte changes, so that a
-//! full pool leaves the file as it was.
+//! [`Change::reserve`] allocates a range's blocks before the first byte changes, so that a full
+//! pool changes nothing.
 
 use crate::change::Change;
 use crate::error::{Error, Result};
@@ -9,23 +9,23 @@ use crate::format::{BLOCK, Blocks, Inode};
 use indelible::collections::{HeapRef, PVec};
 use std::ops::Range;
 
-/// The longest file: offsets are signed.
+/// Offsets are signed.
 const LONGEST: u64 = i64::MAX as u64;
 
 /// How [`allocate`](crate::Volume::allocate) treats a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocate {
-    /// Room for the range, so that no later write to it lacks room; the file becomes as long.
+    /// Reserves room for later writes; the file grows to the range's end.
     Grow,
     /// As `Grow`; the file keeps its length.
     Keep,
-    /// Zeros, and no room for whole blocks: `FALLOC_FL_PUNCH_HOLE`.
+    /// Zeros, and frees whole blocks: `FALLOC_FL_PUNCH_HOLE`.
     Punch,
-    /// Zeros; the file becomes as long: `FALLOC_FL_ZERO_RANGE`.
+    /// Zeros; the file grows to the range's end: `FALLOC_FL_ZERO_RANGE`.
     Zero,
 }
 
-/// The blocks that a range of a file lies in, each with its part of the range.
+/// A range's blocks, each with its part of the range.
 fn parts(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> {
     let blocks = if range.is_empty() { 0..0 } else { range.start / BLOCK..range.end.div_ceil(BLOCK) };
     blocks.map(move |index| {
@@ -40,13 +40,13 @@ fn checked_end(offset: u64, length: u64) -> Result<u64> {
     end.ok_or(Error::new(libc::EFBIG, "a file has at most 2^63 - 1 bytes"))
 }
 
-/// Gives a block room for `length` bytes in all; the bytes that it had moved in.
+/// Gives a block room for `length` bytes in all; returns the added bytes.
 fn make_room<'h>(block: &mut PVec<'h, u8>, length: usize, heap: HeapRef<'h>) -> Result<u64> {
     let old = block.capacity();
     if length <= old {
         return Ok(0);
     }
-    // The first bytes of a small file get just their room; what grows has room to grow on.
+    // A small file's first bytes get exact room; growth doubles it.
     let room = if old == 0 { length } else { length.next_power_of_two().min(BLOCK as usize) };
     let mut larger = PVec::new_in(heap);
     larger.try_reserve(room)?;
@@ -55,7 +55,7 @@ fn make_room<'h>(block: &mut PVec<'h, u8>, length: usize, heap: HeapRef<'h>) -> 
     Ok((block.capacity() - old) as u64)
 }
 
-/// Zeros, or the bytes given, at a place of a block that has room for them.
+/// Stores zeros, or `bytes`, in a block with room.
 fn put(block: &mut PVec<'_, u8>, part: Range<usize>, bytes: Option<&[u8]>) -> Result<()> {
     let old = block.len();
     if old < part.start {
@@ -77,7 +77,7 @@ fn put(block: &mut PVec<'_, u8>, part: Range<usize>, bytes: Option<&[u8]>) -> Re
 }
 
 impl<'h> Change<'h> {
-    /// Room for all bytes of a range. After an error the file is as it was.
+    /// Reserves a range. After an error the file is unchanged.
     fn reserve(&mut self, number: u64, range: Range<u64>) -> Result<()> {
         let heap = self.heap;
         let inode = self.tree.inode_mut(number)?;
@@ -161,7 +161,7 @@ impl<'h> Change<'h> {
     }
 }
 
-/// Room for the first `length` bytes of a block; the bytes of the heap that it took.
+/// Reserves a block's first `length` bytes; returns the heap's bytes.
 fn reserve_block<'h>(blocks: &mut Blocks<'h>, index: u64, length: usize, heap: HeapRef<'h>) -> Result<u64> {
     if let Some(block) = blocks.get_mut(&index) {
         return make_room(block, length, heap);
@@ -172,7 +172,7 @@ fn reserve_block<'h>(blocks: &mut Blocks<'h>, index: u64, length: usize, heap: H
     Ok(bytes)
 }
 
-/// Zeros a range; with `free`, gives whole blocks of it back.
+/// Zeros a range; with `free`, frees whole blocks.
 fn cut(inode: &mut Inode<'_>, range: Range<u64>, free: bool) -> Result<()> {
     let (first, last) = (range.start / BLOCK, (range.end - 1) / BLOCK);
     let (mut given_back, mut gone) = (0, Vec::new());
@@ -181,7 +181,7 @@ fn cut(inode: &mut Inode<'_>, range: Range<u64>, free: bool) -> Result<()> {
     for (index, block) in blocks.range_mut(first..=last) {
         let base = index * BLOCK;
         let from = range.start.saturating_sub(base).min(BLOCK) as usize;
-        // Nothing lies behind the end of the file.
+        // Nothing lies behind the file's end.
         let to = (range.end - base).min(BLOCK) as usize;
         let all = from == 0 && (to as u64 == BLOCK || base + to as u64 >= size);
         if all && free {

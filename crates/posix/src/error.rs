@@ -3,11 +3,11 @@
 use indelible::ErrorKind;
 use std::fmt;
 
-/// The result of an operation on a volume.
+/// Result of an operation on a volume.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An operation that failed. Nothing was changed, unless
-/// [`Volume::failure`](crate::Volume::failure) says that the volume is damaged.
+/// A failed operation. Nothing was changed, unless [`Volume::failure`](crate::Volume::failure)
+/// reports damage.
 #[derive(Clone, Debug)]
 pub struct Error {
     errno: i32,
@@ -27,7 +27,7 @@ impl Error {
         self
     }
 
-    /// The number of the error, as in `errno.h`: `ENOENT`, say.
+    /// The number in `errno.h`, such as `ENOENT`.
     #[must_use]
     pub const fn errno(&self) -> i32 {
         self.errno

@@ -1,33 +1,33 @@
-//! The types that lie in a volume's heap.
+//! Types in a volume's heap.
 //!
 //! Invariants, which [`check`](crate::Volume::check) verifies:
-//! 1. Inode 1 is the root directory. A number is never given twice.
-//! 2. An inode has a name in a directory, or is in the list of orphans: files without a name that a
-//!    program has open. The next open of the volume removes them.
+//! 1. Inode 1 is the root directory. Numbers are never reused.
+//! 2. An inode has a name in a directory, or is in the list of orphans: open files without a name.
+//!    The next open of the volume removes them.
 //! 3. A block has at most [`BLOCK`] bytes; bytes behind its length, and absent blocks, are zeros.
-//!    No byte of a block lies behind the end of the file.
+//!    No block reaches beyond the file's end.
 
 use crate::error::{Error, Result};
 use indelible::Persist;
 use indelible::collections::{PBTreeMap, PBox, PVec};
 
-/// Bytes of a file that one block of the heap holds.
+/// Bytes of a file in one block of the heap.
 pub(crate) const BLOCK: u64 = 64 << 10;
 /// The root directory.
 pub const ROOT: u64 = 1;
-/// The name of the volume's root in its heap.
+/// The volume's root in its heap.
 pub(crate) const NAME: &str = "volume";
 
 pub(crate) type Blocks<'h> = PBTreeMap<'h, u64, PVec<'h, u8>>;
 pub(crate) type Names<'h> = PBTreeMap<'h, PVec<'h, u8>, u64>;
 
-/// A moment: seconds since 1970, and nanoseconds.
+/// A moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Persist)]
 #[repr(C)]
 pub struct Time {
-    /// Whole seconds.
+    /// Seconds since 1970.
     pub seconds: i64,
-    /// The rest, below 10⁹.
+    /// Below 10⁹.
     pub nanoseconds: u64,
 }
 
@@ -35,9 +35,9 @@ pub struct Time {
 #[derive(Persist, Default)]
 #[repr(C)]
 pub(crate) struct Tree<'h> {
-    /// The number given last.
+    /// The last number.
     pub(crate) last: u64,
-    /// The first orphan; 0: there is none.
+    /// The first orphan, or 0.
     pub(crate) orphans: u64,
     pub(crate) inodes: PBTreeMap<'h, u64, PBox<'h, Inode<'h>>>,
 }
@@ -46,25 +46,25 @@ pub(crate) struct Tree<'h> {
 #[derive(Persist)]
 #[repr(C)]
 pub(crate) struct Inode<'h> {
-    /// As `st_mode` has it.
+    /// `st_mode`.
     pub(crate) mode: u32,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     pub(crate) links: u32,
-    /// Bytes of a file.
+    /// A file's bytes.
     pub(crate) size: u64,
-    /// Bytes of the heap that its blocks have.
+    /// Bytes of its blocks in the heap.
     pub(crate) held: u64,
     pub(crate) accessed: Time,
     pub(crate) modified: Time,
     pub(crate) changed: Time,
     pub(crate) born: Time,
-    /// Of a directory: the one that it is in.
+    /// A directory's parent.
     pub(crate) parent: u64,
-    /// Neighbours in the list of orphans.
+    /// Neighbours among the orphans.
     pub(crate) before: u64,
     pub(crate) behind: u64,
-    /// 1: a file that was made without a name, and may get one.
+    /// 1: a file made without a name, which may get one.
     pub(crate) linkable: u64,
     pub(crate) attributes: PBTreeMap<'h, PVec<'h, u8>, PVec<'h, u8>>,
     pub(crate) content: Content<'h>,

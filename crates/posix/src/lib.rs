@@ -1,9 +1,9 @@
 //! Files in pools of [Indelible](indelible): a volume that is crash-consistent as a whole.
 //!
 //! A [`Volume`] is one object of a pool, with a table of inodes, directories as ordered maps, and
-//! the bytes of files in blocks of the object's heap. Each operation stores to memory;
-//! [`Volume::sync`] is one psync, which makes all operations before it durable, all or nothing.
-//! After a crash the whole tree is exactly as one `sync` left it.
+//! files in blocks of the object's heap. Operations store to memory; [`Volume::sync`] is one psync,
+//! which makes all earlier operations durable, all or nothing. After a crash the whole tree is
+//! exactly as one `sync` left it.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,8 +21,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Device nodes and quotas are refused; times of access change only when they are set. Files lie in
-//! blocks of 64 KiB, so that holes are as long.
+//! Device nodes and quotas are refused; access times change only when set. Blocks and holes have 64
+//! KiB.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Looking at files and directories. Nothing is changed, times of access included.
+//! Looks at files and directories. Nothing changes, not even access times.
 
 use crate::error::{Error, Result};
 use crate::format::{BLOCK, Content, Inode, Time, Tree};
@@ -20,7 +20,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of a `st_mode`; `None` for device nodes, which volumes do not hold.
+    /// The kind in `st_mode`; `None` for device nodes, which volumes lack.
     #[must_use]
     pub const fn of(mode: u32) -> Option<Kind> {
         match mode & libc::S_IFMT {
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// The attributes of an inode, as `stat` has them.
+/// An inode's attributes, as of `stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     /// Its number.
@@ -51,22 +51,22 @@ pub struct Attributes {
     pub gid: u32,
     /// Length in bytes.
     pub size: u64,
-    /// Bytes of the pool that its blocks have.
+    /// Bytes of the pool in its blocks.
     pub held: u64,
-    /// Time of the last access, as far as it was set: reads do not change it.
+    /// Last access time that was set; reads do not change it.
     pub accessed: Time,
-    /// Time of the last change of the contents.
+    /// Last change of the contents.
     pub modified: Time,
-    /// Time of the last change of contents or attributes.
+    /// Last change of contents or attributes.
     pub changed: Time,
-    /// Time it was made.
+    /// Creation time.
     pub born: Time,
 }
 
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Any bytes but `/` and 0, at most 255.
+    /// At most 255 bytes other than `/` and 0.
     pub name: Vec<u8>,
     /// The inode that it names.
     pub inode: u64,
@@ -77,9 +77,9 @@ pub struct Entry {
 /// The target of [`seek`](crate::Volume::seek).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seek {
-    /// Bytes that a block holds.
+    /// Bytes in a block.
     Data,
-    /// A hole, or the end of the file.
+    /// A hole, or the file's end.
     Hole,
 }
 

@@ -1,10 +1,10 @@
-//! Names in directories: made, moved and removed.
+//! Names in directories.
 
 use crate::change::{Change, New};
 use crate::error::{Error, Result};
 use crate::format::Content;
 
-/// How a rename treats a name that is there.
+/// How a rename treats an existing name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rename {
     /// Replaces it.
@@ -51,7 +51,7 @@ impl Change<'_> {
         })
     }
 
-    /// A place for a new name: the directory exists, and so far without the name.
+    /// Fails unless the directory exists without the name.
     fn expect_free(&self, directory: u64, name: &[u8]) -> Result<()> {
         match self.find(directory, name) {
             Ok(Some(_)) => Err(EXISTS),
@@ -66,7 +66,7 @@ impl Change<'_> {
         }
     }
 
-    /// The directory's entries changed; `directories` more directories are in it.
+    /// Its entries changed, with `directories` more directories.
     fn touch(&mut self, directory: u64, directories: i32) -> Result<()> {
         let now = self.now;
         let inode = self.tree.inode_mut(directory)?;
@@ -81,7 +81,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Owner and mode as the directory hands them on.
+    /// Owner and mode inherited from the directory.
     fn inherit<'a>(&self, directory: u64, new: &New<'a>) -> Result<New<'a>> {
         let parent = self.tree.inode(directory)?;
         let mut new = *new;
@@ -108,7 +108,7 @@ impl Change<'_> {
         Ok(number)
     }
 
-    /// A file without a name, which the caller holds.
+    /// The caller holds it.
     pub(crate) fn create_unnamed(&mut self, directory: u64, new: &New<'_>, linkable: bool) -> Result<u64> {
         self.tree.inode(directory)?.names()?;
         if new.mode & libc::S_IFMT != libc::S_IFREG {
@@ -144,7 +144,7 @@ impl Change<'_> {
         self.touch(directory, 0)
     }
 
-    /// A name of an inode is gone already: the inode has one less.
+    /// A name of an inode is gone.
     fn lost_name(&mut self, number: u64) -> Result<()> {
         self.mark_changed(number)?;
         let directory = self.is_directory(number)?;
@@ -196,7 +196,6 @@ impl Change<'_> {
         }
     }
 
-    /// Points an existing name at another inode.
     fn redirect(&mut self, directory: u64, name: &[u8], number: u64) -> Result<()> {
         if let Some(named) = self.tree.inode_mut(directory)?.names_mut()?.get_mut(name) {
             *named = number;

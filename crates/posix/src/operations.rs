@@ -9,18 +9,18 @@ use crate::names::Rename;
 use crate::volume::Volume;
 use std::ops::Range;
 
-/// Methods fail as the system calls do that are named like them; [`Error::errno`] has the number.
-/// One that fails changed nothing. Damage is `EIO`, and the text names the file.
+/// Methods fail as the system calls of their names; [`Error::errno`] has the number. A failed one
+/// changes nothing. Damage is `EIO`, and the text names the file.
 impl Volume {
     /// The attributes of an inode.
     ///
     /// # Errors
-    /// `ESTALE`: there is no such inode.
+    /// `ESTALE`: no such inode.
     pub fn attributes(&self, inode: u64) -> Result<Attributes> {
         self.named(inode, self.look(|tree| tree.attributes(inode)))
     }
 
-    /// The inode that a name leads to; `.` and `..` are names, too.
+    /// The inode of a name, `.` and `..` included.
     ///
     /// # Errors
     /// `ENOENT`, `ENOTDIR`, `ENAMETOOLONG`, `ESTALE`.
@@ -28,8 +28,7 @@ impl Volume {
         self.named(directory, self.look(|tree| tree.lookup(directory, name)))
     }
 
-    /// At most `limit` names of a directory behind the name `after`, in the order of their bytes,
-    /// without `.` and `..`.
+    /// At most `limit` names of a directory after `after`, by their bytes, without `.` and `..`.
     ///
     /// # Errors
     /// `ENOTDIR`, `ESTALE`.
@@ -37,15 +36,15 @@ impl Volume {
         self.named(directory, self.look(|tree| tree.entries(directory, after, limit)))
     }
 
-    /// Where a symbolic link leads.
+    /// A symbolic link's target.
     ///
     /// # Errors
-    /// `EINVAL`: it is none. `ESTALE`.
+    /// `EINVAL`: no link. `ESTALE`.
     pub fn read_link(&self, inode: u64) -> Result<Vec<u8>> {
         self.named(inode, self.look(|tree| tree.target(inode)))
     }
 
-    /// At most `length` bytes of a file; fewer at its end.
+    /// At most `length` bytes; fewer at the file's end.
     ///
     /// # Errors
     /// `EISDIR`, `EINVAL`, `ESTALE`.
@@ -53,7 +52,7 @@ impl Volume {
         self.named(inode, self.look(|tree| tree.read(inode, offset, length)))
     }
 
-    /// The next place with data, or with none, from `offset` on.
+    /// The next data or hole from `offset`.
     ///
     /// # Errors
     /// `ENXIO`: there is none. `EISDIR`, `EINVAL`, `ESTALE`.
@@ -77,7 +76,7 @@ impl Volume {
         self.named(inode, self.look(|tree| tree.attribute_names(inode)))
     }
 
-    /// Makes an inode of any kind under a name; its number.
+    /// Makes an inode of any kind; returns its number.
     ///
     /// # Errors
     /// `EEXIST`, `ENOENT`, `ENOTDIR`, `ENAMETOOLONG`, `EPERM` for a device node, `ENOSPC`, `EROFS`,
@@ -87,7 +86,7 @@ impl Volume {
         self.named(directory, done)
     }
 
-    /// As [`create_node`](Volume::create_node), of a regular file; ignores the kind in the mode.
+    /// As [`create_node`](Volume::create_node), of a regular file; the mode's kind is ignored.
     ///
     /// # Errors
     /// As for [`create_node`](Volume::create_node).
@@ -111,8 +110,8 @@ impl Volume {
         self.create_node(directory, name, &New { mode: 0o777 | libc::S_IFLNK, ..*new })
     }
 
-    /// Makes a file without a name, as `O_TMPFILE` does, and [holds](Volume::hold) it once.
-    /// `linkable`: [`link`](Volume::link) may give it a name.
+    /// Makes a file without a name, as `O_TMPFILE`, and [holds](Volume::hold) it once. `linkable`:
+    /// [`link`](Volume::link) may name it.
     ///
     /// # Errors
     /// As for [`create_node`](Volume::create_node).
@@ -133,7 +132,7 @@ impl Volume {
         self.named(directory, done)
     }
 
-    /// Takes a name away, and the file with the last one, unless it is [held](Volume::hold).
+    /// Removes a name, and with the last one the file, unless it is [held](Volume::hold).
     ///
     /// # Errors
     /// `ENOENT`, `EISDIR`, `ENOTDIR`, `EROFS`, `ESTALE`.
@@ -151,7 +150,7 @@ impl Volume {
         self.named(directory, done)
     }
 
-    /// Moves a name, of a file or a directory, within the volume.
+    /// Moves a file's or directory's name within the volume.
     ///
     /// # Errors
     /// `EINVAL`: a directory into itself. `EEXIST`, `ENOENT`, `ENOTEMPTY`, `EISDIR`, `ENOTDIR`,
@@ -161,7 +160,7 @@ impl Volume {
         self.named(from.0, done)
     }
 
-    /// Stores bytes at a place of a file, which becomes as long as that needs: all of them or none.
+    /// Stores all bytes or none at a place of a file, which grows as needed.
     ///
     /// # Errors
     /// `EFBIG`, `ENOSPC`, `EISDIR`, `EINVAL`, `EROFS`, `ESTALE`.
@@ -170,7 +169,7 @@ impl Volume {
         self.named(inode, done)
     }
 
-    /// Gives a range of a file room, or takes it away.
+    /// Reserves or frees a range of a file.
     ///
     /// # Errors
     /// As for [`write`](Volume::write).
@@ -210,7 +209,7 @@ impl Volume {
         self.named(inode, done)
     }
 
-    /// Has an error of damage name the file.
+    /// Names the file in an error of damage.
     fn named<R>(&self, inode: u64, done: Result<R>) -> Result<R> {
         done.map_err(|error| match error.errno() {
             libc::EIO => error.about(self.path_of(inode)),

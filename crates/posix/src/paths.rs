@@ -5,7 +5,7 @@ use crate::format::{ROOT, Tree};
 use crate::volume::Volume;
 
 impl Volume {
-    /// The inode at a path from the root directory. Symbolic links are not followed.
+    /// The inode at a path from the root. Symbolic links are not followed.
     ///
     /// # Errors
     /// As for [`lookup`](Volume::lookup); the text names the path.
@@ -18,7 +18,7 @@ impl Volume {
         Ok(inode)
     }
 
-    /// The directory that a path's last name is in, and that name.
+    /// The directory of a path's last name, and that name.
     ///
     /// # Errors
     /// As for [`find`](Volume::find); `EINVAL` for the root directory.
@@ -32,7 +32,7 @@ impl Volume {
         }
     }
 
-    /// A path of an inode, for errors: looks through all directories. Damaged ones are left out.
+    /// An inode's path, for errors, by a search of all undamaged directories.
     pub(crate) fn path_of(&self, inode: u64) -> String {
         let mut names = Vec::new();
         let mut number = inode;

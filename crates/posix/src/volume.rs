@@ -1,7 +1,7 @@
-//! A volume that this process has open: made, opened, and made durable.
+//! An open volume: creation, opening, durability.
 //!
-//! Invariant: a change that panicked, which damage makes it do, leaves the tree half changed in
-//! memory. `failure` is set then, and nothing is psynced any more.
+//! Invariant: a change that panics, on damage, leaves the tree half changed in memory. Then
+//! `failure` is set, and there are no more psyncs.
 
 use crate::change::{Change, New};
 use crate::error::{Error, Result};
@@ -11,36 +11,35 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Bytes of a new volume's object, which grows with it.
+/// Initial bytes of a volume's object, which grows.
 const FIRST: u64 = 1 << 20;
 
 /// A volume: directories and files in one object of a pool.
 ///
-/// Changes are stores to memory; [`sync`](Volume::sync) makes all of them durable as one step.
-/// Dropped without it, or after a crash, the whole tree is as the last `sync` left it. Inodes are
-/// known by number, the root directory is [`ROOT`](crate::ROOT); permissions are not checked here,
-/// `pmo mount` has the kernel do it.
+/// Changes are stores to memory; [`sync`](Volume::sync) makes them durable as one step. A drop
+/// without it, or a crash, leaves the tree of the last `sync`. Inodes are numbers; the root
+/// directory is [`ROOT`](crate::ROOT). Permissions are unchecked: under `pmo mount` the kernel
+/// checks them.
 pub struct Volume {
     heap: Access,
     pool: Pool,
     name: String,
-    /// How often each inode is held.
     held: HashMap<u64, u64>,
-    /// Whether the tree differs from the last psync.
+    /// The tree differs from the last psync.
     changed: bool,
     failure: Option<String>,
     group: Option<Group>,
     clock: fn() -> Time,
 }
 
-/// One for each volume, so that its size does not matter.
+/// One for each volume: its size is unimportant.
 #[allow(clippy::large_enum_variant)]
 enum Access {
     Writing(Heap),
     Reading(ReadHeap),
 }
 
-/// A group of changes that become durable as one step.
+/// Changes that become durable as one step.
 struct Group {
     until: Instant,
     expired: bool,
@@ -51,23 +50,23 @@ struct Group {
 pub enum Synced {
     /// All changes are durable.
     Durable,
-    /// A group is open: its end makes them durable.
+    /// An open group's end makes them durable.
     Later,
 }
 
 /// Room of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes that it has, or may get of its pool.
+    /// Bytes that it has, or may get from its pool.
     pub size: u64,
-    /// Bytes of these that are free.
+    /// Free bytes among them.
     pub free: u64,
     /// Inodes.
     pub inodes: u64,
 }
 
 impl Volume {
-    /// Makes an empty volume, durably. Its object grows as far as the pool has room.
+    /// Makes an empty volume, durably. Its object grows within the pool.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -85,7 +84,7 @@ impl Volume {
     /// ```
     ///
     /// # Errors
-    /// `EEXIST`: the pool has an object of this name. `ENOSPC`.
+    /// `EEXIST`: an object has this name. `ENOSPC`.
     pub fn create(pool: &Pool, name: &str, root: &New<'_>) -> Result<Volume> {
         let existed = pool.stat(name).is_ok();
         let exists = || Error::new(libc::EEXIST, "the pool has an object of this name").about(name);
@@ -93,7 +92,7 @@ impl Volume {
             Err(_) if existed => return Err(exists()),
             attached => attached?,
         };
-        // A crash of an earlier call may have left an object that is still blank.
+        // A crash of an earlier call may have left a blank object.
         if matches!(&volume.heap, Access::Writing(heap) if heap.stats()?.blocks > 0) {
             return Err(exists());
         }
@@ -109,12 +108,10 @@ impl Volume {
         }
     }
 
-    /// Opens a volume for changes, at a cost that does not depend on its size. Files that lost
-    /// their last name while a program had them open are removed.
+    /// Opens a volume for changes, in time independent of its size, and removes orphaned files.
     ///
     /// # Errors
-    /// `ENOENT`; `EBUSY`: another process has it; `EINVAL`: the object is no volume; `EIO`: it is
-    /// damaged.
+    /// `ENOENT`; `EBUSY`: another process has it; `EINVAL`: the object is no volume; `EIO`: damage.
     pub fn open(pool: &Pool, name: &str) -> Result<Volume> {
         pool.stat(name).map_err(|error| Error::from(error).about(name))?;
         let mut volume = Volume::attach(pool, name)?;
@@ -131,14 +128,13 @@ impl Volume {
         Ok(Volume::with(pool, name, Access::Writing(heap.map_err(|error| Error::from(error).about(name))?)))
     }
 
-    /// Opens a volume for reading: what its last psync left, also while another process changes it,
-    /// or a [snapshot](Pool::snapshot) of it.
+    /// Opens the last psync for reading, also beside a writer, or a [snapshot](Pool::snapshot).
     ///
     /// # Errors
     /// As for [`open`](Volume::open).
     pub fn open_read(pool: &Pool, name: &str) -> Result<Volume> {
         let attached = match pool.attach_snapshot(name) {
-            // Without room for a writer's changes, a reader keeps writers out.
+            // Without room for a writer's changes, the reader excludes writers.
             Err(error) if matches!(error.kind(), ErrorKind::NoRoom | ErrorKind::ReadOnly) => {
                 pool.attach_read(name)
             }
@@ -163,12 +159,12 @@ impl Volume {
         }
     }
 
-    /// Takes times from `clock`, and not from the system.
+    /// Replaces the system's clock.
     pub fn set_clock(&mut self, clock: fn() -> Time) {
         self.clock = clock;
     }
 
-    /// The name of its object.
+    /// Its object's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -180,7 +176,7 @@ impl Volume {
         matches!(self.heap, Access::Reading(_))
     }
 
-    /// Why nothing is changed any more: a change met damage.
+    /// The reason why changes ended: damage.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
@@ -214,8 +210,8 @@ impl Volume {
         })
     }
 
-    /// Keeps an inode that loses its last name, until it was [released](Volume::release) as often:
-    /// a program has it open.
+    /// Keeps an inode that loses its last name until it was [released](Volume::release) as often: a
+    /// program has it open.
     ///
     /// # Errors
     /// `ESTALE`: there is no such inode.
@@ -225,8 +221,7 @@ impl Volume {
         Ok(())
     }
 
-    /// Ends some [holds](Volume::hold) of an inode. With the last one, an inode without a name is
-    /// removed.
+    /// Ends [holds](Volume::hold). The last one removes an inode without a name.
     ///
     /// # Errors
     /// `EIO`.
@@ -246,12 +241,12 @@ impl Volume {
         Ok(())
     }
 
-    /// Makes all changes durable as one step: one psync of the volume. While a
-    /// [group](Volume::begin_group) is open, leaves that to its end.
+    /// Makes all changes durable by one psync. An open [group](Volume::begin_group) defers it to
+    /// its end.
     ///
     /// # Errors
-    /// `ENOSPC`: the changes are in memory still, and another call may succeed. `EIO`: the volume
-    /// is damaged, or its medium failed.
+    /// `ENOSPC`: the changes stay in memory, and another call may succeed. `EIO`: the volume is
+    /// damaged, or its medium failed.
     pub fn sync(&mut self) -> Result<Synced> {
         match &mut self.group {
             Some(group) if Instant::now() < group.until => return Ok(Synced::Later),
@@ -273,8 +268,8 @@ impl Volume {
         Ok(())
     }
 
-    /// Holds psyncs back until [`end_group`](Volume::end_group), at most for `limit`, so that all
-    /// changes until then become durable as one step. Changes before it become durable now.
+    /// Defers psyncs until [`end_group`](Volume::end_group), or until `limit` is over, so that the
+    /// group's changes become durable as one step. Earlier changes become durable now.
     ///
     /// # Errors
     /// `EBUSY`: a group is open. As for [`sync`](Volume::sync).
@@ -290,8 +285,8 @@ impl Volume {
     /// Ends the group, and makes its changes durable.
     ///
     /// # Errors
-    /// `ETIMEDOUT`: its time was over, so that parts of it may have become durable on their own;
-    /// now all of it is. `EINVAL`: there is none. As for [`sync`](Volume::sync).
+    /// `ETIMEDOUT`: its time was over, and parts may have become durable before; now all is.
+    /// `EINVAL`: there is no group. As for [`sync`](Volume::sync).
     pub fn end_group(&mut self) -> Result<()> {
         let group = self.group.take().ok_or(Error::new(libc::EINVAL, "no group is open"))?;
         self.psync()?;
@@ -301,7 +296,7 @@ impl Volume {
         }
     }
 
-    /// Room in numbers. Counts the heap, which takes time for a large one.
+    /// Counts the heap, slowly for a large one.
     ///
     /// # Errors
     /// `EIO`.
@@ -315,7 +310,6 @@ impl Volume {
         Ok(Room { size: stats.bytes + free, free: stats.free_bytes + stats.class_bytes + free, inodes })
     }
 
-    /// The findings of the heap's own check.
     pub(crate) fn check_heap(&mut self) -> Vec<String> {
         let findings = match &mut self.heap {
             Access::Writing(heap) => heap.check(),

@@ -1,4 +1,4 @@
-//! The operations, one by one: names, links, renames, orphans, holes, damage, groups.
+//! Each operation: names, links, renames, orphans, holes, damage, groups.
 
 use crate::support::{OWN, check, dump, errno, fresh};
 use indelible::Pool;
@@ -264,7 +264,7 @@ fn damage_is_an_error_that_names_the_file() {
     volume.sync().unwrap();
     let stat = pool.stat("files").unwrap();
     drop((volume, pool));
-    // Where the bytes are, and the pointer to them.
+    // The bytes, and their pointer.
     let mut bytes = std::fs::read(&path).unwrap();
     let object = stat.offset as usize..(stat.offset + stat.size) as usize;
     let data = bytes[object.clone()].windows(3000).position(|some| some == [0xa7; 3000]).unwrap();
@@ -281,7 +281,7 @@ fn damage_is_an_error_that_names_the_file() {
     assert!(error.to_string().contains("/a/damaged"), "{error}");
     assert_eq!(volume.read(volume.find(b"a/sound").unwrap(), 2999, 10).unwrap(), [0xb8]);
     assert!(!volume.check().is_empty());
-    // A change that meets damage ends all changes, and nothing half done becomes durable.
+    // A change that meets damage ends all changes, and nothing of it becomes durable.
     volume.create_file(ROOT, b"new", &OWN).unwrap();
     assert_eq!(errno(volume.write(damaged, 5000, b"x")), libc::EIO);
     assert!(volume.failure().is_some());

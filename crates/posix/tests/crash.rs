@@ -1,6 +1,5 @@
-//! A volume on the simulated medium: every image of a power cut opens, is consistent, and is what
-//! one psync left. The sequences are bounded, as CrashMonkey's ACE makes them: all pairs of
-//! operations on a few files.
+//! Every image of a power cut opens, is consistent, and is one psync's tree. Sequences are bounded,
+//! as CrashMonkey's ACE makes them: all pairs of operations on a few files.
 
 use crate::support::{Dump, OWN, check, dump};
 use indelible::{Pool, PoolOptions};
@@ -20,7 +19,7 @@ fn file(volume: &mut Volume, path: &[u8]) -> Option<u64> {
     }
 }
 
-/// Operations that fail, as their file is not there, are part of the sequences.
+/// Some fail, as their file is missing.
 const STEPS: [Step; 12] = [
     ("create", |volume| {
         let _ = file(volume, b"A/new");
@@ -66,7 +65,6 @@ const STEPS: [Step; 12] = [
     }),
 ];
 
-/// The files that each sequence begins with.
 fn set_up(volume: &mut Volume) {
     for entry in volume.entries(ROOT, None, 100).unwrap() {
         for below in volume.entries(entry.inode, None, 100).unwrap_or_default() {
@@ -87,10 +85,10 @@ fn on(device: SimMedium, format: bool) -> indelible::Result<Pool> {
     PoolOptions::new().on_device(Arc::new(device), format)
 }
 
-/// Runs the step before each of all steps, and returns the images that were judged.
+/// Runs the step before each of all steps; returns the number of judged images.
 fn pairs(first: &Step, points: u64) -> u64 {
     let medium = SimMedium::new(8 << 20, SimConfig::default());
-    // The tree that each sync left.
+    // The tree of each sync.
     let mut states: Vec<Dump> = Vec::new();
     let mut record = |medium: &SimMedium| {
         let pool = on(medium.handle(), true).unwrap();
@@ -111,7 +109,7 @@ fn pairs(first: &Step, points: u64) -> u64 {
         drop((volume, pool));
     };
     let limits = Limits { exhaustive: 8, singles: 2, random: 2, points, seed: 56 };
-    // The states are complete before the first image is judged.
+    // The states are complete before an image is judged.
     record(&medium);
     let judge = |image: &CrashImage| -> Result<(), String> {
         let done = image.last_mark().unwrap_or(0) as usize;
@@ -146,7 +144,7 @@ fn s2_22_a_power_cut_leaves_the_tree_of_one_psync() {
     assert!(judged > 280, "{judged} images");
 }
 
-/// An image that mixes two syncs is noticed: the judge compares whole trees.
+/// The judge notices an image that mixes two syncs.
 #[test]
 fn images_differ_where_trees_do() {
     let medium = SimMedium::new(8 << 20, SimConfig::default());

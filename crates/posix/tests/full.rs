@@ -1,4 +1,4 @@
-//! A full pool: each operation that lacks room changes nothing.
+//! On a full pool each operation without room changes nothing.
 
 use crate::support::{OWN, check, dump, errno, fresh};
 use indelible_posix::{Allocate, Existing, New, ROOT, Rename};
@@ -9,7 +9,7 @@ fn an_operation_that_lacks_room_changes_nothing() {
     let folder = volume.create_directory(ROOT, b"folder", &OWN).unwrap();
     let file = volume.create_file(ROOT, b"file", &OWN).unwrap();
     volume.write(file, 0, &[1; 70_000]).unwrap();
-    // Filled by ever smaller pieces, so that in the end not even a name fits.
+    // Ever smaller pieces, until not even a name fits.
     let mut piece = 1 << 20;
     let filler = volume.create_file(ROOT, b"filler", &OWN).unwrap();
     let mut length = 0;
@@ -38,7 +38,7 @@ fn an_operation_that_lacks_room_changes_nothing() {
         assert_eq!(full, [libc::ENOSPC]);
         assert_eq!(dump(&volume), filled);
     }
-    // Names may still fit into nodes that have room: all of them, or none of each.
+    // Nodes may have room for names.
     let mut refused = 0;
     for round in 0..400_u32 {
         let before = dump(&volume);
@@ -59,7 +59,7 @@ fn an_operation_that_lacks_room_changes_nothing() {
     }
     assert!(refused > 30);
     check(&mut volume);
-    // Room comes back, also for a psync of all that.
+    // Room returns, also for a psync.
     volume.rename((ROOT, b"file"), (ROOT, b"filler"), Rename::Replace).unwrap();
     volume.sync().unwrap();
     volume.write(file, 60_000, &[3; 300_000]).unwrap();

@@ -1,4 +1,4 @@
-//! Random programs against a model of a tree, with crashes between them.
+//! Random programs with crashes against a model of a tree.
 
 use crate::support::{Dump, OWN, Seen, check, dump, fresh};
 use indelible::Pool;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;
 
-/// One step of a program. Paths are numbers of [`path`].
+/// Paths are numbers of [`path`].
 #[derive(Clone, Debug)]
 enum Step {
     Create(usize),
@@ -29,7 +29,7 @@ enum Step {
     Open(usize),
     Close(usize),
     Sync,
-    /// Without a sync: everything is as the last one left it.
+    /// Without a sync.
     Crash,
 }
 
@@ -89,7 +89,7 @@ struct Node {
     attributes: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// Nodes by number; 1 is the root directory.
+/// Node 1 is the root directory.
 #[derive(Clone, Debug)]
 struct Model {
     nodes: BTreeMap<u64, Node>,
@@ -135,7 +135,6 @@ impl Model {
         names.try_fold(1, |number, name| self.names(number)?.get(name).copied().ok_or(libc::ENOENT))
     }
 
-    /// The directory and the last name.
     fn parent<'p>(&mut self, path: &'p [u8]) -> Did<(u64, &'p [u8])> {
         let slash = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
         Ok((self.find(&path[..slash])?, &path[slash..]))
@@ -285,7 +284,7 @@ struct Run {
     volume: Option<Volume>,
     model: Model,
     synced: Model,
-    /// Inodes that are held: of the volume, and of the model.
+    /// Held inodes of the volume and the model.
     open: Vec<(u64, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Pools with a volume, and the contents of a volume as one value.
+//! Pools with a volume, and a volume's contents as a value.
 
 use indelible::Pool;
 use indelible_posix::{Kind, New, ROOT, Result, Volume};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 pub const OWN: New<'static> = New::of(0o755, 1000, 100);
 
-/// A volume `files` in a new pool of so many bytes.
+/// `files` in a new pool of `size` bytes.
 pub fn fresh(size: u64) -> (tempfile::TempDir, Pool, Volume) {
     let folder = tempfile::tempdir().unwrap();
     let pool = Pool::format(folder.path().join("pool.pmo"), size).unwrap();
@@ -14,7 +14,7 @@ pub fn fresh(size: u64) -> (tempfile::TempDir, Pool, Volume) {
     (folder, pool, volume)
 }
 
-/// An inode, without times.
+/// Without times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub mode: u32,
@@ -25,7 +25,6 @@ pub struct Seen {
 
 pub type Dump = BTreeMap<Vec<u8>, Seen>;
 
-/// All paths with their contents.
 pub fn dump(volume: &Volume) -> Dump {
     let mut all = Dump::new();
     let mut open = vec![(Vec::new(), ROOT)];
@@ -51,12 +50,10 @@ pub fn dump(volume: &Volume) -> Dump {
     all
 }
 
-/// Fails unless the volume and its heap are consistent.
 pub fn check(volume: &mut Volume) {
     assert_eq!(volume.check(), [""; 0]);
 }
 
-/// The number of an error.
 #[track_caller]
 pub fn errno<T: std::fmt::Debug>(result: Result<T>) -> i32 {
     result.unwrap_err().errno()
