@@ -1,5 +1,5 @@
-//! Many readers XOR one writer (S0.11), owners that die (S0.12), states (S0.25), and psyncs that do
-//! not wait for each other (S0.19).
+//! Many readers or one writer (S0.11), dead owners (S0.12), states (S0.25), independent psyncs
+//! (S0.19).
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::format::entry::PROGRESS;
@@ -17,7 +17,6 @@ fn of(size: u64) -> CreateOptions<'static> {
     CreateOptions { size, ..CreateOptions::default() }
 }
 
-/// A pool with an object "a", and two processes.
 fn two() -> (SimMedium, [Arc<Store>; 2]) {
     let medium = formatted(1 << 20, SimConfig::default());
     let stores = [1, 2].map(|pid| Store::open(Arc::new(medium.handle()), process(pid)).unwrap());
@@ -39,7 +38,7 @@ fn attach(store: &Arc<Store>, write: bool) -> Result<Held> {
     }
 }
 
-// S0.11: every case of Fig. 2, between processes and within one.
+// S0.11
 #[test]
 fn many_readers_or_one_writer() {
     let (_medium, stores) = two();
@@ -55,7 +54,6 @@ fn many_readers_or_one_writer() {
             } else {
                 result.unwrap();
             }
-            // A refused attach leaves nothing behind.
             drop(first);
             let writer = attach(&stores[second], true).unwrap();
             assert!(attach(&stores[1 - second], false).is_err());
@@ -64,7 +62,7 @@ fn many_readers_or_one_writer() {
     }
 }
 
-// S0.11 S0.25: the last reader of all leaves D, and no lock stays behind, in any order of detaches.
+// S0.11 S0.25
 #[test]
 fn readers_come_and_go() {
     let (_medium, stores) = two();
@@ -79,7 +77,6 @@ fn readers_come_and_go() {
             assert_eq!(state(&stores[1]), 'R');
             readers[leaving].take().unwrap().detach().unwrap();
             if gone < 2 {
-                // Readers are still welcome in both, writers in neither.
                 for store in &stores {
                     store.attach_reader("a", KEY).unwrap().detach().unwrap();
                     assert!(matches!(store.attach_writer("a", KEY), Err(StoreError::Held { .. })));
@@ -107,7 +104,6 @@ fn a_dead_owner_is_recovered_and_shown() {
     handle.kill();
     assert_eq!((status().state, status().needs_recovery, status().holder), ('C', true, None));
     drop(writer);
-    // A read-only process can see that, and cannot cure it.
     let reader = Store::open(Arc::new(medium.read_only_handle()), process(8)).unwrap();
     assert!(matches!(reader.attach_reader("a", KEY), Err(StoreError::NeedsRecovery)));
     let writer = stores[0].attach_writer("a", KEY).unwrap();
@@ -117,9 +113,6 @@ fn a_dead_owner_is_recovered_and_shown() {
     reader.attach_reader("a", KEY).unwrap();
 }
 
-/// A writer that dies while it writes the progress line leaves it torn until a recovery. Looking at
-/// the object failed until then, as if it were damaged. The lane has the lines that the progress
-/// line lacks.
 #[test]
 fn a_line_that_a_writer_was_writing_is_no_damage() {
     let (medium, stores) = two();
@@ -147,12 +140,10 @@ fn a_line_that_a_writer_was_writing_is_no_damage() {
     assert_eq!((writer.recovered().objects, writer.psyncs()), (1, 2));
     writer.detach().unwrap();
     assert_eq!(stores[1].stat("a").unwrap().1.state, 'D');
-    // Without a writer the same bytes are damage.
     tear();
     assert!(matches!(stores[1].stat("a"), Err(StoreError::Damaged { .. })));
 }
 
-/// A read-only process follows what others change, and changes nothing.
 #[test]
 fn read_only_pools_follow() {
     let (medium, stores) = two();
@@ -164,7 +155,6 @@ fn read_only_pools_follow() {
     assert_eq!(medium.digest(), before);
     stores[0].create("b", &of(1)).unwrap();
     assert_eq!(reader.find("b").unwrap().entry.size.get(), 1);
-    // It is in no writer's way, and knows of them.
     assert!(held.is_current().unwrap());
     let writer = stores[0].attach_writer("a", KEY).unwrap();
     assert!(!held.is_current().unwrap());
@@ -176,8 +166,7 @@ fn read_only_pools_follow() {
 
 type Action = Box<dyn FnOnce() + Send>;
 
-/// Holds back durable writes to a range until it is opened, and does something as soon as the table
-/// is given up.
+/// Blocks durable writes to a range until opened; acts when the table is released.
 #[derive(Default)]
 struct Gate {
     range: Mutex<Option<std::ops::Range<u64>>>,
@@ -214,7 +203,7 @@ impl Hook for Gate {
     }
 }
 
-// S0.19: A's durable write cannot end before B has psynced, checkpointed, been destroyed.
+// S0.19
 #[test]
 fn psync_does_not_wait_for_the_psync_of_another_object() {
     let medium = formatted(2 << 20, SimConfig::default());
@@ -243,7 +232,6 @@ fn psync_does_not_wait_for_the_psync_of_another_object() {
     assert_eq!(a.psyncs(), 1);
 }
 
-/// Threads that psync objects of one lane share durable writes, and none is lost.
 #[test]
 fn threads_share_commits() {
     for disk in [false, true] {
@@ -276,8 +264,8 @@ fn threads_share_commits() {
     }
 }
 
-/// Found by storms of kills: the slot of a destroyed object was free in the table and locked still,
-/// so its next user, a new object or the hidden copy of one that grows, was refused.
+/// Found by storms of kills: a destroyed object's slot was free while still locked, so its next
+/// user was refused.
 #[test]
 fn a_slot_that_is_free_is_not_locked() {
     let medium = formatted(2 << 20, SimConfig::default());

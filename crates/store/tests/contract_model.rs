@@ -1,6 +1,5 @@
-//! Any program of creates, destroys, renames, resizes, attaches and psyncs agrees with a map of
-//! byte vectors, in one process or two, through reopenings and power cuts (S0.8–S0.10, S0.18,
-//! S0.20).
+//! Random programs agree with a map of byte vectors, in one process or two, through reopenings and
+//! power cuts (S0.8–S0.10, S0.18, S0.20).
 
 use indelible_store::error::StoreError;
 use indelible_store::store::{Store, Writer};
@@ -98,7 +97,6 @@ impl Machine {
                 }
             }
             12 => {
-                // Several as one step: all of one process that are attached.
                 let mut parts: Vec<(&String, &mut Writer)> = self
                     .writers
                     .iter_mut()
@@ -132,7 +130,6 @@ impl Machine {
         }
     }
 
-    /// Compares; then the power goes, or all processes end, and it is compared again.
     fn end_of_life(&mut self, rng: &mut Seeded) {
         self.compare();
         let choice = match rng.u8(..3) {

@@ -103,8 +103,6 @@ fn names_of_every_length_and_script() {
     check_tiling(&store).unwrap();
 }
 
-/// Hidden objects all have the hash 0: found, told apart and removed all the same; no name leads to
-/// one.
 #[test]
 fn hidden_objects_have_one_hash() {
     use indelible_store::format::root::TreeId;
@@ -171,7 +169,7 @@ fn read_only_objects_refuse_writers() {
     store.attach_reader("r", KEY).unwrap().detach().unwrap();
 }
 
-// S0.8: no room is an error, and leaves everything as it was; S0.9: destroying always works.
+// S0.8 S0.9
 #[test]
 fn a_full_pool_says_so_and_can_be_emptied() {
     for size in [1, 9000, 100_000] {
@@ -187,14 +185,13 @@ fn a_full_pool_says_so_and_can_be_emptied() {
         assert!(matches!(error, StoreError::NoRoom { .. }), "{error}");
         check_tiling(&store).unwrap();
         assert_eq!(store.info().unwrap().objects, count);
-        // Every other one first: free space in as many pieces as can be.
+        // Every other one first: the most fragmented free space.
         for n in (0..count).step_by(2).chain((1..count).step_by(2)) {
             store.destroy(&format!("{n}"), KEY).unwrap_or_else(|e| panic!("{size}: {n} of {count}: {e}"));
         }
         check_tiling(&store).unwrap();
         let info = store.info().unwrap();
         assert_eq!(info.objects, 0);
-        // All but the table's pages is one piece again.
         assert!(info.largest > empty.largest / 2, "{} of {}", info.largest, empty.largest);
         store.create("again", &of(size)).unwrap();
     }
@@ -224,7 +221,7 @@ fn destroyed_space_is_reused_and_reads_as_zeros() {
     check_tiling(&store).unwrap();
 }
 
-// S0.22, S0.14 as far as the store has it
+// S0.22, S0.14 in the store
 #[test]
 fn addresses_are_unique_and_fixed() {
     let (medium, store) = pool(4 << 20);
@@ -240,7 +237,7 @@ fn addresses_are_unique_and_fixed() {
     assert_eq!((before["1"].0, before["1"].1), (after["1"].0, after["1"].1));
     assert_eq!((before["2"].0, before["2"].1), (after["two"].0, after["two"].1));
     assert!(before["5"].1 >= 0x5900_0000_0000);
-    // No two overlap: the tiling covers the address window too.
+    // The tiling covers the address window too.
     check_tiling(&store).unwrap();
 }
 
@@ -312,8 +309,7 @@ fn ten_thousand_objects() {
     assert_eq!(store.info().unwrap().objects, 5000);
 }
 
-/// S0.7: growth meets no limit but the pool's, as long as there are addresses; and those last for
-/// as many objects as fit.
+/// S0.7
 #[test]
 fn addresses_for_all_of_the_pool_are_kept_while_there_are_plenty() {
     let medium = SimMedium::new(8 << 20, SimConfig::default());
@@ -335,13 +331,12 @@ fn addresses_for_all_of_the_pool_are_kept_while_there_are_plenty() {
     assert!(kept.len() > 1000, "{}", kept.len());
     assert!(kept[..32].iter().all(|reserved| *reserved >= len), "{:?}", &kept[..32]);
     assert!(kept[32..].iter().all(|reserved| *reserved >= 4096 && *reserved <= 2 * len));
-    // More than several times the size is asked for.
+    // More than several times the size.
     store.destroy("object 0", KEY).unwrap();
     let wanted = CreateOptions { reach: 512 << 10, ..of(4096) };
     assert_eq!(store.create("asked", &wanted).unwrap().entry.reserved.get(), 512 << 10);
 }
 
-/// The lanes of as many writers as a pool can have leave room for their objects.
 #[test]
 fn the_lanes_of_many_small_writers_find_room() {
     let medium = formatted(40 << 20, SimConfig::default());

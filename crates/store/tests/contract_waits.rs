@@ -20,7 +20,6 @@ fn open(medium: SimMedium, pid: u32) -> Arc<Store> {
     Store::open(Arc::new(medium), process(pid)).unwrap()
 }
 
-/// A pool with objects "a" and "b", and a process that has it open.
 fn pool() -> (SimMedium, Arc<Store>) {
     let medium = formatted(2 << 20, SimConfig::default());
     let store = open(medium.handle(), 1);
@@ -34,7 +33,6 @@ fn is_busy<T>(result: Result<T>) -> bool {
     matches!(result, Err(StoreError::TableBusy { .. }))
 }
 
-/// Every operation that needs the table, with no patience at all.
 #[test]
 fn a_table_that_another_process_keeps_is_an_error() {
     let (medium, store) = pool();
@@ -55,8 +53,7 @@ fn a_table_that_another_process_keeps_is_an_error() {
     store.attach_writer("a", KEY).unwrap().detach().unwrap();
 }
 
-/// The second waits as long as it was told to, and not until the first, who waits for another
-/// process, has given up.
+/// The second does not wait until the first, who waits for another process, gives up.
 #[test]
 fn threads_wait_for_each_other_no_longer_than_for_another_process() {
     let (medium, store) = pool();
@@ -74,7 +71,7 @@ fn threads_wait_for_each_other_no_longer_than_for_another_process() {
             });
         }
     });
-    // Generous, but less than one after the other would take.
+    // Generous, but less than successive waits.
     assert!(begin.elapsed() < wait * (threads - 1), "{:?}", begin.elapsed());
 }
 
@@ -84,7 +81,6 @@ fn a_read_only_process_takes_no_lock_and_needs_none() {
     let handle = medium.read_only_handle();
     let reader = Store::open(Arc::new(handle), process(2)).unwrap();
     reader.set_patience(Duration::ZERO);
-    // A process that was stopped while it had the table.
     let stopped = medium.handle();
     assert!(stopped.try_lock(LockKey::Table, LockMode::Exclusive).unwrap());
     assert_eq!(reader.entries().unwrap().len(), 2);
@@ -93,7 +89,6 @@ fn a_read_only_process_takes_no_lock_and_needs_none() {
     assert!(attached.is_current().unwrap());
     Store::check(Arc::new(medium.read_only_handle()), &mut |_, _| {}).unwrap();
     stopped.unlock(LockKey::Table);
-    // It blocks neither a writer, nor the object's removal.
     let mut writer = store.attach_writer("a", KEY).unwrap();
     assert!(!attached.is_current().unwrap());
     assert!(matches!(reader.attach_reader("a", KEY), Err(StoreError::Held { .. })));
@@ -101,7 +96,7 @@ fn a_read_only_process_takes_no_lock_and_needs_none() {
     writer.detach().unwrap();
     let again = reader.attach_reader("a", KEY).unwrap();
     assert!(again.is_current().unwrap() && !attached.is_current().unwrap());
-    // Shrunk and grown again it looks as before, and is not.
+    // Its size is the same again.
     store.resize("a", KEY, 1).unwrap();
     store.resize("a", KEY, 10_000).unwrap();
     assert!(!again.is_current().unwrap());
@@ -112,8 +107,6 @@ fn a_read_only_process_takes_no_lock_and_needs_none() {
     assert!(!last.is_current().unwrap());
 }
 
-/// Before each read of a read-only process, another changes the table: the state shown existed, all
-/// at once.
 #[test]
 fn a_read_without_a_lock_sees_one_state_of_the_table() {
     let (mut point, mut shown) = (0, std::collections::BTreeSet::new());
@@ -124,7 +117,7 @@ fn a_read_without_a_lock_sees_one_state_of_the_table() {
         let change = {
             let store = store.clone();
             move || {
-                // The freed slot of "a" is that of "c" next, and its node changes twice.
+                // "c" reuses the slot of "a", and its node changes twice.
                 store.destroy("a", KEY).unwrap();
                 store.create("c", &of(300_000)).unwrap();
                 store.rename("b", "d", KEY).unwrap();
@@ -144,7 +137,6 @@ fn a_read_without_a_lock_sees_one_state_of_the_table() {
     assert!(point > 10 && shown.len() == 2, "{point} {shown:?}");
 }
 
-/// Without any patience a table that changes while it is looked at is an error, whenever that is.
 #[test]
 fn a_table_that_never_rests_is_an_error() {
     let mut errors = 0;
@@ -169,7 +161,6 @@ fn a_table_that_never_rests_is_an_error() {
     assert!(errors > 5, "{errors}");
 }
 
-/// A process ID means something in its own pid namespace only.
 #[test]
 fn a_writer_of_another_pid_namespace_is_not_taken_for_a_process_of_this_one() {
     let (medium, store) = pool();
@@ -180,7 +171,6 @@ fn a_writer_of_another_pid_namespace_is_not_taken_for_a_process_of_this_one() {
     assert_eq!(store.stat("a").unwrap().1.holder, elsewhere);
     let error = store.attach_writer("a", KEY).err().unwrap().to_string();
     assert_eq!(error, "held by a process of another pid namespace, 17 there, as writer");
-    // Its neighbours know it.
     let beside =
         Store::open(Arc::new(medium.handle()), indelible_store::store::Identity { pid: 18, ..there });
     let holder = beside.unwrap().stat("a").unwrap().1.holder;

@@ -1,5 +1,4 @@
-//! Counts of psyncs, as another process sees them beside the writer: the durable ones at the time,
-//! without waiting for a checkpoint.
+//! Counts of psyncs seen beside the writer, without a checkpoint.
 
 use indelible_store::medium::{Device, Fatal};
 use indelible_store::store::{Store, Writer};
@@ -12,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 const KEY: Key<'static> = Key(&[]);
 
-/// A pool on a disk, where locks say that a lane changes, or on memory, where a word does.
+/// On a disk locks tell that a lane changes, on memory a word does.
 fn pool(disk: bool) -> SimMedium {
     let medium = formatted(2 << 20, SimConfig { disk, ..SimConfig::default() });
     let store = open(&medium, 1);
@@ -54,7 +53,6 @@ fn each_psync_is_counted_when_it_returns() {
             step(&mut a, round);
             check(round, (round - 1) * 2);
             step(&mut b, round);
-            // Now both are on one lane.
             psync_many(&mut [(&mut b, &[(64, &[round as u8; 64])])]).unwrap();
             check(round, round * 2);
             if round == 3 {
@@ -74,7 +72,7 @@ fn each_psync_is_counted_when_it_returns() {
 
 type Event = Box<dyn Fn(bool) + Send>;
 
-/// Durable writes to a lane are visible before they are durable; `event` learns of both.
+/// Lane writes are visible before they are durable; `event` learns of both.
 #[derive(Default)]
 struct Visible(Mutex<Option<(Range<u64>, Event)>>);
 
@@ -113,8 +111,7 @@ fn a_psync_that_is_not_durable_yet_is_not_counted() {
             psync_copied(&mut [(&mut writer, &[(0, &[value; 8])])]).unwrap();
         }
         *hooked.0.lock().unwrap() = None;
-        // While a psync is under way it is known of the last one before that it was done, by then
-        // or by the watermark.
+        // During a psync the last one before is known to be done, by its end or the watermark.
         let seen = seen.lock().unwrap();
         let psyncs = seen.chunks(2).zip(1..);
         for (looks, done) in psyncs {
@@ -125,8 +122,6 @@ fn a_psync_that_is_not_durable_yet_is_not_counted() {
     }
 }
 
-/// The writer psyncs, checkpoints and begins the next generation at any read of a process that
-/// looks.
 #[test]
 fn a_checkpoint_in_the_middle_of_a_look_takes_nothing_away() {
     for (disk, read_only) in [(true, true), (true, false), (false, true), (false, false)] {

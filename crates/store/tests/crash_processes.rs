@@ -15,7 +15,6 @@ fn of(size: u64) -> CreateOptions<'static> {
     CreateOptions { size, ..CreateOptions::default() }
 }
 
-/// The program of the process that dies; the writers die with it.
 fn program(run: &mut Scenario) -> Result<()> {
     let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
     let mut b = run.quiet(|store| store.attach_writer("b", KEY))?;
@@ -34,7 +33,7 @@ fn program(run: &mut Scenario) -> Result<()> {
     run.quiet(|_| a.detach())
 }
 
-/// State that one run left for the survivor to judge.
+/// What one run left to the survivor.
 struct Death {
     medium: SimMedium,
     states: Vec<Snapshot>,
@@ -42,7 +41,7 @@ struct Death {
     killed: bool,
 }
 
-/// Runs the program with process 2 dying in its `nth` operation of `kind`, beside a live process 3.
+/// Process 2 dies in its `nth` operation of `kind`, beside process 3.
 fn die(config: indelible_testing::SimConfig, kind: OpKind, nth: u64, how: Fault) -> Death {
     let medium = formatted(2 << 20, config);
     let survivor = Store::open(Arc::new(medium.handle()), process(3)).unwrap();
@@ -60,7 +59,6 @@ fn die(config: indelible_testing::SimConfig, kind: OpKind, nth: u64, how: Fault)
     Death { states: std::mem::take(&mut run.states), medium, survivor, killed: result.is_err() }
 }
 
-/// Lets the process die in each of its operations.
 fn sweep(config: indelible_testing::SimConfig, mut visit: impl FnMut(OpKind, u64, Death)) -> u64 {
     let mut deaths = 0;
     for kind in
@@ -79,13 +77,11 @@ fn sweep(config: indelible_testing::SimConfig, mut visit: impl FnMut(OpKind, u64
     deaths
 }
 
-/// The states of an undisturbed run.
 fn whole(config: indelible_testing::SimConfig) -> Vec<Vec<u8>> {
     let death = die(config, OpKind::Verify, 1 << 60, Fault::Kill);
     death.states.iter().map(digest).collect()
 }
 
-/// Contents without identities, which are random.
 fn digest(state: &Snapshot) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, (_, _, bytes)) in state.iter().filter(|(name, _)| *name != "mine") {
@@ -104,7 +100,6 @@ fn the_survivor_recovers_what_the_dead_one_had() {
         let deaths = sweep(config, |kind, nth, death| {
             let at = format!("{config:?}, {kind:?} {nth}");
             let done = death.states.len() - 1;
-            // Unaffected by the death, before and after recovery.
             let mut mine = death.survivor.attach_writer("mine", KEY).unwrap_or_else(|e| panic!("{at}: {e}"));
             psync(&mut mine, &[(0, &[1; 5000])]).unwrap();
             recover_all_but(&death.survivor, "mine").unwrap_or_else(|e| panic!("{at}: {e}"));
@@ -115,7 +110,7 @@ fn the_survivor_recovers_what_the_dead_one_had() {
             assert!(allowed.contains(&digest(&found)), "{at}: not in step {done} or the next");
             check_tiling(&death.survivor).unwrap_or_else(|e| panic!("{at}: {e}"));
             death.survivor.create("new", &of(100)).unwrap();
-            // And now the power goes: all of it was promised to the survivor.
+            // Then the power fails: the survivor was promised all of it.
             let promised = snapshot(&death.survivor).unwrap();
             let images = [indelible_testing::Choice::None, indelible_testing::Choice::Random(nth)];
             for choice in images {
@@ -137,8 +132,7 @@ fn recover_all_but(store: &Arc<Store>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A batch, or a table change, of the dead process is visible but not durable yet. A process that
-/// builds on it makes it durable first: the power may go at any instant of that.
+/// A dead process's batch may be visible but not durable.
 #[test]
 fn visible_changes_are_made_durable_before_others_build_on_them() {
     let limits = Limits { exhaustive: 8, singles: 3, random: 3, points: 24, seed: 11 };
@@ -185,7 +179,7 @@ fn visible_changes_are_made_durable_before_others_build_on_them() {
     }
 }
 
-/// Live processes see each other's objects and never each other's locks as their own (S0.11).
+/// S0.11
 #[test]
 fn a_live_writer_is_never_recovered() {
     let medium = formatted(2 << 20, media()[0]);

@@ -18,7 +18,7 @@ fn attach(store: &Arc<Store>, name: &str) -> Writer {
     store.attach_writer(name, Key::default()).unwrap()
 }
 
-/// Prepares a pool and runs the program on every kind of medium.
+/// Runs the program on every kind of medium.
 fn everywhere(
     name: &str,
     len: u64,
@@ -58,7 +58,7 @@ fn one_object() {
     );
 }
 
-// S0.18, atomic across the objects of one psync.
+// S0.18
 #[test]
 fn several_objects_are_one_step() {
     everywhere(
@@ -70,7 +70,6 @@ fn several_objects_are_one_step() {
             let (mut a, mut b, mut c) =
                 (attach(&run.store, "a"), attach(&run.store, "b"), attach(&run.store, "c"));
             for round in 1..4_u8 {
-                // Each has psyncs of its own first, on its own lane.
                 run.step(|_| psync(&mut b, &[(64, &[round; 64])]))?;
                 run.step(|_| {
                     psync_many(&mut [
@@ -87,8 +86,7 @@ fn several_objects_are_one_step() {
     );
 }
 
-/// Few pages are kept in memory, so that some lines wait there for the checkpoint, some are written
-/// at once, and some when other pages take the room.
+/// Few cached pages: some lines wait for the checkpoint, others are written at once or evicted.
 #[test]
 fn pages_kept_come_and_go() {
     let limits = Limits { points: 120, ..LIMITS };
@@ -166,7 +164,6 @@ fn lane_enlarged() {
     );
 }
 
-/// A lane that a large batch made longer is short again once its writer has left.
 #[test]
 fn lane_shortened() {
     let limits = Limits { exhaustive: 16, singles: 3, random: 4, points: 60, seed: 5 };
@@ -197,7 +194,6 @@ fn space_of_lanes(store: &Store) -> u64 {
     store.lanes().unwrap().into_iter().map(|lane| lane.len).sum()
 }
 
-/// Never psynced ranges, written straight to the primary: nothing of them before their psync.
 #[test]
 fn direct_writes() {
     everywhere(
@@ -219,14 +215,11 @@ fn direct_writes() {
             run.step(|_| psync(&mut a, &[]))?;
             run.quiet(|_| a.begin_direct(64 << 10))?;
             run.quiet(|_| a.write_direct(40 << 10, &[6; 700]))?;
-            // Never published: gone.
             run.quiet(|_| a.detach())
         },
     );
 }
 
-/// A direct write outlives a checkpoint of its lane, a move to another lane and a growth of its
-/// object.
 #[test]
 fn direct_writes_and_everything_else() {
     let limits = Limits { exhaustive: 16, singles: 4, random: 4, points: 80, seed: 4 };

@@ -1,4 +1,4 @@
-//! Recovery may itself be cut short, and so may the recovery after that (S0.26).
+//! Power cuts in recovery, and in the recovery after that (S0.26).
 
 use indelible_store::error::Result;
 use indelible_store::store::Store;
@@ -23,25 +23,24 @@ fn program(run: &mut Scenario) -> Result<()> {
     run.step(|_| psync(&mut a, &[(0, &[3; 5000])]))?;
     run.step(|store| store.create("d", &CreateOptions { size: 100, ..CreateOptions::default() }))?;
     run.step(|_| psync_many(&mut [(&mut a, &[(64, &[4; 64])]), (&mut c, &[(0, &[4; 5000])])]))?;
-    // Stores to `b` after its psync are not published, although they are in place.
+    // Stores to `b` after its psync are in place, but unpublished.
     for state in &mut run.states {
         if let Some((_, _, bytes)) = state.get_mut("b") {
             bytes[8192..].fill(0);
         }
     }
-    // The process dies here; nothing is detached.
     std::mem::forget((a, b, c));
     Ok(())
 }
 
-/// Recovers on a copy of the image, cutting the power everywhere, `depth` recoveries deep.
+/// Recovers with power cuts everywhere, `depth` deep.
 fn recover(image: &CrashImage, states: &[Snapshot], depth: u32, judged: &Cell<u64>) -> Result<(), String> {
     let limits = match depth {
         2 => Limits { exhaustive: 2, singles: 1, random: 2, points: 5, seed: 5 },
         _ => Limits { exhaustive: 2, singles: 0, random: 1, points: 3, seed: 6 },
     };
     let medium = image.medium();
-    // A decision of recovery is final.
+    // Recovery's decision is final.
     let decided = RefCell::new(None);
     let report = for_each_crash(
         &medium,
@@ -65,7 +64,7 @@ fn recover(image: &CrashImage, states: &[Snapshot], depth: u32, judged: &Cell<u6
 
 #[test]
 fn recovery_and_its_recovery() {
-    // Each tear unit, with commits grouped and not in turn.
+    // Each tear unit, with grouped and single commits.
     for config in [media()[0], media()[3], media()[4]] {
         let medium: SimMedium = formatted(2 << 20, config);
         {

@@ -26,7 +26,7 @@ fn fill(store: &Arc<Store>, name: &str, byte: u8) {
     writer.detach().unwrap();
 }
 
-/// For programs that write many pages, whose images take most of the time of these tests.
+/// For programs that write many pages, whose images take most of the time.
 const FEWER: Limits = Limits { exhaustive: 8, singles: 1, random: 2, ..LIMITS };
 
 fn everywhere(name: &str, prepare: impl Fn(&Arc<Store>), program: impl Fn(&mut Scenario) -> Result<()>) {
@@ -65,7 +65,7 @@ fn create_and_destroy() {
             run.step(|store| store.create("a", &of(100)))?;
             run.step(|store| store.create("b", &CreateOptions { sparse: true, ..of(9000) }))?;
             run.step(|store| store.destroy("old", KEY))?;
-            // In the space that was just freed: must read as zeros.
+            // In the freed space, which must read as zeros.
             run.step(|store| store.create("c", &of(20_000)))?;
             run.step(|store| store.destroy("a", KEY))?;
             run.step(|store| store.destroy("older", KEY))?;
@@ -93,7 +93,7 @@ fn attach_and_detach() {
             run.quiet(|_| s.detach())?;
             let r = run.quiet(|store| store.attach_reader("r", KEY))?;
             let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
-            // Nothing psynced, then a checkpoint, then a detach: both header copies are young.
+            // Both header copies are young.
             run.quiet(|_| a.checkpoint())?;
             run.step(|_| psync(&mut a, &[(0, &[5; 5000])]))?;
             run.quiet(|_| a.checkpoint())?;
@@ -136,7 +136,7 @@ fn rename() {
     );
 }
 
-/// Small objects move with one batch; sparse ones, as large ones do, by way of a hidden object.
+/// Small objects move by one batch; sparse and large ones by a hidden object.
 fn both_ways_to_move() -> [(&'static str, CreateOptions<'static>); 2] {
     [("with one batch", of(9000)), ("by a hidden object", CreateOptions { sparse: true, ..of(9000) })]
 }
@@ -198,8 +198,6 @@ fn grow_while_attached() {
     }
 }
 
-/// An object grows while its memory is in use: it moves, and its memory shows the same bytes. One
-/// of them rests on a base.
 #[test]
 fn grow_while_in_use() {
     for (way, how) in both_ways_to_move() {
@@ -244,7 +242,7 @@ fn create_attached() {
             let mut a = run.step(|store| store.create_writer("a", &of(9000)))?;
             run.step(|_| psync(&mut a, &[(0, &[1; 9000])]))?;
             run.step(|store| store.destroy("old", KEY))?;
-            // In the space that was just freed, beside one that is attached.
+            // In the freed space, beside an attached object.
             let mut b = run.step(|store| store.create_writer("b", &of(20_000)))?;
             run.step(|_| psync(&mut b, &[(19_000, &[2; 1000])]))?;
             run.quiet(|_| a.detach())?;
@@ -253,7 +251,6 @@ fn create_attached() {
     );
 }
 
-/// A directory gets another name: all its objects have it, or none.
 #[test]
 fn directories() {
     for config in media() {
@@ -273,7 +270,7 @@ fn directories() {
     }
 }
 
-/// The table's own lane goes round several times.
+/// The table's lane wraps several times.
 #[test]
 fn table_lane_full() {
     let limits = Limits { exhaustive: 8, singles: 2, random: 3, points: 40, seed: 8 };
@@ -296,7 +293,7 @@ fn table_lane_full() {
     }
 }
 
-/// A format that was cut short is no pool; one that was not is whole (S0.6).
+/// S0.6
 #[test]
 fn format() {
     use indelible_store::error::StoreError;

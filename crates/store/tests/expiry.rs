@@ -1,5 +1,5 @@
-//! Key slots that expire, key slots beside a writer, and psyncs of sealed objects that are given up
-//! (S3.2, S3.3, S3.6).
+//! Expiring key slots, key slots beside a writer, psyncs of sealed objects given up (S3.2, S3.3,
+//! S3.6).
 
 use super::seal_keys::{KEY, file, of, open, passphrase, pool, seal_error};
 use indelible_store::error::{SealError, StoreError};
@@ -15,7 +15,7 @@ use indelible_testing::{Hook, Hooked, SimConfig, SimMedium};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// 2001, and a time that no test sees.
+/// 2001, and never.
 const PAST: u64 = 1_000_000_000;
 const FUTURE: u64 = u64::MAX;
 
@@ -47,7 +47,6 @@ fn an_expired_slot_is_refused_with_its_label_and_date() {
         found.to_string(),
         "key slot 1, labelled \"intern\", which the seal key opens, expired at 2001-09-09T01:46:40Z: ask somebody with another key to add one"
     );
-    // One that has not, and a second slot of the same key that has not.
     add(&store, &file(1), &file(2).until(FUTURE), "guest").unwrap();
     store.unlock("a", KEY, &file(2)).unwrap();
     add(&store, &file(1), &phrase, "again").unwrap();
@@ -55,7 +54,7 @@ fn an_expired_slot_is_refused_with_its_label_and_date() {
     let slots = open(&medium).key_slots("a", KEY).unwrap();
     let shown: Vec<_> = slots.iter().map(|slot| (slot.expires, slot.has_expired())).collect();
     assert_eq!(shown, [(None, false), (Some(PAST), true), (Some(FUTURE), false), (None, false)]);
-    // The time is proved by the slot: with another one it does not open.
+    // The slot proves its time.
     let object = store.find("a").unwrap();
     let (mut bytes, at) = (medium.to_bytes(), page_at(&object, 0).start + 1024 + 256);
     let slot = &mut bytes[at..at + 256];
@@ -84,8 +83,6 @@ fn a_slot_that_does_not_expire_stays() {
     assert!(refused.to_string().contains("the last one that does not expire"), "{refused}");
     let refused = change(&store, &file(1), |page, _| page.exchange(&file(1), &file(3).until(FUTURE), None));
     assert!(refused.unwrap_err().to_string().contains(never));
-    // An exchanged key keeps the time of its slot; a rotation keeps all of them, and refuses to
-    // keep none.
     change(&store, &file(2), |page, _| page.exchange(&file(2), &file(4), None)).unwrap();
     assert_eq!(store.key_slots("a", KEY).unwrap()[1].expires, Some(FUTURE));
     let mut writer =
@@ -96,7 +93,6 @@ fn a_slot_that_does_not_expire_stays() {
     writer.detach().unwrap();
     let slots = store.key_slots("a", KEY).unwrap();
     assert_eq!(slots.iter().filter(|slot| slot.expires == Some(FUTURE)).count(), 1);
-    // The one that expires may go, and others that stay.
     add(&store, &file(1), &file(5), "").unwrap();
     let guest = slots.iter().find(|slot| slot.expires.is_some()).unwrap().slot;
     change(&store, &file(5), |page, _| page.remove(guest)).unwrap();
@@ -128,7 +124,6 @@ fn keys_are_listed_beside_the_process_that_has_the_object() {
             assert_eq!(listed(other), [("one".into(), false), ("two".into(), false)]);
             assert!(matches!(seal_error(other.key_slots("plain", KEY)), SealError::NotSealed));
         }
-        // A process has it to change its keys: before or after, and never a part of it.
         let unlocked = store.unlock("a", KEY, &file(1));
         assert!(matches!(unlocked, Err(StoreError::Held { .. })));
         writer.detach().unwrap();
@@ -140,7 +135,6 @@ fn keys_are_listed_beside_the_process_that_has_the_object() {
     }
 }
 
-/// Counts reads.
 #[derive(Default)]
 struct Reads(AtomicU64);
 
@@ -150,7 +144,7 @@ impl Hook for Reads {
     }
 }
 
-/// It was read again and again for ten seconds, in which the psync might have come to its end.
+/// Ten seconds of repeated reads, in which the psync might have ended.
 // S3.3
 #[test]
 fn a_page_of_a_psync_that_was_given_up_is_damaged_at_once() {

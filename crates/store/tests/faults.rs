@@ -1,6 +1,5 @@
-//! Every operation of the medium fails once, at each of its occurrences: typed errors, no panic,
-//! what was psynced stays (S0.18), a failed barrier poisons and is never repeated, want of space
-//! leaves everything as it was.
+//! Every operation of the medium fails once: typed errors, no panic, psynced data stays (S0.18), a
+//! failed barrier poisons and is not repeated, want of space changes nothing.
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{Store, Writer};
@@ -18,7 +17,7 @@ fn of(size: u64) -> CreateOptions<'static> {
 
 type Step = fn(&Arc<Store>, &mut Vec<Writer>) -> Result<()>;
 
-/// Each step happens wholly or not at all, and may be tried again.
+/// Each step happens wholly or not at all, and can be repeated.
 const STEPS: [Step; 13] = [
     |store, w| store.attach_writer("a", KEY).map(|writer| w.push(writer)),
     |store, w| store.attach_writer("b", KEY).map(|writer| w.push(writer)),
@@ -56,12 +55,11 @@ fn pool(config: SimConfig) -> Pool {
     Pool { medium, store }
 }
 
-/// Contents only: identities are random.
+/// Without identities, which are random.
 fn plain(state: &Snapshot) -> Vec<(String, Vec<u8>)> {
     state.iter().map(|(name, (_, _, bytes))| (name.clone(), bytes.clone())).collect()
 }
 
-/// The states of an undisturbed run, and how many operations of each kind it takes.
 fn undisturbed(config: SimConfig) -> (Vec<Snapshot>, Vec<(OpKind, u64)>) {
     let Pool { medium, store } = pool(config);
     let before = OpKind::ALL.map(|kind| medium.count(kind));
@@ -85,7 +83,7 @@ fn says_durable(error: &StoreError) -> bool {
     matches!(error, StoreError::NotApplied(_))
 }
 
-/// One run with one fault. Says whether an operation failed behind its commit.
+/// Returns whether an operation failed behind its commit.
 fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[Snapshot]) -> bool {
     let at = format!("{config:?}, {kind:?} {nth}, {fault:?}");
     let Pool { medium, store } = pool(config);
@@ -98,7 +96,7 @@ fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[
         if let Err(error) = &result {
             let barriers = medium.count(OpKind::Barrier);
             if says_durable(error) {
-                // The claim is judged below. No writer goes on without recovery.
+                // Judged below. No writer continues without recovery.
                 let again = writers.iter_mut().map(|writer| psync(writer, &[(0, &[77; 64])]));
                 again
                     .for_each(|again| assert!(matches!(again, Err(StoreError::Poisoned)), "{at}: {again:?}"));
@@ -107,7 +105,7 @@ fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[
                 || kind == OpKind::Lock
                 || kind == OpKind::Verify
             {
-                // Nothing happened: the same again succeeds.
+                // Nothing happened: a repetition succeeds.
                 if nth != 4 {
                     let now = snapshot(&store).unwrap_or_else(|e| panic!("{at}: step {nth}: {e}"));
                     assert_eq!(plain(&now), plain(&states[done]), "{at}: step {nth} left something: {error}");
@@ -117,7 +115,7 @@ fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[
                     result.as_ref().unwrap_or_else(|e| panic!("{at}: step {nth} again: {e}"));
                 }
             } else if kind == OpKind::Barrier {
-                // Poisoned: calls fail, and ask nothing of the medium.
+                // Poisoned calls ask nothing of the medium.
                 for writer in &mut writers {
                     assert!(writer.is_poisoned(), "{at}: step {nth}");
                     let again = psync(writer, &[(0, &[77; 64])]);
@@ -141,7 +139,6 @@ fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[
     };
     let allowed: Vec<_> = allowed.iter().map(plain).collect();
     medium.clear_faults();
-    // The same process recovers by attaching again.
     recover_all(&store).unwrap_or_else(|error| panic!("{at}: after {failed:?}: {error}"));
     let found = snapshot(&store).unwrap();
     let state = states.iter().position(|state| plain(state) == plain(&found));
@@ -155,7 +152,7 @@ fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[
     failed.is_some_and(|error| says_durable(&error))
 }
 
-/// A psync of several objects reads its lines again from the lane, to apply them.
+/// A psync of several objects rereads its lines from the lane.
 #[test]
 fn a_psync_that_cannot_be_applied_says_that_it_is_durable() {
     let mut told = 0;
@@ -176,7 +173,7 @@ fn a_psync_that_cannot_be_applied_says_that_it_is_durable() {
 
 fn sweep(fault: Fault) {
     let mut runs = 0;
-    // The unit of tearing matters little here; group commit does.
+    // Group commit matters here, the tear unit little.
     for config in &media()[..2] {
         let config = *config;
         let (states, counts) = undisturbed(config);
@@ -207,7 +204,7 @@ fn every_operation_fails_for_want_of_space() {
     sweep(Fault::NoSpace);
 }
 
-/// The lane of a writer that died: batches with lines of their own, of others, and of many pages.
+/// A dead writer's lane, with various batches.
 fn left_behind(config: SimConfig) -> (SimMedium, Snapshot) {
     let Pool { medium, store } = pool(config);
     let mut a = store.attach_writer("a", KEY).unwrap();
@@ -220,8 +217,6 @@ fn left_behind(config: SimConfig) -> (SimMedium, Snapshot) {
     (medium.power_cut(Choice::None).medium(), promised)
 }
 
-/// A recovery that the medium refuses, for want of space or otherwise, loses nothing and is done by
-/// the next attach; for want of space, of the same process.
 #[test]
 fn recovery_fails_at_every_operation() {
     for config in &media()[..2] {

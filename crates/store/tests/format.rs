@@ -1,5 +1,4 @@
-//! The bytes on the medium do not change by accident: FORMAT.md follows the code, and the numbers
-//! are here once more.
+//! The format stays: FORMAT.md matches the code, and fixed numbers repeat both.
 
 use indelible_store::format::batch::{self, Run, Section, kind};
 use indelible_store::format::entry::{self, Entry, Progress};
@@ -18,10 +17,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// (name, offset, size) of a field.
+/// Name, offset, size.
 type Field = (&'static str, usize, usize);
 
-/// All fields of a struct: it does not compile with one missing.
+/// All fields of a struct; a missing one does not compile.
 macro_rules! layout {
     ($type:ident { $($field:ident),* $(,)? }) => {{
         let zero = <$type>::new_zeroed();
@@ -33,7 +32,7 @@ macro_rules! layout {
     }};
 }
 
-/// Every persisted struct: its name in FORMAT.md, its fields, its size.
+/// Every persisted struct by its name in FORMAT.md.
 fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
     type BatchHeader = batch::Header;
     type LaneHeader = lane::Header;
@@ -180,7 +179,7 @@ fn structs() -> Vec<(&'static str, Vec<Field>, usize)> {
     all
 }
 
-/// Every constant, as FORMAT.md writes it.
+/// Every constant as FORMAT.md writes it.
 fn constants() -> Vec<(&'static str, String)> {
     let tag = |magic: u32| format!("`{}`", String::from_utf8_lossy(&magic.to_le_bytes()));
     let number = |value: u64| value.to_string();
@@ -273,7 +272,6 @@ fn constants() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A table of FORMAT.md: the heading above it, its columns, its rows.
 struct Table {
     heading: String,
     columns: Vec<String>,
@@ -363,7 +361,7 @@ fn the_regions_follow_each_other() {
     assert_eq!(format::TABLE_ROOT + format::PAGE, format::TABLE_LANE);
 }
 
-/// The numbers once more, against changes of both the code and FORMAT.md.
+/// Against changes of both code and FORMAT.md.
 #[test]
 fn the_numbers_of_version_2() {
     let offsets: Vec<(&str, Vec<usize>, usize)> = structs()
@@ -434,7 +432,7 @@ fn the_numbers_of_version_2() {
     assert_eq!((lane::HEADERS, lane::BODY), ([0, 2048], 4096));
 }
 
-/// Checksums, hashes and keys that a pool of version 2 has: computed once, and fixed.
+/// Computed once, and fixed.
 #[test]
 fn the_derived_values_of_version_2() {
     assert_eq!(checksum(0, &[b""]), 0x2d06_8005_38d3_94c2, "the published value of XXH3 for no bytes");
@@ -455,7 +453,7 @@ fn the_derived_values_of_version_2() {
     assert!(words.iter().all(|word| (format::APPLY_WORDS..format::TABLE_LANE).contains(word)));
 }
 
-/// Keys are kept as verifiers bound to the object and to the role.
+/// Verifiers depend on object and role.
 #[test]
 fn the_verifiers_of_version_1() {
     let medium = SimMedium::new(1 << 20, SimConfig::default());
@@ -472,7 +470,6 @@ fn the_verifiers_of_version_1() {
     assert_eq!((entry.read_key, entry.write_key), ([0; 16], [0; 16]));
 }
 
-/// Sealed structures verify, and no longer do with any byte changed.
 #[test]
 fn seals_cover_every_byte() {
     let each_byte = |bytes: &mut [u8], verify: &dyn Fn(&[u8]) -> bool| {

@@ -1,6 +1,4 @@
-//! A pool's whole life in plain memory, small enough for an interpreter: Miri runs this, in
-//! minutes. Most of that it spends in checksums, of which a change of the table takes some tens of
-//! kilobytes.
+//! A pool's life in plain memory, for Miri, which spends minutes, mostly in checksums.
 
 use indelible_store::medium::volatile::VolatileMedium;
 use indelible_store::store::{FormatOptions, RepairOptions, Store, Window};

@@ -1,4 +1,4 @@
-//! Key slots whose secrets a device keeps, and keys that are exchanged (S3.6).
+//! Key slots with devices' secrets, and exchanged keys (S3.6).
 
 use super::seal_keys::{file, seal_error};
 use indelible_store::error::SealError;
@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 const SIZE: u64 = 8192;
 
-/// A device that makes blobs of this length, and knows those that it made by its number.
+/// Makes blobs of this length, which only its number opens.
 struct Fake {
     number: u8,
     len: usize,
@@ -64,7 +64,7 @@ fn read(bytes: Box<PageBytes>) -> KeyPage {
     KeyPage::read(bytes, 100).unwrap()
 }
 
-/// The page as it comes from the pool.
+/// As read from the pool.
 fn again(page: &KeyPage) -> KeyPage {
     read(Box::new(*page.bytes()))
 }
@@ -96,7 +96,6 @@ fn a_device_opens_the_slots_that_it_made() {
         assert!(seal_error(page.open(&of(&ours))).to_string().contains("locked"));
         assert!(seal_error(page.add(&key, &of(&ours), "")).to_string().contains("locked"));
         ours.locked.store(false, Ordering::Relaxed);
-        // Removed with all of its parts, whose slots are no slots by themselves.
         let refused = seal_error(page.remove(1));
         assert!(matches!(refused, SealError::BadSlot { slot: 1, .. }), "{refused}");
         page.remove(0).unwrap();
@@ -116,7 +115,7 @@ fn a_device_that_needs_more_slots_than_are_free_is_refused_and_changes_nothing()
     let before = *page.bytes();
     assert_eq!(seal_error(page.add(&key, &of(&Fake::new(1, 40)), "")), SealError::NoSlot { slots: 12 });
     assert!(*page.bytes() == before);
-    // Exchanged for the slot that it takes the place of, and one more, it has enough.
+    // With the old slot and one more, it has enough.
     page.exchange(&file(3), &of(&Fake::new(1, 40)), None).unwrap();
     page.open(&of(&Fake::new(1, 40))).unwrap();
     assert_eq!(seal_error(page.add(&key, &file(9), "")), SealError::NoSlot { slots: 12 });
@@ -138,7 +137,7 @@ fn every_bit_of_a_devices_slot_and_blob_is_covered() {
             assert!(kinds(&damaged).iter().any(|(_, _, damaged)| *damaged), "byte {byte}, bit {bit}");
         }
     }
-    // A part that is missing, or there twice.
+    // A missing or doubled part.
     for part in [1, 2] {
         let mut bytes = Box::new(*page.bytes());
         bytes[1024 + 256 * part..1024 + 256 * (part + 1)].fill(0);
@@ -165,8 +164,7 @@ fn an_exchanged_key_opens_nothing_and_the_new_one_does() {
     assert_eq!(seal_error(page.exchange(&file(1), &file(3), None)), SealError::WrongKey { slots: 2 });
 }
 
-/// A writer of the pool can forge a slot: one whose cost no machine can pay keeps no
-/// other slot from being tried.
+/// A writer of the pool can forge a slot's cost.
 #[test]
 fn a_forged_cost_keeps_no_valid_passphrase_out() {
     let cheap = Cost { memory: 64, passes: 1, lanes: 1 };
@@ -185,7 +183,7 @@ fn a_forged_cost_keeps_no_valid_passphrase_out() {
         }
         read(bytes)
     };
-    // None; more than any machine has; what takes minutes and a GiB.
+    // None, impossible, or minutes and a GiB.
     for cost in
         [(0, 0, 0), (u32::MAX, u32::MAX, u32::MAX), (1 << 20, 16, 1), (512 << 10, 1, 1), (256 << 10, 5, 1)]
     {
@@ -195,7 +193,6 @@ fn a_forged_cost_keeps_no_valid_passphrase_out() {
     }
 }
 
-/// A device whose answers are damaged on their way.
 struct Noisy(Arc<Fake>, usize);
 
 impl SecretDevice for Noisy {

@@ -1,5 +1,5 @@
-//! The two copies of a lane's header, through every short history of holders that check point,
-//! fail, die, give the lane back and take it over: whenever the power fails, a copy is whole.
+//! Both copies of a lane's header through every short history of holders (checkpoint, fail, die,
+//! give back, take over): at each power cut a copy is whole.
 
 use indelible_store::format::PAGE;
 use indelible_store::lane::LaneLog;
@@ -8,27 +8,21 @@ use indelible_testing::{Fault, Limits, OpKind, SimConfig, SimMedium, TearUnit};
 
 const SEED: u64 = 5;
 const LANE: u64 = 4 * PAGE;
-/// Actions of a history at most.
 const LONGEST: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Checkpoint,
-    /// The durable write of its header fails.
     FailedCheckpoint(Fault),
-    /// The holder gives the lane back, and goes.
     Retire,
-    /// The holder goes.
     Die,
     TakeOver,
-    /// The durable write of the header fails.
     FailedTakeOver(Fault),
 }
 
-/// A lane and its holder.
 struct World {
     medium: SimMedium,
-    /// The generation that the directory states.
+    /// Generation in the directory.
     directory: u64,
     log: Option<LaneLog>,
     checkpoints: u64,
@@ -40,7 +34,6 @@ impl World {
         World { medium, directory: 1, log: Some(LaneLog::at_start(0, LANE, 1)), checkpoints: 0 }
     }
 
-    /// Actions that may follow.
     fn next(&self) -> Vec<Action> {
         let faults = [Fault::Io, Fault::Short, Fault::After];
         if self.log.is_none() {
@@ -55,7 +48,7 @@ impl World {
         all
     }
 
-    /// The barrier fails if an earlier failure was not reported yet.
+    /// The barrier fails after an unreported failure.
     fn checkpoint(&mut self) {
         let medium = &self.medium;
         let mut log = self.log.take().unwrap();
@@ -94,7 +87,7 @@ impl World {
     }
 }
 
-/// Plays a history, and judges each power cut in its last action.
+/// Judges each power cut in the history's last action.
 fn judge(config: SimConfig, history: &[Action]) -> (World, u64) {
     let mut world = World::begin(config);
     for action in history {

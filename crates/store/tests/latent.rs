@@ -1,5 +1,4 @@
-//! Latent sector errors: whichever sector of a pool is unreadable, readers see psynced bytes alone.
-//! Either the call fails, or the sector did not matter.
+//! Latent sector errors: with any one sector unreadable, readers see psynced bytes or an error.
 
 use indelible_store::store::{Severity, Store};
 use indelible_store::table::{CreateOptions, Key};
@@ -22,7 +21,7 @@ fn every_unreadable_sector_is_detected_or_does_not_matter() {
     psync(&mut a, &[(0, &[1; 9000])]).unwrap();
     psync(&mut a, &[(64, &[2; 300])]).unwrap();
     let promised = snapshot(&store).unwrap();
-    // The writer never detaches: its lane must be replayed.
+    // Without a detach the lane must be replayed.
     std::mem::forget(a);
     let image = medium.power_cut(Choice::None);
 

@@ -1,4 +1,4 @@
-//! Pools that become longer while processes use them.
+//! Pools that grow while in use.
 
 use indelible_store::error::StoreError;
 use indelible_store::format::root::Root;
@@ -24,10 +24,10 @@ fn open(medium: &SimMedium, pid: u32) -> Arc<Store> {
     Store::open(Arc::new(medium.handle()), process(pid)).unwrap()
 }
 
-/// More than is free in a pool of 1 MiB.
+/// More than a pool of 1 MiB has free.
 const LARGE: u64 = MIB / 2;
 
-/// Makes an object that needs the new space, and psyncs to all of it.
+/// An object that needs the new space.
 fn filled(store: &Arc<Store>, name: &str, byte: u8) -> Writer {
     store.create(name, &of(LARGE)).unwrap();
     let mut writer = store.attach_writer(name, KEY).unwrap();
@@ -43,14 +43,13 @@ fn has(store: &Arc<Store>, name: &str, byte: u8) {
     );
 }
 
-/// The pool has only faults that a power cut or a death may leave.
 fn expect_clean(medium: &SimMedium) {
     let report = Store::check(Arc::new(medium.handle()), &mut |_, _| {}).unwrap();
     let findings = report.findings.iter().find(|finding| finding.severity > Severity::Note);
     assert!(findings.is_none(), "{findings:?}");
 }
 
-/// They have the medium open before, and read the superblock afterwards.
+/// The medium is open before, the superblock read afterwards.
 #[test]
 fn processes_look_at_the_pool_while_another_makes_it_longer() {
     for config in media() {
@@ -66,7 +65,6 @@ fn processes_look_at_the_pool_while_another_makes_it_longer() {
     }
 }
 
-/// All of them had the pool open before, one of them for reading, one with an object attached.
 #[test]
 fn processes_that_have_the_pool_open_use_the_new_space() {
     for config in media() {
@@ -82,7 +80,7 @@ fn processes_that_have_the_pool_open_use_the_new_space() {
         filled(&three, "b", 8).detach().unwrap();
         has(&reading, "b", 8);
         has(&one, "b", 8);
-        // The object reaches into space that one process does not know of yet.
+        // The object reaches into space unknown to one process.
         assert_eq!(three.lengthen(8 * MIB).unwrap(), 8 * MIB);
         a.grow(3 * MIB).unwrap();
         psync(&mut a, &[(3 * MIB - 9, &[9; 9])]).unwrap();
@@ -98,8 +96,7 @@ fn processes_that_have_the_pool_open_use_the_new_space() {
     }
 }
 
-/// The writer dies in space that the recovering process has not heard of; a process that only reads
-/// follows.
+/// The recovering process does not know the space.
 #[test]
 fn psyncs_in_the_new_space_are_recovered() {
     for config in media() {
@@ -154,8 +151,6 @@ fn lengths_that_cannot_be_are_refused_and_nothing_changes() {
     check_tiling(&store).unwrap();
 }
 
-/// After any failure the pool has one of both lengths, and its former contents, and can be made
-/// longer.
 #[test]
 fn a_growth_that_fails_leaves_the_old_length_or_the_new_one() {
     let [memory, .., disk] = &media()[..] else { panic!("media of several kinds") };
@@ -197,7 +192,6 @@ fn filled_small(store: &Arc<Store>) {
     writer.detach().unwrap();
 }
 
-/// Objects in the new space survive the loss of either superblock slot, and of the root.
 #[test]
 fn a_repair_knows_the_length() {
     for broken in [SLOTS[0], SLOTS[1], TABLE_ROOT] {
@@ -224,7 +218,7 @@ fn a_repair_knows_the_length() {
     }
 }
 
-/// A root without a length, as pools have that were formatted before it had one.
+/// Pools were once formatted without a length in the root.
 #[test]
 fn a_pool_without_a_length_in_its_root_becomes_longer() {
     for cut in [false, true] {
@@ -239,7 +233,7 @@ fn a_pool_without_a_length_in_its_root_becomes_longer() {
         let store = open(&medium, 2);
         assert_eq!(store.info().unwrap().length, MIB);
         if cut {
-            // Killed after the superblocks, before the batch of the table: durable writes are two
+            // Killed after the superblocks, before the table's batch: durable writes are two
             // batches around two slots.
             medium.fail_at(OpKind::WriteDurable, 3, Fault::Kill);
             store.lengthen(9 * MIB).unwrap_err();

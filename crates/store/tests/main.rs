@@ -1,7 +1,7 @@
-//! The store's tests on simulated media, in one program: it links in the time of one. One file of
-//! them: `cargo test -p indelible-store --test main crash_psync::`.
+//! The store's tests on simulated media, in one program. One file: `cargo test -p indelible-store
+//! --test main crash_psync::`.
 //!
-//! `interpreted.rs` is a program of its own, because Miri runs it whole.
+//! Miri runs `interpreted.rs`, a program of its own.
 
 mod check_repair;
 mod contract_locks;

@@ -1,8 +1,6 @@
-//! Media errors with Linux semantics: a failed write-back concerns the file and is told once, to
-//! the caller that asks next; "no space" from a durable write may come after all of it is visible.
-//! After the error the program goes on, with every kind of operation, until it dies or the power
-//! fails: nothing acknowledged is lost, and nothing that was refused for want of space is found
-//! done.
+//! Media errors as on Linux: a failed write-back concerns the file and is reported once; "no space"
+//! from a durable write may come after all is visible. The program then continues until it dies or
+//! the power fails: nothing acknowledged is lost, and nothing refused for want of space is done.
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{Store, Writer};
@@ -40,8 +38,7 @@ enum Op {
 
 use Op::*;
 
-/// Every kind of operation; twice, so that what fails in the first round is followed by all of
-/// them.
+/// Every kind of operation, run twice: each follows a failure.
 const ROUND: [Op; 24] = [
     Attach("a"),
     Attach("b"),
@@ -70,12 +67,12 @@ const ROUND: [Op; 24] = [
 ];
 
 const LEN: u64 = 200;
-/// Bytes of a psync for which a lane of this pool is made longer.
+/// Bytes of a psync that lengthens a lane.
 const LARGE: u64 = 100 << 10;
 
 const UNDISTURBED: &str = "undisturbed";
 
-/// A lane is made longer, and short again as its last object leaves.
+/// Lengthens a lane, and shortens it at the end.
 const LONG_LANE: [Op; 11] = [
     Attach("large"),
     Large("large", 1),
@@ -93,7 +90,6 @@ const LONG_LANE: [Op; 11] = [
 struct Program {
     store: Arc<Store>,
     writers: BTreeMap<&'static str, Writer>,
-    /// States that recovery may find.
     states: Vec<State>,
 }
 
@@ -103,7 +99,6 @@ impl Program {
         let changed: Vec<State> = self.states.iter().filter_map(|state| applied(state, op)).collect();
         match result {
             Ok(()) => self.states = changed,
-            // Refused: nothing happened.
             Err(
                 StoreError::NoSpace
                 | StoreError::Poisoned
@@ -124,7 +119,7 @@ impl Program {
         self.writers.get_mut(name).ok_or(StoreError::NotFound)
     }
 
-    /// The writer of an object that has so many bytes: a growth may have been refused.
+    /// A writer of at least `end` bytes: a growth may have been refused.
     fn reaching(&mut self, name: &str, end: u64) -> Result<&mut Writer> {
         self.writer(name).and_then(|writer| match writer.object().entry.size.get() >= end {
             true => Ok(writer),
@@ -174,7 +169,7 @@ impl Program {
     }
 }
 
-/// The state after `op`; `None` if it can only have failed.
+/// The state after `op`; `None`: it can only have failed.
 fn applied(state: &State, op: Op) -> Option<State> {
     let mut state = state.clone();
     let store = |state: &mut State, name: &str, from: u64, value: u8| {
@@ -201,7 +196,7 @@ fn applied(state: &State, op: Op) -> Option<State> {
     Some(state)
 }
 
-/// The state found, and the states allowed, by name, length and the first byte of each kilobyte.
+/// Name, length and each kilobyte's first byte.
 fn brief(found: &State, states: &[State]) -> String {
     let short = |state: &State| {
         let all = state
@@ -212,7 +207,7 @@ fn brief(found: &State, states: &[State]) -> String {
     format!("found {}, allowed {:?}", short(found), states.iter().map(short).collect::<Vec<_>>())
 }
 
-/// One run with one failure; the numbers of durable writes and of reservations in its first round.
+/// One run with one failure; returns durable writes and reservations of the first round.
 fn run(config: SimConfig, round: &[Op], plan: &dyn Fn(&WritebackFile), at: &str) -> (u64, u64) {
     let has_long_lane = round == LONG_LANE;
     let sim = formatted(if has_long_lane { 1536 << 10 } else { 2 << 20 }, config);
@@ -238,7 +233,7 @@ fn run(config: SimConfig, round: &[Op], plan: &dyn Fn(&WritebackFile), at: &str)
         assert!(lanes.iter().all(|lane| lane.index.is_none() || lane.len < LARGE), "{lanes:?}");
     }
     let counts = (file.durable.load(Ordering::Relaxed), sim.count(OpKind::Reserve) - reserved);
-    // Once more, now and then dying or losing power.
+    // Again, sometimes dying or losing power.
     for (nth, &op) in round.iter().enumerate() {
         if nth % 6 == 0 {
             for choice in [Choice::None, Choice::Random(nth as u64), Choice::All] {
@@ -272,7 +267,7 @@ fn calls_after_a_lane_could_not_be_made_shorter_lose_nothing_acknowledged() {
     assert!(runs > 40 / sparse(2) as u64, "{runs} runs");
 }
 
-/// The number of runs, one for each durable write and outcome.
+/// One run per durable write and outcome.
 fn fail_each_durable_write(config: SimConfig, round: &[Op]) -> u64 {
     let mut runs = 0;
     let (count, _) = run(config, round, &|_| {}, UNDISTURBED);
@@ -300,8 +295,6 @@ fn a_call_refused_for_want_of_space_changes_nothing() {
     assert!(runs > 5, "{runs} runs");
 }
 
-/// Whichever read of a detach, or of a deletion, finds pages lost and dropped: others find a sound
-/// table, and nothing else changed.
 #[test]
 fn pages_are_dropped_beside_detaches_and_deletions() {
     type Call = fn(&Arc<Store>) -> Result<()>;

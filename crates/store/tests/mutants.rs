@@ -1,6 +1,5 @@
-//! Scenarios made for single rules of the protocol pass; with the feature `__mutants`, each notices
-//! the rules that it watches broken. Every mutant against every layer of evidence is `pmo-evidence
-//! mutants`.
+//! Scenarios for single rules of the protocol pass; with the feature `__mutants`, each notices its
+//! broken rules. `pmo-evidence mutants` runs every mutant against every layer.
 
 use indelible_testing::rules::{RULE_TESTS, RuleTest};
 
@@ -8,7 +7,7 @@ fn the(name: &str) -> RuleTest {
     *RULE_TESTS.iter().find(|test| test.name == name).expect("it is listed")
 }
 
-/// It finds nothing wrong with the rules kept, and something with each broken.
+/// Finds faults with each rule broken, and none otherwise.
 fn check(name: &str) {
     let test = the(name);
     (test.run)().unwrap_or_else(|error| panic!("nothing is broken: {error}"));

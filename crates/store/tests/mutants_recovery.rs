@@ -1,5 +1,4 @@
-//! How often random damage to a dead writer's lane goes unnoticed, and how much rules of recovery
-//! help.
+//! How often random damage to a dead lane goes unnoticed, and how much recovery's rules help.
 
 use indelible_store::format::lane::BODY;
 use indelible_store::store::Writer;
@@ -7,8 +6,7 @@ use indelible_store::{Mutant, with_mutant};
 use indelible_testing::rules::{dead, found, psync_both};
 use indelible_testing::{Choice, Fault, OpKind, SimMedium};
 
-/// Damages a dead writer's lane at random; counts attaches that then silently show an earlier
-/// state, or a mixture.
+/// Counts attaches that silently show an earlier or mixed state.
 fn undone(rounds: u64) -> (u64, u64, u64) {
     let (mut whole, mut refused, mut undone) = (0, 0, 0);
     for seed in 0..rounds {

@@ -1,5 +1,4 @@
-//! One test for each defect that was found, named for it. Those that only crash enumeration can
-//! show are kept by the crash tests and the mutants instead.
+//! One test per found defect, unless only crash enumeration shows it.
 
 use indelible_store::error::StoreError;
 use indelible_store::lane::{Batch, BatchSource};
@@ -27,8 +26,7 @@ fn pool(len: u64) -> (SimMedium, Arc<Store>) {
     (medium, store)
 }
 
-/// Progress lines belong to writers: no batch of the table has them, neither when their page
-/// becomes one of slots, whatever it had before, nor from an earlier use of the page as a node.
+/// Progress lines belong to writers: neither a new slot page nor a former node's page may log them.
 #[test]
 fn the_table_never_logs_progress_lines() {
     use indelible_store::format::PAGE;
@@ -53,8 +51,7 @@ fn the_table_never_logs_progress_lines() {
     }
 }
 
-/// A process that dies while it redoes the table leaves no page in an earlier state, which others,
-/// who are past that, would take for the present.
+/// Processes beyond an earlier state would take it for the present.
 #[test]
 fn a_process_that_dies_redoing_the_table_takes_nothing_back() {
     for nth in 0..40 {
@@ -72,8 +69,7 @@ fn a_process_that_dies_redoing_the_table_takes_nothing_back() {
     }
 }
 
-/// A failed barrier speaks for every lane of the process, not only for the one that asked: the
-/// others' next checkpoint succeeds although what they applied is lost.
+/// Other lanes' next checkpoint would succeed although their applied lines are lost.
 #[test]
 fn a_failed_barrier_poisons_every_lane_of_the_process() {
     let (medium, store) = pool(2 << 20);
@@ -99,8 +95,7 @@ fn a_failed_barrier_poisons_every_lane_of_the_process() {
     judge_medium(&medium.power_cut(Choice::None).medium(), std::slice::from_ref(&promised)).unwrap();
 }
 
-/// Detaching fails where the primary cannot be settled; the lane must then not be given up as
-/// empty.
+/// The lane must not be given up as empty.
 #[test]
 fn a_detach_that_fails_keeps_the_lane() {
     for kind in [OpKind::Write, OpKind::Barrier, OpKind::WriteDurable] {
@@ -119,7 +114,6 @@ fn a_detach_that_fails_keeps_the_lane() {
     }
 }
 
-/// A barrier that fails for want of space is a failed barrier.
 #[test]
 fn no_space_at_a_barrier_is_no_invitation_to_try_again() {
     let (medium, store) = pool(1 << 20);
@@ -132,7 +126,6 @@ fn no_space_at_a_barrier_is_no_invitation_to_try_again() {
     assert!(matches!(psync(&mut a, &[(0, &[2])]), Err(StoreError::Poisoned)));
 }
 
-/// Direct writes that were made durable outlive a psync's work before it can publish them.
 #[test]
 fn direct_writes_outlive_a_change_of_lane_and_a_growth() {
     let (_medium, store) = pool(2 << 20);
@@ -155,7 +148,7 @@ fn direct_writes_outlive_a_change_of_lane_and_a_growth() {
     assert_eq!((&bytes[4096..4196], &bytes[12_000..12_100]), (&[2; 100][..], &[3; 100][..]));
 }
 
-/// Space that a lane was to have is still free if its process dies: nothing may be in it.
+/// The space is still free if the process dies.
 #[test]
 fn a_lane_that_was_never_entered_leaves_zeros() {
     for config in media() {
@@ -176,7 +169,6 @@ fn a_lane_that_was_never_entered_leaves_zeros() {
     }
 }
 
-/// A lane that was only half taken must not be half published.
 #[test]
 fn an_attach_falls_back_on_another_lane_only_if_nothing_failed() {
     let (medium, store) = pool(1 << 20);
@@ -191,7 +183,6 @@ fn an_attach_falls_back_on_another_lane_only_if_nothing_failed() {
     check_tiling(&store).unwrap();
 }
 
-/// Space of a sparse object is claimed again in its new place.
 #[test]
 fn a_sparse_object_that_moved_claims_its_space() {
     let (medium, store) = pool(2 << 20);
@@ -206,7 +197,6 @@ fn a_sparse_object_that_moved_claims_its_space() {
     assert_eq!(medium.count(OpKind::Reserve), before + 1);
 }
 
-/// A growth that fails leaves no copy behind.
 #[test]
 fn a_growth_that_fails_leaves_no_copy_behind() {
     let (medium, store) = pool(2 << 20);
@@ -226,7 +216,7 @@ fn a_growth_that_fails_leaves_no_copy_behind() {
     }
 }
 
-/// Two threads: one gives its lane up while the other takes one.
+/// One thread gives its lane up while another takes one.
 #[test]
 fn a_lane_given_up_is_not_taken_from_the_next() {
     let medium = formatted(4 << 20, SimConfig { disk: true, ..SimConfig::default() });
@@ -267,8 +257,8 @@ fn a_batch_of_megabytes_is_recovered() {
     assert!(medium.len() == 32 << 20);
 }
 
-/// One wrong bit in the ID of a progress line made an object look never psynced, and the zeros that
-/// undo a direct write could go where psyncs had been.
+/// One wrong bit in a progress line's ID made an object look unpsynced, so undoing a direct write
+/// could zero psynced bytes.
 #[test]
 fn a_wrong_bit_in_a_progress_line_is_not_taken_for_a_new_object() {
     let (medium, store) = pool(2 << 20);
@@ -283,8 +273,7 @@ fn a_wrong_bit_in_a_progress_line_is_not_taken_for_a_new_object() {
     assert!(matches!(error, StoreError::Damaged { part: found, .. } if found == part), "{error}");
 }
 
-/// The pool of a writer that died with three psyncs in its lane, and where the second of their
-/// batches is.
+/// A dead writer's pool with three batches in its lane; offset of the second.
 fn three_batches() -> (SimMedium, u64, usize) {
     let (medium, store) = pool(2 << 20);
     store.create("a", &of(5000)).unwrap();
@@ -301,15 +290,14 @@ fn three_batches() -> (SimMedium, u64, usize) {
     (medium, lane.offset + indelible_store::format::lane::BODY + batch, batch as usize)
 }
 
-/// Fails unless an attach says that the pool is damaged.
+/// Expects damage at the attach.
 fn is_refused(image: SimMedium) {
     let store = Store::open(Arc::new(image), process(2)).unwrap();
     let Err(error) = store.attach_writer("a", KEY) else { panic!("the object was attached") };
     assert!(matches!(error, StoreError::LaneRefused { .. }), "{error}");
 }
 
-/// Batches before a damaged one were redone into a primary that had later ones in place: a state
-/// that no psync wrote.
+/// The primary had later batches in place: the result would be no psync's state.
 #[test]
 fn a_lane_with_a_damaged_batch_is_not_redone_up_to_it() {
     let (medium, second, _) = three_batches();
@@ -317,8 +305,7 @@ fn a_lane_with_a_damaged_batch_is_not_redone_up_to_it() {
     is_refused(medium.power_cut(Choice::All).medium());
 }
 
-/// A batch of which nothing is left, not even a sign that it was begun: its lane used to be redone
-/// up to it.
+/// Nothing shows that the erased batch was begun.
 #[test]
 fn a_lane_with_an_erased_batch_is_not_redone_up_to_it() {
     let (medium, second, len) = three_batches();
@@ -327,8 +314,7 @@ fn a_lane_with_an_erased_batch_is_not_redone_up_to_it() {
     is_refused(image);
 }
 
-/// A batch counts its lines in 32 bits: a psync of more is refused before anything is written, and
-/// the next one is made.
+/// A batch counts its lines in 32 bits.
 #[test]
 fn a_psync_of_more_lines_than_a_batch_counts_is_refused() {
     struct Zeros;

@@ -9,7 +9,7 @@ use indelible_testing::scenario::formatted;
 use indelible_testing::{SimConfig, SimMedium};
 use std::sync::Arc;
 
-/// The key of the pool's names: none.
+/// No key.
 pub const KEY: Key<'static> = Key(&[]);
 /// A passphrase costs next to nothing in a test.
 pub const CHEAP: Cost = Cost { memory: 64, passes: 1, lanes: 1 };

@@ -1,5 +1,4 @@
-//! Sealed objects: their contract, keys, refusals, and every bit and line behind the contents
-//! (S3.1, S3.2, S3.5).
+//! Sealed objects: contract, keys, refusals, and every bit and line (S3.1, S3.2, S3.5).
 
 use super::seal_keys::{CHEAP, KEY, file, of, open, passphrase, pool, seal_error};
 use indelible_store::error::{Result, SealError, StoreError};
@@ -79,7 +78,7 @@ fn each_of_its_keys_opens_an_object_and_no_other_does() {
     assert_eq!(seal_error(store.attach_writer("a", KEY).map(drop)), SealError::KeyNeeded);
     assert_eq!(seal_error(store.attach_reader("a", KEY).map(drop)), SealError::KeyNeeded);
     assert!(medium.to_bytes() == before, "nothing was written");
-    // The key of another object, and one for an object that is not sealed.
+    // Another object's key, and one of an unsealed object.
     store.create_sealed("b", &of(5000), &[(&keys[0], "")]).unwrap();
     let other = store.unlock("b", KEY, &keys[0]).unwrap();
     assert_eq!(
@@ -89,7 +88,7 @@ fn each_of_its_keys_opens_an_object_and_no_other_does() {
     store.create("plain", &of(5000)).unwrap();
     assert_eq!(seal_error(store.unlock("plain", KEY, &keys[0]).map(drop)), SealError::NotSealed);
     assert_eq!(seal_error(store.attach_sealed_writer("plain", KEY, &other).map(drop)), SealError::NotSealed);
-    // It is detached, and not bound to a lane for good.
+    // Detached, and not bound to a lane.
     store.attach_sealed_writer("b", KEY, &other).unwrap().detach().unwrap();
 }
 
@@ -158,7 +157,6 @@ fn an_object_goes_back_to_a_snapshot_that_was_sealed_as_it_was() {
     sealed::create(&store, "a", 9000).unwrap();
     sealed::create(&sealed_elsewhere, "a", 9000).unwrap();
     plain.create("a", &of(9000)).unwrap();
-    // Objects of other pools come with the same addresses.
     for (name, other) in [("b", &sealed_elsewhere), ("c", &plain)] {
         sealed::rename(other, "a", name).unwrap();
         let leaving = other.begin_leaving(name, KEY).unwrap();
@@ -187,7 +185,6 @@ fn an_object_goes_back_to_a_snapshot_that_was_sealed_as_it_was() {
     }
     assert_eq!(sealed::contents(&store, &store.find("a").unwrap()).unwrap(), vec![0; 9000]);
     assert_eq!(sealed::contents(&store, &store.find("b").unwrap()).unwrap(), vec![0; 9000]);
-    // It may have been changed since, and go back to a snapshot of a copy.
     let mut a = sealed::writer(&store, "a").unwrap();
     psync(&mut a, &[(7, b"kept")]).unwrap();
     a.detach().unwrap();
@@ -227,7 +224,7 @@ fn keys_are_changed_beside_a_process_that_makes_snapshots() {
         let unlocked = sealed::unlock(&store, "a").unwrap();
         let mut a = sealed::writer(&store, "a").unwrap();
         psync(&mut a, &[(7, b"kept")]).unwrap();
-        // Its extent is a base, which has the key page of before.
+        // Its extent is a base, with the earlier key page.
         other.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "s" }]).unwrap();
         a.change_keys(&unlocked, |page, key| page.add(key, &file(2), "second")).unwrap();
         psync(&mut a, &[(17, b"later")]).unwrap();
@@ -264,7 +261,6 @@ fn operations_that_sealed_objects_do_not_have_are_refused_and_change_nothing() {
     let kept = indelible_store::store::Attributes::of(&object);
     refused("rebase", seal_error(other.adopt_elsewhere(&kept, None).map(drop)));
     assert_eq!(&sealed::contents(&store, &object).unwrap()[7..11], b"kept");
-    // Those that it has.
     assert_eq!(seal_error(store.rename("a", "b", KEY)), SealError::NameSealed);
     sealed::rename(&store, "a", "b").unwrap();
     assert_eq!(&sealed::contents(&store, &store.find("b").unwrap()).unwrap()[7..11], b"kept");
@@ -272,7 +268,6 @@ fn operations_that_sealed_objects_do_not_have_are_refused_and_change_nothing() {
     check_tiling(&store).unwrap();
 }
 
-/// The pages of a small object, in memory.
 struct Pages {
     key_page: Vec<u8>,
     pages: Vec<Vec<u8>>,
@@ -282,7 +277,6 @@ struct Pages {
 }
 
 impl Pages {
-    /// An object of two pages, psynced twice.
     fn new(signed: bool) -> (Pages, Pages) {
         let (medium, store) = pool();
         let size = 2 * PAGE;
@@ -303,7 +297,6 @@ impl Pages {
         (older, newer)
     }
 
-    /// Contents by these pages.
     fn read(&self) -> Result<Vec<u8>> {
         let key_page = KeyPage::read(Box::new(self.key_page.as_slice().try_into().unwrap()), 4)?;
         let mut read = |page: u64, bytes: &mut PageBytes| {
@@ -323,11 +316,10 @@ impl Pages {
     }
 }
 
-// S3.5: key slots have a test of their own.
+// S3.5: another test covers key slots.
 #[test]
 fn every_bit_of_every_structure_is_covered() {
-    // Signed objects: every eighth bit of the hashed bytes, as each look at them verifies a
-    // signature.
+    // Signed: every eighth bit, because each read verifies a signature.
     for (signed, step) in [(false, 1), (true, 8)] {
         let (_, mut pages) = Pages::new(signed);
         assert_eq!(pages.read().unwrap(), pages.expected);
@@ -363,7 +355,7 @@ fn every_bit_of_a_key_slot_is_covered() {
             damaged.open(&file(2)).unwrap();
         }
     }
-    // With a checksum that was made to fit, the tag notices.
+    // With a fitting checksum, the tag notices.
     let mut bytes = Box::new(*page.bytes());
     bytes[1024 + 40] ^= 1;
     bytes[1024 + 16..1024 + 24].fill(0);
@@ -386,7 +378,6 @@ fn no_line_of_an_older_state_or_of_another_place_is_accepted() {
         Err(StoreError::Seal(_)) => refused += 1,
         Err(error) => panic!("{}: {error}", what()),
         Ok(bytes) => {
-            // Both lines were the same.
             assert_eq!(bytes, states[1], "{}", what());
             same += 1;
         }
@@ -466,7 +457,7 @@ fn key_pages_that_somebody_made_up_are_refused() {
         for _ in 0..2000 {
             let mut bytes = seed.clone();
             for _ in 0..rng.usize(1..5) {
-                // The header and the slots, sparing the identity that makes it readable at all.
+                // The header and the slots; the identity makes it readable.
                 let at = if rng.bool() { rng.usize(..256) } else { rng.usize(1024..1600) };
                 bytes[at] = rng.u8(..);
             }
@@ -475,8 +466,7 @@ fn key_pages_that_somebody_made_up_are_refused() {
     }
 }
 
-/// Pages that other threads read while psyncs change them are as one psync left them, and are never
-/// taken for damaged ones.
+/// Never taken for damaged.
 // S3.3
 #[test]
 fn pages_are_read_beside_psyncs() {
@@ -486,7 +476,7 @@ fn pages_are_read_beside_psyncs() {
         let store = open(&medium);
         sealed::create(&store, "a", 40 * PAGE).unwrap();
         let mut writer = sealed::writer(&store, "a").unwrap();
-        // Few pages are kept in memory, so that lines go to the pool and leave it all the time.
+        // Few cached pages, so that lines go to the pool constantly.
         writer.set_cached_pages(8);
         let (pages, done) = (writer.sealed_pages().unwrap(), AtomicBool::new(false));
         std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Sealed objects that get another size or another key, and volatile ones (S3.1, S3.2).
+//! Sealed objects with new sizes or keys, and volatile ones (S3.1, S3.2).
 
 use super::seal_keys::{KEY, file, of, open, passphrase, pool, seal_error};
 use indelible_store::error::{Result, SealError, StoreError};
@@ -31,7 +31,7 @@ fn a_rotation_keeps_the_slots_of_the_keys_that_are_given() {
     let mut told = Vec::new();
     writer.reencrypt(&[&third, &first, &third], &mut |done, all| told.push((done, all))).unwrap();
     assert_eq!(told, [(64, 74), (74, 74)]);
-    // It goes on, and an anchor finds it later than it was.
+    // Versions continue, for anchors.
     let after = writer.sealed_pages().unwrap().state();
     assert!(after.id == before.id && after.version > before.version);
     psync(&mut writer, &[(17, b"later")]).unwrap();
@@ -76,7 +76,7 @@ fn a_sealed_object_takes_any_size_and_keeps_what_is_left() {
         } else {
             sealed::resize(&store, "a", size as u64).unwrap();
         }
-        // `grow` to less, within the page that it has, is a shrink.
+        // `grow` to less, within the page, is a shrink.
         expected.resize(if attached && size <= 4096 { 1 } else { size }, 0);
         let object = store.find("a").unwrap();
         assert_eq!(object.entry.size.get(), expected.len() as u64, "round {round}");
@@ -106,7 +106,7 @@ fn every_bit_of_a_grown_object_is_covered() {
     sealed::create(&store, "a", 100).unwrap();
     let mut writer = sealed::writer(&store, "a").unwrap();
     psync(&mut writer, &[(0, &[7; 100])]).unwrap();
-    // A second level comes; pages go and come back; the level goes on being the top.
+    // A second level appears; pages go and return.
     for size in [66 * PAGE, 65 * PAGE + 5, 130 * PAGE] {
         writer.resize(size).unwrap();
         psync(&mut writer, &[(64 * PAGE, &[8; 100])]).unwrap();
@@ -144,7 +144,7 @@ fn every_bit_of_a_grown_object_is_covered() {
             }
         }
     }
-    // Absent pages count for nothing, with any bytes in their place.
+    // Bytes in place of absent pages do not matter.
     for page in [shape.page(0, 2), shape.content_page(1), shape.content_page(129)] {
         pages.get_mut(&page).unwrap().fill(0xff);
     }
@@ -164,13 +164,11 @@ fn a_volatile_sealed_object_ends_with_the_boot() {
     let past = CreateOptions { volatile: Some([9; 16]), ..of(100) };
     store.create_sealed("w", &past, &[(&sealed::key(), "")]).unwrap();
     assert!(matches!(store.unlock("w", KEY, &sealed::key()).map(drop), Err(StoreError::VolatileGone)));
-    // Its name is free.
     store.create_sealed("w", &volatile, &[(&sealed::key(), "")]).unwrap();
     assert!(sealed::writer(&store, "w").is_ok());
 }
 
-/// An object that grows goes from extent to extent, whose former ones others get. Threads read its
-/// pages meanwhile.
+/// Others get the extents that it leaves.
 // S3.3
 #[test]
 fn pages_are_read_beside_growth() {
@@ -211,8 +209,6 @@ fn pages_are_read_beside_growth() {
     });
 }
 
-/// A change of size fails behind the growth of the extent, without harm to the writer, and others
-/// follow.
 #[test]
 fn a_size_that_could_not_be_sealed_leaves_nothing_behind() {
     let mut failed = 0;

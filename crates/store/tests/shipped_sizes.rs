@@ -1,6 +1,6 @@
-//! Batches in many pieces, redo that goes past the write combiner, and a write combiner that is
-//! full: at the shipped sizes, with samples of power cuts. The same programs at small sizes: one
-//! image at least of each class that a power cut may leave (`indelible_testing::ClassLimits`).
+//! Batches in pieces, redo past the write combiner, and a full combiner: at the shipped sizes with
+//! sampled power cuts, and at small sizes with an image of each class that a power cut may leave
+//! (`indelible_testing::ClassLimits`).
 
 use indelible_store::error::Result;
 use indelible_store::format::{LINE, TABLE_LANE, TABLE_LANE_LEN};
@@ -30,20 +30,18 @@ const FEW: Cuts = Cuts::Sampled {
 
 type Verdict = std::result::Result<(), String>;
 
-/// How images are chosen.
 #[derive(Clone, Copy)]
 enum Cuts {
     Sampled {
         limits: Limits,
-        /// Random images of each moment at which something is about to be known durable: most is
-        /// undecided then, and such moments are few among so many writes.
+        /// Random images of each moment before something is known durable: most is undecided then,
+        /// and such moments are few.
         before_durable: u64,
     },
     Every,
 }
 
-/// Records `record` and shows `verify` images of power cuts; a verdict must follow from the bytes
-/// read.
+/// Shows `verify` images of power cuts; a verdict must follow from the bytes read.
 fn cut(
     medium: &SimMedium,
     cuts: Cuts,
@@ -78,7 +76,6 @@ fn config(transfers: Transfers, tear_unit: TearUnit, disk: bool) -> SimConfig {
     SimConfig { tear_unit, disk, discard: Discard::Keep, transfers, seed: 0 }
 }
 
-/// A pool with an object "a" of `size` bytes.
 fn pool(size: u64, config: SimConfig) -> SimMedium {
     let medium = formatted((2 * size).next_multiple_of(1 << 20) + (8 << 20), config);
     let store = Store::open(Arc::new(medium.handle()), process(1)).unwrap();
@@ -87,14 +84,14 @@ fn pool(size: u64, config: SimConfig) -> SimMedium {
     medium
 }
 
-/// Ranges that were written and not durable by that alone: where they begin, and their lengths.
+/// Start and length of ranges written without durability.
 fn writes(medium: &SimMedium) -> Vec<(u64, u64)> {
     let events = medium.events();
     let plain = events.iter().filter(|(_, event)| matches!(event.kind, EventKind::Write | EventKind::Stream));
     plain.flat_map(|(_, event)| event.ranges().collect::<Vec<_>>()).collect()
 }
 
-/// Whether some line of the range was written twice.
+/// Whether some line was written twice.
 fn overwritten(writes: &[(u64, u64)], start: u64, len: u64) -> bool {
     let mut seen = vec![false; (len / LINE) as usize];
     let inside = writes.iter().filter(|(at, _)| (start..start + len).contains(at));
@@ -105,8 +102,7 @@ fn overwritten(writes: &[(u64, u64)], start: u64, len: u64) -> bool {
 
 // Batches in pieces, on a medium that is memory.
 
-/// Psyncs of many pieces: whole, and with gaps, so that pieces end in the middle of runs and runs
-/// in the middle of pieces.
+/// Whole and with gaps, so that pieces end within runs and runs within pieces.
 fn in_pieces(run: &mut Scenario, append: u64) -> Result<()> {
     let size = (24 * append) as usize;
     let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
@@ -156,17 +152,16 @@ fn batches_in_many_small_pieces() {
 
 // Redo, long enough to go past the write combiner.
 
-/// A medium, and the content of "a" once it is recovered.
+/// A medium, and the expected content of "a".
 struct Left(SimMedium, Vec<u8>);
 
-/// State after a process died following `program`, nothing of it in place; and the expected content
-/// of "a".
+/// After `program` a process died, nothing in place.
 fn dead(medium: &SimMedium, program: impl FnOnce(&mut Writer, &mut [u8])) -> Left {
     let device = Arc::new(medium.handle());
     let store = Store::open(device.clone(), process(2)).unwrap();
     let mut a = store.attach_writer("a", KEY).unwrap();
     let mut expected = contents(&store, a.object()).unwrap();
-    // Gives the lane room for as much as the object has, and leaves it empty.
+    // Makes the lane long enough for the object, and empties it.
     let whole = expected.len() as u64 / LINE * LINE;
     store_lines(&mut a, &mut expected, 0, &[(0, whole)]);
     a.checkpoint().unwrap();
@@ -177,8 +172,7 @@ fn dead(medium: &SimMedium, program: impl FnOnce(&mut Writer, &mut [u8])) -> Lef
     std::mem::forget(a);
     drop(store);
     let left = medium.power_cut(Choice::None).medium();
-    // The batches in the table's lane are put in place, so that recovery has this lane alone to
-    // redo.
+    // Applies the table's lane, so that recovery redoes only this one.
     let store = Store::open(Arc::new(left.handle()), process(3)).unwrap();
     store.info().unwrap();
     let seed = store.superblock().seed.get();
@@ -189,14 +183,14 @@ fn dead(medium: &SimMedium, program: impl FnOnce(&mut Writer, &mut [u8])) -> Lef
     Left(left, expected)
 }
 
-/// Fills lines so that each tells where it belongs and when it was stored.
+/// Each line tells its place and round.
 fn fill(bytes: &mut [u8], from: u64, round: u8) {
     for (number, line) in (from / LINE..).zip(bytes.chunks_mut(LINE as usize)) {
         line.fill((number as u8).wrapping_mul(7).wrapping_add((number >> 8) as u8) ^ (round << 5 | 1));
     }
 }
 
-/// Lines of "a" that are psynced, and the object's content then.
+/// Psyncs lines of "a".
 fn store_lines(writer: &mut Writer, expected: &mut [u8], round: u8, ranges: &[(u64, u64)]) {
     for &(at, len) in ranges {
         fill(&mut expected[at as usize..(at + len) as usize], at, round);
@@ -225,8 +219,7 @@ fn redo(transfers: Transfers) -> Left {
     })
 }
 
-/// Cuts the power while "a" is recovered, which must hold `expected` afterwards. Some of it is
-/// redone twice.
+/// Cuts the power in the recovery of "a", which must yield `expected`. Some is redone twice.
 fn recovered(Left(medium, expected): &Left, cuts: Cuts) -> Verdict {
     let medium = &medium.power_cut(Choice::All).medium();
     let recover = |medium: &SimMedium, pid| {
@@ -267,10 +260,9 @@ fn long_redo_at_small_sizes() {
     recovered(&redo(SMALL), Cuts::Every).unwrap();
 }
 
-/// More short redo than the write combiner takes, then newer lines: of some that it wrote already,
-/// and of some that it still has.
+/// More short redo than the combiner holds, then newer lines of written and held ones.
 fn combine(transfers: Transfers) -> Left {
-    // For each page, it keeps its 64 lines, their numbers, and a sixteenth of 128 bytes.
+    // Per page, it keeps 64 lines, their numbers, and a sixteenth of 128 bytes.
     let pages = transfers.combine() as u64 / (4096 + 256 + 8);
     let (size, run) = ((pages + pages / 16 + 2) * 4096, transfers.direct() as u64 - LINE);
     let medium = pool(size, config(transfers, TearUnit::Sector, true));
@@ -292,7 +284,6 @@ fn a_full_write_combiner_at_small_sizes() {
     recovered(&combine(SMALL), Cuts::Every).unwrap();
 }
 
-/// The result of recovering the same image does not depend on the sizes.
 #[test]
 fn sizes_change_nothing_that_is_on_the_medium() {
     let medium = pool(20_000, config(SMALL, TearUnit::Line, true));
@@ -320,8 +311,7 @@ mod mutants {
     use indelible_testing::sparse;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    /// Each of the mutants is noticed at the sizes that are shipped; the program itself goes as
-    /// planned.
+    /// The shipped sizes notice each mutant; the program alone passes.
     fn caught(mutants: &[Mutant], check: impl Fn() -> Verdict) {
         for mutant in mutants {
             match with_mutant(*mutant, || catch_unwind(AssertUnwindSafe(&check))) {

@@ -1,5 +1,5 @@
-//! Signed objects: read by a seal key and the key that verifies, changed by the sign key alone
-//! (S3.5). Forged states are in `rules/signatures.rs`.
+//! Signed objects: a seal key and the verify key read, only the sign key changes (S3.5). Forged
+//! states are in `rules/signatures.rs`.
 
 use super::seal_keys::{KEY, file, of, pool, seal_error};
 use indelible_store::error::SealError;
@@ -10,7 +10,7 @@ use indelible_testing::pool::psync;
 use indelible_testing::sealed::{self, key, sign_key, signed_key};
 use std::sync::Arc;
 
-/// A key that reads objects signed by `sealed::sign_key`.
+/// Reads objects signed by `sealed::sign_key`.
 fn reading() -> SealKey {
     key().verified_by(sign_key().verify_key())
 }
@@ -19,7 +19,6 @@ fn other() -> SignKey {
     SignKey::file(vec![0x77; 32]).unwrap()
 }
 
-/// The contents by a key.
 fn contents(store: &Arc<Store>, name: &str, key: &SealKey) -> Result<Vec<u8>, SealError> {
     let mut reader = store.attach_still(name, KEY).unwrap();
     let opened = reader.unlock(key).and_then(|unlocked| reader.unseal(&unlocked));
@@ -58,7 +57,6 @@ fn a_signed_object_is_read_by_one_key_and_written_by_another() {
     assert_eq!(refused(&reading()), SealError::SignKeyNeeded);
     assert_eq!(refused(&key()), SealError::SignKeyNeeded);
     assert_eq!(refused(&key().signed_by(&other()).unwrap()), SealError::BadSignature);
-    // The next attach is free.
     attach(&signed_key()).unwrap().detach().unwrap();
     assert_eq!(&contents(&store, "a", &reading()).unwrap()[7..11], b"kept");
 }
@@ -95,7 +93,7 @@ fn sign_keys_are_other_keys_than_those_that_read() {
     bad(seal_error(create(&[reading()])));
     bad(seal_error(create(&[signed_key(), file(1).signed_by(&other()).unwrap()])));
     assert!(store.find("a").is_err());
-    // Any of them says it for all.
+    // Any of the keys may state the signer.
     create(&[file(1), signed_key()]).unwrap();
     assert_eq!(contents(&store, "a", &file(1)), Err(SealError::VerifyKeyNeeded));
     contents(&store, "a", &file(1).verified_by(sign_key().verify_key())).unwrap();

@@ -1,4 +1,4 @@
-//! Objects read beside their writer: held still by one process while another has them attached.
+//! Objects held still by one process while another has them attached.
 
 use indelible_store::error::StoreError;
 use indelible_store::format::PAGE;
@@ -15,8 +15,7 @@ use std::time::Duration;
 const KEY: Key<'static> = Key(&[]);
 const SIZE: u64 = 3 * PAGE;
 
-/// A pool on memory, where a word names the changing process and the holder, or on a disk, where
-/// locks do.
+/// On memory a word names changer and holder, on a disk locks do.
 fn pool(disk: bool) -> SimMedium {
     let medium = formatted(2 << 20, SimConfig { disk, ..SimConfig::default() });
     let store = open(&medium, 1);
@@ -64,7 +63,7 @@ fn a_process_that_may_only_read_keeps_no_writer_waiting() {
     }
 }
 
-/// Pages that a direct write announced, and no psync published, read as zeros.
+/// Announced, unpublished pages read as zeros.
 #[test]
 fn a_direct_write_under_way_is_not_seen() {
     for disk in [true, false] {
@@ -76,7 +75,6 @@ fn a_direct_write_under_way_is_not_seen() {
         let reader = open(&medium, 2);
         let still = hold(&reader);
         assert_eq!([byte(&still, 0), byte(&still, PAGE + 5)], [1, 0]);
-        // It goes on afterwards.
         drop(still);
         writer.end_direct().unwrap();
         psync(&mut writer, &[]).unwrap();
@@ -84,7 +82,6 @@ fn a_direct_write_under_way_is_not_seen() {
     }
 }
 
-/// A hold ends with its process.
 #[test]
 fn a_holder_that_dies_lets_go() {
     for disk in [true, false] {
@@ -98,7 +95,6 @@ fn a_holder_that_dies_lets_go() {
         device.kill();
         std::mem::forget(still);
         psync(&mut writer, &[(0, &[2; 64])]).unwrap();
-        // And the next one holds.
         let reader = open(&medium, 3);
         let still = hold(&reader);
         assert_eq!(byte(&still, 0), 2);
@@ -106,7 +102,6 @@ fn a_holder_that_dies_lets_go() {
     }
 }
 
-/// A writer that died in the middle of a change leaves no trace that would keep others waiting.
 #[test]
 fn a_writer_that_dies_in_a_change_is_recovered_and_then_held() {
     for disk in [true, false] {
@@ -115,7 +110,7 @@ fn a_writer_that_dies_in_a_change_is_recovered_and_then_held() {
         let store = Store::open(device.clone(), process(1)).unwrap();
         let mut writer = store.attach_writer("a", KEY).unwrap();
         psync(&mut writer, &[(0, &[1; 64])]).unwrap();
-        // On memory between the batch and the primary, else right after the batch.
+        // On memory between batch and primary, else right after the batch.
         let dies = if disk { (OpKind::WriteDurable, Fault::KillLate) } else { (OpKind::Write, Fault::Kill) };
         medium.fail_at(dies.0, 0, dies.1);
         psync_copied(&mut [(&mut writer, &[(0, &[2; 64])])]).unwrap_err();
@@ -131,7 +126,6 @@ fn a_writer_that_dies_in_a_change_is_recovered_and_then_held() {
     }
 }
 
-/// While an object with a dead writer is held, it is not recovered; afterwards it is whole.
 #[test]
 fn recovery_waits_for_who_holds_still() {
     for disk in [true, false] {
@@ -147,7 +141,6 @@ fn recovery_waits_for_who_holds_still() {
         next.set_patience(Duration::ZERO);
         assert!(waits_in_vain(next.attach_writer("a", KEY)), "{disk}");
         assert!(waits_in_vain(next.attach_reader("a", KEY)), "{disk}");
-        // Another object does not need that lane.
         next.attach_writer("b", KEY).unwrap().detach().unwrap();
         assert_eq!(byte(&still, 0), 1);
         drop(still);
@@ -155,7 +148,6 @@ fn recovery_waits_for_who_holds_still() {
     }
 }
 
-/// Two holds, of one process or of two, follow each other.
 #[test]
 fn one_process_at_a_time_holds_an_object() {
     for disk in [true, false] {
@@ -182,8 +174,6 @@ impl<F: Fn()> Drop for OnDrop<F> {
     }
 }
 
-/// Readers beside a writer that never pauses see whole psyncs, each no older than the one before,
-/// and the writer goes on.
 #[test]
 fn every_hold_sees_a_whole_psync() {
     const PSYNCS: u64 = 100;
@@ -203,7 +193,7 @@ fn every_hold_sees_a_whole_psync() {
         let (reader, done) = (open(&medium, 2), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| write(writer, &done));
-            // Also if this thread fails: the other would never end.
+            // Otherwise the other thread would never end if this one fails.
             let end = OnDrop(|| done.store(true, Ordering::Relaxed));
             let mut last = 0;
             while last < PSYNCS {
@@ -222,7 +212,6 @@ fn every_hold_sees_a_whole_psync() {
     }
 }
 
-/// If a hold refuses a change of an unattached object, no other object of its lane is lost with it.
 #[test]
 fn a_change_of_a_sealed_object_that_is_refused_leaves_others_alone() {
     for disk in [true, false] {

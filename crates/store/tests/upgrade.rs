@@ -1,5 +1,4 @@
-//! Pools of format 1, as release 0.1 made them, become pools of this format, from any state, and
-//! wherever the upgrade is cut short.
+//! Pools of format 1, made by release 0.1, are upgraded from any state, with interruptions.
 
 use indelible_store::error::{Part, StoreError};
 use indelible_store::format::entry::SIZE;
@@ -29,11 +28,10 @@ fn upgrade(medium: &SimMedium) -> Result<Upgraded, StoreError> {
     Store::upgrade(&device(medium), process(8), false, &mut |_, _| {})
 }
 
-/// Fails if something is wrong with a pool that was upgraded.
 fn judge(medium: &SimMedium, pool: &Pool) -> Result<(), String> {
     let text = |error: StoreError| error.to_string();
     let report = Store::check(device(medium), &mut |_, _| {}).map_err(text)?;
-    // A superblock slot may be torn: the other serves.
+    // One superblock slot may be torn.
     let known = |finding: &&Finding| finding.severity == Severity::Note || finding.part == Part::Superblock;
     let bad = report.findings.iter().find(|finding| !known(finding));
     if let Some(finding) = bad {
@@ -41,7 +39,6 @@ fn judge(medium: &SimMedium, pool: &Pool) -> Result<(), String> {
     }
     let store = Store::open(device(medium), process(9)).map_err(text)?;
     pool.expect_in(&store)?;
-    // It goes on as any pool.
     for name in pool.history.keys().take(2) {
         let mut writer = store.attach_writer(name, KEY).map_err(text)?;
         psync(&mut writer, &[(0, &[7])]).map_err(text)?;
@@ -58,7 +55,7 @@ fn pools_of_release_0_1_hold_what_they_held() {
         let text = format!("the pool has format version 1, this software uses version {VERSION}");
         assert_eq!(refused, Some(text), "{}", pool.name);
         let upgraded = upgrade(&medium).unwrap_or_else(|error| panic!("{}: {error}", pool.name));
-        // The hidden object of a move that was cut short.
+        // An interrupted move leaves its hidden object.
         let hidden = u64::from(pool.name == "resizing");
         assert_eq!(
             (upgraded.from, upgraded.objects),
@@ -78,8 +75,6 @@ fn pools_of_release_0_1_hold_what_they_held() {
     }
 }
 
-/// At each power cut the pool is one of format 1, or an upgrade goes on; either way the next
-/// upgrade ends with all of it.
 #[test]
 fn the_power_may_fail_at_any_time() {
     let (mut old, mut begun, mut done) = (0, 0, 0);
@@ -109,8 +104,7 @@ fn the_power_may_fail_at_any_time() {
     assert!(old > 100 && begun > 100 && done > 10);
 }
 
-/// A change of the medium fails, which may be seen all the same; the power fails in the upgrade
-/// that goes on.
+/// The failed change may be visible; the power fails in the next upgrade.
 #[test]
 fn the_power_may_fail_after_an_operation_that_failed() {
     let pools = old_pools();
@@ -148,7 +142,6 @@ fn end(medium: &SimMedium, pool: &Pool) -> Result<(), String> {
     judge(medium, pool)
 }
 
-/// Each change of the medium fails once; the next upgrade ends with all of it.
 #[test]
 fn every_operation_may_fail() {
     let mut failed = 0;
@@ -174,8 +167,7 @@ fn every_operation_may_fail() {
     assert!(failed > 50, "{failed}");
 }
 
-/// An upgrade fails, the next fails elsewhere, each in a process of its own, and then power is
-/// lost; sometimes after the first, too.
+/// In processes of their own; then power is lost, sometimes after the first, too.
 #[test]
 fn upgrades_may_fail_one_after_the_other() {
     let pools = old_pools();
@@ -219,7 +211,7 @@ fn a_pool_in_use_is_left_alone() {
     upgrade(&medium).unwrap();
 }
 
-/// Whether the upgrade is yet to begin, or was cut short.
+/// Not begun, or interrupted.
 #[test]
 fn a_try_changes_nothing() {
     let mut begun = 0;
@@ -243,8 +235,7 @@ fn a_try_changes_nothing() {
     assert!(begun > 5, "{begun}");
 }
 
-/// A pool whose file has holes, on a medium without space for them: the next upgrade finds all of
-/// it.
+/// The file has holes, and the medium no space for them.
 #[test]
 fn a_full_medium_is_said_to_be_full() {
     let mut full = 0;
@@ -264,8 +255,7 @@ fn a_full_medium_is_said_to_be_full() {
     assert!(full > 20, "{full}");
 }
 
-/// Damage is an error, and the pool as it was; a single wrong bit in a batch is put right, as
-/// recovery does.
+/// One wrong bit in a batch is corrected, as by recovery.
 #[test]
 fn damage_is_refused_and_a_wrong_bit_put_right() {
     let pool = &old_pool("waiting");
@@ -276,7 +266,7 @@ fn damage_is_refused_and_a_wrong_bit_put_right() {
     };
     let (table, writers) = (batches(TABLE_LANE), batches(DATA));
     assert!(table.len() > writers.len() + 2 && writers.len() > 4);
-    // In a batch that others follow, and in both superblocks.
+    // In a batch before others, and in both superblocks.
     for ranges in [vec![table[0] + 70], vec![writers[0] + 70], vec![SLOTS[0] + 40, SLOTS[1] + 40]] {
         let damaged = medium(pool, SimConfig::default());
         ranges.iter().for_each(|at| damaged.scribble(*at..at + 8, 3));
@@ -291,7 +281,7 @@ fn damage_is_refused_and_a_wrong_bit_put_right() {
     one.scribble(SLOTS[0] + 40..SLOTS[0] + 48, 3);
     upgrade(&one).unwrap();
     judge(&one, pool).unwrap();
-    // Headers of batches in the writers' lane, and bodies.
+    // Headers and bodies of batches in the writers' lane.
     for (nth, at) in writers.iter().enumerate() {
         for byte in [0, 9, 17, 33, 53, 57, 64, 70] {
             let damaged = medium(pool, SimConfig::default());

@@ -16,8 +16,8 @@ use zerocopy::little_endian::U64;
 
 const KEY: Key<'static> = Key(&[]);
 
-/// "a", its copy "b", a snapshot "s" of "b", a copy "c" of that, and "alone"; each changed after
-/// that.
+/// "a", its copy "b", a snapshot "s" of "b", a copy "c" of that, and "alone", each changed
+/// afterwards.
 fn pool() -> (SimMedium, Snapshot) {
     let (medium, store) = format(4 << 20);
     create(&store, "alone", 5000);
@@ -131,7 +131,7 @@ fn objects_whose_base_is_gone_stay_until_they_may_be_dropped() {
     assert_whole(&medium, &expected);
 }
 
-/// Statements of an entry on its base are checked: no such pool is a panic, or endless.
+/// No such pool causes a panic or an endless loop.
 #[test]
 fn forged_bases_are_errors() {
     let (medium, expected) = pool();
@@ -150,7 +150,7 @@ fn forged_bases_are_errors() {
         ("a bitmap that is another's extent", a, Box::new(|entry| entry.overlay = U64::new(80))),
         ("a base that can be written to", s, Box::new(|entry| entry.set(FLAG_BASE, false))),
     ];
-    // A ring needs one that counts as a base.
+    // A ring needs a member that counts as a base.
     edit(&medium, b, |_| {});
     for (what, slot, forge) in &forgeries {
         let damaged = copy(&medium);

@@ -58,7 +58,6 @@ fn through_churn() {
     assert!(assert_clean(&medium).findings.is_empty());
 }
 
-/// Trees of several levels.
 #[test]
 fn many_objects() {
     let (medium, store) = format(64 << 20);
@@ -74,7 +73,6 @@ fn many_objects() {
     assert_eq!(report.objects, 2500 - 834);
 }
 
-/// Others are at work; what only they can judge is left to them.
 #[test]
 fn while_others_have_objects_attached() {
     let (medium, store) = format(4 << 20);
@@ -88,7 +86,6 @@ fn while_others_have_objects_attached() {
     }
     writer.checkpoint().unwrap();
     assert!(assert_clean(&medium).findings.is_empty());
-    // A pool may also be checked from a handle that cannot write.
     let device = Arc::new(medium.read_only_handle());
     let report = Store::check(device, &mut |_, _| {}).unwrap();
     assert!(report.findings.is_empty(), "{report:#?}");
@@ -118,7 +115,6 @@ fn while_a_dead_writer_s_batches_wait() {
     assert!(assert_clean(&medium).findings.is_empty());
 }
 
-/// The check is clean after every crash: recovery alone mends it.
 #[test]
 fn after_every_crash() {
     for disk in [false, true] {
@@ -168,7 +164,7 @@ fn after_every_crash() {
     }
 }
 
-/// With a million objects, of four, in release: `INDELIBLE_OBJECTS=1000000`.
+/// `INDELIBLE_OBJECTS=1000000` in release makes four levels.
 #[test]
 fn a_table_of_three_levels_is_found_again_without_its_root() {
     let count: u64 = std::env::var("INDELIBLE_OBJECTS").map_or(20_000, |count| count.parse().unwrap());

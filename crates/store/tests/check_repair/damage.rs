@@ -11,7 +11,7 @@ use indelible_store::table::Key;
 use indelible_testing::SimMedium;
 use indelible_testing::pool::snapshot;
 
-/// Every line of the table that is in use: (where, bytes of it that are, what).
+/// Every used line of the table: (where, used bytes, what).
 fn lines(medium: &SimMedium) -> Vec<(u64, u64, &'static str)> {
     let Map { nodes, used, free, free_pages } = map(medium);
     let mut all = Vec::new();
@@ -30,7 +30,7 @@ fn lines(medium: &SimMedium) -> Vec<(u64, u64, &'static str)> {
     }
     nodes.iter().for_each(|node| add(*node, PAGE, "node"));
     used.iter().for_each(|slot| add(*slot, SIZE, "entry"));
-    // The progress line of a free slot means nothing. There are many such slots.
+    // A free slot's progress line means nothing.
     free.iter().take(12).for_each(|slot| add(*slot, PROGRESS, "free slot"));
     // Beyond its link, a free table page means nothing.
     free_pages.iter().for_each(|page| add(*page, 8, "free page"));
@@ -51,7 +51,7 @@ fn every_line_of_the_table_is_watched() {
             panic!("bit {bit} of byte {byte} ({what}): {wrong}\n{report:#?}");
         }
         *kinds.entry(what).or_insert(0) += 1;
-        // Not all of them, for the sake of time.
+        // A sample, for time.
         if index % 5 == 0 {
             let actions = try_repair(&damaged, false).unwrap();
             assert!(
@@ -59,7 +59,7 @@ fn every_line_of_the_table_is_watched() {
                 "{what}: {actions:#?}"
             );
             let left = check(&damaged);
-            // Stray bytes in a free slot do no harm and stay.
+            // Stray bytes in a free slot are harmless and stay.
             let harmless = what == "free slot" && left.worst() < Some(Severity::Error);
             assert!(left.findings.is_empty() || harmless, "{what}: {left:#?}\n{actions:#?}");
             assert_holds(&damaged, &expected);
@@ -68,7 +68,6 @@ fn every_line_of_the_table_is_watched() {
     assert_eq!(kinds.len(), 8, "{kinds:?}");
 }
 
-/// A batch of the table's lane that is damaged is not taken for the end of the lane.
 #[test]
 fn every_batch_of_the_table_lane_is_watched() {
     let (medium, _) = settled(6);
@@ -91,7 +90,7 @@ fn every_batch_of_the_table_lane_is_watched() {
     assert!(batches.len() > 10);
     for (index, at) in batches.into_iter().enumerate() {
         let damaged = copy(&medium);
-        // One wrong bit would be put right.
+        // More than one wrong bit.
         damaged.scribble(at + [0, 70, 40][index % 3]..at + [8, 80, 48][index % 3], 3);
         let report = check(&damaged);
         assert!(
@@ -103,8 +102,8 @@ fn every_batch_of_the_table_lane_is_watched() {
         assert!(check(&damaged).findings.is_empty());
         assert_holds(&damaged, &expected);
     }
-    // Without the record of the newest applied batch, the last one cannot be told from a commit
-    // that was cut short: its changes are undone as a whole.
+    // Without the record of applied batches, the last looks like an interrupted commit and is
+    // undone.
     let damaged = copy(&medium);
     damaged.scribble(APPLIED..APPLIED + 8, 3);
     damaged.scribble(last..last + 8, 3);

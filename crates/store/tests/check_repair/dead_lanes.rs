@@ -1,4 +1,4 @@
-//! Attach to the lane of a writer that died, when something the attach needs cannot be read.
+//! Attaches to a dead writer's lane when something that they need is unreadable.
 
 use super::sample::{check, copy, create, format, open, same, try_repair};
 use indelible_store::error::{Result, StoreError};
@@ -14,9 +14,8 @@ use std::sync::Arc;
 const KEY: Key<'static> = Key(&[]);
 const NAMES: [&str; 3] = ["a", "b", "idle"];
 
-/// A pool in which a process psynced "a" and "b" as one step, three times, and died; `choice`
-/// decides which bytes are in place. All objects are marked as typed. Also the state after each
-/// step, beginning with the one before the first.
+/// A process psynced "a" and "b" in one step, three times, and died; `choice` decides what is in
+/// place. All objects are typed. Also the state after each step, the first included.
 pub fn dead(choice: Choice) -> (SimMedium, Vec<Snapshot>) {
     let (medium, store) = format(4 << 20);
     NAMES.iter().for_each(|name| create(&store, name, 9000));
@@ -39,7 +38,7 @@ pub fn dead(choice: Choice) -> (SimMedium, Vec<Snapshot>) {
     (medium.power_cut(choice).medium(), states)
 }
 
-/// Offset of the slot of `name`, and its lane.
+/// Slot and lane of `name`.
 pub fn slot(medium: &SimMedium, name: &str) -> (u64, u32) {
     let all = objects(&open(medium, 3).unwrap()).unwrap();
     let found = all.iter().find(|object| object.entry.name() == name).unwrap();
@@ -70,8 +69,7 @@ fn assert_recovers(medium: &SimMedium, expected: &Snapshot) {
     same(&snapshot(&store).unwrap(), expected).unwrap();
 }
 
-/// One read that failed while "a" was attached made recovery take "b" for destroyed: its half of
-/// every psync was gone for good.
+/// A failed read made recovery take "b" for destroyed, and lose its part of every psync.
 #[test]
 fn a_read_that_fails_once_costs_no_psync() {
     for choice in [Choice::None, Choice::All] {
@@ -95,14 +93,12 @@ fn a_read_that_fails_once_costs_no_psync() {
     }
 }
 
-/// One wrong bit in the entry of either object of a lane while the other is attached: refused, and
-/// nothing of the lane is given up.
 #[test]
 fn a_damaged_entry_keeps_the_lane_that_has_its_psyncs() {
     let (medium, states) = dead(Choice::None);
     let lane = slot(&medium, "a").1;
     assert_eq!(lane, slot(&medium, "b").1);
-    // The table's lane goes first: it would put the entry right.
+    // The table's lane would put the entry right.
     super::writers::void_table_lane(&medium);
     for (name, other) in [("a", "b"), ("b", "a")] {
         let entry = slot(&medium, name).0;
@@ -119,7 +115,6 @@ fn a_damaged_entry_keeps_the_lane_that_has_its_psyncs() {
     }
 }
 
-/// The same, unreadable for good: the error's text tells it.
 #[test]
 fn an_unreadable_entry_keeps_the_lane_that_has_its_psyncs() {
     let (medium, states) = dead(Choice::None);
@@ -127,21 +122,19 @@ fn an_unreadable_entry_keeps_the_lane_that_has_its_psyncs() {
     super::writers::void_table_lane(&medium);
     let image = copy(&medium);
     medium.spoil(b..b + 512);
-    // The table's lane goes first: redoing the entry would take a read of its sector.
+    // Redoing the entry would read its sector.
     let error = attach(&medium, "a").unwrap_err();
     let text = error.to_string();
     assert!(text.contains(&format!("lane {lane}")) && text.contains("cannot be read"), "{text}");
     assert_recovers(&image, &states[3]);
 }
 
-/// A batch in the middle of a dead writer's lane is damaged. It costs the objects of that lane,
-/// nothing else.
 #[test]
 fn a_damaged_lane_costs_its_lane_and_its_objects_and_nothing_else() {
     let (medium, states) = dead(Choice::All);
     let (_, lane) = slot(&medium, "a");
     let second = batches(&medium, lane)[1];
-    // One wrong bit would be put right.
+    // More than one wrong bit.
     let flip = || [80, 81].iter().for_each(|byte| medium.flip(second + byte, 1));
     flip();
     let idle = states[3]["idle"].2.clone();
@@ -165,7 +158,6 @@ fn a_damaged_lane_costs_its_lane_and_its_objects_and_nothing_else() {
         assert!(writers.iter().all(|writer| writer.object().entry.lane.get() != lane));
         assert_eq!(idle.len(), 9000);
     }
-    // Nothing in the lane was given up meanwhile.
     flip();
     let store = open(&medium, 20).unwrap();
     recover_all(&store).unwrap();
@@ -173,7 +165,6 @@ fn a_damaged_lane_costs_its_lane_and_its_objects_and_nothing_else() {
     assert!(found["a"] == states[3]["a"] && found["b"] == states[3]["b"]);
 }
 
-/// The same, with both copies of the lane's header lost, and the beginning of its first batch.
 #[test]
 fn a_lane_without_a_header_blocks_no_other() {
     let (medium, _) = dead(Choice::All);
@@ -189,8 +180,6 @@ fn a_lane_without_a_header_blocks_no_other() {
     attach(&medium, "a").unwrap();
 }
 
-/// The last batch of a lane is damaged, and the progress line says that it was applied: it had been
-/// durable.
 #[test]
 fn a_last_batch_that_was_applied_is_not_taken_for_torn() {
     let (medium, store) = format(4 << 20);
@@ -214,7 +203,7 @@ fn a_last_batch_that_was_applied_is_not_taken_for_torn() {
     let at = batches(&image, lane);
     let last = at[at.len() - 2];
     assert!(image.len() > slot + PROGRESS);
-    // All of it, so that not a bit is left to be mended.
+    // All of it: no single bit to mend.
     image.scribble(last..*at.last().unwrap(), 3);
     let error = attach(&image, "a").unwrap_err();
     assert!(matches!(error, StoreError::LaneRefused { .. }), "{error}");
@@ -224,8 +213,7 @@ fn a_last_batch_that_was_applied_is_not_taken_for_torn() {
     assert!(actions.iter().any(|action| !action.done), "{actions:#?}");
 }
 
-/// The table's root is lost, and a page with entries cannot be read for now: repair hands nothing
-/// of it out.
+/// Repair must not hand out the page.
 #[test]
 fn a_page_of_entries_that_cannot_be_read_is_not_taken_for_free() {
     use indelible_store::format::{PAGE, TABLE_ROOT};
@@ -245,8 +233,6 @@ fn a_page_of_entries_that_cannot_be_read_is_not_taken_for_free() {
     assert_recovers(&before, &expected);
 }
 
-/// One wrong bit in any batch of a lane, the last one too, costs nothing: a checksum of 64 bits
-/// tells which.
 #[test]
 fn one_wrong_bit_in_a_batch_is_put_right() {
     for choice in [Choice::None, Choice::All] {

@@ -1,4 +1,4 @@
-//! Defects found by fuzzing, one test each. The inputs are also in `fuzz/corpus`.
+//! Defects found by fuzzing; the inputs are also in `fuzz/corpus`.
 
 use indelible_store::error::{Part, StoreError};
 use indelible_store::store::Store;
@@ -7,7 +7,7 @@ use indelible_testing::hostile::whole::{self, Sight};
 use indelible_testing::pool::process;
 use std::sync::Arc;
 
-/// A tree told of a free extent larger than the pool: arithmetic overflowed.
+/// Arithmetic overflowed.
 #[test]
 fn a_free_extent_larger_than_the_pool_is_damage() {
     let forged = edit::forged(&[0, 7, 7, 3, 0x83, 0, 0x24, 0, 7, 0, 2, 8, 0, 0, 0, 0, 0, 0]);
@@ -16,9 +16,7 @@ fn a_free_extent_larger_than_the_pool_is_damage() {
     assert!(matches!(error, StoreError::Damaged { part: Part::FreeSpace, .. }), "{error}");
 }
 
-/// Beside a damaged batch of the table's lane a tree's node was damaged. To mend the node, the
-/// batches before were redone, and with them older states of an object that the damaged batch
-/// attached.
+/// Mending a damaged node redid batches before a damaged one, which had attached an object.
 #[test]
 fn repair_takes_no_object_back_behind_its_attach_for_the_sake_of_a_node() {
     let forged = edit::damaged(&[
@@ -30,8 +28,7 @@ fn repair_takes_no_object_back_behind_its_attach_for_the_sake_of_a_node() {
     assert!(shown.iter().all(|(_, sight)| *sight == Sight::Same), "{shown:?} {actions:?}");
 }
 
-/// Two free extents far beyond the end of the pool: what lies between them was taken for a gap, and
-/// its place computed in vain.
+/// Two free extents beyond the pool's end made a gap whose place overflowed.
 #[test]
 fn there_is_no_gap_beyond_the_end_of_the_pool() {
     whole::repair(&[
@@ -40,8 +37,7 @@ fn there_is_no_gap_beyond_the_end_of_the_pool() {
     ]);
 }
 
-/// A tree whose keys are out of order: the keys after one came before it, and listing the objects
-/// went in circles.
+/// With keys out of order the next key came before, and the listing went in circles.
 #[test]
 fn a_list_of_objects_ends_in_a_tree_out_of_order() {
     whole::recover(&[

@@ -1,5 +1,5 @@
-//! Which generation a lane is in, when copies of its header are damaged: at rest, or by a power cut
-//! in a checkpoint, or both.
+//! A lane's generation when header copies are damaged at rest, by a power cut in a checkpoint, or
+//! both.
 
 use super::sample::{check, create, format, open, try_repair};
 use indelible_store::error::StoreError;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const KEY: Key<'static> = Key(&[]);
 
-/// Damage to the two copies of a lane's header.
+/// Damage to both copies.
 type Damage = (&'static str, fn(&SimMedium, u64));
 
 const DAMAGES: [Damage; 7] = [
@@ -46,9 +46,8 @@ fn recovered(medium: &SimMedium) -> Result<Snapshot, StoreError> {
     snapshot(&store)
 }
 
-/// Psyncs of a writer in three generations of its lane, the power cut everywhere, and then a copy
-/// of the lane's header, or both, damaged at rest. An attach finds the acknowledged state, or
-/// refuses; then repair finds it.
+/// Three generations, power cuts everywhere, then damaged copies. An attach finds the acknowledged
+/// state, or refuses; then repair finds it.
 #[test]
 fn no_generation_is_lost_with_a_header_of_a_writers_lane() {
     let (medium, store) = format(2 << 20);
@@ -94,7 +93,6 @@ fn no_generation_is_lost_with_a_header_of_a_writers_lane() {
                     let kept = actions.iter().all(|action| action.done && action.lost.is_none());
                     match recovered(&medium) {
                         Ok(state) if allowed(image, &states).contains(&state) => {}
-                        // Said, or still refused.
                         Ok(_) if !kept => {}
                         Ok(_) => return Err(format!("{name}: repair lost a psync: {actions:?}")),
                         Err(_) => {}
@@ -109,7 +107,7 @@ fn no_generation_is_lost_with_a_header_of_a_writers_lane() {
     assert!(found > 10 * refused, "{found} recovered, {refused} refused");
 }
 
-/// The same of the table's lane: changes to the table that were acknowledged are there.
+/// The same for the table's lane.
 #[test]
 fn no_generation_is_lost_with_a_header_of_the_table_lane() {
     use indelible_store::format::TABLE_LANE;
@@ -119,7 +117,7 @@ fn no_generation_is_lost_with_a_header_of_the_table_lane() {
     medium.settle();
     let (mut found, mut refused) = (0, 0);
     let states = RefCell::new(Vec::new());
-    // A short lane would do; this one takes some hundred changes to run full.
+    // This lane takes some hundred changes to fill.
     let record = |medium: &SimMedium| {
         let store = Store::open(Arc::new(medium.handle()), process(2)).unwrap();
         let names = |store: &Store| -> Vec<String> {
@@ -127,7 +125,6 @@ fn no_generation_is_lost_with_a_header_of_the_table_lane() {
         };
         let generation = |store: &Store| store.lanes().unwrap()[0].generation;
         let first = generation(&store);
-        // Up to the last change of the generation.
         let mut count = 0;
         loop {
             count += 1;

@@ -1,4 +1,4 @@
-//! Forged images: checksums fit, nothing else does. Check and repair end, and report the damage.
+//! Forged images with matching checksums: check and repair end, and report the damage.
 
 use super::sample::{Map, check, copy, judge, map, open, sample, seed_of, settled, try_repair};
 use indelible_store::error::StoreError;
@@ -19,7 +19,6 @@ use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
-/// A pool to be forged in.
 struct Forge {
     medium: SimMedium,
     seed: u64,
@@ -59,7 +58,7 @@ impl Forge {
         read_struct::<Root>(&self.medium, TABLE_ROOT).unwrap().trees[tree as usize].node.get()
     }
 
-    /// A tree of these nodes: every slot of `node` leads to `child`.
+    /// Every slot of `node` leads to `child`.
     fn loops(&self, tree: TreeId, node: u64, child: u64, level: u16) {
         self.node(node, |made| {
             *made = Node::empty(level, node);
@@ -196,7 +195,7 @@ const FORGERIES: &[Forgery] = &[
     ("a table batch over its own lane", |f| table_batch(f, TABLE_LANE)),
 ];
 
-/// One line of a batch for `target`, at the end of the table's lane.
+/// A batch of one line for `target`, at the end of the table's lane.
 fn table_batch(forge: &Forge, target: u64) {
     let mut log = LaneLog::read(&forge.medium, forge.seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();
     scan(&forge.medium, forge.seed, &mut log, &mut |_| Ok(())).unwrap();
@@ -243,8 +242,6 @@ fn forged_structures_are_reported() {
     }
 }
 
-/// Noise anywhere in the first megabyte: nothing panics, and a repaired pool is sound or its damage
-/// named.
 #[test]
 fn noise_is_survived() {
     let (medium, expected) = sample(6);
@@ -268,7 +265,7 @@ fn noise_is_survived() {
         assert_eq!(errors, actions.iter().any(|action| !action.done), "{report:#?}\n{actions:#?}\n{left:#?}");
         if round % 2 == 0 {
             assert!(!errors, "{report:#?}\n{actions:#?}\n{left:#?}");
-            // Only bytes that were there before are found.
+            // No new bytes appear.
             let store = open(&noisy, 3).unwrap();
             for object in indelible_testing::pool::objects(&store).unwrap() {
                 assert_eq!(expected[&object.entry.name()].0, object.entry.id);
@@ -277,7 +274,6 @@ fn noise_is_survived() {
     }
 }
 
-/// A medium without a pool, or with one of another version, is not checked.
 #[test]
 fn other_things_than_pools() {
     let refused = |medium: SimMedium| {

@@ -1,4 +1,4 @@
-//! Repair dies at any of its stores, and the pool is used before repair is run again.
+//! Repair dies at any store, and the pool is used before the next repair.
 
 use super::dead_lanes::dead;
 use super::rebuild::BEARABLE;
@@ -13,8 +13,7 @@ use indelible_testing::{Choice, CrashImage, Fault, Limits, OpKind, SimMedium, fo
 const KEY: Key<'static> = Key(&[]);
 const LIMITS: Limits = Limits { exhaustive: 3, singles: 1, random: 2, points: 12, seed: 3 };
 
-/// Old objects are as they were, or refused; new ones read as zeros, wherever space is left for
-/// them.
+/// Old objects are unchanged or refused; new ones read as zeros.
 fn used(medium: &SimMedium, expected: &Snapshot, lost: &[&str]) -> Result<(), String> {
     let Ok(store) = open(medium, 7) else { return Ok(()) };
     for (name, (id, _, bytes)) in expected {
@@ -52,7 +51,7 @@ fn die(name: &str, damaged: &SimMedium, expected: &Snapshot, lost: &[&str], drop
     die_in(name, damaged, expected, lost, drop, (&LIMITS, &repair));
 }
 
-/// As [`die`], in any action.
+/// [`die`] in any action.
 fn die_in(
     name: &str,
     damaged: &SimMedium,
@@ -70,7 +69,7 @@ fn die_in(
             return Err(format!("repaired again: {left}"));
         }
         let report = check(&medium);
-        // A change of the table that the power cut short is a note that stays.
+        // An interrupted change of the table leaves a note.
         if !report.is_clean() {
             return Err(format!("repaired again: {report:#?}"));
         }
@@ -100,7 +99,7 @@ fn a_repair_that_dies_shows_no_object_what_it_did_not_psync() {
     }
 }
 
-/// The changes of a repair may be seen although it failed; the power fails when it is run again.
+/// A failed repair's changes may be visible; the power fails in the next.
 #[test]
 fn a_repair_that_failed_and_dies_when_it_is_run_again_loses_nothing() {
     let (medium, expected) = settled(6);
@@ -130,8 +129,7 @@ fn a_repair_that_failed_and_dies_when_it_is_run_again_loses_nothing() {
     }
 }
 
-/// A part of a list is damaged, so the table is made anew, but most of the pool can be used
-/// meanwhile.
+/// A damaged list needs a new table, but the pool is usable meanwhile.
 #[test]
 fn a_repair_that_dies_keeps_never_used_space_zero() {
     let (medium, expected) = settled(6);
@@ -146,7 +144,7 @@ fn a_repair_that_dies_keeps_never_used_space_zero() {
     }
 }
 
-/// An unreadable entry is dropped: its slot stays unused until the new table is in force.
+/// A dropped entry's slot stays unused until the new table is in force.
 #[test]
 fn a_repair_that_dies_gives_no_slot_away_twice() {
     let (medium, expected) = settled(6);
@@ -162,7 +160,7 @@ fn a_repair_that_dies_gives_no_slot_away_twice() {
     }
 }
 
-/// Offsets of the batches in the table's lane.
+/// Offsets of batches in the table's lane.
 pub fn table_batches(medium: &SimMedium) -> Vec<u64> {
     let seed = super::sample::seed_of(medium);
     let mut log = LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1).unwrap();
@@ -175,8 +173,7 @@ pub fn table_batches(medium: &SimMedium) -> Vec<u64> {
     batches
 }
 
-/// A batch of the table's lane is damaged that told of space written for the first time: when the
-/// lane is given up, all space counts as written.
+/// The lost batch recorded first writes to space: all space must count as written.
 #[test]
 fn a_batch_of_the_table_that_is_lost_leaves_no_old_bytes_in_new_objects() {
     let (medium, _) = settled(6);
@@ -197,7 +194,7 @@ fn a_batch_of_the_table_that_is_lost_leaves_no_old_bytes_in_new_objects() {
     }
 }
 
-/// The same for a writer's lane that is recovered, given up, or found without its slot.
+/// A writer's lane that is recovered, given up, or found without its slot.
 #[test]
 fn a_repair_that_dies_in_a_lane_loses_no_psync() {
     for choice in [Choice::None, Choice::All] {

@@ -1,11 +1,11 @@
 //! Check finds all damage and nothing else; repair brings intact data back.
 //!
 //! Invariants checked:
-//! 1. A pool that only the store wrote to is clean, at every moment and after every crash.
-//! 2. One wrong bit in any byte of the table that is in use is reported, and the store then gives a
-//!    typed error or the right data.
-//! 3. After the loss of any part of the table, repair brings every object back whose entry is
-//!    intact, with all of its bytes; losses are named.
+//! 1. The store alone leaves a clean pool, at every moment and after every crash.
+//! 2. One wrong bit in any byte of the table in use is reported, and the store gives a typed error
+//!    or the right data.
+//! 3. After the loss of any part of the table, repair restores every object with an intact entry;
+//!    losses are named.
 //! 4. Repair can be interrupted anywhere and run again; run twice, it has nothing left to do.
 
 mod bases;

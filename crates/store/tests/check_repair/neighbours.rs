@@ -1,9 +1,8 @@
-//! Several objects on one lane, a power cut, and damage to each of them in turn: the others lose
-//! nothing, and the damaged one is right or refused, never wrong.
+//! Objects on one lane, a power cut, and damage to each in turn: the others lose nothing, and the
+//! damaged one is right or refused.
 //!
-//! The right content is that of recovery of the same image without damage. Damage to a lane is
-//! damage to all of its objects: then all of them are refused, the pool's check reports it, and
-//! nothing is given up without consent.
+//! Recovery of the undamaged image gives the right content. Damage to a lane refuses all its
+//! objects; check reports it, and nothing is given up without consent.
 
 use super::dead_lanes::batches;
 use super::sample::{check, copy, create, format, map, open, try_repair};
@@ -20,18 +19,16 @@ use std::sync::Arc;
 const KEY: Key<'static> = Key(&[]);
 const SHARING: [&str; 3] = ["a", "b", "c"];
 
-/// The image after a power cut of a process with three objects on one lane, and the process's
-/// knowledge of them.
+/// The image after a power cut.
 struct Left {
     image: SimMedium,
-    /// Offsets of the slots, by name.
     slots: BTreeMap<&'static str, u64>,
     lane: u32,
-    /// Content after recovery: of the lane's objects, and of an unattached one.
+    /// Recovered contents of the lane's objects and of an unattached one.
     expected: Snapshot,
 }
 
-/// Images of psyncs of each object and of all as one step, with a checkpoint in between.
+/// Images of psyncs of each object and of all, with a checkpoint in between.
 fn left() -> Vec<Left> {
     let (medium, store) = format(4 << 20);
     ["a", "b", "c", "idle"].iter().for_each(|name| create(&store, name, 9000));
@@ -53,7 +50,7 @@ fn left() -> Vec<Left> {
             _ => [c, a, b].into_iter().for_each(|one| psync_copied(&mut [(one, &edits)]).unwrap()),
         }
         if round == 1 {
-            // Now they share a lane.
+            // They share a lane now.
             medium.forget_log();
         }
     }
@@ -66,7 +63,7 @@ fn left() -> Vec<Left> {
     let images = medium.power_cut_states(&limits);
     images
         .map(|image| {
-            // The table's lane goes first: it would put entries right.
+            // The table's lane would put entries right.
             let image = image.medium();
             map(&image);
             void_table_lane(&image);
@@ -79,15 +76,13 @@ fn left() -> Vec<Left> {
         .collect()
 }
 
-/// The content that an attach shows of an object, or why it is refused.
 fn shown(medium: &SimMedium, name: &str) -> Result<Vec<u8>, StoreError> {
     let store = open(medium, 4)?;
     let writer = store.attach_writer(name, KEY)?;
     contents(&store, writer.object())
 }
 
-/// No object of the pool is shown with other bytes than expected. Returns those that are refused,
-/// with the reasons.
+/// The refused objects with reasons; others have the expected bytes.
 fn refused(medium: &SimMedium, expected: &Snapshot, what: &str) -> BTreeMap<String, String> {
     let mut refused = BTreeMap::new();
     for (name, (_, _, bytes)) in expected {
@@ -100,7 +95,7 @@ fn refused(medium: &SimMedium, expected: &Snapshot, what: &str) -> BTreeMap<Stri
     refused
 }
 
-/// No psync is gone once the damage is undone.
+/// After the damage is undone.
 fn assert_nothing_lost(medium: &SimMedium, expected: &Snapshot, what: &str) {
     assert_eq!(refused(medium, expected, what), BTreeMap::new(), "{what}");
 }
@@ -109,7 +104,7 @@ fn is_reported(medium: &SimMedium) -> bool {
     check(medium).findings.iter().any(|finding| finding.severity >= Severity::Error)
 }
 
-/// Entries that are wrong in two bits (nothing puts one back, either), or in an unreadable sector.
+/// Two wrong bits, or an unreadable sector.
 #[test]
 fn a_damaged_entry_costs_its_neighbours_nothing() {
     let mut images = 0;
@@ -134,7 +129,7 @@ fn a_damaged_entry_costs_its_neighbours_nothing() {
                     harm(&undone);
                     assert_nothing_lost(&undone, &expected, &what);
                 }
-                // With consent, the damaged one alone is given up.
+                // With consent, only the damaged one is given up.
                 let actions = try_repair(&damaged, true).unwrap();
                 assert!(actions.iter().any(|action| action.lost.is_some()), "{what}: {actions:#?}");
                 let mut others = expected.clone();
@@ -146,7 +141,7 @@ fn a_damaged_entry_costs_its_neighbours_nothing() {
     assert!(images > 10, "{images}");
 }
 
-/// Progress lines: recovery writes them anew, and repair does where nothing waits.
+/// Recovery rewrites them, and repair does where nothing is pending.
 #[test]
 fn a_damaged_progress_line_costs_nobody_anything() {
     for (nth, Left { image, slots, expected, .. }) in left().into_iter().enumerate() {
@@ -162,8 +157,7 @@ fn a_damaged_progress_line_costs_nobody_anything() {
     }
 }
 
-/// Sectors of an object's primary that can be neither read nor written: its pending batches stay
-/// pending.
+/// Sectors that can be neither read nor written: pending batches stay.
 #[test]
 fn an_unreadable_primary_costs_its_neighbours_nothing() {
     let mut met = 0;
@@ -175,13 +169,12 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
             let start = store.find(victim).unwrap().entry.primary_offset();
             drop(store);
             let before = copy(&damaged);
-            // In a line that every lane has redo for, and beside it.
+            // In a line that every lane redoes, and beside it.
             damaged.spoil(start + 3600..start + 4096);
-            // Redo that cannot be written concerns the objects of the lane; others find another
-            // lane.
+            // Unwritable redo concerns the lane's objects; others find another lane.
             let found = refused(&damaged, &expected, &what);
             assert!(!found.contains_key("idle"), "{what}: {found:?}");
-            // A process that met the lane goes on: others' objects, again and again, until it dies.
+            // A process that met the lane continues with other objects until it dies.
             let mut expected = expected.clone();
             if let Some((_, _, bytes)) = expected.get_mut("idle") {
                 bytes[..100].fill(0x5a);
@@ -197,7 +190,7 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
             device.kill();
             std::mem::forget(idle);
             met += u64::from(found.contains_key(*victim));
-            // Changes of the attach are sound: with the sectors back, all is there.
+            // With the sectors back, all is there.
             let bytes = before.to_bytes();
             let sectors = (start + 3600) / 512 * 512..start + 4096;
             for at in sectors.step_by(512) {
@@ -210,8 +203,8 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
     assert!(met > 10, "{met}");
 }
 
-/// Batches with more than one wrong bit: those before the last refuse the lane. The last one looks
-/// torn, which costs the objects of this batch this psync.
+/// More than one wrong bit: batches before the last refuse the lane; the last looks torn and costs
+/// its objects this psync.
 #[test]
 fn a_damaged_batch_is_never_shown_as_a_psync() {
     let mut seen = [0, 0];
@@ -225,7 +218,7 @@ fn a_damaged_batch_is_never_shown_as_a_psync() {
             let last = number + 2 == at.len();
             seen[usize::from(last)] += 1;
             if last {
-                // The state of an earlier psync, of objects of the batch alone.
+                // An earlier psync's state, of the batch's objects only.
                 let store = open(&damaged, 3).unwrap();
                 if recover_all(&store).is_err() {
                     assert!(is_reported(&damaged), "{what}");

@@ -1,4 +1,4 @@
-//! Parts of the table are lost.
+//! Loss of parts of the table.
 
 use super::sample::{
     Map, assert_clean, assert_whole, check, copy, create, format, map, open, repair, same, sample, settled,
@@ -64,9 +64,7 @@ fn every_object_comes_back_whichever_part_of_the_table_is_lost() {
         let store = open(&damaged, 3).unwrap();
         check_tiling(&store).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
         drop(store);
-        // Once is enough.
         assert!(repair(&damaged).is_empty(), "{name}");
-        // The pool is fit for use.
         let store = open(&damaged, 4).unwrap();
         (0..9).for_each(|index| create(&store, &format!("new {index}"), 5000));
         assert_clean(&damaged);
@@ -84,8 +82,7 @@ fn each_node_by_itself() {
         assert!(report.findings.iter().any(|f| f.part == Part::Node && f.offset == *node), "{report:#?}");
         let before = damaged.to_bytes();
         repair(&damaged);
-        // If there is room, the new table is built beside the old one, which stays until it is in
-        // force.
+        // With room, the new table is built beside the old one.
         let after = damaged.to_bytes();
         for page in map.nodes.iter().chain(&map.free_pages) {
             let page = *page as usize..(page + PAGE) as usize;
@@ -95,7 +92,6 @@ fn each_node_by_itself() {
     }
 }
 
-/// A tree of several levels, rebuilt.
 #[test]
 fn many_objects_come_back() {
     let (medium, store) = format(64 << 20);
@@ -117,7 +113,7 @@ fn many_objects_come_back() {
     assert_eq!(map(&medium).used.len(), expected.len());
 }
 
-/// A pool without free space: the new table takes pages of the old one.
+/// The new table takes pages of the old one.
 #[test]
 fn a_full_pool_is_repaired() {
     let (medium, store) = format(1 << 20);
@@ -127,7 +123,7 @@ fn a_full_pool_is_repaired() {
     while store.create(&format!("{count}"), &how).is_ok() {
         count += 1;
     }
-    // The store keeps some pages for changes to come: fewer than a new table would like to have.
+    // The store keeps fewer pages for changes than a new table wants.
     assert!(store.info().unwrap().free < 40 * PAGE && count > 50);
     let expected = snapshot(&store).unwrap();
     drop(store);
@@ -145,7 +141,6 @@ fn a_full_pool_is_repaired() {
     }
 }
 
-/// An entry beyond reading costs its object, and that only where it is allowed; nothing else.
 #[test]
 fn a_damaged_entry_is_kept_until_it_may_be_dropped() {
     let (medium, expected) = settled(12);
@@ -160,7 +155,7 @@ fn a_damaged_entry_is_kept_until_it_may_be_dropped() {
         // The fields, or the end of the name and beyond.
         scribble(&damaged, *slot + [16, 390, 0][index % 3], [100, 200, PROGRESS][index % 3]);
         if index % 2 == 0 {
-            // The trees must be made anew as well.
+            // The trees must be rebuilt as well.
             scribble(&damaged, TABLE_ROOT, PAGE);
         }
         let before = damaged.to_bytes();
@@ -182,7 +177,7 @@ fn a_damaged_entry_is_kept_until_it_may_be_dropped() {
     }
 }
 
-/// Without the root and with damaged entries free space is unknown: nothing is touched.
+/// Without the root and with damaged entries free space is unknown.
 #[test]
 fn space_not_known_to_be_free_is_not_taken() {
     let (medium, expected) = settled(6);
@@ -208,7 +203,7 @@ fn a_progress_line_is_written_again() {
     for (what, range) in [("ID", 0..16), ("counts", 16..24), ("checksum", 32..40)] {
         let damaged = copy(&medium);
         let at = map.used[2] + PROGRESS;
-        // Two bits: one would be mended.
+        // One bit would be mended.
         damaged.flip(at + range.start, 1);
         damaged.flip(at + range.end - 1, 7);
         let report = check(&damaged);
@@ -274,13 +269,12 @@ fn a_pool_in_use_is_left_alone() {
     let writer = store.attach_writer("written", Key::default()).unwrap();
     assert!(matches!(try_repair(&medium, true), Err(StoreError::Held { .. })));
     drop(writer);
-    // The lane is kept as long as the pool is open.
+    // The open pool keeps the lane.
     assert!(matches!(try_repair(&medium, true), Err(StoreError::Held { .. })));
     drop(store);
     assert!(try_repair(&medium, true).unwrap().is_empty());
 }
 
-/// The power fails during repair.
 #[test]
 fn a_repair_cut_short_can_be_run_again() {
     let (medium, expected) = settled(6);
@@ -300,7 +294,7 @@ fn a_repair_cut_short_can_be_run_again() {
                     return Err(left.to_string());
                 }
                 let report = check(&medium);
-                // A change of the table that the power cut short is a note that stays.
+                // An interrupted change of the table leaves a note.
                 if !report.is_clean() {
                     return Err(format!("{report:#?}"));
                 }
@@ -337,7 +331,7 @@ fn a_resize_cut_short_is_cleared_away() {
             }
             seen += usize::from(report.findings.iter().any(|finding| finding.what.contains("resize")));
             try_repair(&medium, false).map_err(|error| error.to_string())?;
-            // The last change of the table, cut short, is a note that stays.
+            // An interrupted change of the table leaves a note.
             let report = check(&medium);
             let left = report.findings.iter().any(|finding| finding.what.contains("resize"));
             if report.is_clean() && !left { Ok(()) } else { Err(format!("{report:#?}")) }

@@ -69,12 +69,12 @@ pub fn create(store: &Arc<Store>, name: &str, size: u64) {
     writer.detach().unwrap();
 }
 
-/// A copy as another machine would find it.
+/// A copy for another machine.
 pub fn copy(medium: &SimMedium) -> SimMedium {
     medium.power_cut(Choice::All).medium()
 }
 
-/// As [`sample`], its table's lane voided: what lies in place is all there is.
+/// [`sample`] with a voided table lane.
 pub fn settled(count: usize) -> (SimMedium, Snapshot) {
     let (medium, expected) = sample(count);
     let seed = seed_of(&medium);
@@ -84,7 +84,7 @@ pub fn settled(count: usize) -> (SimMedium, Snapshot) {
     (medium, expected)
 }
 
-/// A pool of `count` objects with a past, unused now.
+/// An unused pool of `count` objects with a past.
 pub fn sample(count: usize) -> (SimMedium, Snapshot) {
     let (medium, store) = format(4 << 20);
     for index in 0..count + 6 {
@@ -93,7 +93,7 @@ pub fn sample(count: usize) -> (SimMedium, Snapshot) {
     for index in (0..6).map(|index| index * 2 + 1) {
         store.destroy(&format!("object {index}"), Key::default()).unwrap();
     }
-    // Trees that grew and shrank leave free table pages.
+    // Grown and shrunk trees leave free table pages.
     let small = CreateOptions { size: 1, reach: 1, ..CreateOptions::default() };
     for index in 0..180 {
         store.create(&format!("small {index}"), &small).unwrap();
@@ -108,7 +108,7 @@ pub fn sample(count: usize) -> (SimMedium, Snapshot) {
     (medium, expected)
 }
 
-/// Whether the store, used as usual, gives a typed error or the right data. Says what it got wrong.
+/// Whether the store gives a typed error or the right data.
 pub fn judge(medium: &SimMedium, expected: &Snapshot) -> Result<(), String> {
     let Ok(store) = open(medium, 7) else { return Ok(()) };
     for (name, (id, _, bytes)) in expected {
@@ -141,7 +141,7 @@ pub fn judge(medium: &SimMedium, expected: &Snapshot) -> Result<(), String> {
     }
 }
 
-/// Everything expected is there, nothing else, and the pool is clean.
+/// The pool is clean and has exactly the expected objects.
 #[track_caller]
 pub fn assert_whole(medium: &SimMedium, expected: &Snapshot) {
     let report = check(medium);
@@ -149,7 +149,7 @@ pub fn assert_whole(medium: &SimMedium, expected: &Snapshot) {
     assert_holds(medium, expected);
 }
 
-/// Compares contents of a pool; the bytes themselves are not worth printing.
+/// Does not print the bytes.
 pub fn same(found: &Snapshot, expected: &Snapshot) -> Result<(), String> {
     if !found.keys().eq(expected.keys()) {
         return Err(format!("{:?} instead of {:?}", found.keys(), expected.keys()));
@@ -162,7 +162,7 @@ pub fn same(found: &Snapshot, expected: &Snapshot) -> Result<(), String> {
     Err(format!("{name:?} differs from byte {differs:?} on; sizes {sizes:?}, same ID {same_id}"))
 }
 
-/// The objects expected are there with their bytes, nothing else.
+/// The pool has exactly the expected objects.
 #[track_caller]
 pub fn assert_holds(medium: &SimMedium, expected: &Snapshot) {
     let store = open(medium, 8).unwrap();
@@ -175,7 +175,7 @@ pub fn assert_holds(medium: &SimMedium, expected: &Snapshot) {
 /// Offsets of the table's structures.
 pub struct Map {
     pub nodes: Vec<u64>,
-    /// Slots in use, and free ones.
+    /// Used slots and free ones.
     pub used: Vec<u64>,
     pub free: Vec<u64>,
     pub free_pages: Vec<u64>,

@@ -1,4 +1,4 @@
-//! The copy of the superblock behind the pool, and pools whose medium was cut.
+//! The copy of the superblock behind the pool, and cut media.
 
 use super::sample::{assert_clean, assert_holds, check, config, copy, create, open, repair, try_repair};
 use indelible_store::error::StoreError;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
 
-/// A pool of 4 MiB with objects, on a medium of a page more.
+/// A pool of 4 MiB on a medium with one page more.
 fn made(spare: bool) -> (SimMedium, Snapshot) {
     let medium = SimMedium::new(4 * MIB + PAGE, config());
     let window = Some(Window { start: 0x4000_0000_0000, len: 1 << 38 });
@@ -26,13 +26,13 @@ fn made(spare: bool) -> (SimMedium, Snapshot) {
     (medium, expected)
 }
 
-/// As `mkfs` or `dd` leaves it.
+/// As after `mkfs` or `dd`.
 fn lose_slots(medium: &SimMedium, byte: u8) {
     medium.write(0, &[byte; 2 * PAGE as usize]).unwrap();
     medium.settle();
 }
 
-/// Check says that repair helps, and it does.
+/// Check announces that repair helps, and it does.
 #[track_caller]
 fn comes_back(medium: &SimMedium, expected: &Snapshot) {
     let report = check(medium);
@@ -75,8 +75,6 @@ fn a_pool_that_became_longer_is_repaired_from_the_copy_behind_its_new_end() {
     assert_eq!(open(&medium, 3).unwrap().info().unwrap().length, 8 * MIB);
 }
 
-/// At each instant of a growth, also one that fails, the copy of one of the two lengths brings the
-/// pool back.
 #[test]
 fn a_growth_that_is_cut_short_leaves_a_copy() {
     let (medium, expected) = made(true);
@@ -105,14 +103,13 @@ fn a_growth_that_is_cut_short_leaves_a_copy() {
 #[test]
 fn a_medium_without_the_copy_or_with_another_table_is_refused() {
     let (medium, _) = made(true);
-    // A table of another pool: the copy is at the very end, and the repair names the losses.
+    // A copy of another pool's table at the very end: repair names the losses.
     let other = copy(&medium);
     other.extend(6 * MIB).unwrap();
     other.write(TABLE_ROOT, &[1; PAGE as usize]).unwrap();
     other.write(TABLE_ROOT + PAGE, &[2; 3 * PAGE as usize]).unwrap();
     lose_slots(&other, 0);
     assert!(matches!(try_repair(&other, true), Err(StoreError::NotAPool)));
-    // Without a copy nothing helps, and both report it.
     let (medium, _) = made(false);
     let note = &check(&medium).findings;
     assert!(note.is_empty(), "it is in use to its end: {note:?}");
@@ -145,7 +142,6 @@ fn a_copy_that_is_missing_is_noted_and_written_by_repair_or_growth() {
     }
 }
 
-/// The medium, `len` bytes long.
 fn cut(medium: &SimMedium, len: u64) -> SimMedium {
     let mut bytes = vec![0; len as usize];
     medium.read(0, &mut bytes).unwrap();

@@ -16,7 +16,7 @@ use zerocopy::little_endian::U64;
 
 const KEY: Key<'static> = Key(&[]);
 
-/// "a", tied to "b", which is tied to "c"; "gone", deleted and tied to "c". With their entries.
+/// "a", tied to "b", tied to "c"; "gone", deleted and tied to "c"; and their entries.
 fn pool() -> (SimMedium, [u64; 4]) {
     let (medium, store) = format(4 << 20);
     let entries = ["a", "b", "c", "gone"].map(|name| {
@@ -76,7 +76,7 @@ fn a_damaged_list_keeps_its_object_until_it_may_be_dropped() {
     for at in [entries[0], entries[3]] {
         let damaged = copy(&medium);
         let list: Entry = read_struct(&damaged, at).unwrap();
-        // IDs are random: another byte than the one that is there.
+        // Another byte than the present one of a random ID.
         let (place, mut byte) = (list.ties.get() * PAGE + 3, [0]);
         damaged.read(place, &mut byte).unwrap();
         damaged.write(place, &[!byte[0]]).unwrap();
@@ -108,7 +108,7 @@ fn a_damaged_list_keeps_its_object_until_it_may_be_dropped() {
 fn a_cycle_is_reported_and_can_be_broken() {
     let (medium, entries) = pool();
     let [a, _, c, _] = entries.map(|at| read_struct::<Entry>(&medium, at).unwrap());
-    // "c" outlives "a", which other software has written: it takes the list of "gone".
+    // "c", tied to "a" by other software, takes the list of "gone".
     let list: Entry = read_struct(&medium, entries[3]).unwrap();
     medium.write(list.ties.get() * PAGE, &a.id).unwrap();
     edit(&medium, entries[3], |entry| {
@@ -165,7 +165,6 @@ fn a_repair_removes_what_was_deleted_once_nothing_ties_it() {
         store.delete(name, KEY).unwrap();
         reader
     });
-    // The process dies.
     let dead = medium.power_cut(indelible_testing::Choice::All).medium();
     drop(readers);
     let notes = check(&dead).findings;

@@ -1,5 +1,5 @@
-//! Repair and the mark of typed objects: content that repair changes or gives up is not trusted any
-//! more, whenever the repair dies.
+//! Repair and typed objects: content that repair changes or gives up is not trusted, whenever
+//! repair dies.
 
 use super::dead_lanes::{batches, dead, slot};
 use super::killed::table_batches;
@@ -21,8 +21,7 @@ use zerocopy::little_endian::{U32, U64};
 const KEY: Key<'static> = Key(&[]);
 const LIMITS: Limits = Limits { exhaustive: 16, singles: 4, random: 4, points: 60, seed: 11 };
 
-/// The objects that an attach takes for typed. Refuses one that has the mark and is not as it was
-/// psynced.
+/// The trusted objects; fails if one is not as psynced.
 fn trusted(medium: &SimMedium, expected: &Snapshot) -> Result<BTreeSet<String>, String> {
     let mut trusted = BTreeSet::new();
     let Ok(store) = open(medium, 7) else { return Ok(trusted) };
@@ -43,13 +42,13 @@ fn trusted(medium: &SimMedium, expected: &Snapshot) -> Result<BTreeSet<String>, 
     Ok(trusted)
 }
 
-/// Repairs `damaged`, dying everywhere; of the objects, `left` are still trusted in the end.
+/// Repairs `damaged`, dying everywhere; only `left` are trusted in the end.
 fn die(damaged: &SimMedium, expected: &Snapshot, drop_damaged: bool, left: &[&str]) {
     let at_once = |medium: &SimMedium| trusted(medium, expected).map(drop);
     die_and(damaged, expected, drop_damaged, left, &at_once);
 }
 
-/// As [`die`]; `at_once` judges the pool before it is repaired again.
+/// [`die`]; `at_once` judges the pool before the next repair.
 fn die_and(
     damaged: &SimMedium,
     expected: &Snapshot,
@@ -78,7 +77,7 @@ fn die_and(
     for_each_crash(damaged, |medium| drop(repaired(medium)), judge, &LIMITS).unwrap();
 }
 
-/// "a" and "b", typed, psynced together by a process that died, with "idle", typed too.
+/// Typed "a" and "b", psynced together by a dead process, and typed "idle".
 fn typed(choice: Choice) -> (SimMedium, Snapshot) {
     let (medium, states) = dead(choice);
     map(&medium);
@@ -91,7 +90,6 @@ fn lane_of(medium: &SimMedium) -> (u32, Vec<u64>) {
     (lane, batches(medium, lane))
 }
 
-/// As far as nothing is damaged that repair gives up, the mark stays.
 #[test]
 fn an_object_that_repair_brings_back_whole_stays_trusted() {
     for choice in [Choice::None, Choice::All] {
@@ -112,8 +110,7 @@ fn an_object_that_repair_brings_back_whole_stays_trusted() {
     }
 }
 
-/// Nothing tells the lane's generation: its headers are written again, and no batch counts any
-/// more.
+/// The generation is unknown: repair rewrites the headers, and no batch counts.
 #[test]
 fn a_lane_that_is_void_with_its_headers_leaves_nobody_trusted() {
     for choice in [Choice::None, Choice::All] {
@@ -124,7 +121,7 @@ fn a_lane_that_is_void_with_its_headers_leaves_nobody_trusted() {
     }
 }
 
-/// A batch in the middle of the lane is damaged, and the lane is given up.
+/// A damaged batch in the middle of the lane.
 #[test]
 fn a_lane_that_is_given_up_leaves_nobody_trusted() {
     for choice in [Choice::None, Choice::All] {
@@ -135,7 +132,7 @@ fn a_lane_that_is_given_up_leaves_nobody_trusted() {
     }
 }
 
-/// The same, and the progress lines of its objects are damaged: no batch writes them again.
+/// No batch rewrites the damaged progress lines.
 #[test]
 fn a_lane_that_is_given_up_leaves_no_damaged_progress_line() {
     let (medium, expected) = typed(Choice::None);
@@ -148,7 +145,7 @@ fn a_lane_that_is_given_up_leaves_no_damaged_progress_line() {
     die(&medium, &expected, true, &["idle"]);
 }
 
-/// The lane's slot in the directory is damaged, and the lane is not found, or cannot be replayed.
+/// The lane is not found, or cannot be replayed.
 #[test]
 fn a_lane_without_a_slot_that_is_given_up_leaves_nobody_trusted() {
     for choice in [Choice::None, Choice::All] {
@@ -165,7 +162,7 @@ fn a_lane_without_a_slot_that_is_given_up_leaves_nobody_trusted() {
     }
 }
 
-/// A lane that cannot be.
+/// An impossible lane.
 #[test]
 fn an_object_of_no_lane_is_not_trusted() {
     let (medium, expected) = typed(Choice::None);
@@ -176,8 +173,7 @@ fn an_object_of_no_lane_is_not_trusted() {
     die(&medium, &expected, false, &["b", "idle"]);
 }
 
-/// The progress line is damaged: a direct write that was never published counts as psynced from
-/// then on.
+/// An unpublished direct write counts as psynced afterwards.
 #[test]
 fn an_object_whose_progress_is_made_up_is_not_trusted() {
     let (medium, store) = format(2 << 20);
@@ -196,7 +192,7 @@ fn an_object_whose_progress_is_made_up_is_not_trusted() {
     void_table_lane(&medium);
     let (at, _) = slot(&medium, "part");
     let entry: Entry = read_struct(&medium, at).unwrap();
-    // The end of such a write behind the published part.
+    // The end of such a write.
     let mut line: Progress = read_struct(&medium, at + PROGRESS).unwrap();
     assert!(line.published.get() >= 9000);
     line.direct = U64::new(line.published.get());
@@ -210,7 +206,7 @@ fn an_object_whose_progress_is_made_up_is_not_trusted() {
     die(&medium, &psynced, false, &["whole"]);
 }
 
-/// Two objects have the same pages: the one that stays may have the other's bytes.
+/// The remaining object may have the other's bytes.
 #[test]
 fn an_object_that_had_its_pages_with_another_is_not_trusted() {
     let (medium, _) = settled(6);
@@ -233,8 +229,7 @@ fn an_object_that_had_its_pages_with_another_is_not_trusted() {
     assert!(entry.binding.get() > first.binding.get());
     medium.write(other, entry.sealed(seed_of(&medium)).as_bytes()).unwrap();
     let left: Vec<_> = names[2..].iter().map(String::as_str).collect();
-    // That they share pages is damage, which an attach does not see; once repair has settled it, it
-    // is gone.
+    // An attach does not see the shared pages; after the repair they are not shared.
     let at_once = |medium: &SimMedium| match check(medium).is_clean() {
         true => trusted(medium, &expected).map(drop),
         false => Ok(()),
@@ -242,8 +237,8 @@ fn an_object_that_had_its_pages_with_another_is_not_trusted() {
     die_and(&medium, &expected, true, &left, &at_once);
 }
 
-/// A batch of the table's lane is lost that took the mark from "a" before foreign bytes were
-/// psynced to it; the entry in place still has it.
+/// The lost batch cleared the mark of "a" before foreign bytes were psynced; the entry in place has
+/// it.
 #[test]
 fn a_mark_that_was_taken_does_not_come_back_with_an_older_table() {
     let (medium, store) = format(2 << 20);
@@ -260,8 +255,7 @@ fn a_mark_that_was_taken_does_not_come_back_with_an_older_table() {
     let mut writer = store.attach_writer("a", KEY).unwrap();
     writer.set_typed(false).unwrap();
     psync_copied(&mut [(&mut writer, &[(700, &[9; 90])])]).unwrap();
-    // The table's lane goes on, and with the batch behind it is known that the one before was
-    // whole.
+    // A later batch proves that the one before was whole.
     store.rename("renamed", "again", KEY).unwrap();
     store.rename("again", "renamed", KEY).unwrap();
     device.kill();
@@ -280,8 +274,6 @@ fn a_mark_that_was_taken_does_not_come_back_with_an_older_table() {
     }
 }
 
-/// A repair that took the mark in place died, and the entry has the flags of one version and the
-/// checksum of the other.
 #[test]
 fn an_entry_that_tore_as_it_lost_the_mark_does_not_get_it_back() {
     let (medium, expected) = typed(Choice::None);

@@ -1,4 +1,4 @@
-//! Writers that died, and damage on top of it.
+//! Dead writers, and further damage.
 
 use super::sample::{
     assert_whole, bytes_of, check, copy, create, format, map, open, repair, same, try_repair,
@@ -15,8 +15,7 @@ use indelible_testing::pool::{Snapshot, check_tiling, objects, process, psync_co
 use indelible_testing::{Choice, Limits, SimMedium, for_each_crash};
 use std::sync::Arc;
 
-/// A pool with three objects, psynced by a process that died when the power failed: nothing is in
-/// place, all of it is in the lanes.
+/// Three objects whose psyncs are only in the lanes.
 fn orphaned() -> (SimMedium, Snapshot) {
     let (medium, store) = format(4 << 20);
     for name in ["a", "b", "c", "idle"] {
@@ -29,7 +28,7 @@ fn orphaned() -> (SimMedium, Snapshot) {
     let store = Store::open(device.clone(), process(2)).unwrap();
     let mut writers: Vec<_> =
         ["a", "b", "c"].map(|name| store.attach_writer(name, Key::default()).unwrap()).into();
-    // Unites two of them on one lane.
+    // Unites two on one lane.
     let [a, b, _] = &mut writers[..] else { unreachable!() };
     psync_copied(&mut [(a, &[(8000, &[1; 10])]), (b, &[(8000, &[2; 10])])]).unwrap();
     expected.get_mut("a").unwrap().2[8000..8010].fill(1);
@@ -73,14 +72,13 @@ pub fn slots(medium: &SimMedium) {
     directory(medium).iter().for_each(|(slot, _)| medium.scribble(*slot..slot + LINE, 2));
 }
 
-/// The slots of the directory read as zeros.
+/// Erases the directory's slots.
 pub fn erased(medium: &SimMedium) {
     use indelible_store::medium::Medium;
     directory(medium).iter().for_each(|(slot, _)| medium.write(*slot, &[0; LINE as usize]).unwrap());
     medium.settle();
 }
 
-/// Damage from which every batch is recovered.
 const BEARABLE: &[Damage] = &[
     ("nothing", |_| {}),
     ("headers", headers),
@@ -108,7 +106,7 @@ fn psynced_bytes_are_recovered() {
     for (name, damage) in BEARABLE {
         let (medium, expected) = orphaned();
         let recovered = copy(&medium);
-        // The table's lane goes first: it would put the directory right.
+        // The table's lane would put the directory right.
         let seen = map(&recovered);
         assert!(!seen.used.is_empty());
         void_table_lane(&recovered);
@@ -139,7 +137,7 @@ fn recovery_by_repair_can_be_cut_short() {
     let settled = copy(&waiting);
     map(&settled);
     void_table_lane(&settled);
-    // With batches waiting in the table's lane, too.
+    // Also with pending batches in the table's lane.
     let mut cases = vec![("table lane", &waiting, (|m| m.scribble(0..64, 3)) as fn(&SimMedium))];
     cases.push(("table lane and headers", &waiting, |m| {
         for copy in HEADERS {
@@ -165,7 +163,7 @@ fn recovery_by_repair_can_be_cut_short() {
                     return Err(left.to_string());
                 }
                 let report = check(&medium);
-                // A change of the table that the power cut short is a note that stays.
+                // An interrupted change of the table leaves a note.
                 if !report.is_clean() {
                     return Err(format!("{report:#?}"));
                 }
@@ -179,7 +177,6 @@ fn recovery_by_repair_can_be_cut_short() {
     }
 }
 
-/// Lost batches are reported, and the objects are what an earlier psync left.
 #[test]
 fn batches_that_cannot_be_trusted_are_named() {
     let (medium, expected) = orphaned();
@@ -204,7 +201,6 @@ fn batches_that_cannot_be_trusted_are_named() {
     }
 }
 
-/// A lane without headers and without a slot cannot be found: said, too.
 #[test]
 fn a_lane_that_cannot_be_found_is_named() {
     let (medium, _) = orphaned();
@@ -223,7 +219,7 @@ fn a_lane_that_cannot_be_found_is_named() {
     assert_eq!(objects(&store).unwrap().len(), 4);
 }
 
-/// A damaged batch in the middle of a lane, which later ones prove to have been whole.
+/// Later batches prove that it was whole.
 #[test]
 fn a_damaged_batch_before_intact_ones_is_reported() {
     let (medium, _) = orphaned();
@@ -253,7 +249,6 @@ fn a_damaged_batch_before_intact_ones_is_reported() {
     assert!(seen > 0);
 }
 
-/// Batches of an object whose entry cannot be read are not thrown away.
 #[test]
 fn a_lane_waits_for_a_damaged_entry() {
     let (medium, expected) = orphaned();

@@ -1,4 +1,4 @@
-//! Space for objects: claimed, zeroed, given back.
+//! Space for objects.
 
 use super::Store;
 use crate::error::Result;
@@ -9,12 +9,11 @@ use crate::mutant::Mutant;
 use crate::space::TableTransaction;
 use crate::table::Located;
 
-/// Bytes of an extent that stay claimed when its object is destroyed.
+/// Bytes of a destroyed extent that stay claimed.
 pub(in crate::store) const KEEP: u64 = 256 << 10;
 
 impl Store {
-    /// Claims the space of an extent, unless it is sparse, and makes it read as zeros from byte
-    /// `from` on.
+    /// Claims an extent's space, unless sparse, and makes it read as zeros from byte `from` on.
     pub(in crate::store) fn prepare_extent(
         &self,
         table: &mut TableTransaction<'_>,
@@ -36,7 +35,7 @@ impl Store {
         let sparse = object.entry.has(FLAG_SPARSE);
         let used = virgin.saturating_sub(start).min(len);
         if used == len && len <= KEEP && !sparse && !broken && medium.capabilities().barriers_wait_for_all {
-            // One durable write, without the barrier that others' writes would wait for.
+            // One durable write, without a barrier, which waits for others' writes.
             return Ok(write_fresh(medium, start, &vec![0; len as usize])?);
         }
         if !Mutant::NoZeroing.is_on() {
@@ -53,8 +52,8 @@ impl Store {
         Ok(())
     }
 
-    /// Gives destroyed space back to the file system. A little of it stays: giving it back, and
-    /// claiming it again, costs more than clearing it.
+    /// Returns destroyed space to the file system, but a little: reclaiming costs more than
+    /// clearing.
     pub(in crate::store) fn give_back(&self, offset: u64, len: u64) {
         if len > KEEP {
             self.device.discard(offset, len);
@@ -62,7 +61,7 @@ impl Store {
     }
 }
 
-/// Passes on the result of reserving free space; on failure, gives back the part that was reserved.
+/// The result of a reservation; on failure, frees its reserved part.
 pub(in crate::store) fn claimed(
     medium: &dyn Medium,
     result: std::result::Result<(), ReserveError>,
@@ -70,7 +69,7 @@ pub(in crate::store) fn claimed(
     len: u64,
 ) -> Result<()> {
     if let Err(ReserveError::NoSpace) = result {
-        // Zeroed, not discarded: space never allocated is known to read as zeros, and stays so.
+        // Zeroed, not discarded: space never allocated is known to read as zeros.
         medium.zero(start, len)?;
     }
     Ok(result?)

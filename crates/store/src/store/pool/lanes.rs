@@ -1,5 +1,4 @@
-//! The choice of an object's lane: one this process has, one that a dead process left, or a new
-//! one.
+//! The choice of an object's lane: this process's, a dead process's, or a new one.
 
 use super::extents::claimed;
 use crate::error::{Part, Result, StoreError};
@@ -18,30 +17,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::little_endian::{U32, U64};
 
-/// Lanes one process takes at most: psyncs of objects on different lanes do not meet.
+/// Lanes per process: psyncs on different lanes do not meet.
 const LANES_PER_PROCESS: usize = 4;
-/// Lanes one process keeps while nothing is bound to them: two threads that attach objects in turn
-/// have one each.
+/// Unbound lanes that a process keeps, for two threads that attach objects in turn.
 const LANES_KEPT: usize = 2;
 
-/// Bytes of a pool.
 #[derive(Clone, Copy)]
 pub(in crate::store) struct Space {
     pub pool: u64,
     pub free: u64,
 }
 
-/// Facts that the choice of a lane learned on its way.
+/// Findings during the choice of a lane.
 #[derive(Default)]
 pub(in crate::store) struct LaneSearch {
-    /// A dead process's lane could not be redone. It is passed over from now on, and its objects
-    /// alone wait for it, but the epoch is over: the change that needed some lane must be made
-    /// again.
+    /// A dead process's lane could not be redone. It is skipped from now on, but the epoch is over:
+    /// the change must be repeated.
     pub is_to_be_repeated: bool,
 }
 
 impl Store {
-    /// Takes lane `index`, replays its batches and voids it; `None` if another process has it.
+    /// Takes, replays and voids lane `index`; `None`: another process has it.
     pub(in crate::store) fn acquire(
         &self,
         table: &mut TableTransaction<'_>,
@@ -51,7 +47,7 @@ impl Store {
         let Some(lane_lock) = self.lane_locks.take(&self.device, index)? else { return Ok(None) };
         self.apply_locks.take_over(index);
         let (medium, revision) = (self.latch.enter(), self.apply_locks.revision(index)?);
-        // A wait with the table locked might be for one that waits for the table.
+        // Under the table's lock a wait might never end.
         if !self.apply_locks.begin(index)? {
             return Err(self.apply_locks.refused(index));
         }
@@ -78,11 +74,10 @@ impl Store {
         Ok(found)
     }
 
-    /// Keeps a lane for as long as the pool is open, so that objects attached one after the other
-    /// need not each acquire one.
+    /// Keeps a lane for later objects while the pool is open.
     pub(in crate::store) fn keep_lane(&self, lane: &Arc<WriterLane>) {
         let mut kept = lock(&self.kept);
-        // Asked with the list locked: see `give_up_lane`.
+        // Under the list's lock: see `give_up_lane`.
         if lane.given_up.load(Ordering::Relaxed) {
             return;
         }
@@ -91,27 +86,24 @@ impl Store {
         }
     }
 
-    /// Keeps a lane no longer than objects are bound to it, also if more are attached to it
-    /// meanwhile.
+    /// Keeps a lane only while objects are bound to it, also later ones.
     pub(in crate::store) fn give_up_lane(&self, lane: &Arc<WriterLane>) {
         let mut kept = lock(&self.kept);
         lane.given_up.store(true, Ordering::Relaxed);
         let given: Vec<_> = kept.extract_if(.., |kept| Arc::ptr_eq(kept, lane)).collect();
         std::mem::drop(kept);
-        // Outside of the lock.
         drop(given);
     }
 
-    /// Gives up kept lanes that failed: an attach may then recover their batches.
+    /// Gives up failed lanes, for an attach to recover.
     pub(in crate::store) fn forget_failed_lanes(&self) {
         let failed: Vec<_> = lock(&self.kept).extract_if(.., |lane| lane.is_poisoned()).collect();
-        // Outside of the lock.
         drop(failed);
     }
 
-    /// Returns when no lane of this process is held still. A call that attaches an object for one
-    /// change of it waits for that first: a detach that a hold refuses gives the lane up, with all
-    /// objects on it.
+    /// Returns once no lane of this process is held still. A call that attaches an object for one
+    /// change waits for that first: a detach that a hold refuses gives up the lane with all its
+    /// objects.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened.
@@ -121,7 +113,7 @@ impl Store {
         own.iter().try_for_each(|lane| lane.change().map(drop))
     }
 
-    /// A lane for one more object. `search` learns of a lane that cannot be recovered now.
+    /// A lane for one more object. `search` notes lanes that cannot be recovered.
     pub(in crate::store) fn choose_lane(
         &self,
         table: &mut TableTransaction<'_>,
@@ -141,8 +133,7 @@ impl Store {
         }
         match (self.acquire_any(table, search), own.into_iter().next()) {
             (Ok(lane), _) => Ok(lane),
-            // Any other failure may have come half-way: the transaction must not be published as it
-            // is then.
+            // Any other failure may be half-way: the transaction must not be published.
             (Err(StoreError::NoRoom { .. } | StoreError::NoLane { .. }), Some(lane)) => Ok(lane),
             (Err(error), _) => Err(error),
         }
@@ -160,13 +151,11 @@ impl Store {
                 Ok(Some(found)) => match self.acquire(table, index) {
                     Ok(Some((lane, _))) => return Ok(lane),
                     Ok(None) | Err(StoreError::HeldStill { .. }) => {}
-                    // It costs a lane, and the objects bound to it, until it is repaired. Nothing
-                    // was written.
+                    // The lane and its objects are lost until a repair. Nothing was written.
                     Err(error @ StoreError::LaneRefused { .. }) if !Mutant::RefusedBlocksAll.is_on() => {
                         refused = Some(error);
                     }
-                    // Redo was not written, to a bad sector perhaps: that ends the epoch, and this
-                    // attach with it.
+                    // A failed write of redo ends the epoch, and this attach.
                     Err(error @ StoreError::Failed(_)) if !Mutant::RefusedBlocksAll.is_on() => {
                         lock(&self.passed_over).insert(index, found.generation.get());
                         search.is_to_be_repeated = true;
@@ -187,13 +176,12 @@ impl Store {
         self.make_lane(table, index, LaneLog::default_len(table.pool_len(), index))
     }
 
-    /// Whether this process failed to recover the lane for another's sake, and it has not been
-    /// recovered since.
+    /// Whether this process failed to recover the lane, still in that generation, for another
+    /// object.
     fn is_passed_over(&self, index: u32, found: &Directory) -> bool {
         lock(&self.passed_over).get(&index) == Some(&found.generation.get())
     }
 
-    /// Gives lane `index` space.
     pub(in crate::store) fn make_lane(
         &self,
         table: &mut TableTransaction<'_>,
@@ -209,7 +197,7 @@ impl Store {
         Ok(WriterLane::new(lane_lock, self.apply_locks.clone(), medium, self.seed, log, revision))
     }
 
-    /// Gives a lane another extent, of `len` bytes. Its objects stay bound to it.
+    /// Gives a lane another extent of `len` bytes. Its objects stay bound.
     ///
     /// # Errors
     /// `NoRoom`: nothing happened. As for [`WriterLane::relocate`].
@@ -228,7 +216,7 @@ impl Store {
                     let generation = old.generation + 1;
                     let mut found = self.place_lane(table, index, len, generation)?;
                     table.give_extent(old.offset / PAGE, old.len / PAGE)?;
-                    // The objects of this lane are still bound to it.
+                    // The lane's objects are still bound to it.
                     found.since = before.since;
                     put_directory(table, index, found)?;
                     Ok(LaneLog::at_start(found.offset.get(), len, generation))
@@ -241,22 +229,20 @@ impl Store {
         })
     }
 
-    /// Gives back most of a lane that large batches made longer, once no object is bound to it, if
-    /// it has more than an eighth of the bytes that are free in the pool.
+    /// Shortens a lane that large batches lengthened, once no object is bound to it, if it has more
+    /// than an eighth of the pool's free bytes.
     pub(in crate::store) fn shorten_lane(&self, lane: &WriterLane, changing: &Changing, space: Space) {
         let len = LaneLog::default_len(space.pool, lane.index);
         let has = lane.capacity();
         let is_idle = lane.bound.load(Ordering::Relaxed) == 0 && !lane.is_poisoned();
         if is_idle && has > len && has > space.free / 8 {
-            // Without room for the shorter one the lane stays as it is.
+            // Without room for the shorter one the lane stays.
             let _ = self.exchange_lane(lane, changing, len);
         }
     }
 
     /// Allocates a lane's extent, written once where that spares later writes metadata, and enters
-    /// it in the directory.
-    ///
-    /// Before that is published the space is free, so that nothing but zeros may go there.
+    /// it in the directory. Only zeros may go to the space before that is published.
     pub(in crate::store) fn place_lane(
         &self,
         table: &mut TableTransaction<'_>,

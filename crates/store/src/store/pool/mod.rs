@@ -26,20 +26,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Identity of this process, recorded for people in its attachments.
+/// Identity of this process, recorded in its attachments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Process ID.
     pub pid: u32,
     /// Boot ID of the machine.
     pub boot: [u8; 16],
-    /// Number of the pid namespace that `pid` belongs to; 0: the machine's first.
+    /// Number of `pid`'s namespace; 0: the machine's first.
     pub namespace: u64,
 }
 
 impl Identity {
-    /// The number recorded beside a process ID: the boot and the namespace in which it means this
-    /// process.
+    /// Boot and namespace in which the process ID means this process.
     #[must_use]
     pub fn realm(&self) -> [u8; 16] {
         let mut realm = self.boot;
@@ -52,7 +51,7 @@ impl Identity {
 
 /// An open pool.
 pub struct Store {
-    /// For reading, and for locks. Changes of the medium go through an epoch of `latch`.
+    /// For reads and locks; changes go through an epoch of `latch`.
     pub(in crate::store) device: Arc<dyn Device>,
     pub(in crate::store) latch: Arc<FaultLatch>,
     pub(in crate::store) superblock: Superblock,
@@ -64,17 +63,16 @@ pub struct Store {
     pub(in crate::store) lane_locks: Arc<LaneLocks<WriterLane>>,
     pub(in crate::store) apply_locks: Arc<ApplyLocks>,
     pub(in crate::store) object_locks: Arc<ObjectLocks>,
-    /// Lanes that writers had: the next need not acquire one.
+    /// Unbound lanes kept for the next writers.
     pub(in crate::store) kept: Mutex<Vec<Arc<WriterLane>>>,
-    /// Ends of lanes up to which this process, holding them still, has redone them durably.
+    /// Ends of other processes' lanes up to which this process redid them durably.
     pub(in crate::store) redone: Mutex<BTreeMap<u32, LaneLog>>,
-    /// Lanes of dead processes that could not be redone when some lane was looked for, with their
-    /// generations.
+    /// Generations of dead lanes that could not be redone for another object.
     pub(in crate::store) passed_over: Mutex<BTreeMap<u32, u64>>,
 }
 
 impl Store {
-    /// Opens the pool on `device`. Costs the same at any size and any number of objects.
+    /// Opens the pool on `device`, at constant cost.
     ///
     /// # Errors
     /// `NotAPool`, `Version`, `Features`, `Truncated`, `Damaged`, or the medium's.
@@ -83,7 +81,6 @@ impl Store {
         Ok(Arc::new(Store::with(superblock, device, identity)))
     }
 
-    /// A pool with this superblock.
     pub(in crate::store) fn with(
         superblock: Superblock,
         device: Arc<dyn Device>,
@@ -116,14 +113,13 @@ impl Store {
         &self.device
     }
 
-    /// Whether the pool was opened for reading only.
+    /// Whether the pool is open only for reading.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }
 
-    /// How long to wait for the table while another process, or another thread, has it, and for
-    /// objects that are held still: 20 s at first. Applies to all threads that share this store.
+    /// Sets the wait of all threads for the table and for held-still objects: 20 s by default.
     pub fn set_patience(&self, wait: Duration) {
         self.table.patience.set(wait);
     }
@@ -146,7 +142,7 @@ impl Store {
         &self.superblock
     }
 
-    /// Runs `change` on the table and publishes the changes as one batch: durable on return.
+    /// Runs `change` on the table and publishes it durably as one batch.
     pub(in crate::store) fn update<R>(
         &self,
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>,
@@ -154,21 +150,19 @@ impl Store {
         self.update_then(change, |out| out)
     }
 
-    /// As [`update`](Store::update); `after` runs once the change is durable, with the table still
-    /// held: the caller that destroyed an object gives up its lock there, as the slot may be
-    /// another's next.
+    /// [`update`](Store::update), then `after` with the table still held: a destroyed object's lock
+    /// ends there, before another object gets the slot.
     pub(in crate::store) fn update_then<R, S>(
         &self,
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>,
         after: impl FnOnce(R) -> S,
     ) -> Result<S> {
-        // Others may have read that an object is bound to one of them, and wait for it.
+        // Other processes may wait for an object bound to one of them.
         let done = self.table.update_then(change, after).inspect_err(|_| self.forget_failed_lanes());
         done.map_err(|error| self.unless_formatted(error))
     }
 
-    /// Runs `look` on the table as it is; in a read-only store more than once, if the table changes
-    /// meanwhile.
+    /// Runs `look` on the table; a read-only store repeats it if the table changes.
     pub(in crate::store) fn view<R>(
         &self,
         look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
@@ -176,7 +170,7 @@ impl Store {
         self.view_as_of(look).map(|(seen, _)| seen)
     }
 
-    /// As [`view`](Store::view), and says where the table's lane ended.
+    /// [`view`](Store::view), with the end of the table's lane.
     pub(in crate::store) fn view_as_of<R>(
         &self,
         look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
@@ -184,13 +178,12 @@ impl Store {
         self.table.view(look).map_err(|error| self.unless_formatted(error))
     }
 
-    /// Whether the table is for certain as it was when its lane ended there, asked without its
-    /// lock.
+    /// Whether the table is certainly as it was when its lane ended there, without its lock.
     pub(in crate::store) fn is_table_still_at(&self, end: &LaneLog) -> Result<bool> {
         self.table.is_still_at(end)
     }
 
-    /// Whether the medium has this pool still, and not another one that was formatted over it.
+    /// Whether the medium still has this pool, and not a later format.
     #[must_use]
     pub fn is_there(&self) -> bool {
         let another = |slot: u64| {
@@ -200,7 +193,7 @@ impl Store {
         !SLOTS.into_iter().any(another)
     }
 
-    /// Passes on an error of the table, unless its cause is that this is another pool's by now.
+    /// An error of the table, unless another pool was formatted over this one.
     fn unless_formatted(&self, error: StoreError) -> StoreError {
         let damage = matches!(error, StoreError::Damaged { .. } | StoreError::BatchDamaged { .. });
         if damage && !self.is_there() { MediumError::Gone { what: FORMATTED }.into() } else { error }

@@ -1,9 +1,7 @@
-//! The copy of the superblock in the page behind the pool, for the case that both slots are lost:
-//! they share the first 8 KiB.
+//! The copy of the superblock behind the pool, in case both slots, the first 8 KiB, are lost.
 //!
-//! Invariant: the copy of the length that the slots state is durable before they state it. It
-//! changes with the length alone. Pools of earlier releases, and those that fill their device, have
-//! none.
+//! Invariant: the copy for a length is durable before the slots state that length. Only the length
+//! changes it. Pools of earlier releases, and those that fill their device, have none.
 
 use crate::error::{Result, StoreError};
 use crate::format::root::Root;
@@ -13,7 +11,6 @@ use crate::lane::Witnesses;
 use crate::medium::{Medium, read_struct, write_fresh};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Bytes read at a time.
 const PIECE: u64 = 1 << 20;
 
 /// Whether the medium has the page behind the pool.
@@ -21,16 +18,16 @@ pub(in crate::store) fn has_room(medium: &dyn Medium, superblock: &Superblock) -
     superblock.length.get().checked_add(PAGE).is_some_and(|end| end <= medium.len())
 }
 
-/// Whether the copy is there, and that of this superblock.
+/// Whether this superblock's copy is there.
 pub(in crate::store) fn is_spared(medium: &dyn Medium, superblock: &Superblock) -> bool {
     let copy = || read_struct::<Superblock>(medium, superblock.length.get());
     has_room(medium, superblock) && copy().is_ok_and(|found| found.as_bytes() == superblock.copy().as_bytes())
 }
 
-/// Writes the copy durably, if the medium has the page for it.
+/// Writes the copy durably, if the medium has its page.
 pub(in crate::store) fn write_spare(medium: &dyn Medium, superblock: &Superblock) -> Result<()> {
     if has_room(medium, superblock) {
-        // A whole page: the block may be one that an earlier attempt failed to write.
+        // A whole page, because an earlier attempt may have failed to write its block.
         let mut page = [0; PAGE as usize];
         page[..size_of::<Superblock>()].copy_from_slice(superblock.copy().as_bytes());
         write_fresh(medium, superblock.length.get(), &page)?;
@@ -38,22 +35,22 @@ pub(in crate::store) fn write_spare(medium: &dyn Medium, superblock: &Superblock
     Ok(())
 }
 
-/// Makes a copy at `offset` unrecognisable, if one is there.
+/// Erases a copy at `offset`.
 pub(in crate::store) fn wipe_spare(medium: &dyn Medium, offset: u64) -> Result<()> {
     let size = size_of::<Superblock>() as u64;
     let fits = offset.checked_add(size).is_some_and(|end| end <= medium.len());
     if fits && read_struct::<Superblock>(medium, offset)?.magic == MAGIC {
-        // It has its block.
+        // Its block was written.
         medium.write_durable(offset, &[0; size_of::<Superblock>()])?;
     }
     Ok(())
 }
 
-/// The copy of a pool whose slots are lost; `why`: the error for them.
+/// The copy of a pool whose slots are lost; `why`: their error.
 ///
-/// The last page of the medium is looked at first; then all others, from the end, for media that
-/// are longer than the pool: there a copy has to go with the table, as an object may hold the bytes
-/// of another pool. A medium on which nothing else looks like a pool is not read as a whole.
+/// Looks at the last page of the medium, then, if something else looks like a pool, at all others
+/// from the end, for media longer than the pool; there a copy must match the table, because objects
+/// may hold other pools' bytes.
 pub(in crate::store) fn find_spare(medium: &dyn Medium, why: &StoreError) -> Option<Superblock> {
     let lost = match why {
         StoreError::Damaged { .. } => true,
@@ -91,7 +88,7 @@ pub(in crate::store) fn find_spare(medium: &dyn Medium, why: &StoreError) -> Opt
     None
 }
 
-/// Whether a table root, or the header of the table's lane, seems to be there.
+/// Whether a table root, or a header of a table's lane, seems to be there.
 fn has_table(medium: &dyn Medium) -> bool {
     let magic = |offset: u64| {
         let mut bytes = [0; 4];
@@ -101,7 +98,7 @@ fn has_table(medium: &dyn Medium) -> bool {
         || lane::HEADERS.iter().any(|copy| magic(TABLE_LANE + copy) == Some(lane::HEADER_MAGIC))
 }
 
-/// Whether the table root, or the header of the table's lane, is of this pool.
+/// Whether the table root, or the table lane's header, is of this pool.
 fn goes_with_table(medium: &dyn Medium, found: &Superblock) -> bool {
     let (seed, len) = (found.seed.get(), found.length.get());
     let root = read_struct::<Root>(medium, TABLE_ROOT).is_ok_and(|root| root.verify(seed, len));

@@ -1,8 +1,8 @@
-//! The two slots of the superblock, and the one that is in force.
+//! The two superblock slots.
 //!
-//! Invariant: at any instant one of the slots is durable as it was written. A slot whose durable
-//! write failed may not be durable, although its bytes are seen, and it is then the newest one. So
-//! the newest is written first whenever both are.
+//! Invariant: at any instant one slot is durable as written. A slot whose durable write failed may
+//! be visible without being durable, and is then the newest. So writes of both begin with the
+//! newest.
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::VERSION;
@@ -13,18 +13,18 @@ use std::cmp::Reverse;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// A superblock slot as it lies on the medium.
+/// A superblock slot on the medium.
 #[derive(Clone, Copy, Debug)]
 pub struct SuperblockSlot {
     /// Its offset in the pool.
     pub offset: u64,
     /// Its bytes, verified or not.
     pub superblock: Superblock,
-    /// Why it is not usable, `None` if it is.
+    /// Defect; `None`: usable.
     pub fault: Option<SlotFault>,
 }
 
-/// Both superblock slots as found; one beyond the end of the medium reads as zeros.
+/// Both slots as found; zeros beyond the medium's end.
 pub(in crate::store) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSlot; 2]> {
     let slot = |offset: u64| -> Result<SuperblockSlot> {
         let fits = offset + size_of::<Superblock>() as u64 <= medium.len();
@@ -34,11 +34,10 @@ pub(in crate::store) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSl
     Ok([slot(SLOTS[0])?, slot(SLOTS[1])?])
 }
 
-/// Times that superblocks are read again that another process may be writing.
+/// Reads of slots that another process may be writing.
 const LOOKS: usize = 4;
 
-/// As [`superblocks`]. While another process makes the pool longer, its medium is longer than it
-/// was known to be, and both slots are written in turn: slots that cannot be used are read again.
+/// [`superblocks`], reread if unusable: another process may be lengthening the pool.
 pub(in crate::store) fn settled_superblocks(device: &dyn Device) -> Result<[SuperblockSlot; 2]> {
     let mut slots = superblocks(device)?;
     for _ in 0..LOOKS {
@@ -52,7 +51,6 @@ pub(in crate::store) fn settled_superblocks(device: &dyn Device) -> Result<[Supe
     Ok(slots)
 }
 
-/// The faults of slots that are not usable.
 pub(in crate::store) fn faults(slots: &[SuperblockSlot; 2]) -> Vec<(SlotFault, Superblock)> {
     slots.iter().filter_map(|slot| Some((slot.fault?, slot.superblock))).collect()
 }
@@ -67,9 +65,9 @@ pub(in crate::store) fn in_force(slots: &[SuperblockSlot; 2], medium: u64) -> Re
     newest.ok_or_else(|| why_unusable(&faults(slots), medium))
 }
 
-/// Writes both slots, durably and one after the other; returns the superblock as it was written
-/// last. `superblock` has the number of the one in force; `is_usable`: the slot can take its place.
-/// That which cannot comes first, else the newest, and the other one serves until it is whole.
+/// Writes both slots durably in turn; returns the last version. `superblock` has the number in
+/// force; `is_usable`: a slot can be in force. An unusable slot comes first, else the newest; the
+/// other serves meanwhile.
 pub(in crate::store) fn write_superblocks(
     medium: &dyn Medium,
     mut superblock: Superblock,
@@ -89,7 +87,7 @@ pub(in crate::store) fn write_superblocks(
     Ok(superblock)
 }
 
-/// The most telling of the faults of both slots.
+/// The most telling fault.
 pub(in crate::store) fn why_unusable(faults: &[(SlotFault, Superblock)], medium: u64) -> StoreError {
     for (fault, slot) in faults {
         match *fault {

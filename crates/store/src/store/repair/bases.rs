@@ -1,5 +1,4 @@
-//! The needs of objects: ties that cannot stay, bases' counts of users, objects whose base is gone,
-//! and objects that nothing needs.
+//! Repair of ties, counts of users, objects without their base, and leftovers.
 
 use super::settled::SettledRepair;
 use crate::error::{Part, Result};
@@ -7,14 +6,14 @@ use crate::store::check::{Survey, users};
 use zerocopy::little_endian::U64;
 
 impl SettledRepair<'_> {
-    /// Counts the users of bases again, drops objects that have lost theirs, if that is allowed,
-    /// and removes leftovers. The table is sound otherwise.
+    /// Recounts the users of bases, drops objects without their base, if allowed, and removes
+    /// leftovers. The table is sound otherwise.
     pub(super) fn mend_bases(
         &mut self,
         mut survey: Survey,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
-        // Objects may have rested on those that are dropped.
+        // Objects may have rested on those dropped.
         while self.options.drop_damaged && !survey.baseless.is_empty() {
             for &offset in &survey.baseless {
                 self.drop_baseless(offset)?;
@@ -30,7 +29,7 @@ impl SettledRepair<'_> {
         let (users, before) = (users(&survey.objects), self.actions.len());
         for base in survey.objects.iter().filter(|object| object.is_base) {
             let found = users.get(&base.offset).copied().unwrap_or(0);
-            // The base of a damaged entry is unknown.
+            // A damaged entry's base is unknown.
             if base.users < found || base.users > found && survey.damaged.is_empty() {
                 self.update(|table| {
                     let mut located = table.entry(base.offset)?;
@@ -42,11 +41,11 @@ impl SettledRepair<'_> {
             }
         }
         if self.actions.len() > before {
-            // Bases that nothing rests on are known now.
+            // Unused bases are known now.
             survey = self.survey(progress)?;
         }
         while self.reap(&survey)? {
-            // Objects may have been tied to those that are gone.
+            // Objects may have been tied to those removed.
             survey = self.survey(progress)?;
         }
         Ok(())

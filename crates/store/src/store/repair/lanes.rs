@@ -1,4 +1,4 @@
-//! Recovery of every object whose writer is gone, and lanes the directory has lost.
+//! Recovery of dead writers' objects, and of lanes that the directory lost.
 
 use super::plan::Plan;
 use super::scan;
@@ -20,19 +20,16 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
 impl SettledRepair<'_> {
-    /// Recovers the lanes' batches and detaches the objects bound to them.
-    ///
-    /// After a new table was built from the remaining slots, no lane keeps batches that name other
-    /// slots.
+    /// Recovers the lanes' batches and detaches the objects bound to them. After a new table, no
+    /// lane keeps batches that name other slots.
     pub(super) fn recover(&mut self, survey: &Survey, rebuilt: bool) -> Result<()> {
-        // Lanes that are left as they are, with the objects bound to them.
+        // Lanes left as they are, with their objects.
         let mut left = survey.lost_lanes.clone();
         for lane in &survey.lanes {
             let bound: Vec<_> =
                 survey.objects.iter().filter(|o| o.bound && o.lane == lane.index).copied().collect();
             self.rewrite_lane(lane, &bound)?;
-            // A damaged lane without bound objects is voided, too: the next writer would be refused
-            // it.
+            // A damaged lane without objects is voided too, or the next writer would be refused.
             let spoilt = lane.refused.is_some() && self.options.drop_damaged;
             let emptied = rebuilt && lane.newest > 0;
             if (!bound.is_empty() || spoilt || emptied) && !self.recover_lane(lane, &bound, survey)? {
@@ -51,7 +48,7 @@ impl SettledRepair<'_> {
         self.detach(&bound)
     }
 
-    /// Writes damaged header copies again.
+    /// Rewrites damaged header copies.
     fn rewrite_lane(&mut self, lane: &LaneFound, bound: &[Object]) -> Result<()> {
         let (offset, len) = (lane.directory.offset.get(), lane.directory.len.get());
         let copies = lane.witnesses.copies;
@@ -63,7 +60,7 @@ impl SettledRepair<'_> {
             return self.rewrite_headers(offset, copies, generation);
         }
         let generation = highest_generation(&*self.medium, self.seed, offset, len)?.max(at_least) + 1;
-        // As soon as a header is written the lane is void.
+        // Writing a header voids the lane.
         self.distrust(bound.iter().map(|object| object.offset))?;
         self.rewrite_headers(offset, copies, generation)?;
         if !bound.is_empty() {
@@ -72,7 +69,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Replays a lane and voids it. False: it is left as it is.
+    /// Replays and voids a lane; false: left as it is.
     fn recover_lane(&mut self, lane: &LaneFound, bound: &[Object], survey: &Survey) -> Result<bool> {
         let slot = LANE_DIRECTORY + u64::from(lane.index) * LINE;
         let mut directory = lane.directory;
@@ -93,7 +90,7 @@ impl SettledRepair<'_> {
             Ok((log, _)) => (log.generation, None),
             Err(error @ StoreError::LaneRefused { .. }) if self.options.drop_damaged => {
                 let error = self.damage(error)?;
-                // Above every generation in it, so that no batch of it counts again.
+                // Above every generation in it, so that no batch counts again.
                 let (offset, len) = (directory.offset.get(), directory.len.get());
                 let highest = highest_generation(&*medium, self.seed, offset, len)?;
                 let waiting: u64 = lane.waiting.values().sum();
@@ -126,9 +123,9 @@ impl SettledRepair<'_> {
         Ok(true)
     }
 
-    /// Replays lanes whose directory slot is damaged: found by their headers, told apart by the
-    /// objects their batches are for. Then detaches those objects: without a slot, their lanes are
-    /// given up. False: a lane was found that cannot be replayed, and may not be given up.
+    /// Replays lanes with a damaged directory slot, found by their headers and identified by their
+    /// batches' objects, and detaches these objects. False: such a lane cannot be replayed, and may
+    /// not be given up.
     pub(super) fn salvage_lanes(&mut self, survey: &Survey, plan: &Plan) -> Result<bool> {
         let mut wanted: Vec<_> =
             plan.objects.iter().filter(|o| o.bound && survey.lost_lanes.contains(&o.lane)).copied().collect();
@@ -144,8 +141,7 @@ impl SettledRepair<'_> {
         }
         known.sort_unstable();
         let open = gaps(&known, DATA / PAGE, self.len / PAGE);
-        // An extent that a lane left for a larger one may still look like it: the newest is the
-        // lane.
+        // An extent that a lane left may still look like it: the newest is the lane.
         let mut best: BTreeMap<u32, Directory> = BTreeMap::new();
         for (offset, end, generation) in scan::lanes(&*self.medium, self.seed, &open) {
             let len = end - offset;
@@ -209,8 +205,8 @@ impl SettledRepair<'_> {
         Ok(true)
     }
 
-    /// Detaches objects of writers that are gone, whose lanes were replayed or are given up. Their
-    /// entries are intact; the rest of the table need not be.
+    /// Detaches dead writers' objects whose lanes were replayed or given up. Their entries are
+    /// intact; the rest of the table need not be.
     fn detach(&mut self, objects: &[Object]) -> Result<()> {
         for part in objects.chunks(TOGETHER) {
             let mut entries = Vec::with_capacity(part.len());
@@ -227,7 +223,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// The lane that an object with batches here is bound to.
+    /// The lane of an object with batches here.
     fn lane_of(&self, offset: u64, len: u64, generation: u64, wanted: &[Object]) -> Result<Option<u32>> {
         let mut log = LaneLog::at_start(offset, len, generation);
         let mut lane = None;
@@ -242,8 +238,8 @@ impl SettledRepair<'_> {
         Ok(lane)
     }
 
-    /// Progress lines beyond mending: all of the object counts as published, so that nothing of it
-    /// is ever taken for the rest of a direct write.
+    /// Rewrites unmendable progress lines: all of the object counts as published, so that nothing
+    /// is taken for a direct write.
     pub(super) fn rewrite_progress(&mut self, survey: &Survey) -> Result<()> {
         self.distrust(survey.progress.iter().copied())?;
         for &offset in &survey.progress {
@@ -265,8 +261,8 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Removes deleted objects, the leftovers of resizes that were cut short, and bases that
-    /// nothing needs. Returns whether others may have been tied to one of them.
+    /// Removes deleted objects, leftovers of resizes, and unneeded bases. Returns whether others
+    /// may have been tied to one.
     pub(super) fn reap(&mut self, survey: &Survey) -> Result<bool> {
         let mut was_target = false;
         for object in survey.objects.iter().filter(|object| object.is_left()) {

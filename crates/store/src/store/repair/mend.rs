@@ -1,4 +1,4 @@
-//! One wrong bit: found by trying all, and certain, because a checksum of 64 bits confirms it.
+//! One wrong bit, found by trying all and confirmed by a 64-bit checksum.
 
 use super::Repair;
 use super::trust::unmarked;
@@ -14,12 +14,12 @@ use crate::store::check::{Survey, is_damaged};
 use crate::store::pool::SuperblockSlot;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Structs of one kind that are tried: each costs milliseconds.
+/// Structs tried per kind: each costs milliseconds.
 const TRIES: usize = 256;
-/// The same for nodes, which are larger.
+/// Nodes tried.
 const NODE_TRIES: usize = 16;
 
-/// `value` with one bit changed so that it verifies, and the byte that changed.
+/// `value` with the one bit changed that makes it verify, and the bit's byte.
 fn one_bit<T>(value: &T, verify: impl Fn(&T) -> bool) -> Option<(T, usize)>
 where
     T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy,
@@ -37,13 +37,13 @@ where
     None
 }
 
-/// The superblock that a damaged slot was.
+/// The superblock of a slot with one wrong bit.
 pub(super) fn superblock(slot: &SuperblockSlot, medium: u64) -> Option<Superblock> {
     one_bit(&slot.superblock, |tried| tried.verify(medium).is_ok()).map(|(mended, _)| mended)
 }
 
 impl Repair {
-    /// Puts single wrong bits of the table right, in place. Returns whether there were any.
+    /// Corrects single bits of the table in place. Returns whether there were any.
     pub(super) fn mend(&mut self, survey: &Survey) -> Result<bool> {
         let (seed, len) = (self.seed, self.len);
         let before = self.actions.len();
@@ -79,7 +79,7 @@ impl Repair {
             return Ok(());
         };
         let mended = unmarked(mended, at, seed);
-        // The first line has the flags and the checksum, which may change with them.
+        // The first line has the flags and the checksum, which may change together.
         let changed = if at < LINE as usize { 0..LINE as usize } else { at..at + 1 };
         self.medium.write(offset + changed.start as u64, &mended.as_bytes()[changed])?;
         self.did(Part::Entry, offset, Some(mended.name()), format!("one wrong bit put right, in byte {at}"));

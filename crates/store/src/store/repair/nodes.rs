@@ -1,4 +1,4 @@
-//! Trees built at once from sorted keys.
+//! Building trees from sorted keys.
 
 use crate::error::{Result, StoreError};
 use crate::format::node::{CAPACITY, Node, Slot};
@@ -8,13 +8,11 @@ use std::borrow::Cow;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
 
-/// Slots a new node gets: some room is left, so that the first insertions do not split all of them.
+/// Slots per new node, with room for first insertions.
 const FILL: usize = CAPACITY * 9 / 10;
 
-/// A key and its value.
 pub(super) type Pair = ((u64, u64), u64);
 
-/// Nodes that a tree of `keys` keys takes.
 pub(super) fn nodes_for(keys: usize) -> usize {
     let mut total = 0;
     let mut level = keys;
@@ -28,7 +26,7 @@ pub(super) fn nodes_for(keys: usize) -> usize {
     total
 }
 
-/// Writes a tree of `keys`, which ascend, into `pages`; not durable.
+/// Writes a tree of ascending `keys` into `pages`, not durably.
 pub(super) fn build(
     medium: &dyn Medium,
     seed: u64,
@@ -48,7 +46,7 @@ pub(super) fn build(
             }
             node.seal(seed);
             medium.write(offset, node.as_bytes())?;
-            // The leftmost child takes all keys less than its neighbour's.
+            // The leftmost child takes all keys below its neighbour's.
             above.push((if above.is_empty() { (0, 0) } else { part[0].0 }, offset));
         }
         level += 1;

@@ -1,4 +1,4 @@
-//! Content of a new table: the entries there are, and the owner of each page and address.
+//! Plan of a new table: entries, and owners of pages and addresses.
 
 use super::scan::{self, Scanned};
 use super::{Repair, RepairOptions};
@@ -16,7 +16,7 @@ pub(super) fn entries_are_known(survey: &Survey) -> bool {
     survey.root.is_some() && (complete(TreeId::Names) || complete(TreeId::Ids))
 }
 
-/// A damaged entry that is left where it is, and the keys that lead to it.
+/// A damaged entry left in place, and its keys.
 #[derive(Clone, Copy)]
 pub(super) struct Kept {
     pub offset: u64,
@@ -24,18 +24,18 @@ pub(super) struct Kept {
     pub id: Option<(u64, u64)>,
 }
 
-/// See the module.
+/// A plan; see the module.
 pub(super) struct Plan {
     /// Ascending by offset.
     pub objects: Vec<Object>,
     pub kept: Vec<Kept>,
     /// Pages with slots, ascending.
     pub slot_pages: BTreeSet<u64>,
-    /// Whether the list of free slots can stay as it is.
+    /// Whether the list of free slots can stay.
     pub keeps_free_slots: bool,
-    /// Pages that are not free, sorted.
+    /// Used pages, sorted.
     pub pages: Vec<Claim>,
-    /// Addresses that are not free, sorted.
+    /// Used addresses, sorted.
     pub addresses: Vec<Claim>,
 }
 
@@ -48,8 +48,7 @@ impl Plan {
 }
 
 impl Repair {
-    /// `None`: because of the damage it is open which space is free, and dropping objects is not
-    /// allowed.
+    /// `None`: free space is uncertain, and dropping objects is not allowed.
     pub(super) fn plan(
         &mut self,
         survey: &Survey,
@@ -72,7 +71,7 @@ impl Repair {
         let claims = objects.iter().flat_map(Object::claims);
         let mut extents: Vec<_> = claims.map(|claim| (claim.first, claim.end - claim.first)).collect();
         extents.sort_unstable();
-        // A page that looks like slots but lies in an object is that object's data.
+        // Slot-like bytes within an object are its data.
         let is_data = |page: u64| {
             let before = extents.partition_point(|(first, _)| *first <= page);
             before > 0 && page - extents[before - 1].0 < extents[before - 1].1
@@ -127,7 +126,7 @@ impl Repair {
         Ok(Some(plan))
     }
 
-    /// Records the loss of an entry that cannot be read.
+    /// Records the loss of an unreadable entry.
     fn drop_entry(&mut self, offset: u64) {
         let entry = read_struct::<Entry>(&*self.medium, offset).ok();
         let name = entry.map(|entry| entry.name()).filter(|name| !name.is_empty());
@@ -136,7 +135,7 @@ impl Repair {
         self.losing(format!("the object, if there was one: {bytes}, whose place is no longer known"));
     }
 
-    /// If objects claim the same pages, the one attached last, then created last, stays.
+    /// Of objects with common pages, keeps the one attached last, then created last.
     fn drop_doubled(&mut self, objects: &mut Vec<Object>) -> usize {
         let mut by_worth: Vec<_> = objects.clone();
         by_worth.sort_unstable_by_key(|object| (object.binding, object.created, object.offset));
@@ -165,7 +164,7 @@ impl Repair {
         goes.len()
     }
 
-    /// Keeps the pages and addresses that damaged entries may have from being taken for free.
+    /// Keeps pages and addresses that damaged entries may have from counting as free.
     fn spare_damaged(&mut self, survey: &Survey, plan: &mut Plan) -> Result<bool> {
         let complete = |tree: TreeId| survey.trees[tree as usize].complete;
         if complete(TreeId::FreeByPage) && complete(TreeId::FreeByAddress) {
@@ -213,7 +212,7 @@ fn page_of(slot: u64) -> u64 {
     slot / PAGE * PAGE
 }
 
-/// Adds to `claims` the gaps between `known`.
+/// Adds the gaps between `known` to `claims`.
 fn add_gaps(claims: &mut Vec<Claim>, mut known: Vec<Claim>, from: u64, to: u64) {
     known.sort_unstable();
     let open = gaps(&known, from, to);
@@ -221,7 +220,7 @@ fn add_gaps(claims: &mut Vec<Claim>, mut known: Vec<Claim>, from: u64, to: u64) 
     claims.sort_unstable();
 }
 
-/// The keys by which damaged entries were found.
+/// The keys that led to damaged entries.
 fn leads_to(survey: &Survey, damaged: &[u64]) -> Vec<Kept> {
     let mut kept: HashMap<u64, Kept> =
         damaged.iter().map(|offset| (*offset, Kept { offset: *offset, hash: None, id: None })).collect();
@@ -242,7 +241,7 @@ fn leads_to(survey: &Survey, damaged: &[u64]) -> Vec<Kept> {
 
 const _: () = assert!(PAGE.is_multiple_of(SIZE));
 
-/// A binding number above every one that is recorded anywhere.
+/// A binding number above all recorded ones.
 pub(super) fn next_binding(survey: &Survey, objects: &[Object]) -> u64 {
     let bindings = objects.iter().map(|object| object.binding);
     let waiting = survey.lanes.iter().map(|lane| lane.newest);

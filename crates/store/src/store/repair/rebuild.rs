@@ -1,5 +1,4 @@
-//! A new table from the entries: trees, lists and counters, built in free space and put in force by
-//! one batch.
+//! A new table from the entries, built in free space and put in force by one batch.
 
 use super::nodes::{Pair, build, nodes_for};
 use super::plan::{Plan, next_binding};
@@ -15,10 +14,10 @@ use crate::store::check::{Claim, Owner, Survey, gaps, is_clean};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Table pages a new table has at hand beyond its nodes, where there is room.
+/// Spare table pages of a new table, if there is room.
 const SPARE: u64 = 64;
 
-/// Pages for new nodes, in the order in which they are used: (first, end).
+/// Pages for new nodes, in order of use: (first, end).
 struct Site {
     pieces: Vec<(u64, u64)>,
 }
@@ -100,8 +99,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Pages for the new nodes: in free space that the old table does not touch, if there is
-    /// enough.
+    /// Pages for the new nodes, outside of the old table if there is enough free space.
     fn choose_site(&self, survey: &Survey, plan: &Plan, names: usize, addresses: usize) -> Result<Site> {
         let (from, to) = (DATA / PAGE, self.len / PAGE);
         let open = gaps(&plan.pages, from, to);
@@ -133,7 +131,7 @@ impl SettledRepair<'_> {
         Err(StoreError::NoRoom { needed: needed * PAGE, largest, free })
     }
 
-    /// The old root's fields if it is intact, else safe values.
+    /// The old root's fields if intact, else safe values.
     fn new_root(&self, survey: &Survey, plan: &Plan, claimed: &[Claim]) -> Root {
         let next = next_binding(survey, &plan.objects);
         let end = claimed.iter().map(|claim| claim.end).max().unwrap_or(0) * PAGE;
@@ -152,7 +150,7 @@ impl SettledRepair<'_> {
         root
     }
 
-    /// Pages left over: the last that touch each other become the chunk, the others the list.
+    /// Unused pages: adjacent ones at the end become the chunk, the rest the list.
     fn list_pages(&mut self, root: &mut Root, mut left: Vec<u64>) -> Result<()> {
         let tail = left.windows(2).rev().take_while(|pair| pair[0] + 1 == pair[1]).count();
         let chunk = left.split_off(left.len() - (tail + 1).min(left.len()));
@@ -168,8 +166,8 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Clears every slot that is not used, before the new table is in force. The old table stays
-    /// sound: slots in its list of free slots stay there, and no slot that it uses is added.
+    /// Clears unused slots before the new table is in force. The old table stays sound: its free
+    /// slots stay listed, and none of its used slots is added.
     fn clear_slots(&mut self, plan: &Plan) -> Result<()> {
         let mut unclean = Vec::new();
         for offset in unused_slots(plan) {
@@ -185,11 +183,11 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Lists the cleared slots, once the new table is in force. A repair that dies here leaves free
-    /// slots that are not listed, which check reports.
+    /// Lists the cleared slots after the new table is in force. A death in between leaves unlisted
+    /// free slots, which check reports.
     fn list_slots(&mut self, plan: &Plan) -> Result<()> {
         let mut free: Vec<_> = unused_slots(plan).collect();
-        // The first is listed last, and is the first to be used.
+        // The last one listed is used first.
         free.reverse();
         for part in free.chunks(TOGETHER) {
             self.update(|table| part.iter().try_for_each(|slot| table.give_slot(*slot)))?;
@@ -197,8 +195,8 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Says in the old table that the site is no longer untouched, before it is written to: should
-    /// this repair die, users of the old table must not take the half-built one for zeros.
+    /// Marks the site as written in the old table, before the first write: if repair dies, users of
+    /// the old table must not take the site for zeros.
     fn spoil_site(&mut self, survey: &Survey, site: &Site) -> Result<()> {
         let end = site.pieces.iter().map(|(_, end)| end * PAGE).max().unwrap_or(0);
         let Some(mut root) = survey.root.filter(|root| root.virgin.get() < end) else { return Ok(()) };
@@ -210,7 +208,7 @@ impl SettledRepair<'_> {
         self.publish(|batch| batch.copy_lines(TABLE_ROOT, sealed.as_bytes()))
     }
 
-    /// The step from the old table to the new one.
+    /// Switches from the old table to the new one.
     fn put_in_force(&mut self, survey: &Survey, root: Root) -> Result<()> {
         let sealed = root.sealed(self.seed);
         self.publish(|batch| {
@@ -238,7 +236,7 @@ fn unused_slots(plan: &Plan) -> impl Iterator<Item = u64> + '_ {
     slots.filter(|slot| !plan.uses(*slot))
 }
 
-/// Keys of the trees of names and of IDs.
+/// Keys of the trees of names and IDs.
 fn name_keys(plan: &Plan) -> (Vec<Pair>, Vec<Pair>) {
     let mut names: Vec<Pair> = plan.objects.iter().map(|o| ((o.hash, o.offset), o.offset)).collect();
     let mut ids: Vec<Pair> = plan.objects.iter().map(|o| (o.id, o.offset)).collect();
@@ -246,7 +244,7 @@ fn name_keys(plan: &Plan) -> (Vec<Pair>, Vec<Pair>) {
     ids.extend(plan.kept.iter().filter_map(|kept| Some((kept.id?, kept.offset))));
     names.sort_unstable();
     ids.sort_unstable();
-    // If two entries have one ID, it finds one of them; the check reports it.
+    // Of two entries with one ID it finds one; check reports it.
     ids.dedup_by_key(|(id, _)| *id);
     (names, ids)
 }

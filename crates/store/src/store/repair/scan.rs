@@ -1,4 +1,4 @@
-//! Finding entries and lanes without the table: by looking at every page.
+//! Finding entries and lanes by reading every page.
 
 use crate::error::Result;
 use crate::format::batch;
@@ -10,24 +10,20 @@ use crate::store::check::{Object, is_clean};
 use std::collections::BTreeMap;
 use zerocopy::FromBytes;
 
-/// Bytes read at a time.
 const PIECE: u64 = 1 << 20;
 
-/// Structures found in the pool's pages.
 #[derive(Default)]
 pub(super) struct Scanned {
-    /// Intact entries, ascending. A slot knows where it lies and carries the pool's checksum, so
-    /// that no other bytes, not even a copy of a slot elsewhere, look like one; and a slot that was
-    /// freed was overwritten.
+    /// Intact entries, ascending. A slot has its own offset and the pool's checksum, and freed
+    /// slots are overwritten, so no other bytes look like one.
     pub objects: Vec<Object>,
-    /// Slots beside intact ones, or beside free ones, that are neither.
+    /// Damaged slots beside intact or free ones.
     pub damaged: Vec<u64>,
-    /// Pages that cannot be read: there may be entries in them.
+    /// Unreadable pages, perhaps with entries.
     pub unreadable: Vec<u64>,
 }
 
-/// Calls `look(offset, page)` for every page from `from` to `to`; returns the pages that cannot be
-/// read.
+/// Calls `look(offset, page)` for every page from `from` to `to`; returns the unreadable ones.
 fn pages(medium: &dyn Medium, from: u64, to: u64, look: &mut dyn FnMut(u64, &[u8])) -> Vec<u64> {
     let mut unreadable = Vec::new();
     let mut buffer = vec![0; PIECE as usize];
@@ -52,7 +48,6 @@ fn pages(medium: &dyn Medium, from: u64, to: u64, look: &mut dyn FnMut(u64, &[u8
     unreadable
 }
 
-/// All intact entries of the pool.
 pub(super) fn entries(
     medium: &dyn Medium,
     seed: u64,
@@ -93,13 +88,13 @@ pub(super) fn entries(
     Ok(found)
 }
 
-/// Candidates for lanes in these pages: (offset, end of the range, highest generation stated).
-/// Known by an intact header, or, as a new lane has none, by the first batch behind it.
+/// Possible lanes in these pages: (offset, end of the range, highest generation), by an intact
+/// header or, for a new lane, its first batch.
 pub(super) fn lanes(medium: &dyn Medium, seed: u64, ranges: &[(u64, u64)]) -> Vec<(u64, u64, u64)> {
     let mut found: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for &(first, end) in ranges {
         let (first, end) = (first * PAGE, end * PAGE);
-        // A lane whose first pages cannot be read is not found, and then named as lost.
+        // A lane with unreadable first pages is not found, and reported as lost.
         let _ = pages(medium, first, end, &mut |offset, page| {
             let headers = HEADERS.map(|copy| {
                 let bytes = &page[copy as usize..copy as usize + size_of::<Header>()];

@@ -1,5 +1,4 @@
-//! A repair whose table's lane is settled: every batch of it is applied and voided, so that changes
-//! can be published.
+//! A repair after the table's lane was applied and voided, so that changes can be published.
 
 use super::Repair;
 use crate::error::Result;
@@ -9,13 +8,12 @@ use crate::space::TableTransaction;
 use crate::store::access::append;
 use std::ops::{Deref, DerefMut};
 
-/// Entries changed in one batch: the table's lane has room for that.
+/// Entries per batch, within the table's lane.
 pub(super) const TOGETHER: usize = 128;
 
-/// The repair from then on. Only [`settle_table`](Repair::settle_table) makes one.
+/// Made only by [`settle_table`](Repair::settle_table).
 pub(super) struct SettledRepair<'r> {
     repair: &'r mut Repair,
-    /// End of the table's lane.
     log: LaneLog,
 }
 
@@ -37,7 +35,7 @@ impl<'r> SettledRepair<'r> {
         SettledRepair { repair, log }
     }
 
-    /// Publishes a change to a table that is sound.
+    /// Publishes a change of a sound table.
     pub(super) fn update(
         &mut self,
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<()>,
@@ -51,7 +49,7 @@ impl<'r> SettledRepair<'r> {
         self.publish(|batch| table.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes)))
     }
 
-    /// Publishes the lines that `fill` adds.
+    /// Publishes the lines of `fill`.
     pub(super) fn publish(&mut self, fill: impl FnOnce(&mut Batch)) -> Result<()> {
         let mut batch = Batch::new();
         batch.begin(kind::TABLE, 0, 0);

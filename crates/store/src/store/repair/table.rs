@@ -1,5 +1,4 @@
-//! The table lane: brought into the table, then voided, so that repair starts from the bytes in
-//! place.
+//! The table lane: applied, then voided, so that repair starts from the bytes in place.
 
 use super::Repair;
 use super::plan::next_binding;
@@ -19,7 +18,7 @@ use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// The highest generation of which the lane has the header of a batch.
+/// The highest generation of a batch header in the lane.
 pub(super) fn highest_generation(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<u64> {
     let mut highest = 0;
     for at in (offset..offset + len).step_by(LINE as usize) {
@@ -34,7 +33,7 @@ pub(super) fn highest_generation(medium: &dyn Medium, seed: u64, offset: u64, le
 }
 
 impl Repair {
-    /// Writes the header copies of a lane that are damaged. `generation`: what they should say.
+    /// Rewrites a lane's damaged header copies with `generation`.
     pub(super) fn rewrite_headers(
         &mut self,
         offset: u64,
@@ -54,7 +53,7 @@ impl Repair {
         Ok(())
     }
 
-    /// Applies and voids the batches of the table's lane, so that changes can be published.
+    /// Applies and voids the table lane's batches, so that changes can be published.
     pub(super) fn settle_table(
         &mut self,
         survey: &Survey,
@@ -67,7 +66,7 @@ impl Repair {
             None => LaneLog::at_start(offset, len, highest_generation(&*medium, seed, offset, len)? + 1),
         };
         if survey.table.start.is_none() {
-            // As soon as a header is written the lane is void.
+            // Writing a header voids the lane.
             self.doubt(survey, progress)?;
         }
         self.rewrite_headers(offset, survey.table.witnesses.copies, start.generation)?;
@@ -92,26 +91,24 @@ impl Repair {
         log.state_again(&*medium, seed)?;
         medium.barrier()?;
         log.next_generation(&*medium, seed)?;
-        // The second copy, too: both are whole before anything relies on them.
+        // Both copies are whole before anything relies on them.
         medium.barrier()?;
         Ok(SettledRepair::new(self, log))
     }
 
-    /// Changes of the table are lost with its lane: neither the root nor the mark of any object
-    /// counts on them.
+    /// Without the lane's changes, neither the root nor any object's mark is reliable.
     fn doubt(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.distrust_all(progress)?;
         self.doubt_root(survey)
     }
 
-    /// Changes of the table are lost with its lane. They may have recorded first writes to space,
-    /// and attaches: so all space counts as written, and bindings go on above every one that is
-    /// known. Written in place, while the lane still shows the damage: if this tears, the next
-    /// repair builds the table anew.
+    /// The lost changes may include first writes to space, and attaches: all space counts as
+    /// written, and bindings continue above all known ones. In place, while the lane still shows
+    /// the damage: after a tear, the next repair builds a new table.
     fn doubt_root(&mut self, survey: &Survey) -> Result<()> {
         let mut root: Root = read_struct(&*self.medium, TABLE_ROOT)?;
         if !root.verify(self.seed, self.len) || Mutant::UnwrittenKept.is_on() {
-            // Built anew, with all space written.
+            // A new one, with all space written.
             return Ok(());
         }
         let next = next_binding(survey, &survey.objects);
@@ -121,10 +118,10 @@ impl Repair {
         Ok(self.medium.barrier()?)
     }
 
-    /// One batch is damaged, later ones are intact. The table in place may be newer than all of
-    /// them; if it is not sound, all batches but the damaged one are redone. Not if that takes an
-    /// object back behind its last attach, which the damaged batch recorded, unless something is
-    /// gained that cannot be made anew: its psyncs since then would be lost.
+    /// Handles one damaged batch before intact ones. The table in place may be newer than all; if
+    /// it is unsound, all other batches are redone. Exception: that would take an object back
+    /// behind its last attach, in the damaged batch, and lose its psyncs since, unless it gains
+    /// what cannot be rebuilt.
     fn close_gap(
         &mut self,
         survey: &Survey,
@@ -155,7 +152,7 @@ impl Repair {
     }
 }
 
-/// Whether an object was attached later by `now` than by `then`: bindings are numbered.
+/// Whether an object was attached later in `now` than in `then`.
 fn takes_back(now: &Survey, then: &Survey) -> bool {
     let bindings: HashMap<u64, u64> =
         then.objects.iter().map(|object| (object.offset, object.binding)).collect();
@@ -164,7 +161,7 @@ fn takes_back(now: &Survey, then: &Survey) -> bool {
         .any(|object| bindings.get(&object.offset).is_some_and(|binding| *binding < object.binding))
 }
 
-/// Redoes every intact batch of the table lane's generation, with any bytes between them.
+/// Redoes every intact batch of the lane's generation, whatever is between them.
 fn redo_around(medium: &dyn Medium, seed: u64, start: LaneLog) -> Result<()> {
     let end = start.offset + start.len;
     let mut log = start;
@@ -183,7 +180,7 @@ fn redo_around(medium: &dyn Medium, seed: u64, start: LaneLog) -> Result<()> {
             continue;
         }
         log.tail += LINE;
-        // The next line may be the header of a later batch: then the scan goes on from there.
+        // If the next line may be a later batch's header, the scan continues there.
         if log.fits(LINE) {
             let header: batch::Header = read_struct(medium, log.position())?;
             let (sequence, room) = (header.sequence.get(), end - log.position());

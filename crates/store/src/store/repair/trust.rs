@@ -1,8 +1,7 @@
-//! The mark of typed objects, where repair gives content up.
+//! The mark of typed objects when repair gives up content.
 //!
-//! Invariant: the mark of an object is gone, durably, before repair changes or loses any of its
-//! psynced bytes. A repair that is killed in between leaves an object that must be verified
-//! although nothing happened to it, never one that is trusted although its bytes changed.
+//! Invariant: an object's mark is durably gone before repair changes or loses any of its psynced
+//! bytes. A repair killed in between costs only another verification.
 
 use super::Repair;
 use super::plan::{Plan, entries_are_known};
@@ -18,11 +17,10 @@ use std::mem::offset_of;
 use zerocopy::IntoBytes;
 
 impl Repair {
-    /// Takes the mark from every object, in place: changes of the table are about to be lost, among
-    /// them, perhaps, that a mark was taken before foreign bytes were psynced. The table's lane
-    /// cannot be used, and still shows the damage, so the pool cannot be opened meanwhile. An entry
-    /// that tears lacks one bit, the mark's, or its checksum: [`unmarked`] puts it right. Few
-    /// enough at a time that the next repair looks at all of them.
+    /// Clears every object's mark in place, because lost changes of the table may have cleared
+    /// marks before foreign bytes were psynced. The damaged lane keeps the pool closed meanwhile. A
+    /// torn entry lacks one bit, the mark's, or its checksum: [`unmarked`] corrects it. Few at a
+    /// time, so that the next repair tries all.
     pub(super) fn distrust_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let survey = self.survey(progress)?;
         let mut entries: BTreeSet<u64> = survey.objects.iter().map(|object| object.offset).collect();
@@ -41,8 +39,7 @@ impl Repair {
         Ok(())
     }
 
-    /// Those of the entries that have the mark, without it. One that does not verify cannot be
-    /// attached.
+    /// The marked entries among these, without the mark. Damaged ones cannot be attached.
     fn without_mark(&self, entries: impl IntoIterator<Item = u64>) -> Result<Vec<(u64, Entry)>> {
         let mut changed = Vec::new();
         for offset in entries {
@@ -64,8 +61,7 @@ impl Repair {
 }
 
 impl SettledRepair<'_> {
-    /// Takes the mark from those of the objects that have it; durable on return. `entries`: offsets
-    /// of their entries.
+    /// Clears the mark of objects with these entries, durably.
     pub(super) fn distrust(&mut self, entries: impl IntoIterator<Item = u64>) -> Result<()> {
         for part in self.without_mark(entries)?.chunks(TOGETHER) {
             self.publish(|batch| {
@@ -76,8 +72,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Takes the mark from objects that a new table brings back, or whose space it settles: those
-    /// whose pages something else claims as well, and those that no tree led to.
+    /// Clears the mark of objects with contested pages, and of those outside all trees.
     pub(super) fn distrust_disputed(&mut self, survey: &Survey, plan: &Plan) -> Result<()> {
         let mut claims = survey.claims().to_vec();
         claims.extend(plan.objects.iter().flat_map(Object::claims));
@@ -90,8 +85,7 @@ impl SettledRepair<'_> {
     }
 }
 
-/// The entry that `mended`, with one bit put right in byte `at`, should be: a mark that is in doubt
-/// is not put back.
+/// The mended entry with one bit corrected in byte `at`, without a doubtful mark.
 pub(super) fn unmarked(mut mended: Entry, at: usize, seed: u64) -> Entry {
     if at == offset_of!(Entry, flags) && mended.has(FLAG_TYPED) {
         mended.set(FLAG_TYPED, false);

@@ -1,18 +1,18 @@
-//! Transactions of this process in one pool that become durable in the order of their numbers,
-//! several in one batch.
+//! A process's transactions in one pool, made durable in the order of their numbers, several per
+//! batch.
 //!
-//! The code that runs transactions gives each commit a number while no other thread can change its
-//! lines, tells it here, and waits for it when others can: one of the waiting threads makes all
-//! told commits durable, by one psync of the objects that changed; the others share it.
+//! The code that runs transactions numbers each commit and tells it here while its lines cannot
+//! change, then waits without such locks. One waiting thread makes all told commits durable by one
+//! psync of the changed objects; the others share it.
 //!
 //! Invariants:
 //! 1. One thread at a time publishes, in the order of numbers: see the queue. So the durable
 //!    commits are a prefix of all commits, over all objects.
 //! 2. A number is acknowledged only when all commits up to it are durable: a transaction that read
-//!    another's writes waits for that one as well.
-//! 3. After a failed publication nothing is published or acknowledged any more: memory is ahead of
-//!    the durable state, and stays so.
-//! 4. `writers` is locked before the locks of a psync alone; `state` is not locked meanwhile.
+//!    another's writes waits for that one too.
+//! 3. After a failed publication nothing is published or acknowledged: memory stays ahead of the
+//!    durable state.
+//! 4. `writers` is locked only before the locks of a psync; `state` is not locked meanwhile.
 
 use super::queue::{ChangedLine, Group, Lines, Queue, fitting, pages, weight};
 use crate::company::{Company, Watch};
@@ -38,23 +38,23 @@ struct State {
     failed: bool,
     /// Threads that wait for `changed`.
     waiting: usize,
-    /// Those of them that wait for a number that must be told first.
+    /// Of these, threads whose number depends on one not told yet.
     apart: usize,
     /// Threads to wait for before the next publication.
     company: Company,
 }
 
-/// See the module.
+/// The commits of a process in one pool.
 pub struct Commits {
     state: Mutex<State>,
     changed: Condvar,
-    /// The objects, by the offset of their entry; all on one lane.
+    /// The objects, by entry; all on one lane.
     writers: Mutex<BTreeMap<u64, Writer>>,
-    /// Bytes that a batch may have at most in the lane as it is.
+    /// Most bytes of a batch in the lane.
     capacity: AtomicU64,
-    /// How many objects there are.
+    /// Number of objects.
     objects: AtomicUsize,
-    /// Whether one of them may rest on a base.
+    /// Whether one may have a base.
     based: AtomicBool,
 }
 
@@ -65,7 +65,7 @@ impl Default for Commits {
 }
 
 impl Commits {
-    /// `pace`: how long a publication takes, until it is known.
+    /// `pace`: assumed duration of a publication until one is measured.
     pub(crate) fn with_pace(pace: Duration) -> Self {
         let state = State {
             queue: Queue::new(),
@@ -85,16 +85,16 @@ impl Commits {
         }
     }
 
-    /// Takes an object in, and brings it to the lane of the others.
+    /// Adds an object, and moves it to the others' lane.
     ///
     /// # Errors
-    /// `DifferentPools`, `HeldStill`; `Poisoned`, also after a publication that failed; those of
-    /// the table: the object is detached.
+    /// `DifferentPools`, `HeldStill`; `Poisoned`, also after a failed publication; those of the
+    /// table: the object is detached.
     pub fn join(&self, writer: Writer) -> Result<()> {
         self.take_in(writer).map_err(|(_, error)| error)
     }
 
-    /// As [`join`](Self::join); an error has the writer.
+    /// [`join`](Self::join) that returns the writer with an error.
     ///
     /// # Errors
     /// As for [`join`](Self::join).
@@ -116,15 +116,14 @@ impl Commits {
         }
     }
 
-    /// How many lines a commit may have so that the lane as it is has room for it, wherever they
-    /// lie.
+    /// Lines of a commit that fit the present lane, wherever they are.
     #[must_use]
     pub fn fitting(&self) -> u64 {
         let (room, objects) = (self.capacity.load(Ordering::Relaxed), self.objects.load(Ordering::Relaxed));
         fitting(room, objects, self.based.load(Ordering::Relaxed))
     }
 
-    /// Gives the lane room for a commit of so many lines, wherever they lie.
+    /// Makes room in the lane for a commit of `lines` lines, wherever they are.
     ///
     /// # Errors
     /// As for [`make_room`](Self::make_room).
@@ -133,22 +132,22 @@ impl Commits {
         self.make_room(weight(lines as usize, self.objects.load(Ordering::Relaxed), pages))
     }
 
-    /// Lets an object go, once all commits that were told are durable, or cannot be; no transaction
-    /// changes it any more. `None`: it is not here.
+    /// Removes an object, which no transaction changes any more, once all told commits are durable,
+    /// or cannot be. `None`: unknown object.
     pub fn leave(&self, object: u64) -> (Option<Writer>, Result<()>) {
         let flushed = self.flush();
         let mut writers = lock(&self.writers);
         (writers.remove(&object), flushed)
     }
 
-    /// Has an object grow, durably, while its memory stays as it is: see [`Writer::grow_beside`].
-    /// `shown`: where the extent lies that its memory is mapped from, if it is. Commits that were
-    /// told, and are not durable yet, are published as before.
+    /// Grows an object durably while its memory stays: see [`Writer::grow_beside`]. `shown`: offset
+    /// of the extent that its memory is mapped from. Commits that are not durable are published as
+    /// before.
     ///
     /// # Errors
-    /// `NotFound`: it is not here. `Poisoned`: a publication failed. As for
-    /// [`Writer::grow_beside`]; after an error by which the growth may have happened all the same,
-    /// nothing is published any more.
+    /// `NotFound`: unknown object. `Poisoned`: a publication failed. As for
+    /// [`Writer::grow_beside`]; if the growth may have happened despite an error, nothing is
+    /// published any more.
     pub fn grow(&self, object: u64, size: u64, shown: Option<u64>) -> Result<Located> {
         self.check()?;
         let mut writers = lock(&self.writers);
@@ -163,7 +162,7 @@ impl Commits {
         grown
     }
 
-    /// Notes the state of the lane, for callers that ask without a lock.
+    /// Notes the lane's state for lockless queries.
     fn measure(&self, writers: &BTreeMap<u64, Writer>) {
         let capacity = writers.values().map(Writer::lane_capacity).min().unwrap_or(0);
         self.capacity.store(capacity, Ordering::Relaxed);
@@ -183,8 +182,8 @@ impl Commits {
         if self.state().failed { Err(StoreError::Poisoned) } else { Ok(()) }
     }
 
-    /// Bytes that the lane is short of for a commit that changes so many lines, `places`, given by
-    /// object and offset: 0 if it has room.
+    /// Bytes that the lane lacks for a commit of `lines` lines at `places` (object, offset); 0: it
+    /// fits.
     #[must_use]
     pub fn shortage<I: Iterator<Item = (u64, u64)>>(&self, lines: usize, places: impl FnOnce() -> I) -> u64 {
         let needed = self.weigh(lines, places);
@@ -196,7 +195,7 @@ impl Commits {
         weight(lines, self.objects.load(Ordering::Relaxed), pages)
     }
 
-    /// Gives the lane room for a commit of so many bytes.
+    /// Makes room in the lane for a commit of `bytes`.
     ///
     /// # Errors
     /// `NoRoom`: nothing happened. `HeldStill`; those of the table.
@@ -209,11 +208,11 @@ impl Commits {
         Ok(())
     }
 
-    /// Tells of the commit of this number, whose lines no other thread can change meanwhile. All
-    /// numbers from 1 on are told once, in any order.
+    /// Tells the commit of this number, whose lines cannot change meanwhile. All numbers from 1 on
+    /// are told once, in any order.
     ///
     /// # Errors
-    /// `Poisoned`: it is not told; the caller must [skip](Self::skip) the number.
+    /// `Poisoned`: not told; the caller must [skip](Self::skip) the number.
     pub fn tell(&self, sequence: u64, lines: Vec<ChangedLine>) -> Result<()> {
         let weight = self.weigh(lines.len(), || lines.iter().map(|line| (line.object, line.offset)));
         let mut state = self.state();
@@ -225,15 +224,15 @@ impl Commits {
         Ok(())
     }
 
-    /// Tells that nothing is committed under this number.
+    /// Tells that this number has no commit.
     pub fn skip(&self, sequence: u64) {
         let mut state = self.state();
         state.queue.tell(sequence, Vec::new(), 0);
         self.notify(&state);
     }
 
-    /// Wakes threads that wait for a number that was told now, or skipped. Threads that wait for
-    /// company are not woken: the one that told it comes next.
+    /// Wakes threads whose number can go on now; not those that wait for company, which the telling
+    /// thread joins.
     fn notify(&self, state: &State) {
         if state.apart > 0 && !state.leading {
             self.changed.notify_all();
@@ -243,9 +242,9 @@ impl Commits {
     /// Returns when all commits up to this number are durable.
     ///
     /// # Errors
-    /// To the thread that published, why that failed; to the others `Poisoned`. See invariant 3: of
-    /// a failure of the medium the next attach tells whether the commits are there, of any other
-    /// that they are not.
+    /// The cause, for the publishing thread; `Poisoned` for others. See invariant 3: after a
+    /// failure of the medium the next attach tells whether the commits happened; after any other
+    /// they did not.
     pub fn wait(&self, sequence: u64) -> Result<()> {
         let mut state = self.state();
         if state.queue.is_durable(sequence) || Mutant::CommitNotAwaited.is_on() {
@@ -253,7 +252,7 @@ impl Commits {
         }
         let joins = !state.queue.is_taken(sequence);
         state.company.arrive(joins);
-        // One that panics leaves nothing to wait for: see invariant 3.
+        // After a panic there is nothing to wait for: see invariant 3.
         let (mut state, outcome) = loop {
             if state.queue.is_durable(sequence) {
                 break (state, Ok(()));
@@ -289,7 +288,7 @@ impl Commits {
         outcome
     }
 
-    /// Waits for the threads expected in the next publication: one thread looks at the clock for
+    /// Waits for the threads expected in the next publication; one thread watches the clock for
     /// all.
     fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>, watch: Watch) -> MutexGuard<'a, State> {
         state.waiting += 1;
@@ -299,7 +298,7 @@ impl Commits {
         state
     }
 
-    /// Makes everything durable that was told.
+    /// Makes all told commits durable.
     ///
     /// # Errors
     /// As for [`wait`](Self::wait).
@@ -311,7 +310,7 @@ impl Commits {
     fn lead(&self, mut state: MutexGuard<'_, State>, group: &Group) -> Result<()> {
         state.leading = true;
         state.company.close();
-        // A thread that waits alone expects no company.
+        // A lone thread expects no company.
         let begin = (state.company.waiting() > 1).then(Instant::now);
         drop(state);
         let mut lead = Lead { commits: self, begin, failed: true };
@@ -361,10 +360,10 @@ fn publish(writers: &mut BTreeMap<u64, Writer>, lines: &BTreeMap<u64, Lines<'_>>
     stage(parts, None)?.commit()
 }
 
-/// The thread that publishes. However it ends, others go on.
+/// The publishing thread; dropping it lets others continue.
 struct Lead<'a> {
     commits: &'a Commits,
-    /// When the publication began, where others wait.
+    /// Begin of the publication, if others wait.
     begin: Option<Instant>,
     failed: bool,
 }

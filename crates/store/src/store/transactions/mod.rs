@@ -1,5 +1,4 @@
-//! Transactions, as far as the medium is concerned: commits, in the order of their numbers, become
-//! batches.
+//! Transactions on the medium: commits become batches in the order of their numbers.
 
 mod commits;
 mod queue;

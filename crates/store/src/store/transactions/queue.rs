@@ -1,48 +1,47 @@
-//! Commits on their way to the lane. No locks and no waiting here: `Commits` brings both.
+//! Commits on their way to the lane; `Commits` adds locks and waits.
 //!
 //! Invariants:
 //! 1. Every number from `next` on is told at most once, and none below; those below `durable` are
 //!    durable, those from there to `next` are being made durable.
-//! 2. A group has the commits of successive numbers from `next` on, with none left out: the durable
-//!    ones are a prefix of all commits.
+//! 2. A group has the commits of successive numbers from `next` on: the durable ones are a prefix
+//!    of all commits.
 
 use crate::format::batch::{Run, Section};
 use crate::format::{LINE, PAGE};
 use crate::mutant::Mutant;
 use std::collections::BTreeMap;
 
-/// A line of an object that a transaction changed, as it is after it.
+/// A line's content after a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangedLine {
     /// Offset of the object's entry in the pool.
     pub object: u64,
-    /// Its place in the object, in bytes: a multiple of the line.
+    /// Line-aligned offset in the object.
     pub offset: u64,
-    /// All of it.
+    /// Its content.
     pub bytes: [u8; LINE as usize],
 }
 
-/// A line, and the run that it may be.
+/// A line and a run for it.
 const ONE: u64 = LINE + size_of::<Run>() as u64;
-/// Lines of a page that a base has, and those of the bitmap that say that it is the object's own.
+/// Lines of a base's page, and of its bits.
 const WHOLE: u64 = (PAGE / LINE + 2) * ONE;
 
-/// Bytes of lane that a commit of so many lines takes at most, which lie in so many objects at
-/// most, and in so many pages that a base may have.
+/// Most bytes of a commit of `lines` lines, in at most `objects` objects and `pages` pages of
+/// bases.
 pub(super) fn weight(lines: usize, objects: usize, pages: usize) -> u64 {
     let sections = lines.min(objects) as u64 * size_of::<Section>() as u64;
-    // The header, and the end of sections and runs up to a line.
+    // Header, and padding of sections and runs.
     lines as u64 * ONE + pages as u64 * WHOLE + sections + 2 * LINE
 }
 
-/// How many lines a commit may have so that it always takes no more than `room`, wherever they lie
-/// in so many objects.
+/// Lines of a commit that always fit `room`, wherever in `objects` objects.
 pub(super) fn fitting(room: u64, objects: usize, based: bool) -> u64 {
     let fixed = weight(0, 0, 0) + objects as u64 * size_of::<Section>() as u64;
     room.saturating_sub(fixed) / if based { ONE + WHOLE } else { ONE }
 }
 
-/// How many pages these places lie in, given by object and offset.
+/// Number of pages of these places (object, offset).
 pub(super) fn pages(places: impl Iterator<Item = (u64, u64)>) -> usize {
     let mut pages: Vec<_> = places.map(|(object, offset)| (object, offset / PAGE)).collect();
     pages.sort_unstable();
@@ -50,14 +49,13 @@ pub(super) fn pages(places: impl Iterator<Item = (u64, u64)>) -> usize {
     pages.len()
 }
 
-/// A commit that was told.
 #[derive(Debug)]
 struct Told {
     lines: Vec<ChangedLine>,
     weight: u64,
 }
 
-/// See the module.
+/// Told commits, by number.
 #[derive(Debug)]
 pub(super) struct Queue {
     told: BTreeMap<u64, Told>,
@@ -66,28 +64,26 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Numbers begin at 1.
     pub(super) fn new() -> Self {
         Queue { told: BTreeMap::new(), next: 1, durable: 1 }
     }
 
-    /// Whether all commits up to this number are durable.
     pub(super) fn is_durable(&self, sequence: u64) -> bool {
         sequence < self.durable
     }
 
-    /// Whether the commit is being made durable, or is durable.
+    /// Whether the commit is durable or about to be.
     pub(super) fn is_taken(&self, sequence: u64) -> bool {
         sequence < self.next
     }
 
-    /// The largest number below which everything was told.
+    /// The largest number up to which everything was told.
     pub(super) fn last(&self) -> u64 {
         let run = (self.next..).zip(self.told.keys()).take_while(|(expected, told)| expected == *told);
         self.next - 1 + run.count() as u64
     }
 
-    /// Tells of a commit; one without lines needs no room.
+    /// Tells a commit; one without lines needs no room.
     pub(super) fn tell(&mut self, sequence: u64, lines: Vec<ChangedLine>, weight: u64) {
         debug_assert!(
             sequence >= self.next && !self.told.contains_key(&sequence),
@@ -96,8 +92,8 @@ impl Queue {
         self.told.insert(sequence, Told { lines, weight });
     }
 
-    /// Takes the commits that come next, at least one and no more than `room` bytes; `None`: the
-    /// next number was not told.
+    /// Takes the next commits, at least one, within `room` bytes; `None`: the next number was not
+    /// told.
     pub(super) fn take(&mut self, room: u64) -> Option<Group> {
         let (mut group, mut used) = (Vec::new(), 0_u64);
         while let Some(told) = self.told.get(&self.next) {
@@ -111,16 +107,16 @@ impl Queue {
         (!group.is_empty()).then_some(Group(group))
     }
 
-    /// All that were taken are durable.
+    /// All taken commits are durable.
     pub(super) fn made_durable(&mut self) {
         self.durable = self.next;
     }
 }
 
-/// Lines of one object, by offset.
+/// An object's lines, by offset.
 pub(super) type Lines<'a> = BTreeMap<u64, &'a [u8; LINE as usize]>;
 
-/// Commits that become durable as one batch, in their order.
+/// Successive commits for one batch.
 #[derive(Debug)]
 pub(super) struct Group(Vec<Vec<ChangedLine>>);
 
@@ -139,7 +135,7 @@ impl Group {
         all
     }
 
-    /// The last one alone, if there are more.
+    /// The last commit alone, if there are more.
     pub(super) fn newest(&self) -> Option<Group> {
         self.0
             .split_last()

@@ -1,4 +1,4 @@
-//! The structs of a pool whose upgrade was begun, each from format 1 to format 2.
+//! Conversion of a pool's structs from format 1 to format 2.
 
 use super::old::slots;
 use super::reserve_slots;
@@ -16,15 +16,15 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Slots in one batch: the table's lane has room for that.
+/// Slots per batch, within the table's lane.
 const TOGETHER: usize = 128;
 
-/// Converts all slots, and voids all lanes; durable on return. Returns how many objects there are.
+/// Converts all slots and voids all lanes, durably. Returns the number of objects.
 pub(super) fn convert(device: &Arc<dyn Device>, superblock: &Superblock) -> Result<u64> {
     let (medium, seed, len): (&dyn Medium, _, _) =
         (&**device, superblock.seed.get(), superblock.length.get());
     let mut log = read_table_log(medium, seed)?;
-    // Batches of format 1 do not verify: they are in place.
+    // Batches of format 1 do not verify; they are in place.
     catch_up(medium, seed, &mut log, false)?;
     next_generation(medium, seed, &mut log)?;
     let slots: Vec<u64> = slots(medium, seed, len)?.into_iter().collect();
@@ -44,7 +44,6 @@ pub(super) fn convert(device: &Arc<dyn Device>, superblock: &Superblock) -> Resu
     Ok(slots.len() as u64)
 }
 
-/// Voids the table's lane, whose batches are in place.
 fn next_generation(medium: &dyn Medium, seed: u64, log: &mut LaneLog) -> Result<()> {
     medium.barrier()?;
     log.next_generation(medium, seed)?;
@@ -67,7 +66,7 @@ fn publish(
     append(medium, seed, log, &mut batch)
 }
 
-/// The slot of an object in format 2, detached; `None` if it is that already.
+/// An object's slot in format 2, detached; `None`: converted already.
 fn converted(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<Option<Slot>> {
     let mut bytes = [0; SIZE as usize];
     medium.read(offset, &mut bytes)?;
@@ -84,7 +83,7 @@ fn converted(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<Op
     Ok(Some(slot))
 }
 
-/// Gives each lane a generation beyond every one that is stated in it, and states that it is empty.
+/// Gives each lane a new generation, without batches.
 fn void_lanes(medium: &dyn Medium, seed: u64, len: u64, batch: &mut Batch) -> Result<()> {
     let root: crate::format::root::Root = read_struct(medium, TABLE_ROOT)?;
     for lane in 0..LANES {
@@ -101,8 +100,7 @@ fn void_lanes(medium: &dyn Medium, seed: u64, len: u64, batch: &mut Batch) -> Re
     Ok(())
 }
 
-/// The highest generation that the directory, a copy of the header, or the header of a batch
-/// states.
+/// The highest generation in the directory, the headers and the batches.
 fn highest(medium: &dyn Medium, seed: u64, lane: &Directory) -> Result<u64> {
     let (offset, len) = (lane.offset.get(), lane.len.get());
     let mut highest = lane.generation.get();

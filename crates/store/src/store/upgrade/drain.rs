@@ -1,5 +1,4 @@
-//! Recovery of a pool of format 1: pending batches of its lanes come into place, and the pool keeps
-//! its format.
+//! Recovery of a pool of format 1, which keeps its format.
 
 use super::old::OldPool;
 use super::{expect_no_errors, reserve_slots};
@@ -13,13 +12,13 @@ use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
 
-/// A pool of which nothing waits in a lane any more.
+/// A pool without pending batches.
 pub(super) struct Drained {
     pub(super) objects: u64,
     pub(super) recovered: u64,
 }
 
-/// Drains the pool; durable on return.
+/// Drains the pool durably.
 pub(super) fn drain(
     device: &Arc<dyn Device>,
     identity: Identity,
@@ -39,7 +38,7 @@ pub(super) fn drain(
     Ok(Drained { objects: pool.slots.len() as u64, recovered })
 }
 
-/// Recovers all objects whose writers died, in the overlay; returns how many.
+/// Recovers dead writers' objects in the overlay; returns their number.
 fn recover(pool: &OldPool, identity: Identity) -> Result<u64> {
     let store = Store::open(pool.overlay.clone(), identity)?;
     let mut recovered = 0;
@@ -59,7 +58,7 @@ fn recover(pool: &OldPool, identity: Identity) -> Result<u64> {
     Ok(recovered)
 }
 
-/// Brings redone lines into place.
+/// Writes redone lines to their places.
 fn put_in_place(device: &dyn Device, pool: &OldPool) -> Result<()> {
     let changed = pool.overlay.changed();
     let mut extents = Vec::new();

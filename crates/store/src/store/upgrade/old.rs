@@ -1,4 +1,4 @@
-//! A pool of format 1 as one of format 2, in an overlay.
+//! A pool of format 1 in format 2, in an overlay.
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::batch::MAGIC;
@@ -15,10 +15,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Bytes of a lane read at a time.
 const PIECE: u64 = 1 << 20;
 
-/// The pool, and the known parts of it.
 pub(super) struct OldPool {
     /// The pool in format 2.
     pub(super) overlay: Arc<Overlay>,
@@ -26,7 +24,7 @@ pub(super) struct OldPool {
     pub(super) len: u64,
     /// Offsets of the objects' slots.
     pub(super) slots: BTreeSet<u64>,
-    /// Pages of the table with the batches of its lane, as format 1 has them.
+    /// Pages of the table after its lane's batches, in format 1.
     pub(super) table: Vec<(u64, Vec<u8>)>,
 }
 
@@ -50,7 +48,7 @@ impl OldPool {
         let lane = TABLE_LANE..TABLE_LANE + TABLE_LANE_LEN;
         let mut table = overlay.changed();
         table.retain(|(page, _)| *page >= LANE_DIRECTORY && !lane.contains(page));
-        // Its batches have slots as they were.
+        // Its batches have slots of format 1.
         log.next_generation(medium, seed)?;
         let slots = slots(medium, seed, len)?;
         for offset in &slots {
@@ -61,7 +59,7 @@ impl OldPool {
         for lane in lanes(medium, seed, len)? {
             let (offset, len) = (lane.offset.get(), lane.len.get());
             headers(medium, seed, offset, len)?;
-            // One whose generation nothing tells is refused by the check.
+            // The check refuses a lane of unknown generation.
             if let Ok(log) = LaneLog::read(medium, seed, offset, len, lane.generation.get()) {
                 wrong_bits(medium, seed, &log)?;
             }
@@ -70,7 +68,7 @@ impl OldPool {
     }
 }
 
-/// Offsets of the slots that the trees of names and of IDs lead to.
+/// Offsets of the slots in the trees of names and IDs.
 pub(super) fn slots(medium: &dyn Medium, seed: u64, len: u64) -> Result<BTreeSet<u64>> {
     let table = TableTransaction::begin(medium, seed, len)?;
     let mut found = BTreeSet::new();
@@ -85,8 +83,7 @@ pub(super) fn slots(medium: &dyn Medium, seed: u64, len: u64) -> Result<BTreeSet
     Ok(found)
 }
 
-/// Directory slots of the lanes that have space. Those that are damaged are left out: the check
-/// names them.
+/// Directory slots of lanes with space; the check names damaged ones.
 fn lanes(medium: &dyn Medium, seed: u64, len: u64) -> Result<Vec<Directory>> {
     let mut all = Vec::new();
     for lane in 0..LANES {
@@ -96,7 +93,7 @@ fn lanes(medium: &dyn Medium, seed: u64, len: u64) -> Result<Vec<Directory>> {
     Ok(all)
 }
 
-/// Puts every intact header of a batch in the lane into format 2.
+/// Converts every intact batch header in the lane.
 fn headers(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<()> {
     let (mut at, end) = (offset + BODY, offset + len);
     while at < end {
@@ -116,8 +113,7 @@ fn headers(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<()> 
     Ok(())
 }
 
-/// Puts headers into format 2 that have one wrong bit, where recovery in format 1 would have put it
-/// right.
+/// Converts headers with one wrong bit, which recovery in format 1 would correct.
 fn wrong_bits(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<()> {
     let mut log = *start;
     loop {
