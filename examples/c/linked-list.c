@@ -3,8 +3,8 @@
  *     linked-list POOL insert NUMBER...
  *     linked-list POOL show
  *
- * Each insertion prints a line once it is durable. The object begins with the list's head, a node
- * whose data means nothing; further nodes lie behind it, back to back.
+ * Each insertion prints a line once it is durable. The object begins with the head, whose data
+ * means nothing; nodes follow back to back.
  */
 #include <limits.h>
 #include <pmo.h>
@@ -19,8 +19,8 @@ struct node {
 
 enum { SIZE = 1 << 20 };
 
-/* The listing. As printed it goes behind the first node that is not smaller, so that the list is sorted
- * only if its numbers come in order. */
+/* The listing. It inserts behind the first node that is not smaller, so that only numbers in order
+ * stay sorted. */
 static void insert(struct node *head, struct node *new_node, long data)
 {
     struct node *tmp;
@@ -42,7 +42,7 @@ static void fail(void)
     exit(1);
 }
 
-/* The node behind the last one that is linked, which a crash may have left there before. */
+/* The node behind the last linked one, where a crash may have left one. */
 static struct node *make_node(struct node *head, long data)
 {
     if (attach(head, 'w') == NULL)

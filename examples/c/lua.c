@@ -2,12 +2,12 @@
  *
  *   lua POOL SCRIPT
  *
- * The script runs as a coroutine. Each time it yields, what it yields is printed and everything is psynced. A program that is
- * killed at any time goes on behind the last yield when it is run again, in the middle of whatever functions and loops the script
- * was in; the script's file is read the first time alone.
+ * The script runs as a coroutine. Each yield is printed and psynced. After a kill the next run
+ * continues behind the last yield, in the middle of the script's functions and loops; only the
+ * first run reads the script's file.
  *
- * The state points to functions of the interpreter: pmo/same_program.h sees to it that they are where they were. Files that the script
- * opens with io.open are of the process, and closed when that ends.
+ * The state points to functions of the interpreter, whose addresses pmo/same_program.h checks.
+ * Files of io.open end with the process.
  */
 #define _GNU_SOURCE
 #include <pmo/same_program.h>
@@ -48,7 +48,7 @@ static int panic(lua_State *lua)
     return 0;
 }
 
-/* A machine that has the script loaded, and has run none of it. */
+/* A machine with the script loaded. */
 static struct machine *begin(void *object, const char *path)
 {
     struct machine *machine = pmo_calloc(object, 1, sizeof *machine);
@@ -58,7 +58,7 @@ static struct machine *begin(void *object, const char *path)
     lua_atpanic(lua, panic);
     luaL_openlibs(lua);
     machine->main = lua;
-    /* The registry keeps it from being collected. */
+    /* The registry protects it from collection. */
     machine->script = lua_newthread(lua);
     luaL_ref(lua, LUA_REGISTRYINDEX);
     if (luaL_loadfile(machine->script, path) != LUA_OK)
@@ -68,7 +68,6 @@ static struct machine *begin(void *object, const char *path)
     return machine;
 }
 
-/* Runs the script up to its next yield, or to its end. */
 static void step(struct machine *machine)
 {
     int results = 0;

@@ -1,11 +1,12 @@
-/* SQLite's database ":memory:" in an object: all that SQLite allocates is there, and outlives the process.
+/* SQLite's database ":memory:" in an object, with all that SQLite allocates: it outlives the
+ * process.
  *
- *   sqlite POOL insert NUMBER   inserts rows up to this one, a transaction and a psync each
- *   sqlite POOL show            prints how many rows there are, their sum, and whether the database is whole
+ *      sqlite POOL insert NUMBER   inserts rows up to this one, a transaction and a psync each
+ *      sqlite POOL show            prints how many rows there are, their sum, and whether the
+ * database is whole
  *
- * A program that is killed at any time finds the database as it was psynced last when it is run again, without opening it. The
- * database points to functions and constants of SQLite: pmo/same_program.h sees to it that they are where they were.
- */
+ * After a kill the next run has the last psync's database, without opening it. It points to
+ * functions and constants of SQLite, whose addresses pmo/same_program.h checks. */
 #define _GNU_SOURCE
 #include <pmo/same_program.h>
 
@@ -39,7 +40,7 @@ static void release(void *block)
         die("free", pmo_error_message());
 }
 
-/* One thread: SQLite then makes no mutexes, which would be the process's. */
+/* One thread: SQLite then makes no process mutexes. */
 static void configure(void)
 {
     static const sqlite3_mem_methods methods = {allocate, release, reallocate, size_of, round_up, begin, end, NULL};
@@ -65,7 +66,7 @@ static sqlite3_int64 number(sqlite3 *connection, const char *sql)
     return value;
 }
 
-/* The database in the object; an empty one if there is none. */
+/* An empty one if missing. */
 static sqlite3 *database(void)
 {
     struct database *database = pmo_root(object, "database", PMO_TYPEOF(database));

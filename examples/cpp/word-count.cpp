@@ -1,4 +1,4 @@
-// Counts the words of a text in a std::map that lies in an object, and goes on where it was killed.
+// Counts the words of a text in a std::map in an object, and continues after a kill.
 //
 //     word-count POOL count TEXT   counts line by line, with a psync after each; says which is
 //     durable word-count POOL show         prints all words, with how often and in which lines

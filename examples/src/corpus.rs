@@ -1,20 +1,19 @@
-//! Which files there are.
+//! The files.
 
 use crate::text::{Version, version};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// Result of a walk over folders.
 pub(crate) struct Corpus {
-    /// Folders and files asked for, without symbolic links.
+    /// Requested folders and files, without symbolic links.
     pub(crate) roots: Vec<PathBuf>,
     /// In order, each once.
     pub(crate) files: Vec<(PathBuf, Version)>,
-    /// Folders that could not be read.
+    /// Unreadable folders.
     pub(crate) unreadable: u64,
 }
 
-/// Folders of this project's own documents, and of the system's.
+/// Documents of this project and the system.
 pub(crate) fn default_folders() -> Vec<PathBuf> {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     let system = Path::new("/usr/share/doc");
@@ -22,8 +21,8 @@ pub(crate) fn default_folders() -> Vec<PathBuf> {
 }
 
 impl Corpus {
-    /// Regular files below `folders`; does not follow symbolic links, nor enter hidden folders and
-    /// build output (`target`), and leaves out pools.
+    /// Regular files below `folders`; skips symbolic links, hidden folders, build output (`target`)
+    /// and pools.
     pub(crate) fn walk(folders: &[PathBuf], mut seen: impl FnMut(usize)) -> Result<Corpus> {
         let mut corpus = Corpus { roots: Vec::new(), files: Vec::new(), unreadable: 0 };
         for folder in folders {
@@ -51,7 +50,7 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// Whether the walk would have found `path`.
+    /// Whether the walk would find `path`.
     pub(crate) fn covers(&self, path: &Path) -> bool {
         self.unreadable == 0 && self.roots.iter().any(|root| path.starts_with(root))
     }

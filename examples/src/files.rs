@@ -1,6 +1,6 @@
-//! A plain file in memory, which grows: what a program has without objects.
+//! A growing, memory-mapped file: the alternative without objects.
 //!
-//! Invariant 1: no other process changes a mapped file; a program without locks relies on that.
+//! Invariant 1: no other process changes a mapped file, as programs without locks assume.
 
 #![allow(unsafe_code)]
 
@@ -9,10 +9,8 @@ use memmap2::MmapMut;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a new file.
 const FIRST: u64 = 1 << 16;
 
-/// A file, mapped to be changed.
 #[derive(Debug)]
 pub(crate) struct MappedFile {
     path: PathBuf,
@@ -21,7 +19,7 @@ pub(crate) struct MappedFile {
 }
 
 impl MappedFile {
-    /// The file at this path, which is made if there is none: zeros.
+    /// A missing file is made, of zeros.
     pub(crate) fn open(path: &Path) -> Result<MappedFile> {
         let named = || format!("file {}", path.display());
         let options = File::options().read(true).write(true).create(true).truncate(false).open(path);
@@ -46,7 +44,7 @@ impl MappedFile {
         &mut self.bytes
     }
 
-    /// Has it have at least so many bytes. They may be at another address then.
+    /// Grows to `len` bytes, which may move.
     pub(crate) fn grow_to(&mut self, len: usize) -> Result<()> {
         if len > self.bytes.len() {
             self.file.set_len(len.max(2 * self.bytes.len()) as u64)?;
@@ -56,7 +54,7 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Returns when the file has all bytes, in no order.
+    /// Writes all bytes to the file, in no order.
     pub(crate) fn sync(&self) -> Result<()> {
         Ok(self.bytes.flush()?)
     }

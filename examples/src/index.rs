@@ -1,4 +1,4 @@
-//! Interface of a word index, with either implementation.
+//! The interface of a word index, for both implementations.
 
 use crate::text::{Digest, Version};
 use anyhow::Result;
@@ -7,96 +7,95 @@ use std::fmt;
 use std::hash::Hash;
 use std::path::Path;
 
-/// A file that is done. Those that hold no text have no words.
+/// An indexed file; without text it has no words.
 #[derive(Clone, Copy, Debug)]
 pub struct File<'a> {
     /// Without symbolic links.
     pub path: &'a Path,
-    /// As it was read.
+    /// Its version when it was read.
     pub version: Version,
-    /// Words, counted as often as they occur.
+    /// Number of its words, with repetitions.
     pub tokens: u64,
-    /// Bytes of text, unpacked.
+    /// Bytes of unpacked text.
     pub bytes: u64,
 }
 
 /// A word.
 #[derive(Clone, Copy, Debug)]
 pub struct Word<'a> {
-    /// In lower case, UTF-8 if the object is not damaged.
+    /// Lower case; UTF-8 unless damaged.
     pub text: &'a [u8],
-    /// Files it occurs in.
+    /// Files that contain it.
     pub files: u64,
     /// Occurrences in all files.
     pub count: u64,
 }
 
-/// All of an index, in numbers.
+/// Totals of an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Totals {
-    /// Psyncs so far: which step of the build this is.
+    /// Psyncs of the build.
     pub step: u64,
     /// Files.
     pub files: u64,
     /// Different words.
     pub words: u64,
-    /// Pairs of a word and a file it occurs in.
+    /// Pairs of a word and a file.
     pub postings: u64,
-    /// Words, counted as often as they occur.
+    /// Words, with repetitions.
     pub tokens: u64,
     /// Bytes of text.
     pub bytes: u64,
 }
 
-/// The index as it lies in an object: nothing is parsed, nothing is loaded.
+/// An index in an object, without parsing or loading.
 pub trait Reader<'a>: Copy {
-    /// How a file is known within the index.
+    /// A file in the index.
     type File: Copy + Eq + Hash;
-    /// How a word is known within the index.
+    /// A word in the index.
     type Word: Copy;
 
-    /// The sums of all.
     fn totals(self) -> Result<Totals>;
     /// All files.
     fn files(self) -> Result<Vec<Self::File>>;
-    /// Name and counts of a file.
+    /// A file's name and counts.
     fn file(self, file: Self::File) -> Result<File<'a>>;
     /// The file at `path`.
     fn find_file(self, path: &Path) -> Result<Option<Self::File>>;
-    /// Whether the words of a file are those of `digest`, each as often.
+    /// Whether a file's words and counts are those of `digest`.
     fn agrees(self, file: Self::File, digest: &Digest) -> Result<bool>;
-    /// Text and counts of a word.
+    /// A word's text and counts.
     fn word(self, word: Self::Word) -> Result<Word<'a>>;
     /// The word `text`.
     fn find_word(self, text: &str) -> Result<Option<Self::Word>>;
     /// Words that begin with `prefix`.
     fn find_prefix(self, prefix: &str) -> Result<Vec<Self::Word>>;
-    /// Files in which a word occurs, and how often.
+    /// Files that contain a word, and how often.
     fn postings(self, word: Self::Word) -> impl Iterator<Item = Result<(Self::File, u64)>>;
 }
 
-/// An index that is being built.
+/// An index under construction.
 ///
-/// Between two psyncs anything may be half done: what a crash leaves is the last psync, whole.
+/// Between two psyncs anything may be half done; a crash leaves the last psync.
 pub trait Index: Sized + 'static {
-    /// Name of the program, and of its pool.
+    /// The program's name, and its pool's.
     const NAME: &'static str;
     /// An object attached for reading.
     type Attached;
-    /// The index in it, or in one that is being built.
+    /// The index in it, or under construction.
     type Reader<'a>: Reader<'a>;
 
-    /// The index in `object`, made if the object is blank.
+    /// The index in `object`, made if that is blank.
     fn open(object: Object, fuse: Fuse) -> Result<Self>;
-    /// The index as it is now.
+    /// The present index.
     fn reader(&self) -> Result<Self::Reader<'_>>;
-    /// Adds a file that is done; `None` if it holds no text.
+    /// Adds a finished file; `None` if it has no text.
     fn add(&mut self, path: &Path, version: Version, digest: Option<&Digest>) -> Result<()>;
-    /// Forgets the file at `path`, if it is there. Words stay, even those that occur nowhere else.
+    /// Removes the file at `path`, if present. Words stay.
     fn remove(&mut self, path: &Path) -> Result<()>;
-    /// Numbers the step that the next psync makes.
+    /// Numbers the next psync's step.
     fn step(&mut self) -> Result<u64>;
-    /// Makes everything so far durable, as one step.
+    /// Makes all changes durable as one step.
     fn psync(&mut self) -> Result<()>;
     /// Ends the attachment.
     fn detach(self) -> Result<()>;
@@ -105,13 +104,13 @@ pub trait Index: Sized + 'static {
     fn attach(object: ReadObject) -> Result<Self::Attached>;
     /// As [`reader`](Index::reader).
     fn read(attached: &Self::Attached) -> Result<Self::Reader<'_>>;
-    /// Holds everything that can be told from the object alone against everything else.
+    /// Compares all parts of the index.
     fn check(attached: &Self::Attached) -> Result<()>;
-    /// Bytes of the object in use, and how many of these nothing refers to.
+    /// Used bytes of the object, and the unreferenced ones among them.
     fn space(attached: &Self::Attached) -> Result<(u64, u64)>;
 }
 
-/// Ends the process, as `kill -9` does, in the middle of a change.
+/// Kills the process in the middle of a change.
 #[derive(Debug)]
 pub struct Fuse {
     changes: u64,
@@ -123,7 +122,7 @@ impl Fuse {
         Fuse { changes: 0, kill_at }
     }
 
-    /// Before each change.
+    /// Call before each change.
     pub fn burn(&mut self) {
         self.changes += 1;
         if self.kill_at == Some(self.changes) {
@@ -132,14 +131,14 @@ impl Fuse {
     }
 }
 
-/// Ends this process as `kill -9` does: nothing of it runs any more.
+/// Kills this process by SIGKILL.
 pub(crate) fn kill_self() -> ! {
     use rustix::process::{Signal, getpid, kill_process};
     let _ = kill_process(getpid(), Signal::KILL);
     unreachable!("SIGKILL cannot be survived");
 }
 
-/// The bytes of the object contradict what this program wrote.
+/// The object's bytes contradict the program's writes.
 #[derive(Debug)]
 pub struct Damage(pub String);
 
@@ -154,7 +153,7 @@ impl std::error::Error for Damage {}
 /// An error unless it `holds`.
 ///
 /// # Errors
-/// Damage: what `otherwise` says.
+/// Damage, with the text of `otherwise`.
 pub fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Damage> {
     if holds { Ok(()) } else { Err(Damage(otherwise())) }
 }

@@ -1,6 +1,5 @@
-//! Code that several programs share: of the word indexes, however they are made, texts, commands,
-//! progress and sudden death; the tree and the store that are made of far pointers, and on plain
-//! files beside them.
+//! Shared code: of the word indexes, and the tree and the store, of far pointers and of plain
+//! files.
 
 #![deny(unsafe_code)]
 

@@ -10,15 +10,14 @@
 //! detach(head);
 //! ```
 //!
-//! As printed, it compares with the node it then inserts behind; comparing with the one after it
-//! keeps the list sorted. Objects are known by address here (`indelible::raw`), as in a C program,
-//! so that following a pointer is this program's responsibility, as it is there:
+//! As printed, it compares with the node before the insertion; comparing with the next one keeps
+//! the list sorted. Objects are known by address (`indelible::raw`), as in C, so that the program
+//! is responsible for its pointers:
 //!
-//! 1. `count` nodes lie behind the root, back to back; `next` is null or points at one of them.
+//! 1. `count` nodes follow the root back to back; `next` is null or points at one of them.
 //! 2. Between attach and detach, the object is mapped, and only this thread stores to it.
 //!
-//! Both hold for psynced states: after any crash, the object is as one of this program's psyncs
-//! left it.
+//! Both hold for psynced states, one of which a crash leaves.
 
 use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
@@ -38,7 +37,7 @@ struct Node {
 #[repr(C)]
 struct List {
     magic: [u8; 8],
-    /// Nodes in use.
+    /// Used nodes.
     count: u64,
     /// Before the first node; its data means nothing.
     head: Node,
@@ -101,8 +100,7 @@ fn main() -> Result<()> {
 
 fn insert(pool: &Pool, data: i64, crash_before_psync: bool) -> Result<()> {
     let list = raw::attach(pool, NAME, Permission::Write, b"")?.as_ptr().cast::<List>();
-    // SAFETY: the list is attached for writing, the pointers in it are null or lead to nodes (1,
-    // 2).
+    // SAFETY: attached for writing; pointers are null or lead to nodes (1, 2).
     unsafe {
         ensure!(
             (*list).magic == MAGIC || (*list).magic == [0; 8],
@@ -132,8 +130,7 @@ fn insert(pool: &Pool, data: i64, crash_before_psync: bool) -> Result<()> {
 
 fn show(pool: &Pool) -> Result<()> {
     let list = raw::attach(pool, NAME, Permission::Read, b"")?.as_ptr().cast::<List>();
-    // SAFETY: the list is attached for reading, the pointers in it are null or lead to nodes (1,
-    // 2).
+    // SAFETY: attached for reading; pointers are null or lead to nodes (1, 2).
     unsafe {
         let mut c = (*list).head.next;
         while !c.is_null() {
@@ -144,7 +141,7 @@ fn show(pool: &Pool) -> Result<()> {
     Ok(raw::detach(list.cast())?)
 }
 
-/// Dies as `kill -9` has it.
+/// Dies by SIGKILL.
 fn crash() -> ! {
     use rustix::process::{Signal, getpid, kill_process};
     let _ = kill_process(getpid(), Signal::KILL);

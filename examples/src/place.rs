@@ -1,11 +1,11 @@
-//! Which object of which pool, and how it is attached.
+//! An object, its pool, and its attachment.
 
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indelible::{CreateOptions, ErrorKind, MediumKind, Object, Pool, PoolOptions, ReadObject, Tracking};
 use std::path::{Path, PathBuf};
 
-/// First size of the object; it grows as it fills.
+/// The object's first size; it grows.
 const FIRST: u64 = 1 << 20;
 
 #[derive(clap::Args, Clone)]
@@ -47,7 +47,6 @@ impl Place {
         Place { program, ..self }
     }
 
-    /// Path of the program's pool, if it is in `folder`.
     pub(crate) fn pool_in(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.pmo", self.program))
     }
@@ -73,7 +72,7 @@ impl Place {
         PoolOptions::new().tracking(self.tracking).medium(self.medium)
     }
 
-    /// The object to build in; pool and object are made if they are not there.
+    /// The object to build in; missing ones are made.
     pub(crate) fn attach(&self, pool_size: u64, fresh: bool) -> Result<Object> {
         let path = self.path();
         if let Some(folder) = path.parent() {
@@ -87,13 +86,13 @@ impl Place {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             done => return Ok(done?),
         }
-        // Room for growth costs nothing but addresses.
+        // Room for growth costs only addresses.
         let options = CreateOptions::new(FIRST).reach(pool_size);
         unless(ErrorKind::Exists, pool.create_with(&self.name, &options))?;
         Ok(pool.attach(&self.name)?)
     }
 
-    /// The object to read, also from a pool that this user may not write.
+    /// The object to read, also in a read-only pool.
     pub(crate) fn attach_read(&self) -> Result<(Pool, ReadObject)> {
         let pool = match self.options().open(self.path()) {
             Err(error) if error.kind() == ErrorKind::ReadOnly => {

@@ -1,4 +1,4 @@
-//! Output of a build while it works: a bar on a terminal, lines for programs, else nothing.
+//! Progress of a build: a bar on a terminal, lines for programs, else nothing.
 
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use std::fmt;
@@ -21,7 +21,6 @@ impl Progress {
         Progress { bar, events, since: Instant::now(), files: 0, tokens: 0, bytes: 0, psyncs: 0 }
     }
 
-    /// A line for programs.
     pub(crate) fn event(&self, event: fmt::Arguments<'_>) {
         if self.events {
             println!("{event}");
@@ -34,7 +33,7 @@ impl Progress {
         }
     }
 
-    /// The work is known: `done` of `all` files are indexed.
+    /// `done` of `all` files are indexed.
     pub(crate) fn start(&mut self, done: u64, all: u64) {
         self.since = Instant::now();
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} files · {msg}");

@@ -9,18 +9,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use twox_hash::XxHash3_64;
 
-/// Longer ones are no words, but data in disguise.
+/// Longer ones are data in disguise.
 const LONGEST: usize = 48;
-/// More text than this is left alone.
+/// Larger texts are skipped.
 const LARGEST: u64 = 64 << 20;
 
-/// Hash of a word or path, the same on every machine.
+/// A portable hash of a word or path.
 #[must_use]
 pub fn hash(bytes: &[u8]) -> u64 {
     XxHash3_64::oneshot(bytes)
 }
 
-/// For tables in memory: fast, and good for short text.
+/// A fast hash of short text, for tables in memory.
 #[derive(Debug, Default)]
 pub struct Short(u64);
 
@@ -33,23 +33,23 @@ impl Hasher for Short {
     }
 }
 
-/// How a file is recognised as done.
+/// Tells whether a file is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Bytes.
     pub size: u64,
-    /// When it was changed, in nanoseconds since 1970.
+    /// Modification time in nanoseconds since 1970.
     pub modified: i64,
 }
 
 /// Words of a text.
 #[derive(Debug, Default)]
 pub struct Digest {
-    /// How often each word occurs.
+    /// Each word's count.
     pub counts: HashMap<Box<str>, u64, BuildHasherDefault<Short>>,
-    /// Words, counted as often as they occur.
+    /// Number of words, with repetitions.
     pub tokens: u64,
-    /// Of text, unpacked.
+    /// Bytes of unpacked text.
     pub bytes: u64,
 }
 
@@ -66,7 +66,7 @@ impl Digest {
     }
 }
 
-/// The words of a text: runs of letters and digits, in lower case.
+/// Words are runs of letters and digits, in lower case.
 pub(crate) fn digest(text: &[u8]) -> Digest {
     let mut digest = Digest { bytes: text.len() as u64, ..Digest::default() };
     let text = String::from_utf8_lossy(text);
@@ -84,7 +84,7 @@ pub(crate) fn digest(text: &[u8]) -> Digest {
     digest
 }
 
-/// The file as it is now, and its words; `None` if it holds no text.
+/// The present file's version and words; `None` without text.
 pub(crate) fn read(path: &Path) -> io::Result<(Version, Option<Digest>)> {
     let mut file = File::open(path)?;
     let version = version(&file.metadata()?);

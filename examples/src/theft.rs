@@ -1,7 +1,6 @@
-//! The theft of an object at rest, in four steps, as the paper on protecting persistent memory
-//! objects at rest describes it: an account that may read and write the pool's file finds the
-//! object, opens it, reads or changes it, and leaves no trace. It succeeds with a plain object, and
-//! fails with a sealed one.
+//! The theft of an object at rest, in four steps, as in the paper on protecting persistent memory
+//! objects at rest: an account with access to the pool's file finds the object, opens it, reads or
+//! changes it, and leaves no trace. It succeeds with a plain object, and fails with a sealed one.
 
 #![forbid(unsafe_code)]
 
@@ -16,13 +15,12 @@ const SIZE: u64 = 8192;
 const BALANCE: &[u8] = b"account 4711 holds 1000 coins";
 const FORGED: &[u8] = b"account 4711 holds 9999 coins";
 
-/// Outcome of a theft.
 struct Theft {
-    /// Whether the thief has read the secret.
+    /// The thief has read the secret.
     read: bool,
 }
 
-/// Steals from the object and forges it, without a key.
+/// Reads and forges without a key.
 fn steal(path: &Path, name: &str) -> Result<Theft> {
     // 1. Find the object: names and places are no secret.
     let found = PoolOptions::new().read_only(true).open(path)?.stat(name)?;
@@ -39,7 +37,7 @@ fn steal(path: &Path, name: &str) -> Result<Theft> {
         Some(_) => println!("  3. read {:?}, wrote {:?}", text(BALANCE), text(FORGED)),
         None => println!("  3. read noise, wrote {:?} over it", text(FORGED)),
     }
-    // 4. Close it: no trace of the visit is left.
+    // 4. Close it: no trace is left.
     drop(file);
     println!("  4. closed it");
     Ok(Theft { read: at.is_some() })

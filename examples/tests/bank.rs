@@ -1,5 +1,4 @@
-//! `bank`: killed at random, again and again, its sum stays, and every transfer that it printed is
-//! there (S1.3).
+//! After random kills the sum is unchanged, and every printed transfer is there (S1.3).
 
 mod common;
 
@@ -13,7 +12,7 @@ const BANK: &str = env!("CARGO_BIN_EXE_bank");
 const THREADS: usize = 8;
 const SUM: u64 = 200_000;
 
-/// Its last words, without further transfers: the sum, and the transfers of each thread.
+/// The sum, and each thread's transfers, without further transfers.
 fn told(pool: &Path, class: &str) -> (u64, Vec<u64>) {
     let output = Command::new(BANK).arg(pool).args(["0", class]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -39,7 +38,7 @@ fn killed(ground: Ground, rounds: usize, class: &str) {
         }
         for (nth, line) in lines.enumerate() {
             let words: Vec<&str> = line.split([' ', ':']).collect();
-            // The kill may cut a line short.
+            // The kill may truncate a line.
             if let ["thread", thread, "", "transfer", number] = words[..]
                 && let (Ok(thread), Ok(number)) = (thread.parse::<usize>(), number.parse::<u64>())
             {
@@ -47,7 +46,7 @@ fn killed(ground: Ground, rounds: usize, class: &str) {
                 *before = number.max(*before);
             }
             if nth == last {
-                // It goes on until it is dead, and so do we.
+                // Its output goes on until it is dead.
                 bank.kill().unwrap();
             }
         }
@@ -70,7 +69,7 @@ fn s1_03_killed_in_memory_it_loses_no_acknowledged_transfer() {
     killed(Ground::Memory, 40, "transactional");
 }
 
-/// Its memory outlives it: so all transfers are there, acknowledged by `tx_sync` or not.
+/// Its memory outlives it: all transfers are there, acknowledged by `tx_sync` or not.
 #[test]
 fn s1_09_killed_on_demand_it_loses_no_acknowledged_transfer() {
     killed(Ground::Disk, 40, "on-demand");

@@ -1,4 +1,4 @@
-//! The cookbook's page for Rust, followed to the letter.
+//! The cookbook's page for Rust, literally.
 
 use indelible_testing::page::{blocks, follow};
 use std::path::Path;
@@ -16,13 +16,13 @@ fn the_page_for_rust_is_true() {
     }
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(project, folder.path().join("indelible")).unwrap();
-    // The versions that the project was tested with; cargo and rustup live in the real home.
+    // The tested versions; cargo and rustup live in the real home.
     std::fs::copy(project.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
     let home = std::env::var("HOME").unwrap_or_default();
     let of_home =
         |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| format!("{home}/{default}"));
     let bin = folder.path().join("bin");
-    // Without debug information: these programs are not debugged.
+    // Without debug information.
     let page = format!(
         "```sh\nexport CARGO_HOME={} RUSTUP_HOME={} CARGO_TARGET_DIR={} CARGO_PROFILE_DEV_DEBUG=false\n\
          export PATH=\"{}:$PATH\"\n```\n```text\n```\n{page}",
@@ -38,7 +38,7 @@ fn the_page_for_rust_is_true() {
     assert_eq!(compared, 7);
 }
 
-/// The programs of the page on sealed objects are examples.
+/// The page's programs are examples.
 #[test]
 fn the_page_on_sealed_objects_is_true_for_rust() {
     let page = include_str!("../../docs/cookbook/sealed.md");
@@ -75,7 +75,7 @@ fn the_page_on_sealed_objects_is_true_for_rust() {
     );
 }
 
-/// The program of the page on transactions is an example.
+/// The page's programs are examples.
 #[test]
 fn the_page_on_transactions_is_true_for_rust() {
     let page = include_str!("../../docs/cookbook/transactions.md");
@@ -105,7 +105,7 @@ fn the_page_on_transactions_is_true_for_rust() {
     }
 }
 
-/// The page on far pointers: its program is an example, and its commands do what it says.
+/// The page's program is an example; its commands are run.
 #[test]
 fn the_page_on_far_pointers_is_true() {
     let page = include_str!("../../docs/cookbook/far.md");
@@ -142,7 +142,7 @@ fn the_page_on_far_pointers_is_true() {
     assert!(commands > 10, "{commands}");
 }
 
-/// The tool as the workspace's tests have it: built for them already, with its dependencies.
+/// As the workspace's tests build it, with its dependencies.
 fn install_tool(project: &Path, bin: &Path) {
     let mut build = indelible_testing::cargo();
     build.args(["build", "--workspace", "--bin", "pmo", "--message-format=json"]).current_dir(project);

@@ -1,14 +1,13 @@
-//! 200 rounds of SIGKILL against `word-index build`, three builders on one pool; and 68 against the
-//! same program on collections.
+//! 200 rounds of SIGKILL against `word-index build`, three builders on one pool; and 68 on
+//! collections.
 //!
 //! Checked after each round, in a fresh process per object:
 //! 1. the index is whole (`word-index verify`);
-//! 2. it is exactly as the last psync that the builder reported left it, or as the one that was
-//!    under way when it died: nothing reported is missing, nothing half done is there;
+//! 2. it is as the last reported psync left it, or as the one under way at the death;
 //! 3. a kill takes nothing from the other builders.
 //!
-//! At the end of each test the builders finish in peace, the files are read again and compared with
-//! the index, and queries are compared with a count of the same files by other code.
+//! In the end the builders finish, the index is compared with the files, and queries with a count
+//! by other code.
 
 mod common;
 #[path = "common/model.rs"]
@@ -67,7 +66,7 @@ fn collections_killed_in_memory_with_mprotect() {
     rounds(COLLECTIONS, Ground::Memory, "mprotect");
 }
 
-/// Builders that die while they recover leave what there was to recover.
+/// Builders that die during a recovery leave the rest to recover.
 #[test]
 fn killed_during_recovery() {
     let corpus = Corpus::new(Ground::Disk);
@@ -80,7 +79,7 @@ fn killed_during_recovery() {
         let seen = builder.start(&["--psync-every", "2", "--kill-at-change", &store]).wait();
         builder.saw(seen);
         for _ in 0..4 {
-            // Line 2 comes right before the pool is opened and the object attached.
+            // Line 2 precedes the open of the pool and the attach.
             let seen =
                 builder.start(&["--psync-every", "2"]).kill(Death { lines: 2, spins: rng.u32(0..600_000) });
             early += usize::from(seen.attached.is_none());
@@ -178,7 +177,7 @@ impl Corpus {
             .unwrap();
     }
 
-    /// Holds the whole of a finished index against the files.
+    /// Compares a finished index with the files.
     fn compare(&self, builder: &Builder) {
         let recounted = builder.run("verify", &["--recount"]);
         assert!(

@@ -1,4 +1,4 @@
-//! `kv-server`: its replies, its state after restarts, and after kills under load.
+//! `kv-server`: replies, restarts, kills under load.
 
 #[path = "common/client.rs"]
 mod client;
@@ -23,7 +23,6 @@ fn ok() -> Reply {
     Reply::Simple("OK".into())
 }
 
-/// Each request of a session with its reply.
 fn session(client: &mut Client, requests: &[(&str, Reply)]) {
     for (request, reply) in requests {
         assert_eq!(client.ask(request), *reply, "{request}");
@@ -196,7 +195,7 @@ fn wrong_requests_are_errors_and_change_nothing() {
     assert_eq!(client.ask("GET a"), bulk("text"));
 }
 
-/// A heap that is full is an error of the request, and the server goes on.
+/// An error of the request; the server goes on.
 #[test]
 fn a_full_pool_is_an_error() {
     let folder = Ground::Memory.folder();
@@ -214,8 +213,7 @@ fn a_full_pool_is_an_error() {
     assert_eq!(client.ask("SET small x"), ok());
 }
 
-/// Ways to count, one for each kind of value and each protocol: what a count sends, and a look at
-/// it.
+/// A count and its look for each kind of value and protocol.
 const COUNTERS: [(&str, &str); 7] = [
     ("INCR text", "GET text"),
     ("HINCRBY hash field 1", "HGET hash field"),
@@ -229,7 +227,6 @@ const COUNTERS: [(&str, &str); 7] = [
 const CLIENTS: usize = 14;
 const KILLS: usize = 12;
 
-/// The count that a reply says.
 fn count(reply: &Reply) -> u64 {
     match reply {
         Reply::Integer(count) => *count as u64,
@@ -244,14 +241,13 @@ fn count(reply: &Reply) -> u64 {
     }
 }
 
-/// A client that counts in its own keys.
 struct Counter {
     number: usize,
     at_once: u64,
 }
 
 impl Counter {
-    /// A request with this client's number behind the key.
+    /// Appends the client's number to the key.
     fn words(&self, line: &str, count: u64) -> Vec<String> {
         let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let keys = if words[0] == "MGET" { 1..3 } else { 1..words.len().min(2) };
@@ -270,7 +266,6 @@ impl Counter {
         self.lines().0.starts_with("incr")
     }
 
-    /// The count that is there.
     fn found(&self, server: &Server) -> u64 {
         let look = self.words(self.lines().1, 0).join(" ");
         if self.is_cached() {
@@ -281,12 +276,11 @@ impl Counter {
         count(&server.client().ask(&look))
     }
 
-    /// Its connections.
     fn clients(&self, server: &Server) -> (Client, Option<TextClient>) {
         (server.client(), self.is_cached().then(|| server.memcached()))
     }
 
-    /// Counts on from the last acknowledged number, `at_once` times without a wait, until the
+    /// Continues from the last acknowledged number, `at_once` requests without a wait, until the
     /// server is gone.
     fn run(
         &self,
@@ -320,8 +314,8 @@ impl Counter {
                 let counted = match &mut text {
                     Some(text) => text.receive()?[0].parse().unwrap(),
                     None => {
-                        // Only the last reply of a transaction counts, and ZADD says how many
-                        // members are new.
+                        // Only a transaction's last reply counts; ZADD returns the number of new
+                        // members.
                         (1..line.split('|').count()).try_for_each(|_| client.receive().map(drop))?;
                         count(&client.receive()?)
                     }
@@ -332,8 +326,7 @@ impl Counter {
     }
 }
 
-/// Clients count, each in its own way, some of them many requests at a time; the server dies of
-/// SIGKILL again and again.
+/// Clients count, some many requests at a time, while the server is killed repeatedly.
 #[test]
 fn killed_under_load_nothing_acknowledged_is_lost() {
     for ground in [Ground::Disk, Ground::Memory] {
@@ -376,7 +369,7 @@ fn killed_under_load_nothing_acknowledged_is_lost() {
     }
 }
 
-/// Redis's own clients, where they are installed.
+/// Redis's own clients, if installed.
 #[test]
 fn clients_of_redis_are_served() {
     let folder = Ground::Disk.folder();

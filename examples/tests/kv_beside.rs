@@ -1,4 +1,4 @@
-//! `kv-server` beside redis-server and memcached: random commands, whose replies must be the same.
+//! `kv-server` replies to random commands as redis-server and memcached do.
 
 #[path = "common/client.rs"]
 mod client;
@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 /// Commands of each run.
 const COMMANDS: usize = 20_000;
 
-/// A server of another kind, killed when dropped.
+/// Killed when dropped.
 struct Peer(Child);
 
 impl Drop for Peer {
@@ -23,10 +23,10 @@ impl Drop for Peer {
     }
 }
 
-/// Starts a peer; nothing if it is not installed.
+/// `None` if it is not installed.
 fn start(program: &str, arguments: &[&str]) -> Option<(Peer, SocketAddr)> {
     for _ in 0..20 {
-        // Another program may take the port that was free.
+        // Another program may take the free port.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new(program);
         command
@@ -45,7 +45,7 @@ fn start(program: &str, arguments: &[&str]) -> Option<(Peer, SocketAddr)> {
     panic!("{program} does not start");
 }
 
-/// A random word of a template: `{a}` and so on stand for one of several.
+/// Fills a template's `{a}` with one of several.
 fn filled(template: &str, random: &mut Seeded) -> String {
     let mut line = String::new();
     for (at, part) in template.split(['{', '}']).enumerate() {
@@ -54,7 +54,7 @@ fn filled(template: &str, random: &mut Seeded) -> String {
             continue;
         }
         let words: Vec<String> = match part {
-            // Few keys: most commands find something, and often a value of another kind.
+            // Few keys: most commands find something, often of another kind.
             "key" => (0..6).map(|number| format!("key:{number}")).collect(),
             "field" => (0..5).map(|number| format!("f{number}")).collect(),
             "text" => ["", "1", "-7", "hello", "a-longer-text-than-the-others", "9223372036854775807", "2.5"]
@@ -183,7 +183,7 @@ const REDIS: &[&str] = &[
     "EXPIREAT {key} {moment} LT XX",
     "EXPIRE {key} {far} NX GT",
     "EXPIRE {key} {far} OX",
-    // Redis adds numbers of 80 bits: sums of these have room in 64.
+    // Redis adds numbers of 80 bits: these sums fit in 64.
     "HINCRBYFLOAT {key} float {fraction}",
     "INCRBYFLOAT float {fraction}",
     "DEL float",
@@ -216,7 +216,7 @@ const REDIS: &[&str] = &[
     "TTL {key}",
 ];
 
-/// Without the order of keys and fields, which is any, and without seconds, which pass.
+/// Without the arbitrary order of keys and fields, and without seconds.
 fn comparable(line: &str, reply: Reply) -> Reply {
     let any_order = ["HGETALL", "HKEYS", "HVALS", "KEYS", "SCAN", "HSCAN", "ZSCAN"];
     let command = line.split(' ').next().unwrap();
@@ -246,7 +246,7 @@ fn comparable(line: &str, reply: Reply) -> Reply {
     }
 }
 
-/// The reply to a command, each reply of a transaction with its command.
+/// Each reply of a transaction with its command.
 fn answer(client: &mut Client, line: &str, queue: &[String]) -> Reply {
     match client.ask(line) {
         Reply::Array(replies) if line == "EXEC" => {
@@ -345,7 +345,7 @@ const MEMCACHED: &[&str] = &[
 #[test]
 fn replies_are_those_of_memcached() {
     let folder = Ground::Memory.folder();
-    // Its user matters only where it is started by root.
+    // The user matters only for root.
     let Some((_peer, address)) = start("memcached", &["-l", "127.0.0.1", "-u", "nobody"]) else {
         return not_tested("kv-server beside memcached, which is not installed");
     };
@@ -365,7 +365,7 @@ fn replies_are_those_of_memcached() {
         while line.contains("{key}") {
             line = line.replacen("{key}", &key(&mut random), 1);
         }
-        // None has a '-': memcached looks for one behind numbers of 2^63 and more, even among
+        // Without '-': memcached looks for one behind numbers of 2^63 and more, even among
         // overwritten bytes.
         let values = ["", "1", "10", "18446744073709551615", "hello", "007", "two words"];
         let value = values[random.usize(0..values.len())];
@@ -378,7 +378,7 @@ fn replies_are_those_of_memcached() {
             if line.contains("{stale}") {
                 line = line.replace("{stale}", &format!("{} 1", value.len()));
             } else if line.starts_with("cas") {
-                // Each server has numbers of its own.
+                // Each server has its own numbers.
                 let found = client.ask(&format!("gets {}", line.split(' ').nth(1).unwrap()));
                 let unique =
                     found.split('|').next().and_then(|head| head.split(' ').nth(4)).unwrap_or("1").to_owned();
@@ -401,7 +401,7 @@ fn replies_are_those_of_memcached() {
         assert_eq!(replies[0], replies[1], "command {at}: {line} {value:?} (memcached is on the right)");
         let counted = silent || replies[0][0].bytes().all(|byte| byte.is_ascii_digit());
         if (line.starts_with("incr") || line.starts_with("decr")) && counted {
-            // memcached fills a number that became shorter up with spaces, but not always.
+            // memcached sometimes pads shorter numbers with spaces.
             let text = if silent { "5" } else { replies[0][0].as_str() };
             let line = format!("set {} 0 0 {}|{text}", line.split(' ').nth(1).unwrap(), text.len());
             clients.iter_mut().for_each(|client| assert_eq!(client.ask(&line), "STORED"));

@@ -1,5 +1,4 @@
-//! `kv-server` and clients of many kinds: what they see is durable, and none of them is at the
-//! others' expense.
+//! Clients of `kv-server` see durable data, and are independent of each other.
 
 #[path = "common/client.rs"]
 mod client;
@@ -24,7 +23,7 @@ fn number(reply: &Reply) -> i64 {
     }
 }
 
-/// Clients that only read, on other threads of the server, see no value that a kill takes back.
+/// Reading clients on other threads see no value that a kill takes back.
 #[test]
 fn a_value_that_was_read_is_there_after_a_kill() {
     let folder = Ground::Disk.folder();
@@ -55,8 +54,7 @@ fn a_value_that_was_read_is_there_after_a_kill() {
     }
 }
 
-/// Far more values than the pool can hold at a time, each for a millisecond, and no request that
-/// would find one of them over.
+/// More values than fit, each for a millisecond, and no request that would find an expired one.
 #[test]
 fn keys_that_are_over_give_their_memory_back() {
     let folder = Ground::Memory.folder();
@@ -80,7 +78,7 @@ fn keys_that_are_over_give_their_memory_back() {
     }
 }
 
-/// A key that got another end, or none, does not end at the first.
+/// A key with another expiry, or none, does not end at the first.
 #[test]
 fn a_key_ends_at_its_last_end() {
     let folder = Ground::Memory.folder();
@@ -106,7 +104,7 @@ fn a_key_ends_at_its_last_end() {
     while client.ask("DBSIZE") != Reply::Integer(3) {
         std::thread::yield_now();
     }
-    // This one ends while no server runs, or right after.
+    // It ends while no server runs, or right after.
     client.ask("SET f 1 PX 1");
     server.kill();
     let server = Server::start(&pool);
@@ -117,8 +115,7 @@ fn a_key_ends_at_its_last_end() {
     assert_eq!(client.ask("EXISTS a b c"), Reply::Integer(3));
 }
 
-/// Version 3 of the protocol, which clients ask for first: maps, doubles, and nothing as a type of
-/// its own.
+/// Version 3, which clients request first, has maps, doubles, and a null type.
 #[test]
 fn clients_choose_the_version_of_the_protocol() {
     let folder = Ground::Memory.folder();
@@ -145,12 +142,11 @@ fn clients_choose_the_version_of_the_protocol() {
     assert!(matches!(client.ask("HELLO 4"), Reply::Error(text) if text.starts_with("NOPROTO")));
     assert!(matches!(client.ask("HELLO 2"), Reply::Array(parts) if parts.len() == 14));
     assert_eq!(client.ask("HGETALL h"), Reply::Array(vec![bulk("f"), bulk("1")]));
-    // Another client still speaks version 2.
+    // Another client still uses version 2.
     assert_eq!(server.client().ask("ZSCORE z m"), bulk("1.5"));
 }
 
-/// Without files for another client the server waits instead of trying again and again, prints one
-/// message, and serves the client later.
+/// Without files the server waits without retries, prints one message, and serves the client later.
 #[test]
 fn a_server_without_files_waits() {
     let folder = Ground::Memory.folder();
@@ -175,7 +171,7 @@ fn a_server_without_files_waits() {
     let mut line = String::new();
     errors.read_line(&mut line).unwrap();
     assert!(line.starts_with("cannot accept clients"), "{line}");
-    // The clients that are there are served.
+    // Connected clients are served.
     (0..200).for_each(|_| assert_eq!(first.ask("PING"), Reply::Simple("PONG".into())));
     prlimit(Some(pid), Resource::Nofile, limit).unwrap();
     assert_eq!(second.receive().unwrap(), Reply::Simple("PONG".into()));
@@ -185,7 +181,7 @@ fn a_server_without_files_waits() {
     assert_eq!(rest, "", "it said more");
 }
 
-/// More clients than the limit of open files has room for are told so.
+/// They get an error.
 #[test]
 fn too_many_clients_are_refused() {
     let folder = Ground::Memory.folder();
@@ -201,7 +197,7 @@ fn too_many_clients_are_refused() {
     );
     drop(clients.pop());
     loop {
-        // The server may not know yet that the other one is gone.
+        // The server may not have noticed that the other one is gone.
         let mut next = server.client();
         next.send(&Client::request(&["PING"])).unwrap();
         if let Ok(Reply::Simple(_)) = next.receive() {
@@ -210,14 +206,13 @@ fn too_many_clients_are_refused() {
     }
 }
 
-/// Nanoseconds that the threads of a process were on a CPU.
+/// Nanoseconds on a CPU of a process's threads.
 fn busy(pid: u32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let time = |task: fs::DirEntry| fs::read_to_string(task.path().join("schedstat")).unwrap();
     tasks.map(|task| time(task.unwrap()).split(' ').next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
-/// Clients that are silent cost nothing while others are served.
 #[test]
 fn silent_clients_cost_nothing() {
     const SILENT: u64 = 4000;
@@ -240,15 +235,14 @@ fn silent_clients_cost_nothing() {
     cost();
     let alone = cost();
     let silent: Vec<_> = (0..SILENT).map(|_| TcpStream::connect(server.address).unwrap()).collect();
-    // All of them are accepted: the last one is served.
+    // All are accepted: the last one is served.
     let mut last = server.client();
     last.ask("PING");
     let beside = cost();
     assert!(beside < 5 * alone, "{alone} ns alone, {beside} ns beside {} silent clients", silent.len());
 }
 
-/// A client that sends requests and reads no replies costs the server little memory, and gets all
-/// replies in the end.
+/// A client that reads no replies costs little memory, and gets all replies in the end.
 #[test]
 fn a_slow_reader_costs_little_memory() {
     const REQUESTS: usize = 400;
@@ -272,13 +266,13 @@ fn a_slow_reader_costs_little_memory() {
     }
 }
 
-/// Bytes that are no requests end their connection at most.
+/// Invalid bytes end at most their connection.
 #[test]
 fn malformed_input_is_survived() {
     let folder = Ground::Memory.folder();
     let server = Server::of_both(&folder.path().join("kv.pmo"));
     let mut client = server.client();
-    // An array of no elements, or of less than none, is no request and gets no reply.
+    // An array without elements gets no reply.
     client.send(b"*-1\r\n*0\r\n\r\nPING\r\n").unwrap();
     assert_eq!(client.receive().unwrap(), Reply::Simple("PONG".into()));
     client.ask("SET kept 1");
@@ -309,7 +303,7 @@ fn malformed_input_is_survived() {
             let mut broken = TcpStream::connect(address).unwrap();
             broken.write_all(&bytes).unwrap();
             broken.shutdown(std::net::Shutdown::Write).unwrap();
-            // The server closes it, having answered or not.
+            // The server closes it, with or without an answer.
             let _ = broken.read_to_end(&mut Vec::new());
         }
     }

@@ -1,5 +1,5 @@
-//! `logboi`: many clients, killed ones and killed servers; every line that a client printed is in
-//! the log, once, and the log says who crashed (S2.27).
+//! `logboi` with killed clients and servers; every printed line is in the log once, and the log
+//! names crashed clients (S2.27).
 
 use indelible::Pool;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -51,7 +51,7 @@ impl Drop for Running {
     }
 }
 
-/// The log without the numbers of lives, which are other ones each time.
+/// The log without the numbers of lives, which vary.
 fn logged(pool: &Path) -> Vec<String> {
     let mut log = Pool::open(pool).unwrap().read_log("log", b"").unwrap();
     let records = std::iter::from_fn(|| log.read().unwrap());
@@ -77,7 +77,7 @@ fn s2_27_clients_and_servers_are_killed_and_no_line_is_lost() {
             assert_eq!(client.line(), format!("{nth} line {round}"), "it is durable");
         }
     }
-    // One crashes, the others say goodbye.
+    // One crashes, the others leave.
     clients.pop().unwrap().kill();
     assert_eq!(server.line(), "client4 crashed");
     for client in &mut clients {

@@ -1,5 +1,4 @@
-//! `orders`: killed at random, again and again, no item is lost or sold twice, and every order that
-//! it printed is there (S1.3).
+//! After random kills no item is lost or sold twice, and every printed order is there (S1.3).
 
 mod common;
 
@@ -13,7 +12,7 @@ use std::process::{Command, Stdio};
 const ORDERS: &str = env!("CARGO_BIN_EXE_orders");
 const ITEMS: u64 = 20_000;
 
-/// Its last words, without further customers: items that are left, ordered, and packed.
+/// Items left, ordered, and packed, without further customers.
 fn told(pool: &Path) -> [u64; 3] {
     let output = Command::new(ORDERS).arg(pool).arg("0").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -39,7 +38,7 @@ fn killed(ground: Ground, rounds: usize) {
             shop.kill().unwrap();
         }
         for (nth, line) in lines.enumerate() {
-            // The kill may cut a line short.
+            // The kill may truncate a line.
             if let ["order", number, "item", _] =
                 line.split([' ', ':']).filter(|word| !word.is_empty()).collect::<Vec<_>>()[..]
             {
@@ -47,7 +46,7 @@ fn killed(ground: Ground, rounds: usize) {
                 assert!(said.insert(number), "order {number} was given to two customers");
             }
             if nth == last {
-                // It goes on until it is dead, and so do we.
+                // Its output goes on until it is dead.
                 shop.kill().unwrap();
             }
         }

@@ -1,4 +1,4 @@
-//! The programs as a person uses them.
+//! The programs in use.
 
 mod common;
 
@@ -10,7 +10,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A program and its pool.
 #[derive(Clone, Copy)]
 struct Words<'a>(&'static str, &'a Path);
 
@@ -124,7 +123,7 @@ fn a_query_while_building_says_who_builds(program: &'static str) {
     let (corpus, pool) = (corpus(folder.path(), 60), folder.path().join("pool.pmo"));
     let words = Words(program, &pool);
     succeed(words.build(&corpus, &[]));
-    // A holder that stays: this process.
+    // This process keeps holding the object.
     let object = Pool::open(&pool).unwrap().attach("words").unwrap();
     let holder = std::process::id().to_string();
     let (code, stderr) = fail(words.run(&["query", "the"]));
@@ -132,7 +131,7 @@ fn a_query_while_building_says_who_builds(program: &'static str) {
     let (code, stderr) = fail(words.build(&corpus, &[]));
     assert!(code == 1 && stderr.contains(&holder), "{stderr}");
     object.detach().unwrap();
-    // One that works: every query is refused or answered, none sees the middle of a psync.
+    // Queries beside a builder are refused or answered, and see whole psyncs.
     let mut builder = words.build(&corpus, &["--fresh", "--psync-every", "1"]);
     let mut builder = builder.stdout(Stdio::null()).spawn().unwrap();
     let holder = builder.id().to_string();
@@ -144,7 +143,7 @@ fn a_query_while_building_says_who_builds(program: &'static str) {
         match query.status.code() {
             Some(0) => answered += 1,
             Some(1) if why.iter().any(|why| stderr.contains(why)) => refused += 1,
-            // It held the object when the builder wanted it.
+            // It had the object when the builder wanted it.
             _ => panic!("{}: {stderr}", query.status),
         }
     }
@@ -156,7 +155,7 @@ fn an_object_that_cannot_grow_where_it_stands_is_moved(program: &'static str) {
     let (corpus, path) = (corpus(folder.path(), 200), folder.path().join("pool.pmo"));
     let words = Words(program, &path);
     succeed(words.build(&corpus.join("part-0"), &[]));
-    // Something lies behind the object, wherever it is.
+    // The object has neighbours everywhere.
     let pool = Pool::open(&path).unwrap();
     (0..64).for_each(|number| pool.create(&format!("other {number}"), 1 << 20).unwrap());
     drop(pool);
@@ -185,7 +184,7 @@ fn damage_is_an_error_and_never_a_crash() {
         let mut object = Pool::open(&pool).unwrap().attach("words").unwrap();
         let base = object.as_ptr().addr() as u64;
         for _ in 0..rng.usize(1..20) {
-            // The root, or its targets; a wild value, or one that looks like a pointer.
+            // The root, or its targets; a wild value, or an apparent pointer.
             let end = if rng.u8(0..4) == 0 { 120 } else { 600_000 };
             let at = rng.usize(0..end) / 8 * 8;
             let value = if rng.bool() { base + rng.u64(0..600_000) / 8 * 8 } else { rng.u64(..) };
@@ -196,7 +195,7 @@ fn damage_is_an_error_and_never_a_crash() {
         for args in [&["verify"][..], &["stats"], &["query", "*"], &["query", "the", "a*"], &["build"]] {
             let mut command = words.run(args);
             if args[0] == "build" {
-                // So that there is something to do.
+                // Gives it work.
                 command.arg(&corpus).arg(&more);
             }
             let output = command.output().unwrap();

@@ -1,5 +1,5 @@
-//! The store of keys and values (S2.24), in objects and in plain files, beside a map of std's; and
-//! `kv`, the program.
+//! The store of keys and values (S2.24), in objects and plain files, against std's map; and the
+//! program `kv`.
 
 mod common;
 
@@ -15,7 +15,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const BOTH: [Order; 2] = [Order::Keys, Order::Values];
 
-/// Text of any size: most is short, some is empty, some is longer than a page.
+/// Mostly short, some empty, some longer than a page.
 fn text(seeded: &mut Seeded, alike: u64) -> Vec<u8> {
     let number = seeded.u64(0..alike);
     let len = match number % 7 {
@@ -109,8 +109,8 @@ fn s2_24_the_same_on_plain_files() {
     }
 }
 
-/// A user without a right to an object of data finds all other data, and gets an error where the
-/// index leads there (S2.15).
+/// A user without access to a data object finds all other data, and an error where the index leads
+/// there (S2.15).
 #[test]
 fn s2_24_data_of_a_pool_that_is_not_open_is_an_error_when_it_is_looked_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -133,7 +133,7 @@ fn s2_24_data_of_a_pool_that_is_not_open_is_an_error_when_it_is_looked_up() {
     let error = read(&pools[..1], b"b").unwrap_err();
     let error = error.downcast_ref::<indelible::Error>().expect("an error of the library");
     assert_eq!(error.kind(), ErrorKind::Dangling, "{error}");
-    // A writer who has not this object for data can change the rest.
+    // A writer without this object can change the rest.
     let mut store = FarStore::open(&pools[0], "kv", &[Order::Keys]).unwrap();
     let own = store.data(&pools[0], "data").unwrap();
     assert!(store.remove(b"b").is_err());

@@ -1,4 +1,4 @@
-//! `pmo run` with a program that is killed at random, until it has come to its end.
+//! `pmo run` with a program that is killed at random, until it is done.
 
 use indelible::{Pool, Rights, View};
 use indelible_testing::Seeded;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 const LIMIT: u64 = 200_000;
 const KILLS: usize = 12;
 
-/// The tool, as a process of its own.
+/// The tool, in its own process.
 #[test]
 #[ignore = "run by another test as a process of its own"]
 fn tool() {
@@ -75,10 +75,10 @@ fn s2_18_a_computation_survives_kills_at_random() {
             begun.push(from);
         } else if let Some(done) = line.strip_suffix(" done").and_then(|done| done.parse::<u64>().ok()) {
             psynced = done;
-            // Lines of one that was killed may still come.
+            // Lines of a killed process may still come.
             if killed < KILLS && process != 0 && random.u32(0..6) == 0 {
                 let victim = rustix::process::Pid::from_raw(process).unwrap();
-                // It may have come to its end by now.
+                // It may have ended.
                 killed +=
                     usize::from(rustix::process::kill_process(victim, rustix::process::Signal::KILL).is_ok());
                 process = 0;

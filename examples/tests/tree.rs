@@ -1,5 +1,5 @@
-//! The red-black tree (S2.25), in volatile memory, in a mapped file, in one object and across
-//! objects of two pools, beside a map of std's.
+//! The red-black tree (S2.25) in volatile memory, a mapped file, one object and objects of two
+//! pools, against std's map.
 
 use indelible::{CreateOptions, Pool, Space};
 use indelible_examples::tree::{
@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 
 type Model = BTreeMap<u64, u64>;
 
-/// Keys of the model: few, so that they are met again.
+/// Few, so that they recur.
 const KEYS: u64 = 400;
 
-/// So many random changes of both, with everything compared now and then.
+/// Random changes of both, compared now and then.
 fn change<N: Nodes<Key = u64, Sought = u64, Value = u64>>(
     nodes: &mut N,
     model: &mut Model,
     seeded: &mut Seeded,
     steps: u64,
 ) {
-    // By turns more keys come and more go.
+    // The numbers of keys rise and fall.
     for step in 0..steps {
         let key = seeded.u64(0..KEYS);
         let grows = step / 200 % 2 == 0;
@@ -37,7 +37,7 @@ fn change<N: Nodes<Key = u64, Sought = u64, Value = u64>>(
     compare(nodes, model, 0);
 }
 
-/// The rules hold, and all keys from one on are there, in order.
+/// The rules hold, and all keys from `from` are there, in order.
 fn compare<W: Walk<Key = u64, Sought = u64, Value = u64>>(nodes: &W, model: &Model, from: u64) {
     assert_eq!(check(nodes).unwrap(), model.len());
     let mut at = first_from(nodes, &from).unwrap();
@@ -80,7 +80,7 @@ impl World {
         World { pools: (0..pools).map(pool).collect(), _folder: folder }
     }
 
-    /// A space with these objects for writing, each of a pool, made if they are not there.
+    /// These objects in a space for writing, made if missing.
     fn space(&self, objects: &[(&str, usize)]) -> (Space, Vec<[u8; 16]>) {
         let mut space = Space::new();
         self.pools.iter().for_each(|pool| space.add(pool));
@@ -95,7 +95,7 @@ impl World {
     }
 }
 
-/// The state of the last psync is there after the space is gone, and nothing that came later.
+/// The last psync survives the space, later changes do not.
 fn survives(world: &World, objects: &[(&str, usize)], seed: u64) {
     let (mut seeded, mut model) = (Seeded::new(seed), Model::new());
     for _ in 0..4 {
@@ -106,7 +106,7 @@ fn survives(world: &World, objects: &[(&str, usize)], seed: u64) {
         space.psync_all().unwrap();
         change(&mut tree.on(&mut space), &mut model.clone(), &mut seeded, 50);
     }
-    // All of it by a reader, who is in none of the objects for writing.
+    // A reader, without objects for writing.
     let mut space = Space::new();
     world.pools.iter().for_each(|pool| space.add(pool));
     let ids: Vec<[u8; 16]> =
@@ -125,7 +125,7 @@ fn s2_25_a_tree_across_objects_of_two_pools_survives() {
     survives(&World::new(2), &[("one", 0), ("two", 1), ("three", 0)], 253);
 }
 
-/// A tree whose root leads into the middle of nothing, or in a circle, is an error.
+/// A dangling or circular root is an error.
 #[test]
 fn a_damaged_tree_is_an_error() {
     let world = World::new(1);

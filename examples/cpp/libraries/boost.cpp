@@ -1,5 +1,5 @@
-// Containers of Boost in an object, unmodified: flat_map and stable_vector of Boost.Container, with
-// texts. boost POOL add TEXT...   adds words boost POOL show          prints them
+// Boost.Container's flat_map and stable_vector in an object, unmodified. boost POOL add TEXT...
+// adds words; boost POOL show prints them.
 #include <pmo.hpp>
 
 #include <boost/container/flat_map.hpp>

@@ -2,10 +2,9 @@
 //   flat-hash-map POOL count NUMBER   counts the numbers from 0 on up to NUMBER
 //   flat-hash-map POOL show           prints how many there are
 //
-// Two things of it belong to the program, not to the map. absl::Hash is seeded with an address: the
-// map has a hash of its own. And a map without room for any element points to a constant of the
-// program, which is elsewhere in the next run: it gets room before the first psync, and keeps it,
-// as clear() of a large map would give it up.
+// The program provides two things. absl::Hash is seeded with an address: the map has its own hash.
+// A map without capacity points to a constant of the program, which moves: it gets capacity before
+// the first psync, and keeps it; clear() of a large map would not.
 #include <pmo.hpp>
 
 #include <absl/base/config.h>

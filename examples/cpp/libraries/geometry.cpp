@@ -1,7 +1,7 @@
-// An R-tree of Boost.Geometry in an object, unmodified: places by their names, and the nearest to a
-// point. geometry POOL add NUMBER      adds places up to this number, a psync each, and says so
-// geometry POOL near X Y        prints the three places nearest to a point geometry POOL check
-// prints how many there are, once every one was found where it was put
+// An R-tree of Boost.Geometry in an object, unmodified: named places, and the nearest to a point.
+// geometry POOL add NUMBER adds places up to this number, a psync each, and prints it; geometry
+// POOL near X Y prints the three nearest places; geometry POOL check finds every place and prints
+// their number.
 //
 // The tree takes pmo::plain_allocator, and keeps no address of the program: its nodes are
 // boost::variants.
@@ -25,7 +25,7 @@ template <> struct pmo::type_of<tree> : pmo::opaque<tree> {
     static constexpr const char *text = LAYOUT_OF(BOOST_VERSION);
 };
 
-// Where the place of a number is: no two are at one point.
+// No two places coincide.
 static point where(long number)
 {
     return point(static_cast<double>(number * 7919 % 10007), static_cast<double>(number));

@@ -1,10 +1,10 @@
-// A whole index of hnswlib in an object, unmodified: vectors, and the graph by which the nearest
-// are found. hnsw POOL add NUMBER   adds vectors up to this number, a psync each, and says so hnsw
-// POOL check        prints how many there are, and of how many the nearest is the vector itself
+// An index of hnswlib in an object, unmodified: vectors and the graph of neighbours. hnsw POOL add
+// NUMBER adds vectors up to this number, a psync each, and prints it; hnsw POOL check prints their
+// number, and how many are their own nearest.
 //
-// The library asks for its memory with malloc and new, which are the object's while it is called,
-// and keeps pointers to functions and tables of virtual functions of the program: it is linked with
-// -no-pie, and pmo/same_program.h refuses an index of another build.
+// The library allocates by malloc and new, in the object while it is called, and keeps pointers to
+// functions and virtual tables: it is linked with -no-pie, and pmo/same_program.h refuses an index
+// of another build.
 #include <pmo.hpp>
 #include <pmo/same_program.h>
 
@@ -28,9 +28,8 @@
 
 namespace {
 
-// The object in which this thread allocates; nullptr: in the process.
+// The object where this thread allocates; nullptr: in the process.
 thread_local void *inside = nullptr;
-// Addresses of the object.
 std::uintptr_t first = 0, behind = 0;
 
 struct in_object {
@@ -78,14 +77,13 @@ void operator delete[](void *block, std::size_t) noexcept { release(block); }
 constexpr std::size_t DIMENSIONS = 8, MOST = 5000;
 using graph = hnswlib::HierarchicalNSW<float>;
 
-// The root: pointers to classes of the library, which need no description.
+// The root: pointers to classes of the library, undescribed.
 struct kept {
     hnswlib::L2Space *space;
     graph *all;
 };
 PMO_DESCRIBE(kept, PMO_MEMBER(space), PMO_MEMBER(all))
 
-// The vector of a number.
 static std::vector<float> vector_of(std::size_t number)
 {
     std::vector<float> vector;

@@ -1,10 +1,7 @@
-// A document of nlohmann::json whose values, names and texts are all in an object.
-//   json POOL put NAME VALUE   parses VALUE as JSON and puts it under NAME
-//   json POOL show             prints the document
+// A document of nlohmann::json whose values, names and texts are in an object.
 //
-// The library makes its allocators itself, so that they have to be default constructible:
-// pmo::current says where they allocate. It changes nothing else, and keeps no address of the
-// program.
+// The library makes default allocators, which allocate where pmo::current says. It is unchanged
+// otherwise, and keeps no address of the program.
 #include <pmo.hpp>
 
 #include <nlohmann/json.hpp>
@@ -21,7 +18,7 @@ using json = nlohmann::basic_json<std::map, list, text, bool, std::int64_t, std:
 // It has an allocator_type, but no constructor that takes an allocator.
 template <class A> struct std::uses_allocator<json, A> : std::false_type {};
 
-// The layout is the library's of this version; a program with another one is refused.
+// The layout is this version's; a program with another one is refused.
 #define LAYOUT_OF_2(major, minor) "nlohmann json " #major "." #minor
 #define LAYOUT_OF(major, minor) LAYOUT_OF_2(major, minor)
 template <> struct pmo::type_of<json> : pmo::opaque<json> {
@@ -40,7 +37,7 @@ try {
         document[argv[3]] = json::parse(argv[4]);
         heap.psync();
     }
-    // Texts that are made on the way are in the object as well, and freed again.
+    // Temporary texts are in the object as well, and freed again.
     std::cout << document.dump().c_str() << "\n";
     return 0;
 } catch (const std::exception &error) {

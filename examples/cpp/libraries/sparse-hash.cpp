@@ -2,8 +2,8 @@
 //   sparse-hash POOL count NUMBER   counts the numbers from 0 on up to NUMBER, in both maps
 //   sparse-hash POOL show           prints how many there are
 //
-// Both maps ask the allocator for what std::allocator_traits has nowadays, which
-// pmo::plain_allocator answers. They keep their hash and no address of the program.
+// Both maps ask the allocator for members of std::allocator_traits, which pmo::plain_allocator has.
+// They keep their hash, and no address of the program.
 #include <pmo.hpp>
 
 #include <google/dense_hash_map>
@@ -11,8 +11,7 @@
 
 #include <iostream>
 
-// A hash that is the same in every run: std::hash of a number is the number in libstdc++, but
-// nothing says so.
+// The same in every run, which std::hash does not promise.
 struct mixed {
     std::size_t operator()(long number) const { return static_cast<std::size_t>(number) * 0x9e3779b97f4a7c15; }
 };

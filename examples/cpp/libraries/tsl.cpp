@@ -1,11 +1,10 @@
-// Maps of tsl in an object: hopscotch_map, and ordered_map, which keeps the order in which its
-// elements came. tsl POOL count NUMBER   counts the numbers from 0 on up to NUMBER, in both maps
-// tsl POOL show           prints how many there are
+// Maps of tsl in an object: hopscotch_map, and ordered_map, which keeps the order of insertion. tsl
+// POOL count NUMBER counts the numbers from 0 up to NUMBER, in both maps; tsl POOL show prints how
+// many there are.
 //
-// ordered_map makes allocators itself when it gets more buckets, so that they have to be default
-// constructible: pmo::current says where they allocate. A map without a bucket points to a constant
-// of the program, which is elsewhere in the next run: each gets a bucket before the first psync,
-// and keeps it, as clear() gives none up.
+// ordered_map makes default allocators for more buckets, which allocate where pmo::current says. A
+// map without a bucket points to a constant of the program, which moves: each gets a bucket before
+// the first psync, and keeps it; clear() frees none.
 #include <pmo.hpp>
 
 #include <tsl/hopscotch_map.h>
@@ -13,8 +12,7 @@
 
 #include <iostream>
 
-// A hash that is the same in every run: std::hash of a number is the number in libstdc++, but
-// nothing says so.
+// The same in every run, which std::hash does not promise.
 struct mixed {
     std::size_t operator()(long number) const
     {
@@ -26,7 +24,7 @@ using element = std::pair<long, long>;
 using hopscotch = tsl::hopscotch_map<long, long, mixed, std::equal_to<long>, pmo::plain_allocator<element>>;
 using ordered = tsl::ordered_map<long, long, mixed, std::equal_to<long>, pmo::current_allocator<element>>;
 
-// Neither header says which version it is: write down here the one that is built with.
+// The headers do not tell their version: write it here.
 template <> struct pmo::type_of<hopscotch> : pmo::opaque<hopscotch, long, long> {
     static constexpr const char *text = "tsl hopscotch_map 2";
 };

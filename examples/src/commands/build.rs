@@ -1,7 +1,7 @@
 //! `word-index build`.
 //!
-//! Several threads read files and count their words; one enters them in the index and psyncs. A
-//! psync falls between two files, so that what is durable is always a set of whole files.
+//! Several threads read files and count their words; one indexes them and psyncs between two files,
+//! so that whole files are durable.
 
 use crate::corpus::{Corpus, default_folders};
 use crate::index::{Fuse, Index, Reader, kill_self};
@@ -77,17 +77,16 @@ struct Builder<'o, I> {
     index: I,
     progress: Progress,
     args: &'o Args,
-    /// Changes since the last psync.
+    /// Since the last psync.
     pending: u64,
     last: Instant,
     unreadable: u64,
 }
 
-/// A file read, on its way into the index.
+/// A read file.
 type Read<'a> = (&'a Path, io::Result<(Version, Option<Digest>)>);
 
 impl<I: Index> Builder<'_, I> {
-    /// Forgets files that were deleted.
     fn remove_gone(&mut self, corpus: &Corpus) -> Result<u64> {
         let reader = self.index.reader()?;
         let mut gone = Vec::new();
@@ -104,7 +103,7 @@ impl<I: Index> Builder<'_, I> {
         Ok(gone.len() as u64)
     }
 
-    /// The files that are to be read, and how many are done.
+    /// The files to read, and the number of finished ones.
     fn sort_out<'c>(&self, corpus: &'c Corpus) -> Result<(Vec<&'c Path>, u64)> {
         let reader = self.index.reader()?;
         let mut todo = Vec::new();

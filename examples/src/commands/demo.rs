@@ -1,4 +1,4 @@
-//! `word-index demo`: the other commands, one after the other, each in a process of its own.
+//! `word-index demo`: the other commands in sequence, each in its own process.
 
 use crate::corpus::{Corpus, default_folders};
 use crate::index::Index;

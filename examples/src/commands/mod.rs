@@ -36,7 +36,7 @@ enum Command {
     Demo(demo::Args),
 }
 
-/// The whole program, for indexes of one kind.
+/// The whole program, for one kind of index.
 #[must_use]
 pub fn run<I: Index>() -> ExitCode {
     let matches = Cli::command().name(I::NAME).get_matches();
@@ -58,7 +58,7 @@ pub fn run<I: Index>() -> ExitCode {
     }
 }
 
-/// Whether nothing was psynced yet.
+/// Whether nothing was psynced.
 fn is_blank(object: &ReadObject) -> bool {
     object.as_slice()[..4096].iter().all(|byte| *byte == 0)
 }
@@ -73,7 +73,7 @@ fn is_damage(error: &anyhow::Error) -> bool {
     error.is::<Damage>() || kind == Some(indelible::ErrorKind::Damaged)
 }
 
-/// The error and its causes, without what was said already.
+/// The error and its causes, without repetitions.
 fn explain(error: &anyhow::Error) -> String {
     error
         .chain()

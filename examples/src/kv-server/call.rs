@@ -1,4 +1,4 @@
-//! One request: the command, its arguments, the data it works on.
+//! A request: command, arguments, and data.
 
 use crate::data::{Keys, Value};
 use crate::reply::Reply;
@@ -8,9 +8,9 @@ use indelible::collections::HeapRef;
 use std::fmt;
 use std::ops::{Range, RangeInclusive};
 
-/// A command being carried out, with the database locked.
+/// A command in progress, with the database locked.
 pub(crate) struct Call<'a, 'h> {
-    /// The command's name, and its arguments.
+    /// The command's name and arguments.
     pub(crate) words: &'a [&'a [u8]],
     pub(crate) keys: &'a mut Keys<'h, Value<'h>>,
     pub(crate) heap: HeapRef<'h>,
@@ -21,22 +21,22 @@ pub(crate) struct Call<'a, 'h> {
     pub(crate) service: &'a Service<'h>,
 }
 
-/// State of a connection that commands show and change.
+/// State of a connection for commands.
 pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) name: Vec<u8>,
-    /// Whether the client wants to leave.
+    /// The client leaves.
     pub(crate) ends: bool,
 }
 
 impl<'h> Call<'_, 'h> {
-    /// The value of the first argument.
+    /// The first argument's value.
     pub(crate) fn value(&self) -> Option<&Value<'h>> {
         self.keys.get(self.words[1], self.now).map(|item| &item.value)
     }
 
-    /// Changes the value of the key that is the first argument, if it is there. `change` also says
-    /// whether the value is empty now; then the key is removed.
+    /// Changes the value of an existing key, the first argument. `change` also returns whether the
+    /// value is empty now; then the key is removed.
     ///
     /// # Errors
     /// Those of `change`.
@@ -54,7 +54,7 @@ impl<'h> Call<'_, 'h> {
         Ok(Some(result))
     }
 
-    /// Inserts a value for the first argument, unless it has one.
+    /// Inserts a value for the first argument, if it has none.
     ///
     /// # Errors
     /// The heap is full.
@@ -66,7 +66,6 @@ impl<'h> Call<'_, 'h> {
     }
 }
 
-/// Why a command was not carried out.
 pub(crate) enum Refusal {
     Syntax,
     NotAnInteger,
@@ -78,7 +77,7 @@ pub(crate) enum Refusal {
     Arguments(&'static str),
     Expiry(&'static str),
     Other(&'static str),
-    /// The heap's error: it is full.
+    /// The heap is full.
     Heap(indelible::Error),
 }
 
@@ -109,8 +108,7 @@ impl fmt::Display for Refusal {
 
 pub(crate) type Done = Result<(), Refusal>;
 
-/// A command: its name, how many words a request of it has, whether it changes anything, and its
-/// code.
+/// A command: name, numbers of words, whether it changes anything, code.
 pub(crate) struct Command {
     pub(crate) name: &'static str,
     pub(crate) words: RangeInclusive<usize>,
@@ -118,10 +116,10 @@ pub(crate) struct Command {
     pub(crate) run: fn(&mut Call<'_, '_>) -> Done,
 }
 
-/// No limit to the words.
+/// Any number of words.
 pub(crate) const MANY: usize = usize::MAX;
 
-/// A command that looks.
+/// A reading command.
 pub(crate) const fn looks(
     name: &'static str,
     words: RangeInclusive<usize>,
@@ -130,7 +128,7 @@ pub(crate) const fn looks(
     Command { name, words, changes: false, run }
 }
 
-/// A command that changes something.
+/// A changing command.
 pub(crate) const fn changes(
     name: &'static str,
     words: RangeInclusive<usize>,
@@ -144,7 +142,6 @@ pub(crate) fn integer(word: &[u8]) -> Result<i64, Refusal> {
     number(word).ok_or(Refusal::NotAnInteger)
 }
 
-/// A number of things.
 pub(crate) fn count(word: &[u8]) -> Result<usize, Refusal> {
     let count = number(word).and_then(|count| usize::try_from(count).ok());
     count.ok_or(Refusal::Other("value is out of range, must be positive"))
@@ -156,7 +153,7 @@ pub(crate) fn float(word: &[u8]) -> Result<f64, Refusal> {
     number.filter(|number| !number.is_nan()).ok_or(Refusal::NotAFloat)
 }
 
-/// The places from `start` to `stop` of `len`; negative ones count from the end.
+/// Places from `start` to `stop` of `len`; negative ones count from the end.
 pub(crate) fn span(start: i64, stop: i64, len: usize) -> Range<usize> {
     let place = |at: i64| match usize::try_from(at) {
         Ok(at) => Some(at),
@@ -167,7 +164,7 @@ pub(crate) fn span(start: i64, stop: i64, len: usize) -> Range<usize> {
     first..end.max(first)
 }
 
-/// Whether a word is an option, in letters of any case.
+/// Ignores case.
 pub(crate) fn is(word: &[u8], option: &str) -> bool {
     word.eq_ignore_ascii_case(option.as_bytes())
 }

@@ -18,7 +18,7 @@ static TABLE: LazyLock<HashMap<&'static [u8], &'static Command>> = LazyLock::new
     all.into_iter().flatten().map(|command| (command.name.as_bytes(), command)).collect()
 });
 
-/// The command of a name in letters of any case.
+/// Ignores case.
 pub(crate) fn find(name: &[u8]) -> Option<&'static Command> {
     let mut upper = [0; 24];
     let upper = upper.get_mut(..name.len())?;

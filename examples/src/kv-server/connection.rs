@@ -1,5 +1,4 @@
-//! One client: bytes that came, requests carried out, replies that leave once everything that they
-//! show is durable.
+//! A client: input, execution, and replies, which leave once everything that they show is durable.
 
 use crate::protocol::{Protocol, Step};
 use crate::reply::Reply;
@@ -10,12 +9,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes read at a time.
 const PIECE: usize = 64 << 10;
-/// Bytes of replies after which no further request is carried out before they have left: a client
-/// that sends and does not read costs no more memory than this and one reply.
+/// Bytes of waiting replies that stop execution: a client that does not read costs this and one
+/// reply.
 const FULL: usize = 1 << 20;
 /// Bytes of one request.
 const REQUEST: usize = 1 << 30;
-/// Bytes of a buffer that a client without requests may keep.
+/// Bytes of buffers that an idle client keeps.
 const KEEP: usize = 16 << 10;
 
 pub(crate) struct Connection {
@@ -23,16 +22,15 @@ pub(crate) struct Connection {
     protocol: Box<dyn Protocol>,
     input: Vec<u8>,
     reply: Reply,
-    /// Bytes of the reply that have left.
+    /// Sent bytes of the reply.
     sent: usize,
-    /// Replies to requests carried out since something was last sent.
+    /// Replies since the last send.
     answered: usize,
-    /// No further request is carried out: the client wants to leave, or broke the protocol.
+    /// No request is executed any more: the client leaves, or broke the protocol.
     ends: bool,
-    /// The client takes no more bytes at present.
+    /// The client takes no more bytes for now.
     is_blocked: bool,
-    /// The input may have whole requests that were not carried out, because there were enough
-    /// replies.
+    /// Input may have whole requests, left as replies waited.
     has_more: bool,
 }
 
@@ -47,7 +45,7 @@ impl Connection {
         &self.stream
     }
 
-    /// Whether a reply waits to leave. Until then nothing more is read.
+    /// While a reply waits, nothing is read.
     pub(crate) fn is_sending(&self) -> bool {
         self.sent < self.reply.len()
     }
@@ -56,12 +54,12 @@ impl Connection {
         self.is_blocked
     }
 
-    /// Whether requests can be carried out without more input.
+    /// Whether requests need no more input.
     pub(crate) fn has_more(&self) -> bool {
         self.has_more && !self.is_blocked
     }
 
-    /// Takes what has arrived, and carries out whole requests.
+    /// Reads input, and executes whole requests.
     ///
     /// # Errors
     /// The client is gone.
@@ -103,8 +101,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers the requests that were just carried out with the error that kept their changes from
-    /// being durable.
+    /// Answers the last requests with the error that kept their changes from durability.
     pub(crate) fn refuse(&mut self, error: &str) {
         if self.answered > 0 {
             self.reply.clear();
@@ -116,7 +113,7 @@ impl Connection {
     /// Sends as much of the reply as the client takes.
     ///
     /// # Errors
-    /// The client is gone, or was to leave with the whole reply.
+    /// The client is gone, or leaves after the whole reply.
     pub(crate) fn send(&mut self) -> io::Result<()> {
         self.answered = 0;
         while self.is_sending() {

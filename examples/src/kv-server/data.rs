@@ -1,39 +1,37 @@
-//! The data in the object: keys, their values, and the moments at which keys end.
+//! The persistent data: keys, values, and times of expiry.
 
 use indelible::collections::{HeapRef, PBTreeSet, PHashMap, PVec, PVecDeque};
 use indelible::{Composite, Persist, Result, StableHash};
 
-/// Name of the root.
 pub(crate) const ROOT: &str = "database";
 
-/// Bytes of any kind.
 pub(crate) type Bytes<'h> = PVec<'h, u8>;
 pub(crate) type Hash<'h> = PHashMap<'h, Bytes<'h>, Bytes<'h>>;
 pub(crate) type List<'h> = PVecDeque<'h, Bytes<'h>>;
 
-/// The keys of both protocols. A key of one is none of the other, as in two servers.
+/// Keys of both protocols, separate as in two servers.
 #[derive(Persist, Default)]
 #[repr(C)]
 pub(crate) struct Database<'h> {
     pub(crate) values: Keys<'h, Value<'h>>,
     pub(crate) cache: Keys<'h, Cached<'h>>,
-    /// The unique number that a cached value got last.
+    /// The last unique number of a cached value.
     pub(crate) unique: u64,
 }
 
-/// Keys with their values, ordered by the moments at which they end, too.
+/// Keys with values, also ordered by expiry.
 #[derive(Persist)]
 #[repr(C)]
 pub(crate) struct Keys<'h, V: Persist<'h>> {
     items: PHashMap<'h, Bytes<'h>, Item<V>>,
-    /// One end of each key that has one. An end that its key does not have is ignored.
+    /// An entry for each expiring key. Stale entries are ignored.
     ends: PBTreeSet<'h, End<'h>>,
 }
 
 #[derive(Persist)]
 #[repr(C)]
 pub(crate) struct Item<V> {
-    /// Milliseconds since 1970 at which the key ends; 0: never.
+    /// In milliseconds since 1970; 0: never.
     pub(crate) expires: u64,
     pub(crate) value: V,
 }
@@ -54,22 +52,22 @@ pub(crate) enum Value<'h> {
     List(List<'h>),
 }
 
-/// A value of the memcached protocol.
+/// A value of memcached's protocol.
 #[derive(Persist)]
 #[repr(C)]
 pub(crate) struct Cached<'h> {
-    /// A number that the client gave.
+    /// The client's number.
     pub(crate) flags: u64,
     /// Changes with each store.
     pub(crate) unique: u64,
     pub(crate) bytes: Bytes<'h>,
 }
 
-/// Members by name, and in their order.
+/// Members by name, and in order.
 #[derive(Persist, Default)]
 #[repr(C)]
 pub(crate) struct Sorted<'h> {
-    /// The members' scores, as `ordered` numbers.
+    /// Scores as `ordered` numbers.
     pub(crate) scores: PHashMap<'h, Bytes<'h>, u64>,
     pub(crate) order: PBTreeSet<'h, Rank<'h>>,
 }
@@ -81,20 +79,18 @@ pub(crate) struct Rank<'h> {
     pub(crate) member: Bytes<'h>,
 }
 
-/// A number that is ordered as the scores are.
+/// A number ordered as the scores.
 pub(crate) fn ordered(score: f64) -> u64 {
     // Both zeros have one number.
     let bits = (score + 0.0).to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
-/// The score of such a number.
 pub(crate) fn score(ordered: u64) -> f64 {
     f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
 }
 
 impl Database<'_> {
-    /// The moment at which the next key ends.
     pub(crate) fn next_end(&self) -> Option<u64> {
         self.values.next_end().into_iter().chain(self.cache.next_end()).min()
     }
@@ -113,17 +109,17 @@ impl<V> Item<V> {
 }
 
 impl<'h, V: Persist<'h>> Keys<'h, V> {
-    /// Keys, including those that are over and not removed yet, and how many of them end.
+    /// Keys, expired ones included, and expiring ones.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.items.len(), self.ends.len())
     }
 
-    /// The item of a key that is not over.
+    /// `None` for an expired key.
     pub(crate) fn get(&self, key: &[u8], now: u64) -> Option<&Item<V>> {
         self.items.get(key).filter(|item| !item.is_over(now))
     }
 
-    /// Whether a key is there; removes it if it is over.
+    /// Removes an expired key.
     pub(crate) fn is_there(&mut self, key: &[u8], now: u64) -> bool {
         let over = self.items.get(key).map(|item| item.is_over(now));
         if over == Some(true) {
@@ -132,13 +128,13 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         over == Some(false)
     }
 
-    /// Changes the value of a key that is not over. Unlike a mutable reference, a closure makes no
-    /// later cut look at the value again.
+    /// Changes an unexpired key's value. Unlike a mutable reference, a closure makes no later cut
+    /// examine the value again.
     pub(crate) fn update<R>(&mut self, key: &[u8], now: u64, change: impl FnOnce(&mut V) -> R) -> Option<R> {
         if self.is_there(key, now) { self.items.update(key, |item| change(&mut item.value)) } else { None }
     }
 
-    /// Gives a key a value and an end, whatever it had.
+    /// Sets a key's value and expiry.
     ///
     /// # Errors
     /// The heap is full.
@@ -149,7 +145,7 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         Ok(())
     }
 
-    /// Gives a key another end; 0: none.
+    /// Sets a key's expiry; 0: none.
     ///
     /// # Errors
     /// The heap is full.
@@ -183,7 +179,7 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         Some(item)
     }
 
-    /// Gives the value of a key, and its end, to another key. Without room nothing changes.
+    /// Moves a key's value and expiry to another key. Without room nothing changes.
     ///
     /// # Errors
     /// The heap is full.
@@ -204,7 +200,7 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         self.ends.clear();
     }
 
-    /// Removes keys that are over, `most` of them at a time.
+    /// Removes at most `most` expired keys.
     pub(crate) fn purge(&mut self, now: u64, most: usize) -> usize {
         let mut removed = 0;
         while removed < most && self.next_end().is_some_and(|end| end <= now) {
@@ -217,12 +213,11 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         removed
     }
 
-    /// The moment at which the next key ends.
     fn next_end(&self) -> Option<u64> {
         self.ends.first().map(|end| end.expires)
     }
 
-    /// A part of a walk over all keys that are not over: see `PHashMap::scan`.
+    /// A part of a walk over unexpired keys: see `PHashMap::scan`.
     pub(crate) fn scan(&self, cursor: u64, count: usize, now: u64, mut each: impl FnMut(&[u8], &V)) -> u64 {
         self.items.scan(cursor, count, |key, item| {
             if !item.is_over(now) {
@@ -232,10 +227,10 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
     }
 }
 
-/// Gives a text new bytes, in place if it has room for them: no reference to its bytes is given
-/// out.
+/// Sets a text's bytes, in place if they fit: there are no references to them.
 ///
 /// # Errors
+/// The heap is full; nothing changed.
 /// The heap is full: the text is as it was.
 pub(crate) fn assign(text: &mut Bytes<'_>, bytes: &[u8]) -> Result<()> {
     text.try_reserve(bytes.len().saturating_sub(text.len()))?;

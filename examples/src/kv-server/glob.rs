@@ -1,11 +1,10 @@
 //! Patterns of keys: `*` any bytes, `?` one byte, `[a-c]` one of some, `[^a]` one of the others,
-//! `\` takes the next byte as it is.
+//! `\` a literal byte.
 
-/// Whether the whole of `text` fits the pattern; in time proportional to the product of their
-/// lengths.
+/// Matches the whole `text`, in time of the product of both lengths.
 pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut p) = (0, 0);
-    // The last star, and the first byte that it does not stand for.
+    // The last star, and the first byte behind its match.
     let mut star = None;
     while at < text.len() {
         let step = match &pattern[p..] {
@@ -32,8 +31,8 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// The length of a class, behind its `[`, if a byte is in it. A class without an end goes as far as
-/// the pattern.
+/// The length of a class after its `[`, if it has the byte. Without an end it extends to the
+/// pattern's.
 fn fits(class: &[u8], byte: u8) -> Option<usize> {
     let is_negative = class.first() == Some(&b'^');
     let (mut at, mut found) = (usize::from(is_negative), false);

@@ -100,7 +100,7 @@ fn found<'a, 'h>(call: &'a Call<'_, 'h>) -> Result<Option<&'a Hash<'h>>, Refusal
     hash(call.value())
 }
 
-/// `HSET key field value [field value …]`; the fields that are new.
+/// `HSET key field value [field value …]`; returns the number of new fields.
 fn set(call: &mut Call<'_, '_>, name: &'static str) -> Result<usize, Refusal> {
     let (pairs, []) = call.words[2..].as_chunks::<2>() else { return Err(Refusal::Arguments(name)) };
     call.create(|| Value::Hash(PHashMap::new()))?;
@@ -115,7 +115,7 @@ fn fill(hash: &mut Hash<'_>, pairs: &[[&[u8]; 2]]) -> Result<usize, Refusal> {
     Ok(added)
 }
 
-/// Gives a field a value; whether it is new.
+/// Returns whether the field is new.
 fn put(hash: &mut Hash<'_>, field: &[u8], value: &[u8]) -> Result<bool, Refusal> {
     match hash.update(field, |text| assign(text, value)) {
         Some(assigned) => assigned?,
@@ -127,7 +127,7 @@ fn put(hash: &mut Hash<'_>, field: &[u8], value: &[u8]) -> Result<bool, Refusal>
     Ok(false)
 }
 
-/// Changes a hash, if there is one, and removes it if it is empty then.
+/// Changes an existing hash; removes an empty one.
 fn change<'h, R>(
     call: &mut Call<'_, 'h>,
     change: impl FnOnce(&mut Hash<'h>) -> R,
@@ -164,7 +164,7 @@ fn all(call: &mut Call<'_, '_>, fields: bool, values: bool) -> Done {
     Ok(())
 }
 
-/// Gives a field the sum that `sum` makes of its value; the sum.
+/// Sets a field to the result of `sum` on its value, and returns it.
 fn add(
     call: &mut Call<'_, '_>,
     sum: impl FnOnce(Option<&[u8]>) -> Result<String, Refusal>,

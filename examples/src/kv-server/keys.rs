@@ -7,7 +7,7 @@ use crate::reply::Reply;
 
 pub(crate) const COMMANDS: &[Command] = &[
     changes("DEL", 2..=MANY, delete),
-    // The memory is free at once, as with DEL.
+    // Frees memory at once, as DEL.
     changes("UNLINK", 2..=MANY, delete),
     looks("EXISTS", 2..=MANY, exist),
     looks("TOUCH", 2..=MANY, exist),
@@ -42,7 +42,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     }),
     looks("SCAN", 2..=MANY, scan),
     looks("KEYS", 2..=2, keys),
-    // Keys that are over count until they are removed, as in Redis.
+    // Expired keys count until removed, as in Redis.
     looks("DBSIZE", 1..=1, |call| {
         let (keys, _) = call.keys.counts();
         call.reply.count(keys);
@@ -61,11 +61,11 @@ fn kind(value: &Value<'_>) -> &'static str {
     }
 }
 
-/// The moment `count` units of `unit` milliseconds behind `from`.
+/// The moment `count` units of `unit` milliseconds after `from`.
 pub(crate) fn moment(from: u64, count: i64, unit: i64, name: &'static str) -> Result<u64, Refusal> {
     let ahead = count.checked_mul(unit).ok_or(Refusal::Expiry(name))?;
     let moment = i64::try_from(from).ok().and_then(|from| from.checked_add(ahead));
-    // 0 is a key without an end; what lies before it is over as well.
+    // 0 means no expiry; earlier moments have passed.
     moment.map(|moment| u64::try_from(moment).unwrap_or(1).max(1)).ok_or(Refusal::Expiry(name))
 }
 
@@ -110,7 +110,7 @@ fn expire(call: &mut Call<'_, '_>, name: &'static str, from: u64, unit: i64) -> 
         return Err(Refusal::Other("GT and LT options at the same time are not compatible"));
     }
     let before = call.keys.get(call.words[1], call.now).map(|item| item.expires);
-    // A key without an end ends later than all others.
+    // A key without expiry is the latest.
     let refuses = |before: u64| {
         (has("NX") && before != 0)
             || (has("XX") && before == 0)
@@ -136,7 +136,7 @@ fn persist(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Replies -2 without such a key; -1 if the key never expires.
+/// -2: no such key; -1: no expiry.
 fn time(call: &mut Call<'_, '_>, shown: fn(u64, u64) -> u64) -> Done {
     let time = match call.keys.get(call.words[1], call.now) {
         None => -2,
@@ -158,7 +158,7 @@ fn rename(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// A part of a walk, as a request asks for it.
+/// The arguments of a scan.
 pub(crate) struct Part<'a> {
     pub(crate) cursor: u64,
     pub(crate) count: usize,
@@ -192,7 +192,7 @@ pub(crate) fn parts<'a>(words: &[&'a [u8]], typed: bool) -> Result<Part<'a>, Ref
     Ok(part)
 }
 
-/// Replies with the cursor with which a walk goes on, and the keys that it met.
+/// Replies with the next cursor, and the found keys.
 pub(crate) fn scanned(reply: &mut Reply, next: u64, found: &[Vec<u8>]) {
     reply.array(2);
     reply.bulk(next.to_string().as_bytes());

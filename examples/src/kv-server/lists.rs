@@ -62,13 +62,13 @@ fn list<'a, 'h>(value: Option<&'a Value<'h>>) -> Result<Option<&'a List<'h>>, Re
     }
 }
 
-/// A place that counts from the end if it is negative.
+/// Negative places count from the end.
 fn place(at: i64, len: usize) -> Option<usize> {
     let range = span(at, at, len);
     (!range.is_empty()).then_some(range.start)
 }
 
-/// Changes a list, if there is one, and removes it if it is empty then.
+/// Changes an existing list; removes an empty one.
 fn change<'h, R>(
     call: &mut Call<'_, 'h>,
     change: impl FnOnce(&mut List<'h>) -> R,
@@ -130,14 +130,14 @@ fn pop(call: &mut Call<'_, '_>, at: End) -> Done {
     Ok(())
 }
 
-/// Moves a value from one list to another, or within one.
+/// Moves a value between lists, or within one.
 fn shift(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
     let (target, heap) = (call.words[2], call.heap);
     if list(call.value())?.is_none() {
         call.reply.nil();
         return Ok(());
     }
-    // Room first: a value that was taken must have a place.
+    // Room first: a removed value must have a place.
     let reserved = call.keys.update(target, call.now, |value| match value {
         Value::List(list) => Ok(list.try_reserve(1)?),
         _ => Err(Refusal::WrongType),
@@ -150,7 +150,7 @@ fn shift(call: &mut Call<'_, '_>, from: End, to: End) -> Done {
             call.keys.insert(target, Value::List(list), 0)?;
         }
     }
-    // The list may be the target as well, so that it is not removed before it has the value again.
+    // The list may be the target as well: it is not removed before the value is back.
     let value = call.keys.update(call.words[1], call.now, |value| match value {
         Value::List(list) => take(list, from),
         _ => None,
@@ -197,7 +197,7 @@ fn insert(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// `LREM key count value`: the first ones, all of them (0), or the last ones (negative).
+/// `LREM key count value`: the first ones, all (0), or the last ones (negative).
 fn remove(call: &mut Call<'_, '_>) -> Done {
     let (count, value) = (integer(call.words[2])?, call.words[3]);
     let most = match usize::try_from(count.unsigned_abs()) {

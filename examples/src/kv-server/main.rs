@@ -1,6 +1,6 @@
-//! A server that speaks the protocols of Redis and memcached, and answers once all that an answer
-//! shows is durable. Its whole state lives in one object: texts, hashes, lists and sorted sets are
-//! collections in a heap, and clients share durable writes by tickets.
+//! A server with the protocols of Redis and memcached, whose answers show durable data alone. Its
+//! state is one object: texts, hashes, lists and sorted sets are collections in a heap, and clients
+//! share durable writes by tickets.
 //!
 //! ```sh
 //! cargo run --release -p indelible-examples --bin kv-server -- kv.pmo --memcached 127.0.0.1:11212
@@ -39,7 +39,7 @@ use service::Service;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-/// Files that the server itself needs.
+/// The server's own files.
 const OWN_FILES: u64 = 64;
 
 /// Serves texts, hashes, lists and sorted sets that survive a crash, in the protocols of Redis and
@@ -70,16 +70,16 @@ fn tracking(word: &str) -> Result<Tracking, String> {
     found.map(|(_, tracking)| tracking).ok_or_else(|| format!("there is no tracking {word:?}"))
 }
 
-/// Clients and kernel need the other half of the cores. A thread that waits for one of them answers
-/// fewer requests with each durable write: on two cores, one thread makes 1.2 to 1.5 times as many
-/// changes of 50 clients durable as four do.
+/// Clients and kernel need the other half of the cores. Fewer threads answer more requests with
+/// each durable write: on two cores, one thread makes 1.2 to 1.5 times as many changes of 50
+/// clients durable as four do.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get().div_ceil(2))
 }
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    // Explicit by default: only typed code stores to the heap, and that marks its stores.
+    // Explicit by default: only typed code, which marks its stores, stores to the heap.
     let options = PoolOptions::new().tracking(arguments.tracking);
     let pool = match options.open(&arguments.pool) {
         Err(error) if error.kind() == indelible::ErrorKind::NoPool => {
@@ -106,8 +106,7 @@ fn listen(address: &str, speaks: Speaks) -> Result<Listener> {
     Ok(Listener { socket, speaks })
 }
 
-/// Clients that the system's limit of open files leaves room for; the limit is raised as far as the
-/// server may raise it.
+/// Clients within the limit of open files, which is raised as far as permitted.
 fn clients() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });

@@ -1,4 +1,4 @@
-//! The text protocol of memcached: requests, and the commands.
+//! memcached's text protocol: requests and commands.
 
 use crate::data::{Bytes, Cached, Keys, assign};
 use crate::protocol::{Protocol, Step};
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const LONGEST: usize = 1 << 20;
 const KEY: usize = 250;
 const LINE: usize = 64 << 10;
-/// Seconds up to which a time counts from now; a greater one counts from 1970.
+/// Longest relative time in seconds; greater ones count from 1970.
 const MONTH: i64 = 60 * 60 * 24 * 30;
 
 const FORMAT: &str = "CLIENT_ERROR bad command line format";
@@ -19,7 +19,7 @@ const FULL: &str = "SERVER_ERROR out of memory storing object";
 
 #[derive(Default)]
 pub(crate) struct Memcached {
-    /// Bytes of a value that was refused, still to come.
+    /// Bytes to skip, of a refused value.
     skips: usize,
 }
 
@@ -45,11 +45,11 @@ struct Store<'i> {
     key: &'i [u8],
     flags: u32,
     time: i64,
-    /// Of `cas`: the unique number that the stored value must have.
+    /// Of `cas`: the stored value's required number.
     unique: Option<u64>,
 }
 
-/// The one line of a reply, or nothing if the reply was appended already.
+/// A reply's line, or nothing if the reply is appended already.
 type Answer = std::result::Result<(), &'static str>;
 
 impl Protocol for Memcached {
@@ -120,7 +120,7 @@ impl Protocol for Memcached {
     }
 }
 
-/// Carries out a request that is one line.
+/// Executes a request of one line.
 fn run(service: &Service<'_>, words: &[&[u8]], reply: &mut Reply) -> Answer {
     match words {
         [command @ (b"get" | b"gets"), keys @ ..] => {
@@ -189,7 +189,7 @@ fn checked(keys: &[&[u8]]) -> Answer {
     if keys.iter().any(|key| key.len() > KEY) { Err(FORMAT) } else { Ok(()) }
 }
 
-/// Appends a value, if it is there.
+/// Appends an existing value.
 fn show(access: &Access<'_, '_>, key: &[u8], unique: bool, reply: &mut Reply) {
     let Some(item) = access.database.cache.get(key, access.now) else { return };
     let Cached { flags, unique: number, bytes } = &item.value;
@@ -204,12 +204,12 @@ fn show(access: &Access<'_, '_>, key: &[u8], unique: bool, reply: &mut Reply) {
     reply.raw(b"\r\n");
 }
 
-/// The end of a value for a time that a client gives; 0: none.
+/// The expiry for a client's time; 0: none.
 fn end(now: u64, time: i64) -> u64 {
     let seconds = |time: i64| u64::try_from(time).unwrap_or(0).saturating_mul(1000);
     match time {
         0 => 0,
-        // It is over already.
+        // It has expired.
         time if time < 0 => 1,
         time if time <= MONTH => now.saturating_add(seconds(time)),
         time => seconds(time),
@@ -245,7 +245,7 @@ fn count(access: &mut Access<'_, '_>, key: &[u8], up: bool, by: u64, reply: &mut
 }
 
 impl<'i> Store<'i> {
-    /// Reads `command key flags time bytes [unique]`; the request, and the bytes of its value.
+    /// Reads `command key flags time bytes [unique]`; returns the request, and its value's bytes.
     fn read(words: &[&'i [u8]]) -> std::result::Result<(Store<'i>, usize), &'static str> {
         let (kind, key, flags, time, bytes, unique) = match words {
             [b"cas", key, flags, time, bytes, unique] => (&b"cas"[..], key, flags, time, bytes, Some(unique)),
@@ -346,7 +346,7 @@ fn number(word: &[u8]) -> Option<i64> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// A number without a sign.
+/// An unsigned number.
 fn unsigned(word: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(word).ok()?;
     text.parse().ok().filter(|_| !text.starts_with('+'))

@@ -1,4 +1,4 @@
-//! The Redis protocol of one connection: requests, and transactions of several.
+//! A connection's Redis protocol: requests, and transactions of several.
 
 use crate::call::{Call, Client, Command, Refusal};
 use crate::commands::find;
@@ -7,7 +7,7 @@ use crate::reply::Reply;
 use crate::request::Parser;
 use crate::service::{Access, Service};
 
-/// Bytes that the requests of a transaction may have.
+/// Bytes of a transaction's requests.
 const QUEUE: usize = 1 << 29;
 
 pub(crate) struct Redis {
@@ -17,12 +17,11 @@ pub(crate) struct Redis {
     queue: Option<Queue>,
 }
 
-/// Requests of a transaction.
 #[derive(Default)]
 struct Queue {
     requests: Vec<(&'static Command, Vec<Vec<u8>>)>,
     bytes: usize,
-    /// A request was refused: `EXEC` will be, too.
+    /// A request was refused: so will `EXEC` be.
     broken: bool,
 }
 
@@ -87,8 +86,8 @@ impl Redis {
         self.queue = Some(queue);
     }
 
-    /// Carries out a transaction with the database locked throughout, so that one durable write has
-    /// all of its changes.
+    /// Executes a transaction with the database locked throughout: one durable write has all its
+    /// changes.
     fn execute(&mut self, service: &Service<'_>, queue: &Queue, reply: &mut Reply) {
         reply.array(queue.requests.len());
         let changes = queue.requests.iter().any(|(command, _)| command.changes);

@@ -1,15 +1,15 @@
-//! Replies, in versions 2 and 3 of the Redis protocol, or of text.
+//! Replies of the Redis protocol, versions 2 and 3, or of text.
 
-/// Bytes of replies that a client may be owed.
+/// Most bytes of waiting replies.
 const MOST: usize = 1 << 30;
 
-/// Replies to requests, one after the other.
+/// Replies in sequence.
 pub(crate) struct Reply {
     bytes: Vec<u8>,
     /// 2 or 3.
     pub(crate) version: u8,
     most: usize,
-    /// Whether bytes were left out because there were too many.
+    /// Bytes were left out.
     overflows: bool,
 }
 
@@ -24,7 +24,7 @@ impl Reply {
         self.bytes.clear();
     }
 
-    /// Keeps memory for `bytes` bytes at most.
+    /// Frees memory beyond `bytes`.
     pub(crate) fn keep(&mut self, bytes: usize) {
         self.bytes.shrink_to(bytes);
     }
@@ -37,18 +37,15 @@ impl Reply {
         self.bytes.len()
     }
 
-    /// Takes back everything behind the first `len` bytes.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.bytes.truncate(len);
         self.overflows = false;
     }
 
-    /// Whether the reply lacks bytes because it was too long.
     pub(crate) fn overflows(&self) -> bool {
         self.overflows
     }
 
-    /// Bytes as they are.
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.overflows |= self.bytes.len() + bytes.len() > self.most;
         if !self.overflows {
@@ -86,9 +83,9 @@ impl Reply {
         self.simple("OK");
     }
 
-    /// A text of one line, which begins with a word in capitals.
+    /// One line, which begins with a word in capitals.
     pub(crate) fn error(&mut self, text: &str) {
-        // It tells of a reply that was too long, so that it has room in any case.
+        // Always has room, as it may report an overflow.
         self.bytes.push(b'-');
         self.bytes.extend_from_slice(text.replace(['\r', '\n'], " ").as_bytes());
         self.bytes.extend_from_slice(b"\r\n");
@@ -108,17 +105,14 @@ impl Reply {
         self.raw(b"\r\n");
     }
 
-    /// No value.
     pub(crate) fn nil(&mut self) {
         self.raw(if self.version == 3 { b"_\r\n" } else { b"$-1\r\n" });
     }
 
-    /// No array.
     pub(crate) fn nil_array(&mut self) {
         self.raw(if self.version == 3 { b"_\r\n" } else { b"*-1\r\n" });
     }
 
-    /// A text, or nothing.
     pub(crate) fn option(&mut self, bytes: Option<&[u8]>) {
         match bytes {
             Some(bytes) => self.bulk(bytes),
@@ -126,13 +120,13 @@ impl Reply {
         }
     }
 
-    /// A score: version 2 has no type for it.
+    /// Version 2 has no type for scores.
     pub(crate) fn double(&mut self, value: f64) {
         let text = shown(value);
         if self.version == 3 { self.line(b',', &text) } else { self.bulk(text.as_bytes()) }
     }
 
-    /// A text of lines, without a statement of its format.
+    /// Lines of text.
     pub(crate) fn verbatim(&mut self, text: &str) {
         if self.version == 3 {
             self.counted(b'=', text.len() + 4);
@@ -144,18 +138,17 @@ impl Reply {
         }
     }
 
-    /// The beginning of an array of `len` replies.
     pub(crate) fn array(&mut self, len: usize) {
         self.counted(b'*', len);
     }
 
-    /// The beginning of a map of `len` pairs of replies; version 2 has an array of both.
+    /// `len` pairs; in version 2 an array of both.
     pub(crate) fn map(&mut self, len: usize) {
         if self.version == 3 { self.counted(b'%', len) } else { self.array(2 * len) }
     }
 }
 
-/// A score, by the shortest digits that give it back.
+/// By the shortest exact digits.
 pub(crate) fn shown(score: f64) -> String {
     if score.is_infinite() {
         return if score > 0.0 { "inf" } else { "-inf" }.into();

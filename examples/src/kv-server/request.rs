@@ -1,34 +1,33 @@
-//! Requests of the Redis protocol: arrays of words with their lengths, or a line of words.
+//! Requests of the Redis protocol: arrays of words with lengths, or a line of words.
 
 use std::ops::Range;
 
-/// Words that a request may have, and bytes of one of them.
+/// Most words of a request, and bytes of a word.
 const WORDS: i64 = 1 << 20;
 const BYTES: usize = 512 << 20;
 /// Bytes of a line.
 const LINE: usize = 64 << 10;
 
-/// The words of a request, and its length.
+/// A request's words and length.
 type Request<'i> = (Vec<&'i [u8]>, usize);
 
-/// Reads one request at a time, and remembers how far it is: a request that arrives in many pieces
-/// is read once.
+/// Reads a request once, even if it arrives in many pieces.
 #[derive(Default)]
 pub(crate) struct Parser {
-    /// Words still to come, once the first line was read.
+    /// Words still to come, after the first line.
     left: Option<i64>,
-    /// Bytes of the input that were read.
+    /// Bytes read.
     at: usize,
     words: Vec<Range<usize>>,
 }
 
 impl Parser {
-    /// The words of the request at the beginning of `input`, and its length; nothing while it is
-    /// not whole. Then the next `input` begins with the same bytes. The words are none if the line
-    /// is empty or the array has no elements.
+    /// The words and the length of the request at the beginning of `input`; nothing while it is
+    /// incomplete, and the next `input` begins with the same bytes. An empty line or array has no
+    /// words.
     ///
     /// # Errors
-    /// The input is no request, and the connection cannot go on.
+    /// It is no request, and the connection ends.
     pub(crate) fn parse<'i>(&mut self, input: &'i [u8]) -> Result<Option<Request<'i>>, String> {
         let mut left = match self.left {
             Some(left) => left,
@@ -77,7 +76,7 @@ fn line(input: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
     }
 }
 
-/// A number as Redis takes it: without a plus sign.
+/// Redis refuses a plus sign.
 pub(crate) fn number(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok().filter(|text| !text.starts_with('+'))?;
     // Neither leading zeros nor minus zero.

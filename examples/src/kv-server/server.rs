@@ -1,5 +1,5 @@
-//! Threads, each with one event loop and some of the clients: a turn carries out what has arrived
-//! from them, waits for one ticket, and answers. The threads share durable writes.
+//! Threads with an event loop and clients each: a turn executes what has arrived, waits for one
+//! ticket, and answers. Threads share durable writes.
 
 use crate::connection::Connection;
 use crate::memcached::Memcached;
@@ -18,10 +18,10 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// Events taken from the kernel, and clients accepted, at a time.
+/// Events and accepted clients at a time.
 const EVENTS: usize = 1024;
 const ARRIVALS: usize = 64;
-/// Time without a look at the listener after the system could not accept a client.
+/// Pause of the listeners after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ pub(crate) struct Listener {
 /// Sockets cannot be waited for.
 pub(crate) fn serve(service: &Service<'_>, listeners: &[Listener], threads: usize) -> Result<()> {
     for listener in listeners {
-        // Every thread learns of a client; one of them gets it.
+        // Each thread is notified; one gets the client.
         listener.socket.set_nonblocking(true)?;
     }
     std::thread::scope(|scope| {
@@ -58,15 +58,13 @@ struct EventLoop<'s, 'h> {
     service: &'s Service<'h>,
     listeners: &'s [Listener],
     epoll: OwnedFd,
-    /// Clients by the numbers that epoll reports. The listeners have the numbers below.
+    /// Clients by epoll's numbers, above the listeners'.
     clients: HashMap<u64, Connection>,
     next: u64,
-    /// Clients with requests in memory that were not carried out yet: their sockets need not report
-    /// anything.
+    /// Clients with unexecuted requests in memory: their sockets may be silent.
     waiting: Vec<u64>,
-    /// When the listeners are looked at again, if the system could not accept a client.
+    /// The end of the listeners' pause.
     resumes: Option<Instant>,
-    /// Whether that was said.
     complained: bool,
 }
 
@@ -94,7 +92,7 @@ impl<'s, 'h> EventLoop<'s, 'h> {
             for id in &turn[arrivals..] {
                 let Some(client) = self.clients.get_mut(id) else { continue };
                 if !client.is_sending() && client.receive(self.service, &mut piece).is_err() {
-                    // Its last changes become durable with those of the others.
+                    // Its last changes become durable with the others'.
                     self.part(*id);
                 }
             }
@@ -109,7 +107,7 @@ impl<'s, 'h> EventLoop<'s, 'h> {
             if let Err(error) = settled {
                 match error.kind() {
                     ErrorKind::NoSpace | ErrorKind::NoRoom | ErrorKind::Busy => {}
-                    // Memory may differ from the durable state; only the next attach tells.
+                    // Memory may differ from the durable state; the next attach tells.
                     _ => {
                         eprintln!("{error}");
                         std::process::exit(1);
@@ -120,7 +118,7 @@ impl<'s, 'h> EventLoop<'s, 'h> {
         }
     }
 
-    /// Waits for an event, `idle` milliseconds at most.
+    /// Waits at most `idle` milliseconds for an event.
     fn wait(&mut self, events: &mut Vec<epoll::Event>, idle: Option<u64>) -> Result<()> {
         let now = Instant::now();
         if self.resumes.is_some_and(|moment| moment <= now) {
@@ -158,9 +156,8 @@ impl<'s, 'h> EventLoop<'s, 'h> {
             }
             match socket.accept().and_then(|(stream, _)| self.greet(stream, *speaks)) {
                 Ok(()) => self.complained = false,
-                // Another thread was quicker.
+                // Another thread accepted it.
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
-                // The client is gone again.
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     if !std::mem::replace(&mut self.complained, true) {
@@ -181,7 +178,7 @@ impl<'s, 'h> EventLoop<'s, 'h> {
         let figures = &self.service.figures;
         figures.connections.fetch_add(1, SeqCst);
         if figures.clients.load(SeqCst) >= self.service.most_clients {
-            // As Redis says it; whether the client reads it is its own affair.
+            // Redis's message, maybe unread.
             let _ = stream.write(b"-ERR max number of clients reached\r\n");
             return Ok(());
         }
@@ -197,7 +194,7 @@ impl<'s, 'h> EventLoop<'s, 'h> {
         Ok(())
     }
 
-    /// Sends what a client takes, and has epoll report what the client has to do next.
+    /// Sends what a client takes, and sets its next epoll event.
     fn send(&mut self, id: u64) -> Result<()> {
         let Some(client) = self.clients.get_mut(&id) else { return Ok(()) };
         let was_sending = client.is_blocked();
@@ -215,7 +212,6 @@ impl<'s, 'h> EventLoop<'s, 'h> {
         Ok(())
     }
 
-    /// Closes a connection.
     fn part(&mut self, id: u64) {
         if self.clients.remove(&id).is_some() {
             self.service.figures.clients.fetch_sub(1, SeqCst);

@@ -1,5 +1,4 @@
-//! The state that all threads of the server share: the heap, the database, and how much of it is
-//! durable.
+//! The shared state: heap, database, and progress of durability.
 
 use crate::data::{Database, ROOT};
 use indelible::collections::{HeapRef, PMutex};
@@ -7,7 +6,7 @@ use indelible::{Heap, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Keys removed at a time because they are over, so that requests wait for few of them.
+/// Keys removed at a time, as requests wait for them.
 const PURGE: usize = 512;
 
 pub(crate) struct Service<'h> {
@@ -16,14 +15,13 @@ pub(crate) struct Service<'h> {
     database: &'h PMutex<'h, Database<'h>>,
     /// Accesses that may have changed the database, counted under its lock.
     changed: AtomicU64,
-    /// As many of them are durable.
+    /// As many are durable.
     durable: AtomicU64,
     pub(crate) figures: Figures,
-    /// Clients that may be connected at a time.
+    /// Most connected clients.
     pub(crate) most_clients: usize,
 }
 
-/// The locked database.
 pub(crate) struct Access<'a, 'h> {
     pub(crate) database: &'a mut Database<'h>,
     pub(crate) heap: HeapRef<'h>,
@@ -62,21 +60,21 @@ impl<'h> Service<'h> {
         })
     }
 
-    /// Runs `work` with the database locked: no durable write has a part of its changes.
+    /// Runs `work` with the database locked: a durable write has all its changes or none.
     pub(crate) fn with<R>(&self, changes: bool, work: impl FnOnce(&mut Access<'_, 'h>) -> R) -> R {
         let mut database = self.database.lock();
         if changes {
-            // Counted before the lock is released: a thread that sees the change sees the count.
+            // Counted before the unlock: a thread that sees the change sees the count.
             self.changed.fetch_add(1, SeqCst);
         }
         work(&mut Access { database: &mut database, heap: self.place, now: now() })
     }
 
-    /// Makes everything durable that the caller, or another thread, has seen in the database.
-    /// Replies leave after this, replies to requests that only looked as well.
+    /// Makes everything durable that any thread has seen. All replies leave after this, also those
+    /// of reads.
     ///
     /// # Errors
-    /// The durable write failed, so that the replies must not leave.
+    /// The durable write failed: the replies must not leave.
     pub(crate) fn settle(&self) -> Result<()> {
         let seen = self.changed.load(SeqCst);
         if seen > self.durable.load(SeqCst) {
@@ -86,8 +84,8 @@ impl<'h> Service<'h> {
         Ok(())
     }
 
-    /// Removes some of the keys that are over; the milliseconds until there is more to remove. A
-    /// removal needs no durable write of its own: after a crash, the key is over as well.
+    /// Removes some expired keys; returns the milliseconds until more expire. It needs no durable
+    /// write: the keys are expired after a crash, too.
     pub(crate) fn purge(&self) -> Option<u64> {
         let mut database = self.database.lock();
         let (mut next, now) = (database.next_end(), now());
@@ -99,8 +97,7 @@ impl<'h> Service<'h> {
         next.map(|next| next.saturating_sub(now))
     }
 
-    /// Bytes of the heap, free ones included: to count the others would take a walk over all
-    /// blocks.
+    /// Bytes of the heap, free ones included: counting the others takes a walk.
     pub(crate) fn size(&self) -> usize {
         self.heap.size()
     }

@@ -1,11 +1,11 @@
-//! Commands of connections and of the server: PING, HELLO, CLIENT, INFO and so on.
+//! Commands of connections and the server: PING, HELLO, CLIENT, INFO and so on.
 
 use crate::call::{Call, Command, Done, MANY, Refusal, changes, integer, is, looks};
 use crate::request::number;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The version of Redis whose commands these are: clients choose by it what they ask for.
+/// Redis's version, for clients.
 const VERSION: &str = "7.0.0";
 
 pub(crate) const COMMANDS: &[Command] = &[
@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         call.reply.bulk((call.now % 1000 * 1000).to_string().as_bytes());
         Ok(())
     }),
-    // Clients ask which commands and settings there are, and do without an answer.
+    // Clients ask for commands and settings, and need no answer.
     looks("COMMAND", 1..=MANY, |call| {
         match call.words.get(1) {
             Some(word) if is(word, "COUNT") => call.reply.count(0),
@@ -68,7 +68,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         call.reply.ok();
         Ok(())
     }),
-    // The connection carries these out: see `redis.rs`.
+    // `redis.rs` executes these.
     looks("MULTI", 1..=1, |_| Ok(())),
     changes("EXEC", 1..=1, |_| Ok(())),
     looks("DISCARD", 1..=1, |_| Ok(())),
@@ -157,7 +157,7 @@ fn client(call: &mut Call<'_, '_>) -> Done {
             rename(call, name)?;
             call.reply.ok();
         }
-        // Nothing is kept of it, and no key is ever evicted.
+        // Ignored: no key is ever evicted.
         [_, word, _, _] if is(word, "SETINFO") => call.reply.ok(),
         [_, word, _] if is(word, "NO-EVICT") || is(word, "NO-TOUCH") => call.reply.ok(),
         [_, word, ..] => {

@@ -125,7 +125,7 @@ fn add(call: &mut Call<'_, '_>) -> Done {
     if raises && pairs.len() > 1 {
         return Err(Refusal::Other("INCR option supports a single increment-element pair"));
     }
-    // All of them are scores, or nothing changes.
+    // Parses all scores before any change.
     let scores = pairs.iter().map(|[score, _]| float(score)).collect::<Result<Vec<f64>, _>>()?;
     if raises {
         match raise(call, &rule, scores[0], pairs[0][1])? {
@@ -153,7 +153,7 @@ fn add(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Adds to a member's score; the sum, unless the rule forbids it.
+/// Adds to a member's score; returns the sum, unless the rule forbids it.
 fn raise(call: &mut Call<'_, '_>, rule: &Rule, by: f64, member: &[u8]) -> Result<Option<f64>, Refusal> {
     if !rule.only_there {
         call.create(|| Value::Sorted(Sorted::default()))?;
@@ -177,7 +177,7 @@ fn raise(call: &mut Call<'_, '_>, rule: &Rule, by: f64, member: &[u8]) -> Result
 }
 
 impl Sorted<'_> {
-    /// Gives a member another score. Without room nothing changes.
+    /// Without room nothing changes.
     fn put(&mut self, before: Option<u64>, score: u64, member: &[u8]) -> Result<(), Refusal> {
         self.order.try_insert((score, member))?;
         if let Err(error) = self.scores.try_insert(member, score) {
@@ -198,7 +198,7 @@ impl Sorted<'_> {
     }
 }
 
-/// Changes a set, if there is one, and removes it if it is empty then.
+/// Changes an existing set; removes an empty one.
 fn change<'h, R>(
     call: &mut Call<'_, 'h>,
     change: impl FnOnce(&mut Sorted<'h>) -> R,
@@ -216,7 +216,7 @@ fn remove(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Removes the members that `which` finds.
+/// Removes the members of `which`.
 fn remove_all(call: &mut Call<'_, '_>, which: impl FnOnce(&Sorted<'_>) -> Vec<Vec<u8>>) -> Done {
     let removed = change(call, |set| which(set).iter().filter(|member| set.take(member)).count())?;
     call.reply.count(removed.unwrap_or(0));

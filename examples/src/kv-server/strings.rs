@@ -63,7 +63,7 @@ pub(crate) const COMMANDS: &[Command] = &[
 /// Bytes of a text.
 const LONGEST: usize = 512 << 20;
 
-/// The text of the key that is the argument at `at`.
+/// The text of the key at argument `at`.
 fn text<'a, 'h>(call: &'a Call<'_, 'h>, at: usize) -> Result<Option<&'a Bytes<'h>>, Refusal> {
     match call.keys.get(call.words[at], call.now).map(|item| &item.value) {
         None => Ok(None),
@@ -72,7 +72,6 @@ fn text<'a, 'h>(call: &'a Call<'_, 'h>, at: usize) -> Result<Option<&'a Bytes<'h
     }
 }
 
-/// Replies with the text of a key.
 fn reply(call: &mut Call<'_, '_>, at: usize) -> Done {
     match call.keys.get(call.words[at], call.now).map(|item| &item.value) {
         None => call.reply.nil(),
@@ -92,8 +91,7 @@ fn many(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Gives the key that is the argument at `at` the value behind it, and an end, if there is to be
-/// another.
+/// Sets the key at argument `at` to the next argument, and its expiry, if given.
 fn store(call: &mut Call<'_, '_>, at: usize, expires: Option<u64>) -> Done {
     let (key, value) = (call.words[at], call.words[at + 1]);
     let heap = call.heap;
@@ -130,7 +128,7 @@ fn is_end(word: &[u8]) -> bool {
     ["EX", "PX", "EXAT", "PXAT"].iter().any(|name| is(word, name))
 }
 
-/// The moment that an option with its number says: `EX seconds`, `PXAT milliseconds` and so on.
+/// The moment of an option: `EX seconds`, `PXAT milliseconds` and so on.
 fn ending(call: &Call<'_, '_>, option: &[u8], number: &[u8], name: &'static str) -> Result<u64, Refusal> {
     let (unit, from) = match option.to_ascii_uppercase().as_slice() {
         b"EX" => (1000, call.now),
@@ -218,14 +216,14 @@ fn get_ending(call: &mut Call<'_, '_>) -> Done {
             _ => 0,
         };
         call.keys.expire(key, expires)?;
-        // A moment that is over ends the key at once.
+        // A past moment ends the key at once.
         call.keys.is_there(key, call.now);
     }
     Ok(())
 }
 
-/// Changes the text of a key, or inserts one that `change` fills, which learns whether there was
-/// one; an empty text is not inserted.
+/// Changes a key's text, or inserts one from `change`, which learns whether the key exists; an
+/// empty text is not inserted.
 fn edit<R>(
     call: &mut Call<'_, '_>,
     change: impl FnOnce(&mut Bytes<'_>, bool) -> Result<R, Refusal>,
@@ -271,7 +269,7 @@ fn part(call: &mut Call<'_, '_>) -> Done {
         None => call.reply.bulk(b""),
         Some(Value::Text(text)) => {
             let none = start < 0 && stop < 0 && start > stop;
-            // Redis takes a last place before the first for the first.
+            // For Redis a last place before the first is the first.
             let stop = stop.max(-i64::try_from(text.len()).unwrap_or(i64::MAX));
             let range = if none { 0..0 } else { span(start, stop, text.len()) };
             call.reply.bulk(&text[range]);

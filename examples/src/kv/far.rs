@@ -1,5 +1,5 @@
-//! The store in objects: what leads from the index to the data is a far pointer, so that data may
-//! lie in any object of any pool, each with rights of its own.
+//! The store in objects: far pointers lead from the index to data in any object of any pool, with
+//! its own rights.
 
 use super::orders::{Merged, Order, Record, Secondary};
 use super::table::{self, EMPTY, Found, REMOVED};
@@ -7,20 +7,20 @@ use anyhow::{Context, Result, ensure};
 use indelible::{At, CreateOptions, ErrorKind, Far, Home, Persist, Plain, Pool, Space};
 use std::path::{Path, PathBuf};
 
-/// The table of an index, in its root.
+/// An index's table, its root.
 #[derive(Plain, Persist, Clone, Copy)]
 #[repr(C)]
 struct Index {
     #[persist(target)]
     slots: Far<Slot>,
-    /// Slots of the table.
+    /// Slots.
     room: u64,
     /// Keys.
     len: u64,
     /// Slots that are not empty.
     used: u64,
     seed: u64,
-    /// Bits of the orders of its secondary indexes.
+    /// Bits of the secondary indexes' orders.
     orders: u64,
 }
 
@@ -33,9 +33,8 @@ struct Slot {
 
 const NO_SLOT: Slot = Slot { hash: EMPTY, record: Record { at: Far::null(), key_len: 0, value_len: 0 } };
 
-/// A store whose index is an object, and whose keys and values are in objects of data, each in the
-/// one that its [`insert`](FarStore::insert) names. Secondary indexes of data lie in the pool of
-/// the data.
+/// A store whose index is an object; keys and values are in the objects that
+/// [`insert`](FarStore::insert) names. Secondary indexes lie in their data's pool.
 pub struct FarStore {
     space: Space,
     pool: Pool,
@@ -44,9 +43,9 @@ pub struct FarStore {
     root: Far<Index>,
     orders: Vec<Order>,
     secondary: Vec<Secondary>,
-    /// Objects of data that are in the space for writing.
+    /// Data in the space for writing.
     data: Vec<Data>,
-    /// Data of other pools than the index's, which nothing leads to once the index is durable.
+    /// Data of other pools, unreferenced once the index is durable.
     freed: Vec<([u8; 16], Far<u8>)>,
 }
 
@@ -58,7 +57,7 @@ struct Data {
 const SIZE: u64 = 1 << 20;
 const ROOT: &str = "index";
 
-/// An object that holds no addresses, made if there is none.
+/// An object without addresses, made if missing.
 fn attach(space: &mut Space, pool: &Pool, name: &str) -> Result<[u8; 16]> {
     let options = CreateOptions::new(SIZE).position_independent(true);
     match pool.create_with(name, &options) {
@@ -68,11 +67,11 @@ fn attach(space: &mut Space, pool: &Pool, name: &str) -> Result<[u8; 16]> {
 }
 
 impl FarStore {
-    /// Opens the store `name` of a pool to change it, or makes one, with secondary indexes of these
-    /// orders. Every later call must name the same ones.
+    /// Opens the store `name` of a pool for changes, or makes it, with secondary indexes of these
+    /// orders, the same in all later calls.
     ///
     /// # Errors
-    /// As for [`Space::attach`]. The store was made with other orders.
+    /// As for [`Space::attach`]. The store has other orders.
     pub fn open(pool: &Pool, name: &str, orders: &[Order]) -> Result<FarStore> {
         let mut space = Space::new();
         space.add(pool);
@@ -96,9 +95,8 @@ impl FarStore {
         })
     }
 
-    /// Opens the store `name` of the first pool to read it. Its data may lie in all of them; a
-    /// lookup of data in none of them, or that may not be read, is an error, and secondary indexes
-    /// do not find it.
+    /// Opens the store `name` of the first pool for reading. All pools may have its data; a lookup
+    /// of data elsewhere, or unreadable data, is an error, and secondary indexes omit it.
     ///
     /// # Errors
     /// As for [`Space::attach_read`].
@@ -122,7 +120,7 @@ impl FarStore {
         Ok(FarStore { space, pool, name, index, root, orders, secondary, data, freed })
     }
 
-    /// Has an object of any pool be there for data, made if there is none; returns its ID.
+    /// Prepares an object of any pool for data, made if missing; returns its ID.
     ///
     /// # Errors
     /// As for [`Space::attach`].
@@ -144,7 +142,7 @@ impl FarStore {
         Ok(object)
     }
 
-    /// How many keys it has.
+    /// Number of keys.
     ///
     /// # Errors
     /// The index is damaged.
@@ -152,7 +150,7 @@ impl FarStore {
         Ok(self.table()?.0.len)
     }
 
-    /// Whether it has none.
+    /// Whether there is no key.
     ///
     /// # Errors
     /// The index is damaged.
@@ -160,7 +158,7 @@ impl FarStore {
         Ok(self.len()? == 0)
     }
 
-    /// The table, as part of its object.
+    /// The table in its object.
     fn table(&self) -> Result<(At<'_, Index>, &[Slot], Home<'_>)> {
         let home = self.space.home(&self.index)?;
         let index = home.get(self.root)?;
@@ -171,7 +169,7 @@ impl FarStore {
         Ok((index, slots, home))
     }
 
-    /// Where a key is.
+    /// Finds a key's slot.
     #[inline]
     fn find(&self, key: &[u8]) -> Result<(Found, u64)> {
         let (index, slots, home) = self.table()?;
@@ -183,10 +181,10 @@ impl FarStore {
         Ok((table::find(hash, slots.len(), |slot| slots[slot].hash, is_key)?, hash))
     }
 
-    /// The value of a key, where it lies.
+    /// A key's value in place.
     ///
     /// # Errors
-    /// The data is not to be had: its object is in no pool of the store's, or may not be read.
+    /// No pool of the store has the data's object, or it is unreadable.
     pub fn get(&self, key: &[u8]) -> Result<Option<&[u8]>> {
         let (index, slots, home) = self.table()?;
         let hash = table::hash(index.seed, key);
@@ -204,11 +202,10 @@ impl FarStore {
         Ok(value)
     }
 
-    /// Keys and values in an order, from the first whose key, or whose value, is not less than
-    /// `from`.
+    /// Keys and values in an order, from the first key, or value, not less than `from`.
     ///
     /// # Errors
-    /// The store has no such index. As for [`get`](FarStore::get).
+    /// The store lacks the index. As for [`get`](FarStore::get).
     pub fn scan(&self, order: Order, from: &[u8]) -> Result<impl Iterator<Item = Result<(&[u8], &[u8])>>> {
         ensure!(self.orders.contains(&order), "the store has no index of that order");
         let from = match order {
@@ -220,13 +217,12 @@ impl FarStore {
         Ok(Merged::new(order, scans))
     }
 
-    /// Has a key have a value, both of which are copied to the object `data`; returns whether it is
-    /// new.
+    /// Copies key and value to the object `data`; returns whether the key is new.
     ///
     /// # Errors
-    /// The object is not there for data. As for [`remove`](FarStore::remove) of the former value.
-    /// There is no room: a part of the change may be in memory then, and nothing of it is durable
-    /// before a psync.
+    /// The object is not prepared for data. As for [`remove`](FarStore::remove) of the former
+    /// value. There is no room: part of the change may be in memory, and becomes durable with a
+    /// psync.
     pub fn insert(&mut self, data: &[u8; 16], key: &[u8], value: &[u8]) -> Result<bool> {
         self.pool_of(data).context("the object is not there for data of the store")?;
         let bytes = self.space.create_parts(data, &[key, value])?;
@@ -246,7 +242,7 @@ impl FarStore {
             (found, head) = (self.find(key)?.0, *self.table()?.0);
         }
         let slot = found.free.context("a new table has room")?;
-        // This slot alone: the whole table would be compared by the next psync.
+        // This slot alone: a psync would compare the whole table.
         let at = self.space.get_mut(&self.index, head.slots.nth(slot).unwrap_or_default())?;
         head.used = head.used.saturating_add(u64::from(at.hash == EMPTY));
         *at = Slot { hash, record };
@@ -261,7 +257,7 @@ impl FarStore {
         Ok(!was_there)
     }
 
-    /// A new table, with room for one more key.
+    /// A larger table.
     fn enlarge(&mut self) -> Result<()> {
         let (index, slots, _) = self.table()?;
         let mut head = *index;
@@ -278,11 +274,10 @@ impl FarStore {
         if former.is_null() { Ok(()) } else { Ok(self.space.free(&self.index, former)?) }
     }
 
-    /// Takes a key out; returns whether it was there.
+    /// Removes a key; returns whether it existed.
     ///
     /// # Errors
-    /// The data of the key may not be stored to: nothing has changed. As for
-    /// [`get`](FarStore::get).
+    /// The key's data may not be stored to: nothing changed. As for [`get`](FarStore::get).
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let (Found { at: Some(slot), .. }, _) = self.find(key)? else { return Ok(false) };
         let (_, slots, home) = self.table()?;
@@ -303,7 +298,7 @@ impl FarStore {
             Slot { hash: REMOVED, ..NO_SLOT };
         head.len = head.len.saturating_sub(1);
         *self.space.get_mut(&self.index, self.root)? = head;
-        // The index may become durable later than the data: until then it leads there.
+        // Until the index is durable, it leads there.
         if elsewhere {
             self.freed.push((data, own))
         } else {
@@ -312,8 +307,7 @@ impl FarStore {
         Ok(true)
     }
 
-    /// Makes all changes durable: those of the index's pool as one step, after those to data in
-    /// other pools, which the index leads to.
+    /// Makes all changes durable: data in other pools first, then the index's pool as one step.
     ///
     /// # Errors
     /// As for [`Space::psync_all`].
@@ -332,12 +326,11 @@ impl FarStore {
         others.iter().try_for_each(|object| Ok(self.space.psync(object)?))
     }
 
-    /// Objects of data in other pools than the index's.
+    /// Data in other pools than the index's.
     fn elsewhere(&self) -> impl Iterator<Item = [u8; 16]> {
         self.data.iter().filter(|data| data.pool != self.pool.path()).map(|data| data.object)
     }
 
-    /// The pool of an object of data.
     fn pool_of(&self, object: &[u8; 16]) -> Option<&Path> {
         self.data.iter().find(|data| data.object == *object).map(|data| data.pool.as_path())
     }

@@ -1,5 +1,5 @@
-//! The same store on plain files: an index file, and files of data that it names by their paths.
-//! Pointers are numbers of a file and an offset, which are turned into places, and back, by hand.
+//! The same store on plain files: an index file, and files of data by path. Pointers are a file's
+//! number and an offset, converted by hand.
 
 use super::table::{self, EMPTY, Found, REMOVED};
 use crate::files::MappedFile;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-/// The beginning of an index file.
+/// An index file's header.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Header {
@@ -25,26 +25,26 @@ struct Header {
 #[repr(C)]
 struct Slot {
     hash: u64,
-    /// Number of the file, above 40 bits of an offset.
+    /// File number above 40 bits of offset.
     at: u64,
     key_len: u64,
     value_len: u64,
 }
 
-/// The beginning of a file of data.
+/// A data file's header.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct DataHeader {
     magic: [u8; 8],
     /// Bytes that were ever used.
     used: u64,
-    /// The first free block of each class; it has the offset of the next.
+    /// Each class's first free block, which has the offset of the next.
     free: [u64; CLASSES],
 }
 
 const INDEX: [u8; 8] = *b"KVINDEX1";
 const DATA: [u8; 8] = *b"KVDATA-1";
-/// Bytes of a path, and paths.
+/// Bytes of a path; number of files.
 const PATH: usize = 256;
 const FILES: usize = 16;
 /// A block of class `n` has 2^n bytes.
@@ -52,8 +52,8 @@ const CLASSES: usize = 40;
 const OFFSET_BITS: u32 = 40;
 const DAMAGED: &str = "the store is damaged";
 
-/// A store on plain files. A crash may leave some of the changes since the last
-/// [`sync`](FileStore::sync), and no store.
+/// A store on plain files. A crash may leave any changes since the last [`sync`](FileStore::sync),
+/// and no valid store.
 #[derive(Debug)]
 pub struct FileStore {
     index: MappedFile,
@@ -65,10 +65,10 @@ fn class_of(len: u64) -> usize {
 }
 
 impl FileStore {
-    /// Opens the store of an index file with all of its data, or makes one.
+    /// Opens or makes the store of an index file, with all data.
     ///
     /// # Errors
-    /// A file cannot be opened, even one of a single key that is never looked up.
+    /// A file cannot be opened, even if it is never used.
     pub fn open(path: &Path) -> Result<FileStore> {
         let mut store = FileStore { index: MappedFile::open(path)?, data: Vec::new() };
         let header = store.header_mut()?;
@@ -89,10 +89,10 @@ impl FileStore {
         Ok(store)
     }
 
-    /// Adds a file for data, made if there is none; returns its number.
+    /// Adds a file for data, made if missing; returns its number.
     ///
     /// # Errors
-    /// The file cannot be had; its path is too long; there are 16 files already.
+    /// The file cannot be opened; its path is too long; there are 16 files.
     pub fn data(&mut self, path: &Path) -> Result<usize> {
         if let Some(number) = self.data.iter().position(|file| file.path() == path) {
             return Ok(number);
@@ -134,7 +134,7 @@ impl FileStore {
         <[Slot]>::mut_from_prefix_with_elems(bytes, room).map(|(slots, _)| slots).ok().context(DAMAGED)
     }
 
-    /// Key and value of a slot.
+    /// A slot's key and value.
     #[inline]
     fn texts(&self, slot: &Slot) -> Result<(&[u8], &[u8])> {
         let (file, offset) = (slot.at >> OFFSET_BITS, slot.at & ((1 << OFFSET_BITS) - 1));
@@ -154,7 +154,7 @@ impl FileStore {
         Ok((table::find(hash, slots.len(), |slot| slots[slot].hash, is_key)?, hash))
     }
 
-    /// How many keys it has.
+    /// Number of keys.
     ///
     /// # Errors
     /// The index is damaged.
@@ -162,7 +162,7 @@ impl FileStore {
         Ok(self.header()?.len)
     }
 
-    /// Whether it has none.
+    /// Whether there is no key.
     ///
     /// # Errors
     /// The index is damaged.
@@ -170,7 +170,7 @@ impl FileStore {
         Ok(self.len()? == 0)
     }
 
-    /// The value of a key, where it lies.
+    /// A key's value in place.
     ///
     /// # Errors
     /// A file is damaged.
@@ -190,11 +190,10 @@ impl FileStore {
         Ok(value)
     }
 
-    /// Has a key have a value, both of which are copied to the file `data`; returns whether it is
-    /// new.
+    /// Copies key and value to the file `data`; returns whether the key is new.
     ///
     /// # Errors
-    /// There is no such file for data; there is no room.
+    /// No such file; no room.
     pub fn insert(&mut self, data: usize, key: &[u8], value: &[u8]) -> Result<bool> {
         let len = (key.len() + value.len()) as u64;
         let file = self.data.get_mut(data).context("there is no such file for data")?;
@@ -236,7 +235,7 @@ impl FileStore {
         Ok(())
     }
 
-    /// Takes a key out; returns whether it was there.
+    /// Removes a key; returns whether it existed.
     ///
     /// # Errors
     /// A file is damaged.
@@ -252,7 +251,7 @@ impl FileStore {
         Ok(true)
     }
 
-    /// Returns when the files have all changes, in no order.
+    /// Writes all changes to the files, in no order.
     ///
     /// # Errors
     /// Those of `msync`.
@@ -265,13 +264,13 @@ fn data_header(bytes: &mut [u8]) -> Result<&mut DataHeader> {
     DataHeader::mut_from_prefix(bytes).map(|(header, _)| header).ok().context(DAMAGED)
 }
 
-/// A word of a free block.
+/// A free block's word.
 fn word(bytes: &mut [u8], at: u64) -> Result<&mut u64> {
     let word = bytes.get_mut(at as usize..).and_then(|bytes| bytes.get_mut(..8));
     word.and_then(|word| u64::mut_from_bytes(word).ok()).context(DAMAGED)
 }
 
-/// A block of a class.
+/// Allocates a block.
 fn take(file: &mut MappedFile, class: usize) -> Result<u64> {
     if class >= CLASSES {
         bail!("a key and its value have up to {} bytes", 1_u64 << (CLASSES - 1));

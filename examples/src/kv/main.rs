@@ -1,5 +1,5 @@
-//! `kv`: keys and values of any size in objects, found by key, in order of keys, and by value. Data
-//! that only some may read lies in a pool of its own; the index is for all.
+//! `kv`: keys and values of any size in objects, found by key, by order, and by value. Private data
+//! has its own pool; the index is for all.
 
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
@@ -88,7 +88,7 @@ fn line(texts: &[&[u8]]) -> Result<()> {
     Ok(out.write_all(b"\n")?)
 }
 
-/// A change of the store, which is durable when it returns.
+/// A durable change of the store.
 fn change(arguments: &Arguments, change: impl FnOnce(&mut FarStore, &[u8; 16]) -> Result<()>) -> Result<()> {
     let open = |path: &Path| Pool::open_or_format(path, SIZE);
     let pool = open(&arguments.pool)?;

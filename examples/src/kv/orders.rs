@@ -1,4 +1,4 @@
-//! Secondary indexes: trees in objects of their own, whose keys are far pointers to the data.
+//! Secondary indexes: trees in their own objects, whose keys are far pointers to the data.
 
 use crate::tree::{FarKey, FarTree, Walk, first_from, insert, next, remove};
 use anyhow::{Context, Result};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// A key and its value.
 pub(super) type Texts<'t> = (&'t [u8], &'t [u8]);
 
-/// Where they are, side by side in an object of data.
+/// Their place in an object of data.
 #[derive(Plain, Persist, Clone, Copy)]
 #[repr(C)]
 pub(super) struct Record {
@@ -31,38 +31,37 @@ impl Record {
         bytes.split_at_checked(self.key_len as usize).context("the store is damaged: a key has no end")
     }
 
-    /// The same for another object, whose pointers lead through entries of its own. `data` has the
-    /// bytes, at this offset.
+    /// A record for another object's entries; `data` has the bytes.
     pub(super) fn of(space: &mut Space, home: &[u8; 16], data: &[u8; 16], own: Record) -> Result<Record> {
         let at = space.far(home, data, own.at, Rights::READ | Rights::WRITE)?;
         Ok(Record { at, ..own })
     }
 }
 
-/// The order of a secondary index.
+/// A secondary index's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Keys, of which there is one of each.
+    /// By unique keys.
     Keys,
-    /// Values, and keys of one value.
+    /// By values, then keys.
     Values,
 }
 
-/// A record in a tree that is ordered by keys.
+/// A record ordered by keys.
 #[derive(Plain, Persist, Clone, Copy)]
 #[repr(C)]
 struct ByKey {
     record: Record,
 }
 
-/// A record in a tree that is ordered by values.
+/// A record ordered by values.
 #[derive(Plain, Persist, Clone, Copy)]
 #[repr(C)]
 struct ByValue {
     record: Record,
 }
 
-/// Borrowed bytes, as [`FarKey::Sought`] has no lifetime.
+/// Owned bytes, as [`FarKey::Sought`] has no lifetime.
 struct Sought {
     key: Vec<u8>,
     value: Vec<u8>,
@@ -74,7 +73,7 @@ impl Sought {
     }
 }
 
-/// Key and value of a record that lies at `at`.
+/// The key and value of a record at `at`.
 fn texts<'s, T>(record: Record, at: At<'s, T>) -> Result<Texts<'s>> {
     record.texts(at.follow(record.at)?.context("the store is damaged: a key has no bytes")?)
 }
@@ -123,8 +122,8 @@ impl OfRecord for ByValue {
     }
 }
 
-/// A secondary index of the data in one pool: users who may not open that find none of its data by
-/// the others.
+/// A secondary index of one pool's data: users without access to it find none of its data by the
+/// others.
 pub(super) struct Secondary {
     pub(super) pool: PathBuf,
     object: [u8; 16],
@@ -137,7 +136,6 @@ enum Tree {
 }
 
 impl Order {
-    /// The name of its object.
     pub(super) fn object_name(self, store: &str) -> String {
         match self {
             Order::Keys => format!("{store}.by-key"),
@@ -147,7 +145,7 @@ impl Order {
 }
 
 impl Secondary {
-    /// The index in an object that is in the space for writing, made if there is none.
+    /// The index in an object in the space for writing, made if missing.
     pub(super) fn open(space: &mut Space, pool: &Pool, object: [u8; 16], order: Order) -> Result<Secondary> {
         let tree = match order {
             Order::Keys => Tree::ByKey(FarTree::open(space, &[object])?),
@@ -156,7 +154,7 @@ impl Secondary {
         Ok(Secondary { pool: pool.path().to_owned(), object, tree })
     }
 
-    /// The index in an object of the space, to be read.
+    /// The index in an object for reading.
     pub(super) fn read(space: &Space, pool: &Pool, object: [u8; 16], order: Order) -> Result<Secondary> {
         let tree = match order {
             Order::Keys => Tree::ByKey(FarTree::read(space, &[object])?),
@@ -172,7 +170,7 @@ impl Secondary {
         }
     }
 
-    /// Adds data, of which `own` is the place in its object.
+    /// Adds data at `own` in its object.
     pub(super) fn add(
         &self,
         space: &mut Space,
@@ -187,7 +185,7 @@ impl Secondary {
         }
     }
 
-    /// Takes data out that is there still.
+    /// Removes data that still exists.
     pub(super) fn remove(&self, space: &mut Space, texts: Texts<'_>) -> Result<()> {
         let sought = Sought::of(texts);
         match &self.tree {
@@ -196,7 +194,7 @@ impl Secondary {
         }
     }
 
-    /// Keys and values in order, from the first that is not less than `from`.
+    /// Keys and values from the first not less than `from`.
     pub(super) fn scan<'s>(&'s self, space: &'s Space, from: Texts<'_>) -> Result<Scan<'s>> {
         match &self.tree {
             Tree::ByKey(tree) => scan(space, self.object, tree, from),
@@ -205,7 +203,6 @@ impl Secondary {
     }
 }
 
-/// Keys and values of one index, in its order.
 pub(super) type Scan<'s> = Box<dyn Iterator<Item = Result<Texts<'s>>> + 's>;
 
 fn scan<'s, K: OfRecord>(
@@ -251,7 +248,7 @@ impl<'s> Iterator for Merged<'s> {
             Order::Keys => (key, value),
             Order::Values => (value, key),
         };
-        // An error comes before everything else.
+        // Errors come first.
         let mut heads = self.scans.iter_mut().enumerate().filter_map(|(number, scan)| {
             let head = scan.peek()?.as_ref().ok().copied().map(rank);
             Some((head, number))

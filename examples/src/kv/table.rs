@@ -1,45 +1,44 @@
-//! Open addressing: which slot of a table a key has.
+//! Open addressing: a key's slot in a table.
 
 use anyhow::Result;
 use twox_hash::XxHash3_64;
 
-/// The hash of a slot without a key.
+/// An empty slot's hash.
 pub(super) const EMPTY: u64 = 0;
-/// The hash of a slot whose key was removed: other keys may lie behind it.
+/// A removed key's hash: others may follow.
 pub(super) const REMOVED: u64 = 1;
 /// Slots of the first table.
 const FIRST: u64 = 16;
 
-/// The hash of a key, which is none of those of slots without one.
+/// Avoids hashes of slots without a key.
 pub(super) fn hash(seed: u64, key: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(seed, key).max(REMOVED + 1)
 }
 
-/// Whether one more slot may be used of a table.
+/// Whether one more slot may be used.
 pub(super) fn has_room(used: u64, room: u64) -> bool {
     used.saturating_add(1).saturating_mul(4) <= room.saturating_mul(3)
 }
 
-/// Slots of a table for so many keys and one more.
+/// Slots for so many keys and one more.
 pub(super) fn room_for(keys: u64) -> u64 {
     (2 * (keys + 1)).next_power_of_two().max(FIRST)
 }
 
-/// The slots in the order in which they are looked at for a hash.
+/// The order of probing.
 pub(super) fn way(hash: u64, room: usize) -> impl Iterator<Item = usize> {
     let first = (hash >> 8).checked_rem(room as u64).unwrap_or(0) as usize;
     (first..room).chain(0..first)
 }
 
-/// Where a key is, and where it would be put.
+/// A key's slot, and the slot for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
     pub(super) at: Option<usize>,
     pub(super) free: Option<usize>,
 }
 
-/// Looks for a key in slots whose hashes `hash_of` tells; `is_key` looks at the key of a slot with
-/// the right hash.
+/// Finds a key by `hash_of`; `is_key` compares keys of equal hash.
 #[inline]
 pub(super) fn find(
     hash: u64,

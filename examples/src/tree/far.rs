@@ -1,5 +1,4 @@
-//! Nodes in objects, one or several, of one pool or several: what leads from one to the next is a
-//! far pointer, within an object and across.
+//! Nodes in objects of one or several pools, linked by far pointers.
 
 use super::{Descent, Links, Nodes, Side, Steps, Walk};
 use anyhow::{Context, Result};
@@ -7,16 +6,15 @@ use indelible::{At, Far, Persist, Plain, Rights, Space};
 use std::borrow::{Borrow, BorrowMut};
 use std::cmp::Ordering;
 
-/// A key of nodes in objects. It may have far pointers, which are those of the object that has the
-/// node.
+/// A key of nodes in objects. Its far pointers are those of the node's object.
 pub trait FarKey: Plain + Copy {
-    /// That by which a key is found.
+    /// Finds a key.
     type Sought: ?Sized;
 
-    /// How what is sought compares to a key.
+    /// Compares the sought value with a key.
     ///
     /// # Errors
-    /// The key's pointers lead nowhere.
+    /// The key's pointers dangle.
     fn order(sought: &Self::Sought, key: At<'_, Self>) -> Result<Ordering>;
 }
 
@@ -29,7 +27,7 @@ impl FarKey for u64 {
     }
 }
 
-/// A node as it lies in an object.
+/// A node in an object.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct FarNode<K, V> {
@@ -53,7 +51,7 @@ impl<K, V> FarNode<K, V> {
     }
 }
 
-/// Where a node is: an object, and a pointer within it.
+/// A node's place: an object, and a pointer within it.
 pub struct Place<K, V> {
     object: [u8; 16],
     at: Far<FarNode<K, V>>,
@@ -73,7 +71,7 @@ impl<K, V> PartialEq for Place<K, V> {
     }
 }
 
-/// A tree in objects of a space. Its root lies in the first of them; new nodes go to all in turn.
+/// A tree in objects of a space. Its root lies in the first; new nodes go to all in turn.
 pub struct FarTree<K, V> {
     objects: Vec<[u8; 16]>,
     root: Far<Far<FarNode<K, V>>>,
@@ -83,7 +81,7 @@ pub struct FarTree<K, V> {
 pub struct FarNodes<'t, S, K, V> {
     tree: &'t FarTree<K, V>,
     space: S,
-    /// Nodes that were made.
+    /// Number of made nodes.
     made: usize,
 }
 
@@ -94,8 +92,8 @@ where
     K: FarKey + Sync + for<'h> Persist<'h>,
     V: Plain + Copy + Sync + for<'h> Persist<'h>,
 {
-    /// The tree of objects that are in the space for writing; it is made if there is none. Far
-    /// pointers lead from each to the others.
+    /// The tree of objects in the space for writing, made if missing. Far pointers lead from each
+    /// to the others.
     ///
     /// # Errors
     /// As for [`Space::root_or_insert`].
@@ -105,17 +103,17 @@ where
         Self::read(space, objects)
     }
 
-    /// The tree of objects of a space, to be read.
+    /// The tree of objects of a space, for reading.
     ///
     /// # Errors
-    /// As for [`Space::root`]: it has none.
+    /// As for [`Space::root`].
     pub fn read(space: &Space, objects: &[[u8; 16]]) -> Result<Self> {
         let first = objects.first().context("a tree needs an object")?;
         let root = space.root::<Far<FarNode<K, V>>>(first, ROOT)?.here();
         Ok(FarTree { objects: objects.to_vec(), root })
     }
 
-    /// Its nodes, to be read, or, in a space that is borrowed exclusively, to be changed.
+    /// Its nodes for reading, or, in an exclusively borrowed space, for changes.
     pub fn on<S: Borrow<Space>>(&self, space: S) -> FarNodes<'_, S, K, V> {
         FarNodes { tree: self, space, made: 0 }
     }
@@ -191,7 +189,7 @@ impl<S: Borrow<Space>, K: FarKey, V: Plain + Copy> Walk for FarNodes<'_, S, K, V
 }
 
 impl<S: BorrowMut<Space>, K: FarKey, V: Plain + Copy> FarNodes<'_, S, K, V> {
-    /// A pointer for an object to a place.
+    /// An object's pointer to a place.
     fn far(&mut self, from: &[u8; 16], to: Option<Place<K, V>>) -> Result<Far<FarNode<K, V>>> {
         match to {
             None => Ok(Far::null()),

@@ -1,5 +1,4 @@
-//! Nodes in a mapped file, as a program has them without objects: pointers are numbers that it
-//! turns into places by itself.
+//! Nodes in a mapped file, without objects: pointers are numbers, which the program converts.
 
 use super::{Descent, Links, Nodes, Side, Steps, Walk};
 use crate::files::MappedFile;
@@ -31,15 +30,15 @@ impl Node {
     }
 }
 
-/// In the place of the first node.
+/// In place of the first node.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Header {
     magic: [u8; 8],
     root: u64,
-    /// Nodes that were ever used, and this header.
+    /// Nodes ever used, and this header.
     used: u64,
-    /// Nodes that can be used again: the first, which has the next as its parent.
+    /// Free nodes: the first, whose parent is the next.
     free: u64,
     reserved: [u64; 2],
 }
@@ -54,10 +53,10 @@ fn place(pointer: u64) -> Option<u64> {
 }
 
 impl FileNodes {
-    /// The tree in a file, which is made if there is none.
+    /// The tree in a file, made if missing.
     ///
     /// # Errors
-    /// The file cannot be had, or has no tree.
+    /// The file cannot be opened, or has no tree.
     pub fn open(path: &Path) -> Result<FileNodes> {
         let mut nodes = FileNodes { file: MappedFile::open(path)? };
         let header = nodes.header_mut()?;
@@ -68,7 +67,7 @@ impl FileNodes {
         Ok(nodes)
     }
 
-    /// Returns when the file has all changes. A crash before may leave any of them, and no tree.
+    /// Writes all changes to the file. A crash before may leave any of them, and no valid tree.
     ///
     /// # Errors
     /// Those of `msync`.

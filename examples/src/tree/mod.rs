@@ -1,7 +1,7 @@
-//! A red-black tree, written once for all places where its nodes may lie (S2.25): volatile memory,
-//! a mapped file, and objects.
+//! A red-black tree, written once for all places of nodes (S2.25): volatile memory, a mapped file,
+//! and objects.
 //!
-//! Modules: `rules` (the algorithm), `volatile`, `file` and `far` (places for nodes).
+//! Modules: `rules` (the algorithm), `volatile`, `file` and `far` (places of nodes).
 
 mod far;
 mod file;
@@ -15,48 +15,48 @@ pub use volatile::VolatileNodes;
 
 use anyhow::{Result, bail};
 
-/// Nodes that lie somewhere, to be read.
+/// Nodes to read.
 pub trait Walk {
-    /// Where a node is.
+    /// A node's place.
     type Place: Copy + PartialEq;
-    /// That by which a node is found.
+    /// A node's key.
     type Key: Copy;
-    /// That by which a key is found.
+    /// Finds a key.
     type Sought: ?Sized;
-    /// The part of a node beside its key.
+    /// A node's value.
     type Value: Copy;
 
-    /// The node at the top.
+    /// The root.
     ///
     /// # Errors
-    /// These of every method: the tree is damaged, or cannot be reached.
+    /// Of every method: the tree is damaged, or unreachable.
     fn root(&self) -> Result<Option<Self::Place>>;
 
-    /// The nodes around a node, and its colour.
+    /// A node's neighbours and colour.
     fn links(&self, at: Self::Place) -> Result<Links<Self::Place>>;
 
-    /// Key and value of a node.
+    /// A node's key and value.
     fn entry(&self, at: Self::Place) -> Result<(Self::Key, Self::Value)>;
 
-    /// The node of a key, or the place for it.
+    /// A key's node, or the place for it.
     fn descend(&self, sought: &Self::Sought) -> Result<Descent<Self::Place>>;
 }
 
-/// Nodes that lie somewhere, to be changed.
+/// Nodes to change.
 pub trait Nodes: Walk {
-    /// Has another node be the one at the top.
+    /// Sets the root.
     ///
     /// # Errors
-    /// These of every method: as for [`Walk`], or the node cannot be stored to.
+    /// Of every method: as for [`Walk`], or the node cannot be stored to.
     fn set_root(&mut self, to: Option<Self::Place>) -> Result<()>;
 
-    /// Changes what is around a node, and its colour: one store.
+    /// Changes a node's neighbours and colour: one store.
     fn change(&mut self, at: Self::Place, change: impl FnOnce(&mut Links<Self::Place>)) -> Result<()>;
 
-    /// Has a node have another value.
+    /// Sets a node's value.
     fn set_value(&mut self, at: Self::Place, value: Self::Value) -> Result<()>;
 
-    /// A new node, red and without children, that nothing leads to.
+    /// A new node, red, without children and unreferenced.
     fn make(
         &mut self,
         key: Self::Key,
@@ -64,7 +64,7 @@ pub trait Nodes: Walk {
         parent: Option<Self::Place>,
     ) -> Result<Self::Place>;
 
-    /// Gives the place of a node back that nothing leads to.
+    /// Frees an unreferenced node.
     fn discard(&mut self, at: Self::Place) -> Result<()>;
 }
 
@@ -88,16 +88,16 @@ impl Side {
     }
 }
 
-/// The nodes around a node, and its colour.
+/// A node's neighbours and colour.
 #[derive(Clone, Copy, Debug)]
 pub struct Links<P> {
-    /// None: it is the root.
+    /// `None`: the root.
     pub parent: Option<P>,
-    /// The child with lesser keys.
+    /// With lesser keys.
     pub left: Option<P>,
-    /// The child with greater keys.
+    /// With greater keys.
     pub right: Option<P>,
-    /// Whether it is red, and not black.
+    /// Otherwise black.
     pub red: bool,
 }
 
@@ -111,7 +111,7 @@ impl<P: Copy + PartialEq> Links<P> {
         }
     }
 
-    /// The child on a side, to be changed.
+    /// The child on a side, to change.
     pub fn child_mut(&mut self, side: Side) -> &mut Option<P> {
         match side {
             Side::Left => &mut self.left,
@@ -119,10 +119,10 @@ impl<P: Copy + PartialEq> Links<P> {
         }
     }
 
-    /// The side on which a child is.
+    /// The side of a child.
     ///
     /// # Errors
-    /// It is on none: the tree is damaged.
+    /// It is no child: the tree is damaged.
     pub fn side_of(&self, child: P) -> Result<Side> {
         match child {
             child if self.left == Some(child) => Ok(Side::Left),
@@ -132,20 +132,19 @@ impl<P: Copy + PartialEq> Links<P> {
     }
 }
 
-/// Where a search ends.
+/// The end of a search.
 #[derive(Clone, Copy, Debug)]
 pub enum Descent<P> {
-    /// The node with the key.
+    /// The key's node.
     Found(P),
-    /// Where a node with it would be: below this one. `None`: the tree is empty.
+    /// The node and side for the key; `None`: the tree is empty.
     Vacant(Option<(P, Side)>),
 }
 
-/// Steps from the top to the bottom, at most: twice the binary logarithm of more nodes than there
-/// can be.
+/// Most steps from top to bottom: twice the binary logarithm of more nodes than can exist.
 const MOST_STEPS: usize = 128;
 
-/// Counts steps down, so that no damaged tree is walked for ever.
+/// Limits steps, for damaged trees.
 #[derive(Default)]
 struct Steps(usize);
 

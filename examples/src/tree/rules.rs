@@ -1,14 +1,14 @@
-//! The algorithm: no red node has a red child, and all ways down have as many black nodes.
+//! The algorithm: no red node has a red child, and all paths down have as many black nodes.
 
 use super::{Descent, Links, Nodes, Side, Steps, Walk};
 use anyhow::{Context, Result, ensure};
 
 const DAMAGED: &str = "the tree is damaged: a node has no sibling";
 
-/// Has a key have a value; returns the one that it had.
+/// Sets a key's value; returns the former one.
 ///
 /// # Errors
-/// As for [`Walk`]; there is no room for a node.
+/// As for [`Walk`]; no room for a node.
 pub fn insert<N: Nodes>(
     nodes: &mut N,
     sought: &N::Sought,
@@ -63,8 +63,7 @@ fn paint<N: Nodes>(nodes: &mut N, at: N::Place, red: bool) -> Result<()> {
     nodes.change(at, |of| of.red = red)
 }
 
-/// Moves a node down to a side, and its child of the other side up, which gets its colour, if it
-/// gets another one.
+/// Moves a node down to a side, and its other child up, which gets its colour if it changes.
 fn rotate<N: Nodes>(nodes: &mut N, at: N::Place, side: Side, red: Option<bool>) -> Result<()> {
     let of = nodes.links(at)?;
     let up = of.child(side.other()).context(DAMAGED)?;
@@ -85,7 +84,7 @@ fn rotate<N: Nodes>(nodes: &mut N, at: N::Place, side: Side, red: Option<bool>) 
     rehang(nodes, of.parent, at, Some(up))
 }
 
-/// Has a parent, or the tree, have another child, or none, in the place of one.
+/// Replaces a child of a parent, or of the tree.
 fn rehang<N: Nodes>(
     nodes: &mut N,
     parent: Option<N::Place>,
@@ -101,7 +100,7 @@ fn rehang<N: Nodes>(
     }
 }
 
-/// Has a node, or nothing, be where another one was below its parent.
+/// Puts a node, or nothing, in another's place below its parent.
 fn replace<N: Nodes>(
     nodes: &mut N,
     parent: Option<N::Place>,
@@ -112,7 +111,7 @@ fn replace<N: Nodes>(
     by.map_or(Ok(()), |by| nodes.change(by, |of| of.parent = parent))
 }
 
-/// Takes a key out; returns it with its value. Places of other nodes stay what they are.
+/// Removes a key; returns it with its value. Other nodes keep their places.
 ///
 /// # Errors
 /// As for [`Walk`].
@@ -155,7 +154,7 @@ pub fn remove<N: Nodes>(nodes: &mut N, sought: &N::Sought) -> Result<Option<(N::
     Ok(Some(entry))
 }
 
-/// Below `above` is a black node less than elsewhere.
+/// Paths below `above` on one side lack a black node.
 fn after_remove<N: Nodes>(
     nodes: &mut N,
     mut child: Option<N::Place>,
@@ -197,7 +196,7 @@ fn after_remove<N: Nodes>(
     }
 }
 
-/// The last node on a way that keeps to one side.
+/// The last node in one direction.
 fn outermost<W: Walk>(nodes: &W, mut at: W::Place, side: Side) -> Result<W::Place> {
     let mut steps = Steps::default();
     while let Some(child) = nodes.links(at)?.child(side) {
@@ -207,7 +206,7 @@ fn outermost<W: Walk>(nodes: &W, mut at: W::Place, side: Side) -> Result<W::Plac
     Ok(at)
 }
 
-/// The first node whose key is not less than the one that is sought.
+/// The first node whose key is not less than the sought one.
 ///
 /// # Errors
 /// As for [`Walk`].
@@ -240,7 +239,7 @@ pub fn next<W: Walk>(nodes: &W, mut at: W::Place) -> Result<Option<W::Place>> {
     Ok(None)
 }
 
-/// Looks at every node, and at the rules that they follow; returns how many there are.
+/// Checks every node and the rules; returns the number of nodes.
 ///
 /// # Errors
 /// A rule is broken, or as for [`Walk`].
@@ -252,7 +251,7 @@ pub fn check<W: Walk>(nodes: &W) -> Result<usize> {
     Ok(below(nodes, root, 1)?.0)
 }
 
-/// Nodes from one downwards, and black ones on each way.
+/// Nodes below, and black ones on each path.
 fn below<W: Walk>(nodes: &W, at: W::Place, depth: usize) -> Result<(usize, usize)> {
     ensure!(depth <= super::MOST_STEPS, "a way down has no end");
     let of = nodes.links(at)?;

@@ -4,7 +4,7 @@ use super::{Descent, Links, Nodes, Side, Steps, Walk};
 use anyhow::Result;
 use std::cmp::Ordering;
 
-/// Nodes side by side; a place is a number.
+/// Nodes side by side; a place is an index.
 #[derive(Debug, Default)]
 pub struct VolatileNodes {
     nodes: Vec<Node>,

@@ -1,11 +1,10 @@
 //! Whether the index is whole.
 //!
-//! The heap checks its blocks, collections their pointers. This module checks that they agree:
-//! 1. every path leads to the file that has it, and every file has a path;
-//! 2. every number of a word is one word's;
-//! 3. every posting is of a file that has the word, and every word of a file has a posting of that
-//!    file;
-//! 4. all counts and totals are the sums they should be.
+//! The heap checks its blocks, collections their pointers. This module checks their agreement:
+//! 1. every path leads to its file, and every file has a path;
+//! 2. every word number is one word's;
+//! 3. postings and files' words correspond;
+//! 4. all counts and totals are the right sums.
 
 use crate::reader::Reader;
 use anyhow::Result;

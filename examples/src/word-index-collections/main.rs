@@ -1,5 +1,4 @@
-//! The word index of `word-index`, on collections: maps, vectors and strings that live in the heap
-//! of an object.
+//! `word-index` on collections: maps, vectors and strings in an object's heap.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The index as it lies there: nothing is parsed, nothing is loaded.
+//! The index in place, without parsing or loading.
 
 use crate::words::{File, Word, Words};
 use anyhow::Result;
@@ -13,12 +13,10 @@ use std::path::Path;
 pub(crate) struct Reader<'a>(pub(crate) &'a Words<'a>);
 
 impl<'a> Reader<'a> {
-    /// The file of a number.
     pub(crate) fn numbered(self, number: u32) -> Result<&'a File<'a>, Damage> {
         self.0.files.get(&number).ok_or_else(|| Damage(format!("there is no file {number}")))
     }
 
-    /// The word of a number.
     fn word_numbered(self, number: u32) -> Result<&'a Word<'a>, Damage> {
         self.0.words.get(number as usize).ok_or_else(|| Damage(format!("there is no word {number}")))
     }

@@ -1,23 +1,22 @@
-//! Data in the object: the root, and the types it is made of.
+//! Persistent data: the root and its types.
 
 use indelible::Persist;
 use indelible::collections::{PBTreeMap, PHashMap, PString, PVec};
 
-/// Name of the root.
 pub(crate) const ROOT: &str = "words";
 
-/// Words and files are known to each other by number.
+/// Words and files refer to each other by number.
 #[derive(Persist, Default)]
 #[repr(C)]
 pub(crate) struct Words<'h> {
-    /// Psyncs so far: which step of the build this is.
+    /// Psyncs of the build.
     pub(crate) step: u64,
     pub(crate) postings: u64,
-    /// Words counted as often as they occur.
+    /// Words, with repetitions.
     pub(crate) tokens: u64,
-    /// Bytes of text indexed.
+    /// Bytes of indexed text.
     pub(crate) bytes: u64,
-    /// The number of the next file; none is used twice.
+    /// The next file's number; none is reused.
     pub(crate) next: u32,
     pub(crate) numbers: PBTreeMap<'h, PString<'h>, u32>,
     pub(crate) words: PVec<'h, Word<'h>>,
@@ -34,7 +33,7 @@ pub(crate) struct Word<'h> {
     pub(crate) postings: PVec<'h, Posting>,
 }
 
-/// A word occurs in a file.
+/// A word in a file.
 #[derive(Persist, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Posting {
@@ -43,7 +42,7 @@ pub(crate) struct Posting {
     pub(crate) count: u32,
 }
 
-/// A file that is done. Those that hold no text are kept without words.
+/// An indexed file; without text it has no words.
 #[derive(Persist)]
 #[repr(C)]
 pub(crate) struct File<'h> {
@@ -52,13 +51,12 @@ pub(crate) struct File<'h> {
     /// Nanoseconds since 1970.
     pub(crate) modified: i64,
     pub(crate) tokens: u64,
-    /// Bytes of text, unpacked.
+    /// Bytes of unpacked text.
     pub(crate) bytes: u64,
     pub(crate) words: PVec<'h, u32>,
 }
 
 impl Word<'_> {
-    /// Index of a file's posting.
     pub(crate) fn posting(&self, file: u32) -> Option<usize> {
         self.postings.binary_search_by_key(&file, |posting| posting.file).ok()
     }

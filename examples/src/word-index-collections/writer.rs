@@ -1,4 +1,4 @@
-//! The index as its builder changes it.
+//! The index under construction.
 
 use crate::reader::Reader;
 use crate::words::{File, Posting, ROOT, Word, Words};
@@ -8,7 +8,6 @@ use indelible::{Heap, HeapOptions, Object, ReadHeap, ReadObject};
 use indelible_examples::{Damage, Digest, Fuse, Index, Version, ensure};
 use std::path::Path;
 
-/// An index of collections.
 pub(crate) struct Collected {
     heap: Heap,
     fuse: Fuse,
@@ -112,9 +111,8 @@ impl Index for Collected {
 }
 
 impl Collected {
-    /// Makes room for the most that a file of so many words needs at once: the vector of all words
-    /// may be copied to one of twice the size. Nothing refers to the object here, so that it may be
-    /// moved.
+    /// Makes room for the most that a file's words need at once: the vector of all words may be
+    /// copied to one of twice the size. Nothing refers to the object here, so that it may move.
     fn make_room(&mut self, words: usize) -> Result<()> {
         let all = self.heap.root_ref::<Words>(ROOT)?.words.len() + words;
         Ok(self.heap.reserve(3 * all * size_of::<Word<'_>>() + words * 256 + (1 << 16))?)
@@ -122,7 +120,6 @@ impl Collected {
 }
 
 impl<'h> Words<'h> {
-    /// Enters a new word.
     fn name(&mut self, text: &str) -> Result<u32> {
         let number = u32::try_from(self.words.len()).context("no more words can be numbered")?;
         self.words.try_push(Word::default())?;

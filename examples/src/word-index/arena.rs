@@ -1,18 +1,14 @@
 //! Plain structures over the bytes of an object: the only unsafe code of this program.
 //!
-//! Structures lie in the object as they lie in memory and refer to each other by native pointers:
-//! an object has one address for life. Such a pointer is never followed as it is: it becomes an
-//! offset that is checked, also in objects of other writers, so that a damaged object gives an
-//! error and not a crash.
+//! Structures lie in the object as in memory, with native pointers, as an object's address never
+//! changes. A pointer is checked as an offset before use, also in objects of other writers: damage
+//! is an error, not a crash.
 //!
 //! Invariants:
-//! 1. A range that [`locate`] returns lies within the object and starts at an address aligned for
-//!    `T`.
-//! 2. A [`Record`] has a value for every bit pattern (`Plain`) and nothing that changes behind a
-//!    shared reference (`Copy`: cells and atomics are not).
-//! 3. A [`Record`] has no padding, so that bytes stay bytes
-//!    whatever is stored.
-//! 4. References live as long as the borrow of the slice they are made of, and are shared or
+//! 1. A range of [`locate`] lies within the object, aligned for `T`.
+//! 2. A [`Record`] has a value for every bit pattern (`Plain`) and no interior mutability (`Copy`).
+//! 3. A [`Record`] has no padding, so that bytes stay bytes.
+//! 4. References live as long as the borrow of their slice, shared or exclusive as it is.
 //!    exclusive as it is.
 
 #![allow(unsafe_code)]
@@ -23,7 +19,7 @@ use indelible::{Object, Plain};
 use indelible_examples::{Damage, Fuse};
 use std::ops::Range;
 
-/// Types that may lie in the arena.
+/// Types in the arena.
 ///
 /// # Safety
 /// No padding (3).
@@ -42,7 +38,7 @@ unsafe impl Record for Posting {}
 // SAFETY: as above.
 unsafe impl Record for File {}
 
-/// Range of `count` values at `at` in an object of `len` bytes from `base`.
+/// The range of `count` values at `at` in an object of `len` bytes from `base`.
 fn locate<T>(base: *const u8, len: usize, at: *const T, count: u64) -> Result<Range<usize>, Damage> {
     let range = || {
         let start = at.addr().checked_sub(base.addr())?;
@@ -55,7 +51,7 @@ fn locate<T>(base: *const u8, len: usize, at: *const T, count: u64) -> Result<Ra
     })
 }
 
-/// The object's structures, to be read.
+/// The structures, for reading.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a>(&'a [u8]);
 
@@ -79,13 +75,12 @@ impl<'a> View<'a> {
     pub(crate) fn slice<T: Record>(self, at: *const T, count: u64) -> Result<&'a [T], Damage> {
         let range = locate(self.base(), self.len(), at, count)?;
         let bytes = &self.0[range];
-        // SAFETY: as many bytes as `count` values have, aligned (1); values they are (2); borrowed
-        // as the bytes are (4).
+        // SAFETY: `count` aligned values (1), valid (2), borrowed as the bytes (4).
         Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) })
     }
 
-    /// The values of a list, each with its address; an error if there are more than `most`, or than
-    /// the object can hold, as in a ring.
+    /// A list's values and addresses; an error for more than `most`, or than the object can hold,
+    /// as in a ring.
     pub(crate) fn chain<T: Record + 'a>(
         self,
         first: *mut T,
@@ -114,7 +109,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The object's structures, to be changed.
+/// The structures, for changes.
 pub(crate) struct Arena {
     object: Object,
     fuse: Fuse,
@@ -145,18 +140,18 @@ impl Arena {
         self.fuse.burn();
         let range = locate(self.object.as_ptr(), self.object.len(), at, count)?;
         let bytes = self.object.range_mut(range);
-        // SAFETY: as in `View::slice`, and exclusive (4); what is stored leaves bytes (3).
+        // SAFETY: as in `View::slice`, and exclusive (4); stores leave bytes (3).
         Ok(unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len() / size_of::<T>()) })
     }
 
-    /// Grows the object until it has a byte before `end`. Its content stays, at the same address.
+    /// Grows the object up to `end`. Its content keeps its address.
     pub(crate) fn reach(&mut self, end: *const u8) -> Result<()> {
         let needed = end.addr().saturating_sub(self.object.as_ptr().addr()) as u64;
         let len = self.object.len() as u64;
         if needed <= len {
             return Ok(());
         }
-        // Twice as much, so that growing is rare; just enough when that is too much to ask.
+        // Twice as much, to grow rarely; if impossible, just enough.
         let ample = needed.max(len * 2);
         self.object.grow(ample).or_else(|_| self.object.grow(needed))?;
         Ok(())

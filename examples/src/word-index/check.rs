@@ -1,12 +1,12 @@
 //! Whether the index is whole.
 //!
-//! Walks every structure and holds it against every other:
-//! 1. every pointer leads to a structure within the bytes in use, no two of which overlap;
-//! 2. they and the known garbage are all the bytes in use: nothing is lost;
-//! 3. every word and file is in the bucket of its hash, once; every word is on the list of its
+//! Compares all structures:
+//! 1. pointers lead to structures within the used bytes, which do not overlap;
+//! 2. they and the known garbage are all used bytes;
+//! 3. words and files are once in the bucket of their hash; words are on the list of their
 //!    initials;
-//! 4. every posting is on the list of its word and among those of its file, and nowhere else;
-//! 5. all counts and totals are the sums they should be.
+//! 4. postings are on their word's list and among their file's, and nowhere else;
+//! 5. all counts and totals are the right sums.
 
 use crate::arena::Record;
 use crate::layout::{File, INITIALS, Node, Root, Table, Word, initials};
@@ -15,7 +15,7 @@ use anyhow::Result;
 use indelible_examples::{Damage, ensure, hash};
 use std::collections::{HashMap, HashSet};
 
-/// Everything that can be told from the object alone.
+/// All that the object alone can tell.
 pub(crate) fn check(reader: Reader<'_>) -> Result<()> {
     let root = reader.root();
     let mut space = Space::default();
@@ -27,7 +27,7 @@ pub(crate) fn check(reader: Reader<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Addresses of a file's postings that its words have not claimed yet.
+/// Unclaimed addresses of a file's postings.
 type Files = HashMap<usize, HashSet<usize>>;
 
 fn files(reader: Reader<'_>, space: &mut Space) -> Result<Files> {
@@ -107,7 +107,7 @@ fn words(reader: Reader<'_>, space: &mut Space, files: &Files) -> Result<()> {
     Ok(())
 }
 
-/// Walks a table: buckets, hashes, number.
+/// A table's buckets, hashes, number.
 fn table<'a, T: Node + Record + 'a>(
     reader: Reader<'a>,
     table: &Table<T>,
@@ -130,7 +130,7 @@ fn table<'a, T: Node + Record + 'a>(
     Ok(ensure(len == table.len, || format!("a table of {} has {len}", table.len))?)
 }
 
-/// Bytes that structures take.
+/// Bytes of structures.
 #[derive(Default)]
 struct Space(Vec<(usize, usize)>);
 

@@ -1,4 +1,4 @@
-//! Data in the object. All parts refer to each other by native pointers.
+//! Persistent data, linked by native pointers.
 //!
 //! ```text
 //! Root ── words ─▶ buckets ─▶ Word ─next─▶ Word …          File ◀─ buckets ◀─ files ── Root
@@ -10,33 +10,32 @@
 use indelible::Plain;
 
 pub(crate) const MAGIC: [u8; 8] = *b"WORDS\0\r\n";
-/// Raised whenever a structure here changes.
+/// Increases with each change of a structure.
 pub(crate) const VERSION: u64 = 1;
 
-/// First thing in the object.
+/// At the object's beginning.
 #[derive(Clone, Copy, Plain)]
 #[repr(C)]
 pub(crate) struct Root {
     pub(crate) magic: [u8; 8],
     pub(crate) version: u64,
-    /// Psyncs so far: which step of the build this is.
+    /// Psyncs of the build.
     pub(crate) step: u64,
-    /// Address of the next allocation.
+    /// The next allocation's address.
     pub(crate) free: *mut u8,
-    /// Bytes that nothing refers to any more.
+    /// Unreferenced bytes.
     pub(crate) garbage: u64,
     pub(crate) words: Table<Word>,
     pub(crate) files: Table<File>,
-    /// Lists of words by their first two letters: [`INITIALS`] of them.
+    /// [`INITIALS`] lists of words, by first two letters.
     pub(crate) initials: *mut *mut Word,
     pub(crate) postings: u64,
-    /// Words counted as often as they occur.
+    /// Words, with repetitions.
     pub(crate) tokens: u64,
-    /// Bytes of text indexed.
+    /// Bytes of indexed text.
     pub(crate) bytes: u64,
 }
 
-/// A hash table with chains.
 #[derive(Clone, Copy, Plain)]
 #[repr(C)]
 pub(crate) struct Table<T> {
@@ -51,7 +50,7 @@ pub(crate) struct Table<T> {
 pub(crate) struct Word {
     /// In its bucket.
     pub(crate) next: *mut Word,
-    /// Another word with the same two first letters.
+    /// The next word with the same first two letters.
     pub(crate) alike: *mut Word,
     pub(crate) hash: u64,
     pub(crate) text: *mut u8,
@@ -63,18 +62,18 @@ pub(crate) struct Word {
     pub(crate) count: u64,
 }
 
-/// A word occurs in a file.
+/// A word in a file.
 #[derive(Clone, Copy, Plain)]
 #[repr(C)]
 pub(crate) struct Posting {
-    /// The next posting of the same word.
+    /// The word's next posting.
     pub(crate) next: *mut Posting,
     pub(crate) word: *mut Word,
     pub(crate) file: *mut File,
     pub(crate) count: u64,
 }
 
-/// A file that is done. Those that hold no text are kept without postings.
+/// An indexed file; without text it has no postings.
 #[derive(Clone, Copy, Plain)]
 #[repr(C)]
 pub(crate) struct File {
@@ -90,11 +89,10 @@ pub(crate) struct File {
     /// Postings.
     pub(crate) distinct: u64,
     pub(crate) tokens: u64,
-    /// Bytes of text, unpacked.
+    /// Bytes of unpacked text.
     pub(crate) bytes: u64,
 }
 
-/// An entry of a hash table.
 pub(crate) trait Node {
     fn hash(&self) -> u64;
     fn next(&self) -> *mut Self;
@@ -119,7 +117,7 @@ macro_rules! node {
     };
 }
 
-// Every field has eight bytes: there is no padding, which `arena` relies on.
+// All fields have eight bytes: no padding, as `arena` requires.
 const _: () =
     assert!(size_of::<usize>() == 8 && size_of::<Root>() == 15 * 8 && size_of::<Posting>() == 4 * 8);
 node!(Word, 8);
@@ -143,7 +141,7 @@ fn letter(byte: Option<&u8>) -> usize {
     }
 }
 
-/// Which of the lists a word is on; for a prefix of one byte, the lists it may be on.
+/// A word's list; for a prefix of one byte, its possible lists.
 pub(crate) fn initials(text: &[u8]) -> std::ops::Range<usize> {
     let first = letter(text.first()) * LETTERS;
     match text {

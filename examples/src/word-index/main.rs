@@ -1,9 +1,8 @@
-//! A word index over folders of text files that survives being killed at any instant.
+//! A word index over folders of text files that survives a kill at any instant.
 //!
-//! All of it is one persistent memory object full of plain structures and native pointers
-//! (`layout`). Building it psyncs as it goes; a build that dies continues after its last psync. A
-//! query attaches the object and follows the pointers. `word-index-collections` is the same on
-//! collections.
+//! It is one persistent memory object of plain structures and native pointers (`layout`). A build
+//! psyncs as it goes, and continues after its last psync; a query attaches the object and follows
+//! pointers. `word-index-collections` is the same on collections.
 
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The index as it lies there: nothing is parsed, nothing is loaded.
+//! The index in place, without parsing or loading.
 
 use crate::arena::{Record, View};
 use crate::layout::{self, File, INITIALS, MAGIC, Node, Posting, Root, Table, VERSION, Word};
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
         self.root
     }
 
-    /// Bytes in use, garbage included.
+    /// Used bytes, garbage included.
     pub(crate) fn used(self) -> u64 {
         self.root.free.addr().saturating_sub(self.view.base().addr()) as u64
     }
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         self.find(&self.root.files, hash(path), |file| Ok(self.view.slice(file.path, file.path_len)? == path))
     }
 
-    /// The words on one list of [`initials`](layout::initials).
+    /// The words on a list of [`initials`](layout::initials).
     pub(crate) fn alike(self, list: usize) -> Result<impl Iterator<Item = Result<(*mut Word, &'a Word)>>> {
         let lists = self.view.slice(self.root.initials, INITIALS as u64)?;
         Ok(self.view.chain(lists[list], self.root.words.len, |word| word.alike))
@@ -78,17 +78,14 @@ impl<'a> Reader<'a> {
         Ok(Path::new(OsStr::from_bytes(self.view.slice(file.path, file.path_len)?)))
     }
 
-    /// Postings of a word.
     pub(crate) fn chain_of(self, word: &Word) -> impl Iterator<Item = Result<(*mut Posting, &'a Posting)>> {
         self.view.chain(word.postings, word.files, |posting| posting.next)
     }
 
-    /// Postings of a file.
     pub(crate) fn contents(self, file: &File) -> Result<&'a [Posting], Damage> {
         self.view.slice(file.postings, file.distinct)
     }
 
-    /// The chains of a table.
     pub(crate) fn buckets<T: Node + Record>(self, table: &Table<T>) -> Result<&'a [*mut T], Damage>
     where
         *mut T: Record,
@@ -99,7 +96,6 @@ impl<'a> Reader<'a> {
         self.view.slice(table.buckets, table.bucket_count)
     }
 
-    /// Everything in a table.
     pub(crate) fn each<T: Node + Record + 'a>(
         self,
         table: &Table<T>,

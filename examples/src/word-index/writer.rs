@@ -1,4 +1,4 @@
-//! The index as its builder changes it.
+//! The index under construction.
 
 use crate::arena::{Arena, Record, View};
 use crate::layout::{self, File, INITIALS, MAGIC, Node, Posting, Root, Table, VERSION, Word};
@@ -9,10 +9,9 @@ use indelible_examples::{Damage, Digest, Fuse, Index, Version, hash};
 use std::path::Path;
 use std::ptr::null_mut;
 
-/// Buckets a table begins with.
+/// A table's first buckets.
 const BUCKETS: u64 = 4096;
 
-/// An index of plain structures and native pointers.
 pub(crate) struct Native {
     arena: Arena,
 }
@@ -207,7 +206,7 @@ impl Native {
         bail!(Damage(format!("{target:p} is not on the list that begins with {first:p}")))
     }
 
-    /// The word, entered if it is new.
+    /// A new word is entered.
     fn word(&mut self, text: &str) -> Result<*mut Word> {
         let hash = hash(text.as_bytes());
         if let Some((word, _)) = self.reader()?.word_of(text.as_bytes(), hash)? {
@@ -249,7 +248,7 @@ impl Native {
         Ok(())
     }
 
-    /// Moves everything to twice as many buckets.
+    /// Doubles the buckets.
     fn enlarge<T: Node + Record>(&mut self, old: Table<T>) -> Result<Table<T>> {
         let chains = self.reader()?.buckets(&old)?.to_vec();
         let bucket_count = old.bucket_count * 2;
@@ -268,12 +267,11 @@ impl Native {
     }
 }
 
-/// Adds to a number in the object, which may be anything if the object is damaged.
+/// The number may be anything in a damaged object.
 fn add(number: &mut u64, more: u64) {
     *number = number.wrapping_add(more);
 }
 
-/// Takes from a number in the object.
 fn take(number: &mut u64, less: u64) {
     *number = number.wrapping_sub(less);
 }

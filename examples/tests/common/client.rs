@@ -1,4 +1,4 @@
-//! A server of `kv-server`, and clients of it.
+//! A `kv-server` and its clients.
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
@@ -9,11 +9,11 @@ use std::process::{Child, Command, Stdio};
 
 pub const KV_SERVER: &str = env!("CARGO_BIN_EXE_kv-server");
 
-/// A server, killed when dropped.
+/// Killed when dropped.
 pub struct Server {
     pub child: Child,
     pub address: SocketAddr,
-    /// Where it speaks the protocol of memcached, if it does.
+    /// Its address for memcached's protocol.
     pub memcached: Option<SocketAddr>,
 }
 
@@ -22,7 +22,7 @@ impl Server {
         Server::with(pool, &["--threads", "4"])
     }
 
-    /// One that speaks the protocol of memcached, too.
+    /// With memcached's protocol.
     pub fn of_both(pool: &Path) -> Server {
         Server::with(pool, &["--memcached", "127.0.0.1:0"])
     }
@@ -91,12 +91,11 @@ impl Client {
         Ok(Client { input: BufReader::new(output.try_clone()?), output })
     }
 
-    /// Sends bytes as they are.
     pub fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.output.write_all(bytes)
     }
 
-    /// The next reply; an error once the server is gone.
+    /// An error once the server is gone.
     pub fn receive(&mut self) -> std::io::Result<Reply> {
         let mut line = Vec::new();
         self.input.read_until(b'\n', &mut line)?;
@@ -128,13 +127,12 @@ impl Client {
         })
     }
 
-    /// A request of words, as bytes.
     pub fn request(words: &[&str]) -> Vec<u8> {
         let words = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
         format!("*{}\r\n{}", words.len(), words.collect::<String>()).into_bytes()
     }
 
-    /// The reply to a request of the words of a line.
+    /// Sends a line's words.
     pub fn ask(&mut self, line: &str) -> Reply {
         let words: Vec<&str> = line.split(' ').collect();
         self.send(&Client::request(&words)).unwrap();
@@ -142,7 +140,7 @@ impl Client {
     }
 }
 
-/// A client of the text protocol of memcached.
+/// A client of memcached's text protocol.
 pub struct TextClient {
     input: BufReader<TcpStream>,
     output: TcpStream,
@@ -155,7 +153,7 @@ impl TextClient {
         Ok(TextClient { input: BufReader::new(output.try_clone()?), output })
     }
 
-    /// Sends a request, and a value behind it, if there is one.
+    /// A request, with a value after `|`.
     pub fn send(&mut self, line: &str) -> std::io::Result<()> {
         self.send_bytes(format!("{}\r\n", line.replace('|', "\r\n")).as_bytes())
     }
@@ -164,7 +162,7 @@ impl TextClient {
         self.output.write_all(bytes)
     }
 
-    /// The lines of the next reply, the last of which is not a value's or a figure's.
+    /// All lines of a reply.
     pub fn receive(&mut self) -> std::io::Result<Vec<String>> {
         let mut lines = Vec::new();
         loop {
@@ -186,7 +184,7 @@ impl TextClient {
         }
     }
 
-    /// The reply to a request, in one line; `|` stands for the end of a line.
+    /// The reply in one line; `|` separates lines.
     pub fn ask(&mut self, line: &str) -> String {
         self.send(line).unwrap();
         self.receive().unwrap().join("|")

@@ -1,4 +1,4 @@
-//! Helpers that the tests of the programs share: folders, text, processes.
+//! Shared helpers: folders, text, processes.
 
 #![allow(dead_code, reason = "not every test uses all of it")]
 
@@ -8,12 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 pub const WORD_INDEX: &str = env!("CARGO_BIN_EXE_word-index");
-/// The same on collections.
 pub const COLLECTIONS: &str = env!("CARGO_BIN_EXE_word-index-collections");
 pub const THEFT: &str = env!("CARGO_BIN_EXE_theft");
 pub const LINKED_LIST: &str = env!("CARGO_BIN_EXE_linked-list");
 
-/// Folder of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ground {
     /// A file on a disk.
@@ -23,7 +21,7 @@ pub enum Ground {
 }
 
 impl Ground {
-    /// A folder there, deleted when dropped.
+    /// Deleted when dropped.
     pub fn folder(self) -> tempfile::TempDir {
         match self {
             // Not every user may write below the build folder.
@@ -36,7 +34,7 @@ impl Ground {
     }
 }
 
-/// Some of this project's own text; in the binary, because not every user may read the project.
+/// Text of this project, in the binary as not every user may read the project.
 const TEXT: [&str; 8] = [
     include_str!("../../src/linked-list.rs"),
     include_str!("../../src/word-index/arena.rs"),
@@ -48,15 +46,14 @@ const TEXT: [&str; 8] = [
     include_str!("../kill.rs"),
 ];
 
-/// A folder of text files: pieces of this project's own text, some packed, one empty, one that is
-/// no text.
+/// Text files of pieces of `TEXT`, some packed, one empty, one binary.
 pub fn corpus(folder: &Path, files: usize) -> PathBuf {
     let lines: Vec<&str> = TEXT.iter().flat_map(|text| text.lines()).collect();
     let corpus = folder.join("corpus");
     for at in 0..files {
         let part = corpus.join(format!("part-{}", at % 5));
         fs::create_dir_all(&part).unwrap();
-        // Pieces overlap: the same text is in several files.
+        // Pieces overlap: several files have the same text.
         let from = at * 97 % lines.len();
         let piece = lines
             .iter()
@@ -79,7 +76,7 @@ pub fn corpus(folder: &Path, files: usize) -> PathBuf {
     corpus
 }
 
-/// `program` with `args`, in words.
+/// Splits `args` into words.
 pub fn command(program: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(args);
@@ -90,7 +87,6 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Output of a command that must succeed.
 #[track_caller]
 pub fn succeed(mut command: Command) -> String {
     let Output { status, stdout, stderr } = command.output().expect("the program runs");
@@ -98,7 +94,7 @@ pub fn succeed(mut command: Command) -> String {
     text(&stdout)
 }
 
-/// Output to stderr, and exit code, of a command that must not succeed, but end in order.
+/// Standard error and exit code of a failing command.
 #[track_caller]
 pub fn fail(mut command: Command) -> (i32, String) {
     let Output { status, stdout, stderr } = command.output().expect("the program runs");

@@ -1,5 +1,4 @@
-//! The index as it should be: words of files counted in memory, another way than the program does
-//! it.
+//! The expected index, counted in memory by other code.
 
 use std::collections::BTreeMap;
 use std::fs;

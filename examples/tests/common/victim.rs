@@ -8,51 +8,50 @@ use std::thread::JoinHandle;
 
 use crate::common::{fail, succeed, text};
 
-/// A state that a psync makes: number of the psync, files in the index. `(0, 0)` before the first.
+/// The psync's number, and files in the index; `(0, 0)` before the first.
 type State = (u64, u64);
 
-/// An object and the builders that work on it, one after the other.
+/// An object and its successive builders.
 pub struct Builder {
     program: &'static str,
     pool: PathBuf,
     corpus: PathBuf,
     name: String,
     tracking: String,
-    /// States the object may be in.
+    /// The object's possible states.
     possible: Vec<State>,
-    /// Whether it may not exist.
+    /// It may not exist.
     absent: bool,
     fresh: bool,
     now: State,
 }
 
-/// When to kill: after so many lines of output and so many turns of an idle loop.
+/// Kill after so many lines of output and turns of an idle loop.
 #[derive(Clone, Copy, Debug)]
 pub struct Death {
     pub lines: usize,
     pub spins: u32,
 }
 
-/// Output of a builder before it ended.
+/// A builder's output.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The psync it found.
     pub attached: Option<u64>,
     pub killed: bool,
     fresh: bool,
-    /// The last psync that was reported done.
+    /// The last reported psync.
     psynced: Option<State>,
-    /// One that was begun after that.
+    /// A later one that was begun.
     begun: Option<State>,
 }
 
-/// A builder at work.
 pub struct Running {
     child: Child,
     fresh: bool,
 }
 
-/// A builder at work with its killer.
+/// A builder and its killer.
 pub struct Dying(JoinHandle<Seen>);
 
 impl Builder {
@@ -77,7 +76,6 @@ impl Builder {
         process
     }
 
-    /// Output of another command, which must succeed.
     #[track_caller]
     pub fn run(&self, command: &str, args: &[&str]) -> String {
         succeed(self.command(command, args))
@@ -94,15 +92,14 @@ impl Builder {
         Running { child, fresh }
     }
 
-    /// The next start begins anew.
     pub fn fresh_next(&mut self) {
         self.fresh = true;
     }
 
-    /// Takes over the messages of a builder; returns whether it died during a psync.
+    /// Adopts a builder's messages; returns whether it died during a psync.
     pub fn saw(&mut self, seen: Seen) -> bool {
         if seen.fresh {
-            // The old index is there, or none, or a new one.
+            // The old index, none, or a new one.
             self.absent = true;
             self.possible.push((0, 0));
         }
@@ -118,7 +115,7 @@ impl Builder {
         seen.begun.is_some()
     }
 
-    /// The object is in one of the states it may be in, and whole.
+    /// The object is whole, and in a possible state.
     #[track_caller]
     pub fn verify(&mut self) {
         let verify = self.command("verify", &[]);
@@ -151,12 +148,11 @@ impl Builder {
         self.absent = false;
     }
 
-    /// Whether all files are in, as of the last verification.
+    /// As of the last verification.
     pub fn is_done(&self, files: usize) -> bool {
         self.now.1 >= files as u64
     }
 
-    /// Builds to the end.
     #[track_caller]
     pub fn finish(&mut self) {
         let mut last = String::new();
@@ -170,7 +166,7 @@ impl Builder {
 }
 
 impl Running {
-    /// Kills it at its time, unless it ends before; from another thread.
+    /// Kills it from another thread, unless it ends before.
     pub fn kill_later(self, death: Death) -> Dying {
         Dying(std::thread::spawn(move || self.watch(Some(death))))
     }
@@ -197,7 +193,7 @@ impl Running {
             *left = left.and_then(|left| left.checked_sub(1));
         };
         kill_if_due(&mut self.child, &mut left);
-        // Its output before it died is read to the end.
+        // Reads the rest of its output.
         for line in lines.split(b'\n').map_while(Result::ok) {
             seen.line(&text(&line));
             kill_if_due(&mut self.child, &mut left);

@@ -1,4 +1,4 @@
-//! Ranges of sorted sets, by place and by score: ZRANGE, ZRANGEBYSCORE and so on.
+//! Ranges of sorted sets by place and score: ZRANGE, ZRANGEBYSCORE and so on.
 
 use super::{found, sorted};
 use crate::call::{Call, Command, Done, MANY, Refusal, integer, is, looks, span};
@@ -22,21 +22,21 @@ pub(crate) const COMMANDS: &[Command] = &[
     looks("ZREVRANK", 3..=3, |call| rank(call, true)),
 ];
 
-/// The kind of a range.
+/// A range's kind.
 #[derive(Default)]
 struct Asked {
-    /// Whether the request may say `BYSCORE` and `REV`.
+    /// Whether `BYSCORE` and `REV` are allowed.
     options: bool,
     by_score: bool,
     reverse: bool,
     with_scores: bool,
-    /// Members left out, and members shown at most.
+    /// Omitted members, and most shown ones.
     limit: Option<(i64, i64)>,
 }
 
-/// The scores from `least` to `most`, as `ordered` numbers; `(` before a number leaves it out.
+/// Scores from `least` to `most`, as `ordered` numbers; `(` excludes one.
 pub(super) fn between(least: &[u8], most: &[u8]) -> Result<Range<u64>, Refusal> {
-    // The number behind a score's is the next score's.
+    // Successive numbers are successive scores.
     let bound = |word: &[u8], beyond_if_open: bool| {
         let open = word.strip_prefix(b"(");
         let text = std::str::from_utf8(open.unwrap_or(word)).ok();
@@ -49,7 +49,7 @@ pub(super) fn between(least: &[u8], most: &[u8]) -> Result<Range<u64>, Refusal> 
 }
 
 impl<'h> Sorted<'h> {
-    /// The members in a range of scores, in order.
+    /// Members in a range of scores.
     pub(super) fn between(&self, range: &Range<u64>) -> impl DoubleEndedIterator<Item = &Rank<'h>> {
         self.order.range((range.start, &b""[..])..(range.end, &b""[..]))
     }
