@@ -1,11 +1,9 @@
-//! The functions of a heap that hand out addresses in its object: of blocks, of roots, of the
-//! object itself.
+//! The heap's functions that hand out addresses in its object.
 //!
-//! A heap that [`Pool::heap`](crate::Pool::heap) opened finds no stores, as long as only
-//! collections store to it: they mark theirs. An address is enough to store by it without a mark.
-//! So the first of these functions switches to tracking that finds all stores, and returns once
-//! that is on. Code of this crate that marks its stores, or makes none, calls the functions beside
-//! them.
+//! A heap that [`Pool::heap`](crate::Pool::heap) opened tracks no stores while only collections,
+//! which mark theirs, store to it. An address permits unmarked stores: the first of these functions
+//! switches to tracking that finds all stores. Code of this crate that marks its stores, or makes
+//! none, calls the functions beside them.
 
 #![allow(unsafe_code)]
 
@@ -19,10 +17,10 @@ use crate::types::Description;
 use std::ptr::NonNull;
 
 impl Heap {
-    /// How stores to the object are noticed: "wp-async", "mprotect" or "explicit". A heap that
-    /// [`Pool::heap`](crate::Pool::heap) opened begins with "explicit", if the pool's options leave
-    /// it open and the object is mapped from the pool's file, and goes over to finding stores when
-    /// it hands out the first address.
+    /// How stores are tracked: "wp-async", "mprotect" or "explicit". A heap of
+    /// [`Pool::heap`](crate::Pool::heap) begins with "explicit", if the pool's options leave it
+    /// open and the object is mapped from the pool's file, and finds stores once it hands out an
+    /// address.
     #[must_use]
     pub fn rung(&self) -> String {
         self.object.rung()
@@ -33,11 +31,10 @@ impl Heap {
         let _ = self.object.give_addresses();
     }
 
-    /// Code that has values of this type may follow pointers, and store where they lead.
+    /// Code with values of this type may follow pointers, and store to their targets.
     ///
     /// # Errors
-    /// `Unsuitable`: the object is position-independent, and values of this type have addresses in
-    /// them.
+    /// `Unsuitable`: the object is position-independent, and the type has addresses.
     pub(crate) fn expect_pointers(&self, ty: &TypeInfo<'_>) -> Result<()> {
         if self.object.is_position_independent()
             && let Some(part) = Description::parse(ty.layout).ok().and_then(|of| of.with_addresses())
@@ -51,7 +48,7 @@ impl Heap {
         }
     }
 
-    /// A block of at least `size` bytes, at a multiple of 16; what it holds is not defined.
+    /// A block of at least `size` arbitrary bytes, at a multiple of 16.
     ///
     /// # Errors
     /// `HeapFull`; `BadSize` for more than memory can have.
@@ -61,7 +58,6 @@ impl Heap {
         self.block(size)
     }
 
-    /// As [`malloc`](Heap::malloc), for code that marks its stores.
     #[inline]
     pub(crate) fn block(&self, size: usize) -> Result<NonNull<u8>> {
         match self.raw.malloc_at_hand(size) {
@@ -75,7 +71,7 @@ impl Heap {
         self.raw.malloc_in(self, size).map_err(|error| self.failed("allocate in", error))
     }
 
-    /// A block for `count` times `size` bytes, all zero.
+    /// A zeroed block for `count` times `size` bytes.
     ///
     /// # Errors
     /// As for [`malloc`](Heap::malloc); `BadSize` if the product overflows.
@@ -84,7 +80,6 @@ impl Heap {
         self.blank_block(count, size)
     }
 
-    /// As [`calloc`](Heap::calloc), for code that marks its stores.
     pub(crate) fn blank_block(&self, count: usize, size: usize) -> Result<NonNull<u8>> {
         self.raw.calloc_in(self, count, size).map_err(|error| self.failed("allocate in", error))
     }
@@ -98,7 +93,6 @@ impl Heap {
         self.aligned_block(align, size, false)
     }
 
-    /// As [`aligned`](Heap::aligned), for code that marks its stores; `zero` asks for zeros.
     pub(crate) fn aligned_block(&self, align: usize, size: usize, zero: bool) -> Result<NonNull<u8>> {
         let result = self.raw.allocate_in(self, size, align, zero);
         result.map_err(|error| self.failed("allocate in", error))
@@ -111,10 +105,10 @@ impl Heap {
         self.error(operation, *error)
     }
 
-    /// Gives a block another size, in place if possible. Its content stays, up to the smaller size.
+    /// Resizes a block, in place if possible. Its content stays, up to the smaller size.
     ///
     /// # Errors
-    /// As for [`malloc`](Heap::malloc) and [`free`](Heap::free): the block is as it was.
+    /// As for [`malloc`](Heap::malloc) and [`free`](Heap::free): the block is unchanged.
     ///
     /// # Safety
     /// As for [`free`](Heap::free): if the block moved, the old one is free.
@@ -125,28 +119,26 @@ impl Heap {
         result.map_err(|error| self.failed("reallocate a block of", error))
     }
 
-    /// The live blocks, in the order of addresses. Those that other threads allocate or free
-    /// meanwhile may or may not be among them.
+    /// The live blocks, in address order. Blocks allocated or freed meanwhile may be missing or
+    /// present.
     pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> {
         self.give_addresses();
         self.all_blocks()
     }
 
-    /// As [`blocks`](Heap::blocks), for code that marks its stores.
     pub(crate) fn all_blocks(&self) -> impl Iterator<Item = Result<Block>> {
         self.raw.blocks().map(|block| block.map_err(|error| self.error("walk the heap of", error)))
     }
 
-    /// The root `name`, which is a `ty`.
+    /// The root `name` of type `ty`.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else.
+    /// `RootMissing`; `RootType`, with both layouts, if it is of another type.
     pub fn root(&self, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
         self.object.give_addresses()?;
         self.find_root(name, ty)
     }
 
-    /// As [`root`](Heap::root), for code that marks its stores.
     pub(crate) fn find_root(&self, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
         let result = self.raw.root(name, ty);
         self.done("find a root in", result)
@@ -161,7 +153,6 @@ impl Heap {
         self.find_any_root(name)
     }
 
-    /// As [`root_any`](Heap::root_any), for code that marks its stores.
     pub(crate) fn find_any_root(&self, name: &str) -> Result<Root> {
         let result = self.raw.root_any(name);
         self.done("find a root in", result)
@@ -176,14 +167,12 @@ impl Heap {
         self.all_roots()
     }
 
-    /// As [`roots`](Heap::roots), for code that marks its stores.
     pub(crate) fn all_roots(&self) -> Result<Vec<Root>> {
         let result = self.raw.roots();
         self.done("list the roots of", result)
     }
 
-    /// The object, its bytes included. Not beside containers and locks of the heap, whose contents
-    /// change while it is borrowed as they do.
+    /// The object and its bytes. Containers and locks of the heap cannot be used meanwhile.
     #[must_use]
     pub fn object(&mut self) -> &Object {
         self.give_addresses();

@@ -1,4 +1,4 @@
-//! A span's allocation bytes in the object, and the header that says where they are.
+//! A span's header and allocation bytes in the object.
 //!
 //! Invariant of [`AllocationBytes`]: (1) the header was verified, and the allocation bytes and
 //! blocks lie in the window. The bytes are borrowed as the window is; spans that keep them longer
@@ -15,7 +15,6 @@ use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Span {
-    /// Writes the header of a new span without blocks in use.
     pub(super) fn format(window: &Window, page: u64, pages: u64, class: usize) -> Result<()> {
         let offset = page * PAGE;
         let Some(geometry) = Geometry::of(class, pages) else {
@@ -35,7 +34,7 @@ impl Span {
         Ok(())
     }
 
-    /// Verifies the span at `page`, and gets to know it. A `new` one was formatted just now.
+    /// Verifies the span at `page`, and adopts it. A `new` one was just formatted.
     pub(super) fn adopt(
         window: &Window,
         page: u64,
@@ -59,11 +58,9 @@ impl Span {
     }
 }
 
-/// A span's allocation bytes, its header verified.
 pub(super) struct AllocationBytes<'a> {
     pub(super) geometry: Geometry,
     pub(super) bytes: &'a [AtomicU8],
-    /// Offset of the first in the object.
     pub(super) first: u64,
 }
 
@@ -96,7 +93,6 @@ impl<'a> AllocationBytes<'a> {
         Ok(AllocationBytes { geometry, bytes: window.slice(first, geometry.count)?, first })
     }
 
-    /// Whether the user has a block.
     pub(super) fn is_live(&self, block: usize) -> bool {
         self.bytes[block].load(Relaxed) == allocation::USED
     }

@@ -1,8 +1,7 @@
-//! The operations on blocks.
+//! Operations on blocks.
 //!
-//! A thread allocates and frees in spans it owns without lock or atomic read-modify-write; freeing
-//! a block of another thread's span costs one atomic operation. Everything else is done under the
-//! lock of `state`.
+//! A thread allocates and frees in its own spans without lock or atomic read-modify-write; freeing
+//! another thread's block costs one atomic operation. All else is under the lock of `state`.
 
 #![allow(unsafe_code)]
 
@@ -24,12 +23,11 @@ use std::sync::{Arc, Weak};
 thread_local! {
     /// The heap this thread used last, and its cache there.
     static LAST: Cell<(u64, Option<&'static Cache>)> = const { Cell::new((0, None)) };
-    /// The same of heaps whose operations all take the long way.
+    /// The same for heaps on which every operation is slow.
     static LAST_SLOW: Cell<(u64, Option<&'static Cache>)> = const { Cell::new((0, None)) };
     static MEMBER: RefCell<Vec<Member>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A thread's membership of a heap.
 struct Member {
     id: u64,
     cache: &'static Cache,
@@ -38,7 +36,7 @@ struct Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // The cache may be another thread's from here on; destructors that follow get a new one.
+        // The cache may be another thread's now; later destructors get a new one.
         LAST.set((0, None));
         LAST_SLOW.set((0, None));
         if let Some(heap) = self.heap.upgrade() {
@@ -47,7 +45,6 @@ impl Drop for Member {
     }
 }
 
-/// A heap in use.
 pub(super) struct Allocator {
     id: u64,
     pub(super) shared: Arc<Shared>,
@@ -66,14 +63,12 @@ impl Allocator {
         Ok(Allocator { id: shared.id, shared })
     }
 
-    /// This thread's cache.
     #[inline]
     fn fast(&self) -> Option<&'static Cache> {
         let (id, cache) = LAST.get();
         if id == self.id { cache } else { None }
     }
 
-    /// This thread's cache, on the long way.
     #[inline]
     fn cache(&self) -> &'static Cache {
         match LAST_SLOW.get() {
@@ -94,22 +89,20 @@ impl Allocator {
             members.push(Member { id: self.id, cache, heap: Arc::downgrade(&self.shared) });
             cache
         };
-        // In the last destructors of a thread there are no members any more: blocks taken then stay
-        // with an unused cache until the heap is closed.
+        // A thread's last destructors have no members: their blocks keep an unused cache until the
+        // heap is closed.
         let Ok(cache) = MEMBER.try_with(member) else { return self.shared.join() };
         let last = if self.shared.is_slow() { &LAST_SLOW } else { &LAST };
         last.set((self.id, Some(cache)));
         cache
     }
 
-    /// A small block, if this thread has one at hand.
     #[inline]
     pub(super) fn malloc_at_hand(&self, size: usize) -> Option<NonNull<u8>> {
         let (cache, class) = (self.fast()?, class_of(size)?);
         cache.take(class).or_else(|| cache.take_next(class))
     }
 
-    /// A block of at least `size` bytes.
     #[inline]
     pub(super) fn malloc(&self, size: usize) -> Result<NonNull<u8>, Box<HeapError>> {
         match self.malloc_at_hand(size) {
@@ -123,7 +116,7 @@ impl Allocator {
         self.allocate(size, 1, false).map_err(Box::new)
     }
 
-    /// The long way: `zero` asks for zeros.
+    /// The slow path: `zero` asks for zeros.
     #[inline(never)]
     pub(super) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
         match self.allocate_once(size, align, zero) {
@@ -189,13 +182,13 @@ impl Allocator {
         }
     }
 
-    /// Gives back the empty spans that this thread keeps; whether there were any.
+    /// Gives back this thread's empty spans; returns whether there were any.
     fn shed(&self) -> Result<bool> {
         let cache = self.cache();
         self.releasing(|release| cache.shed(release))
     }
 
-    /// Does `f`, and gives back the spans that it finds to be empty.
+    /// Runs `f`, and gives back the spans that it finds empty.
     fn releasing<R>(&self, f: impl FnOnce(&mut dyn FnMut(&'static Span)) -> R) -> Result<R> {
         let mut released = Ok(());
         let result = f(&mut |span| {
@@ -206,8 +199,7 @@ impl Allocator {
         released.map(|()| result)
     }
 
-    /// Frees a block of a span of this thread's, if nothing else must be done. Returns whether it
-    /// did.
+    /// Frees a block of this thread's span, if nothing else must be done; returns whether it did.
     ///
     /// # Safety
     /// As for [`free`](Allocator::free).
@@ -223,8 +215,6 @@ impl Allocator {
         false
     }
 
-    /// Frees a block.
-    ///
     /// # Safety
     /// The block is the caller's, and not used any more.
     #[inline]
@@ -233,14 +223,14 @@ impl Allocator {
         if unsafe { self.free_at_hand(address) } { Ok(()) } else { self.free_boxed(address) }
     }
 
-    /// The span around an address, if it is known.
+    /// The span at an address, if known.
     #[inline]
     pub(super) fn span_at(&self, address: usize) -> Option<&'static Span> {
         let page = address.wrapping_sub(self.shared.window.base()) / PAGE as usize;
         self.shared.table.get(page)?.get()
     }
 
-    /// Frees a block that is not of this thread's span; fails if it is no block.
+    /// Frees another thread's block; fails if it is no block.
     #[inline(never)]
     fn free_boxed(&self, address: usize) -> Result<(), Box<HeapError>> {
         if let Some(cache) = self.fast()
@@ -280,7 +270,7 @@ impl Allocator {
         if span.free_for_owner(block) { Ok(()) } else { Err(HeapError::DoubleFree { address }) }
     }
 
-    /// The long way of freeing.
+    /// The slow path of freeing.
     #[cold]
     #[inline(never)]
     fn release(&self, address: usize) -> Result<()> {
@@ -316,7 +306,7 @@ impl Allocator {
         freed
     }
 
-    /// The live block that begins at `address`: its run of pages, its address, and its bytes.
+    /// The live block at `address`: its run of pages, its address, its bytes.
     pub(super) fn block_at(&self, address: usize) -> Result<(Found, usize, usize)> {
         let shared = &*self.shared;
         let Some(found) = shared.find(address)? else { return Err(HeapError::Foreign { address }) };
@@ -346,7 +336,6 @@ impl Allocator {
         }
     }
 
-    /// Bytes the caller may use of a block.
     pub(super) fn usable_size(&self, address: usize) -> Result<usize> {
         if self.shared.guard.is_none()
             && let Some(span) = self.span_at(address)
@@ -362,7 +351,7 @@ impl Allocator {
         Ok(asked.unwrap_or(room))
     }
 
-    /// Start and length of the block in use that `size` bytes at an address lie in.
+    /// Start and length of the block in use that contains these bytes.
     #[inline]
     pub(super) fn around(&self, address: usize, size: u64) -> Result<(usize, usize)> {
         let (start, len) = match self.around_in_span(address) {
@@ -373,7 +362,7 @@ impl Allocator {
         if size > room { Err(HeapError::Beyond { size, room }) } else { Ok((start, len)) }
     }
 
-    /// The block in use that an address lies in, without a lock, if its span is known.
+    /// As [`around`](Self::around), without a lock, if the span is known.
     #[inline]
     fn around_in_span(&self, address: usize) -> Option<(usize, usize)> {
         if self.shared.guard.is_some() {
@@ -397,8 +386,6 @@ impl Allocator {
         Ok((start, asked.unwrap_or(room)))
     }
 
-    /// Gives a block another size, in place if that is possible.
-    ///
     /// # Safety
     /// As for [`free`](Allocator::free).
     pub(super) unsafe fn realloc(&self, address: usize, size: usize) -> Result<NonNull<u8>> {

@@ -1,13 +1,10 @@
-//! Reachability of a heap's blocks, by the descriptions that its roots have: leaks, and addresses
-//! that lead nowhere.
+//! Reachability of a heap's blocks, by its roots' descriptions: leaks, and dangling addresses.
 //!
-//! Values of described types are gone through by type, those behind raw pointers as well if their
-//! type is described. Undescribed blocks, of roots without a description and behind other raw
-//! pointers, are gone through word by word: each word that could be the address of a block counts
-//! as one. So no word in the heap refers to a block that is called leaked; but a block that will
-//! never be freed may go unnoticed, because a number looks like its address. If a value is damaged,
-//! everything is gone through word by word as well. An address that a program keeps as a number of
-//! a described type is not seen.
+//! Described values are walked by type, also behind raw pointers to described types. Undescribed
+//! blocks, and everything if a value is damaged, are searched word by word: each word that could be
+//! a block's address counts as one. So no block called leaked is referred to, but a leak may be
+//! missed if a number looks like its address. An address kept as a number of a described type is
+//! not seen.
 
 use super::check::HeapFinding;
 use super::error::HeapError;
@@ -25,25 +22,25 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeapAudit {
-    /// The roots, sorted by name.
+    /// Roots by name.
     pub roots: Vec<AuditedRoot>,
     /// Blocks in use.
     pub blocks: u64,
-    /// How many of these values of described types own.
+    /// Of these, blocks that described values own.
     pub owned: u64,
-    /// How many others of these something in the heap refers to.
+    /// Others that something in the heap refers to.
     pub referred: u64,
-    /// Blocks that nothing refers to, in the order of addresses.
+    /// Blocks without references, in address order.
     pub leaks: Vec<Block>,
-    /// Raw pointers of described values that lead to no block in use.
+    /// Raw pointers of described values to no block in use.
     pub pointers: Vec<AuditedPointer>,
-    /// Bytes that are no values of the described types, and blocks with two owners: the first
-    /// 10,000, then how many more. If there are none, and all values were gone through by their
-    /// types: blocks that count more owners than they have ([`PRc`](crate::collections::PRc)).
+    /// Invalid values of described types, and blocks with two owners: the first 10,000, then a
+    /// count. If there are none, and all values were walked by type: blocks that count more owners
+    /// than they have ([`PRc`](crate::collections::PRc)).
     pub findings: Vec<HeapFinding>,
 }
 
-/// A root, as the audit saw it.
+/// A root in an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuditedRoot {
@@ -51,35 +48,33 @@ pub struct AuditedRoot {
     pub name: String,
     /// Name of its type.
     pub type_name: String,
-    /// Whether the heap has a description of its type that could be used.
+    /// Whether the heap has a usable description of its type.
     pub described: bool,
-    /// Otherwise, why not: the first word that describes no type, or the fault of the type as a
-    /// whole.
+    /// If not, why: the first word that describes no type, or the type's fault.
     pub why_not: Option<String>,
 }
 
-/// A raw pointer that leads to no block in use.
+/// A raw pointer to no block in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuditedPointer {
-    /// Offset of the pointer in the object, in bytes.
+    /// Offset of the pointer in the object.
     pub offset: u64,
-    /// The way to it: `list[3].next`.
+    /// Its path: `list[3].next`.
     pub path: String,
-    /// The address that it has.
+    /// Its address.
     pub target: u64,
-    /// Whether that lies in the object: in free memory, then.
+    /// Whether that lies in the object, in free memory.
     pub inside: bool,
 }
 
-/// The blocks in use.
 pub(super) struct Index {
-    /// In the order of addresses.
+    /// In address order.
     pub(super) all: Vec<Block>,
 }
 
 impl Index {
-    /// Number of the block that an address lies in.
+    /// Number of the block around an address.
     pub(super) fn around(&self, address: u64) -> Option<usize> {
         let after = self.all.partition_point(|block| block.address as u64 <= address);
         let index = after.checked_sub(1)?;
@@ -87,21 +82,20 @@ impl Index {
         (address - (block.address as u64) < block.size as u64).then_some(index)
     }
 
-    /// Address and bytes of the block that an address lies in.
+    /// Address and bytes of the block around an address.
     pub(super) fn bounds(&self, address: u64) -> Option<(u64, u64)> {
         let block = self.all[self.around(address)?];
         Some((block.address as u64, block.size as u64))
     }
 
-    /// Bytes of the block that begins at an address.
+    /// Bytes of the block at an address.
     pub(super) fn at(&self, address: u64) -> Option<u64> {
         let index = self.all.binary_search_by_key(&address, |block| block.address as u64).ok()?;
         Some(self.all[index].size as u64)
     }
 
-    /// Bytes (from, to) of blocks in use that no described value has: around values that only
-    /// pointers led to, and behind roots. There may be more values there, as in an array, or in a
-    /// program in C.
+    /// Bytes (from, to) of blocks in use outside of described values: behind roots, and around
+    /// values that only pointers reached, where arrays or C programs may have more.
     pub(super) fn rest(
         &self,
         owned: &HashMap<u64, u64>,
@@ -123,9 +117,9 @@ impl Index {
     }
 }
 
-/// Findings that an audit lists at most: all bytes of an object may be wrong.
+/// Most findings of an audit.
 const FINDINGS: usize = 10_000;
-/// Bytes of a path that are shown at most: names in a forged description may be long.
+/// Most bytes shown of a path: forged names may be long.
 const SHOWN: usize = 1024;
 
 pub(super) fn shown(path: &Path<'_, '_>) -> String {
@@ -135,26 +129,24 @@ pub(super) fn shown(path: &Path<'_, '_>) -> String {
     text
 }
 
-/// Told by the walk by type.
 struct Seen<'a> {
     index: &'a Index,
     memory: Memory<'a>,
     findings: Vec<HeapFinding>,
-    /// Findings that are not kept.
+    /// Findings beyond the limit.
     more: u64,
-    /// Pointers that lead nowhere.
+    /// Dangling pointers.
     pointers: Vec<AuditedPointer>,
-    /// Numbers of blocks that other pointers lead to.
+    /// Numbers of blocks that other pointers reach.
     referred: Vec<usize>,
-    /// Address and length of bytes that are gone through word by word.
+    /// Address and length of bytes to be searched.
     opaque: Vec<(u64, u64)>,
     /// Blocks that count more owners than were found.
     lasting: Vec<HeapFinding>,
 }
 
 impl Seen<'_> {
-    /// Whether all values were gone through by their types, so that there are no other owners of a
-    /// block.
+    /// Whether all values were walked by type, so that a block has no unseen owner.
     fn is_complete(&self) -> bool {
         self.findings.is_empty() && self.referred.is_empty() && self.opaque.is_empty()
     }
@@ -195,7 +187,7 @@ impl Visitor for Seen<'_> {
     }
 }
 
-/// Blocks that are reached word by word.
+/// Blocks found by searching words.
 struct Words<'a> {
     index: &'a Index,
     memory: Memory<'a>,
@@ -220,7 +212,7 @@ impl Words<'_> {
         }
     }
 
-    /// As [`scan`](Words::scan), for words that would be far pointers within the object.
+    /// As [`scan`](Words::scan), for far pointers within the object.
     fn scan_far(&mut self, address: u64, len: u64) {
         for word in self.memory.get(address, len).unwrap_or_default().as_chunks::<8>().0 {
             let target = own(u64::from_le_bytes(*word)).map(|offset| self.memory.base.wrapping_add(offset));
@@ -230,8 +222,8 @@ impl Words<'_> {
         }
     }
 
-    /// Goes through the bytes around values that only pointers lead to: there may be more of them
-    /// in a block, or something else.
+    /// Searches bytes around values that only pointers reach: a block may have more of them, or
+    /// something else.
     fn around(&mut self, values: &Ranges) {
         for start in values.starts() {
             let Some(index) = self.index.around(start) else { continue };
@@ -256,7 +248,7 @@ impl Words<'_> {
     }
 }
 
-/// The error of an audit if the check of a heap found something.
+/// The error for findings of a heap's check.
 pub(super) fn sound(findings: &[HeapFinding]) -> Result<(), HeapError> {
     match findings {
         [] => Ok(()),
@@ -269,14 +261,12 @@ pub(super) fn sound(findings: &[HeapFinding]) -> Result<(), HeapError> {
 const AUDIT: &str = "audit the heap of";
 
 impl Heap {
-    /// Everything in the heap by the descriptions that its roots have: blocks that nothing refers
-    /// to, raw pointers that lead to no block in use, and damaged values. Raw pointers are followed
-    /// where their targets are described, with `#[persist(target)]` on the field. Values of types
-    /// without a description are gone through word by word, so that a number that looks like the
-    /// address of a block keeps it from being called leaked.
+    /// Audits the heap by its roots' descriptions: blocks without references, dangling raw
+    /// pointers, damaged values. Raw pointers with `#[persist(target)]` on their field are
+    /// followed. Undescribed values are searched word by word, so that a number that looks like a
+    /// block's address hides a leak.
     ///
-    /// Time and memory grow with the number of blocks, and time with their bytes, plain values
-    /// excepted.
+    /// Time and memory grow with the blocks, and time with their bytes, except plain values.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -317,8 +307,8 @@ impl ReadHeap {
     }
 }
 
-/// Audits a heap whose own check found nothing: `blocks` in use, in the order of addresses. Takes
-/// time and memory in proportion to the blocks, and time to the bytes that are not plain.
+/// Audits a heap without findings of its own check: `blocks` in use, in address order. Costs time
+/// and memory per block, and time per byte that is not plain.
 fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit {
     let index = Index { all: blocks };
     let described: Vec<Result<Description, String>> = roots.iter().map(Root::read_description).collect();
@@ -344,7 +334,7 @@ fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit 
     owned.keys().filter_map(|address| index.around(*address)).for_each(|index| reached[index] = true);
     let mut words = Words { index: &index, memory, reached, pending: Vec::new() };
     if !seen.findings.is_empty() {
-        // A damaged value may own blocks all the same.
+        // A damaged value may still own blocks.
         let values = owned.keys().copied().chain(followed.starts());
         values.filter_map(|address| index.around(address)).for_each(|index| words.pending.push(index));
     }

@@ -1,4 +1,4 @@
-//! The range of an object, as pointers and lengths that lie in it are compared with it.
+//! An object's address range, against which pointers and lengths in it are checked.
 
 /// Bytes of an object.
 #[derive(Clone, Copy, Debug)]
@@ -8,14 +8,13 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// No bytes.
     pub(crate) const NONE: Bounds = Bounds { base: 0, len: 0 };
 
     /// Whether `count` times `size` bytes at `address`, at least one, lie in the object, aligned to
     /// `align`.
     #[inline]
     pub(crate) fn holds(&self, address: u64, count: u64, size: usize, align: usize) -> bool {
-        // None before the object, too: the difference is beyond every length.
+        // Zero also before the object: the difference exceeds every length.
         let room = (self.len as u64).saturating_sub(address.wrapping_sub(self.base as u64));
         let Some(bytes) = count.checked_mul(size as u64) else { return false };
         address.is_multiple_of(align as u64) && bytes.wrapping_sub(1) < room

@@ -1,7 +1,8 @@
-//! A thread's part of a heap: the spans it owns, and the fast paths. Nothing here says which blocks
-//! are in use: its loss costs no data.
+//! A thread's spans and fast paths in a heap. Nothing here says which blocks are in use: its loss
+//! costs no data.
 //!
 //! Invariants of [`Cache`]:
+//!
 //! 1. One thread at a time uses it, except for `inbox`, which takes spans from any.
 //! 2. While `left` of a class is not zero, its bits stand for blocks claimed of its current span,
 //!    which the thread owns and whose window is mapped; `allocations` points at the allocation byte
@@ -19,9 +20,8 @@ use crate::sys::total::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 use std::array::from_fn;
 use std::ptr::{self, NonNull};
 
-/// The span from which a thread allocates blocks of a class. The thread gives away some blocks that
-/// it claimed before it looks at those it freed meanwhile: the address of a block then does not
-/// wait for the block before to be found and freed.
+/// The span from which a thread allocates blocks of a class. Blocks claimed earlier go first, so
+/// that a block's address does not wait for the search and free of the one before.
 #[repr(align(32))]
 struct Current {
     left: AtomicU64,
@@ -44,14 +44,13 @@ impl Current {
 pub(super) struct Cache {
     current: [Current; CLASSES],
     spans: [Slot<Span>; CLASSES],
-    /// Lists of spans with free blocks; first those that have had some for longest, as they have
-    /// most.
+    /// Lists of spans with free blocks; the oldest first, as they have most.
     partial: [Slot<Span>; CLASSES],
     last: [Slot<Span>; CLASSES],
     inbox: Slot<Span>,
 }
 
-/// Caches of threads that ended.
+/// Caches of ended threads.
 pub(super) static SPARE: Spare<Cache> = Spare::new();
 
 impl Cache {
@@ -83,14 +82,14 @@ impl Cache {
         Some(unsafe { NonNull::new_unchecked(ptr::with_exposed_provenance_mut(address)) })
     }
 
-    /// A block of `class` from the current span, if that has one.
+    /// A block of `class` from the current span.
     #[inline(never)]
     pub(super) fn take_next(&self, class: usize) -> Option<NonNull<u8>> {
         if self.next_blocks(class, self.spans[class].get()?) { self.take(class) } else { None }
     }
 
-    /// Goes on to free blocks, in the current span or another of the thread's. Spans that turn out
-    /// to be empty are given to `release`.
+    /// Moves to more free blocks, in the current span or another of the thread's. Spans found empty
+    /// go to `release`.
     pub(super) fn advance(&'static self, class: usize, release: &mut dyn FnMut(&'static Span)) -> bool {
         self.open_inbox(release);
         loop {
@@ -117,7 +116,7 @@ impl Cache {
         true
     }
 
-    /// Makes a span of this thread the one it allocates from.
+    /// Makes a span the current one.
     pub(super) fn enter(&self, span: &'static Span) {
         let class = span.class();
         debug_assert!(self.spans[class].get().is_none());
@@ -125,8 +124,7 @@ impl Cache {
         span.put(place::CURRENT);
     }
 
-    /// Gives up the empty ones of the spans that the thread allocates from. Returns whether there
-    /// were any.
+    /// Gives up empty current spans; returns whether there were any.
     pub(super) fn shed(&'static self, release: &mut dyn FnMut(&'static Span)) -> bool {
         let mut any = false;
         let mut release = |span| {
@@ -137,7 +135,7 @@ impl Cache {
         for class in 0..CLASSES {
             let Some(span) = self.spans[class].get() else { continue };
             self.leave(class);
-            // Blocks that were claimed no longer are.
+            // Claimed blocks no longer are.
             span.survey();
             if span.is_empty() { release(span) } else { self.enter(span) }
         }
@@ -149,7 +147,6 @@ impl Cache {
         self.current[class].left.store(0, Relaxed);
     }
 
-    /// Puts a span of this thread into its list of those with free blocks.
     pub(super) fn link(&self, span: &'static Span) {
         let last = &self.last[span.class()];
         span.put(place::PARTIAL);
@@ -173,13 +170,12 @@ impl Cache {
         }
     }
 
-    /// The span that blocks of `class` are taken from.
     pub(super) fn span(&self, class: usize) -> Option<&'static Span> {
         self.spans[class].get()
     }
 
-    /// Updates the lists for a span of this thread in which a block became free; returns whether it
-    /// is empty and without an owner.
+    /// Updates the lists after a block of a span became free; returns whether the span is empty and
+    /// without an owner.
     pub(super) fn look(&self, span: &'static Span) -> bool {
         match span.place.load(Relaxed) {
             place::FULL if span.is_empty() => true,
@@ -198,7 +194,7 @@ impl Cache {
         }
     }
 
-    /// Other threads freed blocks of `words` of `span`, which this one owns.
+    /// Reports freed blocks of `words` of `span`, which this cache's thread owns.
     pub(super) fn send(&self, span: &'static Span, words: u64) {
         if span.pending.load(SeqCst) & words == words || span.pending.fetch_or(words, SeqCst) != 0 {
             return;
@@ -212,8 +208,7 @@ impl Cache {
         }
     }
 
-    /// Takes in blocks that others freed, and passes on blocks of spans that another thread owns by
-    /// now.
+    /// Takes in blocks freed by other threads, and passes on those of spans with a new owner.
     pub(super) fn open_inbox(&'static self, release: &mut dyn FnMut(&'static Span)) {
         let mut next = if self.inbox.is_empty() { None } else { self.inbox.take() };
         while let Some(span) = next {
@@ -231,7 +226,6 @@ impl Cache {
         }
     }
 
-    /// Forgets all spans and claimed blocks; for a thread that ends.
     pub(super) fn clear(&self) {
         for class in 0..CLASSES {
             self.leave(class);
@@ -250,8 +244,7 @@ impl Cache {
 mod tests {
     use super::*;
 
-    /// A thread ended while another one, which still took it for the owner of a span, freed a block
-    /// of it.
+    /// A thread ended while another, still believing it the owner of a span, freed a block of it.
     #[test]
     fn blocks_sent_to_a_former_owner_are_passed_on() {
         let [old, new] = [(); 2].map(|()| &*Box::leak(Box::new(Cache::blank())));

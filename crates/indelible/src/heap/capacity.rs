@@ -1,4 +1,4 @@
-//! A directory that is long enough for all chunks of the heap: it lies in the heap's own pages.
+//! Growth of the directory, which lies in the heap's own pages.
 
 use super::chunk::{ChunkRef, get, largest};
 use super::directory::Directory;
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Directory<'_> {
-    /// Makes room for an entry for every chunk: a directory twice as long, in the heap's own pages.
+    /// Makes a directory with an entry for every chunk, at least twice as long.
     pub(super) fn reserve(&self) -> Result<()> {
         let capacity = self.header.capacity.load(Relaxed);
         if self.chunks() <= capacity {
@@ -37,8 +37,8 @@ impl Directory<'_> {
         Ok(())
     }
 
-    /// The same where no page is free: the directory lies in the first chunk that the present one
-    /// has no entry for, and has that entry itself.
+    /// The same without a free page: the directory lies in the first chunk beyond the present one,
+    /// and has that chunk's entry itself.
     fn reserve_behind(&self, pages: u64) -> Result<()> {
         let number = self.frontier();
         if number < self.header.capacity.load(Relaxed) || self.len_of(number) <= pages {
@@ -64,7 +64,6 @@ impl Directory<'_> {
         Ok(())
     }
 
-    /// Takes in pages that the object got since.
     pub(super) fn extend(&self) -> Result<()> {
         let (old, new) = (self.pages, self.window.pages().min(MAX_PAGES));
         if new <= old {
@@ -85,7 +84,7 @@ impl Directory<'_> {
         longer.reserve()
     }
 
-    /// Pages up to the last one that is in use.
+    /// Pages up to the last one in use.
     pub(super) fn end(&self) -> Result<u64> {
         for number in (0..self.frontier()).rev() {
             let first = number * CHUNK_PAGES;
@@ -113,7 +112,7 @@ impl Directory<'_> {
     /// Gives up the pages from `pages` on.
     ///
     /// # Errors
-    /// `Needs`: one of them is in use, and the heap is as it was.
+    /// `Needs`: one of them is in use, and the heap is unchanged.
     pub(super) fn shorten(&self, pages: u64) -> Result<()> {
         let end = self.end()?.max(MIN_PAGES);
         if pages < end {

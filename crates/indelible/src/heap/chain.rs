@@ -1,8 +1,8 @@
-//! Chains of blocks by which later versions of a program extended a value
-//! (docs/decisions/0037-extensions.md): of a typed value of Rust, or of a struct of C by its
-//! address.
+//! Chains of blocks by which later versions of a program extend a value
+//! (docs/decisions/0037-extensions.md): a typed value of Rust, or a struct of C by its address.
 //!
 //! Invariants of a link, which lies in the value or in a block of the chain:
+//!
 //! 1. It is 0, or the object's first address, or the address of a block that the value owns, as far
 //!    as the object is not damaged.
 //! 2. A block is whole before anything links to it. While the value is shared, nothing of a chain
@@ -24,80 +24,74 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-/// The heaps that values lie in, as their users know them.
+/// The heaps of values.
 pub(crate) trait Surroundings {
     /// Keeps consistent cuts out until it is dropped.
     type Inside;
 
-    /// Bounds of the object that has the address; empty ones if there is none.
+    /// Bounds of the object at the address; empty if there is none.
     fn bounds(address: usize) -> Bounds;
 
-    /// Fails if nothing can be allocated in the heap that has the address.
+    /// Fails if the address's heap cannot allocate.
     fn writable(address: usize) -> Result<()>;
 
     fn enter(address: usize) -> Result<Self::Inside>;
 
     fn allocate(address: usize, size: usize, align: usize) -> Result<NonNull<u8>>;
 
-    /// Whether the address is that of a block in use with at least `size` bytes.
+    /// Whether a block in use with at least `size` bytes begins there.
     fn is_block(address: usize, size: usize) -> Result<bool>;
 
     /// # Safety
     /// The block is the caller's, and not used any more.
     unsafe fn free(block: u64);
 
-    /// Marks bytes of an object that were stored to, with explicit tracking.
+    /// Marks stored bytes, with explicit tracking.
     ///
     /// # Safety
     /// They lie in an object that stays attached meanwhile.
     unsafe fn stored(at: *const u8, len: usize);
 
-    /// The error of an operation on a value in the heap that has the address.
     fn error(address: usize, error: HeapError) -> crate::error::Error;
 }
 
-/// The beginning of an extension.
+/// The start of an extension.
 #[repr(C)]
 pub(crate) struct Header {
-    /// Address of the next one, or 0.
+    /// The next one's address, or 0.
     pub(crate) next: AtomicU64,
-    /// Bytes of the extension, with the header.
+    /// Bytes, with the header.
     pub(crate) size: u64,
-    /// The number of its type.
+    /// Number of its type.
     pub(crate) description: u64,
 }
 
-/// The fields of an extension.
+/// Fields of an extension.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Bytes of the fields.
     pub(crate) size: usize,
     /// At most 16.
     pub(crate) align: usize,
-    /// The number of its type.
+    /// Number of its type.
     pub(crate) description: u64,
 }
 
 impl Shape {
-    /// The fields in the block.
     pub(crate) const fn offset(self) -> usize {
         size_of::<Header>().next_multiple_of(self.align)
     }
 
-    /// Alignment of the block.
     const fn block_align(self) -> usize {
         if self.align > align_of::<Header>() { self.align } else { align_of::<Header>() }
     }
 
-    /// Bytes of the block.
     pub(crate) const fn block(self) -> usize {
         (self.offset() + self.size).next_multiple_of(self.block_align())
     }
 }
 
-/// A place in a chain.
 pub(crate) struct Cursor<'a, S> {
-    /// The link to the block behind it.
+    /// The link to the next block.
     pub(crate) slot: &'a AtomicU64,
     pub(crate) bounds: Bounds,
     /// Blocks before it.
@@ -105,8 +99,8 @@ pub(crate) struct Cursor<'a, S> {
     within: PhantomData<S>,
 }
 
-/// An address in the heap of the value that has this link: that of its first block, or the heap it
-/// was made in; without one, the value's own.
+/// An address in the heap of the link's value: of its first block, or the heap it was made in;
+/// without one, the value's own.
 #[inline]
 pub(crate) fn home(slot: &AtomicU64) -> usize {
     match slot.load(Acquire) {
@@ -115,7 +109,6 @@ pub(crate) fn home(slot: &AtomicU64) -> usize {
     }
 }
 
-/// The address of a header in an object, as a pointer.
 #[inline]
 fn header(address: u64) -> *mut Header {
     std::ptr::with_exposed_provenance_mut(address as usize)
@@ -127,7 +120,7 @@ impl<'a, S: Surroundings> Cursor<'a, S> {
         Cursor { slot, bounds: Bounds::NONE, passed: 0, within: PhantomData }
     }
 
-    /// The next block, whose header and size are those of a block in the object.
+    /// The next block, whose header and size lie in the object.
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Option<*mut Header>, HeapError> {
         let link = self.slot.load(Acquire);
@@ -160,7 +153,6 @@ impl<'a, S: Surroundings> Cursor<'a, S> {
         Ok(Some(at))
     }
 
-    /// The extension of a number, if there is one.
     #[inline]
     pub(crate) fn find(&mut self, number: usize) -> Result<Option<*mut Header>, HeapError> {
         loop {
@@ -172,20 +164,17 @@ impl<'a, S: Surroundings> Cursor<'a, S> {
         }
     }
 
-    /// An error for something at an address.
     #[cold]
     pub(crate) fn damage(&self, address: usize, what: &'static str) -> HeapError {
         HeapError::Damaged { offset: address.wrapping_sub(self.bounds.base) as u64, what }
     }
 
-    /// The error for an extension that should have been made by now.
     #[cold]
     pub(crate) fn missing(&self) -> HeapError {
         self.damage(std::ptr::from_ref(self.slot).addr(), "an extension is missing")
     }
 
-    /// The fields of the extension that was passed last; `differs` makes the error for one of
-    /// another size or type.
+    /// The fields of the extension passed last; `differs` makes the error for another size or type.
     #[inline]
     pub(crate) fn fields(
         &self,
@@ -207,8 +196,7 @@ impl<'a, S: Surroundings> Cursor<'a, S> {
     }
 }
 
-/// Links a new extension to the last one, unless another thread was faster. `write` writes its
-/// fields.
+/// Appends a new extension, whose fields `write` writes, unless another thread was faster.
 #[inline]
 pub(crate) fn link<S: Surroundings>(
     slot: &AtomicU64,
@@ -216,7 +204,7 @@ pub(crate) fn link<S: Surroundings>(
     shape: Shape,
     write: impl FnOnce(*mut u8),
 ) -> Result<()> {
-    // A cut has the extension and the link to it, or neither.
+    // A cut has the extension and its link, or neither.
     let _inside = if Mutant::ExtensionUngated.is_on() { None } else { Some(S::enter(heap)?) };
     let block = S::allocate(heap, shape.block(), shape.block_align())?;
     let (size, description) = (shape.block() as u64, shape.description);
@@ -240,9 +228,8 @@ pub(crate) fn link<S: Surroundings>(
     Ok(())
 }
 
-/// Copies all extensions behind `from`, also those of versions that this program does not know, to
-/// the heap that has the address `into`, and links them to `to`, which has none. After an error,
-/// `to` has some of them.
+/// Copies all extensions behind `from`, also those unknown to this program, to the heap at `into`,
+/// and links them to `to`, which has none. After an error, `to` has some of them.
 pub(crate) fn copy<S: Surroundings>(from: &AtomicU64, into: usize, to: &AtomicU64) -> Result<()> {
     let wrong = |error| S::error(home(from), error);
     let mut cursor = Cursor::<S>::new(from);
@@ -276,8 +263,8 @@ pub(crate) fn copy<S: Surroundings>(from: &AtomicU64, into: usize, to: &AtomicU6
     Ok(())
 }
 
-/// Frees all extensions behind a link, which stays. A chain that is damaged stays: its blocks may
-/// be another value's.
+/// Frees all extensions behind a link, which stays. A damaged chain stays: its blocks may be
+/// another value's.
 ///
 /// # Safety
 /// The value is the caller's, and its extensions are not used any more.
@@ -292,10 +279,10 @@ pub(crate) unsafe fn free<S: Surroundings>(slot: &AtomicU64) -> Result<(), HeapE
     Ok(())
 }
 
-/// Initial values that are computed from others at most, one within the other.
+/// Most nested computations of initial values.
 const DEEPEST: usize = 64;
 
-/// Initial values that are computed from each other, without an end.
+/// An endless recursion of initial values.
 #[derive(Debug)]
 pub(crate) struct Endless;
 

@@ -1,4 +1,4 @@
-//! Check of a heap, from the bytes in the object alone.
+//! Checks a heap from the object's bytes alone.
 
 use super::allocation_bytes::AllocationBytes;
 use super::chunk::{get, largest};
@@ -12,12 +12,12 @@ use super::window::Window;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Something wrong in a heap.
+/// A fault in a heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeapFinding {
     /// Offset in the object, in bytes.
     pub offset: u64,
-    /// The finding.
+    /// The fault.
     pub what: String,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn check(window: &Window) -> Vec<HeapFinding> {
 
 struct Check {
     findings: Vec<HeapFinding>,
-    /// Pages of the heap itself, and for how many pages.
+    /// The heap's own pages, and their lengths.
     meta: BTreeMap<u64, u64>,
 }
 
@@ -73,7 +73,7 @@ impl Check {
         Ok(())
     }
 
-    /// `body`: pages of a block before this chunk that are still to come.
+    /// `body`: pages of a block from before this chunk still to come.
     fn chunk(&mut self, directory: &Directory<'_>, number: u64, body: &mut u64) -> Result<()> {
         let start = number * CHUNK_PAGES * PAGE;
         let expected = *body;
@@ -194,7 +194,6 @@ impl Check {
         }
     }
 
-    /// The table of other objects.
     fn far(&mut self, directory: &Directory<'_>) {
         let (pages, findings) = others::check(directory);
         for page in pages {

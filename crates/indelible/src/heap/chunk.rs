@@ -1,6 +1,7 @@
 //! A chunk's header: its free pages, and the runs that begin in it.
 //!
 //! Invariants, of every [`ChunkRef`]:
+//!
 //! 1. It was found through the directory, and its magic and number were right.
 //! 2. `len` is the number of the chunk's pages that lie in the heap. Bits of `used` beyond it are
 //!    set.
@@ -11,22 +12,18 @@ use super::layout::{CHUNK_MAGIC, CHUNK_PAGES, Chunk, Entry, Kind, PAGE};
 use super::window::Window;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bits of a chunk's pages.
 pub(super) type Bits = [u64; 8];
 
-/// A verified chunk header.
 #[derive(Clone, Copy)]
 pub(super) struct ChunkRef<'a> {
     window: &'a Window,
     pub(super) header: &'a Chunk,
     offset: u64,
-    /// Its number.
     pub(super) number: u64,
     pub(super) len: u64,
 }
 
 impl<'a> ChunkRef<'a> {
-    /// The header in page `page` of chunk `number`.
     pub(super) fn open(window: &'a Window, number: u64, page: u64, len: u64) -> Result<ChunkRef<'a>> {
         let chunk = ChunkRef::unverified(window, number, page, len)?;
         if chunk.header.magic.load(Relaxed) != CHUNK_MAGIC || chunk.header.number.load(Relaxed) != number {
@@ -43,7 +40,8 @@ impl<'a> ChunkRef<'a> {
         Ok(ChunkRef { window, header: window.at(offset)?, offset, number, len })
     }
 
-    /// Makes a header in page `page`; pages from `touched` on were never used. All others are free.
+    /// Makes a header in page `page`; all other pages are free, and unused so far from `touched`
+    /// on.
     pub(super) fn create(
         window: &'a Window,
         number: u64,
@@ -67,7 +65,7 @@ impl<'a> ChunkRef<'a> {
         self.window.mark_dirty(self.offset, size_of::<Chunk>());
     }
 
-    /// Page number, in the heap, of a page of the chunk.
+    /// Its number in the heap.
     pub(super) fn page(&self, index: u64) -> u64 {
         self.number * CHUNK_PAGES + index
     }
@@ -76,7 +74,7 @@ impl<'a> ChunkRef<'a> {
         std::array::from_fn(|word| self.header.used[word].load(Relaxed))
     }
 
-    /// The entry of a page; an error if it is none, or does not fit into the chunk.
+    /// A page's entry; an error if it is invalid, or exceeds the chunk.
     pub(super) fn entry(&self, index: u64) -> Result<Option<Entry>> {
         let bits = self.header.entries[index as usize].load(Relaxed);
         if bits == 0 {
@@ -88,7 +86,7 @@ impl<'a> ChunkRef<'a> {
         }
     }
 
-    /// First page and entry of the run that page `index` belongs to. `None`: the page is free.
+    /// First page and entry of the run of page `index`. `None`: the page is free.
     pub(super) fn find(&self, index: u64) -> Result<Option<(u64, Entry)>> {
         if !get(&self.used(), index) {
             return Ok(None);
@@ -105,7 +103,6 @@ impl<'a> ChunkRef<'a> {
         damaged(self.page(index) * PAGE, "this page is neither free nor used")
     }
 
-    /// Gives pages away.
     pub(super) fn put(&self, index: u64, entry: Entry) {
         self.mark(index, entry.pages, true);
         self.header.entries[index as usize].store(entry.pack(), Relaxed);
@@ -116,14 +113,12 @@ impl<'a> ChunkRef<'a> {
         self.noted();
     }
 
-    /// Takes pages back.
     pub(super) fn take(&self, index: u64, pages: u64) {
         self.header.entries[index as usize].store(0, Relaxed);
         self.mark(index, pages, false);
         self.noted();
     }
 
-    /// Changes the length of the run that begins at `index`.
     pub(super) fn resize(&self, index: u64, entry: Entry, pages: u64) {
         if pages < entry.pages {
             self.mark(index + pages, entry.pages - pages, false);
@@ -148,7 +143,6 @@ impl<'a> ChunkRef<'a> {
     }
 }
 
-/// Bits of word `word` that stand for pages `index..index + count`.
 fn mask(word: u64, index: u64, count: u64) -> u64 {
     let (from, to) = (index.max(word * 64), (index + count).min(word * 64 + 64));
     if from >= to {
@@ -162,7 +156,7 @@ pub(super) fn get(bits: &Bits, index: u64) -> bool {
     bits[(index / 64) as usize] >> (index % 64) & 1 == 1
 }
 
-/// First page from `from` on that is, or is not, used; `CHUNK_PAGES` without one.
+/// First page from `from` on that is, or is not, used; `CHUNK_PAGES` if none.
 fn next(bits: &Bits, from: u64, used: bool) -> u64 {
     let mut at = from;
     while at < CHUNK_PAGES {
@@ -189,7 +183,6 @@ pub(super) fn free_runs(bits: &Bits) -> impl Iterator<Item = (u64, u64)> + '_ {
     })
 }
 
-/// Length of the longest run of free pages.
 pub(super) fn largest(bits: &Bits) -> u64 {
     free_runs(bits).map(|(_, len)| len).max().unwrap_or(0)
 }

@@ -1,12 +1,11 @@
 //! Size classes: multiples of 16 up to 128, then eight per doubling up to 32 KiB, so that at most
-//! an eighth of a block (or 15 bytes) is more than was asked for. Larger blocks are whole pages.
+//! an eighth of a block (or 15 bytes) is wasted. Larger blocks are whole pages.
 
 use super::layout::{CLASSES, PAGE, SPAN_BLOCKS, SpanHeader};
 
-/// Largest size that has a class.
 pub const SMALL_MAX: usize = 32 << 10;
 
-/// The class of blocks for `size` bytes, up to [`SMALL_MAX`].
+/// The class for `size` bytes, up to [`SMALL_MAX`].
 #[inline]
 pub fn class_of(size: usize) -> Option<usize> {
     if size <= TABLE_MAX {
@@ -36,7 +35,6 @@ const fn compute(size: usize) -> usize {
     8 + (log - 7) * 8 + ((below >> (log - 3)) & 7)
 }
 
-/// Bytes of a block of `class`.
 pub const fn size_of_class(class: usize) -> usize {
     if class < 8 { (class + 1) * 16 } else { (class % 8 + 9) << (class / 8 + 3) }
 }
@@ -47,29 +45,27 @@ pub fn aligned_class(size: usize, align: usize) -> Option<usize> {
     (class_of(size)?..CLASSES).find(|class| size_of_class(*class).is_multiple_of(align))
 }
 
-/// How a span is laid out.
+/// Layout of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Bytes of a block.
     pub size: usize,
-    /// Blocks.
     pub count: usize,
     /// Offset of block 0, a multiple of a line and of the largest power of two in `size`, at most
-    /// of a page. It leaves room for the allocation bytes at several places, if there are many
-    /// pages.
+    /// of a page. If there are many pages, the allocation bytes have room at several places.
     pub data: usize,
 }
 
 impl Geometry {
-    /// Offset of the allocation bytes in the span that begins at `page`. It varies, as lines at the
-    /// same offset of many pages evict each other from the processor's caches.
+    /// Offset of the allocation bytes in the span at `page`. It varies, as lines at equal offsets
+    /// in many pages evict each other from caches.
     pub fn allocation(&self, page: u64) -> usize {
         let places = (self.data - size_of::<SpanHeader>() - self.count) / 64 + 1;
         let scattered = page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         size_of::<SpanHeader>() + 64 * (scattered as usize % places)
     }
 
-    /// Layout of a span of `class` on so many pages; `None` if not one block fits.
+    /// `None` if not one block fits.
     pub const fn of(class: usize, pages: u64) -> Option<Geometry> {
         let size = size_of_class(class);
         let align = match 1 << size.trailing_zeros() {
@@ -84,7 +80,7 @@ impl Geometry {
             if data + count * size <= room {
                 return Some(Geometry { size, count, data });
             }
-            // As many blocks as do not fit, but at least one.
+            // At least one.
             let over = (data + count * size - room) / (size + 1);
             count -= if over > 1 { over } else { 1 };
         }
@@ -92,21 +88,20 @@ impl Geometry {
     }
 }
 
-/// Pages for the next span of `class` where there are `have`: small at first, then up to 64 KiB or
-/// eight blocks, so that small heaps have room for many classes and large ones seldom need another
-/// span.
+/// Pages for the next span of `class` after `have`: few at first, so that small heaps have room for
+/// many classes, then up to 64 KiB or eight blocks, so that large ones seldom need another span.
 pub fn span_pages(class: usize, have: usize) -> u64 {
     let (least, most) = (u64::from(LEAST[class].0), u64::from(LEAST[class].1));
     (least << have.min(6)).min(most)
 }
 
-/// Fewest pages that hold a block of `class`: for a span where there is no room for a better one.
+/// Fewest pages with a block of `class`, where a better span has no room.
 pub fn fewest_pages(class: usize) -> u64 {
     let block = (size_of_class(class) as u64).div_ceil(PAGE);
     if Geometry::of(class, block).is_some() { block } else { block + 1 }
 }
 
-/// Fewest pages, at most an eighth of which is wasted, and the most a span gets.
+/// Fewest pages with at most an eighth wasted, and the most of a span.
 static LEAST: [(u8, u8); CLASSES] = {
     let mut table = [(0, 0); CLASSES];
     let mut class = 0;

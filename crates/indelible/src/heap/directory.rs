@@ -10,7 +10,7 @@ use super::window::Window;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A heap's header whose identity and limits were verified.
+/// A heap's header, identity and limits verified.
 #[derive(Clone, Copy)]
 pub(super) struct Directory<'a> {
     pub(super) window: &'a Window,
@@ -20,7 +20,6 @@ pub(super) struct Directory<'a> {
 }
 
 impl<'a> Directory<'a> {
-    /// Verifies the header.
     pub(super) fn open(window: &'a Window) -> Result<Directory<'a>> {
         if window.pages() < MIN_PAGES {
             return Err(HeapError::NotAHeap);
@@ -45,8 +44,7 @@ impl<'a> Directory<'a> {
         Ok(directory)
     }
 
-    /// Makes a heap of all pages of a blank object, with the entries for chunks that the header has
-    /// room for.
+    /// Makes a heap of all pages of a blank object, with the header's entries for chunks.
     pub(super) fn format(window: &'a Window) -> Result<Directory<'a>> {
         let pages = window.pages();
         if !(MIN_PAGES..=MAX_PAGES).contains(&pages) {
@@ -79,17 +77,15 @@ impl<'a> Directory<'a> {
         self.window.mark_dirty(0, PAGE as usize);
     }
 
-    /// Chunks, the last of which may be short.
+    /// Chunks; the last may be short.
     pub(super) fn chunks(&self) -> u64 {
         self.pages.div_ceil(CHUNK_PAGES)
     }
 
-    /// Chunks that there are entries for.
     pub(super) fn capacity(&self) -> u64 {
         self.header.capacity.load(Relaxed)
     }
 
-    /// Pages of a chunk that lie in the heap.
     pub(super) fn len_of(&self, chunk: u64) -> u64 {
         self.pages.saturating_sub(chunk * CHUNK_PAGES).min(CHUNK_PAGES)
     }
@@ -139,7 +135,6 @@ impl<'a> Directory<'a> {
         Ok(())
     }
 
-    /// The header of a chunk that is divided into pages.
     pub(super) fn chunk(&self, number: u64) -> Result<ChunkRef<'a>> {
         match self.get(number)? {
             Use::Pages { header, .. } => ChunkRef::open(self.window, number, header, self.len_of(number)),

@@ -1,12 +1,11 @@
 //! The gate of a heap: threads enter it to store under a lock of the heap's data, and a consistent
-//! cut waits until no thread is inside. So a cut holds whole critical sections, or nothing of them.
+//! cut waits until all have left. So a cut holds whole critical sections.
 //!
-//! 1. A thread that is inside goes on inside, also while a cut waits: it may need several locks.
-//! 2. A cut waits for a bounded time. A guard that was forgotten (`mem::forget`) never leaves: the
-//!    cut fails, the gate opens again, and nothing was made durable.
-//! 3. The gate opens as soon as the cut's content is fixed, while its durable write goes on. The
-//!    next cut waits for the end of that with the gate open, so that no thread waits at the gate
-//!    for the medium.
+//! 1. A thread inside continues while a cut waits: it may need several locks.
+//! 2. A cut waits for a bounded time. A forgotten guard (`mem::forget`) never leaves: the cut
+//!    fails, the gate opens again, and nothing was made durable.
+//! 3. The gate opens as soon as the cut's content is fixed. The next cut waits for the durable
+//!    write with the gate open, so that no thread waits at the gate for the medium.
 
 use crate::sys::sync::{Condvar, Mutex, MutexGuard, thread_local};
 use crate::sys::total::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -14,7 +13,7 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// Gates this thread is inside of, each with how often.
+    /// Gates this thread is inside of, with counts.
     // The models' threads have no const initializers.
     #[allow(clippy::missing_const_for_thread_local)]
     static INSIDE: RefCell<Vec<(usize, usize)>> = RefCell::new(Vec::new());
@@ -26,16 +25,15 @@ pub(super) struct Gate {
     closed: AtomicBool,
     /// Whether a cut is under way, its durable write included.
     cutting: Mutex<bool>,
-    /// `cutting` changed, or the last thread left, or the gate is open again.
+    /// `cutting` changed, the last thread left, or the gate opened.
     changed: Condvar,
 }
 
-/// Why there was no cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// The thread that asked is inside itself.
+    /// The calling thread is inside.
     Inside,
-    /// A thread was inside, or another cut was under way, all the time.
+    /// A thread was inside, or another cut under way, all the time.
     Busy,
 }
 
@@ -44,9 +42,9 @@ impl Gate {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Adds `by` to the number of times this thread is inside, and returns the former number. In
-    /// the last destructors of a thread it is not counted: there it waits for a cut also where it
-    /// is inside, which a cut bears for a bounded time.
+    /// Adds `by` to this thread's count, and returns the former one. In a thread's last destructors
+    /// it is not counted: such a thread waits for a cut even inside, which a cut bears for a
+    /// bounded time.
     fn mine(&self, by: isize) -> usize {
         let counted = INSIDE.try_with(|all| {
             let mut all = all.borrow_mut();
@@ -74,14 +72,14 @@ impl Gate {
             return;
         }
         loop {
-            // Either the cut sees this one inside, or this one sees that the gate is closed.
+            // Either the cut sees this thread inside, or this thread sees the gate closed.
             self.inside.fetch_add(1, SeqCst);
             if !self.closed.load(SeqCst) {
                 return;
             }
             self.leave_one();
             let mut cutting = self.lock();
-            // As long as a cut takes, which waits for a bounded time itself.
+            // As long as a cut takes, which is bounded.
             while self.closed.load(SeqCst) {
                 cutting = self.changed.wait(cutting).unwrap_or_else(|poisoned| poisoned.into_inner());
             }
@@ -100,13 +98,12 @@ impl Gate {
         }
     }
 
-    /// Whether the calling thread is inside.
     pub(super) fn is_inside(&self) -> bool {
         self.mine(0) > 0
     }
 
-    /// Begins a cut: no thread is inside when this returns. Waits for that, and for the end of
-    /// other cuts, for `patience` at most.
+    /// Begins a cut: no thread is inside on return. Waits for that, and for other cuts, for
+    /// `patience` at most.
     pub(super) fn close(&self, patience: Duration) -> Result<Closed<'_>, Refused> {
         if self.is_inside() {
             return Err(Refused::Inside);
@@ -143,8 +140,8 @@ impl Gate {
     }
 }
 
-/// A cut that is under way. Dropped, also by a panic, it ends, and the gate is open. Not to be
-/// dropped, or opened, with `cutting` held.
+/// A cut under way. Dropping it, also by a panic, ends it and opens the gate. Not to be dropped, or
+/// opened, with `cutting` held.
 #[derive(Debug)]
 pub(super) struct Closed<'a> {
     gate: &'a Gate,
@@ -152,7 +149,6 @@ pub(super) struct Closed<'a> {
 }
 
 impl Closed<'_> {
-    /// Opens the gate, while the cut goes on.
     pub(super) fn open(&mut self) {
         if !std::mem::replace(&mut self.open, true) {
             self.gate.closed.store(false, SeqCst);

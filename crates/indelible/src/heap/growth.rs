@@ -1,5 +1,4 @@
-//! The one way in which a heap gets more space, whether its object is attached by type or by
-//! address.
+//! The one growth path of heaps, by type or by address.
 
 #![allow(unsafe_code)]
 
@@ -8,23 +7,21 @@ use super::raw::RawHeap;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-/// The object that a heap lies in.
 pub(crate) trait Growable {
-    /// Bytes that are mapped.
     fn mapped(&self) -> usize;
 
     /// Extends the object to `size` bytes while other threads use it.
     fn grow(&self, size: usize) -> Result<(), Limit>;
 
-    /// The heap knows of all that is mapped.
+    /// The heap has all that is mapped.
     fn grown(&self) {}
 
-    /// Stores at these addresses were made through the page tables.
+    /// Stores at these addresses went through the page tables.
     fn stored(&self, _addresses: Range<usize>) {}
 }
 
-/// Has the object grow by a quarter, or by as much as a block of a size and an alignment needs, to
-/// `reach` bytes at most. If it cannot, the limit that was met.
+/// Grows the object by a quarter, or by a block's need, to `reach` bytes at most. Returns a limit
+/// that was met.
 pub(crate) fn grow_object(
     object: &impl Growable,
     (size, align): (usize, usize),
@@ -46,7 +43,7 @@ pub(crate) fn grow_object(
 }
 
 impl RawHeap {
-    /// A block; if the heap is full and may grow, of the object that is grown for it.
+    /// A block, after growth if the heap is full and may grow.
     #[inline]
     pub(crate) fn malloc_in(
         &self,
@@ -68,7 +65,6 @@ impl RawHeap {
             .or_else(|error| self.grow_for(object, Box::new(error), size, align, zero))
     }
 
-    /// A block of zeros for `count` times `size` bytes.
     pub(crate) fn calloc_in(
         &self,
         object: &impl Growable,
@@ -81,8 +77,8 @@ impl RawHeap {
         }
     }
 
-    /// Gives a block another size; if the heap is full and may grow, elsewhere. After an error it
-    /// is as it was.
+    /// Resizes a block, elsewhere after growth if the heap is full and may grow. After an error it
+    /// is unchanged.
     ///
     /// # Safety
     /// As for [`free`](RawHeap::free): if the block moved, the old one is free.
@@ -107,8 +103,8 @@ impl RawHeap {
         Ok(new)
     }
 
-    /// Grows the object if that is allowed, by a quarter or as much as is needed, and tries once
-    /// more. If it does not grow, the error says which limit was met.
+    /// Grows the object if allowed, and tries once more. Otherwise the error says which limit was
+    /// met.
     #[cold]
     #[inline(never)]
     fn grow_for(
@@ -122,7 +118,7 @@ impl RawHeap {
         if !self.grows() || !matches!(*error, HeapError::Full { .. }) {
             return Err(error);
         }
-        // The tables of this attachment have room for no more than the reach.
+        // This attachment's tables end at the reach.
         let limit = grow_object(object, (size, align), self.reach());
         // SAFETY: the range that is mapped now.
         let extended = unsafe { self.extend(object.mapped()) };
@@ -135,8 +131,8 @@ impl RawHeap {
         })?)
     }
 
-    /// Takes in that the object has `len` bytes now. `false`: the tables of this attachment have no
-    /// room for them, and the caller must open the heap anew.
+    /// Takes in the object's `len` bytes. `false`: this attachment's tables lack room, and the
+    /// caller must open the heap anew.
     ///
     /// # Safety
     /// They are mapped.

@@ -1,6 +1,5 @@
-//! The debug mode: forbidden bytes behind each block, and freed blocks filled with a pattern that
-//! must still be there when they are given away again. The list of guarded blocks is in memory
-//! alone: blocks of earlier attachments are not guarded.
+//! The debug mode: guard bytes behind blocks, and a pattern in freed blocks, checked before reuse.
+//! The list of guarded blocks is in memory alone: blocks of earlier attachments are not guarded.
 
 use super::error::{HeapError, Result};
 use super::window::Window;
@@ -8,11 +7,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
-/// Least number of guard bytes behind a block.
+/// Least guard bytes behind a block.
 pub(super) const BEHIND: usize = 16;
-/// They hold this.
 pub const GUARD: u8 = 0xc5;
-/// Pattern of freed blocks.
 pub const FREED: u8 = 0xdd;
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +30,7 @@ impl Guard {
         self.blocks.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// A block of `room` bytes was given away, of which `asked` are the user's.
+    /// A block of `room` bytes was allocated, of which `asked` are the user's.
     pub(super) fn given(&self, window: &Window, offset: u64, asked: usize, room: usize) -> Result<()> {
         let mut blocks = self.blocks();
         let before = blocks.insert(offset, Block::Live { asked, room });
@@ -51,7 +48,6 @@ impl Guard {
         }
     }
 
-    /// A block is about to be freed.
     pub(super) fn check(&self, window: &Window, offset: u64) -> Result<()> {
         match self.blocks().get(&offset) {
             Some(Block::Live { asked, room }) => {
@@ -61,7 +57,7 @@ impl Guard {
         }
     }
 
-    /// A block of `room` bytes was freed, and may be given away again if `keep`.
+    /// A block of `room` bytes was freed; `keep`: it may be reused.
     pub(super) fn freed(&self, window: &Window, offset: u64, room: usize, keep: bool) -> Result<()> {
         let mut blocks = self.blocks();
         window.fill(offset, room, FREED)?;
@@ -73,7 +69,6 @@ impl Guard {
         Ok(())
     }
 
-    /// Forgets the blocks in pages that were given back.
     pub(super) fn forget(&self, range: Range<u64>) {
         let mut blocks = self.blocks();
         let gone: Vec<u64> = blocks.range(range).map(|(offset, _)| *offset).collect();
@@ -82,7 +77,7 @@ impl Guard {
         }
     }
 
-    /// Looks at all guarded bytes; returns those that were overwritten.
+    /// Checks all guard bytes; returns those overwritten.
     pub(super) fn check_all(&self, window: &Window) -> Vec<HeapError> {
         let blocks = self.blocks();
         let look = |(offset, block): (&u64, &Block)| match block {

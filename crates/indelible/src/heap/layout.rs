@@ -1,51 +1,41 @@
-//! The heap's bytes. FORMAT.md describes them; `tests/heap_format.rs` compares.
+//! The heap's bytes (FORMAT.md); `tests/heap_format.rs` compares.
 //!
-//! Every field that changes is an atomic: threads, and programs that scribble over their objects,
-//! may change it at any time, so that nothing here is ever borrowed as plain memory.
+//! Every field that changes is an atomic: threads, and stray stores, may change it at any time;
+//! nothing here is borrowed as plain memory.
 
 pub use super::allocation;
 use crate::plain::Plain;
 use std::mem::size_of;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
-/// Unit of the page manager.
 pub const PAGE: u64 = 4096;
-/// Pages of a chunk.
 pub const CHUNK_PAGES: u64 = 512;
-/// First bytes of a heap.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"PMO-HEAP");
 /// The format this code writes, and the newest it reads.
 pub const VERSION: u32 = 1;
-/// First bytes of a chunk's header.
 pub const CHUNK_MAGIC: u32 = u32::from_le_bytes(*b"CHNK");
-/// First bytes of a span.
 pub const SPAN_MAGIC: u32 = u32::from_le_bytes(*b"SPAN");
-/// First bytes of a root's page.
 pub const ROOT_MAGIC: u32 = u32::from_le_bytes(*b"ROOT");
-/// First bytes of a page of further root slots.
 pub const INDEX_MAGIC: u32 = u32::from_le_bytes(*b"RIDX");
-/// The smallest heap: its header, a chunk's, one page to give away.
+/// The smallest heap: its header, a chunk's, one free page.
 pub const MIN_PAGES: u64 = 3;
-/// The largest: page numbers have 32 bits.
+/// Page numbers have 32 bits.
 pub const MAX_PAGES: u64 = 1 << 32;
-/// Chunks whose directory entries the header holds.
+/// Directory entries in the header.
 pub const INLINE_CHUNKS: usize = 128;
 /// Root slots in the header.
 pub const INLINE_ROOTS: usize = 128;
 /// Root slots in a page of them.
 pub const PAGE_ROOTS: usize = 255;
-/// Size classes.
 pub const CLASSES: usize = 72;
-/// Most blocks in a span.
 pub const SPAN_BLOCKS: usize = 1024;
 
-/// The first page.
 #[repr(C)]
 pub struct Header {
     pub magic: AtomicU64,
     pub version: AtomicU32,
     pub features: AtomicU32,
-    /// Pages the heap covers, from the object's first on.
+    /// Pages of the heap, from the object's first on.
     pub pages: AtomicU64,
     /// Chunks from this one on were never used.
     pub frontier: AtomicU64,
@@ -53,11 +43,11 @@ pub struct Header {
     pub directory: AtomicU64,
     /// Entries it has room for.
     pub capacity: AtomicU64,
-    /// Chunk from which on the next search for spans with free blocks looks.
+    /// Chunk at which the next search for spans with free blocks starts.
     pub cursor: AtomicU64,
     /// Page with more root slots, or 0.
     pub roots: AtomicU64,
-    /// For every class the page of the span that was last handed to a thread, or 0.
+    /// Page of each class's last obtained span, or 0.
     pub recent: [AtomicU32; CLASSES],
     /// Page of the table of other objects, or 0.
     pub far: AtomicU64,
@@ -66,16 +56,14 @@ pub struct Header {
     pub slots: [RootSlot; INLINE_ROOTS],
 }
 
-/// A slot of the root table: the place of a root.
 #[repr(C)]
 pub struct RootSlot {
     /// XXH3 of its name.
     pub hash: AtomicU64,
-    /// Its page; 0: the slot is free.
+    /// Its page; 0: free.
     pub page: AtomicU64,
 }
 
-/// A page of further root slots.
 #[repr(C)]
 pub struct RootIndex {
     pub magic: AtomicU32,
@@ -85,87 +73,83 @@ pub struct RootIndex {
     pub slots: [RootSlot; PAGE_ROOTS],
 }
 
-/// The page of the table of other objects: where its entries are.
+/// The page of the table of other objects.
 #[repr(C)]
 pub struct FarTable {
     pub magic: AtomicU32,
     pub reserved: AtomicU32,
-    /// The highest number of an entry that was ever in use.
+    /// The highest number of an entry ever in use.
     pub count: AtomicU64,
-    /// The page that the next name goes to if it has room, or 0.
+    /// The page for the next name, or 0.
     pub names: AtomicU64,
-    /// Bytes of it that names have.
+    /// Bytes of it in use.
     pub taken: AtomicU64,
     pub reserved2: [AtomicU64; 252],
-    /// The page of the leaves of 65,536 entries each, or 0.
+    /// Pages of leaves, of 65,536 entries each, or 0.
     pub middles: [AtomicU64; FAR_MIDDLES],
 }
 
-/// A page of leaves: the page of each, or 0.
+/// Pages of leaves, or 0.
 #[repr(C)]
 pub struct FarMiddle {
     pub leaves: [AtomicU64; FAR_LEAVES],
 }
 
-/// A page of entries.
 #[repr(C)]
 pub struct FarLeaf {
     pub entries: [FarSlot; FAR_ENTRIES],
 }
 
-/// An entry: an object that far pointers lead to.
+/// An entry: a target of far pointers.
 #[repr(C)]
 pub struct FarSlot {
-    /// ID of the object, or zero.
+    /// Its ID, or zero.
     pub id: [AtomicU64; 2],
-    /// Offset of the name of a resolver, followed by the object's name, or zero.
+    /// Offset of the resolver's name, followed by the object's, or zero.
     pub name: AtomicU64,
     /// Bytes of both.
     pub name_len: AtomicU32,
     /// Bytes of the resolver's name.
     pub resolver_len: AtomicU8,
-    /// 1: loads, 2: stores, 4: fetches of code.
+    /// 1: loads, 2: stores, 4: instruction fetches.
     pub rights: AtomicU8,
     /// 0: free, 1: by ID, 2: by name.
     pub kind: AtomicU8,
-    /// 1: the entry is of the pointers that it was made for, and is given to no others.
+    /// 1: for its first pointers alone.
     pub private: AtomicU8,
 }
 
-/// Header of a chunk, in the page of it that the directory names.
+/// Header of a chunk, in the page that the directory names.
 #[repr(C)]
 pub struct Chunk {
     pub magic: AtomicU32,
-    /// Pages from this one on were never given away since the heap was made.
+    /// Pages from this one on were never used.
     pub touched: AtomicU32,
-    /// Its own number.
     pub number: AtomicU64,
     pub reserved: [AtomicU64; 6],
-    /// A bit for every page: 1 if it is not free.
+    /// A bit per page: 1 if not free.
     pub used: [AtomicU64; 8],
     /// The run that begins at each page: see [`Entry`].
     pub entries: [AtomicU32; CHUNK_PAGES as usize],
 }
 
-/// Start of a span; behind it is a byte for every block, which says whether it is in
-/// [use](allocation).
+/// Start of a span; then a byte per block, which says whether it is in [use](allocation).
 #[repr(C)]
 pub struct SpanHeader {
     pub magic: AtomicU32,
     pub class: AtomicU32,
-    /// Its own page.
     pub page: AtomicU64,
     pub pages: AtomicU32,
-    /// Blocks.
+    /// Number of blocks.
     pub count: AtomicU32,
     /// Offset of block 0 in the span.
     pub data: AtomicU32,
-    /// Offset of the allocation byte of block 0 in the span.
+    /// Offset of block 0's allocation byte in the span.
     pub allocation: AtomicU32,
     pub reserved: [AtomicU64; 4],
 }
 
-/// Fixed part of a root's page; name, type name and layout follow back to back.
+/// Fixed part of a root's page, followed by name, type name and layout.
 #[repr(C)]
 pub struct RootRecord {
     pub magic: u32,
@@ -182,25 +166,23 @@ pub struct RootRecord {
     pub reserved2: u64,
 }
 
-/// Longest name of a root, and of its type, in bytes.
+/// Bytes of the longest name of a root or type.
 pub const NAME_MAX: usize = 255;
-/// Longest description of a layout, in bytes.
+/// Bytes of the longest description.
 pub const LAYOUT_MAX: usize = crate::types::MOST;
 /// Bit of `features`: roots may have several pages.
 pub const LONG_ROOTS: u32 = 1;
-/// Bit of `features`: there is a table of other objects.
+/// Bit of `features`: a table of other objects.
 pub const FAR: u32 = 2;
-/// Bit of `features`: entries of that table may be private.
+/// Bit of `features`: private entries in that table.
 pub const FAR_PRIVATE: u32 = 4;
-/// First bytes of the table of other objects.
 pub const FAR_MAGIC: u32 = u32::from_le_bytes(*b"FARP");
-/// Pages of leaves that the table of other objects has.
+/// Pages of leaves in the table of other objects.
 pub const FAR_MIDDLES: usize = 256;
-/// Leaves that such a page has.
+/// Leaves of such a page.
 pub const FAR_LEAVES: usize = 512;
-/// Entries of a leaf.
 pub const FAR_ENTRIES: usize = 128;
-/// Bytes of the names of an entry at most: a page.
+/// Bytes of an entry's names: a page.
 pub const FAR_NAME_MAX: usize = PAGE as usize;
 
 const _: () = assert!(cfg!(target_endian = "little"), "heaps are little-endian, as the data in them");
@@ -213,13 +195,12 @@ const _: () = assert!(size_of::<FarTable>() == PAGE as usize && size_of::<FarMid
 const _: () = assert!(size_of::<FarLeaf>() == PAGE as usize && size_of::<FarSlot>() == 32);
 const _: () = assert!((FAR_MIDDLES * FAR_LEAVES * FAR_ENTRIES) as u32 - 1 == crate::types::far::MOST_INDEX);
 
-/// Types that may be referred to in place while others change them: atomics, and structs of nothing
-/// else.
+/// Types that may be referred to in place while others change them: atomics, and structs of these
+/// alone.
 #[allow(unsafe_code)]
 mod shared {
     use super::*;
 
-    /// Types that consist of atomics.
     pub trait Shared: Plain {}
 
     macro_rules! shared {
@@ -247,7 +228,7 @@ pub struct Entry {
     pub kind: Kind,
     /// Class of a span.
     pub class: u8,
-    /// Pages from here on that belong to the run.
+    /// Pages of the run from here on.
     pub pages: u64,
 }
 
@@ -255,26 +236,25 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
-    /// The heap's own header, or the chunk's.
+    /// The header of the heap or chunk.
     Header = 1,
-    /// Pages of the heap itself: a directory, roots.
+    /// The heap's own pages: a directory, roots.
     Meta = 2,
     /// A block of whole pages.
     Run = 3,
-    /// A span.
     Span = 4,
-    /// The rest of a block that began in a chunk before this one.
+    /// The rest of a block from an earlier chunk.
     Tail = 5,
 }
 
 impl Entry {
-    /// The entry in 32 bits: kind, class, pages from the lowest bit on in 8, 8 and 16 bits.
+    /// 32 bits: kind, class, pages from the lowest bit on in 8, 8 and 16 bits.
     #[must_use]
     pub fn pack(self) -> u32 {
         self.kind as u32 | u32::from(self.class) << 8 | (self.pages as u32) << 16
     }
 
-    /// `None` for 0 and for other bits that are no entry.
+    /// `None` for 0 and for invalid bits.
     #[must_use]
     pub fn unpack(bits: u32) -> Option<Entry> {
         let kind = match bits & 0xff {
@@ -289,19 +269,17 @@ impl Entry {
     }
 }
 
-/// Use of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// All its pages are free, its header is nowhere.
+    /// All free, without a header.
     Free,
-    /// Divided by its header.
     Pages {
         /// Page of the chunk that holds the header.
         header: u64,
         /// Longest run of free pages.
         largest: u64,
     },
-    /// First of a block that covers whole chunks.
+    /// First of a block of whole chunks.
     Large {
         /// Length of the block.
         pages: u64,
@@ -325,7 +303,7 @@ impl Use {
         }
     }
 
-    /// `None` for bits that are no entry.
+    /// `None` for invalid bits.
     #[must_use]
     pub fn unpack(bits: u64) -> Option<Use> {
         let (header, pages) = (bits >> 8 & 0xffff, bits >> 24);

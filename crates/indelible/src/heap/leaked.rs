@@ -1,5 +1,5 @@
-//! Values that are never freed, but reused: references to them stay valid, so that lists of
-//! threads, and threads that are late, need no reference counts.
+//! Values that are never freed, but reused: references stay valid, so that lists and late threads
+//! need no reference counts.
 //!
 //! Invariant of [`Slot`]: (1) its pointer is null or came from a `&'static T`.
 
@@ -9,7 +9,6 @@ use crate::sys::total::{AtomicPtr, Ordering};
 use std::ptr;
 use std::sync::Mutex;
 
-/// An atomic `Option<&'static T>`.
 pub(super) struct Slot<T: 'static>(AtomicPtr<T>);
 
 impl<T> Slot<T> {
@@ -38,13 +37,11 @@ impl<T> Slot<T> {
         Self::reference(self.0.load(Ordering::SeqCst))
     }
 
-    /// Whether it holds `value`.
     #[inline]
     pub(super) fn is(&self, value: &T) -> bool {
         ptr::eq(self.0.load(Ordering::Relaxed), value)
     }
 
-    /// Whether it holds nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.0.load(Ordering::Relaxed).is_null()
     }
@@ -57,14 +54,13 @@ impl<T> Slot<T> {
         Self::reference(self.0.swap(ptr::null_mut(), Ordering::SeqCst))
     }
 
-    /// Puts `value` in the place of `old`. Returns whether `old` was there.
+    /// Puts `value` in place of `old`; returns whether `old` was there.
     pub(super) fn replace(&self, old: Option<&'static T>, value: Option<&'static T>) -> bool {
         let (old, new) = (Self::pointer(old), Self::pointer(value));
         self.0.compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 }
 
-/// Things not in use.
 pub(super) struct Spare<T: 'static>(Mutex<Vec<&'static T>>);
 
 impl<T> Spare<T> {
@@ -72,7 +68,6 @@ impl<T> Spare<T> {
         Spare(Mutex::new(Vec::new()))
     }
 
-    /// One of them, or a new one.
     pub(super) fn take(&self, make: impl FnOnce() -> T) -> &'static T {
         let spare = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
         spare.unwrap_or_else(|| Box::leak(Box::new(make())))

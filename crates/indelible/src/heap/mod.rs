@@ -1,11 +1,10 @@
-//! The heap inside an object: blocks that are allocated, freed and found again by name, and that
-//! psync makes durable together with their allocation bytes.
+//! The heap in an object: blocks, found again by name, that psync makes durable together with their
+//! allocation bytes.
 //!
-//! No log of its own: a psync covers the whole object, so that a crash takes heap and data back to
-//! the same instant. Nothing is cached outside the object that would be missed: at any instant
-//! between two stores of a thread the allocation bytes in the object say exactly which blocks are
-//! the user's (`span`). Only the right to change them without a lock, and a copy to search, are in
-//! memory alone (`cache`, `state`).
+//! It has no log: a psync covers the whole object, so that a crash takes heap and data back to the
+//! same instant. Between any two stores of a thread the allocation bytes in the object say exactly
+//! which blocks are in use (`span`). Only the right to change them without a lock, and a copy to
+//! search, are in memory alone (`cache`, `state`).
 
 mod addresses;
 #[doc(hidden)]

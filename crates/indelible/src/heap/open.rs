@@ -1,4 +1,4 @@
-//! Opening a heap, whether there is one or not, and giving its object back.
+//! Opening or making a heap, and returning its object.
 
 use super::raw::HeapOptions;
 use super::writer::Heap;
@@ -26,7 +26,7 @@ impl Heap {
         }
     }
 
-    /// The object again; unpsynced stores are still in it.
+    /// Returns the object, with stores not yet psynced.
     #[must_use]
     pub fn into_object(self) -> Object {
         self.give_addresses();
@@ -37,17 +37,15 @@ impl Heap {
 }
 
 impl Pool {
-    /// The heap of the object `name`, attached for writing. If there is no such object, it is
-    /// created with `size` bytes; it grows when the heap is full, as far as the pool reaches
-    /// ([`HeapOptions::grow`]).
+    /// The heap of the object `name`, attached for writing; a missing object is created with `size`
+    /// bytes. A full heap grows as far as the pool allows ([`HeapOptions::grow`]).
     ///
-    /// Collections mark their stores, so that a psync has nothing to look for:
-    /// [`Tracking::Explicit`](crate::Tracking::Explicit), unless the pool's options say otherwise.
-    /// The first call that hands out an address ([`malloc`](Heap::malloc), [`root`](Heap::root),
-    /// [`base`](Heap::base) and so on, [`PBox::as_ptr`](crate::collections::PBox::as_ptr), a root
-    /// whose type has raw pointers) has stores found from then on, as by
-    /// [`Tracking::Auto`](crate::Tracking::Auto), so that none is lost. A program that keeps
-    /// addresses as plain numbers in its values, and stores by them, chooses a tracking itself.
+    /// Collections mark their stores: [`Tracking::Explicit`](crate::Tracking::Explicit), unless the
+    /// pool's options say otherwise. The first call that hands out an address
+    /// ([`malloc`](Heap::malloc), [`root`](Heap::root), [`base`](Heap::base) and so on,
+    /// [`PBox::as_ptr`](crate::collections::PBox::as_ptr), a root whose type has raw pointers)
+    /// switches to finding stores, as [`Tracking::Auto`](crate::Tracking::Auto) does. A program
+    /// that keeps addresses as plain numbers, and stores by them, must choose a tracking itself.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -68,7 +66,7 @@ impl Pool {
         self.heap_with(name, size, HeapOptions::new().grow(true))
     }
 
-    /// As [`heap`](Pool::heap), with options; it grows if they allow it.
+    /// As [`heap`](Pool::heap), with options, which decide whether it grows.
     ///
     /// # Errors
     /// As for [`heap`](Pool::heap).

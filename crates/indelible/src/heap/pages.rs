@@ -1,8 +1,8 @@
-//! Runs of whole pages: first fit by address among the chunks, neighbours merging by themselves as
-//! free pages are bits. Blocks longer than a chunk begin at a chunk and end in one whose rest is
-//! divided.
+//! Runs of whole pages: first fit by address among the chunks; neighbours merge, as free pages are
+//! bits. Blocks longer than a chunk begin at a chunk and end in one whose rest is divided.
 //!
 //! Invariants:
+//!
 //! 1. `used` of a chunk has a bit for every page that an entry, or the chunk before, accounts for.
 //! 2. The directory's `largest` of a chunk is the length of its longest run of free pages.
 //! 3. A hint is no larger than the number of the first chunk that could serve it.
@@ -16,7 +16,6 @@ use super::layout::{CHUNK_PAGES, Entry, Kind, PAGE, Use};
 #[derive(Default)]
 pub(super) struct Hints([u64; 10]);
 
-/// Pages that were given away.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) page: u64,
@@ -24,22 +23,19 @@ pub(super) struct Run {
     pub(super) zero: bool,
 }
 
-/// The run that a page belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) page: u64,
     pub(super) entry: Entry,
 }
 
-/// The page manager, under the heap's lock.
 pub(super) struct Pages<'a, 'h> {
     pub(super) directory: Directory<'a>,
     pub(super) hints: &'h mut Hints,
 }
 
 impl Pages<'_, '_> {
-    /// A run of `count` pages whose address is a multiple of `align` pages; `None` if there is
-    /// none.
+    /// A run of `count` pages at a multiple of `align` pages; `None` if there is none.
     pub(super) fn allocate(&mut self, count: u64, align: u64, kind: Kind, class: u8) -> Result<Option<Run>> {
         let entry = Entry { kind, class, pages: count };
         let skew = self.directory.window.base() as u64 / PAGE % align;
@@ -97,14 +93,14 @@ impl Pages<'_, '_> {
         }
     }
 
-    /// Makes a free chunk one that is divided into pages.
+    /// Divides a free chunk into pages.
     fn divide(&mut self, number: u64, header: u64) -> Result<()> {
         let directory = self.directory;
         let virgin = number >= directory.frontier();
         let touched = if virgin { 0 } else { CHUNK_PAGES };
         let chunk = ChunkRef::create(directory.window, number, header, directory.len_of(number), touched)?;
-        // Only pages before the header were not handed out yet; they count as touched, so that they
-        // are no longer known to be zero.
+        // Only pages before the header were unused; they count as touched, no longer known to be
+        // zero.
         if virgin {
             directory.set_frontier(number + 1);
         }
@@ -118,7 +114,7 @@ impl Pages<'_, '_> {
         Ok(run)
     }
 
-    /// Brings (2) up to date.
+    /// Restores (2).
     fn measure(&self, chunk: &ChunkRef<'_>) -> Result<u64> {
         let longest = largest(&chunk.used());
         match self.directory.get(chunk.number)? {
@@ -155,7 +151,7 @@ impl Pages<'_, '_> {
         let (whole, rest) = (span / CHUNK_PAGES, span % CHUNK_PAGES);
         let (last, frontier) = (first + whole, directory.frontier());
         let end = last + u64::from(rest > 0);
-        // Chunks between the frontier and here become free ones; their entries are zero.
+        // Chunks from the frontier to here become free; their entries are zero.
         for number in frontier..end {
             directory.set_frontier(number + 1);
             directory.set(number, Use::Free)?;
@@ -176,7 +172,6 @@ impl Pages<'_, '_> {
         Ok(Some(Run { page: first * CHUNK_PAGES, zero: first >= frontier }))
     }
 
-    /// Takes back what begins at `page`.
     pub(super) fn free(&mut self, page: u64, kind: Kind) -> Result<()> {
         let number = page / CHUNK_PAGES;
         if let Use::Large { pages, meta } = self.directory.get(number)? {
@@ -217,7 +212,7 @@ impl Pages<'_, '_> {
 
     fn free_chunks(&mut self, first: u64, pages: u64) -> Result<()> {
         let (last, rest) = (first + pages / CHUNK_PAGES, pages % CHUNK_PAGES);
-        // First the far end, which is the part that can be wrong.
+        // The far end first, as it alone can be wrong.
         if rest > 0 && self.directory.get(last)? == Use::Body {
             self.directory.set(last, Use::Free)?;
             self.hint(last, CHUNK_PAGES - 1);
@@ -235,7 +230,7 @@ impl Pages<'_, '_> {
         Ok(())
     }
 
-    /// Makes the block of whole pages at `page` `pages` long without moving it, if it can be.
+    /// Resizes the block at `page` in place, if possible.
     pub(super) fn resize(&mut self, found: Found, pages: u64) -> Result<bool> {
         if pages == found.entry.pages {
             return Ok(true);
@@ -256,7 +251,7 @@ impl Pages<'_, '_> {
         Ok(true)
     }
 
-    /// Length of the longest piece that could be given away, in pages.
+    /// Length of the longest free piece, in pages.
     pub(super) fn largest(&self) -> Result<u64> {
         let directory = &self.directory;
         let (mut best, mut chunks) = (0, 0);
@@ -277,7 +272,7 @@ pub(super) fn whole(pages: u64) -> u64 {
     if pages < CHUNK_PAGES { pages.saturating_sub(1) } else { pages }
 }
 
-/// The run that page `page` belongs to; `None`: the page is free.
+/// The run of page `page`; `None`: the page is free.
 pub(super) fn find(directory: &Directory<'_>, page: u64) -> Result<Option<Found>> {
     let mut number = page / CHUNK_PAGES;
     match directory.get(number)? {
@@ -292,7 +287,7 @@ pub(super) fn find(directory: &Directory<'_>, page: u64) -> Result<Option<Found>
         }
         Use::Large { .. } | Use::Body => {}
     }
-    // In a block of whole chunks: its first chunk says how long it is.
+    // In a block of whole chunks: its first chunk has the length.
     loop {
         match directory.get(number)? {
             Use::Large { pages, meta } if number * CHUNK_PAGES + pages > page => {
@@ -301,14 +296,14 @@ pub(super) fn find(directory: &Directory<'_>, page: u64) -> Result<Option<Found>
                 return Ok(Some(Found { page: number * CHUNK_PAGES, entry }));
             }
             Use::Body | Use::Pages { .. } if number > 0 => number -= 1,
-            // A short last chunk that belongs to one block.
+            // A short last chunk of one block.
             Use::Large { .. } => return Ok(None),
             _ => return damaged(page * PAGE, "this page is in the middle of a block without a start"),
         }
     }
 }
 
-/// The error for a heap without room for `size` bytes.
+/// The error for lack of `size` bytes.
 pub(super) fn full(pages: &Pages<'_, '_>, size: usize) -> HeapError {
     match pages.largest() {
         Ok(largest) => HeapError::Full { needed: size, largest: largest * PAGE },

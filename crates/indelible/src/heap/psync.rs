@@ -1,5 +1,5 @@
-//! Making a heap durable: alone, beside threads that go on, together with other objects; and, with
-//! explicit tracking, the marks that this needs.
+//! Makes a heap durable, alone, beside other threads, or with other objects; marks for explicit
+//! tracking.
 
 use super::writer::Heap;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::object::{Object, PsyncStats, psync_all};
 use std::ops::Range;
 
 impl Heap {
-    /// This thread is going to store under a lock of the object.
+    /// Before a store under a lock of the object.
     pub(crate) fn enter(&self) {
         self.raw.enter();
     }
@@ -16,22 +16,21 @@ impl Heap {
         self.raw.leave();
     }
 
-    /// Marks ranges of addresses in the object that were stored to: see [`Object::mark_dirty`].
+    /// Marks stored addresses: see [`Object::mark_dirty`].
     pub(crate) fn stored(&self, ranges: &[Range<usize>]) {
         if let Some(marks) = self.object.explicit_marks() {
             marks.mark(ranges.iter().map(|range| self.offsets(range)));
         }
     }
 
-    /// Marks addresses in the object as borrowed: others may store to them until the next psync
-    /// that is no cut.
+    /// Marks addresses as borrowed: stored to, perhaps, until the next psync that is no cut.
     pub(crate) fn lent(&self, range: &Range<usize>) {
         if let Some(marks) = self.object.explicit_marks() {
             marks.mark_borrowed(self.offsets(range));
         }
     }
 
-    /// Marks addresses in the object to which threads may store from now on without a lock.
+    /// Marks addresses to which threads may store without a lock from now on.
     pub(crate) fn shared(&self, range: &Range<usize>) {
         if let Some(marks) = self.object.explicit_marks() {
             marks.mark_shared(self.offsets(range));
@@ -67,19 +66,18 @@ impl Heap {
     }
 
     /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Each
-    /// operation on the heap is in the cut as a whole, or not at all. A block that another thread
-    /// got and did not link to anything yet may be in it.
+    /// operation on the heap is in the cut as a whole, or not at all; a block not yet linked may be
+    /// in it.
     ///
-    /// Waits until no thread has a lock of the [`collections`](crate::collections), and keeps them
-    /// waiting: a critical section is in the cut as a whole, or not at all. Waits no longer than
-    /// [`PoolOptions::wait`](crate::PoolOptions::wait) says, 20 s by default. They go on as soon as
-    /// the content of the cut is fixed, beside the durable write. Threads that call this at a time
-    /// share durable writes: it is a [`commit`](Heap::commit) that is waited for.
+    /// Waits until no thread has a lock of the [`collections`](crate::collections), for
+    /// [`PoolOptions::wait`](crate::PoolOptions::wait) at most, 20 s by default, so that critical
+    /// sections are in the cut as a whole, or not at all. Threads continue once the content is
+    /// fixed, beside the durable write. Concurrent calls share durable writes, as
+    /// [`commit`](Heap::commit)s do.
     ///
     /// # Errors
-    /// As for [`Object::psync`]; `Busy` if the calling thread itself has such a lock, or another
-    /// thread had one, or forgot (`mem::forget`) the guard of one, all the time. Nothing was made
-    /// durable then.
+    /// As for [`Object::psync`]; `Busy` if the calling thread has such a lock, or another had one,
+    /// or forgot (`mem::forget`) its guard, all the time. Nothing was made durable then.
     pub fn psync_cut(&self) -> Result<()> {
         self.commit().wait()
     }

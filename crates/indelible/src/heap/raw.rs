@@ -1,4 +1,4 @@
-//! A heap in memory that another layer keeps attached: the base of the C interface and of `Heap`.
+//! A heap in memory that another layer keeps attached: for the C interface and for `Heap`.
 
 #![allow(unsafe_code)]
 
@@ -21,7 +21,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-/// How a heap is used.
+/// Options of using a heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeapOptions {
     pub(crate) debug: bool,
@@ -30,15 +30,15 @@ pub struct HeapOptions {
 }
 
 impl HeapOptions {
-    /// No checks beyond those that are always made, and no growth.
+    /// No extra checks, no growth.
     #[must_use]
     pub fn new() -> Self {
         HeapOptions::default()
     }
 
-    /// Puts guard bytes behind every block and fills freed blocks; looks at them when a block is
-    /// freed or given away again, and in `check`. Costs 16 bytes a block, and time. Concerns blocks
-    /// of this attachment.
+    /// Puts guard bytes behind each block and fills freed blocks; checks both when a block is freed
+    /// or reused, and in `check`. Costs time and 16 bytes a block. Covers blocks of this
+    /// attachment.
     #[must_use]
     pub fn debug(mut self, debug: bool) -> Self {
         self.debug = debug;
@@ -46,18 +46,17 @@ impl HeapOptions {
     }
 
     /// Makes every psync fail with [`StrayPointer`](crate::ErrorKind::StrayPointer), before
-    /// anything of it is durable, while there are addresses in the heap that mean nothing in the
-    /// next run. For finding mistakes: each psync then costs as much as
-    /// [`Heap::stray_pointers`](crate::Heap::stray_pointers).
+    /// anything is durable, while the heap has addresses without meaning in the next run. For
+    /// debugging: each psync costs a [`Heap::stray_pointers`](crate::Heap::stray_pointers).
     #[must_use]
     pub fn audit(mut self, audit: Audit) -> Self {
         self.audit = audit;
         self
     }
 
-    /// Grows the object when the heap is full: by a quarter, or as much as is needed. It stays
-    /// where it is in memory; in the pool it moves if there is no room behind it, and then the
-    /// space that it had may stay taken until it is detached.
+    /// Grows a full heap's object by a quarter, or by as much as is needed. Its address stays; in
+    /// the pool it moves if there is no room behind it, and its former space may stay taken until
+    /// detach.
     #[must_use]
     pub fn grow(mut self, grow: bool) -> Self {
         self.grow = grow;
@@ -71,28 +70,28 @@ pub(crate) struct Extent {
     pub(crate) base: NonNull<u8>,
     pub(crate) len: usize,
     pub(crate) writable: bool,
-    /// The set in which stores must be marked, with explicit tracking.
+    /// The set of dirty marks, with explicit tracking.
     pub(crate) marks: Option<Arc<DirtyLines>>,
-    /// Bytes it may have without being opened again.
+    /// Bytes it may grow to without being reopened.
     pub(crate) reach: usize,
 }
 
-/// A cut of a heap that is under way; it ends when this is dropped.
+/// A cut of a heap under way; dropping ends it.
 pub(crate) struct Quiet<'h> {
-    /// Given back before the gate opens.
+    /// Released before the gate opens.
     inner: Option<MutexGuard<'h, Inner>>,
     closed: Closed<'h>,
 }
 
 impl Quiet<'_> {
-    /// Lets changes and threads pass again, while the cut goes on: its content is fixed.
+    /// Admits changes and threads again: the cut's content is fixed.
     pub(crate) fn open(&mut self) {
         self.inner = None;
         self.closed.open();
     }
 }
 
-/// See the module. All threads may use it at once.
+/// All threads may use it at once.
 pub(crate) struct RawHeap {
     pub(super) allocator: Allocator,
     options: HeapOptions,
@@ -115,7 +114,7 @@ impl RawHeap {
         RawHeap::with(window, extent.reach, options)
     }
 
-    /// Opens the heap of an object, at a cost that does not depend on its size.
+    /// Opens the heap of an object, in constant time.
     ///
     /// # Safety
     /// The extent is mapped, and the object held by this process alone (or for reading), until the
@@ -128,7 +127,7 @@ impl RawHeap {
     fn with(window: Window, reach: usize, options: HeapOptions) -> Result<RawHeap> {
         let directory = Directory::open(&window)?;
         if window.writable && directory.pages < window.pages() {
-            // Pages by which the object grew before a crash, or without the heap.
+            // Pages of growth before a crash, or without the heap.
             match directory.extend() {
                 Ok(()) | Err(HeapError::Full { .. }) => {}
                 Err(error) => return Err(error),
@@ -144,7 +143,6 @@ impl RawHeap {
         self.options
     }
 
-    /// Whether the object may be grown.
     pub(super) fn grows(&self) -> bool {
         self.options.grow
     }
@@ -153,8 +151,7 @@ impl RawHeap {
         &self.allocator.shared.window
     }
 
-    /// A small block, if the calling thread has one at hand and the block need not be recorded as
-    /// guarded.
+    /// A small block, if the calling thread has one at hand, and no guard is needed.
     #[inline]
     pub(super) fn malloc_at_hand(&self, size: usize) -> Option<NonNull<u8>> {
         self.allocator.malloc_at_hand(size)
@@ -165,7 +162,6 @@ impl RawHeap {
         self.allocator.malloc(size)
     }
 
-    /// A block at a multiple of `align`; `zero` asks for zeros.
     pub(super) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
         self.allocator.allocate(size, align, zero)
     }
@@ -206,23 +202,22 @@ impl RawHeap {
         inner.extend(shared)
     }
 
-    /// Pages the table of this attachment has room for.
+    /// Pages of this attachment's table.
     pub(super) fn reach(&self) -> usize {
         self.allocator.shared.table.len() * PAGE as usize
     }
 
-    /// Lengths of the object to be tried; the first possible one makes room for a block when there
-    /// are `old` bytes: a quarter more, the most that can be needed, and enough if the chunk has
-    /// room.
+    /// Lengths to try; the first possible one makes room for a block beside `old` bytes: a quarter
+    /// more, the largest need, and enough if the chunk has room.
     pub(super) fn growth(old: usize, size: usize, align: usize) -> [usize; 3] {
         let block = old.saturating_add(size).saturating_add(align);
-        // A chunk's header, and the rest of the chunk before that a large block leaves.
+        // A chunk's header, and the rest of a chunk before a large block.
         let most = block.saturating_add(4 << 20);
         let pages = |len: usize| len.saturating_add(PAGE as usize - 1) & !(PAGE as usize - 1);
         [most.max(old.saturating_add(old / 4)), most, block.saturating_add(64 << 10)].map(pages)
     }
 
-    /// This thread is going to make several stores that belong together.
+    /// Before several stores that belong together.
     pub(crate) fn enter(&self) {
         self.gate.enter();
     }
@@ -231,8 +226,8 @@ impl RawHeap {
         self.gate.leave();
     }
 
-    /// Begins a consistent cut: keeps all changes of several words, and threads that would enter,
-    /// out until it is opened. Waits for those that are inside, for `patience` at most.
+    /// Begins a consistent cut: excludes changes of several words, and entering threads, until it
+    /// is opened. Waits for threads inside, for `patience` at most.
     pub(crate) fn quiet(&self, patience: Duration) -> Result<Quiet<'_>> {
         let closed = self.gate.close(patience).map_err(|refused| match refused {
             Refused::Inside => HeapError::Inside,
@@ -241,7 +236,6 @@ impl RawHeap {
         Ok(Quiet { inner: Some(self.allocator.shared.lock()), closed })
     }
 
-    /// Whether the calling thread has a lock of the heap.
     pub(super) fn is_inside(&self) -> bool {
         self.gate.is_inside()
     }
@@ -303,7 +297,7 @@ impl RawHeap {
         roots::create(&self.allocator.shared, &self.new_root(name, address, size, ty)?)
     }
 
-    /// As [`create_root`](RawHeap::create_root), in the place of one of the same name.
+    /// As [`create_root`](RawHeap::create_root), replacing one of the same name.
     pub(crate) fn replace_root(
         &self,
         name: &str,
@@ -344,38 +338,33 @@ impl RawHeap {
         roots::remove(&self.allocator.shared, name)
     }
 
-    /// The entry for another object with this number.
     pub(crate) fn far_entry(&self, index: u32) -> Result<FarEntry> {
         self.others.entry(&self.allocator.shared, index)
     }
 
-    /// The same without a lock, if it is found at once: no thread changes the table meanwhile.
+    /// Without a lock, if found at once: no thread changes the table meanwhile.
     #[inline]
     pub(crate) fn far_entry_near(&self, index: u32) -> Option<FarEntry> {
         self.others.entry_near(&self.allocator.shared, index)
     }
 
-    /// All entries for other objects that are in use, by their numbers.
     pub(crate) fn far_entries(&self) -> Result<Vec<(u32, FarEntry)>> {
         OtherObjects::all(&self.allocator.shared)
     }
 
-    /// Number of the entry, which is added if it is not there.
     pub(crate) fn far_index(&self, entry: &FarEntry) -> Result<u32> {
         self.others.index(&self.allocator.shared, entry)
     }
 
-    /// Number of an entry that is added for its caller alone.
     pub(crate) fn private_far_index(&self, entry: &FarEntry) -> Result<u32> {
         self.others.private_index(&self.allocator.shared, entry)
     }
 
-    /// Leads the entry with this number elsewhere, with all pointers through it.
     pub(crate) fn retarget(&self, index: u32, entry: &FarEntry) -> Result<()> {
         self.others.retarget(&self.allocator.shared, index, entry)
     }
 
-    /// Takes entries away that no pointer needs; returns how many there were.
+    /// Returns the number removed.
     pub(super) fn remove_entries(&self, needed: &dyn Fn(u32) -> bool) -> Result<u32> {
         self.others.remove(&self.allocator.shared, needed)
     }

@@ -1,4 +1,4 @@
-//! The heap of an object that is attached for reading.
+//! The heap of an object attached for reading.
 
 #![allow(unsafe_code)]
 
@@ -13,7 +13,7 @@ use crate::error::{Cause, Result};
 use crate::object::ReadObject;
 use std::ptr::NonNull;
 
-/// A heap in an object attached for reading: roots are found, blocks listed, nothing is allocated.
+/// A heap in an object attached for reading: finds roots and lists blocks.
 ///
 /// ```compile_fail
 /// # fn example(object: indelible::ReadObject) -> indelible::Result<()> {
@@ -26,12 +26,11 @@ pub struct ReadHeap {
     pub(super) registration: Registration,
     raw: RawHeap,
     object: ReadObject,
-    /// Roots by type.
     pub(crate) root_cache: RootCache,
 }
 
 impl ReadHeap {
-    /// Opens the heap of an object, at a cost that does not depend on its size.
+    /// Opens the heap of an object, in constant time.
     ///
     /// # Errors
     /// `NotAHeap`, `Version`, `Damaged`.
@@ -69,18 +68,18 @@ impl ReadHeap {
         self.done("inspect a block of", self.raw.usable_size(block.addr()))
     }
 
-    /// The live blocks, in the order of addresses.
+    /// The live blocks, in address order.
     pub fn blocks(&self) -> impl Iterator<Item = Result<Block>> {
         self.raw.blocks().map(|block| self.done("walk the heap of", block))
     }
 
-    /// Everything that is wrong in the heap's metadata.
+    /// All faults in the heap's metadata.
     #[must_use]
     pub fn check(&self) -> Vec<HeapFinding> {
         self.raw.check()
     }
 
-    /// The heap in numbers, counted now.
+    /// Counts the heap's figures.
     ///
     /// # Errors
     /// `Damaged`.
@@ -88,10 +87,10 @@ impl ReadHeap {
         self.done("count the heap of", self.raw.stats())
     }
 
-    /// The root `name`, which is a `ty`.
+    /// The root `name` of type `ty`.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else.
+    /// `RootMissing`; `RootType`, with both layouts, if it is of another type.
     pub fn root(&self, name: &str, ty: &TypeInfo<'_>) -> Result<Root> {
         self.done("find a root in", self.raw.root(name, ty))
     }
@@ -128,7 +127,7 @@ impl ReadHeap {
         &self.raw
     }
 
-    /// Registers the heap. Several read attachments of a process share memory, not entries.
+    /// Registers the heap. A process's read attachments share memory, not entries.
     pub(crate) fn register(&self) -> Entry {
         let (base, len) = (self.object().as_ptr().addr(), self.object().len());
         self.registration.register(base, len, Access::Reading, false)

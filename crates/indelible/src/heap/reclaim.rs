@@ -1,20 +1,17 @@
-//! The blocks of a root's value, found by the description that the heap has of its type, where no
-//! program has the type any more.
-//!
-//! They are exactly those that the value owns, or an error says why that cannot be known.
+//! The blocks of a root's value, found by its description, for programs that lack its type. They
+//! are exactly those that the value owns, or an error says why that is unknown.
 
 use super::{Block, Heap, HeapError, HeapFinding, RawHeap, ReadHeap, Root};
 use crate::types::walk::{Memory, Visitor, Walk};
 use crate::types::{Description, Path};
 use std::collections::HashSet;
 
-/// The blocks of a root's value, which nothing else owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reclaimed {
     blocks: Vec<u64>,
-    /// Blocks that have other owners as well, each with the number of those that the value has.
+    /// Blocks with other owners, too, each with its number of owners in the value.
     shared: Vec<(u64, u64)>,
-    /// Bytes of the blocks that are the value's alone.
+    /// Bytes of the value's exclusive blocks.
     pub(crate) bytes: u64,
 }
 
@@ -23,8 +20,7 @@ impl Reclaimed {
         self.blocks.len() as u64
     }
 
-    /// Addresses of the blocks that are the value's alone, and of those that have other owners,
-    /// with the number of the value's.
+    /// Exclusive blocks, and shared ones with their number of owners in the value.
     pub(crate) fn into_blocks(self) -> (Vec<u64>, Vec<(u64, u64)>) {
         (self.blocks, self.shared)
     }
@@ -33,27 +29,26 @@ impl Reclaimed {
 /// A heap at rest.
 struct View<'a> {
     memory: Memory<'a>,
-    /// Bytes of the block in use that begins at an address.
+    /// Bytes of the block in use at an address.
     live: &'a dyn Fn(u64) -> Option<u64>,
-    /// The blocks in use, in the order of addresses.
+    /// Blocks in use, in address order.
     blocks: &'a dyn Fn() -> Result<Vec<Block>, HeapError>,
     roots: Vec<Root>,
-    /// Whether the bytes may have been stored by other means than typed code.
+    /// Whether code other than typed code may have stored the bytes.
     foreign: bool,
 }
 
-/// Told by the walk.
 #[derive(Default)]
 struct Found {
     base: u64,
     blocks: Vec<u64>,
-    /// Blocks that count owners which were not met, with the number of those that were.
+    /// Blocks with owners that were not met, and the number of those that were.
     shared: Vec<(u64, u64)>,
-    /// The first thing that cannot be.
+    /// The first impossibility.
     wrong: Option<HeapFinding>,
-    /// Offset of the first bytes that no description explains.
+    /// Offset of the first undescribed bytes.
     opaque: Option<u64>,
-    /// Targets of raw pointers, with the way to each.
+    /// Targets of raw pointers, with paths.
     pointers: Vec<(u64, String)>,
 }
 
@@ -105,7 +100,7 @@ impl View<'_> {
         Ok(Reclaimed { blocks: found.blocks, shared: found.shared, bytes })
     }
 
-    /// `releasing`: without the contents of blocks that have other owners.
+    /// `releasing`: without the contents of shared blocks.
     fn walk(&self, roots: &[(&Root, Description)], releasing: bool) -> Result<Found, HeapError> {
         let found = Found { base: self.memory.base, ..Found::default() };
         let walk = Walk::new(self.memory, self.live, found);
@@ -171,9 +166,8 @@ impl View<'_> {
 }
 
 impl RawHeap {
-    /// The blocks of a root's value, of any type, in an object with these bytes. `foreign`: they
-    /// may have been stored by other means than typed code. No other thread uses the heap
-    /// meanwhile.
+    /// The blocks of a root's value in an object with these bytes. `foreign`: code other than typed
+    /// code may have stored them. No other thread uses the heap meanwhile.
     pub(crate) fn reclaimed(&self, memory: &[u8], name: &str, foreign: bool) -> Result<Reclaimed, HeapError> {
         let live = |address: u64| self.usable_size(address as usize).ok().map(|len| len as u64);
         let view = View {
@@ -188,7 +182,7 @@ impl RawHeap {
 }
 
 impl Heap {
-    /// The blocks of a root's value, of any type. The caller has the heap borrowed exclusively.
+    /// Any type. The caller has the heap borrowed exclusively.
     pub(crate) fn reclaimed(&self, name: &str) -> Result<Reclaimed, HeapError> {
         self.raw().reclaimed(self.attached().as_slice(), name, !self.trusted.allows(name))
     }

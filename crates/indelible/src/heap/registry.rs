@@ -1,33 +1,27 @@
-//! The registry of attached heaps, by address: a container that lies in an object finds its heap
-//! here.
+//! The registry of attached heaps, by address, where a container in an object finds its heap.
 //!
-//! A heap is registered when data are asked for by type, and again at each such time, as it may
-//! have been moved in between; while such data are borrowed it cannot move. Its entry is removed
-//! when it is dropped.
+//! A heap is registered each time that data are looked up by type, as it may have moved since;
+//! borrowed data keep it in place. Dropping it removes its entry.
 
 use std::cell::Cell;
 use std::sync::RwLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// An attached heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// First byte.
     pub(crate) base: usize,
-    /// Bytes.
     pub(crate) len: usize,
     pub(crate) access: Access,
     owner: u64,
     /// Number of the attachment.
     pub(crate) attachment: u32,
-    /// Whether stores to it must be marked, as tracking is explicit.
+    /// Whether stores must be marked (explicit tracking).
     explicit: bool,
 }
 
-/// How a heap is attached. It has no other fields than words: an entry is copied at each access,
-/// and a copy made of pieces of a word cannot be read as a word before they have left the
-/// processor's store buffer.
+/// Words only: an entry is copied at each access, and a copy made of parts of a word would stall on
+/// the store buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Reading,
@@ -41,23 +35,23 @@ const NONE: Entry =
     Entry { base: 0, len: 0, access: Access::Reading, owner: 0, attachment: 0, explicit: false };
 
 static HEAPS: RwLock<Vec<Entry>> = RwLock::new(Vec::new());
-/// Whether stores to some registered heap must be marked. Changes with `HEAPS`.
+/// Whether some heap's stores must be marked. Changes with `HEAPS`.
 static ANY_EXPLICIT: AtomicBool = AtomicBool::new(false);
-/// Changes with every entry that is removed or replaced.
+/// Changes with every entry removed or replaced.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
     static LAST: Cell<(u64, Entry)> = const { Cell::new((0, NONE)) };
 }
 
-/// Whether stores may need marks. A value's address is only handed out after its heap is
-/// registered, so that the answer is not too early.
+/// Whether stores may need marks. A value's address is handed out only after its heap is
+/// registered.
 #[inline]
 pub(crate) fn any_explicit() -> bool {
     ANY_EXPLICIT.load(Relaxed)
 }
 
-/// The heap in whose object an address lies.
+/// The heap whose object contains an address.
 #[inline]
 pub(crate) fn find(address: usize) -> Option<Entry> {
     let (epoch, entry) = LAST.get();
@@ -76,7 +70,7 @@ fn search(address: usize) -> Option<Entry> {
     Some(entry)
 }
 
-/// Numbers of attachments differ between processes, too: locks that a dead one left tell by it.
+/// Numbers differ between processes: locks of a dead one tell by it.
 fn attachment(id: u64) -> u32 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let parts: [&[u8]; 3] =
@@ -84,7 +78,7 @@ fn attachment(id: u64) -> u32 {
     (indelible_store::format::checksum(0, &parts) as u32).max(1)
 }
 
-/// A heap's registration, which ends when this is dropped.
+/// A heap's registration, ended by dropping.
 #[derive(Debug)]
 pub(super) struct Registration(u64);
 
@@ -94,7 +88,6 @@ impl Registration {
         Registration(NEXT.fetch_add(1, Relaxed))
     }
 
-    /// Enters the heap, or updates its entry.
     pub(super) fn register(&self, base: usize, len: usize, access: Access, explicit: bool) -> Entry {
         let mut entry = Entry { base, len, access, owner: self.0, attachment: 0, explicit };
         let mine = |old: &&Entry| old.owner == self.0;
@@ -114,7 +107,7 @@ impl Registration {
     }
 }
 
-/// To be called before others may read the registry again.
+/// Called before other threads may read the registry again.
 fn changed(heaps: &[Entry]) {
     ANY_EXPLICIT.store(heaps.iter().any(|entry| entry.explicit), Relaxed);
     EPOCH.fetch_add(1, Release);

@@ -1,4 +1,4 @@
-//! Going back to the last psync with a heap: its state in memory is made anew.
+//! Reverts a heap to its last psync.
 
 #![allow(unsafe_code)]
 
@@ -9,11 +9,11 @@ use super::writer::{Heap, extent};
 use crate::error::Result;
 
 impl Heap {
-    /// Takes heap and data back to the last psync: all stores since are undone, blocks allocated
-    /// since are free, roots made since are gone. A heap that was never psynced is empty, as
-    /// [`format`](Heap::format) made it. See [`Object::revert`](crate::Object::revert).
+    /// Undoes all stores since the last psync, with allocations and roots. A heap that was never
+    /// psynced is empty, as [`format`](Heap::format) made it. See
+    /// [`Object::revert`](crate::Object::revert).
     ///
-    /// The compiler ensures that references into the heap end before it:
+    /// References into the heap end before:
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -29,6 +29,7 @@ impl Heap {
     /// assert_eq!(heap.root_mut::<PVec<u64>>("list")?[..], [1, 2, 3]);
     /// # Ok(()) }
     /// ```
+    ///
     /// ```compile_fail,E0499
     /// # use indelible::collections::PVec;
     /// # fn example(heap: &mut indelible::Heap) -> indelible::Result<()> {
@@ -40,15 +41,15 @@ impl Heap {
     /// ```
     ///
     /// # Errors
-    /// As for [`Object::revert`](crate::Object::revert): nothing was undone. If the last psync of
-    /// the object was no heap, as for [`open`](Heap::open); then nothing can be used by type any
+    /// As for [`Object::revert`](crate::Object::revert): nothing was undone. If the object was no
+    /// heap at its last psync, as for [`open`](Heap::open); then nothing can be used by type any
     /// more.
     pub fn revert(&mut self) -> Result<()> {
         self.object.revert()?;
         self.root_cache.forget(|| ());
         match self.reopened() {
             Ok(raw) => {
-                // The one before knows blocks that are no more; to be dropped, it looks at none.
+                // The former one knows blocks that are gone; dropping it examines none.
                 self.raw = raw;
                 self.trusted = Trusted::new(!self.object.is_foreign());
                 Ok(())

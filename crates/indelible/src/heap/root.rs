@@ -1,18 +1,17 @@
-//! A root: its name, its place, and the type that it is of.
+//! A root's name, place and type.
 
 use super::error::{HeapError, Result};
 use crate::types::{Description, own};
 
-/// A type as roots know it.
+/// A root's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypeInfo<'a> {
     /// Its name, up to 255 bytes.
     pub name: &'a str,
     /// 128 bits that differ if names, types, offsets or sizes of its fields do.
     pub fingerprint: u128,
-    /// The description of its layout (FORMAT.md, section 10), by which tools and programs without
-    /// the type find their way through its values; or a text for people, which errors show. Up to 1
-    /// MiB.
+    /// Its layout's description (FORMAT.md, section 10), by which programs without the type walk
+    /// its values; or a text for people. Up to 1 MiB.
     pub layout: &'a str,
 }
 
@@ -23,32 +22,31 @@ pub struct Root {
     pub name: String,
     /// Address of the data.
     pub address: usize,
-    /// Bytes they have.
+    /// Bytes of the data.
     pub size: u64,
-    /// Name of their type.
+    /// Name of its type.
     pub type_name: String,
     /// The type's fingerprint.
     pub fingerprint: u128,
-    /// The type's layout, as its maker described it; [`lines`](Root::lines) has it for people.
+    /// The type's layout, as its maker described it; [`lines`](Root::lines) is for people.
     pub layout: String,
 }
 
 impl<'a> TypeInfo<'a> {
-    /// A type by its description, with the fingerprint of that.
+    /// A type by its description, with its fingerprint.
     #[doc(hidden)]
     #[must_use]
     pub fn described(name: &'a str, description: &'a str) -> TypeInfo<'a> {
         TypeInfo { name, fingerprint: crate::types::fingerprint(description), layout: description }
     }
 
-    /// The layout for people: all structs and enums with their fields.
+    /// The layout for people: structs and enums with their fields.
     #[must_use]
     pub fn lines(&self) -> String {
         lines(self.layout)
     }
 
-    /// Whether both types have the same values. Compares the targets of pointers where both
-    /// describe them.
+    /// Whether both types have the same values, also behind pointers that both describe.
     #[doc(hidden)]
     #[must_use]
     pub fn is_that_of(&self, other: &TypeInfo<'_>) -> bool {
@@ -57,7 +55,7 @@ impl<'a> TypeInfo<'a> {
     }
 }
 
-/// The difference of pointers' targets in descriptions that are the same otherwise.
+/// The difference of pointers' targets in otherwise equal descriptions.
 fn target_difference(heap: &str, program: &str) -> Option<String> {
     let has_targets = |layout: &str| own(layout).len() < layout.len();
     if heap == program || !has_targets(heap) || !has_targets(program) {
@@ -75,13 +73,13 @@ impl Root {
         TypeInfo { name: &self.type_name, fingerprint: self.fingerprint, layout: &self.layout }
     }
 
-    /// The layout for people: all structs and enums with their fields.
+    /// The layout for people: structs and enums with their fields.
     #[must_use]
     pub fn lines(&self) -> String {
         lines(&self.layout)
     }
 
-    /// The description, if the layout is one, and the one that the fingerprint is of.
+    /// The description that the layout and fingerprint match, if any.
     pub(crate) fn description(&self) -> Option<Description> {
         self.read_description().ok()
     }
@@ -95,12 +93,10 @@ impl Root {
         }
     }
 
-    /// Whether the root is of this type.
     pub(crate) fn is(&self, ty: &TypeInfo<'_>) -> bool {
         self.info().is_that_of(ty)
     }
 
-    /// Fails if the root is of another type.
     pub(super) fn expect(self, wanted: &TypeInfo<'_>) -> Result<Root> {
         match self.is(wanted) {
             true => Ok(self),
@@ -108,7 +104,7 @@ impl Root {
         }
     }
 
-    /// How the root's type differs from another: both as a whole, and the first difference.
+    /// The difference of the root's type: both as a whole, and the first one.
     pub(crate) fn difference(&self, wanted: &TypeInfo<'_>) -> String {
         let same = self.type_name == wanted.name && own(&self.layout) == own(wanted.layout);
         let target = target_difference(&self.layout, wanted.layout).filter(|_| same);

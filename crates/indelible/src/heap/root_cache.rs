@@ -1,5 +1,5 @@
-//! Roots that were found and compared with a type, known by its hash: looking one up again costs
-//! comparing its name.
+//! Roots already compared with a type, by the hash of their names, so that a lookup compares only
+//! the name.
 //!
 //! Invariant: each is a root of the heap, as required by the type's description. Adding a root
 //! here, and removing one from the heap (which forgets all), happen under the lock.
@@ -10,30 +10,27 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, PoisonError};
 
-/// A root that was found.
 #[derive(Debug)]
 struct Cached {
     name: String,
-    /// The type that it was compared with.
+    /// The type it was compared with.
     ty: TypeId,
     place: Place,
 }
 
-/// Place of a root's data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) address: usize,
-    /// Bytes.
     pub(crate) size: u64,
 }
 
-/// Roots by hash of the name; a name has few types.
+/// By hash of the name; a name has few types.
 type ByHash = HashMap<u64, Vec<Cached>, BuildHasherDefault<Same>>;
 
 #[derive(Debug, Default)]
 pub(crate) struct RootCache(Mutex<ByHash>);
 
-/// The hash of a number that is one already.
+/// Hashes a hash.
 #[derive(Debug, Default)]
 struct Same(u64);
 
@@ -52,7 +49,7 @@ impl Hasher for Same {
 }
 
 impl RootCache {
-    /// Place of the root `name`, of the type `ty`; found with `find` the first time.
+    /// The root's place; `find` looks it up the first time.
     pub(crate) fn place<E>(
         &self,
         name: &str,
@@ -70,7 +67,7 @@ impl RootCache {
         Ok(place)
     }
 
-    /// Forgets all, and does `change` before another root is found.
+    /// Forgets all, and runs `change` before another root is found.
     pub(crate) fn forget<R>(&self, change: impl FnOnce() -> R) -> R {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.clear();

@@ -1,9 +1,8 @@
-//! The blocks that roots lie in, which are not freed, nor given another size, while a root leads to
-//! them.
+//! The blocks of roots, which are neither freed nor resized while a root leads to them.
 //!
-//! In memory alone. Where roots lie is read when a block is freed for the first time; from then on
-//! it follows each change of a root. Spans keep bits of it, so that a thread frees blocks of its
-//! own spans without a look at anything here, except in spans that have a root.
+//! In memory alone: read at the first free of a block, then updated with each change of a root.
+//! Spans keep bits of it, so that a thread frees blocks of its own spans without a lookup, except
+//! in spans with a root.
 
 use super::allocator::Allocator;
 use super::directory::Directory;
@@ -19,10 +18,10 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Offsets of roots, each with the page of its record.
+/// Offsets of roots, each with its record's page.
 type Places = BTreeSet<(u64, u64)>;
 
-/// Those in a heap. Records that cannot be read have none: a check of the heap lists them.
+/// Unreadable records are skipped: a check of the heap lists them.
 fn places(shared: &Shared) -> Result<Places> {
     let slots = slots(&Directory::open(&shared.window)?)?;
     let pages = slots.iter().map(|(_, slot)| slot.page.load(Relaxed)).filter(|page| *page != 0);
@@ -34,7 +33,6 @@ fn within(places: &Places, bytes: Range<u64>) -> impl Iterator<Item = (u64, u64)
     places.range((bytes.start, 0)..(bytes.end, 0)).copied()
 }
 
-/// The offset that the record at a page has.
 fn offset_in(shared: &Shared, page: u64) -> Result<u64> {
     let at = page.saturating_mul(PAGE).saturating_add(std::mem::offset_of!(RootRecord, offset) as u64);
     Ok(shared.window.at::<AtomicU64>(at)?.load(Relaxed))
@@ -48,12 +46,10 @@ impl Inner {
         self.roots.as_mut().ok_or(HeapError::NotAHeap)
     }
 
-    /// A root begins at an address, as the record at `page` says.
     pub(super) fn root_made(&mut self, shared: &Shared, address: usize, page: u64) -> Result<()> {
         self.root_changed(shared, address, |places, offset| places.insert((offset, page)))
     }
 
-    /// The record at `page` is gone.
     pub(super) fn root_gone(&mut self, shared: &Shared, address: usize, page: u64) -> Result<()> {
         self.root_changed(shared, address, |places, offset| places.remove(&(offset, page)))
     }
@@ -72,7 +68,6 @@ impl Inner {
         }
     }
 
-    /// Has a span know which of its blocks have roots.
     fn mark_roots(&mut self, shared: &Shared, span: &Span) -> Result<()> {
         let bytes = span.page() * PAGE..(span.page() + span.pages()) * PAGE;
         let base = shared.window.base();
@@ -81,7 +76,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Fails if a root begins in the block at an address.
+    /// Fails if a root begins in these bytes.
     pub(super) fn expect_no_root(&mut self, shared: &Shared, address: usize, room: usize) -> Result<()> {
         let Some(offset) = shared.window.offset_of(address) else { return Ok(()) };
         if let Some(span) = shared.table.get((offset / PAGE) as usize).and_then(|slot| slot.get())
@@ -99,7 +94,7 @@ impl Inner {
 }
 
 impl Allocator {
-    /// Fails if a root begins in the block at an address, which has so many bytes.
+    /// Fails if a root begins in these bytes.
     pub(super) fn expect_no_root(&self, address: usize, room: usize) -> Result<()> {
         let known = self.span_at(address).and_then(|span| span.has_root(span.block(address)?));
         match known {

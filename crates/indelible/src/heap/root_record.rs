@@ -1,5 +1,5 @@
-//! The pages of a root: a record, then its texts, under one checksum. Most fit into one page; a
-//! long description takes more.
+//! A root's pages: a record, then its texts, under one checksum. Long descriptions take several
+//! pages.
 
 use super::error::{Result, damaged};
 use super::layout::{NAME_MAX, PAGE, ROOT_MAGIC, RootRecord};
@@ -10,7 +10,6 @@ use indelible_store::format::checksum;
 
 const RECORD: usize = size_of::<RootRecord>();
 
-/// Offsets of the fields of a record.
 mod at {
     use super::RootRecord;
     use std::mem::offset_of;
@@ -32,17 +31,14 @@ fn sum(bytes: &mut [u8], page: u64) -> u64 {
     checksum(page, &[bytes])
 }
 
-/// Pages of a record with texts of so many bytes.
 fn pages(texts: usize) -> u64 {
     ((RECORD + texts) as u64).div_ceil(PAGE)
 }
 
-/// Pages that a root needs.
 pub(super) fn pages_of(root: &Root) -> u64 {
     pages(root.name.len() + root.type_name.len() + root.layout.len())
 }
 
-/// Reads the root at `page`.
 pub(super) fn read(window: &Window, page: u64) -> Result<Root> {
     let mut bytes = vec![0; PAGE as usize];
     let offset = page.saturating_mul(PAGE);
@@ -84,7 +80,6 @@ pub(super) fn read(window: &Window, page: u64) -> Result<Root> {
     })
 }
 
-/// Writes a root, with texts that can be kept, to its pages.
 pub(super) fn write(window: &Window, page: u64, root: &Root) -> Result<()> {
     let mut bytes = vec![0; (pages_of(root) * PAGE) as usize];
     let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);

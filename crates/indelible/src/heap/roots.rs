@@ -1,7 +1,7 @@
-//! Named roots: where a program finds its data again, and of which type they are.
+//! Named roots with their types.
 //!
-//! A root has a page of its own, which a checksum covers; slots in the header, and in pages chained
-//! to it, say where they are. All of it is under the heap's lock.
+//! A root has a page of its own, with a checksum; slots in the header, and in pages chained to it,
+//! list them. All is under the heap's lock.
 
 use super::directory::Directory;
 use super::error::{HeapError, Result, damaged};
@@ -17,8 +17,8 @@ pub(super) fn hash(name: &str) -> u64 {
     checksum(0, &[name.as_bytes()])
 }
 
-/// Calls `look` with the slots in the header, then with those of each page behind it, and the
-/// offset of the first of them, until it has found something.
+/// Calls `look` with the header's slots, then each page's, and the offset of the first, until it
+/// returns a result.
 fn search<'a, R>(
     directory: &Directory<'a>,
     mut look: impl FnMut(u64, &'a [RootSlot]) -> Result<Option<R>>,
@@ -39,7 +39,7 @@ fn search<'a, R>(
     Ok(found)
 }
 
-/// The slots in the header and in the pages behind it: each with its offset.
+/// All slots with their offsets.
 pub(super) fn slots<'a>(directory: &Directory<'a>) -> Result<Vec<(u64, &'a RootSlot)>> {
     let mut all = Vec::new();
     search(directory, |base, slots| -> Result<Option<()>> {
@@ -77,7 +77,6 @@ fn lookup<'a>(directory: &Directory<'a>, name: &str) -> Result<Option<(u64, &'a 
     })
 }
 
-/// All roots, sorted by name.
 pub(super) fn list(shared: &Shared) -> Result<Vec<Root>> {
     let _inner = shared.lock();
     let slots = slots(&Directory::open(&shared.window)?)?;
@@ -113,7 +112,7 @@ pub(super) fn create(shared: &Shared, root: &Root) -> Result<()> {
     Ok(())
 }
 
-/// Puts a root in the place of one of the same name, or fails and changes nothing.
+/// Replaces a root of the same name, or fails and changes nothing.
 pub(super) fn replace(shared: &Shared, root: &Root) -> Result<()> {
     check(shared, root)?;
     let mut inner = shared.lock();
@@ -133,7 +132,6 @@ pub(super) fn replace(shared: &Shared, root: &Root) -> Result<()> {
     inner.root_gone(shared, former.address, of_former)
 }
 
-/// Fails for a root that cannot be kept.
 fn check(shared: &Shared, root: &Root) -> Result<()> {
     check_texts(root)?;
     let end = root.address.checked_add(root.size as usize);
@@ -142,7 +140,7 @@ fn check(shared: &Shared, root: &Root) -> Result<()> {
     if inside { Ok(()) } else { Err(HeapError::Foreign { address: root.address }) }
 }
 
-/// The first of the new pages that have a root's record.
+/// The first page of the root's new record.
 fn record(inner: &mut Inner, shared: &Shared, root: &Root) -> Result<u64> {
     let pages = pages_of(root);
     let page = meta_pages(inner, shared, pages)?;
@@ -169,7 +167,7 @@ pub(super) fn remove(shared: &Shared, name: &str) -> Result<Root> {
     Ok(root)
 }
 
-/// Offset of a free slot; makes one if need be.
+/// Offset of a free slot, made if necessary.
 fn free_slot(inner: &mut Inner, shared: &Shared) -> Result<u64> {
     let directory = Directory::open(&shared.window)?;
     let free = slots(&directory)?.into_iter().find(|(_, slot)| slot.page.load(Relaxed) == 0);
@@ -186,7 +184,7 @@ fn free_slot(inner: &mut Inner, shared: &Shared) -> Result<u64> {
     Ok(page * PAGE + 16)
 }
 
-/// The first of so many pages for the heap's own use.
+/// The first of `count` pages for the heap's own use.
 pub(super) fn meta_pages(inner: &mut Inner, shared: &Shared, count: u64) -> Result<u64> {
     if let Some(run) = inner.pages(shared)?.allocate(count, 1, Kind::Meta, 0)? {
         return Ok(run.page);

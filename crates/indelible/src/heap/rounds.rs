@@ -1,9 +1,8 @@
-//! Rounds of a group commit: the tickets that are taken while one durable write is under way share
-//! the next.
+//! Rounds of a group commit: tickets taken during one durable write share the next.
 //!
 //! 1. A round is closed before its cut begins: a store made before a ticket was taken is in the cut
 //!    of the ticket's round.
-//! 2. One thread leads at a time, whichever waits first. So cuts end in the order of their rounds,
+//! 2. One thread leads at a time, the first that waits. So cuts end in the order of their rounds,
 //!    and one that succeeds has all stores of the rounds before it, even if those failed.
 //! 3. A ticket waits only while a thread leads, and the end of a lead wakes it, also if the leader
 //!    panics: then another leads; or while one thread of its round watches for the others that are
@@ -14,7 +13,7 @@ use indelible_store::company::Company;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// See the module. `E`: of a cut.
+/// `E`: error of a cut.
 #[derive(Debug)]
 pub(super) struct Rounds<E: Clone> {
     state: Mutex<State<E>>,
@@ -30,20 +29,19 @@ struct State<E> {
     led: bool,
     /// The rounds before it are durable.
     durable: u64,
-    /// The last round that failed, unless a later one succeeded.
+    /// The last failed round, unless a later one succeeded.
     failed: Option<(u64, E)>,
-    /// Threads to wait for before the round that tickets join is closed.
+    /// Threads to wait for before the joining round is closed.
     company: Company,
-    /// Wakers of waiting tasks.
     wakers: Vec<Waker>,
 }
 
-/// The state of a task that waits for a ticket.
+/// A task's wait for a ticket.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     /// Whether the task let others pass once.
     passed: bool,
-    /// The round during which its waker was left, and the waker.
+    /// The waker, and the round in which it was left.
     left: Option<(u64, Waker)>,
 }
 
@@ -63,7 +61,7 @@ impl<E: Clone> Default for Rounds<E> {
 }
 
 impl<E: Clone> Rounds<E> {
-    /// `pace`: how long a cut takes, until it is known.
+    /// `pace`: how long a cut takes, until known.
     pub(super) fn with_pace(pace: Duration) -> Self {
         let state = State {
             joining: 0,
@@ -84,23 +82,22 @@ impl<E: Clone> Rounds<E> {
         &self.ended[(round % 2) as usize]
     }
 
-    /// The round of a ticket that is taken now.
     pub(super) fn join(&self) -> u64 {
         self.lock().joining
     }
 
-    /// The outcome of a round, if it is known.
+    /// The outcome of a round, if known.
     pub(super) fn outcome(&self, round: u64) -> Option<Result<(), E>> {
         self.lock().outcome(round)
     }
 
-    /// Returns once a round is durable, or failed. `cut` makes all stores durable that were made
-    /// before it; it is called if no other thread leads.
+    /// Returns once a round is durable, or failed. `cut` makes all earlier stores durable; it is
+    /// called if no other thread leads.
     ///
     /// # Errors
     /// The cut's that failed: each ticket of its round gets it.
     pub(super) fn wait(&self, round: u64, cut: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
-        // Before the state is locked: it locks it when it is dropped.
+        // Before the state is locked: dropping it locks the state.
         let _waits = Waits::begin(self, round);
         let mut state = self.lock();
         loop {
@@ -118,8 +115,7 @@ impl<E: Clone> Rounds<E> {
         }
     }
 
-    /// Waits for those that are expected in the round that tickets join. One thread looks at the
-    /// clock for all.
+    /// Waits for expected threads of the joining round. One thread watches the clock for all.
     fn gather<'r>(&'r self, mut state: MutexGuard<'r, State<E>>, round: u64) -> MutexGuard<'r, State<E>> {
         let Some(watch) = state.company.watch() else {
             return self.ended(round).wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -129,8 +125,8 @@ impl<E: Clone> Rounds<E> {
         state
     }
 
-    /// As [`wait`](Rounds::wait), of a task. A task that would lead lets all that are ready pass
-    /// once before it, so that their tickets are in its round, also if one thread runs them all.
+    /// As [`wait`](Rounds::wait), of a task. Before leading, a task lets all ready ones pass once,
+    /// so that their tickets join its round even on one thread.
     pub(super) fn poll(
         &self,
         round: u64,
@@ -161,7 +157,7 @@ impl<E: Clone> Rounds<E> {
         Poll::Ready(self.lead(state, cut))
     }
 
-    /// Closes the round that tickets join, and makes it durable.
+    /// Closes the joining round, and makes it durable.
     fn lead(
         &self,
         mut state: MutexGuard<'_, State<E>>,
@@ -182,7 +178,7 @@ impl<E: Clone> Rounds<E> {
     }
 }
 
-/// A thread that waits, until this is dropped: also if its cut panics.
+/// A waiting thread, until dropped, also if its cut panics.
 struct Waits<'r, E: Clone>(&'r Rounds<E>);
 
 impl<'r, E: Clone> Waits<'r, E> {
@@ -201,13 +197,13 @@ impl<E: Clone> Drop for Waits<'_, E> {
     }
 }
 
-/// The lead of a round, which ends when this is dropped.
+/// The lead of a round, ended by dropping.
 struct Lead<'r, E: Clone> {
     rounds: &'r Rounds<E>,
     round: u64,
-    /// When the cut began, where others wait.
+    /// When the cut began, if others wait.
     begin: Option<Instant>,
-    /// `None`: the leader panicked. Durability is then unknown, and never reported.
+    /// `None`: the leader panicked; durability is unknown, and not reported.
     outcome: Option<Result<(), E>>,
 }
 
@@ -229,7 +225,7 @@ impl<E: Clone> Drop for Lead<'_, E> {
         // to write beside those that only go on.
         rounds.ended(*round + 1).notify_one();
         rounds.ended(*round).notify_all();
-        // A task may be gone by the time it is woken, so that all are.
+        // A woken task may be gone, so all are woken.
         wakers.into_iter().for_each(Waker::wake);
     }
 }
@@ -281,12 +277,11 @@ mod tests {
         assert_eq!(rounds.wait(a, || Err("full")), Err("full"));
         assert_eq!(rounds.wait(b, never), Err("full"));
         rounds.wait(rounds.join(), || Ok(())).unwrap();
-        // Stores of a failed round are durable by a later one.
+        // A later round made a failed round's stores durable.
         rounds.wait(c, never).unwrap();
     }
 
-    /// The threads that wait are woken by the end of a lead, however it ends: one of them leads
-    /// then.
+    /// However a lead ends, waiting threads are woken, and one leads.
     #[test]
     fn a_leader_that_panics_leaves_nobody_waiting() {
         let rounds = Tested::default();
@@ -317,7 +312,7 @@ mod tests {
         assert_eq!(cuts.into_inner(), 1, "one lead is enough for all of them");
     }
 
-    /// Two threads that commit over and over share each cut, and do not take turns.
+    /// Two threads that commit repeatedly share each cut, and do not take turns.
     #[test]
     fn a_round_is_closed_when_those_who_waited_before_are_there() {
         let rounds = Tested::with_pace(Duration::from_secs(3600));
@@ -358,7 +353,7 @@ mod tests {
         rounds.wait(rounds.join(), || Ok(())).unwrap();
     }
 
-    /// Neither a thread nor a task whose cut panics counts as one that waits from then on.
+    /// No thread or task whose cut panics counts as waiting afterwards.
     #[test]
     fn threads_and_tasks_that_panicked_are_not_expected() {
         let rounds = Tested::with_pace(Duration::from_secs(3600));

@@ -1,8 +1,9 @@
-//! This process's view of a span: where its blocks and allocation bytes are, and which thread
-//! allocates from it. Only the allocation bytes in the object say which blocks are in use; `unused`
-//! is a copy that is quick to search, and is made anew whenever a span gets an owner.
+//! This process's view of a span: its blocks, allocation bytes, and owner thread. Only the
+//! allocation bytes in the object say which blocks are in use; `unused` is a copy for fast search,
+//! made anew whenever a span gets an owner.
 //!
 //! Invariants of [`Span`], as long as it is live:
+//!
 //! 1. `allocations` points at `count` bytes, no more than `SPAN_BLOCKS`, in a window that is
 //!    mapped; its header and allocation bytes were verified when it was adopted.
 //! 2. Only the owner, or with the heap's lock the thread that finds no owner, changes `unused`,
@@ -30,31 +31,29 @@ use std::ptr;
 
 /// The owner's list that a span is in.
 pub(super) mod place {
-    /// It allocates from it.
+    /// The owner allocates from it.
     pub(crate) const CURRENT: u8 = 0;
     /// In its list of spans with free blocks.
     pub(crate) const PARTIAL: u8 = 1;
     /// Nowhere: no block is free.
     pub(crate) const FULL: u8 = 2;
-    /// Never used yet.
     pub(crate) const NEW: u8 = 3;
 }
 
-/// Whether it is known which blocks of a span have roots.
+/// Whether a span's blocks with roots are known.
 mod rooted {
     pub(super) const UNKNOWN: u8 = 0;
     pub(super) const NONE: u8 = 1;
     pub(super) const SOME: u8 = 2;
 }
 
-/// Words of `unused`.
 const WORDS: usize = SPAN_BLOCKS / 64;
 
-/// Bytes of blocks that a thread claims at once: few pages become dirty that need not.
+/// Bytes of blocks claimed at once: limits dirty pages.
 const AHEAD: usize = 16 << 10;
 
-/// Fields that freeing a block reads come first, and fill a line; fields that other threads store
-/// to are in a line of their own.
+/// Fields read by freeing come first, and fill a line; fields stored by other threads have a line
+/// of their own.
 #[repr(C, align(64))]
 pub(super) struct Span {
     data: AtomicUsize,
@@ -64,13 +63,13 @@ pub(super) struct Span {
     /// The owner, if it may free any block at once.
     pub(super) at_hand: Slot<Cache>,
     count: AtomicU32,
-    /// Blocks that its owner frees before it looks at the span again.
+    /// Blocks that the owner frees before it examines the span again.
     unheeded: AtomicU32,
     size: AtomicU32,
     pub(super) place: AtomicU8,
     class: AtomicU8,
     rooted: AtomicU8,
-    /// So many lowest bits set as blocks are claimed at once.
+    /// As many low bits as blocks are claimed at once.
     ahead: AtomicU64,
     pub(super) owner: Slot<Cache>,
     unused: [AtomicU64; WORDS],
@@ -78,7 +77,7 @@ pub(super) struct Span {
     pub(super) waiting: Slot<Span>,
     pub(super) next: Slot<Span>,
     pub(super) prev: Slot<Span>,
-    /// A bit for every block that has a root.
+    /// A bit per block with a root.
     roots: [AtomicU64; WORDS],
     page: AtomicU64,
     pages: AtomicU64,
@@ -86,12 +85,12 @@ pub(super) struct Span {
     first: AtomicU64,
     /// Place among the heap's spans.
     pub(super) index: AtomicUsize,
-    /// Among the spans without an owner that have free blocks.
+    /// Listed among ownerless spans with free blocks.
     pub(super) listed: AtomicBool,
     pub(super) live: AtomicBool,
 }
 
-/// Place and shape of a span, as read from its header.
+/// A span's place and shape, from its header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
     pub(super) page: u64,
@@ -105,7 +104,7 @@ pub(super) struct Site {
     pub(super) first: u64,
 }
 
-/// Spans of heaps that were closed, and those that were emptied.
+/// Spans of closed heaps, and emptied ones.
 pub(super) static SPARE: Spare<Span> = Spare::new();
 
 impl Span {
@@ -138,7 +137,7 @@ impl Span {
         }
     }
 
-    /// Makes it stand for a span with these allocation bytes. A `new` one has no block in use.
+    /// Makes it a span with these allocation bytes. A `new` one has no block in use.
     ///
     /// # Safety
     /// (1) holds from here on, as long as the span is live.
@@ -199,7 +198,7 @@ impl Span {
         )
     }
 
-    /// The block that an address lies in.
+    /// The block around an address.
     #[inline]
     pub(super) fn block_around(&self, address: usize) -> Option<usize> {
         let delta = address.checked_sub(self.data.load(Relaxed))?;
@@ -207,12 +206,10 @@ impl Span {
         (block < self.count()).then_some(block)
     }
 
-    /// Address of a block.
     pub(super) fn address(&self, block: usize) -> usize {
         self.data.load(Relaxed) + block * self.size()
     }
 
-    /// The allocation byte of a block.
     #[inline]
     pub(super) fn allocation(&self, block: usize) -> &AtomicU8 {
         debug_assert!(block < self.count());
@@ -221,24 +218,23 @@ impl Span {
         unsafe { &*self.allocations.load(Relaxed).add(block) }
     }
 
-    /// The allocation byte of a block and those behind it.
     pub(super) fn allocations_from(&self, block: usize) -> *mut AtomicU8 {
         self.allocations.load(Relaxed).wrapping_add(block)
     }
 
-    /// Offset of a block's allocation byte in the object, for explicit tracking.
+    /// Its offset in the object, for explicit tracking.
     pub(super) fn allocation_offset(&self, block: usize) -> u64 {
         self.first.load(Relaxed) + block as u64
     }
 
-    /// Makes `owner` the owner, with the heap's lock.
+    /// Sets the owner, with the heap's lock.
     pub(super) fn have(&self, owner: Option<&'static Cache>) {
         let is_free_of_roots = self.rooted.load(Relaxed) == rooted::NONE;
         self.at_hand.set(owner.filter(|_| is_free_of_roots));
         self.owner.set(owner);
     }
 
-    /// Keeps which of its blocks have roots, with the heap's lock.
+    /// Records which blocks have roots, with the heap's lock.
     pub(super) fn mark_roots(&self, blocks: impl Iterator<Item = usize>) {
         self.roots.iter().for_each(|word| word.store(0, Relaxed));
         let mut known = rooted::NONE;
@@ -251,7 +247,7 @@ impl Span {
         self.have(self.owner.get());
     }
 
-    /// Whether a block has a root. `None`: that is not known.
+    /// `None`: unknown.
     pub(super) fn has_root(&self, block: usize) -> Option<bool> {
         match self.rooted.load(Relaxed) {
             rooted::UNKNOWN => None,
@@ -259,17 +255,17 @@ impl Span {
         }
     }
 
-    /// Makes `cache` the owner, with the heap's lock and where there is none.
+    /// Makes `cache` the owner of an ownerless span, with the heap's lock.
     pub(super) fn own(&self, cache: &'static Cache) {
         self.have(Some(cache));
         if self.place.load(Relaxed) != place::NEW {
-            // Threads that change its allocation byte from here on see the owner.
+            // Threads that change its allocation bytes from here on see the owner.
             fence(SeqCst);
             self.survey();
         }
     }
 
-    /// Takes the owner away, with the heap's lock. It has claimed no blocks.
+    /// Removes the owner, with the heap's lock. It has claimed no blocks.
     pub(super) fn disown(&self) {
         self.put(place::FULL);
         self.have(None);
@@ -277,7 +273,7 @@ impl Span {
         self.survey();
     }
 
-    /// Makes `unused` anew. The caller may by (2), and no block is claimed.
+    /// Rebuilds `unused`. The caller may by (2), and no block is claimed.
     pub(super) fn survey(&self) {
         for (word, free) in self.unused.iter().enumerate() {
             free.store(0, Relaxed);
@@ -285,7 +281,7 @@ impl Span {
         }
     }
 
-    /// Takes blocks of word `word` whose allocation byte is `wanted` into `unused`.
+    /// Adds blocks of word `word` whose allocation byte is `wanted` to `unused`.
     fn gather(&self, word: usize, wanted: impl Fn(u8) -> bool) {
         let first = word * 64;
         let mut bits = self.unused[word].load(Relaxed);
@@ -309,8 +305,7 @@ impl Span {
         }
     }
 
-    /// Blocks of one word for the owner to give away: which word, and bits of `unused` that no
-    /// longer are.
+    /// Claims blocks of one word for the owner: the word, and bits taken from `unused`.
     pub(super) fn claim(&self) -> Option<(usize, u64)> {
         let found = |free: &AtomicU64| free.load(Relaxed) != 0;
         let word = self.unused.iter().position(found)?;
@@ -320,7 +315,6 @@ impl Span {
         Some((word, claimed))
     }
 
-    /// Bits of a word that stand for blocks.
     fn valid(&self, word: usize) -> u64 {
         match self.count().saturating_sub(word * 64) {
             rest @ 0..64 => (1 << rest) - 1,
@@ -328,7 +322,7 @@ impl Span {
         }
     }
 
-    /// Whether blocks are free, that the owner knows of and did not claim.
+    /// Whether the owner knows of free, unclaimed blocks.
     pub(super) fn has_free(&self) -> bool {
         self.unused.iter().any(|free| free.load(Relaxed) != 0)
     }
@@ -338,7 +332,7 @@ impl Span {
         (0..WORDS).all(|word| self.unused[word].load(Relaxed) == self.valid(word))
     }
 
-    /// Says where the owner has the span, and keeps (4).
+    /// Sets the span's place, and keeps (4).
     pub(super) fn put(&self, place: u8) {
         let unheeded = match place {
             place::CURRENT => u32::MAX,
@@ -354,7 +348,7 @@ impl Span {
         self.unheeded.store(unheeded, Relaxed);
     }
 
-    /// Frees a block for the owner, unless it is not in use, or the owner must then look at the
+    /// Frees a block for the owner, unless it is not in use, or the owner must then examine the
     /// span.
     #[inline]
     pub(super) fn free_unheeded(&self, block: usize) -> bool {
@@ -371,13 +365,13 @@ impl Span {
         true
     }
 
-    /// Frees a block that is in use, for the owner, who looks at the span then.
+    /// Frees a block in use for the owner, which then examines the span.
     pub(super) fn free(&self, block: usize) {
         self.set_free(block, self.allocation(block));
     }
 
-    /// Frees a block for the span's owner, if it is in use. The owner notices when it opens its
-    /// inbox; without an owner, the next thread that looks at the allocation bytes.
+    /// Frees a block for the span's owner, if in use. The owner notices when it opens its inbox;
+    /// without an owner, the next thread that reads the allocation bytes.
     pub(super) fn free_for_owner(&'static self, block: usize) -> bool {
         if self
             .allocation(block)
@@ -400,8 +394,7 @@ impl Span {
     }
 }
 
-/// The number of the block that begins `delta` bytes behind the first of `count`, by the reciprocal
-/// of their size.
+/// Number of the block `delta` bytes behind the first of `count`, by the reciprocal of their size.
 #[inline]
 fn divide(delta: u64, reciprocal: u64, count: u64) -> Option<usize> {
     // 2^64 times the quotient. The reciprocal is too large by less than 1, so that a fraction of no

@@ -1,5 +1,5 @@
-//! State that the threads of one attachment share: spans known so far, pages, and owners. All of it
-//! is in memory alone; an attach starts with nothing and gets to know spans as they are met.
+//! State that an attachment's threads share: known spans, pages, owners. All in memory alone; spans
+//! become known as they are met.
 //!
 //! Lock order: `inner`, then the guard's; the object's own lock is never taken below them.
 
@@ -18,36 +18,34 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard};
 
-/// Chunks looked through for spans of earlier attachments before a thread gets a new span.
+/// Chunks searched for earlier spans before a thread gets a new one.
 const LOOK: u64 = 2;
 
 pub(super) struct Shared {
-    /// Never used again in this process.
+    /// Unique in this process.
     pub(super) id: u64,
     pub(super) window: Window,
-    /// For every page the span it is known to belong to.
+    /// The known span of every page.
     pub(super) table: Table,
-    /// Checks of the debug mode.
     pub(super) guard: Option<Guard>,
     inner: Mutex<Inner>,
 }
 
 pub(super) struct Inner {
     pub(super) hints: Hints,
-    /// Spans without an owner that had free blocks; some may have been taken since, or emptied, and
-    /// be another heap's by now: the table tells whose they are.
+    /// Ownerless spans that had free blocks; some may be taken, emptied, or another heap's since:
+    /// the table tells.
     unowned: [Vec<&'static Span>; CLASSES],
-    /// Emptied spans that still are in an inbox, where the next heap could not put them.
+    /// Emptied spans still in an inbox, unusable for another heap.
     queued: Vec<&'static Span>,
-    /// Spans handed out of each class, which decides how long the next is.
+    /// Spans obtained per class, which decides the next one's length.
     have: [usize; CLASSES],
-    /// Offsets of roots, each with the page of its record; `None`: they were not looked at yet.
+    /// Offsets of roots, each with its record's page; `None`: not read yet.
     pub(super) roots: Option<BTreeSet<(u64, u64)>>,
-    /// All spans known.
     spans: Vec<&'static Span>,
     caches: Vec<&'static Cache>,
     idle: Vec<&'static Cache>,
-    /// Chunks not yet looked through for spans of earlier attachments.
+    /// First chunk not yet searched for earlier spans.
     unseen: u64,
     closed: bool,
 }
@@ -55,7 +53,7 @@ pub(super) struct Inner {
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 impl Shared {
-    /// `reach`: pages the heap may have one day without being opened again.
+    /// `reach`: pages the heap may get without being reopened.
     pub(super) fn new(window: Window, reach: u64, guard: Option<Guard>) -> Result<Shared> {
         let unseen = Directory::open(&window)?.frontier();
         let reach = reach.max(window.pages()) as usize;
@@ -80,7 +78,7 @@ impl Shared {
         })
     }
 
-    /// A heap on copies, for one change: it knows no spans, and gets to know none.
+    /// A heap on copies, for one change, without spans.
     pub(super) fn of_copies(window: Window) -> Result<Shared> {
         let mut shared = Shared::new(window, 0, None)?;
         let inner = shared.inner.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -88,7 +86,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Whether a span is this heap's. It may be another's, whose page then says nothing here.
+    /// Whether a span is this heap's. Another heap's page says nothing here.
     fn has(&self, span: &Span) -> bool {
         self.table.get(span.page() as usize).is_some_and(|slot| slot.is(span))
     }
@@ -97,12 +95,11 @@ impl Shared {
         self.inner.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Whether every operation takes the long way: stores must be marked, or blocks guarded.
+    /// Whether every operation is slow: stores must be marked, or blocks guarded.
     pub(super) fn is_slow(&self) -> bool {
         self.guard.is_some() || self.window.is_explicit()
     }
 
-    /// A cache for the calling thread.
     pub(super) fn join(&self) -> &'static Cache {
         let mut inner = self.lock();
         if let Some(cache) = inner.idle.pop() {
@@ -113,7 +110,7 @@ impl Shared {
         cache
     }
 
-    /// Takes the spans of a thread that ends.
+    /// Takes the spans of an ending thread.
     pub(super) fn part(&self, cache: &'static Cache) {
         let mut inner = self.lock();
         if inner.closed {
@@ -128,12 +125,12 @@ impl Shared {
         inner.idle.push(cache);
     }
 
-    /// Ends it all: no thread uses the heap any more.
+    /// Ends it: no thread uses the heap any more.
     pub(super) fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
         inner.idle.clear();
-        // First: what waits in an inbox cannot be given to another heap.
+        // First: spans in an inbox cannot go to another heap.
         inner.caches.iter().for_each(|cache| cache.clear());
         for span in std::mem::take(&mut inner.spans) {
             inner.forget(self, span);
@@ -157,7 +154,7 @@ impl Inner {
         Ok(Pages { directory: Directory::open(&shared.window)?, hints: &mut self.hints })
     }
 
-    /// The span at `page`, which may not be known yet.
+    /// The span at `page`, known or not.
     pub(super) fn known(
         &mut self,
         shared: &Shared,
@@ -194,14 +191,14 @@ impl Inner {
         Ok(span)
     }
 
-    /// Lists a span without an owner if it has free blocks.
+    /// Lists an ownerless span with free blocks.
     fn offer(&mut self, span: &'static Span) {
         if span.has_free() && !span.listed.swap(true, Relaxed) {
             self.unowned[span.class()].push(span);
         }
     }
 
-    /// A span of `class` with free blocks for `cache`: one without an owner, or a new one.
+    /// Gives `cache` a span of `class` with free blocks: an ownerless or a new one.
     pub(super) fn obtain(&mut self, shared: &Shared, cache: &'static Cache, class: usize) -> Result<()> {
         let span = match self.unowned_span(shared, class)? {
             Some(span) => span,
@@ -214,7 +211,7 @@ impl Inner {
             }
         };
         span.own(cache);
-        // Blocks sent to a thread that ended go to the span's present owner.
+        // Blocks sent to an ended thread go to the span's present owner.
         self.idle.iter().for_each(|cache| cache.open_inbox(&mut |_| {}));
         let header = Directory::open(&shared.window)?.header;
         header.recent[class].store(span.page() as u32, Relaxed);
@@ -237,7 +234,7 @@ impl Inner {
                 }
             }
         }
-        // The one that an attachment before this one used last.
+        // The earlier attachment's last one.
         let directory = Directory::open(&shared.window)?;
         let page = u64::from(directory.header.recent[class].load(Relaxed));
         if page == 0 || page >= directory.pages || shared.table[page as usize].get().is_some() {
@@ -255,7 +252,7 @@ impl Inner {
         }
     }
 
-    /// Gets to know the spans in some of the unsearched chunks.
+    /// Learns the spans of some unsearched chunks.
     pub(super) fn look(&mut self, shared: &Shared, chunks: u64) -> Result<()> {
         for _ in 0..chunks.min(self.unseen) {
             let directory = Directory::open(&shared.window)?;
@@ -279,7 +276,7 @@ impl Inner {
     }
 
     fn new_span(&mut self, shared: &Shared, class: usize) -> Result<&'static Span> {
-        // The last wastes more, and is for a heap that is nearly full.
+        // The last wastes more, for a nearly full heap.
         let lengths = [span_pages(class, self.have[class]), span_pages(class, 0), fewest_pages(class)];
         let mut reclaimed = false;
         let (run, count) = loop {
@@ -311,7 +308,7 @@ impl Inner {
         self.meet(shared, run.page, count, class, true)
     }
 
-    /// Finds every span without an owner, and takes back the pages of the empty ones.
+    /// Finds every ownerless span, and takes back the pages of empty ones.
     pub(super) fn reclaim(&mut self, shared: &Shared) -> Result<()> {
         self.look(shared, u64::MAX)?;
         for index in (0..self.spans.len()).rev() {
@@ -325,7 +322,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes back the pages of an empty span that no list and no thread has.
+    /// Takes back the pages of an empty span in no list and no thread.
     pub(super) fn release(&mut self, shared: &Shared, span: &'static Span) -> Result<()> {
         let (page, pages) = (span.page(), span.pages());
         for page in page..page + pages {
@@ -372,7 +369,6 @@ impl Inner {
         }
     }
 
-    /// Takes in pages that the object got.
     pub(super) fn extend(&mut self, shared: &Shared) -> Result<()> {
         Directory::open(&shared.window)?.extend()?;
         self.hints = Hints::default();

@@ -1,10 +1,10 @@
-//! Addresses in an object that mean nothing in the next run: of the program, its libraries, its
-//! memory, and of other objects.
+//! Addresses in an object without meaning in the next run: of the program, its libraries, its
+//! memory, other objects.
 //!
-//! The words of all blocks in use are looked at, or of the whole object if it has no heap, of any
-//! type: a number that looks like such an address counts as one, and so do leftovers that an
-//! allocation found in its block and the program never overwrote. An address at an odd place is not
-//! seen. Cost: all of these words, once, and the list of the process's mappings.
+//! Searches the words of all blocks in use, or of the whole object without a heap, of any type: a
+//! number that looks like such an address counts, and so do leftovers in a block. Unaligned
+//! addresses are not seen. Costs one read of all these words, and the list of the process's
+//! mappings.
 
 #![allow(unsafe_code)]
 
@@ -20,25 +20,25 @@ use crate::object::Object;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An address in an object that means nothing in the next run.
+/// An address in an object without meaning in the next run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StrayPointer {
     /// Offset of the word in the object, in bytes.
     pub offset: u64,
-    /// The address.
+    /// Its value.
     pub target: u64,
-    /// The way to the word by the types of its root, with the name of its type, where these are
-    /// described: `list.next (*mut node)`; else the block that it lies in.
+    /// The word's path by its root's described type, with the type's name: `list.next (*mut node)`;
+    /// else its block.
     pub place: String,
-    /// The kind of memory that the address lies in.
+    /// The kind of memory at the address.
     pub into: Outside,
-    /// The name of that: a path, the name of an object, or nothing.
+    /// Its name: a path, an object's name, or nothing.
     pub name: String,
 }
 
 impl StrayPointer {
-    /// Words for its target.
+    /// Describes its target.
     #[must_use]
     pub fn target_words(&self) -> String {
         let name = &self.name;
@@ -61,7 +61,6 @@ impl fmt::Display for StrayPointer {
     }
 }
 
-/// Fails if there are any.
 pub(crate) fn refused(all: &[StrayPointer]) -> Result<(), Cause> {
     match all {
         [] => Ok(()),
@@ -70,8 +69,7 @@ pub(crate) fn refused(all: &[StrayPointer]) -> Result<(), Cause> {
     }
 }
 
-/// Those in an attached object, in the order in which they lie in it; all of its bytes are searched
-/// if it has no heap.
+/// Those in an attached object, by offset; without a heap all bytes are searched.
 ///
 /// # Safety
 /// The object is mapped there until this returns.
@@ -104,7 +102,7 @@ pub(crate) unsafe fn search(
     Ok(all)
 }
 
-/// The way to an address by the type of the root that it lies in.
+/// The path of an address by its root's type.
 fn place(address: usize, roots: &[Root]) -> Option<String> {
     let within = |root: &&Root| (root.address..root.address + root.size as usize).contains(&address);
     let root = roots.iter().find(within)?;
@@ -114,10 +112,9 @@ fn place(address: usize, roots: &[Root]) -> Option<String> {
 }
 
 impl Object {
-    /// The addresses in the object that mean nothing in the next run, in the order in which they
-    /// lie in it: of the program, its libraries and memory, and of other objects. Those in the
-    /// blocks of its heap, or in all of its bytes if it has none. A number that looks like such an
-    /// address counts as one.
+    /// The addresses without meaning in the next run, by offset: of the program, its libraries and
+    /// memory, and of other objects; in the blocks of the object's heap, or in all bytes without
+    /// one. A number that looks like such an address counts.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -148,7 +145,7 @@ impl Object {
 }
 
 impl Heap {
-    /// The addresses in the heap's blocks that mean nothing in the next run: see
+    /// Addresses in the heap's blocks without meaning in the next run: see
     /// [`Object::stray_pointers`]. With [`HeapOptions::audit`] each psync looks for them.
     ///
     /// # Errors
@@ -164,7 +161,7 @@ impl Heap {
         found.map_err(|cause| object.error(operation, cause))
     }
 
-    /// Fails if audits of psyncs are on and there are such addresses.
+    /// Fails if psyncs are audited and there are such addresses.
     #[inline]
     pub(super) fn audited(&self) -> Result<()> {
         let audit = self.raw().options().audit;

@@ -1,4 +1,4 @@
-//! The address space around an object: the program, its libraries, its memory, other objects.
+//! The address space around an object: the program, libraries, memory, other objects.
 
 use crate::shadow::attached;
 use crate::sys::PAGE;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 
-/// The addresses that psyncs of an object look for before they make anything durable.
+/// Addresses that a psync searches for before anything is durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Audit {
     /// None.
@@ -16,7 +16,7 @@ pub enum Audit {
     Off,
     /// Those of the program, its libraries and its memory.
     Process,
-    /// Those of other attached objects as well.
+    /// Also those of other attached objects.
     Everything,
 }
 
@@ -34,7 +34,7 @@ pub enum Outside {
     Library,
     /// The main thread's stack.
     Stack,
-    /// Memory of the process: that of malloc, stacks of threads, mapped files.
+    /// The process's memory: malloc, threads' stacks, mapped files.
     Memory,
     /// Another attached object.
     Object,
@@ -46,12 +46,11 @@ struct Region {
     name: String,
 }
 
-/// Ranges that an address may lead into, in the order of addresses; none of them overlap.
+/// Disjoint, in address order.
 pub(super) struct Surroundings(Vec<Region>);
 
 impl Surroundings {
-    /// Those around the object whose first byte has this address; `objects`: other objects among
-    /// them.
+    /// Those around the object at address `own`; `objects`: with other objects.
     pub(super) fn of(own: usize, objects: bool) -> io::Result<Surroundings> {
         let attached = attached();
         let mapped = mapped()?;
@@ -75,7 +74,7 @@ impl Surroundings {
         Ok(Surroundings(all))
     }
 
-    /// The kind of memory that an address leads into, with its name.
+    /// The kind and name of the memory at an address.
     pub(super) fn find(&self, address: u64) -> Option<(Outside, &str)> {
         let after = self.0.partition_point(|region| region.range.start <= address);
         let region = &self.0[after.checked_sub(1)?];
@@ -92,8 +91,8 @@ fn regions(mapped: &[Mapped], program: &str, segments: &[Range<usize>]) -> Vec<R
         let (into, name) = match name.as_str() {
             "[stack]" => (Outside::Stack, ""),
             "[heap]" => (Outside::Memory, ""),
-            // Static variables that begin with zeros lie behind the file's own, up to the end of
-            // their segment: the kernel maps other memory right behind that.
+            // Zero-initialized static variables lie behind the file's own, up to the end of their
+            // segment; other memory follows at once.
             "" => match all.last() {
                 Some(Region { range: before, into: into @ (Outside::Program | Outside::Library), name })
                     if before.end == range.start =>
@@ -112,7 +111,7 @@ fn regions(mapped: &[Mapped], program: &str, segments: &[Range<usize>]) -> Vec<R
             path if libraries.contains(path) || path.starts_with("[v") => (Outside::Library, path),
             path => (Outside::Memory, path),
         };
-        // An unreadable range is kept for later growth, or lies between two that are in use.
+        // An unreadable range is reserved for growth, or lies between two used ones.
         if *readable && !range.is_empty() {
             let name = name.to_owned();
             all.push(Region { range, into, name });
@@ -121,7 +120,7 @@ fn regions(mapped: &[Mapped], program: &str, segments: &[Range<usize>]) -> Vec<R
     all
 }
 
-/// The end of the pages of the segment that has an address; 0 if there is none.
+/// The end of the pages of an address's segment; 0 if there is none.
 fn end_of(segments: &[Range<usize>], address: usize) -> u64 {
     let segment = segments.iter().find(|segment| segment.contains(&address));
     segment.map_or(0, |segment| segment.end.next_multiple_of(PAGE) as u64)
@@ -153,8 +152,8 @@ mod tests {
             map(0xd000, "r", "[stack]"),
             map(0xe000, "rx", "[vdso]"),
         ];
-        // The zeros of the program end in a page, behind which its memory begins; a library has
-        // none, though memory lies behind it.
+        // The program's zeros end in a page, behind which its memory begins; a library has none,
+        // though memory follows.
         let all = Surroundings(regions(&mapped, "/bin/program", &[0x2000..0x3010, 0x8000..0x8100]));
         let expected = [
             (0x0fff, None),

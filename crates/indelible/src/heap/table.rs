@@ -1,4 +1,4 @@
-//! The table of a heap's pages: as long as the heap may become; only its used part is memory.
+//! The table of a heap's pages, as long as the heap may become; only its used part is memory.
 //!
 //! Invariant: (1) `first` leads to `len` slots, in memory that is the table's as long as it lives.
 
@@ -12,15 +12,13 @@ use crate::sys::mmap::Protection;
 use std::ops::Deref;
 use std::ptr::{NonNull, slice_from_raw_parts_mut};
 
-/// Bytes from which on a table has pages of its own: an allocator clears memory that was used
-/// before.
+/// Bytes from which on a table has pages of its own: an allocator clears reused memory.
 const OWN_PAGES: usize = 512 << 10;
 
-/// See the module.
 pub(super) struct Table {
     first: NonNull<Slot<Span>>,
     len: usize,
-    /// Pages of its own; without, it is a box.
+    /// Own pages; `None`: it is a box.
     pages: Option<Mapping>,
 }
 
@@ -30,7 +28,6 @@ unsafe impl Send for Table {}
 unsafe impl Sync for Table {}
 
 impl Table {
-    /// A table of so many empty slots.
     pub(super) fn blank(len: usize) -> Table {
         let bytes = len.saturating_mul(size_of::<usize>()).next_multiple_of(PAGE);
         if bytes >= OWN_PAGES

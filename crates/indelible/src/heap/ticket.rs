@@ -1,5 +1,5 @@
-//! Group commit: threads that share a heap each take a ticket for their stores, and the tickets
-//! that come while one durable write is under way are made durable by the next, all at once.
+//! Group commit: threads that share a heap take tickets for their stores; tickets taken during one
+//! durable write are made durable by the next.
 
 use super::error::HeapError;
 use super::rounds::Waiting;
@@ -10,8 +10,8 @@ use crate::object::Bystanders;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A promise to come: see [`Heap::commit`]. Dropped, it loses nothing; the stores are in the next
-/// psync all the same.
+/// A pending commit: see [`Heap::commit`]. Dropping it loses nothing; the stores are in the next
+/// psync.
 #[derive(Debug)]
 #[must_use = "nothing is durable before the ticket was waited for"]
 pub struct Ticket<'h> {
@@ -21,13 +21,12 @@ pub struct Ticket<'h> {
 }
 
 impl Heap {
-    /// A ticket for all stores to the heap that were made before this call, by this thread, or by
-    /// others that it has heard of. They are durable once the ticket was [waited
-    /// for](Ticket::wait), or awaited.
+    /// A ticket for all earlier stores to the heap, by this thread or by others that it has heard
+    /// of, durable once the ticket was [waited for](Ticket::wait), or awaited.
     ///
-    /// Threads that wait share durable writes: while one is under way, the others go on storing
-    /// under their locks and take tickets, and the next write makes all of that durable as one
-    /// step. Each is a [consistent cut](Heap::psync_cut).
+    /// Waiting threads share durable writes: during one, the others store on under their locks and
+    /// take tickets, and the next write makes all of that durable as one step. Each is a
+    /// [consistent cut](Heap::psync_cut).
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -55,14 +54,14 @@ impl Heap {
         Ticket { heap: self, round: self.rounds.join(), waiting: Waiting::default() }
     }
 
-    /// Takes a cut. The gate is open again before the durable write.
+    /// Takes a cut. The gate opens before the durable write.
     fn cut(&self, others: &mut dyn Bystanders) -> Result<()> {
         self.audited()?;
         let mut quiet = self.raw.quiet(self.object.patience()).map_err(|error| self.error("psync", error))?;
         self.object.psync_cut_gated(others, || quiet.open())
     }
 
-    /// As [`psync_cut`](Heap::psync_cut), by a caller that knows more about threads that store
+    /// As [`psync_cut`](Heap::psync_cut), for a caller that knows more about threads that store
     /// without a lock: see [`Object::psync_cut_beside`](crate::Object::psync_cut_beside). It shares
     /// no durable write.
     ///
@@ -74,8 +73,7 @@ impl Heap {
         self.cut(others)
     }
 
-    /// A thread that waits with a lock of the heap would wait for itself, and a fork for the
-    /// threads of its parent.
+    /// A thread with a lock of the heap would wait for itself, and a fork for its parent's threads.
     fn may_wait(&self) -> Result<()> {
         if self.raw.is_inside() {
             return Err(self.error("psync", HeapError::Inside));
@@ -86,12 +84,10 @@ impl Heap {
 
 impl Ticket<'_> {
     /// Returns when everything stored before the [`commit`](Heap::commit) is durable. The first
-    /// thread that waits makes it so, for all; the others wait for that one, and at most for the
-    /// write that was under way before.
+    /// waiting thread writes for all; the others wait for it, and at most for the write before.
     ///
     /// # Errors
-    /// As for [`Heap::psync_cut`]. A durable write that fails is the error of each ticket that it
-    /// was for.
+    /// As for [`Heap::psync_cut`]. A failed durable write is the error of each of its tickets.
     pub fn wait(self) -> Result<()> {
         self.heap.may_wait()?;
         self.heap.rounds.wait(self.round, || self.heap.cut(&mut Unknown))
@@ -105,10 +101,9 @@ impl Ticket<'_> {
     }
 }
 
-/// As [`wait`](Ticket::wait). No runtime is needed, and none is known: the task that leads makes
-/// the durable write within its `poll`, as a call of `std::fs` would, and all others are woken at
-/// its end. Before it leads, a task lets those that are ready run once, so that their tickets share
-/// the write.
+/// As [`wait`](Ticket::wait), without any runtime: the leading task makes the durable write within
+/// its `poll`, like a call of `std::fs`, and wakes all others at its end. Before that it lets ready
+/// tasks run once, so that their tickets share the write.
 impl Future for Ticket<'_> {
     type Output = Result<()>;
 
@@ -134,8 +129,8 @@ mod tests {
         *heap.root_ref::<Number>("number").unwrap().lock()
     }
 
-    /// A thread stores under a lock while the cut is being written: it does not wait, its store is
-    /// not in the cut, and not lost to the next one.
+    /// A store under a lock while the cut is written does not wait, is not in the cut, and is in
+    /// the next one.
     #[test]
     fn threads_store_beside_the_durable_write() {
         for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {

@@ -1,7 +1,6 @@
 //! Roots with values in changed bytes, for tools that compare an object with an earlier state.
 //!
-//! A root has the blocks that its values own, by the description of its type; behind raw pointers
-//! nothing is looked at.
+//! A root has the blocks that its described values own; raw pointers are not followed.
 
 use super::read::ReadHeap;
 use super::root::Root;
@@ -11,19 +10,16 @@ use crate::types::walk::{Memory, Visitor, Walk};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Whether bytes of a root are other ones.
+/// Whether bytes of a root changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touched {
-    /// Those of one of its values are.
+    /// Of one of its values.
     Yes,
-    /// None are.
     No,
-    /// Those of the root itself are not, and its type is not described, or one of its values is
-    /// damaged.
+    /// Not the root's own; but its type is undescribed, or a value is damaged.
     Unknown,
 }
 
-/// Notices whether a value is damaged.
 #[derive(Default)]
 struct Wrong(bool);
 
@@ -34,8 +30,8 @@ impl Visitor for Wrong {
 }
 
 impl ReadHeap {
-    /// The roots, and whether `changed` returns true for a range of the object that has a value of
-    /// them. For tools; not part of the stable interface.
+    /// The roots, and whether `changed` returns true for a range of one of their values. For tools;
+    /// not part of the stable interface.
     ///
     /// # Errors
     /// `Damaged`.

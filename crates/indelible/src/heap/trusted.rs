@@ -10,10 +10,9 @@ pub(crate) struct Trusted(Mutex<Which>);
 enum Which {
     /// Typed code alone stored the object's contents.
     All,
-    /// The heap was verified: these roots were, too, or were made since.
+    /// The heap was verified, with these roots, or they were made since.
     These(BTreeSet<String>),
-    /// Anything may have stored the object's contents, the heap's own data as well: no root is
-    /// made, either.
+    /// Anything may have stored the contents, with the heap's own data: no root may be made.
     None,
 }
 
@@ -26,7 +25,6 @@ impl Trusted {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a root may be used by type.
     pub(crate) fn allows(&self, name: &str) -> bool {
         match &*self.which() {
             Which::All => true,
@@ -35,12 +33,10 @@ impl Trusted {
         }
     }
 
-    /// Whether roots may be made by type.
     pub(crate) fn allows_new(&self) -> bool {
         !matches!(*self.which(), Which::None)
     }
 
-    /// A root was made.
     pub(super) fn add(&self, name: &str) {
         if let Which::These(roots) = &mut *self.which() {
             roots.insert(name.to_owned());
@@ -57,7 +53,6 @@ impl Trusted {
         *self.which() = Which::All;
     }
 
-    /// The heap was verified, and these roots.
     pub(crate) fn these<'n>(&self, names: impl Iterator<Item = &'n str>) {
         let mut which = self.which();
         if let Which::None = &*which {

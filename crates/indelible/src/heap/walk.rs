@@ -1,4 +1,4 @@
-//! Content of a heap: its live blocks, and how much of everything there is.
+//! A heap's live blocks and figures.
 
 use super::allocation_bytes::AllocationBytes;
 use super::directory::Directory;
@@ -16,29 +16,29 @@ pub struct Block {
     pub size: usize,
 }
 
-/// A heap in numbers, counted when asked for.
+/// Figures of a heap, counted when asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HeapStats {
-    /// Bytes the heap covers.
+    /// Bytes of the heap.
     pub bytes: u64,
     /// Live blocks.
     pub blocks: u64,
-    /// Bytes in them.
+    /// Bytes of live blocks.
     pub block_bytes: u64,
-    /// Bytes of pages that are free, for any use.
+    /// Bytes of free pages.
     pub free_bytes: u64,
-    /// The longest piece of these that can be one block.
+    /// Bytes of the longest piece of these for one block.
     pub largest_free: u64,
-    /// Bytes of free blocks in pages that small blocks share: free for blocks of their class.
+    /// Bytes of free small blocks, for their class.
     pub class_bytes: u64,
-    /// Bytes for neither: headers, allocation bytes, roots, ends of spans.
+    /// All other bytes: headers, allocation bytes, roots, ends of spans.
     pub overhead: u64,
     /// Named roots.
     pub roots: u64,
 }
 
-/// The runs that begin in a chunk, in the order of addresses.
+/// Runs that begin in a chunk, in address order.
 pub(super) fn chunk_contents(directory: &Directory<'_>, number: u64) -> Result<Vec<Found>> {
     let mut all = Vec::new();
     match directory.get(number)? {
@@ -60,7 +60,6 @@ pub(super) fn chunk_contents(directory: &Directory<'_>, number: u64) -> Result<V
     Ok(all)
 }
 
-/// The live blocks of a chunk.
 pub(super) fn chunk_blocks(window: &Window, number: u64, blocks: &mut Vec<Block>) -> Result<()> {
     let directory = Directory::open(window)?;
     for Found { page, entry } in chunk_contents(&directory, number)? {
@@ -80,7 +79,6 @@ pub(super) fn chunk_blocks(window: &Window, number: u64, blocks: &mut Vec<Block>
     Ok(())
 }
 
-/// Counts everything.
 pub(super) fn count(window: &Window) -> Result<HeapStats> {
     let directory = Directory::open(window)?;
     let mut stats = HeapStats { bytes: directory.pages * PAGE, ..HeapStats::default() };

@@ -1,11 +1,12 @@
-//! Checked access to the bytes of the object that holds the heap.
+//! Checked access to the bytes of the heap's object.
 //!
 //! Invariants of [`Window`]:
+//!
 //! 1. `base` begins on a page; `[base, base + len)` is mapped and readable as long as the window
 //!    lives, writable if `writable`. A window of copies has these in place of the mapping, and
 //!    accesses nothing at `base`.
-//! 2. Nothing in it that the heap refers to in place is anything but an atomic: other threads, and
-//!    stores of the user that went astray, make wrong values, never invalid ones.
+//! 2. All that the heap refers to in place is atomics: other threads, and stray stores, make wrong
+//!    values, never invalid ones.
 
 #![allow(unsafe_code)]
 
@@ -21,9 +22,9 @@ pub(super) struct Window {
     base: NonNull<u8>,
     len: AtomicUsize,
     pub(super) writable: bool,
-    /// The set in which stores must be marked, with explicit tracking.
+    /// The set of dirty marks, with explicit tracking.
     marks: Option<Arc<DirtyLines>>,
-    /// Copies of pages, in the place of the mapping.
+    /// Copies of pages, in place of the mapping.
     copies: Option<Arc<Copies>>,
 }
 
@@ -73,7 +74,7 @@ impl Window {
         self.len.load(Ordering::Relaxed) as u64 / PAGE
     }
 
-    /// Says that the mapping became longer.
+    /// The mapping became longer.
     ///
     /// # Safety
     /// (1) holds for the new length.
@@ -81,7 +82,7 @@ impl Window {
         self.len.fetch_max(len / PAGE as usize * PAGE as usize, Ordering::Relaxed);
     }
 
-    /// Offset of an address, if it is one of the window's.
+    /// Offset of an address in the window.
     pub(super) fn offset_of(&self, address: usize) -> Option<u64> {
         let offset = address.wrapping_sub(self.base());
         (offset < self.len.load(Ordering::Relaxed)).then_some(offset as u64)
@@ -99,12 +100,10 @@ impl Window {
         Ok(unsafe { self.base.as_ptr().add(offset as usize) })
     }
 
-    /// The value at `offset`.
     pub(super) fn at<T: Shared>(&self, offset: u64) -> Result<&T> {
         Ok(&self.slice(offset, 1)?[0])
     }
 
-    /// Several of them.
     pub(super) fn slice<T: Shared>(&self, offset: u64, count: usize) -> Result<&[T]> {
         if !offset.is_multiple_of(align_of::<T>() as u64) {
             return damaged(offset, "this address is misaligned");
@@ -115,12 +114,10 @@ impl Window {
         Ok(unsafe { std::slice::from_raw_parts(at.cast(), count) })
     }
 
-    /// Address of `len` bytes.
     pub(super) fn pointer(&self, offset: u64, len: usize) -> Result<NonNull<u8>> {
         self.within(offset, len).map(|at| NonNull::new(at).unwrap_or(NonNull::dangling()))
     }
 
-    /// Copies bytes out.
     pub(super) fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         let at = self.within(offset, bytes.len())?;
         // SAFETY: mapped (1); `bytes` is the process's own; the caller has the lock of these bytes.
@@ -128,7 +125,6 @@ impl Window {
         Ok(())
     }
 
-    /// Copies bytes in.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let at = self.within(offset, bytes.len())?;
         debug_assert!(self.writable, "the heap asks first");

@@ -1,4 +1,4 @@
-//! The heap of an object that is attached for writing.
+//! The heap of an object attached for writing.
 
 #![allow(unsafe_code)]
 
@@ -20,9 +20,8 @@ use std::ptr::NonNull;
 
 /// A heap in an object attached for writing.
 ///
-/// Any number of threads may allocate and free at once. Blocks become durable, as in use or as
-/// free, with the next psync, together with their contents; after a crash heap and data are as the
-/// last psync left them.
+/// Any number of threads allocate and free at once. The next psync makes blocks, used or free,
+/// durable with their contents; after a crash heap and data are as the last psync left them.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -50,7 +49,7 @@ use std::ptr::NonNull;
 /// # Ok(()) }
 /// ```
 ///
-/// Each object has one `Heap` at a time, as it takes the `Object`:
+/// Each object has one `Heap` at a time:
 ///
 /// ```compile_fail
 /// # fn example(object: indelible::Object) -> indelible::Result<()> {
@@ -65,14 +64,13 @@ pub struct Heap {
     pub(super) raw: RawHeap,
     pub(super) object: Object,
     pub(super) rounds: Rounds<Error>,
-    /// Roots by type.
     pub(crate) root_cache: RootCache,
     /// Roots that may be used by type.
     pub(crate) trusted: Trusted,
 }
 
 impl Heap {
-    /// Makes a heap of a blank object. Like everything stored, it is durable after a psync.
+    /// Makes a heap of a blank object, durable after a psync.
     ///
     /// # Errors
     /// `Exists` if the first page is not zero, `BadSize` for an object of less than 12 KiB.
@@ -94,10 +92,10 @@ impl Heap {
         Heap::with("format the heap of", object, result)
     }
 
-    /// Opens the heap of an object, at a cost that does not depend on its size.
+    /// Opens the heap of an object, in constant time.
     ///
     /// # Errors
-    /// `NotAHeap`, `Version` for a heap made by a newer version, `Damaged`.
+    /// `NotAHeap`, `Version` for a heap of a newer version, `Damaged`.
     pub fn open(object: Object) -> Result<Heap> {
         Heap::open_with(object, HeapOptions::new())
     }
@@ -136,8 +134,7 @@ impl Heap {
         result.map_err(|error| self.error(operation, error))
     }
 
-    /// Frees a block. That of a root is freed once the root is removed:
-    /// [`remove_root`](Heap::remove_root).
+    /// Frees a block. [`remove_root`](Heap::remove_root) must come first for a root's block.
     ///
     /// # Errors
     /// `NotABlock`, `DoubleFree`, `Overwritten` (in debug mode), `RootExists` for the block of a
@@ -151,7 +148,7 @@ impl Heap {
         unsafe { self.raw.free(block.addr()) }.map_err(|error| self.failed("free a block of", error))
     }
 
-    /// Bytes the caller may use of a block: at least those asked for.
+    /// Usable bytes of a block: at least those asked for.
     ///
     /// # Errors
     /// `NotABlock`, `DoubleFree`.
@@ -160,13 +157,13 @@ impl Heap {
         self.done("inspect a block of", result)
     }
 
-    /// Everything that is wrong in the heap's metadata, and in debug mode all guard bytes that were
-    /// overwritten. No other thread may allocate or free meanwhile, which the compiler sees to.
+    /// All faults in the heap's metadata, and in debug mode all overwritten guard bytes. No other
+    /// thread allocates or frees meanwhile.
     pub fn check(&mut self) -> Vec<HeapFinding> {
         self.raw.check()
     }
 
-    /// The heap in numbers, counted now.
+    /// Counts the heap's figures.
     ///
     /// # Errors
     /// `Damaged`.
@@ -194,7 +191,7 @@ impl Heap {
         self.name_root(name, address, size, ty)
     }
 
-    /// As [`create_root`](Heap::create_root), with the same promises by the caller.
+    /// The caller makes the same promises as for [`create_root`](Heap::create_root).
     pub(crate) fn name_root(
         &self,
         name: &str,
@@ -209,8 +206,7 @@ impl Heap {
         Ok(())
     }
 
-    /// As [`name_root`](Heap::name_root), in the place of a root of the same name, whose block
-    /// stays.
+    /// As [`name_root`](Heap::name_root), replacing a root of the same name, whose block stays.
     pub(crate) fn replace_root(
         &self,
         name: &str,
@@ -225,8 +221,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Takes what lies in the heap for the work of typed code: see [`verify`](Heap::verify), which
-    /// finds out.
+    /// Accepts the heap's contents as typed code's; [`verify`](Heap::verify) finds out instead.
     ///
     /// # Safety
     /// Each root of a type of this crate, or of one that is [`Persist`](crate::Persist), is a value
@@ -236,7 +231,7 @@ impl Heap {
         self.trusted.all();
     }
 
-    /// Takes a name away; the block stays.
+    /// Removes a name; the block stays.
     ///
     /// # Errors
     /// `RootMissing`.
@@ -248,7 +243,7 @@ impl Heap {
         self.done("remove a root of", result)
     }
 
-    /// Grows the object, and the heap with it, to whole pages: see [`Object::grow`].
+    /// Grows the object and its heap, to whole pages: see [`Object::grow`].
     ///
     /// # Errors
     /// As for [`Object::grow`].
@@ -265,7 +260,7 @@ impl Heap {
         Ok(())
     }
 
-    /// Makes sure that a block of `bytes` can be had now.
+    /// Makes room for a block of `bytes` now.
     ///
     /// # Errors
     /// `HeapFull`, and as for [`grow`](Heap::grow).
@@ -288,7 +283,7 @@ impl Heap {
         unsafe { self.free(block.as_ptr()) }
     }
 
-    /// The block in use that `size` bytes at an address lie in.
+    /// The block in use that contains `size` bytes at an address.
     #[inline]
     pub(crate) fn block_around(&self, address: usize, size: usize) -> Result<Range<usize>> {
         match self.raw.allocator.around(address, size as u64) {
@@ -297,7 +292,7 @@ impl Heap {
         }
     }
 
-    /// Has the object grow, if it may, until the heap has room for `bytes` at once.
+    /// Grows the object, if it may, until the heap has room for `bytes` at once.
     pub(super) fn make_room(&self, bytes: usize) -> Result<()> {
         let block = self.block(bytes)?;
         // SAFETY: a block that no other code knows of.
@@ -310,7 +305,6 @@ impl Heap {
         self.object.len()
     }
 
-    /// Registers the heap at its present address.
     pub(crate) fn register(&self) -> Entry {
         let (base, len) = (self.object.as_ptr().addr(), self.size());
         let heap = std::ptr::from_ref(self).expose_provenance();
@@ -352,7 +346,7 @@ impl Growable for Heap {
 pub(super) fn extent(object: &Object) -> Extent {
     Extent {
         base: NonNull::new(object.as_ptr().cast_mut()).unwrap_or(NonNull::dangling()),
-        // Not to the end of the last page: what lies behind the size does not survive growth.
+        // Not to the end of the last page: bytes behind the size do not survive growth.
         len: object.len(),
         writable: true,
         marks: object.explicit_marks().cloned(),

@@ -1,9 +1,8 @@
-//! The far pointers of a heap, found by the descriptions of its roots; entries that none of them
-//! needs.
+//! A heap's far pointers, found by its roots' descriptions; unneeded entries.
 //!
-//! An entry may only go if no pointer can need it. So all of the heap must be described, as for
-//! other addresses (`heap/rebase`): a block that nothing described leads to, or bytes without a
-//! description, may have an unseen pointer. (So may a block that only other objects lead to.)
+//! An entry may only go if no pointer needs it. So all of the heap must be described, as for other
+//! addresses (`heap/rebase`): an undescribed block, or one that only other objects refer to, may
+//! have an unseen pointer.
 
 use super::super::audit::{Index, shown, sound};
 use super::super::check::HeapFinding;
@@ -20,9 +19,9 @@ use std::collections::HashSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FarPointer {
-    /// Offset of the pointer in the object, in bytes.
+    /// Its offset in the object, in bytes.
     pub offset: u64,
-    /// The way to it: `list.next`.
+    /// Its path: `list.next`.
     pub path: String,
     /// The pointer.
     pub to: Far<()>,
@@ -32,13 +31,12 @@ pub struct FarPointer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compacted {
-    /// Entries that are left.
+    /// Entries left.
     pub kept: u32,
-    /// Entries that were taken away.
+    /// Entries removed.
     pub removed: u32,
 }
 
-/// Told by the walk.
 struct Seen {
     base: u64,
     pointers: Vec<FarPointer>,
@@ -68,12 +66,12 @@ impl Visitor for Seen {
 pub(super) struct Pointers {
     pub(super) all: Vec<FarPointer>,
     pub(super) unseen: Option<String>,
-    /// Numbers of entries that words would lead through which lie beside described values in their
-    /// blocks: of an array the first value is described.
+    /// Numbers of entries in words beside described values in their blocks: of an array only the
+    /// first value is described.
     pub(super) beside: HashSet<u32>,
 }
 
-/// The far pointers in all that the roots lead to. `blocks` in use, in the order of addresses.
+/// The far pointers reached from the roots. `blocks` in use, in address order.
 pub(super) fn pointers(
     memory: Memory<'_>,
     roots: &[Root],

@@ -1,5 +1,4 @@
-//! Far pointers of a heap, and the entries that they lead through, as programs see them; names that
-//! entries have instead of IDs.
+//! Far pointers of a heap, their entries, and names in place of IDs.
 
 mod compact;
 mod public;

@@ -12,13 +12,13 @@ use crate::types::walk::Memory;
 use indelible_store::Mutant;
 use std::collections::HashSet;
 
-/// Pages that an entry may need: the table's own, one of leaves, a leaf, one for names.
+/// Pages an entry may need: the table's own, one of leaves, a leaf, one for names.
 const PAGES: usize = 4;
 
 impl Heap {
-    /// Number of the entry in this object's table of other objects, which is added if there is
-    /// none. Pointers through it are [`Far::new(number, offset)`](crate::Far::new); the next psync
-    /// makes the entry durable together with them.
+    /// Number of the entry in this object's table of other objects, added if missing. Pointers
+    /// through it are [`Far::new(number, offset)`](crate::Far::new); the next psync makes entry and
+    /// pointers durable.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -38,15 +38,14 @@ impl Heap {
     /// ```
     ///
     /// # Errors
-    /// `HeapFull`: no room for it, or 16,777,215 entries are in use. `BadName`. `Damaged`. No entry
-    /// was added.
+    /// `HeapFull`: no room, or 16,777,215 entries are in use. `BadName`. `Damaged`. No entry was
+    /// added.
     pub fn far_index(&self, entry: &FarEntry) -> Result<u32> {
         self.with_room(|heap| heap.far_index(entry), "add an entry for another object to")
     }
 
-    /// Number of an entry that is added for the caller's pointers alone: other pointers to the same
-    /// object get another entry, so that [`retarget`](Heap::retarget) moves the caller's pointers
-    /// and no others.
+    /// Number of a new entry for the caller's pointers alone, so that [`retarget`](Heap::retarget)
+    /// moves no others.
     ///
     /// # Errors
     /// As for [`far_index`](Heap::far_index).
@@ -63,7 +62,7 @@ impl Heap {
         self.done("look up a far pointer of", result)
     }
 
-    /// All entries that are in use, in the order of their numbers.
+    /// All entries in use, by number.
     ///
     /// # Errors
     /// `Damaged`.
@@ -72,19 +71,18 @@ impl Heap {
         self.done("list the entries for other objects of", result)
     }
 
-    /// Leads an entry elsewhere, and with it all pointers through it: those that were made before
-    /// for the same object and rights, unless the entry is [private](Heap::private_far_index).
-    /// Pointers that are made later get another entry.
+    /// Changes an entry's target, and so that of all pointers through it: of all earlier ones to
+    /// the same object with the same rights, unless the entry is
+    /// [private](Heap::private_far_index). Later pointers get another entry.
     ///
     /// # Errors
-    /// `Dangling`: there is no such entry. `BadName`, `HeapFull`, `Damaged`: it is as it was.
+    /// `Dangling`: there is no such entry. `BadName`, `HeapFull`, `Damaged`: it is unchanged.
     pub fn retarget(&mut self, index: u32, entry: &FarEntry) -> Result<()> {
         self.with_room(|heap| heap.retarget(index, entry), "change an entry for another object of")
     }
 
-    /// The far pointers in all described values that the roots of this object lead to within it, in
-    /// the order of their offsets. Those in blocks that only other objects lead to are not among
-    /// them.
+    /// The far pointers in all described values reached from the roots within this object, by
+    /// offset. Blocks that only other objects refer to are excluded.
     ///
     /// # Errors
     /// `Damaged`.
@@ -92,14 +90,13 @@ impl Heap {
         Ok(self.all_pointers()?.all)
     }
 
-    /// Takes entries away that no pointer in the heap needs, so that their numbers can be used
-    /// again. If values lie side by side, as in an array that a pointer leads to, only the first is
-    /// described; each word of the others keeps the entry that it would lead through.
+    /// Removes entries that no pointer in the heap needs. Of values side by side, as in an array
+    /// behind a pointer, only the first is described; each word of the others keeps the entry it
+    /// may use.
     ///
     /// # Errors
-    /// `Unsuitable`: there may be unseen pointers, since a root has no description, or no described
-    /// value of this object leads to some block, as where only other objects have pointers to it.
-    /// `Damaged`. Nothing changed.
+    /// `Unsuitable`: there may be unseen pointers, as a root is undescribed, or no described value
+    /// of this object leads to some block. `Damaged`. Nothing changed.
     pub fn compact_far(&mut self) -> Result<Compacted> {
         const COMPACT: &str = "compact the entries for other objects of";
         let Pointers { all, unseen, beside } = self.all_pointers()?;
@@ -124,7 +121,7 @@ impl Heap {
         self.done(FIND, found)
     }
 
-    /// Does something that needs pages; once more, if the heap is full and may grow.
+    /// Runs `f`, again after growth if the heap was full.
     fn with_room<R>(
         &self,
         f: impl Fn(&RawHeap) -> std::result::Result<R, HeapError>,

@@ -4,8 +4,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::far::FarTarget;
 use crate::pool::{Pool, Stat};
 
-/// The object that a built-in resolver finds for a name, if there is one. `None`: no such resolver
-/// is built in.
+/// The object that a built-in resolver finds for a name, if any. `None`: no such resolver is built
+/// in.
 pub(crate) fn built_in(pools: &[Pool], resolver: &str, name: &str) -> Result<Option<Option<FarTarget>>> {
     Ok(Some(match resolver {
         "name" => by_name(pools, name)?,
@@ -15,7 +15,6 @@ pub(crate) fn built_in(pools: &[Pool], resolver: &str, name: &str) -> Result<Opt
     }))
 }
 
-/// The object of that name, if the pool has it.
 fn stat(pool: &Pool, name: &str) -> Result<Option<Stat>> {
     match pool.stat(name) {
         Ok(stat) => Ok(Some(stat)),
@@ -50,7 +49,7 @@ fn by_pool(pools: &[Pool], name: &str) -> Result<Option<FarTarget>> {
 fn latest(pools: &[Pool], prefix: &str) -> Result<Option<FarTarget>> {
     let mut newest: Option<Stat> = None;
     for pool in pools {
-        // One that is damaged is no candidate, and no reason to find nothing.
+        // Damaged objects are skipped.
         for found in pool.list().filter_map(|found: Result<Stat, Error>| found.ok()) {
             let newer = |than: &Stat| (found.created, &found.name) > (than.created, &than.name);
             if found.name.starts_with(prefix) && !found.snapshot && newest.as_ref().is_none_or(newer) {

@@ -1,4 +1,4 @@
-//! Entries found, added and changed.
+//! Finding, adding and changing entries.
 
 use super::super::directory::Directory;
 use super::super::error::{HeapError, Result};
@@ -12,14 +12,13 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The table of a heap, with the entries that this attachment has read, so that one that is there
-/// is found without a search.
+/// The table of a heap, with the entries read so far, found without a search.
 #[derive(Debug, Default)]
 pub(in super::super) struct OtherObjects {
-    /// Read when an entry is first asked for.
+    /// Read when an entry is first requested.
     known: Mutex<Option<Entries>>,
-    /// The leaf in which an entry was found last, and was one of the heap's own pages: its number
-    /// and one more, above 40 bits of its page. Leaves stay where they are.
+    /// The leaf of the entry found last, one of the heap's own pages: its number plus one, above 40
+    /// bits of its page. Leaves do not move.
     leaf: AtomicU64,
 }
 
@@ -29,7 +28,7 @@ const PAGE_BITS: u32 = 40;
 #[derive(Debug, Default)]
 struct Entries {
     numbers: HashMap<FarEntry, u32>,
-    /// Numbers up to the highest that are not in use.
+    /// Unused numbers up to the highest.
     free: Vec<u32>,
 }
 
@@ -48,8 +47,8 @@ impl OtherObjects {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The entry with this number, if it names its object by its ID and lies in the leaf in which
-    /// an entry was found last. Without a lock: no thread changes the table meanwhile.
+    /// The entry, if it names its object by ID and lies in the leaf used last. Without a lock: no
+    /// thread changes the table meanwhile.
     #[inline]
     pub(in super::super) fn entry_near(&self, shared: &Shared, index: u32) -> Option<FarEntry> {
         let number = u64::from(index) / FAR_ENTRIES as u64 + 1;
@@ -61,7 +60,6 @@ impl OtherObjects {
         }
     }
 
-    /// The entry with this number.
     pub(in super::super) fn entry(&self, shared: &Shared, index: u32) -> Result<FarEntry> {
         let _inner = shared.lock();
         if let Some(entry) = self.entry_near(shared, index) {
@@ -78,7 +76,6 @@ impl OtherObjects {
         table.entry_at(slot)?.ok_or_else(missing)
     }
 
-    /// All entries that are in use, by their numbers.
     pub(in super::super) fn all(shared: &Shared) -> Result<Vec<(u32, FarEntry)>> {
         with_table(shared, |table| {
             let Some(table) = table else { return Ok(Vec::new()) };
@@ -89,7 +86,7 @@ impl OtherObjects {
         })
     }
 
-    /// Number of the entry, which is added if it is not there.
+    /// The entry's number, added if missing.
     pub(in super::super) fn index(&self, shared: &Shared, entry: &FarEntry) -> Result<u32> {
         expect_names(entry)?;
         expect_writable(shared)?;
@@ -104,7 +101,7 @@ impl OtherObjects {
         Ok(index)
     }
 
-    /// Number of an entry that is added for its caller alone.
+    /// The number of a new private entry.
     pub(in super::super) fn private_index(&self, shared: &Shared, entry: &FarEntry) -> Result<u32> {
         expect_names(entry)?;
         expect_writable(shared)?;
@@ -115,9 +112,8 @@ impl OtherObjects {
         Ok(index)
     }
 
-    /// Leads the entry with this number elsewhere, with all pointers through it. It is private from
-    /// then on: a pointer that is made later for its new object has nothing to do with the former
-    /// ones.
+    /// Changes an entry's target, for all pointers through it. It becomes private: later pointers
+    /// to its new object are unrelated to earlier ones.
     pub(in super::super) fn retarget(&self, shared: &Shared, index: u32, entry: &FarEntry) -> Result<()> {
         expect_names(entry)?;
         expect_writable(shared)?;
@@ -140,7 +136,7 @@ impl OtherObjects {
         table.free_names(&mut inner, shared, &before)
     }
 
-    /// Takes entries away that no pointer needs; returns how many there were.
+    /// Removes unneeded entries; returns their number.
     pub(in super::super) fn remove(&self, shared: &Shared, needed: &dyn Fn(u32) -> bool) -> Result<u32> {
         let mut known = self.known();
         entries(&mut known, shared)?;
@@ -172,8 +168,7 @@ fn entries<'k>(known: &'k mut Option<Entries>, shared: &Shared) -> Result<&'k mu
     }
 }
 
-/// Reads all entries. Nothing is stored to a table that is not whole: its pages might be those of
-/// something else.
+/// Reads all entries. An incomplete table is not stored to: its pages might be something else's.
 fn read_entries(shared: &Shared) -> Result<Entries> {
     with_table(shared, |table| {
         let mut known = Entries::default();
@@ -218,7 +213,7 @@ pub(super) fn add(shared: &Shared, free: Option<u32>, entry: &FarEntry, of: Use)
     Ok(index)
 }
 
-/// The names of an entry, as they are kept.
+/// The names of an entry, as stored.
 fn names(entry: &FarEntry) -> Option<String> {
     match &entry.target {
         FarTarget::Object(_) => None,

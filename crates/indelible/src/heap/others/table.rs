@@ -1,4 +1,4 @@
-//! The pages of the table, and its entries as they lie there.
+//! The table's pages and entries.
 
 use super::super::directory::Directory;
 use super::super::error::{HeapError, Result, damaged};
@@ -17,12 +17,11 @@ use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// An entry is in use, and names an object by its ID.
+/// An entry by ID.
 const BY_ID: u8 = 1;
-/// An entry is in use, and has a name for a resolver.
+/// An entry with a resolver's name.
 const BY_NAME: u8 = 2;
 
-/// The table of a heap that has one.
 #[derive(Clone, Copy)]
 pub(super) struct Table<'a> {
     pub(super) directory: Directory<'a>,
@@ -30,7 +29,6 @@ pub(super) struct Table<'a> {
     head: &'a FarTable,
 }
 
-/// A page of the heap's own, seen as the expected type.
 fn own_page<'a, T: InPlace>(directory: &Directory<'a>, page: u64) -> Result<&'a T> {
     let offset = page.saturating_mul(PAGE);
     let is_own = page < directory.pages
@@ -41,26 +39,24 @@ fn own_page<'a, T: InPlace>(directory: &Directory<'a>, page: u64) -> Result<&'a 
     }
 }
 
-/// The slot of an entry in its leaf, and its offset.
+/// An entry's slot in its leaf, and its offset.
 fn slot_of((leaf, at): (&FarLeaf, u64), index: u32) -> (&FarSlot, u64) {
     let (_, _, entry) = place(index);
     (&leaf.entries[entry], at + (entry * size_of::<FarSlot>()) as u64)
 }
 
-/// Numbers of the page of leaves, of the leaf in it, and of the entry in that.
+/// Numbers of the page of leaves, of the leaf, of the entry in it.
 fn place(index: u32) -> (usize, usize, usize) {
     let index = index as usize;
     (index / (FAR_LEAVES * FAR_ENTRIES), index / FAR_ENTRIES % FAR_LEAVES, index % FAR_ENTRIES)
 }
 
-/// The ID of an entry that has one.
 fn id(slot: &FarSlot) -> [u8; 16] {
     let [low, high] = [&slot.id[0], &slot.id[1]].map(|word| word.load(Relaxed));
     (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
 }
 
-/// An entry of a leaf, if it is one in use that names its object by its ID, and nothing is wrong
-/// with it.
+/// A leaf's entry, if it is valid and names its object by ID.
 pub(super) fn entry_by_id(leaf: &FarLeaf, index: u32) -> Option<FarEntry> {
     let slot = &leaf.entries[index as usize % FAR_ENTRIES];
     let rights = Rights::from_bits(slot.rights.load(Relaxed))?;
@@ -85,8 +81,7 @@ impl<'a> Table<'a> {
         Ok(Some(Table { directory, page, head }))
     }
 
-    /// The table, which is made if there is none. The heap's lock is held, as by the other
-    /// functions that store.
+    /// The table, made if missing. The heap's lock is held, as by all functions that store.
     pub(super) fn open_or_make(inner: &mut Inner, shared: &'a Shared) -> Result<Table<'a>> {
         let directory = Directory::open(&shared.window)?;
         if let Some(table) = Table::open(directory)? {
@@ -103,19 +98,19 @@ impl<'a> Table<'a> {
         Ok(Table { directory, page, head })
     }
 
-    /// Tells other releases that an entry may be private, before one is.
+    /// Sets the feature bit before an entry is private.
     pub(super) fn expect_private(&self, shared: &Shared) {
         self.directory.header.features.fetch_or(FAR_PRIVATE, Relaxed);
         shared.window.mark_dirty(0, PAGE as usize);
     }
 
-    /// The highest number of an entry that was ever in use.
+    /// The highest number of an entry ever in use.
     pub(super) fn count(&self) -> u32 {
         self.head.count.load(Relaxed) as u32
     }
 
-    /// The slot of an entry up to [`count`](Table::count), and its offset; `None` if its leaf was
-    /// never made.
+    /// An entry's slot, up to [`count`](Table::count), and its offset; `None` if its leaf was never
+    /// made.
     pub(super) fn slot(&self, index: u32) -> Result<Option<(&'a FarSlot, u64)>> {
         if index == 0 || index > self.count() {
             return Ok(None);
@@ -123,7 +118,7 @@ impl<'a> Table<'a> {
         Ok(self.leaf(index)?.map(|leaf| slot_of(leaf, index)))
     }
 
-    /// The leaf that an entry is in, and its offset; `None` if it was never made.
+    /// An entry's leaf, and its offset; `None` if it was never made.
     fn leaf(&self, index: u32) -> Result<Option<(&'a FarLeaf, u64)>> {
         let (middle, leaf, _) = place(index);
         let page = self.head.middles[middle].load(Relaxed);
@@ -137,8 +132,8 @@ impl<'a> Table<'a> {
         Ok(Some((own_page(&self.directory, page)?, page * PAGE)))
     }
 
-    /// Shows the slot of each entry up to [`count`](Table::count), and its offset, by leaves; one
-    /// that cannot be read is one error.
+    /// Shows each slot up to [`count`](Table::count), and its offset, by leaves; an unreadable leaf
+    /// is one error.
     pub(super) fn each(&self, mut see: impl FnMut(u32, Result<Option<(&'a FarSlot, u64)>>)) {
         let (count, entries) = (self.count(), FAR_ENTRIES as u32);
         for first in (0..=count).step_by(FAR_ENTRIES) {
@@ -151,12 +146,12 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// An entry, if it is in use.
+    /// An entry, if in use.
     pub(super) fn entry(&self, index: u32) -> Result<Option<FarEntry>> {
         self.slot(index)?.map_or(Ok(None), |slot| self.entry_at(slot))
     }
 
-    /// The entry of a slot, if it is in use.
+    /// The slot's entry, if in use.
     pub(super) fn entry_at(&self, (slot, at): (&FarSlot, u64)) -> Result<Option<FarEntry>> {
         let target = match slot.kind.load(Relaxed) {
             0 => return Ok(None),
@@ -192,7 +187,6 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Makes the slot of an entry, and counts it.
     pub(super) fn make_slot(
         &self,
         inner: &mut Inner,
@@ -212,7 +206,7 @@ impl<'a> Table<'a> {
         Ok((&slots.entries[entry], page * PAGE + (entry * size_of::<FarSlot>()) as u64))
     }
 
-    /// Offset of the names of an entry, which are put there.
+    /// Stores an entry's names; returns their offset.
     pub(super) fn put_names(&self, inner: &mut Inner, shared: &'a Shared, bytes: &[u8]) -> Result<u64> {
         let before = self.head.names.load(Relaxed);
         let (mut page, mut taken) = (before, self.head.taken.load(Relaxed));
@@ -228,7 +222,7 @@ impl<'a> Table<'a> {
         Ok(page * PAGE + taken)
     }
 
-    /// Frees those of these pages of names that no entry needs any more.
+    /// Frees those of these pages of names that no entry needs.
     pub(super) fn free_names(
         &self,
         inner: &mut Inner,
@@ -250,31 +244,29 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// The page of an entry's names, if it has any.
     pub(super) fn names_page(&self, index: u32) -> Result<Option<u64>> {
         Ok(self.slot(index)?.and_then(|(slot, _)| names_page_of(slot)))
     }
 }
 
-/// The page of an entry's names, if it has any.
 fn names_page_of(slot: &FarSlot) -> Option<u64> {
     (slot.kind.load(Relaxed) == BY_NAME).then(|| slot.name.load(Relaxed) / PAGE)
 }
 
-/// Whether an entry is given to every pointer that asks for its object and rights.
+/// Whether every pointer to the entry's object with its rights may use it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Common,
-    /// Only the pointers that it was made for use it. A retargeted entry is private.
+    /// Only its first pointers use it. A retargeted entry is private.
     Private,
 }
 
-/// Whether pointers that ask for the object and rights of the entry in this slot may get it.
+/// Whether other pointers may use the slot's entry.
 pub(super) fn is_common(slot: &FarSlot) -> bool {
     slot.private.load(Relaxed) == 0 || Mutant::FarEntryShared.is_on()
 }
 
-/// Stores an entry; `name`: offset of its names.
+/// `name`: offset of its names.
 pub(super) fn put(
     shared: &Shared,
     (slot, at): (&FarSlot, u64),
@@ -304,7 +296,7 @@ pub(super) fn put(
     }
 }
 
-/// The page that a word of the table has, which gets one if it has none.
+/// The page in a word of the table, made if missing.
 fn linked(inner: &mut Inner, shared: &Shared, word: &AtomicU64, at: u64) -> Result<u64> {
     match word.load(Relaxed) {
         0 => {
@@ -323,7 +315,7 @@ fn blank_page(inner: &mut Inner, shared: &Shared) -> Result<u64> {
     Ok(page)
 }
 
-/// The pages that the table has, and its faults: offsets, and descriptions.
+/// The table's pages, and its faults: offsets, and descriptions.
 pub(in super::super) fn check(directory: &Directory<'_>) -> (BTreeSet<u64>, Vec<(u64, String)>) {
     let (mut pages, mut findings) = (BTreeSet::new(), Vec::new());
     let mut say = |error: HeapError| match error {

@@ -12,16 +12,14 @@ fn by_id(id: u32) -> FarEntry {
     FarEntry { target: FarTarget::Object(u128::from(id).to_be_bytes()), rights: Rights::READ }
 }
 
-/// Entries for so many objects, over and over, as retargeting makes them: what an attachment
-/// remembers of a table is in proportion to these.
+/// Repeated objects, as by retargeting: an attachment remembers of a table in proportion to these.
 const OBJECTS: u32 = 1000;
 
-/// The table has 2^24 - 1 entries; then it is full, and fails again and again.
+/// The table has 2^24 - 1 entries; then it is full, and fails each time.
 ///
-/// Each entry is stored by the code that `far_index` calls, and lies in its leaf: half a gigabyte
-/// of leaves. `far_index` itself would keep each in memory, which takes gigabytes for entries that
-/// all differ; and only one entry of each leaf is added, which makes the leaf, and counts those
-/// before it.
+/// Uses the code below `far_index`, which itself would keep gigabytes of differing entries in
+/// memory; one entry per leaf is added, which makes the leaf and counts those before it: half a
+/// gigabyte.
 #[test]
 fn the_last_entry_has_number_2_24_less_1() {
     let dir = tempfile::tempdir().unwrap();
@@ -44,7 +42,6 @@ fn the_last_entry_has_number_2_24_less_1() {
     assert_eq!(heap.far_entry(MOST_INDEX).unwrap(), by_id(MOST_INDEX % OBJECTS));
     assert_eq!(heap.far_entry(MOST_INDEX + 1).unwrap_err().kind(), ErrorKind::Dangling);
 
-    // One that is taken away makes room for one.
     assert_eq!(heap.raw().remove_entries(&|number| number != MOST_INDEX).unwrap(), 1);
     assert_eq!(heap.far_entry(MOST_INDEX).unwrap_err().kind(), ErrorKind::Dangling);
     assert_eq!(heap.far_index(&by_id(OBJECTS)).unwrap(), MOST_INDEX);

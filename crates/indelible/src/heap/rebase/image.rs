@@ -1,6 +1,7 @@
-//! The bytes of an unattached object, in memory of their own.
+//! A private copy of an unattached object's bytes.
 //!
 //! Invariants of [`Image`]:
+//!
 //! 1. `[at, at + len)` is a mapping of this image alone, of whole pages, readable and writable
 //!    until it is dropped.
 //! 2. A heap in it is open only within [`with_heap`](Image::with_heap), which borrows the image.
@@ -14,7 +15,6 @@ use crate::sys::mmap::{self, Protection};
 use indelible_store::format::PAGE;
 use std::ptr::NonNull;
 
-/// Bytes that are copied at a time.
 const PIECE: usize = 1 << 20;
 
 pub(super) struct Image {
@@ -23,8 +23,7 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Zeros for an object of `size` bytes, at least one. Pages take memory once they hold
-    /// something else.
+    /// Zeros for an object of `size` bytes, at least one, without memory for zero pages.
     pub(super) fn new(size: u64) -> Result<Image, MappingError> {
         let len = size.next_multiple_of(PAGE) as usize;
         let failed = |source| MappingError::Io { addr: 0, len, source };
@@ -66,7 +65,7 @@ impl Image {
         Ok(())
     }
 
-    /// The heap in the first `size` bytes, and the address of the image.
+    /// Gives `f` the heap in the first `size` bytes, and the image's address.
     pub(super) fn with_heap<T>(
         &self,
         size: u64,

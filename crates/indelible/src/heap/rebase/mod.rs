@@ -1,9 +1,8 @@
-//! Objects that get other addresses: every pointer in them is changed by the difference, or nothing
-//! is done (docs/decisions/0041-rebase.md).
+//! Objects that get other addresses: every pointer in them changes by the difference, or nothing
+//! happens (docs/decisions/0041-rebase.md).
 //!
-//! An object is changed on its way to a pool, while it is hidden: a process that dies in between
-//! leaves nothing visible. Memory: the pages of the object that hold anything, and a list of its
-//! pointers.
+//! An object is changed while hidden in the new pool: a death in between leaves nothing visible.
+//! Memory: the object's non-zero pages, and a list of its pointers.
 
 mod image;
 mod pointers;
@@ -17,21 +16,19 @@ use indelible_store::format::PAGE;
 use indelible_store::format::entry::{FLAG_ECC, FLAG_POSITION_INDEPENDENT};
 use indelible_store::store::{Attributes, Revived};
 
-/// First bytes of an array of the package for Python (crates/python/FORMAT.md), whose elements are
-/// never addresses; behind them is its version.
+/// Magic of a Python package's array (crates/python/FORMAT.md), whose elements are never addresses;
+/// its version follows.
 const ARRAY: [u8; 8] = *b"PMO-NDAR";
 
 impl Pool {
-    /// As [`copy_to`](Pool::copy_to), but the copy gets addresses of its own in the other pool,
-    /// which may be this one, and the pointers in it are changed accordingly: a process can have
-    /// both attached.
+    /// As [`copy_to`](Pool::copy_to), with new addresses in the other pool, which may be this one,
+    /// and adjusted pointers: a process can attach both.
     ///
-    /// All pointers must be known: the object is one that was never psynced, one that is
-    /// [position-independent](crate::CreateOptions::position_independent), an array of the package
-    /// for Python, or a heap whose roots are all described, with all that they lead to
-    /// ([`collections`](crate::collections), structs whose pointers have `#[persist(target)]`). A
-    /// program that keeps an address in any other form than that of a pointer must leave the object
-    /// where it is.
+    /// All pointers must be known: the object was never psynced, is
+    /// [position-independent](crate::CreateOptions::position_independent), an array of the Python
+    /// package, or a heap that is described throughout ([`collections`](crate::collections),
+    /// structs whose pointers have `#[persist(target)]`). Addresses kept in any other form than a
+    /// pointer are not changed: such an object must stay.
     ///
     /// ```
     /// use indelible::Pool;
@@ -65,8 +62,8 @@ impl Pool {
         self.copy_with(name, key, other, copy, progress, Some(&Pool::rebase))
     }
 
-    /// As [`move_to`](Pool::move_to), but the object gets addresses of the other pool, and the
-    /// pointers in it are changed accordingly, as by [`copy_rebased`](Pool::copy_rebased).
+    /// As [`move_to`](Pool::move_to), with new addresses and adjusted pointers, as by
+    /// [`copy_rebased`](Pool::copy_rebased).
     ///
     /// # Errors
     /// As for [`move_to`](Pool::move_to) and [`copy_rebased`](Pool::copy_rebased).
@@ -80,11 +77,11 @@ impl Pool {
         self.move_with(name, key, other, progress, Some(&Pool::rebase))
     }
 
-    /// Changes the pointers in an object that comes to a pool, with all of its bytes as they were
-    /// at the address that `kept` says. For tools; not part of the stable interface.
+    /// Adjusts the pointers of an object that comes to a pool with its bytes from the address in
+    /// `kept`. For tools; not part of the stable interface.
     ///
     /// # Errors
-    /// As for [`copy_rebased`](Pool::copy_rebased): the object is as it was, or must not be
+    /// As for [`copy_rebased`](Pool::copy_rebased): the object is unchanged, or must not be
     /// published.
     #[doc(hidden)]
     pub fn rebase(kept: &Attributes, revived: &Revived) -> Result<()> {
@@ -101,7 +98,6 @@ impl Pool {
     }
 }
 
-/// Adds `distance` to all addresses in an object.
 fn shift(kept: &Attributes, revived: &Revived, end: u64, distance: u64) -> Result<(), Cause> {
     let mut image = Image::new(kept.size)?;
     image.fill(end, |at, bytes| revived.read(at, bytes))?;
@@ -124,7 +120,7 @@ fn shift(kept: &Attributes, revived: &Revived, end: u64, distance: u64) -> Resul
         let at = (link - kept.address) as usize;
         let Some(word) = bytes.get_mut(at..).and_then(|bytes| bytes.first_chunk_mut::<8>()) else { continue };
         let target = u64::from_le_bytes(*word);
-        // Zero leads nowhere at any addresses.
+        // Zero is null at any address.
         if target != 0 {
             *word = target.wrapping_add(distance).to_le_bytes();
             pages.push(at as u64 / PAGE);

@@ -1,10 +1,9 @@
-//! All addresses in a heap, found by the descriptions of its roots; or the reason why they may not
-//! be all.
+//! All addresses in a heap, found by its roots' descriptions; or why they may not be all.
 //!
-//! An address counts as found if its type is that of one. All other live bytes are searched for
-//! words that would be addresses in the object: such a word may be an undescribed pointer, and the
-//! heap is refused. So is a heap with blocks that no described value leads to. Bytes that are no
-//! part of any value, such as the spare room of a vector, stay as they are.
+//! An address is found by its type. All other live bytes are searched for words that would be
+//! addresses in the object: such a word may be an undescribed pointer, and the heap is refused. So
+//! is a heap with blocks that no described value leads to. Bytes outside of any value, such as a
+//! vector's spare room, stay as they are.
 
 use super::super::audit::{Index, shown, sound};
 use super::super::check::HeapFinding;
@@ -15,11 +14,10 @@ use super::image::Image;
 use crate::types::walk::{Memory, Visitor, Walk, Walked};
 use crate::types::{Description, Path};
 
-/// Told by the walk.
 struct Seen<'m> {
     memory: Memory<'m>,
     links: Vec<u64>,
-    /// Why some pointer is not known, or leads elsewhere: the first reason.
+    /// The first reason for an unknown pointer, or one that leads elsewhere.
     pinned: Option<String>,
     findings: Vec<HeapFinding>,
 }
@@ -78,8 +76,7 @@ fn pinned<T>(why: String) -> Result<T, HeapError> {
     Err(HeapError::Pinned { why })
 }
 
-/// Addresses of all words of the heap in an object of `size` bytes at `base` that are addresses,
-/// ascending.
+/// Addresses of all address words of the heap in an object of `size` bytes at `base`, ascending.
 pub(super) fn find(image: &Image, base: u64, size: u64) -> Result<Vec<u64>, HeapError> {
     image.with_heap(size, |heap, mapped| {
         sound(&heap.check())?;
@@ -95,7 +92,7 @@ pub(super) fn find(image: &Image, base: u64, size: u64) -> Result<Vec<u64>, Heap
     })
 }
 
-/// As [`find`], of a heap whose own check found nothing.
+/// As [`find`], of a heap that passed its own check.
 fn links(memory: Memory<'_>, roots: &[Root], index: &Index) -> Result<Vec<u64>, HeapError> {
     let described: Vec<Description> = roots.iter().map(described).collect::<Result<_, _>>()?;
     let (live, around) = (|address: u64| index.at(address), |address: u64| index.bounds(address));
@@ -120,8 +117,7 @@ fn links(memory: Memory<'_>, roots: &[Root], index: &Index) -> Result<Vec<u64>, 
             "no described value leads to the block of {size} bytes at offset {offset:#x}, and to {more} more"
         ));
     }
-    // Bytes of the same blocks behind and between values: of a program in C there may be more
-    // values.
+    // Bytes of the same blocks behind and between values, where a C program may have more values.
     for (from, to) in index.rest(&owned, &followed, roots) {
         if let Some(word) = address_in(memory, from, to.saturating_sub(from)) {
             let offset = from - memory.base;
@@ -136,7 +132,6 @@ fn links(memory: Memory<'_>, roots: &[Root], index: &Index) -> Result<Vec<u64>, 
     Ok(links)
 }
 
-/// The description of a root, which must have one.
 fn described(root: &Root) -> Result<Description, HeapError> {
     let named = |why: &str| format!("root {:?} of type {:?}: {why}", root.name, root.type_name);
     let of = root.read_description().or_else(|why| pinned(named(&format!("no description: {why}"))))?;

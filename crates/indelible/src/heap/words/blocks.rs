@@ -13,14 +13,13 @@ use crate::heap::span::Span;
 use crate::heap::window::Window;
 use indelible_store::Mutant;
 
-/// Chunks looked through for spans of earlier attachments before a new span is made.
+/// Chunks searched for earlier spans before a new span is made.
 const LOOK: usize = 2;
 
 fn is_full<R>(done: &Result<R, Cause>) -> bool {
     matches!(done, Err(Cause::Heap(HeapError::Full { .. })))
 }
 
-/// A block in use.
 enum Block {
     Small(WordSpan, u64),
     /// Whole pages.
@@ -28,8 +27,7 @@ enum Block {
 }
 
 impl WordHeap {
-    /// A block of so many bytes at a multiple of `align`, at most a page: its offset. Its bytes may
-    /// be anything.
+    /// Offset of a block of `size` arbitrary bytes at a multiple of `align`, at most a page.
     ///
     /// # Errors
     /// A conflict; `Full`, `Damaged`.
@@ -40,8 +38,8 @@ impl WordHeap {
         }
     }
 
-    /// Runs `what`; if there is no room, once more with the object's new bytes, or with the pages
-    /// of empty spans.
+    /// Runs `what`, again with the object's new bytes, or the pages of empty spans, if there was no
+    /// room.
     pub(super) fn with_room<R, W: Words>(
         &self,
         words: &mut W,
@@ -100,7 +98,7 @@ impl WordHeap {
         }
     }
 
-    /// A block of the span at this place, if it is one of the class and has one.
+    /// A block of this span, if it is of the class and has one.
     fn take(&self, words: &mut impl Words, class: usize, spot: Spot) -> Result<Option<u64>, Cause> {
         let Some(span) = WordSpan::around(words, spot.page)? else { return Ok(None) };
         if (span.page, span.class) != (spot.page, class) {
@@ -112,14 +110,13 @@ impl WordHeap {
         Ok(Some(span.block(number)))
     }
 
-    /// Looks through an unsearched chunk for spans with free blocks. `false`: there is none.
+    /// Searches a chunk for spans with free blocks. `false`: no chunk is left.
     fn look(&self, words: &mut impl Words) -> Result<bool, Cause> {
         let mut seen = Peek(words);
         let chunks = span::frontier(&mut seen)?.min((self.len() as u64 / PAGE).div_ceil(CHUNK_PAGES));
         let Some(number) = self.hints.unseen(chunks) else { return Ok(false) };
         for (page, entry) in spans(&mut seen, number)? {
-            // A change that is being stored meanwhile looks like damage; if it is, the transaction
-            // will meet it.
+            // A concurrent change looks like damage; the transaction will meet real damage.
             let Ok(span) = WordSpan::open(&mut seen, page, entry) else { continue };
             if span.free_block(&mut seen, 0)?.is_some() {
                 self.hints.offer(span.class, page);
@@ -128,10 +125,9 @@ impl WordHeap {
         Ok(true)
     }
 
-    /// The first block of a new span.
     fn new_span(&self, words: &mut impl Words, class: usize) -> Result<u64, Cause> {
         let made = self.hints.count_made(class);
-        // The last wastes more, and is for a heap that is nearly full.
+        // The last wastes more, for a nearly full heap.
         let lengths = [span_pages(class, made), span_pages(class, 0), fewest_pages(class)];
         let page = self.prepare(words, |window| {
             let mut pages = Pages { directory: Directory::open(&window)?, hints: &mut Hints::default() };
@@ -148,7 +144,7 @@ impl WordHeap {
         Ok(block.ok_or(lost)?)
     }
 
-    /// A free block of any span of the class, against the hints.
+    /// A free block of any span of the class, without hints.
     fn last_block(&self, words: &mut impl Words, class: usize) -> Result<Option<u64>, Cause> {
         for number in 0..span::frontier(words)? {
             for (page, entry) in spans(words, number)? {
@@ -162,7 +158,7 @@ impl WordHeap {
         Ok(None)
     }
 
-    /// Gives the pages of all empty spans back. `false`: there is none.
+    /// Gives back the pages of all empty spans. `false`: there is none.
     pub(super) fn reclaim(&self, words: &mut impl Words) -> Result<bool, Cause> {
         let mut empty = Vec::new();
         for number in 0..span::frontier(words)? {
@@ -207,7 +203,7 @@ impl WordHeap {
         }
     }
 
-    /// Bytes of the block in use that begins at this address.
+    /// Bytes of the block in use at this address.
     ///
     /// # Errors
     /// As for [`free`](WordHeap::free).
@@ -249,7 +245,6 @@ impl WordHeap {
     }
 }
 
-/// The spans of a chunk, by page.
 fn spans(words: &mut impl Words, number: u64) -> Result<Vec<(u64, Entry)>, Cause> {
     let mut found = Vec::new();
     if let Some(header) = span::chunk(words, number)? {
@@ -263,7 +258,7 @@ fn spans(words: &mut impl Words, number: u64) -> Result<Vec<(u64, Entry)>, Cause
     Ok(found)
 }
 
-/// Words as they are in memory, for looking alone.
+/// Words in memory, for looking alone.
 struct Peek<'w, W>(&'w W);
 
 impl<W: Words> Words for Peek<'_, W> {

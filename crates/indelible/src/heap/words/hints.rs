@@ -1,7 +1,7 @@
-//! Places where free blocks may be, and where roots may. In memory alone, and not to be relied on:
-//! each is looked up in a transaction. No root is missing among the places of roots.
+//! Hints for free blocks and roots. In memory alone, and unreliable: a transaction verifies each.
+//! But no root is missing.
 //!
-//! Threads look at different places first, so that their transactions seldom meet in a line of
+//! Threads start at different places, so that their transactions seldom meet in a line of
 //! allocation bytes.
 
 use crate::heap::layout::CLASSES;
@@ -11,24 +11,22 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Groups of threads that look at the same place first.
+/// Groups of threads with a common starting place.
 const GROUPS: usize = 16;
 
-/// The place where a thread allocates: a span's page, and the block behind the one that it got
-/// last.
+/// A thread's place to allocate: a span's page, and the block behind its last one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     pub(super) page: u64,
     pub(super) block: u64,
 }
 
-/// See the module.
 pub(crate) struct Hints {
     /// For each class: page and block, or 0.
     spots: Box<[[AtomicU64; CLASSES]; GROUPS]>,
     /// The lowest and the highest offset of a root.
     bounds: [AtomicU64; 2],
-    /// Whether the roots were looked at that the heap had before this attachment.
+    /// Whether the roots from before this attachment were read.
     looked: AtomicBool,
     shared: Mutex<Shared>,
 }
@@ -38,9 +36,9 @@ struct Shared {
     spans: [BTreeSet<u64>; CLASSES],
     /// The first unsearched chunk.
     unseen: u64,
-    /// Offsets at which roots begin, or did, or will if their transactions commit.
+    /// Offsets of roots: present, former, and those of running transactions.
     roots: BTreeSet<u64>,
-    /// Spans made of each class, which decides how long the next is.
+    /// Spans made per class, which decides the next one's length.
     made: [usize; CLASSES],
 }
 
@@ -54,13 +52,12 @@ impl Default for Hints {
     }
 }
 
-/// The group of the calling thread.
 fn group() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static OWN: usize = NEXT.fetch_add(1, Relaxed) % GROUPS;
     }
-    // While the thread ends it has none.
+    // An ending thread has none.
     OWN.try_with(|own| *own).unwrap_or(0)
 }
 
@@ -79,8 +76,7 @@ impl Hints {
         self.spots[group()][class].store(bits, Relaxed);
     }
 
-    /// A span of the class that may have free blocks, for the calling thread alone if threads are
-    /// few.
+    /// A span of the class that may have free blocks, exclusive if threads are few.
     pub(super) fn take(&self, class: usize) -> Option<u64> {
         let mut shared = self.shared();
         let taken = |page: u64| self.spots.iter().any(|group| group[class].load(Relaxed) >> 16 == page);
@@ -89,12 +85,11 @@ impl Hints {
         Some(page)
     }
 
-    /// A span has free blocks.
     pub(super) fn offer(&self, class: usize, page: u64) {
         self.shared().spans[class].insert(page);
     }
 
-    /// The next unsearched chunk, of so many.
+    /// The next unsearched chunk below `chunks`.
     pub(super) fn unseen(&self, chunks: u64) -> Option<u64> {
         let mut shared = self.shared();
         let next = shared.unseen;
@@ -111,13 +106,13 @@ impl Hints {
         self.bounds[1].fetch_max(offset, SeqCst);
     }
 
-    /// These are the roots that the heap had before.
+    /// The roots from before.
     pub(super) fn add_roots(&self, offsets: &[u64]) {
         offsets.iter().for_each(|offset| self.add_root(*offset));
         self.looked.store(true, SeqCst);
     }
 
-    /// Whether a root may begin in these bytes. `None`: the roots were not looked at yet.
+    /// Whether a root may begin in these bytes. `None`: the roots were not read yet.
     pub(super) fn may_have_root(&self, bytes: Range<u64>) -> Option<bool> {
         if !self.looked.load(SeqCst) {
             return None;
@@ -127,7 +122,7 @@ impl Hints {
         Some(between && self.shared().roots.range(bytes).next().is_some())
     }
 
-    /// How many spans of the class were made before this one.
+    /// Spans of the class made before this one.
     pub(super) fn count_made(&self, class: usize) -> usize {
         let made = &mut self.shared().made[class];
         *made += 1;

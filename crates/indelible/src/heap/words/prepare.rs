@@ -1,4 +1,4 @@
-//! A change of the heap's own data, made on copies and then stored word by word.
+//! Changes of the heap's own data, made on copies and stored word by word.
 
 use super::{WordHeap, Words};
 use crate::error::Cause;
@@ -15,8 +15,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 impl WordHeap {
-    /// Makes a heap of a blank object, or takes in the object's bytes that are new since its last
-    /// use.
+    /// Makes a heap of a blank object, or takes in the object's new bytes.
     pub(crate) fn open(&self, words: &mut impl Words) -> Result<(), Cause> {
         self.prepare(words, |window| match Directory::open(&window) {
             Ok(directory) => match directory.extend() {
@@ -34,7 +33,7 @@ impl WordHeap {
         if self.is_made(words)? { Ok(()) } else { self.open(words) }
     }
 
-    /// Fails unless the object holds a heap: what takes blocks makes none.
+    /// Fails unless the object holds a heap.
     pub(crate) fn expect_made(&self, words: &mut impl Words) -> Result<(), Cause> {
         if self.is_made(words)? {
             return Ok(());
@@ -65,8 +64,8 @@ impl WordHeap {
         Ok(true)
     }
 
-    /// Runs `change` on copies of the pages that it accesses, as the transaction sees them, and
-    /// stores the words that it changed. If it fails, none.
+    /// Runs `change` on copies of the pages that it accesses, and stores the words that it changed;
+    /// none if it fails.
     pub(super) fn prepare<R>(
         &self,
         words: &mut impl Words,
@@ -88,7 +87,7 @@ impl WordHeap {
     }
 }
 
-/// Adds copies of these pages, in one run with those of them that are there.
+/// Adds copies of these pages, in one run with copies present.
 fn copy(
     words: &mut impl Words,
     pages: &mut BTreeMap<u64, Vec<u64>>,

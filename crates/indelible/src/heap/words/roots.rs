@@ -1,9 +1,8 @@
 //! Roots of a transactional heap.
 //!
-//! The block of a root is not freed. A transaction that frees a block looks at the roots if the
-//! hints say that one may begin there. The hints know every root: a new one is among them before
-//! its transaction commits, and its block is one that the same transaction allocates, or that it
-//! has seen in use.
+//! A root's block is not freed. A transaction that frees a block reads the roots if the hints
+//! permit one there. The hints have every root: a new one is added before its transaction commits,
+//! and its block is one that the same transaction allocated, or has seen in use.
 
 use super::{WordHeap, Words};
 use crate::error::Cause;
@@ -20,7 +19,6 @@ use std::mem::{offset_of, size_of};
 use std::ops::Range;
 
 impl WordHeap {
-    /// The root `name`, of this type.
     pub(crate) fn root(
         &self,
         words: &mut impl Words,
@@ -33,7 +31,6 @@ impl WordHeap {
         })
     }
 
-    /// Names the block at this address.
     pub(crate) fn create_root(
         &self,
         words: &mut impl Words,
@@ -57,7 +54,7 @@ impl WordHeap {
         })
     }
 
-    /// Fails if a root begins in these bytes of a block.
+    /// Fails if a root begins in these bytes.
     pub(super) fn expect_no_root(&self, words: &mut impl Words, block: Range<u64>) -> Result<(), Cause> {
         let looked = match self.hints.may_have_root(block.clone()) {
             Some(false) => return Ok(()),
@@ -77,13 +74,13 @@ impl WordHeap {
         }
     }
 
-    /// Takes the name from a root, whose block stays.
+    /// Removes the root's name; its block stays.
     pub(crate) fn remove_root(&self, words: &mut impl Words, name: &str) -> Result<Root, Cause> {
         self.prepare(words, |window| roots::remove(&Shared::of_copies(window)?, name))
     }
 }
 
-/// The pages of all roots, each with the offset at which the root begins.
+/// The pages of all roots, each with its root's offset.
 fn places(words: &mut impl Words) -> Result<Vec<(u64, u64)>, Cause> {
     let mut found = Vec::new();
     let mut left = words.load(offset_of!(Header, pages) as u64)?;

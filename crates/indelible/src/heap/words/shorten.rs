@@ -1,4 +1,4 @@
-//! A heap that gives up free space at its end, before its object does.
+//! Gives up free space at a heap's end, before its object shrinks.
 
 use super::{WordHeap, Words};
 use crate::error::Cause;
@@ -6,7 +6,7 @@ use crate::heap::directory::Directory;
 use crate::heap::layout::PAGE;
 
 impl WordHeap {
-    /// Makes the heap of an object do with `size` bytes.
+    /// Shortens the heap to `size` bytes.
     ///
     /// # Errors
     /// `Needs`: something beyond is in use, and the caller must drop the change. `Damaged`.

@@ -10,12 +10,11 @@ use crate::heap::layout::{
 };
 use std::mem::offset_of;
 
-/// A span, found by the directory and its chunk, its header verified.
+/// A span, found by directory and chunk, its header verified.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WordSpan {
     pub(super) page: u64,
     pub(super) class: usize,
-    /// Bytes of a block.
     pub(super) size: u64,
     count: u64,
     /// Offset of block 0 in the object.
@@ -24,17 +23,17 @@ pub(super) struct WordSpan {
     first: u64,
 }
 
-/// The word of half a word, and how far its bits are up in it.
+/// The word of half a word, and its shift.
 fn half(offset: u64) -> (u64, u64) {
     (offset & !7, offset % 8 * 8)
 }
 
-/// Number of chunks that have an entry in the directory.
+/// Chunks with an entry in the directory.
 pub(super) fn frontier(words: &mut impl Words) -> Result<u64, Cause> {
     words.load(offset_of!(Header, frontier) as u64)
 }
 
-/// Page number of the header of a chunk that is divided into pages.
+/// Page of the header of a divided chunk.
 pub(super) fn chunk(words: &mut impl Words, number: u64) -> Result<Option<u64>, Cause> {
     if number >= frontier(words)? {
         return Ok(None);
@@ -59,7 +58,7 @@ pub(super) fn entry(words: &mut impl Words, header: u64, index: u64) -> Result<O
 }
 
 impl WordSpan {
-    /// The span that this page belongs to.
+    /// The span around this page.
     pub(super) fn around(words: &mut impl Words, page: u64) -> Result<Option<WordSpan>, Cause> {
         let (number, index) = (page / CHUNK_PAGES, page % CHUNK_PAGES);
         let Some(header) = chunk(words, number)? else { return Ok(None) };
@@ -76,7 +75,6 @@ impl WordSpan {
         Ok(None)
     }
 
-    /// The span at a page that the chunk has this entry for.
     pub(super) fn open(words: &mut impl Words, page: u64, entry: Entry) -> Result<WordSpan, Cause> {
         let (class, offset) = (usize::from(entry.class), page * PAGE);
         let geometry = if class < CLASSES { Geometry::of(class, entry.pages.min(255)) } else { None };
@@ -102,30 +100,27 @@ impl WordSpan {
         Ok(WordSpan { page, class, size: size as u64, count: count as u64, data, first })
     }
 
-    /// Offset of a block in the object.
     pub(super) fn block(&self, number: u64) -> u64 {
         self.data + number * self.size
     }
 
-    /// The block that has the byte at this offset, and whether that is its first; `None` before the
-    /// first and behind the last.
+    /// The block with the byte at this offset, and whether that is its first; `None` outside of all
+    /// blocks.
     pub(super) fn number(&self, offset: u64) -> Option<(u64, bool)> {
         let delta = offset.checked_sub(self.data)?;
         (delta / self.size < self.count).then_some((delta / self.size, delta % self.size == 0))
     }
 
-    /// Offset of the allocation byte of a block.
     pub(super) fn allocation(&self, number: u64) -> u64 {
         self.first + number
     }
 
-    /// Whether a block is in use.
     pub(super) fn is_live(&self, words: &mut impl Words, number: u64) -> Result<bool, Cause> {
         let (word, up) = half(self.allocation(number));
         Ok((words.load(word)? >> up) as u8 == allocation::USED)
     }
 
-    /// A free block, looked for from `from` on and around the end.
+    /// A free block, searched from `from` on, wrapping.
     pub(super) fn free_block(&self, words: &mut impl Words, from: u64) -> Result<Option<u64>, Cause> {
         let from = if from < self.count { from } else { 0 };
         for number in (from..self.count).chain(0..from) {
@@ -137,7 +132,6 @@ impl WordSpan {
         Ok(None)
     }
 
-    /// Whether no block is in use.
     pub(super) fn is_empty(&self, words: &mut impl Words) -> Result<bool, Cause> {
         for number in 0..self.count {
             if self.is_live(words, number)? {

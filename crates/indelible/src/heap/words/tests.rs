@@ -1,4 +1,4 @@
-//! The heap by words, without transactions: words that are anywhere, and hints that lie.
+//! The heap by words, without transactions: words anywhere, and wrong hints.
 
 use super::{WordHeap, Words};
 use crate::error::Cause;
@@ -8,7 +8,7 @@ use indelible_testing::Seeded;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-/// The content that memory shows beside transactions.
+/// Memory's content beside transactions.
 enum Seen {
     True,
     Zeros,
@@ -73,7 +73,7 @@ fn sound(heap: &WordHeap, words: &mut Fake) {
     assert_eq!(heap.prepare(words, |window| Ok(check(&window))).unwrap(), []);
 }
 
-/// Random blocks against a model: none overlaps another, by any hints, and none is lost.
+/// Random blocks against a model: none overlaps another, with any hints, and none is lost.
 fn against_model(len: u64, seen: Seen, seed: u64) {
     let (mut words, mut random) = (Fake::new(len, seen), Seeded::new(seed));
     let heap = heap(&mut words);
@@ -104,7 +104,6 @@ fn against_model(len: u64, seen: Seen, seed: u64) {
         heap.free(&mut words, BASE as u64 + offset).unwrap();
         assert!(heap.free(&mut words, BASE as u64 + offset).is_err());
     }
-    // All of it is there again, as pages.
     let most = len as usize - (64 << 10);
     heap.allocate(&mut words, most, 8).unwrap();
     sound(&heap, &mut words);
@@ -119,7 +118,7 @@ fn blocks_are_those_of_a_model_whatever_memory_shows() {
     }
 }
 
-/// Longer than the directory in the header has room for, and made longer once more.
+/// Exceeds the header's directory, and grows once more.
 #[test]
 fn a_large_heap_has_a_directory_of_its_own() {
     let mut words = Fake::new(700 << 20, Seen::True);
@@ -138,7 +137,7 @@ fn a_large_heap_has_a_directory_of_its_own() {
     sound(&longer, &mut words);
 }
 
-/// Bytes of the heap that are anything: an error, or a block in the object.
+/// Arbitrary bytes: an error, or a block in the object.
 #[test]
 fn damaged_words_are_errors() {
     for seed in 0..200 {
