@@ -1,7 +1,6 @@
 //! A priority queue: a [`PVec`] in which no element is greater than the one at half its place.
 //!
-//! The order is the user's, and is not checked when an object is opened: bytes in another order are
-//! elements that come out in another order.
+//! The user's order is not checked when an object is opened.
 
 #![allow(unsafe_code)]
 
@@ -14,7 +13,7 @@ use super::vec_iter::PIter;
 use crate::error::Result;
 use std::fmt;
 
-/// A priority queue, as std's `BinaryHeap`: the greatest element comes out first.
+/// A priority queue, as std's `BinaryHeap`: greatest element first.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -42,25 +41,25 @@ impl<'h, T: Persist<'h>> PBinaryHeap<'h, T> {
         PBinaryHeap { elements: PVec::new() }
     }
 
-    /// An empty queue that allocates in `heap` wherever it is.
+    /// An empty queue that allocates in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PBinaryHeap { elements: PVec::new_in(heap) }
     }
 
-    /// The heap it allocates in. There is none if it is empty and lies in no object.
+    /// The heap it allocates in; none if it is empty and lies in no object.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.elements.heap()
     }
 
-    /// Elements.
+    /// Number of elements.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.elements.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.elements.is_empty()
@@ -77,7 +76,7 @@ impl<'h, T: Persist<'h>> PBinaryHeap<'h, T> {
         self.elements.iter()
     }
 
-    /// The elements, in no order, as a vector.
+    /// The elements, unordered, as a vector.
     #[must_use]
     pub fn into_vec(self) -> PVec<'h, T> {
         self.elements
@@ -88,7 +87,7 @@ impl<'h, T: Persist<'h>> PBinaryHeap<'h, T> {
         self.elements.clear();
     }
 
-    /// Makes room for so many more elements.
+    /// Makes room for `more` elements.
     ///
     /// # Panics
     /// If the heap is full.
@@ -96,8 +95,7 @@ impl<'h, T: Persist<'h>> PBinaryHeap<'h, T> {
         self.elements.reserve(more);
     }
 
-    /// Swaps two elements. A panic of the user's order between two swaps leaves every element in
-    /// its one place.
+    /// A panic of the user's order between two swaps leaves every element in its one place.
     fn swap(&mut self, one: usize, two: usize) {
         assert!(one < self.len() && two < self.len());
         let start = self.elements.start();
@@ -124,7 +122,7 @@ impl<'h, T: Persist<'h> + Ord> PBinaryHeap<'h, T> {
     /// As [`push`](PBinaryHeap::push).
     ///
     /// # Errors
-    /// `HeapFull`: the queue is as it was, and the element dropped.
+    /// `HeapFull`: the queue is unchanged, and the element dropped.
     pub fn try_push(&mut self, value: impl IntoPersist<'h, T>) -> Result<()> {
         self.elements.try_push(value)?;
         let mut at = self.len() - 1;
@@ -135,7 +133,7 @@ impl<'h, T: Persist<'h> + Ord> PBinaryHeap<'h, T> {
         Ok(())
     }
 
-    /// Takes the greatest element out.
+    /// Removes the greatest element.
     pub fn pop(&mut self) -> Option<T> {
         if self.is_empty() {
             return None;

@@ -4,9 +4,8 @@
 //! object is not damaged; in any case it lies in the object, with room for a `T` (checked when a
 //! reference to the box is made). Each access checks whether the bytes there are a `T`.
 //!
-//! Boxes within boxes are dropped without a deep stack: boxes many levels deep wait in `WAITING`;
-//! they are dropped before the drop of the outermost box of their thread returns, also if one
-//! panics.
+//! Nested boxes are dropped without a deep stack: boxes many levels deep wait in `WAITING`, and are
+//! dropped before the thread's outermost drop of a box returns, also if one panics.
 
 #![allow(unsafe_code)]
 
@@ -27,7 +26,7 @@ use std::ptr::NonNull;
 
 /// A value in a block of its own, as std's `Box`.
 ///
-/// `Option<PBox<T>>` has eight bytes and is what linked nodes are made of:
+/// `Option<PBox<T>>` has eight bytes, for linked nodes:
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -72,7 +71,7 @@ unsafe impl<'h, T: Persist<'h> + Send> Send for PBox<'h, T> {}
 unsafe impl<'h, T: Persist<'h> + Sync> Sync for PBox<'h, T> {}
 
 impl<'h, T: Persist<'h>> PBox<'h, T> {
-    /// A new block with `value` in it.
+    /// A new block with `value`.
     ///
     /// # Panics
     /// If the heap is full, or `value` has memory of another heap.
@@ -100,7 +99,7 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
         Ok(PBox { at, owns: PhantomData })
     }
 
-    /// Takes the value out, and frees the block.
+    /// Returns the value, and frees the block.
     #[must_use]
     pub fn into_inner(this: Self) -> T {
         let at = this.at.as_ptr();
@@ -123,12 +122,12 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
         this.place()
     }
 
-    /// The same, for code that marks its stores.
+    /// For code that marks its stores.
     pub(super) const fn place(&self) -> *mut T {
         self.at.as_ptr()
     }
 
-    /// The heap that the value is in.
+    /// The value's heap.
     #[must_use]
     pub fn heap(this: &Self) -> HeapRef<'h> {
         // SAFETY: our own block.
@@ -164,7 +163,6 @@ impl<'h, T: Persist<'h>> Drop for PBox<'h, T> {
     }
 }
 
-/// Boxes within each other that are dropped within each other.
 const DEEPEST: usize = 64;
 
 /// Drops the value of a box at an address, and frees its block.
@@ -189,13 +187,13 @@ impl Drop for Level {
     }
 }
 
-/// Calls `end` with the address, now, or, within many others, before the outermost of these calls
+/// Calls `end` with the address, now or, when deeply nested, before the outermost of these calls
 /// returns.
 ///
 /// # Safety
 /// `end` may be called with the address until then.
 unsafe fn drop_in_turn(at: usize, end: End, nests: bool) {
-    // In the last destructors of a thread there is nowhere to wait.
+    // A thread's last destructors have nowhere to wait.
     let depth = if nests { DEPTH.try_with(Cell::get).unwrap_or(0) } else { 0 };
     if depth >= DEEPEST && WAITING.try_with(|waiting| waiting.borrow_mut().push((at, end))).is_ok() {
         return;
@@ -207,8 +205,6 @@ unsafe fn drop_in_turn(at: usize, end: End, nests: bool) {
     unsafe { end(at) };
 }
 
-/// Drops the value of a box, and frees its block.
-///
 /// # Safety
 /// The address is that of a box, which is not used any more.
 unsafe fn end<'h, T: Persist<'h>>(at: usize) {

@@ -1,6 +1,5 @@
-//! Obvious ways to store many bytes copy them in one piece: each makes a few blocks and marks,
-//! however many bytes there are. Copying element by element marks each of them, so these tests
-//! notice it.
+//! Copies of many bytes are made in one piece, with a few blocks and marks. Copying element by
+//! element marks each of them, so these tests notice it.
 
 use super::{HeapRef, KeyHash, PHashMap, PString, PVec, StableHash};
 use crate::{Heap, Persist, Pool};
@@ -11,17 +10,14 @@ thread_local! {
     static BLOCKS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A range of stores was marked.
 pub(super) fn count_mark() {
     MARKS.set(MARKS.get() + 1);
 }
 
-/// A block was asked for.
 pub(super) fn count_block() {
     BLOCKS.set(BLOCKS.get() + 1);
 }
 
-/// Marks and blocks of `work`.
 fn counts(work: impl FnOnce()) -> (usize, usize) {
     let before = (MARKS.get(), BLOCKS.get());
     work();
@@ -66,7 +62,7 @@ const WAYS: [(&str, Way); 17] = [
     ("split_off", |_, _, data| drop(data.list[0].split_off(1))),
 ];
 
-/// More than a way needs for anything but bytes, and far less than their number.
+/// More than any way needs for other things, and far fewer than the bytes.
 const FEW: usize = 12;
 
 #[test]
@@ -81,7 +77,7 @@ fn obvious_ways_copy_in_one_piece() {
         let (marks, blocks) = counts(|| way(&bytes, place, data));
         assert!(marks <= FEW && blocks <= FEW, "{name}: {marks} marks, {blocks} blocks for {LEN} bytes");
     }
-    // So it would look if a way went by elements.
+    // As if a way went by elements.
     let (marks, _) = counts(|| bytes.iter().for_each(|byte| data.list[1].push(*byte)));
     assert!(marks >= LEN, "{marks} marks of {LEN} pushes: the count is none");
 }

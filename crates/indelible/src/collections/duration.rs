@@ -1,4 +1,4 @@
-//! A span of time in a layout that is fixed, which std's is not.
+//! A duration with a fixed layout.
 
 use super::into_persist::IntoPersist;
 use super::key::{Compare, KeyHash, Lookup, StableHash};
@@ -8,8 +8,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
-/// A span of time: std's `Duration`, but for its layout. Any container that has it takes a
-/// `Duration`, and is looked up by one; `Duration::from` is the way back.
+/// std's `Duration` with a fixed layout. Containers of it take a `Duration`, and are looked up by
+/// one; `Duration::from` converts back.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -52,7 +52,7 @@ impl From<Duration> for PDuration {
     }
 }
 
-/// Any bytes are one: damaged ones may be the longest there is.
+/// Any bytes are one: damaged ones may become the longest.
 impl From<PDuration> for Duration {
     #[inline]
     fn from(value: PDuration) -> Self {

@@ -8,15 +8,15 @@ use crate::heap::{HeapError, nested};
 use crate::types::fingerprints_are_broken;
 use std::sync::OnceLock;
 
-/// One extension of a struct. It owns nothing, so that a program that does not know its type can
-/// copy and free it.
+/// One extension of a struct. It owns nothing, so that a program without its type can copy and free
+/// it.
 pub trait Extension: Copy + Persist<'static> {
     /// Name of the struct.
     const OF: &'static str;
     /// Its place in the chain, from 1.
     const NUMBER: usize;
 
-    /// The type's, for as long as the program runs.
+    /// The type's, while the program runs.
     fn identity() -> &'static Identity;
 }
 
@@ -26,11 +26,11 @@ pub trait Extendible<'h>: Persist<'h> {
     fn extension_types() -> Vec<ExtensionType>;
 }
 
-/// The number that a type of extensions is known by, once it was asked for.
+/// The number of an extension type, once requested.
 #[derive(Debug)]
 pub struct Identity(OnceLock<u64>);
 
-/// The functions that describe an extension.
+/// Describes an extension.
 #[derive(Clone, Copy, Debug)]
 pub struct ExtensionType(Describing);
 
@@ -49,7 +49,7 @@ impl Default for Identity {
 }
 
 impl ExtensionType {
-    /// That of a type.
+    /// The type's.
     #[must_use]
     pub fn of<E: Extension>() -> ExtensionType {
         ExtensionType(Describing::of::<E>())
@@ -60,14 +60,13 @@ impl ExtensionType {
     }
 }
 
-/// The number that a type of extensions is known by in an object: half of its fingerprint.
+/// An extension type's number in an object: half of its fingerprint.
 #[inline]
 pub(super) fn identity<E: Extension>() -> u64 {
     let compute = || Describing::of::<E>().describe().info().fingerprint as u64;
     if fingerprints_are_broken() { compute() } else { *E::identity().0.get_or_init(compute) }
 }
 
-/// The error for an extension of another type.
 #[cold]
 pub(super) fn differs<E: Extension>(own: usize, size: u64, found: u64) -> HeapError {
     let described = Describing::of::<E>().describe();
@@ -76,7 +75,7 @@ pub(super) fn differs<E: Extension>(own: usize, size: u64, found: u64) -> HeapEr
     HeapError::ExtensionType { of, number, size, found, own, known, lines }
 }
 
-/// The initial value of a field, computed from the struct that is extended.
+/// A field's initial value, computed from the extended struct.
 ///
 /// # Panics
 /// If initial values are computed from each other.

@@ -1,7 +1,7 @@
-//! Blocks by which later versions of a program extended a value
-//! (docs/decisions/0037-extensions.md).
+//! Blocks by which later versions of a program extend a value (docs/decisions/0037-extensions.md).
 //!
 //! Invariants of [`Extensions`]:
+//!
 //! 1. Its link keeps the invariants of [`chain`](crate::heap); a header lies there within the
 //!    object, if it is not 0 (checked when a reference to the value is made).
 //! 2. At each access, the bytes of an extension are checked to be a value.
@@ -33,10 +33,10 @@ pub struct Extensions<'h, C> {
     of: PhantomData<(&'h Heap, C)>,
 }
 
-/// Fields of the beginning of an extension.
+/// Fields of an extension's header.
 pub(super) const HEADER: &[Field] = fields!(Header { next: AtomicU64, size: u64, description: u64 });
 
-/// The heaps of values that are borrowed.
+/// The heaps of borrowed values.
 struct Borrowed;
 
 impl Surroundings for Borrowed {
@@ -81,8 +81,7 @@ impl Surroundings for Borrowed {
     }
 }
 
-/// The heap that a value of this module, which is borrowed, or a block of it lies in; not to be
-/// kept longer.
+/// The heap of a borrowed value of this module, or of its block; not to be kept longer.
 #[inline]
 fn heap_at(address: usize) -> HeapRef<'static> {
     // SAFETY: of a value that is borrowed while the result is used, as the functions above return
@@ -90,13 +89,12 @@ fn heap_at(address: usize) -> HeapRef<'static> {
     unsafe { HeapRef::of(address) }
 }
 
-/// The fields of an extension.
 #[inline]
 fn shape<E: Extension>() -> Shape {
     Shape { size: size_of::<E>(), align: align_of::<E>(), description: identity::<E>() }
 }
 
-/// The extension that was passed last, as a value of its type.
+/// The extension passed last, as a value of its type.
 #[inline]
 fn value<E: Extension>(cursor: &Cursor<'_, Borrowed>, at: *mut Header) -> Result<*mut E, HeapError> {
     let shape = shape::<E>();
@@ -109,13 +107,13 @@ fn value<E: Extension>(cursor: &Cursor<'_, Borrowed>, at: *mut Header) -> Result
     Ok(value)
 }
 
-/// The extension types of a struct, in order: `()`, or the first and the list of the others.
+/// A struct's extension types, in order: `()`, or the first and the list of the others.
 pub trait ExtensionList {
     /// Whether the list has an extension.
     #[doc(hidden)]
     const SOME: bool;
 
-    /// The comparison for an extension's number, which begins at 1.
+    /// The comparison for an extension's number, from 1.
     #[doc(hidden)]
     fn expected(number: usize) -> Option<Expected>;
 }
@@ -139,7 +137,7 @@ impl<E: Extension, L: ExtensionList> ExtensionList for (E, L) {
     }
 }
 
-/// The comparison of an extension with the program's type.
+/// Compares an extension with the program's type.
 #[derive(Clone, Copy)]
 pub struct Expected(fn(&Cursor<'_, Borrowed>, *mut Header) -> Result<(), HeapError>);
 
@@ -156,7 +154,7 @@ impl fmt::Debug for Expected {
 }
 
 impl<'h, C> Extensions<'h, C> {
-    /// None yet. They are made in the heap in which the value lies by then.
+    /// None yet; later ones are allocated in the value's heap.
     #[must_use]
     pub const fn new() -> Self {
         Extensions { link: AtomicU64::new(0), of: PhantomData }
@@ -193,7 +191,7 @@ impl<'h, C> Extensions<'h, C> {
         Ok(self.find::<E>()?.map(|value| unsafe { &*value }))
     }
 
-    /// An extension that was made, for storing.
+    /// An existing extension, for storing.
     #[doc(hidden)]
     #[inline]
     pub fn get_mut<E: Extension>(&mut self) -> Result<&mut E> {
@@ -205,7 +203,7 @@ impl<'h, C> Extensions<'h, C> {
         }
     }
 
-    /// All extensions one after the other, for storing.
+    /// All extensions in order, for storing.
     #[doc(hidden)]
     pub fn parts(&mut self) -> Parts<'_> {
         let heap = self.heap().base();
@@ -217,8 +215,8 @@ impl<'h, C> Extensions<'h, C> {
         self.wrong(Cursor::<Borrowed>::new(&self.link).missing())
     }
 
-    /// Makes an extension if there is none; those before it are there. Any number of threads may
-    /// call it at once.
+    /// Makes an extension if missing, after those before it. Any number of threads may call it at
+    /// once.
     #[doc(hidden)]
     pub fn ensure<E: Extension>(&self, make: impl FnOnce() -> E) -> Result<()> {
         let mut cursor = Cursor::new(&self.link);
@@ -230,7 +228,7 @@ impl<'h, C> Extensions<'h, C> {
         }
     }
 
-    /// Links a new extension to the last one, unless another thread was faster.
+    /// Appends a new extension, unless another thread was faster.
     fn append<E: Extension>(&self, slot: &AtomicU64, make: impl FnOnce() -> E) -> Result<()> {
         const { assert!(align_of::<E>() <= 16, "an extension is aligned to 16 bytes at most") };
         let heap = chain_home(&self.link);
@@ -253,8 +251,7 @@ impl<'h, C> Extensions<'h, C> {
         link(make())
     }
 
-    /// A copy of all extensions, also those of versions of the struct that this program does not
-    /// know.
+    /// Copies all extensions, also those unknown to this program.
     fn copied(&self) -> Result<Self> {
         let (home, link) = (chain_home(&self.link), self.link.load(Acquire));
         let copy = match link {
@@ -266,7 +263,7 @@ impl<'h, C> Extensions<'h, C> {
     }
 }
 
-/// A chain whose extensions are taken one after the other.
+/// A chain whose extensions are taken in order.
 #[derive(Debug)]
 pub struct Parts<'a> {
     cursor: Cursor<'a, Borrowed>,
@@ -281,7 +278,7 @@ impl fmt::Debug for Cursor<'_, Borrowed> {
 }
 
 impl<'a> Parts<'a> {
-    /// The next extension, which was made.
+    /// The next extension, which exists.
     pub fn take<E: Extension>(&mut self) -> Result<&'a mut E> {
         let found = match self.cursor.step() {
             Ok(Some(at)) if self.cursor.passed == E::NUMBER => value::<E>(&self.cursor, at),
@@ -349,7 +346,7 @@ unsafe impl<'h, C: ExtensionList + 'h> Persist<'h> for Extensions<'h, C> {
         // SAFETY: a value, which only other threads that extend it change, by atomics.
         let this = unsafe { &*at };
         let mut cursor = Cursor::new(&this.link);
-        // A chain that is damaged is an error where it is used.
+        // A damaged chain is an error where it is used.
         while let Ok(Some(at)) = cursor.step() {
             match C::expected(cursor.passed).map(|Expected(compare)| compare(&cursor, at)) {
                 Some(Err(error @ HeapError::ExtensionType { .. })) => return Err(this.wrong(error)),

@@ -1,4 +1,4 @@
-//! Containers of other libraries in a heap: blocks by the interface of the crate `allocator-api2`.
+//! Blocks for containers of other libraries, by the crate `allocator-api2`.
 
 #![allow(unsafe_code)]
 
@@ -10,17 +10,16 @@ use std::ptr::NonNull;
 /// Blocks of the heap for containers of other libraries, such as `hashbrown::HashMap` and
 /// `allocator_api2::vec::Vec`, with the feature `allocator-api2`.
 ///
-/// Such a container is no [`Persist`](super::Persist) value: it lives no longer than the borrow of
-/// the heap, so that safe code uses it for work in progress beside the object's own data, and no
-/// psync comes meanwhile. To keep one in an object is the program's own risk: by `unsafe` code, of
-/// one build only (another one may lay it out differently), with addresses of the heap alone.
+/// Such a container is no [`Persist`](super::Persist) value: it lives within a borrow of the heap,
+/// without a psync meanwhile, for temporary work beside the object's data. Keeping one in an object
+/// is the program's own risk: by `unsafe` code, of one build only (another may change its layout),
+/// with addresses of the heap alone.
 ///
-/// **Empty tables.** `hashbrown`, and others like it, give an empty table the address of a constant
-/// in the *executable*, which is somewhere else in the next run. So has a table that was made
-/// without capacity, taken by `std::mem::take`, or shrunk while it was empty. A table that goes to
-/// an object is made `with_capacity_in` and not shrunk.
-/// [`Heap::stray_pointers`](crate::Heap::stray_pointers) finds such an address, and a heap that
-/// [audits](crate::HeapOptions::audit) refuses to psync it.
+/// **Empty tables.** `hashbrown`, and others, give an empty table the address of a constant in the
+/// *executable*, which moves in the next run: a table made without capacity, taken by
+/// `std::mem::take`, or shrunk while empty. Make a table for an object by `with_capacity_in`, and
+/// do not shrink it. [`Heap::stray_pointers`](crate::Heap::stray_pointers) finds such an address,
+/// and a heap that [audits](crate::HeapOptions::audit) refuses to psync it.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -35,9 +34,8 @@ use std::ptr::NonNull;
 /// # Ok(()) }
 /// ```
 ///
-/// Blocks that are not freed when the process dies are free after it, unless a consistent cut came
-/// meanwhile: then they leak. Addresses are handed out: as after
-/// [`Heap::malloc`](crate::Heap::malloc), all stores are found from then on.
+/// If the process dies, unfreed blocks become free, unless a consistent cut came meanwhile: then
+/// they leak. As after [`Heap::malloc`](crate::Heap::malloc), all stores are found from then on.
 // SAFETY: a block stays where it is until it is freed, as the heap is borrowed for 'h, and its
 // object keeps its address when it grows; a copy of a `HeapRef` is the same heap.
 unsafe impl Allocator for HeapRef<'_> {

@@ -1,4 +1,4 @@
-//! Layouts and constants for the test that compares FORMAT.md with the code.
+//! Layouts and constants for the test of FORMAT.md.
 
 use super::extensions::HEADER;
 use super::fields::Field;
@@ -23,7 +23,7 @@ pub const CONSTANTS: [(&str, u64); 9] = [
     ("EXTENSIONS", crate::types::EXTENSIONS as u64),
 ];
 
-/// Structs by name, with their fields and size, for keys and values of 64 bits.
+/// Structs by name, with fields and size, for 64-bit keys and values.
 pub const STRUCTS: [(&str, &[Field], usize); 9] = [
     ("collections::PVec", PVec::<'static, u64>::FIELDS, size_of::<PVec<'static, u64>>()),
     ("collections::PVecDeque", PVecDeque::<'static, u64>::FIELDS, size_of::<PVecDeque<'static, u64>>()),

@@ -7,7 +7,6 @@
 
 pub(super) use crate::types::{EMPTY, GROUP, REMOVED};
 
-/// The control byte of a slot in use.
 #[inline]
 pub(super) const fn tag(hash: u64) -> u8 {
     (hash >> 57) as u8
@@ -42,7 +41,7 @@ impl Iterator for Slots {
     }
 }
 
-/// The groups of a table in the order in which a key looks for its place: each once.
+/// A table's groups in a key's search order, each once.
 pub(super) struct Probe {
     /// First slot of the group.
     pub(super) at: usize,
@@ -86,26 +85,22 @@ mod sse2 {
             Group(unsafe { _mm_load_si128(at.cast()) })
         }
 
-        /// Slots with this control byte.
         #[inline]
         pub(in super::super) fn matches(self, tag: u8) -> Slots {
             // SAFETY: every x86-64 has SSE2.
             Slots(unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(self.0, _mm_set1_epi8(tag as i8))) } as u16)
         }
 
-        /// Slots never used.
         #[inline]
         pub(in super::super) fn empty(self) -> Slots {
             self.matches(EMPTY)
         }
 
-        /// Slots in use.
         #[inline]
         pub(in super::super) fn full(self) -> Slots {
             Slots(!self.free().0)
         }
 
-        /// Slots not in use.
         #[inline]
         pub(in super::super) fn free(self) -> Slots {
             // SAFETY: every x86-64 has SSE2.
@@ -139,25 +134,21 @@ mod portable {
             Slots(self.0.iter().enumerate().map(bit).sum())
         }
 
-        /// Slots with this control byte.
         #[inline]
         pub(in super::super) fn matches(self, tag: u8) -> Slots {
             self.which(|byte| byte == tag)
         }
 
-        /// Slots never used.
         #[inline]
         pub(in super::super) fn empty(self) -> Slots {
             self.matches(EMPTY)
         }
 
-        /// Slots in use.
         #[inline]
         pub(in super::super) fn full(self) -> Slots {
             self.which(|byte| byte < 0x80)
         }
 
-        /// Slots not in use.
         #[inline]
         pub(in super::super) fn free(self) -> Slots {
             self.which(|byte| byte >= 0x80)
@@ -172,7 +163,6 @@ mod tests {
     #[repr(align(16))]
     struct Bytes([u8; GROUP]);
 
-    /// Both ways of looking at a group agree.
     #[test]
     fn groups_are_the_same_on_every_machine() {
         let mut byte = 1_u8;

@@ -13,21 +13,21 @@ use super::slots::Slot;
 use super::table::Table;
 use crate::error::Result;
 
-/// The place of a key in a [`PHashMap`](super::PHashMap).
+/// A key's place in a [`PHashMap`](super::PHashMap).
 pub enum Entry<'a, 'h, K: Persist<'h>, V: Persist<'h>, Q> {
-    /// It is there.
+    /// The key is in the map.
     Occupied(OccupiedEntry<'a, 'h, K, V>),
-    /// It is not.
+    /// The key is missing.
     Vacant(VacantEntry<'a, 'h, K, V, Q>),
 }
 
-/// A key that is in the map.
+/// A present key.
 pub struct OccupiedEntry<'a, 'h, K: Persist<'h>, V: Persist<'h>> {
     table: &'a mut Table<'h, K, V>,
     slot: *mut Slot<K, V>,
 }
 
-/// A key that is not in the map.
+/// A missing key.
 pub struct VacantEntry<'a, 'h, K: Persist<'h>, V: Persist<'h>, Q> {
     table: &'a mut Table<'h, K, V>,
     hash: u64,
@@ -38,7 +38,7 @@ impl<'a, 'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>, Q> Entry<'a, 'h, 
 where
     Q: Lookup<K> + IntoPersist<'h, K>,
 {
-    /// The value; inserts `value` if there is none.
+    /// The value; inserts `value` if missing.
     ///
     /// # Panics
     /// If the heap is full, or key or value have memory of another heap.
@@ -50,7 +50,7 @@ where
         }
     }
 
-    /// The value; inserts the result of `make` if there is none.
+    /// The value; inserts the result of `make` if missing.
     ///
     /// # Panics
     /// As for [`or_insert`](Entry::or_insert).
@@ -61,7 +61,7 @@ where
         }
     }
 
-    /// The value; inserts its type's default if there is none.
+    /// The value; inserts the default if missing.
     ///
     /// # Panics
     /// As for [`or_insert`](Entry::or_insert).
@@ -72,7 +72,7 @@ where
         self.or_insert_with(V::default)
     }
 
-    /// Changes the value if there is one.
+    /// Changes the value, if present.
     #[must_use]
     pub fn and_modify(mut self, change: impl FnOnce(&mut V)) -> Self {
         if let Entry::Occupied(entry) = &mut self {
@@ -113,7 +113,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OccupiedEntry<'a, 'h, K, V> {
         unsafe { lend(&raw mut (*self.slot).value) }
     }
 
-    /// The value, for storing, as long as the map is borrowed.
+    /// The value, for storing, for the map's borrow.
     #[inline]
     #[must_use]
     pub fn into_mut(self) -> &'a mut V {
@@ -121,7 +121,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OccupiedEntry<'a, 'h, K, V> {
         unsafe { lend(&raw mut (*self.slot).value) }
     }
 
-    /// Gives the key another value, and returns the one it had.
+    /// Replaces and returns the value.
     ///
     /// # Panics
     /// If the heap is full, or the value has memory of another heap.
@@ -132,7 +132,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OccupiedEntry<'a, 'h, K, V> {
     /// As [`insert`](OccupiedEntry::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is as it was, and the value dropped.
+    /// `HeapFull`: the map is unchanged, and the value dropped.
     pub fn try_insert(&mut self, value: impl IntoPersist<'h, V>) -> Result<V> {
         let heap = self.table.heap();
         let value = value.into_persist(heap)?;
@@ -141,13 +141,13 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OccupiedEntry<'a, 'h, K, V> {
         Ok(unsafe { place::change(&raw mut (*self.slot).value, |old| std::mem::replace(old, value)) })
     }
 
-    /// Takes the key out, and returns its value.
+    /// Removes the key; returns its value.
     #[must_use]
     pub fn remove(self) -> V {
         self.remove_entry().1
     }
 
-    /// Takes the key and its value out.
+    /// Removes the key; returns it with its value.
     #[must_use]
     pub fn remove_entry(self) -> (K, V) {
         // SAFETY: the invariant.
@@ -164,7 +164,7 @@ where
         VacantEntry { table, hash, key }
     }
 
-    /// The key that was looked up.
+    /// The key looked up.
     pub fn key(&self) -> &Q {
         &self.key
     }
@@ -181,7 +181,7 @@ where
     /// As [`insert`](VacantEntry::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is as it was, and key and value dropped.
+    /// `HeapFull`: the map is unchanged, and key and value dropped.
     #[inline]
     pub fn try_insert(self, value: impl IntoPersist<'h, V>) -> Result<&'a mut V> {
         let slot = self.put(value)?;
@@ -192,7 +192,7 @@ where
         })
     }
 
-    /// As [`try_insert`](VacantEntry::try_insert), without giving the value back.
+    /// Returns the slot.
     #[inline]
     pub(super) fn put(self, value: impl IntoPersist<'h, V>) -> Result<*mut Slot<K, V>> {
         let VacantEntry { table, mut hash, key } = self;

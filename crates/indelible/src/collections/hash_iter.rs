@@ -124,7 +124,7 @@ parts! {
     HashValuesMut(HashIterMut), &'a mut V, 1
 }
 
-/// Keys and values taken out of a map, one by one.
+/// Keys and values being removed from a map.
 pub struct HashDrain<'a, 'h, K: Persist<'h>, V: Persist<'h>> {
     table: &'a mut Table<'h, K, V>,
     slots: Iter<K, V>,

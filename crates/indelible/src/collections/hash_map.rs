@@ -1,4 +1,4 @@
-//! A hash map: [`Table`] as users see it.
+//! A hash map over [`Table`].
 
 #![allow(unsafe_code)]
 
@@ -17,8 +17,8 @@ use std::ops::Index;
 
 /// A hash map, as std's `HashMap`.
 ///
-/// Keys are [`StableHash`] and `Eq`. Methods take any type that becomes a key or value: for a
-/// `PHashMap<PString, u64>` they take `&str`, and copy it only if it becomes a new key.
+/// Keys are [`StableHash`] and `Eq`. Methods take types that become keys or values: a
+/// `PHashMap<PString, u64>` takes `&str`, and copies it only for a new key.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -50,31 +50,31 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PHashMap<'h, K, V> {
         PHashMap { table: Table::new(0) }
     }
 
-    /// An empty map that allocates in `heap` wherever it is.
+    /// An empty map that allocates in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PHashMap { table: Table::new(heap.base()) }
     }
 
-    /// The heap it allocates in. There is none if it is empty and lies in no object.
+    /// The heap it allocates in; none if it is empty and lies in no object.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.table.heap()
     }
 
-    /// Keys in the map.
+    /// Number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Keys there is room for.
+    /// Room for keys.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.table.capacity()
@@ -85,12 +85,12 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PHashMap<'h, K, V> {
         self.table.clear();
     }
 
-    /// Keys and values, in no order.
+    /// Keys and values, unordered.
     pub fn iter(&self) -> HashIter<'_, K, V> {
         HashIter::new(self.table.iter(), self.len())
     }
 
-    /// Keys and values, the latter for storing.
+    /// Keys and mutable values.
     pub fn iter_mut(&mut self) -> HashIterMut<'_, K, V> {
         HashIterMut::new(self.table.iter(), self.len())
     }
@@ -105,17 +105,17 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PHashMap<'h, K, V> {
         HashValues(self.iter())
     }
 
-    /// The values, for storing.
+    /// Mutable values.
     pub fn values_mut(&mut self) -> HashValuesMut<'_, K, V> {
         HashValuesMut(self.iter_mut())
     }
 
-    /// Takes all keys and values out, one by one; those not taken are dropped with the iterator.
+    /// Removes and returns all keys and values; the iterator's drop drops the rest.
     pub fn drain(&mut self) -> HashDrain<'_, 'h, K, V> {
         HashDrain::new(&mut self.table)
     }
 
-    /// Drops the keys and values that `keep` does not want.
+    /// Drops keys and values for which `keep` is false.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
         for slot in self.table.iter() {
             // SAFETY: a slot in use of this table, checked; there are no other references to it.
@@ -130,7 +130,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PHashMap<'h, K, V> {
 }
 
 impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
-    /// An empty map with room for so many keys.
+    /// An empty map with room for `capacity` keys.
     ///
     /// # Panics
     /// If the heap is full.
@@ -141,7 +141,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
         map
     }
 
-    /// Makes room for so many more keys.
+    /// Makes room for `more` keys.
     ///
     /// # Panics
     /// If the heap is full.
@@ -157,7 +157,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
         self.table.reserve(more)
     }
 
-    /// Gives back unused room, if the heap has a smaller block to move to.
+    /// Frees unused room, if the heap has a smaller block.
     pub fn shrink_to_fit(&mut self) {
         self.table.shrink();
     }
@@ -169,7 +169,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
         Some(self.get_key_value(key)?.1)
     }
 
-    /// A key as it is in the map, and its value.
+    /// The map's own key, and its value.
     #[inline]
     #[must_use]
     pub fn get_key_value<Q: Lookup<K> + ?Sized>(&self, key: &Q) -> Option<(&K, &V)> {
@@ -190,10 +190,9 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
         unsafe { Some(lend(&raw mut (*slot).value)) }
     }
 
-    /// Changes the value of a key, if there is one, and returns the result of `change`. As
-    /// [`get_mut`](Self::get_mut), whose reference a program may keep: with explicit tracking, each
-    /// [cut](crate::Heap::psync_cut) until the next psync looks at the value again because of it,
-    /// and at no value because of this.
+    /// Changes a key's value, if present; returns the result of `change`. With explicit tracking,
+    /// unlike [`get_mut`](Self::get_mut), it lends no reference for which each
+    /// [cut](crate::Heap::psync_cut) until the next psync examines the value again.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -219,14 +218,14 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
         Some(unsafe { place::change(&raw mut (*slot).value, change) })
     }
 
-    /// Whether a key is in the map.
+    /// Whether it has the key.
     #[inline]
     #[must_use]
     pub fn contains_key<Q: Lookup<K> + ?Sized>(&self, key: &Q) -> bool {
         self.table.find(self.table.hash(key), key).is_some()
     }
 
-    /// Gives a key a value, and returns the one it had. The key in the map stays if there is one.
+    /// Sets a key's value; returns the former one. An existing key stays.
     ///
     /// # Panics
     /// If the heap is full, or key or value have memory of another heap.
@@ -241,7 +240,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     /// As [`insert`](PHashMap::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is as it was, and key and value dropped.
+    /// `HeapFull`: the map is unchanged, and key and value dropped.
     ///
     /// # Panics
     /// If key or value have memory of another heap.
@@ -256,7 +255,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
         }
     }
 
-    /// The place of a key, for looking at it and storing to it.
+    /// A key's place, to inspect and change.
     #[inline]
     pub fn entry<Q>(&mut self, key: Q) -> Entry<'_, 'h, K, V, Q>
     where
@@ -269,13 +268,13 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
         }
     }
 
-    /// Takes a key out, and returns its value.
+    /// Removes a key; returns its value.
     #[inline]
     pub fn remove<Q: Lookup<K> + ?Sized>(&mut self, key: &Q) -> Option<V> {
         Some(self.remove_entry(key)?.1)
     }
 
-    /// Takes a key and its value out.
+    /// Removes a key; returns it with its value.
     pub fn remove_entry<Q: Lookup<K> + ?Sized>(&mut self, key: &Q) -> Option<(K, V)> {
         let slot = self.table.find(self.table.hash(key), key)?.as_ptr();
         // SAFETY: in use, of this table.
@@ -319,7 +318,7 @@ where
     }
 }
 
-/// Clones into the map's own heap; the copy has the same keys in the same slots.
+/// Clones into the map's own heap, with the same slots.
 impl<'h, K: Persist<'h> + StableHash + Eq + Clone, V: Persist<'h> + Clone> Clone for PHashMap<'h, K, V> {
     fn clone(&self) -> Self {
         let mut copy = PHashMap::new_in(self.heap());

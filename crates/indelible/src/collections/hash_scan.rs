@@ -1,16 +1,15 @@
 //! Walks over a hash table in steps, between which it changes.
 //!
-//! A key's home is the group at which the search for it begins: the lowest bits of its hash above
-//! those that number the slots of a group, as many as the table's size takes. Homes are visited in
-//! the order of these bits reversed, and the cursor is a number of 64 reversed bits: *every key in
-//! the table whose reversed bits are below the cursor was given out, if it has been there since the
-//! walk began.* A home is all numbers that begin with its bits. A table that has grown has homes
-//! that begin in the middle of an old one, one that has shrunk has homes that begin before the
-//! cursor: such a home is given out again as a whole. Hashes stay the same as long as there is a
-//! key, because the seed does.
+//! A key's home is the group at which its search begins: the lowest bits of its hash above those
+//! that number the slots of a group, as many as the table's size takes. Homes are visited in the
+//! order of these bits reversed, and the cursor is a number of 64 reversed bits: *every key in the
+//! table whose reversed bits are below the cursor was given out, if it has been there since the
+//! walk began.* A home is all numbers that begin with its bits. In a grown table homes begin in the
+//! middle of an old one, in a shrunk one before the cursor: such a home is given out again as a
+//! whole. The seed keeps hashes constant.
 //!
-//! The keys of a home lie in the groups at which a search of it looks, up to the first one with a
-//! slot never used: removals keep that (`Table::release`).
+//! The keys of a home lie in the groups that its search visits, up to the first one with a slot
+//! never used: removals keep that (`Table::release`).
 
 #![allow(unsafe_code)]
 
@@ -23,7 +22,7 @@ use super::place::{bounds_at, verify_within};
 use super::slots::Slot;
 use super::table::Table;
 
-/// A home, in a table of so many groups, that a cursor lies in, and the cursor behind it.
+/// The home at a cursor, and the cursor behind it, in a table of so many groups.
 const fn home(cursor: u64, groups: u64) -> (u64, u64) {
     let behind = u64::BITS - groups.trailing_zeros();
     match cursor.checked_shr(behind) {
@@ -33,8 +32,7 @@ const fn home(cursor: u64, groups: u64) -> (u64, u64) {
 }
 
 impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> Table<'h, K, V> {
-    /// Gives out the slots of the keys whose home is the one that the cursor lies in, and returns
-    /// the cursor behind it; 0: that was the last one.
+    /// Gives out the keys of the cursor's home; returns the cursor behind it; 0: that was the last.
     fn scan_home(&self, cursor: u64, mut each: impl FnMut(*mut Slot<K, V>)) -> u64 {
         let (home, next) = home(cursor, self.slots() / GROUP as u64);
         let (begin, bounds) = (home * GROUP as u64, bounds_at(self.control().addr()));
@@ -59,15 +57,13 @@ impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> Table<'h, K, V> {
 }
 
 impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> PHashMap<'h, K, V> {
-    /// A part of a walk over a map that changes between the parts, and may be closed meanwhile:
-    /// `each` gets about `count` keys with their values, and the result is the cursor with which
-    /// the walk goes on. It begins with 0, and is at its end when 0 is returned.
+    /// A step of a walk over a map that may change between steps, and be closed: `each` gets about
+    /// `count` keys with values; returns the next cursor. Begin with 0; 0 returned is the end.
     ///
-    /// A key that is in the map all the time is met at least once, with any inserts and removals
-    /// between the calls; more than once only if the map became smaller
+    /// A key present throughout is met at least once, and more often only if the map shrinks
     /// ([`shrink_to_fit`](PHashMap::shrink_to_fit), or [`reserve`](PHashMap::reserve) after many
-    /// removals). Keys that come or go meanwhile may be met or not. A call may meet fewer keys than
-    /// `count`, also none, and a few more.
+    /// removals). Other keys may be met or not. A step may meet fewer keys than `count`, even none,
+    /// or a few more.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -96,7 +92,7 @@ impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> PHashMap<'h, K, V> {
         }
         let bounds = bounds_at(self.table.control().addr());
         let (mut cursor, mut met) = (cursor, 0);
-        // As many homes at most, so that a table without keys in it takes calls as well as others.
+        // At most as many homes, to bound calls on an empty table.
         for _ in 0..count.max(1) {
             cursor = self.table.scan_home(cursor, |slot| {
                 met += 1;
@@ -115,7 +111,7 @@ impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> PHashMap<'h, K, V> {
 }
 
 impl<'h, T: Persist<'h> + StableHash> PHashSet<'h, T> {
-    /// A part of a walk over a set that changes between the parts: see [`PHashMap::scan`].
+    /// A step of a walk over a changing set: see [`PHashMap::scan`].
     #[must_use = "the cursor with which the walk goes on"]
     pub fn scan(&self, cursor: u64, count: usize, mut each: impl FnMut(&T)) -> u64 {
         self.map.scan(cursor, count, |value, ()| each(value))
@@ -126,8 +122,8 @@ impl<'h, T: Persist<'h> + StableHash> PHashSet<'h, T> {
 mod tests {
     use super::*;
 
-    /// Homes in the order of cursors are all homes, each once, and have the hashes whose reversed
-    /// bits the cursors enclose.
+    /// Homes in cursor order are all homes, each once, with the hashes whose reversed bits the
+    /// cursors enclose.
     #[test]
     fn cursors_enclose_the_hashes_of_their_home() {
         let mut random = indelible_testing::Seeded::new(1);

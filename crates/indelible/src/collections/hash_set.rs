@@ -1,4 +1,4 @@
-//! A hash set: a map to nothing.
+//! A hash set: a map without values.
 
 use super::hash_iter::HashKeys;
 use super::hash_map::PHashMap;
@@ -23,19 +23,19 @@ impl<'h, T: Persist<'h>> PHashSet<'h, T> {
         PHashSet { map: PHashMap::new() }
     }
 
-    /// An empty set that allocates in `heap` wherever it is.
+    /// An empty set that allocates in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PHashSet { map: PHashMap::new_in(heap) }
     }
 
-    /// Values in the set.
+    /// Number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
@@ -46,19 +46,19 @@ impl<'h, T: Persist<'h>> PHashSet<'h, T> {
         self.map.clear();
     }
 
-    /// The values, in no order.
+    /// The values, unordered.
     pub fn iter(&self) -> HashKeys<'_, T, ()> {
         self.map.keys()
     }
 
-    /// Drops the values that `keep` does not want.
+    /// Drops values for which `keep` is false.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.map.retain(|value, ()| keep(value));
     }
 }
 
 impl<'h, T: Persist<'h> + StableHash + Eq> PHashSet<'h, T> {
-    /// Adds a value; whether it was not there.
+    /// Adds a value; returns whether it was missing.
     ///
     /// # Panics
     /// If the heap is full, or the value has memory of another heap.
@@ -69,28 +69,28 @@ impl<'h, T: Persist<'h> + StableHash + Eq> PHashSet<'h, T> {
     /// As [`insert`](PHashSet::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the set is as it was.
+    /// `HeapFull`: the set is unchanged.
     pub fn try_insert<Q: Lookup<T> + IntoPersist<'h, T>>(&mut self, value: Q) -> Result<bool> {
         Ok(self.map.try_insert(value, ())?.is_none())
     }
 
-    /// Whether a value is there.
+    /// Whether it has the value.
     #[must_use]
     pub fn contains<Q: Lookup<T> + ?Sized>(&self, value: &Q) -> bool {
         self.map.contains_key(value)
     }
 
-    /// Drops a value; whether it was there.
+    /// Drops a value; returns whether it was there.
     pub fn remove<Q: Lookup<T> + ?Sized>(&mut self, value: &Q) -> bool {
         self.map.remove(value).is_some()
     }
 
-    /// Takes a value out.
+    /// Removes and returns a value.
     pub fn take<Q: Lookup<T> + ?Sized>(&mut self, value: &Q) -> Option<T> {
         self.map.remove_entry(value).map(|(value, ())| value)
     }
 
-    /// Makes room for so many more values.
+    /// Makes room for `more` values.
     ///
     /// # Panics
     /// If the heap is full.

@@ -1,11 +1,11 @@
-//! Values that become others when they are stored in a heap.
+//! Values converted when stored in a heap.
 
 use super::persist::Persist;
 use super::place::HeapRef;
 use crate::error::Result;
 
-/// A value that becomes a `T` when it is stored, in the heap it is stored in: `&str` a
-/// [`PString`](super::PString), `Vec` a [`PVec`](super::PVec), and every `T` itself.
+/// A value that becomes a `T` when stored in a heap: `&str` a [`PString`](super::PString), `Vec` a
+/// [`PVec`](super::PVec), every `T` itself.
 pub trait IntoPersist<'h, T>: Sized {
     /// The value, with its blocks allocated in `heap`.
     ///

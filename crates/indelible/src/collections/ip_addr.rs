@@ -1,4 +1,4 @@
-//! An address of a network in a layout that is fixed, which std's is not.
+//! An IP address with a fixed layout.
 
 use super::into_persist::IntoPersist;
 use super::key::{Compare, KeyHash, Lookup, StableHash};
@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address of version 4 or 6: std's `IpAddr`, but for its layout. Any container that has it
-/// takes an `IpAddr`, `Ipv4Addr` or `Ipv6Addr`, and is looked up by one; `IpAddr::from` is the way
-/// back. Addresses of one version alone are `[u8; 4]` and `[u8; 16]`, their `octets()`.
+/// std's `IpAddr` with a fixed layout. Containers of it take an `IpAddr`, `Ipv4Addr` or `Ipv6Addr`,
+/// and are looked up by one; `IpAddr::from` converts back. For one version alone use `[u8; 4]` or
+/// `[u8; 16]`, the `octets()`.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -31,9 +31,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 )]
 #[repr(u8)]
 pub enum PIpAddr {
-    /// Four bytes of version 4.
+    /// Version 4.
     V4([u8; 4]) = 4,
-    /// Sixteen bytes of version 6.
+    /// Version 6.
     V6([u8; 16]) = 6,
 }
 

@@ -1,4 +1,4 @@
-//! Keys: hashes that stay the same in every build, and lookup by types other than the key's own.
+//! Keys: hashes that are the same in every build, and lookup by other types.
 //!
 //! std's `Hash` may feed a hasher other bytes in the next version of the language, and a map in an
 //! object outlives this one. FORMAT.md has the function.
@@ -11,14 +11,14 @@ use super::vec::PVec;
 use indelible_store::format::checksum;
 use std::cmp::Ordering;
 
-/// A hash under way.
+/// A hash being computed.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyHash(u64);
 
 impl KeyHash {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-    /// Begins with the seed of a map.
+    /// Begins with a map's seed.
     #[inline]
     #[must_use]
     pub const fn new(seed: u64) -> KeyHash {
@@ -47,18 +47,18 @@ impl KeyHash {
     }
 }
 
-/// A type that can be the key of a hash map: its hash never changes. Derive it for structs, and for
-/// enums with an integer as `repr`.
+/// A key type of hash maps: its hash never changes. Derive it for structs, and for enums with an
+/// integer as `repr`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` has no hash that stays the same in every build",
     label = "not `StableHash`",
     note = "integers, NonZero ones too, bool, char, strings, arrays and vectors of these have; derive it for your own types with #[derive(StableHash)]"
 )]
 pub trait StableHash {
-    /// Adds the value to a hash. Equal values add the same.
+    /// Adds the value; equal values add the same.
     fn stable_hash(&self, hash: &mut KeyHash);
 
-    /// Adds values that lie in a row.
+    /// Adds consecutive values.
     #[doc(hidden)]
     #[inline]
     fn stable_hash_all(values: &[Self], hash: &mut KeyHash)
@@ -212,9 +212,9 @@ macro_rules! tuples {
 
 tuples!((A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3) (A 0, B 1, C 2, D 3, E 4) (A 0, B 1, C 2, D 3, E 4, F 5));
 
-/// A type by which a `K` can be looked up in a hash map: `K` itself, `&str` for a [`PString`],
-/// slices, arrays and vectors for a [`PVec`], a slice for an array, a tuple for a struct that
-/// derives [`Composite`](derive@crate::Composite).
+/// A type to look up a `K` by in a hash map: `K` itself, `&str` for a [`PString`], slices, arrays
+/// and vectors for a [`PVec`], a slice for an array, a tuple for a struct that derives
+/// [`Composite`](derive@crate::Composite).
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -231,7 +231,7 @@ tuples!((A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3) (A 0, B 1, C 2, D 3, E 4
 /// # Ok(()) }
 /// ```
 pub trait Lookup<K>: StableHash {
-    /// Whether this stands for `key`, whose hash is the same then.
+    /// Whether this stands for `key`, whose hash is then the same.
     fn matches(&self, key: &K) -> bool;
 }
 
@@ -242,9 +242,9 @@ impl<K: StableHash + Eq> Lookup<K> for K {
     }
 }
 
-/// A type by which a `K` can be looked up in an ordered map: `K` itself, `&str` for a [`PString`],
-/// slices, arrays and vectors for a [`PVec`], a slice for an array, a tuple for a struct that
-/// derives [`Composite`](derive@crate::Composite).
+/// A type to look up a `K` by in an ordered map: `K` itself, `&str` for a [`PString`], slices,
+/// arrays and vectors for a [`PVec`], a slice for an array, a tuple for a struct that derives
+/// [`Composite`](derive@crate::Composite).
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -270,7 +270,7 @@ impl<K: StableHash + Eq> Lookup<K> for K {
 /// # Ok(()) }
 /// ```
 pub trait Compare<K> {
-    /// How this stands to `key`.
+    /// Its order relative to `key`.
     fn compare(&self, key: &K) -> Ordering;
 }
 

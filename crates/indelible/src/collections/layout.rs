@@ -1,28 +1,25 @@
-//! Description of a type as it lies in an object: everything that matters, in words that a
-//! fingerprint is of, and that are read by [`types`](crate::types).
+//! Description of a type's layout in an object, in words that are fingerprinted, and read by
+//! [`types`](crate::types).
 //!
-//! Types are walked depth first; each struct or enum gets a number when it is met first and is
-//! named by it from then on, so that recursive types come to an end, and types of the same name are
-//! told apart.
+//! Types are walked depth first; each struct or enum gets a number when first met, and is named by
+//! it afterwards, so that recursion ends, and types of the same name differ.
 
 use super::points_to::PointsTo;
 use crate::types::fingerprint;
 use std::collections::VecDeque;
 
-/// Describes a type.
 type Describe = fn(&mut Layout);
 
-/// Description of a type under way.
+/// A type's description in progress.
 #[derive(Debug, Default)]
 pub struct Layout {
     pub(super) stream: String,
     met: Vec<&'static str>,
-    /// How many pointers are described.
+    /// Pointers described.
     pointers: usize,
-    /// Pointers whose targets are not described yet, with the functions that describe them: the
-    /// number of each.
+    /// Numbers of pointers whose targets await description, with the describing functions.
     targets: VecDeque<(usize, Describe)>,
-    /// Whether a shared reference is enough to store somewhere.
+    /// Whether a shared reference can store somewhere.
     pub(super) atomics: bool,
     /// Whether the program has extensions of a struct in the type.
     pub(super) extended: bool,
@@ -35,8 +32,7 @@ impl Layout {
         self.stream.push(' ');
     }
 
-    /// Gives the type that is described next another name, which people see: that of `T`, which has
-    /// its layout.
+    /// Gives the next described type a public name: that of `T`, which has its layout.
     pub(super) fn alias<'h, T: super::Persist<'h>>(&mut self) {
         let mut name = String::new();
         T::type_name(&mut name);
@@ -44,12 +40,12 @@ impl Layout {
         self.word(&format!("{name}~"));
     }
 
-    /// States that a shared reference is enough to store to the described value.
+    /// States that a shared reference can store to the described value.
     pub fn atomics(&mut self) {
         self.atomics = true;
     }
 
-    /// Adds a struct or enum, once; `members` adds what it consists of.
+    /// Adds a struct or enum, once; `members` adds its contents.
     pub fn define<T>(&mut self, name: &str, members: impl FnOnce(&mut Members<'_>)) {
         let key = std::any::type_name::<T>();
         if let Some(number) = self.met.iter().position(|met| *met == key) {
@@ -63,13 +59,13 @@ impl Layout {
         self.word("}");
     }
 
-    /// Adds a pointer of this kind. Names of types may have the same words in them, and are none.
+    /// Adds a pointer of this kind, unlike equal words in type names.
     pub(super) fn pointer(&mut self, kind: &str) {
         self.pointers += 1;
         self.word(kind);
     }
 
-    /// Describes the targets of pointers, once the type that has them is.
+    /// Describes the targets of pointers, after their type.
     pub(super) fn finish(&mut self) {
         while let Some((number, describe)) = self.targets.pop_front() {
             self.word(&format!("-> {number}"));
@@ -77,7 +73,6 @@ impl Layout {
         }
     }
 
-    /// The description.
     #[cfg(test)]
     pub(crate) fn text(&self) -> &str {
         &self.stream
@@ -102,7 +97,7 @@ impl Members<'_> {
         T::describe(self.layout);
     }
 
-    /// A field of type `P`, whose pointer leads to values of type `T`.
+    /// A field of type `P`, a pointer to values of type `T`.
     pub fn pointer<'h, P: super::Persist<'h> + PointsTo, T: super::Persist<'h>>(
         &mut self,
         name: &str,
@@ -117,7 +112,7 @@ impl Members<'_> {
         self.layout.word(&format!("{name}={number}"));
     }
 
-    /// A value of an enum that has `fields`.
+    /// A value of an enum with `fields`.
     pub fn variant(&mut self, name: &str, number: i128, fields: impl FnOnce(&mut Members<'_>)) {
         self.value(name, number);
         self.layout.word("(");
@@ -125,7 +120,7 @@ impl Members<'_> {
         self.layout.word(")");
     }
 
-    /// The integer at the beginning of an enum that says which variant it is.
+    /// The integer that tells an enum's variants apart.
     pub fn tag(&mut self, integer: &str) {
         self.layout.word(&format!("tag:{integer}"));
     }

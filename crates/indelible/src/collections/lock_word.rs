@@ -1,12 +1,11 @@
 //! The word of a lock in an object: the number of the attachment in its upper half, the holders in
-//! the lower. A word of another attachment is that of a dead process, or of a time before a crash:
-//! free.
+//! the lower. A word of another attachment is a dead process's, or from before a crash: free.
 
 use super::parking::{SPINS, parking_lot};
 use crate::sys::total::AtomicU64;
 use crate::sys::total::Ordering::{Acquire, Relaxed, Release};
 
-/// A thread has it exclusively.
+/// Held exclusively.
 pub(super) const WRITER: u32 = 1 << 31;
 /// A thread waits.
 const PARKED: u32 = 1 << 30;
@@ -21,17 +20,16 @@ fn compose(state: u32, attachment: u32) -> u64 {
     if state == 0 { 0 } else { u64::from(attachment) << 32 | u64::from(state) }
 }
 
-/// The next state of a lock for a thread that wants it exclusively.
+/// The next state for exclusive use.
 pub(super) fn exclusive(state: u32) -> Option<u32> {
     (state & !PARKED == 0).then_some(state | WRITER)
 }
 
-/// The next state of a lock for a thread that shares it.
+/// The next state for shared use.
 pub(super) fn shared(state: u32) -> Option<u32> {
     (state & WRITER == 0 && state & READERS < READERS).then_some(state + 1)
 }
 
-/// Takes a lock if that is possible now.
 pub(super) fn try_acquire(word: &AtomicU64, attachment: u32, next: fn(u32) -> Option<u32>) -> bool {
     loop {
         let old = word.load(Relaxed);
@@ -42,7 +40,6 @@ pub(super) fn try_acquire(word: &AtomicU64, attachment: u32, next: fn(u32) -> Op
     }
 }
 
-/// Takes a lock; waits until that is possible.
 pub(super) fn acquire(word: &AtomicU64, attachment: u32, next: fn(u32) -> Option<u32>) {
     for _ in 0..SPINS {
         if try_acquire(word, attachment, next) {
@@ -55,8 +52,8 @@ pub(super) fn acquire(word: &AtomicU64, attachment: u32, next: fn(u32) -> Option
     while !try_acquire(word, attachment, next) {
         let old = word.load(Relaxed);
         let state = state(old, attachment);
-        // The thread that releases the lock sees `PARKED`, and notifies once `queue` is free: after
-        // this thread began to wait.
+        // The releasing thread sees `PARKED`, and notifies once `queue` is free: after this thread
+        // began to wait.
         let parked = compose(state | PARKED, attachment);
         if next(state).is_none() && word.compare_exchange(old, parked, Relaxed, Relaxed).is_ok() {
             queue = lot.wake.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -70,14 +67,12 @@ fn notify(word: &AtomicU64) {
     lot.wake.notify_all();
 }
 
-/// Gives back a lock that this thread has exclusively.
 pub(super) fn release_exclusive(word: &AtomicU64) {
     if word.swap(0, Release) as u32 & PARKED != 0 {
         notify(word);
     }
 }
 
-/// Gives back a lock that this thread shares.
 pub(super) fn release_shared(word: &AtomicU64, attachment: u32) {
     loop {
         let old = word.load(Relaxed);
@@ -113,7 +108,7 @@ mod tests {
         assert_eq!(word.load(Relaxed), 0);
     }
 
-    /// Threads that always wait for each other all get on.
+    /// Threads that always wait for each other all proceed.
     #[test]
     fn no_thread_waits_forever() {
         let word = AtomicU64::new(0);

@@ -1,4 +1,4 @@
-//! Descriptions of the types of programs agree with the compiler.
+//! Compares descriptions of types with the compiler.
 
 use super::{
     Extensions, Layout, PBTreeMap, PBTreeSet, PBinaryHeap, PBox, PDuration, PHashMap, PHashSet, PIpAddr,
@@ -8,7 +8,6 @@ use crate::relative::Relative;
 use crate::types::Description;
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 
-/// The description of a type of the program, read back.
 fn described<'h, T: Persist<'h>>() -> Description {
     let mut layout = Layout::default();
     T::describe(&mut layout);

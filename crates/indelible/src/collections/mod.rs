@@ -1,4 +1,4 @@
-//! Data structures that live in the heap of an object, and feel like std's.
+//! Data structures in an object's heap, like std's.
 //!
 //! ```
 //! # fn main() -> indelible::Result<()> {
@@ -15,8 +15,7 @@
 //! # Ok(()) }
 //! ```
 //!
-//! In the fields of a struct and in signatures the lifetime is named, once for all containers of
-//! one another; an alias spares it:
+//! In fields and signatures the lifetime is named, once for nested containers; an alias avoids it:
 //!
 //! ```
 //! # use indelible::collections::{PHashMap, PString};
@@ -27,12 +26,11 @@
 //! }
 //! ```
 //!
-//! Types that lie in an object are [`Persist`]; derive it for your own. Everything here has a
-//! lifetime, that of the borrow of the [`Heap`](crate::Heap) it came from. It rarely needs to be
-//! written down, and it makes sure of three things: a container is not used once its object was
-//! detached; it is not changed while the heap is psynced; and a value that was taken out of an
-//! object is dropped, or stored again, before the psync that makes its absence durable. A crash at
-//! any moment leaves each value either in the object or freed, as of the last psync.
+//! Types in an object are [`Persist`]; derive it for your own. Values have the lifetime of the
+//! borrow of their [`Heap`](crate::Heap), which ensures that a container is not used after its
+//! object's detach, not changed during a psync, and that a value taken out of an object is dropped,
+//! or stored again, before the psync that makes its absence durable. A crash leaves each value
+//! either in the object or freed, as of the last psync.
 //!
 //! ```compile_fail,E0499
 //! # use indelible::collections::PVec;
@@ -42,6 +40,7 @@
 //! list.push(1);
 //! # Ok(()) }
 //! ```
+//!
 //! ```compile_fail,E0505
 //! # use indelible::collections::PVec;
 //! # fn example(mut heap: indelible::Heap) -> indelible::Result<()> {
@@ -50,6 +49,7 @@
 //! list.push(1);
 //! # Ok(()) }
 //! ```
+//!
 //! ```compile_fail,E0499
 //! # use indelible::collections::PVec;
 //! # fn example(heap: &mut indelible::Heap) -> indelible::Result<()> {
@@ -61,29 +61,24 @@
 //! ```
 //!
 //! # When the heap is full
+//! Methods that allocate panic; their `try_` versions return the error. Either way the container is
+//! unchanged.
 //!
-//! Methods that allocate panic when the heap is full, as std's end the process; those that begin
-//! with `try_` return the error. Either way the container is as it was.
 //! # Explicit tracking
-//!
-//! With [`Tracking::Explicit`](crate::Tracking::Explicit) a psync only looks at lines that were
-//! marked. Collections mark their own stores, and the targets of the `&mut` references that they
-//! hand out, so that programs need no change. A walk by `iter_mut` over a vector marks all of it.
-//! The program marks only stores through raw pointers.
+//! With [`Tracking::Explicit`](crate::Tracking::Explicit) a psync examines marked lines only.
+//! Collections mark their own stores, and the targets of the `&mut` references that they return;
+//! `iter_mut` over a vector marks all of it. The program marks only stores through raw pointers.
 //!
 //! # Damaged objects
-//!
-//! Bytes are checked before they become a reference: pointers and lengths against the bounds of the
-//! object, booleans, characters and enums against their values, strings for UTF-8. Damage found by
-//! `root_mut` and its like is an error of kind `Damaged`, damage found further inside a panic that
-//! names it. SAFETY.md lists damage that cannot be found.
+//! Bytes are checked before they become a reference: pointers and lengths against the object's
+//! bounds, booleans, characters and enums against their values, strings for UTF-8. Damage found by
+//! `root_mut` and its like is an error of kind `Damaged`; damage found further inside is a panic
+//! that names it. SAFETY.md lists damage that cannot be found.
 //!
 //! # Values of another heap
-//!
-//! Two heaps that are borrowed at once may have the same lifetime, so that the compiler lets a
-//! value of one be stored in the other. Methods that store refuse it with a panic. Assigning or
-//! swapping through `&mut` cannot be noticed; the next access by way of a root calls the object
-//! damaged.
+//! Two borrowed heaps may have the same lifetime, so that the compiler permits storing a value of
+//! one in the other. Methods that store refuse it with a panic. Assigning or swapping through
+//! `&mut` goes unnoticed; the next access from a root calls the object damaged.
 
 mod binary_heap;
 mod boxed;

@@ -2,7 +2,8 @@
 //!
 //! Invariant of both: only code that holds the lock, exclusively or shared, or that owns the lock
 //! value or borrows it exclusively, refers to the protected value. It has a block of its own, so
-//! that checking the lock (its pointer) needs no look at the value, which others may be changing.
+//! that checking the lock (its pointer) does not touch the value, which other threads may be
+//! changing.
 
 #![allow(unsafe_code)]
 
@@ -41,7 +42,7 @@ macro_rules! lock {
             pub(super) const FIELDS: &'static [Field] =
                 fields!($name<'h, T> { word: AtomicU64, value: PBox<'h, T> });
 
-            /// A new lock, free, with `value` in a block of `heap`.
+            /// A free lock, with `value` in a block of `heap`.
             ///
             /// # Panics
             /// If the heap is full, or `value` has memory of another heap.
@@ -61,13 +62,13 @@ macro_rules! lock {
                 Ok($name { word: AtomicU64::new(0), value: PBox::try_new_in(value, heap)?, of: PhantomData })
             }
 
-            /// The value, of a lock that is borrowed exclusively.
+            /// The value of an exclusively borrowed lock.
             #[must_use]
             pub fn get_mut(&mut self) -> &mut T {
                 &mut self.value
             }
 
-            /// Takes the value out.
+            /// Returns the value.
             #[must_use]
             pub fn into_inner(self) -> T {
                 PBox::into_inner(self.value)
@@ -79,7 +80,7 @@ macro_rules! lock {
                 PBox::heap(&self.value).enter()
             }
 
-            /// The value, for a holder of the lock; checked.
+            /// For a holder of the lock; checked.
             fn value(&self) -> *mut T {
                 let at = self.value.place();
                 // SAFETY: the box's; no other thread changes it while this thread has the lock.
@@ -121,10 +122,10 @@ macro_rules! lock {
 lock! {
     /// A lock for threads that share an object, as std's `Mutex`.
     ///
-    /// Its state does not survive the attachment: a lock that was held when the process died, or
-    /// the object was detached, is free. There is no poisoning: after a panic the next thread gets
-    /// the value as it is. [`Heap::psync_cut`](crate::Heap::psync_cut) waits until no thread has a
-    /// lock of the object, so that all stores of a critical section are durable, or none.
+    /// A lock held when the process died, or the object was detached, is free afterwards. There is
+    /// no poisoning: after a panic the next thread gets the value as it is.
+    /// [`Heap::psync_cut`](crate::Heap::psync_cut) waits until no thread has a lock of the object,
+    /// so that critical sections are durable as a whole.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -151,8 +152,8 @@ lock! {
 }
 
 lock! {
-    /// A lock that many threads share for reading or one has for storing, as std's `RwLock`. The
-    /// rules of [`PMutex`] hold for it. Readers do not wait for waiting writers.
+    /// A lock for many readers or one writer, as std's `RwLock`, with the rules of [`PMutex`].
+    /// Readers do not wait for waiting writers.
     PRwLock, "PRwLock", Sync
 }
 
@@ -160,7 +161,7 @@ impl<'h, T: Persist<'h>> PMutex<'h, T> {
     /// Waits for the lock.
     ///
     /// # Panics
-    /// In an object that is attached for reading, and where the value was damaged.
+    /// In an object attached for reading, and if the value is damaged.
     pub fn lock(&self) -> PMutexGuard<'_, 'h, T> {
         let inside = self.enter();
         acquire(&self.word, inside.attachment(), exclusive);
@@ -182,7 +183,7 @@ impl<'h, T: Persist<'h>> PRwLock<'h, T> {
     /// Waits until no thread stores, and shares the lock.
     ///
     /// # Panics
-    /// In an object that is attached for reading, and where the value was damaged.
+    /// In an object attached for reading, and if the value is damaged.
     pub fn read(&self) -> PReadGuard<'_, 'h, T> {
         let inside = self.enter();
         acquire(&self.word, inside.attachment(), shared);
@@ -198,7 +199,7 @@ impl<'h, T: Persist<'h>> PRwLock<'h, T> {
         try_acquire(&self.word, inside.attachment(), shared).then(|| self.reading(inside))
     }
 
-    /// The guard of a thread that shares the lock, which is given back if the value is damaged.
+    /// The guard of a sharing thread; releases the lock if the value is damaged.
     fn reading<'a>(&'a self, inside: Inside<'h>) -> PReadGuard<'a, 'h, T> {
         let mut guard = PReadGuard { word: &self.word, value: std::ptr::null(), inside, of: PhantomData };
         guard.value = self.value();
@@ -226,17 +227,17 @@ impl<'h, T: Persist<'h>> PRwLock<'h, T> {
     }
 }
 
-/// The right to a value, until it is dropped.
+/// Exclusive access, until dropped.
 struct Exclusive<'a, 'h, T> {
     word: &'a AtomicU64,
     value: *mut T,
-    /// Left after the lock was given back.
+    /// Left after the lock was released.
     _inside: Inside<'h>,
     of: PhantomData<&'a mut T>,
 }
 
 impl<'a, 'h, T> Exclusive<'a, 'h, T> {
-    /// For a holder of the lock, which is given back if the value is damaged.
+    /// For a holder of the lock, released if the value is damaged.
     fn new(word: &'a AtomicU64, value: impl FnOnce() -> *mut T, inside: Inside<'h>) -> Self {
         let mut guard = Exclusive { word, value: std::ptr::null_mut(), _inside: inside, of: PhantomData };
         guard.value = value();
@@ -280,7 +281,7 @@ macro_rules! guard {
 }
 
 guard! {
-    /// The value of a [`PMutex`]; the lock is given back when this is dropped.
+    /// The value of a [`PMutex`]; dropping releases the lock.
     PMutexGuard
 }
 guard! {

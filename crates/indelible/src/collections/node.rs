@@ -1,7 +1,7 @@
-//! Nodes of an ordered map: up to fifteen keys with their values, and in inner nodes sixteen
-//! children.
+//! Nodes of an ordered map: up to fifteen keys with values, and in inner nodes sixteen children.
 //!
 //! Invariants of [`Node`], which `open` verifies and the methods keep:
+//!
 //! 1. It points at a node of its level in the object, with room for all keys, values and children.
 //! 2. Its number of keys is at most [`KEYS`]; the first so many places hold keys and values.
 //!    Whether these are values of their types is checked at each access.
@@ -24,7 +24,7 @@ use std::ptr;
 
 pub(super) use crate::types::{KEYS, LEAST, LEVELS};
 
-/// Bytes of a leaf that are worth fetching before they are needed.
+/// Bytes of a leaf worth prefetching.
 const FETCHED: usize = 512;
 
 #[repr(C)]
@@ -78,12 +78,11 @@ impl<K, V> Node<K, V> {
 
     const ALIGN: usize = align_of::<Inner<K, V>>();
 
-    /// Whether a node of this level can be at an address.
+    /// Whether a node of this level fits at an address.
     pub(super) fn fits(address: u64, level: usize, bounds: &Bounds) -> bool {
         bounds.holds(address, 1, Self::size(level), Self::ALIGN)
     }
 
-    /// The node at an address, if it is one of this level.
     #[inline]
     pub(super) fn try_open(address: u64, level: usize, bounds: &Bounds) -> Option<Node<K, V>> {
         if !Self::fits(address, level, bounds) {
@@ -95,9 +94,8 @@ impl<K, V> Node<K, V> {
         (len >= 1 && usize::from(len) <= KEYS && usize::from(found) == level).then_some(node)
     }
 
-    /// As [`open`](Node::open), of a node that is about to be searched. Inner nodes are few and
-    /// mostly cached; of a leaf all lines are fetched at once, so that head, keys and value are not
-    /// waited for one after the other.
+    /// As [`open`](Node::open), before a search. Inner nodes are few and mostly cached; of a leaf
+    /// all lines are fetched at once, so that head, keys and value are not waited for in turn.
     #[inline]
     pub(super) fn open_to_search(address: u64, level: usize, bounds: &Bounds) -> Node<K, V> {
         if level == 0 {
@@ -109,7 +107,6 @@ impl<K, V> Node<K, V> {
         Self::open(address, level, bounds)
     }
 
-    /// As [`try_open`](Node::try_open).
     #[inline]
     pub(super) fn open(address: u64, level: usize, bounds: &Bounds) -> Node<K, V> {
         match Self::try_open(address, level, bounds) {
@@ -118,8 +115,8 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// A new node without keys. Its head is marked: a heap that has no room for the next one gets
-    /// it back as it is.
+    /// A new empty node. Its head is marked: if the heap has no room for the next one, it is freed
+    /// as it is.
     pub(super) fn new(level: usize, heap: HeapRef<'_>) -> Result<Node<K, V>> {
         let node = heap.bytes(Self::size(level), Self::ALIGN)?.cast::<Leaf<K, V>>().as_ptr();
         // SAFETY: a new block, large enough.
@@ -132,8 +129,8 @@ impl<K, V> Node<K, V> {
         Ok(Node(node))
     }
 
-    /// Marks the head of the node, these keys, their values, and in an inner node the children
-    /// behind them, with explicit tracking.
+    /// With explicit tracking, marks the node's head, these keys, their values, and in an inner
+    /// node the children behind them.
     #[inline]
     fn stored(self, places: Range<usize>) {
         if any_explicit() {
@@ -164,7 +161,7 @@ impl<K, V> Node<K, V> {
         unsafe { usize::from((*self.0).len) }
     }
 
-    /// The caller names it.
+    /// The caller marks it.
     #[inline]
     fn set_len(self, len: usize) {
         debug_assert!(len <= KEYS);
@@ -178,7 +175,7 @@ impl<K, V> Node<K, V> {
         unsafe { usize::from((*self.0).level) }
     }
 
-    /// Address of a key's place, which need not hold one.
+    /// Place of a key, perhaps empty.
     #[inline]
     pub(super) fn key(self, index: usize) -> *mut K {
         assert!(index < KEYS);
@@ -186,7 +183,6 @@ impl<K, V> Node<K, V> {
         unsafe { self.0.byte_add(offset_of!(Leaf<K, V>, keys)).cast::<K>().add(index) }
     }
 
-    /// Place of a value.
     #[inline]
     pub(super) fn value(self, index: usize) -> *mut V {
         assert!(index < KEYS);
@@ -201,7 +197,6 @@ impl<K, V> Node<K, V> {
         unsafe { self.0.byte_add(offset_of!(Inner<K, V>, children)).cast::<u64>().add(index) }
     }
 
-    /// Address of a child.
     #[inline]
     pub(super) fn child(self, index: usize) -> u64 {
         // SAFETY: any bits are an integer.
@@ -216,8 +211,8 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// Moves, without marking them, `count` keys, values, and children behind the keys, within the
-    /// node or to another of its level.
+    /// Moves `count` keys, values, and children behind the keys, within the node or to another of
+    /// its level, without marks.
     fn shift(self, from: usize, to: Node<K, V>, at: usize, count: usize) {
         if count == 0 {
             return;
@@ -255,7 +250,7 @@ impl<K, V> Node<K, V> {
         self.stored(index..len + 1);
     }
 
-    /// Takes a key and its value out, and in an inner node forgets the child behind it.
+    /// Removes a key and its value, and in an inner node the child behind it.
     pub(super) fn remove<'h>(self, index: usize) -> (K, V)
     where
         K: Persist<'h>,
@@ -275,7 +270,7 @@ impl<K, V> Node<K, V> {
         pair
     }
 
-    /// Replaces a key and its value, and returns the old ones.
+    /// Replaces and returns a key and its value.
     pub(super) fn replace<'h>(self, index: usize, key: K, value: V) -> (K, V)
     where
         K: Persist<'h>,
@@ -294,8 +289,7 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// Moves all keys behind the key `middle` to an empty node of the same level, and takes that
-    /// key out.
+    /// Removes the key `middle`, and moves all keys behind it to an empty node of the same level.
     pub(super) fn split<'h>(self, middle: usize, right: Node<K, V>) -> (K, V)
     where
         K: Persist<'h>,
@@ -337,7 +331,7 @@ impl<K, V> Node<K, V> {
         right.stored(0..0);
     }
 
-    /// Inserts a key in front of all others, and in an inner node the child in front of it.
+    /// Inserts a first key, and in an inner node the child before it.
     pub(super) fn push_front<'h>(self, key: K, value: V, child: u64)
     where
         K: Persist<'h>,
@@ -350,7 +344,7 @@ impl<K, V> Node<K, V> {
         }
     }
 
-    /// Takes the first key out, and in an inner node the child in front of it.
+    /// Removes the first key, and in an inner node the child before it.
     pub(super) fn pop_front<'h>(self) -> (K, V, u64)
     where
         K: Persist<'h>,
@@ -364,7 +358,6 @@ impl<K, V> Node<K, V> {
         (key, value, first)
     }
 
-    /// Drops all keys and values.
     pub(super) fn discard<'h>(self)
     where
         K: Persist<'h>,
@@ -376,7 +369,7 @@ impl<K, V> Node<K, V> {
         });
     }
 
-    /// The first key that `key` is not behind, and whether it is that key.
+    /// The first key not less than `key`, and whether it is equal.
     #[inline]
     pub(super) fn search<'h, Q: Compare<K> + ?Sized>(self, key: &Q, bounds: &Bounds) -> (usize, bool)
     where
@@ -402,8 +395,8 @@ impl<K, V> Node<K, V> {
         (len, false)
     }
 
-    /// As `search`, for keys that are numbers: if the outcome cannot be predicted, a branch for
-    /// each costs more than comparing. There are `len` keys.
+    /// As `search`, for numeric keys: unpredictable branches cost more than comparisons. There are
+    /// `len` keys.
     #[inline]
     fn bisect<'h, Q: Compare<K> + ?Sized>(self, key: &Q, len: usize) -> (usize, bool)
     where

@@ -1,4 +1,4 @@
-//! A value or none, in a layout that is fixed, which std's is not.
+//! A value or none, with a fixed layout.
 //!
 //! Invariant of [`POption`]: `some` is 0 or 1 (checked when a reference is made); if 1, `value` is
 //! one.
@@ -16,8 +16,8 @@ use crate::error::Result;
 use std::fmt;
 use std::mem::{MaybeUninit, offset_of};
 
-/// A value or none: std's `Option`, but for its layout. Any container that has it takes an
-/// `Option`; convert with `from` and [`take`](POption::take).
+/// std's `Option` with a fixed layout. Containers of it take an `Option`; convert with `from` and
+/// [`take`](POption::take).
 #[repr(C)]
 pub struct POption<T> {
     some: u8,
@@ -49,21 +49,21 @@ impl<T> POption<T> {
         self.some != 1
     }
 
-    /// The value, if there is one.
+    /// The value, if any.
     #[must_use]
     pub fn as_ref(&self) -> Option<&T> {
         // SAFETY: `is_some` tells that there is a value.
         self.is_some().then(|| unsafe { self.value.assume_init_ref() })
     }
 
-    /// The value, if there is one, for storing.
+    /// The value, if any, for storing.
     #[must_use]
     pub fn as_mut(&mut self) -> Option<&mut T> {
         // SAFETY: `is_some` tells that there is a value.
         self.is_some().then(|| unsafe { self.value.assume_init_mut() })
     }
 
-    /// Takes the value out, if there is one.
+    /// Removes and returns the value, if any.
     pub fn take(&mut self) -> Option<T> {
         let some = self.is_some();
         self.some = 0;
@@ -71,27 +71,27 @@ impl<T> POption<T> {
         some.then(|| unsafe { self.value.assume_init_read() })
     }
 
-    /// Puts a value in where there is none; the bytes between stay as they are.
+    /// Stores a value in the empty place, leaving the bytes between.
     fn fill(&mut self, value: T) {
         self.value.write(value);
         self.some = 1;
     }
 
-    /// Puts a value in and returns the one there was.
+    /// Stores a value; returns the former one.
     pub fn replace(&mut self, value: T) -> Option<T> {
         let old = self.take();
         self.fill(value);
         old
     }
 
-    /// Puts a value in, and returns a reference to it.
+    /// Stores a value; returns a reference to it.
     pub fn insert(&mut self, value: T) -> &mut T {
         drop(self.replace(value));
         // SAFETY: just put there.
         unsafe { self.value.assume_init_mut() }
     }
 
-    /// The value; inserts the result of `make` if there is none.
+    /// The value; inserts the result of `make` if missing.
     pub fn get_or_insert_with(&mut self, make: impl FnOnce() -> T) -> &mut T {
         if self.is_none() {
             self.fill(make());
@@ -154,7 +154,7 @@ impl<P: PointsTo> PointsTo for POption<P> {
 unsafe impl<'h, T: Persist<'h>> Persist<'h> for POption<T> {
     const ANY: bool = false;
     const SHARED: bool = T::SHARED;
-    /// Without a value, all of its place is.
+    /// Without a value, its whole place is.
     const PADDED: bool = size_of::<T>() > 0;
 
     #[inline]

@@ -12,22 +12,22 @@ use super::place::{self, expect, lend, lent, verify};
 use super::tree::{Path, Tree};
 use crate::error::Result;
 
-/// The place of a key in a [`PBTreeMap`](super::PBTreeMap).
+/// A key's place in a [`PBTreeMap`](super::PBTreeMap).
 #[allow(clippy::large_enum_variant)]
 pub enum OrderedEntry<'a, 'h, K: Persist<'h>, V: Persist<'h>, Q> {
-    /// It is there.
+    /// The key is in the map.
     Occupied(OrderedOccupied<'a, 'h, K, V>),
-    /// It is not.
+    /// The key is missing.
     Vacant(OrderedVacant<'a, 'h, K, V, Q>),
 }
 
-/// A key that is in the map.
+/// A present key.
 pub struct OrderedOccupied<'a, 'h, K: Persist<'h>, V: Persist<'h>> {
     tree: &'a mut Tree<'h, K, V>,
     path: Path<K, V>,
 }
 
-/// A key that is not in the map.
+/// A missing key.
 pub struct OrderedVacant<'a, 'h, K: Persist<'h>, V: Persist<'h>, Q> {
     tree: &'a mut Tree<'h, K, V>,
     path: Path<K, V>,
@@ -38,7 +38,7 @@ impl<'a, 'h, K: Persist<'h> + Ord, V: Persist<'h>, Q> OrderedEntry<'a, 'h, K, V,
 where
     Q: Compare<K> + IntoPersist<'h, K>,
 {
-    /// The value; inserts `value` if there is none.
+    /// The value; inserts `value` if missing.
     ///
     /// # Panics
     /// If the heap is full, or key or value have memory of another heap.
@@ -50,7 +50,7 @@ where
         }
     }
 
-    /// The value; inserts the result of `make` if there is none.
+    /// The value; inserts the result of `make` if missing.
     ///
     /// # Panics
     /// As for [`or_insert`](OrderedEntry::or_insert).
@@ -61,7 +61,7 @@ where
         }
     }
 
-    /// The value; inserts its type's default if there is none.
+    /// The value; inserts the default if missing.
     ///
     /// # Panics
     /// As for [`or_insert`](OrderedEntry::or_insert).
@@ -72,7 +72,7 @@ where
         self.or_insert_with(V::default)
     }
 
-    /// Changes the value if there is one.
+    /// Changes the value, if present.
     #[must_use]
     pub fn and_modify(mut self, change: impl FnOnce(&mut V)) -> Self {
         if let OrderedEntry::Occupied(entry) = &mut self {
@@ -89,7 +89,6 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
         OrderedOccupied { tree, path }
     }
 
-    /// Address of the value.
     fn value(&self) -> *mut V {
         let (node, index) = self.path.end();
         node.value(index)
@@ -122,7 +121,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
         unsafe { lend(self.value()) }
     }
 
-    /// The value, for storing, as long as the map is borrowed.
+    /// The value, for storing, for the map's borrow.
     #[inline]
     #[must_use]
     pub fn into_mut(self) -> &'a mut V {
@@ -130,7 +129,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
         unsafe { lend(self.value()) }
     }
 
-    /// Gives the key another value, and returns the one it had.
+    /// Replaces and returns the value.
     ///
     /// # Panics
     /// If the heap is full, or the value has memory of another heap.
@@ -141,7 +140,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
     /// As [`insert`](OrderedOccupied::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is as it was, and the value dropped.
+    /// `HeapFull`: the map is unchanged, and the value dropped.
     pub fn try_insert(&mut self, value: impl IntoPersist<'h, V>) -> Result<V> {
         let heap = self.tree.heap();
         let value = value.into_persist(heap)?;
@@ -150,13 +149,13 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
         Ok(unsafe { place::change(self.value(), |old| std::mem::replace(old, value)) })
     }
 
-    /// Takes the key out, and returns its value.
+    /// Removes the key; returns its value.
     #[must_use]
     pub fn remove(self) -> V {
         self.remove_entry().1
     }
 
-    /// Takes the key and its value out.
+    /// Removes the key; returns it with its value.
     #[must_use]
     pub fn remove_entry(mut self) -> (K, V) {
         self.tree.remove(&mut self.path)
@@ -172,7 +171,7 @@ where
         OrderedVacant { tree, path, key }
     }
 
-    /// The key that was looked up.
+    /// The key looked up.
     pub fn key(&self) -> &Q {
         &self.key
     }
@@ -189,7 +188,7 @@ where
     /// As [`insert`](OrderedVacant::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is as it was, and key and value dropped.
+    /// `HeapFull`: the map is unchanged, and key and value dropped.
     #[inline]
     pub fn try_insert(self, value: impl IntoPersist<'h, V>) -> Result<&'a mut V> {
         let OrderedVacant { tree, path, key } = self;

@@ -1,4 +1,4 @@
-//! An ordered map: [`Tree`] as users see it.
+//! An ordered map over [`Tree`].
 
 #![allow(unsafe_code)]
 
@@ -19,8 +19,8 @@ use std::ops::Index;
 
 /// An ordered map, as std's `BTreeMap`.
 ///
-/// Methods take any type that becomes a key or value: for a `PBTreeMap<PString, u64>` they take
-/// `&str`, and copy it only if it becomes a new key.
+/// Methods take types that become keys or values: a `PBTreeMap<PString, u64>` takes `&str`, and
+/// copies it only for a new key.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -52,25 +52,25 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PBTreeMap<'h, K, V> {
         PBTreeMap { tree: Tree::new(0) }
     }
 
-    /// An empty map that allocates in `heap` wherever it is.
+    /// An empty map that allocates in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PBTreeMap { tree: Tree::new(heap.base()) }
     }
 
-    /// The heap it allocates in. There is none if it is empty and lies in no object.
+    /// The heap it allocates in; none if it is empty and lies in no object.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.tree.heap()
     }
 
-    /// Keys in the map.
+    /// Number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tree.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -93,12 +93,12 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PBTreeMap<'h, K, V> {
         self.iter().next_back()
     }
 
-    /// Takes the first key and its value out.
+    /// Removes and returns the first key and its value.
     pub fn pop_first(&mut self) -> Option<(K, V)> {
         self.pop(|_| 0, |_| 0)
     }
 
-    /// Takes the last key and its value out.
+    /// Removes and returns the last key and its value.
     pub fn pop_last(&mut self) -> Option<(K, V)> {
         self.pop(|node| node.len(), |leaf| leaf.len() - 1)
     }
@@ -132,7 +132,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         Some(self.get_key_value(key)?.1)
     }
 
-    /// A key as it is in the map, and its value.
+    /// The map's own key, and its value.
     #[inline]
     #[must_use]
     pub fn get_key_value<Q: Compare<K> + ?Sized>(&self, key: &Q) -> Option<(&K, &V)> {
@@ -153,13 +153,13 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         unsafe { Some(lend(node.value(index))) }
     }
 
-    /// Whether a key is in the map.
+    /// Whether it has the key.
     #[must_use]
     pub fn contains_key<Q: Compare<K> + ?Sized>(&self, key: &Q) -> bool {
         self.tree.find(key).is_some()
     }
 
-    /// Gives a key a value, and returns the one it had. The key in the map stays if there is one.
+    /// Sets a key's value; returns the former one. An existing key stays.
     ///
     /// # Panics
     /// If the heap is full, or key or value have memory of another heap.
@@ -173,7 +173,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
     /// As [`insert`](PBTreeMap::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is as it was, and key and value dropped.
+    /// `HeapFull`: the map is unchanged, and key and value dropped.
     ///
     /// # Panics
     /// If key or value have memory of another heap.
@@ -199,7 +199,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         Ok(None)
     }
 
-    /// The place of a key, for looking at it and storing to it.
+    /// A key's place, to inspect and change.
     pub fn entry<Q>(&mut self, key: Q) -> OrderedEntry<'_, 'h, K, V, Q>
     where
         Q: Compare<K> + IntoPersist<'h, K>,
@@ -211,7 +211,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         }
     }
 
-    /// Takes a key out, and returns its value.
+    /// Removes a key; returns its value.
     pub fn remove<Q: Compare<K> + ?Sized>(&mut self, key: &Q) -> Option<V> {
         Some(self.remove_entry(key)?.1)
     }
@@ -219,7 +219,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
     /// Moves the keys from `key` on, with their values, into a new map in the same heap.
     ///
     /// # Panics
-    /// If the heap is full: no key is in neither map but the one that was moved.
+    /// If the heap is full: only the key being moved is in neither map.
     #[must_use = "the keys that were taken out are in it"]
     pub fn split_off<Q: Compare<K> + ?Sized>(&mut self, key: &Q) -> Self
     where
@@ -234,10 +234,10 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         taken
     }
 
-    /// Moves all keys of another map into this one. If both have a key, the other's value stays.
+    /// Moves all keys of another map into this one; of common keys the other's values stay.
     ///
     /// # Panics
-    /// If the heap is full: no key is in neither map but the one that was moved.
+    /// If the heap is full: only the key being moved is in neither map.
     pub fn append(&mut self, other: &mut Self)
     where
         K: Ord,
@@ -247,7 +247,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
         }
     }
 
-    /// Takes a key and its value out.
+    /// Removes a key; returns it with its value.
     pub fn remove_entry<Q: Compare<K> + ?Sized>(&mut self, key: &Q) -> Option<(K, V)> {
         let mut path = Path::new();
         self.tree.search(key, &mut path).then(|| self.tree.remove(&mut path))

@@ -1,4 +1,4 @@
-//! Taking keys out of an ordered map while walking it.
+//! Removes keys from an ordered map during a walk.
 
 #![allow(unsafe_code)]
 
@@ -8,11 +8,11 @@ use super::place::change;
 use super::tree_iter::{Edge, checked};
 
 impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
-    /// Drops the keys and values that `keep` does not want, in the order of keys. If it panics, or
-    /// dropping one does, those not looked at yet stay.
+    /// Drops keys and values for which `keep` is false, in key order. A panic in it, or in a drop,
+    /// leaves the rest.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
         let bounds = self.tree.bounds();
-        // Each key is looked at once; with an inconsistent order, as many keys as there are.
+        // At most one look per key, also with an inconsistent order.
         let mut left = self.tree.len();
         let mut edge = (left > 0).then(|| Edge::end(&self.tree, &bounds, false));
         while let Some(here) = edge.as_mut().filter(|_| left > 0) {
@@ -25,7 +25,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
             };
             if !stays {
                 let pair = self.tree.remove(&mut here.path_to(node, index));
-                // Nodes were joined: the place is searched anew, by the key that was taken out.
+                // Nodes were joined: searches the place anew, by the removed key.
                 edge = (self.tree.height() > 0)
                     .then(|| Edge::new(&self.tree, &bounds, |key| key.cmp(&pair.0).is_lt()));
                 drop(pair);

@@ -1,4 +1,4 @@
-//! An ordered set: an ordered map to nothing.
+//! An ordered set: an ordered map without values.
 
 #![allow(unsafe_code)]
 
@@ -36,7 +36,6 @@ pub struct PBTreeSet<'h, T: Persist<'h>> {
     map: PBTreeMap<'h, T, ()>,
 }
 
-/// The keys of pairs.
 fn key<'a, T>((key, ()): (&'a T, &'a ())) -> &'a T {
     key
 }
@@ -48,25 +47,25 @@ impl<'h, T: Persist<'h>> PBTreeSet<'h, T> {
         PBTreeSet { map: PBTreeMap::new() }
     }
 
-    /// An empty set that allocates in `heap` wherever it is.
+    /// An empty set that allocates in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PBTreeSet { map: PBTreeMap::new_in(heap) }
     }
 
-    /// The heap it allocates in. There is none if it is empty and lies in no object.
+    /// The heap it allocates in; none if it is empty and lies in no object.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.map.heap()
     }
 
-    /// Values in the set.
+    /// Number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
@@ -94,19 +93,19 @@ impl<'h, T: Persist<'h>> PBTreeSet<'h, T> {
         self.map.last_key_value().map(key)
     }
 
-    /// Takes the first value out.
+    /// Removes and returns the first value.
     pub fn pop_first(&mut self) -> Option<T> {
         self.map.pop_first().map(|(value, ())| value)
     }
 
-    /// Takes the last value out.
+    /// Removes and returns the last value.
     pub fn pop_last(&mut self) -> Option<T> {
         self.map.pop_last().map(|(value, ())| value)
     }
 }
 
 impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
-    /// Adds a value; whether it was not there.
+    /// Adds a value; returns whether it was missing.
     ///
     /// # Panics
     /// If the heap is full, or the value has memory of another heap.
@@ -117,29 +116,29 @@ impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
     /// As [`insert`](PBTreeSet::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the set is as it was.
+    /// `HeapFull`: the set is unchanged.
     pub fn try_insert<Q: Compare<T> + IntoPersist<'h, T>>(&mut self, value: Q) -> Result<bool> {
         Ok(self.map.try_insert(value, ())?.is_none())
     }
 
-    /// Whether a value is there.
+    /// Whether it has the value.
     #[must_use]
     pub fn contains<Q: Compare<T> + ?Sized>(&self, value: &Q) -> bool {
         self.map.contains_key(value)
     }
 
-    /// A value as it is in the set.
+    /// The set's own value.
     #[must_use]
     pub fn get<Q: Compare<T> + ?Sized>(&self, value: &Q) -> Option<&T> {
         self.map.get_key_value(value).map(key)
     }
 
-    /// Drops a value; whether it was there.
+    /// Drops a value; returns whether it was there.
     pub fn remove<Q: Compare<T> + ?Sized>(&mut self, value: &Q) -> bool {
         self.map.remove(value).is_some()
     }
 
-    /// Takes a value out.
+    /// Removes and returns a value.
     pub fn take<Q: Compare<T> + ?Sized>(&mut self, value: &Q) -> Option<T> {
         self.map.remove_entry(value).map(|(value, ())| value)
     }
@@ -149,8 +148,7 @@ impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
         self.map.range(range).into_keys()
     }
 
-    /// Drops the values that `keep` does not want, in order. If it panics, those not looked at yet
-    /// stay.
+    /// Drops values for which `keep` is false, in order. If it panics, the rest stays.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
         self.map.retain(|value, ()| keep(value));
     }

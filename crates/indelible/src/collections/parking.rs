@@ -1,4 +1,4 @@
-//! Parking lots, in which threads wait for locks of objects: any number of locks share one.
+//! Parking lots, in which threads wait for locks of objects; locks share them.
 
 use crate::sys::sync::{Condvar, Mutex};
 use crate::sys::total::AtomicU64;
@@ -10,10 +10,8 @@ pub(super) struct ParkingLot {
 
 static LOTS: [ParkingLot; 64] = [const { ParkingLot { queue: Mutex::new(()), wake: Condvar::new() } }; 64];
 
-/// Tries before a thread goes to wait.
 pub(super) const SPINS: usize = 64;
 
-/// The parking lot of a lock.
 pub(super) fn parking_lot(word: &AtomicU64) -> &'static ParkingLot {
     let address = std::ptr::from_ref(word).addr();
     &LOTS[(address >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58]

@@ -1,6 +1,7 @@
 //! Types that may live in the heap of an object.
 //!
 //! Invariants that the implementations keep:
+//!
 //! 1. `check` is true only for bytes that are a value of the type, and whose pointers, as far as
 //!    the type follows them itself, lie with all they point at within the bounds.
 //! 2. `ANY` is true only if every bit pattern is a value and owns nothing.
@@ -25,10 +26,9 @@ use std::sync::atomic;
 
 /// Types whose values may live in the heap of an object.
 ///
-/// Integers, those that are never zero (`NonZeroU64` and so on), floats, `bool`, `char`, arrays,
-/// raw pointers, atomics and the containers of [`collections`](crate::collections) do. Derive it
-/// for your own `#[repr(C)]` structs, and for enums that say which integer tells their variants
-/// apart:
+/// These are integers, non-zero ones (`NonZeroU64` and so on), floats, `bool`, `char`, arrays, raw
+/// pointers, atomics and the containers of [`collections`](crate::collections). Derive it for
+/// `#[repr(C)]` structs, and for enums with an integer as `repr`:
 ///
 /// ```
 /// use indelible::Persist;
@@ -52,70 +52,80 @@ use std::sync::atomic;
 /// }
 /// ```
 ///
-/// `'h` is the borrow of the heap. The derive computes the fingerprint that a root is checked with:
+/// `'h` is the borrow of the heap. The derive computes the fingerprint that roots are checked with:
 /// names, types, offsets and sizes of all fields, names and integers of all variants, through
 /// nested types.
 ///
-/// Bytes between the fields of a value are no part of it, and a move copies any bytes of the
-/// process there. Collections zero them when they store a value; a store through a reference that
-/// they hand out (`map[&key] = value`), or through a pointer, cannot be seen, and stores them as
-/// they are: name such bytes as fields where that matters.
+/// A move copies any bytes of the process to those between a value's fields. Collections zero them
+/// when they store a value; a store through a reference (`map[&key] = value`) or a pointer does
+/// not: name such bytes as fields where that matters.
 ///
-/// Types that cannot live in an object do not compile:
+/// Unfit types do not compile:
 ///
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
 /// #[repr(C)]
 /// struct Page { title: String } // its bytes are on the process's own heap: use PString
 /// ```
+///
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
 /// #[repr(C)]
 /// struct Shared { data: std::rc::Rc<u64> } // counted in this process: use PRc
 /// ```
+///
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
 /// #[repr(C)]
 /// struct Boxed { data: Box<u64> } // use PBox
 /// ```
+///
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
 /// #[repr(C)]
 /// struct Open { file: std::fs::File } // a descriptor means nothing in another process
 /// ```
+///
 /// ```compile_fail
 /// #[derive(indelible::Persist)]
 /// #[repr(C)]
 /// struct Borrowed { text: &'static str } // gone with the process
 /// ```
+///
 /// ```compile_fail
 /// #[derive(indelible::Persist)]
 /// #[repr(C)]
 /// struct Callback { call: fn() } // code is elsewhere in the next run
 /// ```
+///
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
 /// #[repr(C)]
 /// struct Pair { both: (u8, u64) } // the layout of tuples is not fixed: use a struct
 /// ```
+///
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
 /// #[repr(C)]
 /// struct Maybe { value: Option<u64> } // the layout of most options is not fixed: use POption
 /// ```
+///
 /// ```compile_fail
 /// #[derive(indelible::Persist)]
 /// struct Unfixed { a: u8, b: u64 } // no #[repr(C)]: the next build may lay it out differently
 /// ```
+///
 /// ```compile_fail
 /// #[derive(indelible::Persist)]
 /// enum Shape { Circle(f64), Point } // no #[repr(u8)]: the next build may lay it out differently
 /// ```
+///
 /// ```compile_fail
 /// #[derive(indelible::Persist)]
 /// #[repr(C)]
 /// enum Shape { Circle(f64), Point } // how large C's enums are depends on the compiler: use #[repr(C, u8)]
 /// ```
+///
 /// ```compile_fail,E0277
 /// #[derive(indelible::Persist)]
 /// #[repr(u8)]
@@ -123,16 +133,14 @@ use std::sync::atomic;
 /// ```
 ///
 /// # Safety
-///
 /// Implement it by deriving. By hand: `check` must be true only for bytes that are a value of the
 /// type and whose pointers lie within the bounds, `ANY` only if every bit pattern is a value that
 /// owns nothing, and the layout must be fixed. `SHARED` is that of any of its fields. `describe`
-/// leaves no field out, and gives the place and the type of each: the blocks that a value owns are
-/// found by these.
+/// gives the place and type of every field: the blocks that a value owns are found by these.
 ///
-/// Safe code can store any value of the fields' types: another program's type of the same name and
-/// layout is the same type to a heap. If an implementer's own unsafe code relies on more than that,
-/// `check` has to verify it.
+/// Safe code can store any value of the fields' types: a heap cannot tell another program's type of
+/// the same name and layout. If an implementer's unsafe code relies on more, `check` has to verify
+/// it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in an object",
     label = "not `Persist`",
@@ -144,13 +152,11 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     #[doc(hidden)]
     const ANY: bool;
 
-    /// Whether shared references are enough to store to it, other than through what it points at:
-    /// by atomics.
+    /// Whether shared references can store to it, other than through its pointers: by atomics.
     #[doc(hidden)]
     const SHARED: bool = false;
 
-    /// Whether a value has bytes that belong to none of its fields, which a move fills with any
-    /// bytes of the process.
+    /// Whether a value has bytes outside of its fields, which a move fills arbitrarily.
     #[doc(hidden)]
     const PADDED: bool = false;
 
@@ -170,7 +176,7 @@ pub unsafe trait Persist<'h>: Sized + 'h {
     unsafe fn check(at: *const Self, bounds: &Bounds) -> bool;
 
     /// Fails if a value in this one has an extension of another type than the program's, as far as
-    /// `search` goes. Leaves out values under locks.
+    /// `search` goes. Skips values under locks.
     ///
     /// # Safety
     /// `check` accepted the value. Only atomics in it change during the call.
@@ -179,8 +185,8 @@ pub unsafe trait Persist<'h>: Sized + 'h {
         Ok(())
     }
 
-    /// [`expect_extensions`](Persist::expect_extensions) for unchecked bytes. Skips bytes that are
-    /// no value: their use is an error.
+    /// [`expect_extensions`](Persist::expect_extensions) for unchecked bytes; skips invalid ones,
+    /// whose use is an error.
     ///
     /// # Safety
     /// `at` is aligned and readable. Only atomics in it change during the call.
@@ -194,16 +200,16 @@ pub unsafe trait Persist<'h>: Sized + 'h {
         search.within(|search| unsafe { Self::expect_extensions(at, bounds, search) })
     }
 
-    /// Adds all that the layout consists of.
+    /// Adds all parts of the layout.
     #[doc(hidden)]
     fn describe(layout: &mut Layout);
 
-    /// The name as errors show it.
+    /// The name in errors.
     #[doc(hidden)]
     fn type_name(out: &mut String);
 }
 
-/// Stores a value in an object, without the bytes of the process that lie between its fields.
+/// Stores a value in an object, without the process's bytes between its fields.
 ///
 /// # Safety
 /// `at` is aligned, and room for a value that is the caller's alone.
@@ -216,7 +222,7 @@ pub(super) unsafe fn put<'h, T: Persist<'h>>(at: *mut T, value: T) {
     }
 }
 
-/// Zeros what belongs to no field of `count` values in an object.
+/// Zeros the bytes outside of fields of `count` values in an object.
 ///
 /// # Safety
 /// They are values, and the caller's alone.
@@ -228,8 +234,7 @@ pub(super) unsafe fn clear_padding<'h, T: Persist<'h>>(at: *mut T, count: usize)
     }
 }
 
-/// Zeros the bytes of a value of `len` bytes that lie in none of its fields: (offset, length), in
-/// the order of their offsets.
+/// Zeros the bytes of a value of `len` bytes outside of its fields: (offset, length), by offset.
 ///
 /// # Safety
 /// `at` is a value that is the caller's alone, and the fields lie in it.
@@ -237,7 +242,7 @@ pub(super) unsafe fn clear_padding<'h, T: Persist<'h>>(at: *mut T, count: usize)
 pub unsafe fn clear_gaps<const N: usize>(at: *mut u8, len: usize, fields: [(usize, usize); N]) {
     let mut end = 0;
     for (offset, size) in fields {
-        // One without bytes may be anywhere.
+        // An empty field may be anywhere.
         if size > 0 {
             if offset > end {
                 // SAFETY: in the value.
@@ -274,7 +279,7 @@ macro_rules! primitive {
 }
 
 primitive!(false: u8, u16, u32, u64, u128, i8, i16, i32, i64, i128, f32, f64, ());
-// Objects are of machines with 64-bit addresses, which is asserted below.
+// Objects are of machines with 64-bit addresses, as asserted below.
 primitive!(false: usize, isize);
 primitive!(true: atomic::AtomicU8, atomic::AtomicU16, atomic::AtomicU32, atomic::AtomicU64, atomic::AtomicUsize);
 primitive!(true: atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::AtomicI64, atomic::AtomicIsize);
@@ -313,7 +318,7 @@ transparent!(
 macro_rules! pointer {
     ($($ty:ty, $name:literal, $shared:literal);* $(;)?) => {
         $(
-            // SAFETY: any address is one (2); following it is the user's `unsafe`.
+            // SAFETY: any address is a value (2); following it is the user's `unsafe`.
             unsafe impl<'h, T: 'h> Persist<'h> for $ty {
                 const ANY: bool = true;
                 const SHARED: bool = $shared;
@@ -334,7 +339,7 @@ pointer!(*mut T, "*mut ", false; *const T, "*const ", false; Option<NonNull<T>>,
 pointer!(atomic::AtomicPtr<T>, "atomic *mut ", true; Relative<T>, "relative *mut ", false; TxPtr<T>, "*mut ", false);
 pointer!(Far<T>, "far ", false);
 
-/// Last part of a type's name, in one word: what raw pointers point at need not be `Persist`.
+/// Last part of a type's name: targets of raw pointers need not be `Persist`.
 fn target<T>() -> String {
     let name = std::any::type_name::<T>();
     let head = name.find('<').unwrap_or(name.len());
@@ -403,8 +408,7 @@ unsafe impl<'h, T: Persist<'h>> Persist<'h> for Wrapping<T> {
     }
 }
 
-// SAFETY: the same bytes. No reference to them is had but by transactions, which takes its value to
-// be any bits.
+// SAFETY: the same bytes. Only transactions refer to them, and take the value to be any bits.
 unsafe impl<'h, T: Plain + Copy + Persist<'h>> Persist<'h> for TxCell<T> {
     const ANY: bool = T::ANY;
     const SHARED: bool = true;

@@ -1,12 +1,11 @@
-//! Addresses of values: the heap that an address belongs to, its blocks, and references that were
-//! checked.
+//! Addresses of values: their heap, its blocks, checked references.
 //!
 //! With explicit tracking (docs/decisions/0019), code that hands out a `&mut` into the object marks
-//! its target as dirty beforehand, with [`lend`] or [`lent`]. A container marks its stores to its
-//! blocks itself, after the store, with [`stored`]; its own fields, which it has a `&mut` to, are
-//! marked already.
+//! its target beforehand, with [`lend`] or [`lent`]. A container marks its stores to its blocks
+//! itself, after the store, with [`stored`]; its own fields, behind a `&mut`, are marked already.
 //!
 //! Invariants:
+//!
 //! 1. The address of a heap in [`Access`] is that of a `Heap` that is borrowed for `'h`, as long as
 //!    any value with that lifetime exists: all such values come from `Heap::root_mut` and its like,
 //!    which register the heap and keep it borrowed, so that it is neither moved nor dropped.
@@ -23,7 +22,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-/// A heap that is borrowed for `'h`: where new values are allocated.
+/// A heap borrowed for `'h`, in which new values are allocated.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -40,7 +39,7 @@ use std::ptr::NonNull;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct HeapRef<'h> {
-    /// An address in the heap's object; the heap is looked up when something is allocated.
+    /// An address in the heap's object; allocation looks the heap up.
     address: usize,
     heap: PhantomData<&'h Heap>,
 }
@@ -50,7 +49,7 @@ impl<'h> HeapRef<'h> {
         HeapRef { address: heap.register().base, heap: PhantomData }
     }
 
-    /// The heap in whose object `address` lies.
+    /// The heap whose object contains `address`.
     ///
     /// # Safety
     /// `address` is that of a value with the lifetime `'h`, or of a block of it.
@@ -59,8 +58,8 @@ impl<'h> HeapRef<'h> {
         HeapRef { address, heap: PhantomData }
     }
 
-    /// The heap of a container: the one in which `at` (its block, or the heap it was made in) lies;
-    /// without one, the heap in which the container itself lies.
+    /// A container's heap: that of `at` (its block, or the heap it was made in); without one, the
+    /// heap in which the container lies.
     ///
     /// # Safety
     /// As for [`of`](HeapRef::of), for both.
@@ -83,7 +82,7 @@ impl<'h> HeapRef<'h> {
         }
     }
 
-    /// The error of an operation on a value; it names the object, unless that is a reader's.
+    /// The error names the object, unless that is a reader's.
     pub(super) fn error(self, operation: &'static str, error: HeapError) -> Error {
         match self.seated() {
             Ok(heap) => heap.attached().error(operation, Cause::Heap(error)),
@@ -100,7 +99,6 @@ impl<'h> HeapRef<'h> {
         bounds_at(self.address)
     }
 
-    /// A block for `count` values of `T`.
     #[inline]
     pub(super) fn block<T>(self, count: usize) -> Result<NonNull<T>> {
         let Some(bytes) = count.checked_mul(size_of::<T>()) else {
@@ -117,13 +115,13 @@ impl<'h> HeapRef<'h> {
         if align <= 16 { heap.block(bytes) } else { heap.aligned_block(align, bytes, false) }
     }
 
-    /// Panics if a value about to be stored here has its blocks in another heap.
+    /// Panics if a value to be stored here has its blocks in another heap.
     #[inline]
     pub(super) fn expect_own<T: Persist<'h>>(self, value: &T) {
         if T::ANY {
             return;
         }
-        // On the stack, where nothing was allocated yet, any heap will do.
+        // On the stack, without an allocation, any heap will do.
         let Some(entry) = heap::find(self.address) else { return };
         // SAFETY: a value.
         if !unsafe { T::check(value, &Bounds { base: entry.base, len: entry.len }) } {
@@ -167,7 +165,7 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// Frees a block that a container owned. Damage is no reason to panic here: the block stays then.
+/// Frees a container's block. A damaged one stays, without a panic.
 ///
 /// # Safety
 /// The block is the container's, and not used any more.
@@ -180,13 +178,12 @@ pub(super) unsafe fn free(block: u64) {
     }
 }
 
-/// The address of a value in an object, as a pointer.
 #[inline]
 pub(super) fn pointer<T>(address: u64) -> *mut T {
     std::ptr::with_exposed_provenance_mut(address as usize)
 }
 
-/// Bounds of the object that an address lies in; empty ones if there is none.
+/// Bounds of the object around an address; empty if there is none.
 #[inline]
 pub(super) fn bounds_at(address: usize) -> Bounds {
     match heap::find(address) {
@@ -195,7 +192,7 @@ pub(super) fn bounds_at(address: usize) -> Bounds {
     }
 }
 
-/// The heap that addresses are in, if stores to it must be marked.
+/// The heap of an address, if its stores must be marked.
 ///
 /// # Safety
 /// As for [`HeapRef::of`].
@@ -204,13 +201,12 @@ unsafe fn listener<'h>(address: usize) -> Option<&'h Heap> {
     unsafe { HeapRef::of(address) }.seated().ok()
 }
 
-/// The addresses of `count` values.
 #[inline]
 pub(super) fn range<T>(at: *const T, count: usize) -> Range<usize> {
     at.addr()..at.addr() + count * size_of::<T>()
 }
 
-/// Marks `count` values in an object that were stored to, with explicit tracking.
+/// Marks `count` stored values in an object, with explicit tracking.
 ///
 /// # Safety
 /// As for [`HeapRef::of`].
@@ -224,7 +220,7 @@ pub(super) unsafe fn stored<T>(at: *const T, count: usize) {
     }
 }
 
-/// As [`stored`], for addresses in one block, once explicit tracking is known to be in use.
+/// As [`stored`], for addresses in one block, under explicit tracking.
 ///
 /// # Safety
 /// As for [`stored`].
@@ -249,7 +245,7 @@ pub(super) unsafe fn lent<T>(at: *const T, count: usize) {
     }
 }
 
-/// As [`lent`], for values to which a shared reference is enough to store.
+/// As [`lent`], for values to which a shared reference can store.
 ///
 /// # Safety
 /// As for [`lent`].
@@ -286,9 +282,9 @@ pub(super) unsafe fn lend<'a, 'h: 'a, T: Persist<'h>>(at: *mut T) -> &'a mut T {
     }
 }
 
-/// Changes a value in an object: it is checked before, and its padding zeroed and marked as stored
-/// to after, also if `change` panics. The reference ends with the call, so that no later cut must
-/// look at the value because of it, as after [`lend`].
+/// Changes a value in an object: checks it before; zeros its padding and marks it after, also if
+/// `change` panics. The reference ends with the call, so that later cuts need not examine the
+/// value, unlike after [`lend`].
 ///
 /// # Safety
 /// As for [`lend`].
@@ -306,19 +302,19 @@ pub(super) unsafe fn change<'h, T: Persist<'h>, R>(at: *mut T, change: impl FnOn
 }
 
 /// Panics unless the bytes at `at` are a value of `T`. Marks it as borrowed if a shared reference
-/// is enough to store to it.
+/// can store to it.
 ///
 /// # Safety
 /// `at` is aligned and in an object, of a heap that is borrowed for `'h`.
 #[inline]
 pub(super) unsafe fn verify<'h, T: Persist<'h>>(at: *const T) {
-    // The bounds are not used if any bits are a value.
+    // Any bits are a value: the bounds are unused.
     let bounds = if T::ANY { Bounds::NONE } else { bounds_at(at.addr()) };
     // SAFETY: the caller's promise.
     unsafe { verify_within(at, &bounds) };
 }
 
-/// As [`verify`], where the bounds are known.
+/// As [`verify`], with known bounds.
 ///
 /// # Safety
 /// As for [`verify`].
@@ -340,7 +336,7 @@ pub(super) fn damaged(address: usize, what: &str) -> ! {
     panic!("the object is damaged: {what} at {address:#x} cannot be right; go back to a copy of the object")
 }
 
-/// Drops a value in an object, or leaves it alone if it is none.
+/// Drops a value in an object, unless it is invalid.
 ///
 /// # Safety
 /// As for [`verify`], and the value is the caller's.
@@ -355,9 +351,8 @@ pub(super) unsafe fn discard<'h, T: Persist<'h>>(at: *mut T) {
     }
 }
 
-/// Acts on each of `all`, also on those behind one at which it panics: the user's values are
-/// dropped, and blocks freed, even if one of them panics. A second panic ends the process, as it
-/// does in std.
+/// Acts on each of `all`, also after a panic: values are dropped, and blocks freed. A second panic
+/// ends the process, as in std.
 #[inline]
 pub(super) fn each<I: Iterator>(all: I, act: impl FnMut(I::Item)) {
     struct Rest<I: Iterator, F: FnMut(I::Item)>(I, F);
@@ -379,7 +374,7 @@ pub(super) fn each<I: Iterator>(all: I, act: impl FnMut(I::Item)) {
     Rest(all, act).run();
 }
 
-/// Runs one function, and then another, also if the first panics; returns the first one's result.
+/// Runs both functions, also if the first panics; returns the first one's result.
 #[inline]
 pub(super) fn finally<R>(first: impl FnOnce() -> R, then: impl FnOnce()) -> R {
     struct Then<F: FnOnce()>(Option<F>);

@@ -1,12 +1,12 @@
-//! Types of fields that are raw pointers, or begin with one, and their targets.
+//! Fields that are or contain raw pointers, and their targets.
 
 use crate::far::Far;
 use crate::relative::Relative;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicPtr;
 
-/// A raw pointer, or an array, a vector or an option of such: a field that `#[derive(Persist)]`
-/// lets be described with its target.
+/// A raw pointer, or an array, a vector or an option of such, which `#[derive(Persist)]` can
+/// describe with its target.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -1,6 +1,7 @@
 //! One value with several owners.
 //!
 //! Invariants of [`PRc`]:
+//!
 //! 1. Its address is that of a block of the object with a count and a value (checked to lie in the
 //!    object when a reference is made).
 //! 2. The count is the number of owners or, as leaks and cycles keep it from falling, more, as far
@@ -24,23 +25,20 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// The content of the block.
 #[repr(C)]
 pub(super) struct Shared<T> {
     pub(super) owners: u64,
     pub(super) value: T,
 }
 
-/// Owners of one value, more than which are a mistake.
+/// More owners of one value are a mistake.
 const MOST: u64 = i64::MAX as u64;
 
-/// A value that has several owners in one heap, as std's `Rc`: the last one that is dropped drops
-/// it.
+/// A value with several owners in one heap, as std's `Rc`: dropping the last owner drops it.
 ///
-/// The owners may lie anywhere in the heap, under several roots, too. Their count lies beside the
-/// value: it changes by plain stores, which become durable in one step with the owners themselves,
-/// so that it is right after any crash. A look through the value costs what one through a
-/// [`PBox`](super::PBox) does.
+/// Owners may lie anywhere in the heap, under several roots. Their count, beside the value, changes
+/// by plain stores, which become durable together with the owners. Access costs as much as through
+/// a [`PBox`](super::PBox).
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -67,8 +65,7 @@ const MOST: u64 = i64::MAX as u64;
 /// # Ok(()) }
 /// ```
 ///
-/// An owner stays in its thread, as one thread counts at a time; where threads share an object,
-/// they share values by keys or indices:
+/// An owner stays in its thread; threads that share an object share values by keys or indices:
 ///
 /// ```compile_fail,E0277
 /// # use indelible::collections::{PMutex, PRc};
@@ -77,10 +74,10 @@ const MOST: u64 = i64::MAX as u64;
 /// # Ok(()) }
 /// ```
 ///
-/// **Cycles leak.** Values that own each other, which takes a lock within them, are never dropped,
-/// and stay in the heap after the last psync as before it. So does a value of which an owner was
-/// forgotten (`std::mem::forget`). [`Heap::audit`] names blocks that count more owners than it
-/// found, and blocks that nothing leads to. Links back are better raw pointers, or keys.
+/// **Cycles leak.** Values that own each other, by a lock within them, are never dropped, and stay
+/// in the heap across psyncs. So does a value with a forgotten owner (`std::mem::forget`).
+/// [`Heap::audit`] names blocks that count more owners than it found, and unreachable ones. Prefer
+/// raw pointers, or keys, for links back.
 #[repr(transparent)]
 pub struct PRc<'h, T: Persist<'h>> {
     at: NonNull<Shared<T>>,
@@ -88,7 +85,7 @@ pub struct PRc<'h, T: Persist<'h>> {
 }
 
 impl<'h, T: Persist<'h>> PRc<'h, T> {
-    /// A new block with `value` in it, which has one owner.
+    /// A new block with `value`, with one owner.
     ///
     /// # Panics
     /// If the heap is full, or `value` has memory of another heap.
@@ -117,7 +114,7 @@ impl<'h, T: Persist<'h>> PRc<'h, T> {
         Ok(PRc { at, owns: PhantomData })
     }
 
-    /// How many owners the value counts.
+    /// The counted owners of the value.
     #[must_use]
     pub fn owners(this: &Self) -> u64 {
         // SAFETY: a word of the object (1), to which no thread stores meanwhile (2).
@@ -137,8 +134,7 @@ impl<'h, T: Persist<'h>> PRc<'h, T> {
         (PRc::owners(this) == 1).then(|| unsafe { lend(this.value()) })
     }
 
-    /// The value, for storing. If it has other owners, it is cloned first, and this one owns the
-    /// clone.
+    /// The value, for storing. With other owners, it is cloned first, and this one owns the clone.
     ///
     /// # Panics
     /// If the heap is full.
@@ -153,7 +149,7 @@ impl<'h, T: Persist<'h>> PRc<'h, T> {
         unsafe { lend(this.value()) }
     }
 
-    /// Takes the value out, and frees the block, if this is the one owner.
+    /// Returns the value, and frees the block, if this is the only owner.
     ///
     /// # Errors
     /// The owner, if there are others.
@@ -172,7 +168,7 @@ impl<'h, T: Persist<'h>> PRc<'h, T> {
         }
     }
 
-    /// The heap that the value is in.
+    /// The value's heap.
     #[must_use]
     pub fn heap(this: &Self) -> HeapRef<'h> {
         // SAFETY: our own block.
@@ -202,7 +198,7 @@ impl<'h, T: Persist<'h>> Clone for PRc<'h, T> {
     /// Another owner of the same value.
     ///
     /// # Panics
-    /// In an object that is attached for reading; if the count is damaged.
+    /// In an object attached for reading; if the count is damaged.
     fn clone(&self) -> Self {
         if let Err(error) = PRc::heap(self).heap() {
             panic!("another owner is a store: {error}");
@@ -247,7 +243,7 @@ impl<'h, T: Persist<'h>> Drop for PRc<'h, T> {
     }
 }
 
-/// `owners` fewer owners of the value in a block, to which others are left.
+/// Removes `owners` of a block's value, which has others left.
 ///
 /// # Safety
 /// A block in use with a count and a value, of a heap that is borrowed exclusively; as many owners

@@ -1,5 +1,5 @@
-//! Records: roots by the descriptions of their types alone, for programs that do not have these
-//! types, such as interpreters.
+//! Records: roots used by their types' descriptions alone, for programs without these types, such
+//! as interpreters.
 //!
 //! A record's type consists of numbers, arrays, structs and far pointers: its value owns nothing,
 //! and has no addresses in it.
@@ -12,14 +12,14 @@ use crate::types::{Description, Kind, Pointer as How};
 
 const USE: &str = "use a record of";
 
-/// Size and alignment of a type that records may have.
+/// Size and alignment of a record's type.
 fn layout_of(name: &str, ty: &TypeInfo<'_>) -> Result<(u64, u64), HeapError> {
     let cannot = |why| Err(HeapError::Record { name: name.to_owned(), why });
     let of = match Description::parse(ty.layout) {
         Ok(of) => of,
         Err(error) => return cannot(format!("its type is not described: {error}")),
     };
-    // Else its bytes would be taken for a value of the type that the fingerprint is of.
+    // Otherwise a type with that fingerprint would accept its bytes.
     if ty.fingerprint != TypeInfo::described(ty.name, ty.layout).fingerprint {
         return cannot("the fingerprint is not that of its description".to_owned());
     }
@@ -37,13 +37,13 @@ fn layout_of(name: &str, ty: &TypeInfo<'_>) -> Result<(u64, u64), HeapError> {
     }
 }
 
-/// Whether the type of a root is one that records may have.
+/// Whether a root's type suits records.
 fn is_record(root: &Root) -> bool {
     let Root { name, type_name, fingerprint, layout, .. } = root;
     layout_of(name, &TypeInfo { name: type_name, fingerprint: *fingerprint, layout }).is_ok()
 }
 
-/// The root, if it lies in the object as its type has to.
+/// The root, if placed as its type requires.
 fn placed(root: Root, (size, align): (u64, u64), base: usize, len: usize) -> Result<Root, HeapError> {
     let start = root.address.checked_sub(base);
     let inside = start.and_then(|start| start.checked_add(size as usize)).is_some_and(|end| end <= len);
@@ -65,9 +65,9 @@ impl Heap {
         self.refused(HeapError::Untrusted { name: name.to_owned() })
     }
 
-    /// The root `name`, of a type that a program has by its description only: numbers, arrays and
-    /// structs. If there is none, it is made, with `first` as its bytes. A Rust program with a type
-    /// of this description uses it by type.
+    /// The root `name`, of a type known by its description only: numbers, arrays and structs. If
+    /// missing, it is made of the bytes `first`. A Rust program with a type of this description
+    /// uses it by type.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -102,7 +102,7 @@ impl Heap {
         self.find_record(name, ty)
     }
 
-    /// The record `name`, as [`record`](Heap::record), which must be there.
+    /// The existing record `name`.
     ///
     /// # Errors
     /// As for [`record`](Heap::record); `RootMissing`.
@@ -116,11 +116,11 @@ impl Heap {
         placed(root, layout, base, len).map_err(|error| self.refused(error))
     }
 
-    /// Makes the record `name` one of another type, with these bytes, if it has the bytes `old`
-    /// still. Its block is freed; it must not be used any more.
+    /// Gives the record `name` another type, with these bytes, if it still has the bytes `old`. Its
+    /// block is freed; it must not be used any more.
     ///
     /// # Errors
-    /// As for [`find_record`](Heap::find_record), and `HeapFull`: it is as it was.
+    /// As for [`find_record`](Heap::find_record), and `HeapFull`: it is unchanged.
     pub fn convert_record(
         &mut self,
         name: &str,
@@ -136,12 +136,12 @@ impl Heap {
         Ok(true)
     }
 
-    /// Drops the root `name`, of any type, with all blocks that it owns, and makes it a record with
-    /// these bytes. Returns how many blocks were freed, and their bytes.
+    /// Drops the root `name`, of any type, with all its blocks, and makes it a record of these
+    /// bytes. Returns the number and bytes of freed blocks.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType` if it cannot be known which blocks are its own; `Untrusted`,
-    /// `Damaged`, `HeapFull`: it is as it was.
+    /// `RootMissing`; `RootType` if its own blocks cannot be determined; `Untrusted`, `Damaged`,
+    /// `HeapFull`: it is unchanged.
     pub fn reset_to_record(&mut self, name: &str, ty: &TypeInfo<'_>, first: &[u8]) -> Result<(u64, u64)> {
         if !self.is_trusted() {
             return Err(self.untrusted(name));
@@ -149,8 +149,7 @@ impl Heap {
         self.exchange_for_record(name, ty, first)
     }
 
-    /// Puts a record in the place of a root's value, whose blocks are freed then. If it fails, the
-    /// old value is as it was.
+    /// Replaces a root's value by a record, and frees its blocks. A failure leaves the old value.
     fn exchange_for_record(&mut self, name: &str, ty: &TypeInfo<'_>, bytes: &[u8]) -> Result<(u64, u64)> {
         let found = self.reclaimed(name).map_err(|error| self.refused(error))?;
         self.put_record(name, ty, bytes, Heap::replace_root)?;
@@ -159,7 +158,7 @@ impl Heap {
         Ok(freed)
     }
 
-    /// Puts the bytes of a record into a new block, which `refer` makes the root's.
+    /// Puts a record's bytes into a new block, which `refer` makes the root's.
     fn put_record(
         &self,
         name: &str,
@@ -175,7 +174,7 @@ impl Heap {
         self.put_bytes(bytes, align as usize, |block| refer(self, name, block, size, ty))
     }
 
-    /// All roots that records could be.
+    /// All roots that could be records.
     ///
     /// # Errors
     /// `Damaged`.

@@ -1,11 +1,10 @@
-//! The value of a root, and how one of another type takes its place
-//! (docs/decisions/0035-retention.md).
+//! A root's value, and its replacement by one of another type (docs/decisions/0035-retention.md).
 //!
-//! All of it is stores to the object, like any others: the heap is borrowed exclusively meanwhile,
-//! so that no psync finds it half done. The root's record changes only once nothing can fail any
-//! more.
+//! All of it is stores to the object: the heap is borrowed exclusively, so that no psync finds it
+//! half done. The root's record changes only once nothing can fail.
 //!
 //! Invariants of [`RootValue`]:
+//!
 //! 1. A value of the type lies at the address, in a block of its own, to which the root refers.
 //! 2. There is no other reference to it: the heap is borrowed exclusively for `'h` by the caller,
 //!    who uses one at a time.
@@ -20,19 +19,19 @@ use crate::error::Result;
 use crate::heap::{Heap, Reclaimed};
 use indelible_store::Mutant;
 
-/// The value of a root.
+/// A root's value.
 pub struct RootValue<'h, T> {
     at: *mut T,
     heap: HeapRef<'h>,
 }
 
-/// A root's value of any type, which another takes the place of.
+/// A root's value of any type, to be replaced.
 pub struct OldValue<'h>(Old<'h>);
 
 enum Old<'h> {
     /// Drops a value of a type of the program, and frees its block.
     Typed(Box<dyn FnOnce() + 'h>),
-    /// The blocks that it owns, and those that it owns with others.
+    /// Its exclusive and shared blocks.
     Blocks(Reclaimed),
 }
 
@@ -42,7 +41,6 @@ impl<'h, T: Persist<'h>> RootValue<'h, T> {
         unsafe { &*self.at }
     }
 
-    /// For storing.
     pub(crate) fn into_mut(self) -> &'h mut T {
         // SAFETY: a value (1), the caller's alone (2).
         unsafe { lend(self.at) }
@@ -62,7 +60,7 @@ impl<'h, T: Persist<'h>> RootValue<'h, T> {
 }
 
 impl OldValue<'_> {
-    /// A value that has these blocks, as a walk by its description found out.
+    /// The blocks come from a walk by description.
     pub(crate) fn of_blocks(found: Reclaimed) -> Self {
         OldValue(Old::Blocks(found))
     }
@@ -83,7 +81,7 @@ impl OldValue<'_> {
     }
 }
 
-/// Ends the process if it is dropped: a root refers to a block that has no value yet.
+/// Dropping it ends the process: a root refers to a block without a value.
 struct Unfinished;
 
 impl Drop for Unfinished {
@@ -93,8 +91,8 @@ impl Drop for Unfinished {
 }
 
 impl Heap {
-    /// The value of the root `name`, which is a `T`. The caller has the heap borrowed exclusively
-    /// for `'h`, and uses one root at a time.
+    /// The root `name`, of type `T`. The caller has the heap borrowed exclusively for `'h`, and
+    /// uses one root at a time.
     pub(crate) fn root_value<'h, T: Persist<'h>>(
         &self,
         heap: HeapRef<'h>,
@@ -106,8 +104,8 @@ impl Heap {
         Ok(RootValue { at, heap })
     }
 
-    /// Puts `value` in the place of a root's, which is dropped then. If it fails, or panics, the
-    /// old value is as it was; but for a panic of its `drop`, when the new one is in its place.
+    /// Replaces and drops a root's value. A failure or panic leaves the old value; a panic of its
+    /// `drop` leaves the new one.
     pub(crate) fn exchange<'h, T: Persist<'h>>(
         &self,
         heap: HeapRef<'h>,
@@ -125,7 +123,7 @@ impl Heap {
         Ok(new)
     }
 
-    /// Has the root `name` refer to `value`, in a block of its own.
+    /// Makes the root `name` refer to `value`, in a block of its own.
     fn put<'h, T: Persist<'h>>(&self, heap: HeapRef<'h>, name: &str, value: T) -> Result<&'h mut T> {
         let at = self.block_of_root::<T>(heap, name)?;
         // SAFETY: a new block, large enough; then the invariants.
@@ -135,8 +133,8 @@ impl Heap {
         }
     }
 
-    /// Moves a root's value into one that takes its place. If it fails, the old value is as it was;
-    /// `wrap` must not panic.
+    /// Moves a root's value into its replacement. A failure leaves the old value; `wrap` must not
+    /// panic.
     pub(crate) fn rewrap<'h, Old: Persist<'h>, New: Persist<'h>>(
         &self,
         name: &str,
@@ -156,7 +154,7 @@ impl Heap {
         Ok(new)
     }
 
-    /// A new block with these bytes, to which `refer` has a root refer; it is freed if that fails.
+    /// A new block with these bytes, which `refer` makes a root's; freed if that fails.
     pub(super) fn put_bytes(
         &self,
         bytes: &[u8],
@@ -177,8 +175,7 @@ impl Heap {
         referred
     }
 
-    /// A block for a `T`, to which the root refers from now on; the caller puts a value there at
-    /// once.
+    /// A block for a `T`, to which the root now refers; the caller stores a value there at once.
     fn block_of_root<'h, T: Persist<'h>>(&self, heap: HeapRef<'h>, name: &str) -> Result<*mut T> {
         let at = heap.bytes(size_of::<T>(), align_of::<T>())?.cast::<T>().as_ptr();
         let described = Describing::of::<T>().describe();

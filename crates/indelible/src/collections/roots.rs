@@ -19,18 +19,16 @@ use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
-/// Description of a type, with which its roots are compared.
+/// A type's description, compared with its roots'.
 pub(crate) struct Described {
     name: String,
     fingerprint: u128,
-    /// The description.
     layout: String,
     atomics: bool,
     /// Whether the program has extensions of a struct in the type.
     extended: bool,
 }
 
-/// The functions that describe a type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Describing {
     layout: fn(&mut Layout),
@@ -54,8 +52,7 @@ impl Describing {
 }
 
 impl Described {
-    /// The description of a type without atomics, with the fingerprint of the text, whatever the
-    /// caller claims.
+    /// A type without atomics, with the fingerprint of the text, whatever the caller claims.
     pub(super) fn new(name: &str, layout: &str) -> Described {
         let fingerprint = TypeInfo::described(name, layout).fingerprint;
         Described {
@@ -67,7 +64,6 @@ impl Described {
         }
     }
 
-    /// The description, read.
     pub(super) fn read(&self) -> Result<Description, Malformed> {
         Description::parse(&self.layout)
     }
@@ -77,8 +73,7 @@ impl Described {
     }
 }
 
-/// Place of a root of this type; the first time, the type is described and the root found with
-/// `root`.
+/// The root's place; the first time, the type is described and `root` finds the root.
 fn known_place<'h, T: Persist<'h>>(
     cache: &RootCache,
     name: &str,
@@ -90,7 +85,7 @@ fn known_place<'h, T: Persist<'h>>(
     })
 }
 
-/// The description of a type, which is made once.
+/// A type's description, made once.
 pub(super) fn described<'h, T: Persist<'h>>() -> Arc<Described> {
     static MADE: LazyLock<RwLock<HashMap<TypeId, Arc<Described>>>> = LazyLock::new(RwLock::default);
 
@@ -99,14 +94,14 @@ pub(super) fn described<'h, T: Persist<'h>>() -> Arc<Described> {
         return Arc::clone(made);
     }
     let made = Arc::new(Describing::of::<T>().describe());
-    // A broken rule is not to last.
+    // A violated rule must not last.
     if !fingerprints_are_broken() {
         MADE.write().unwrap_or_else(PoisonError::into_inner).insert(ty, Arc::clone(&made));
     }
     made
 }
 
-/// Address of a root's value, if the bytes are one.
+/// Address of a root's value, if the bytes are valid.
 pub(super) fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<*mut T, HeapError> {
     let address = root.address as u64;
     let wrong = |what| HeapError::Damaged { offset: address.wrapping_sub(bounds.base as u64), what };
@@ -147,11 +142,11 @@ impl Heap {
         self.attached().error(operation, Cause::Heap(error))
     }
 
-    /// The value of the root `name`, which is a `T`.
+    /// The root `name`, of type `T`.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else, or if one
-    /// of its first 10,000 values has an [extension](crate::retention::extendible) of another type;
+    /// `RootMissing`; `RootType`, with both layouts, if it is of another type, or if one of its
+    /// first 10,000 values has an [extension](crate::retention::extendible) of another type;
     /// `Untrusted`, see [`verify`](Heap::verify); `Damaged`.
     pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
         let at = self.locate::<T>(name, &HeapRef::new(self).bounds())?;
@@ -170,8 +165,8 @@ impl Heap {
         Ok(self.root_and_heap_of(name)?.0)
     }
 
-    /// The heap, to make values in, where it is borrowed as a whole: for those that are stored
-    /// under a lock, say, by threads that share the heap.
+    /// The heap, to make values in, where it is borrowed as a whole, such as values stored under a
+    /// lock by threads that share the heap.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -205,7 +200,7 @@ impl Heap {
         Ok((unsafe { lend(at) }, heap))
     }
 
-    /// The value of the root `name`; makes it with `T::default()` if there is no such root.
+    /// The root `name`, made with `T::default()` if missing.
     ///
     /// # Errors
     /// `RootType`, `Untrusted`, `Damaged`, `BadName`, `HeapFull`.
@@ -213,7 +208,7 @@ impl Heap {
         self.root_or_insert_with(name, |_| T::default())
     }
 
-    /// The value of the root `name`, and the heap, to make further values in.
+    /// The root `name`, and the heap, to make further values in.
     ///
     /// # Errors
     /// As for [`root_or_default`](Heap::root_or_default).
@@ -225,8 +220,7 @@ impl Heap {
         Ok((self.root_or_insert(heap, name, |_| T::default())?, heap))
     }
 
-    /// The values of two roots at once; each is made with its type's default if there is no such
-    /// root.
+    /// Two roots at once, each made with its default if missing.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -265,7 +259,7 @@ impl Heap {
         Ok(unsafe { (&mut *one, &mut *two) })
     }
 
-    /// The value of the root `name`; makes it with `make` if there is no such root.
+    /// The root `name`, made with `make` if missing.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -291,7 +285,7 @@ impl Heap {
         self.root_or_insert(HeapRef::new(self), name, make)
     }
 
-    /// Removes a root, drops its value, and frees all its blocks.
+    /// Removes a root, drops its value, and frees its blocks.
     ///
     /// # Errors
     /// As for [`root_ref`](Heap::root_ref).
@@ -344,19 +338,18 @@ impl Heap {
 }
 
 impl ReadHeap {
-    /// The value of the root `name`, which is a `T`. No thread stores to it, so that foreign bytes
-    /// make wrong values at worst.
+    /// The root `name`, of type `T`. No thread stores to it: foreign bytes make wrong values at
+    /// worst.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType`, with both layouts in the text, if it is something else;
-    /// `Damaged`; `ReadOnly` if atomics are anywhere in a `T`: a reader's pages cannot be stored
-    /// to.
+    /// `RootMissing`; `RootType`, with both layouts, if it is of another type; `Damaged`;
+    /// `ReadOnly` if a `T` has atomics: a reader's pages cannot be stored to.
     pub fn root_ref<'h, T: Persist<'h> + Sync>(&'h self, name: &str) -> Result<&'h T> {
         self.value_of(name)
     }
 
     /// As [`root_ref`](ReadHeap::root_ref), of a type that threads cannot share, such as one with
-    /// [`PRc`](super::PRc) in it.
+    /// [`PRc`](super::PRc).
     ///
     /// # Errors
     /// As for [`root_ref`](ReadHeap::root_ref).

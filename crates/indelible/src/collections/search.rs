@@ -1,14 +1,13 @@
-//! The bounds of a search for extensions of other types, which keep the cost of opening a root
-//! independent of the root's size.
+//! Bounds of a search for extensions, so that opening a root costs the same at any size.
 
 use crate::error::Result;
 
-/// A search through the values of a root.
+/// A search through a root's values.
 #[derive(Debug)]
 pub struct Search {
-    /// Values that the search may still visit.
+    /// Values left to visit.
     left: usize,
-    /// Levels of nesting that the search may still enter.
+    /// Levels of nesting left.
     depth: usize,
 }
 
@@ -17,7 +16,6 @@ impl Search {
         Search { left: 10_000, depth: 64 }
     }
 
-    /// Values that the search may still visit.
     pub(super) const fn left(&self) -> usize {
         self.left
     }

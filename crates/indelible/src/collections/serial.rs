@@ -1,8 +1,8 @@
-//! Collections and serde, with the feature `serde`: they serialise as std's do, and are
-//! deserialised into a heap.
+//! serde for collections, with the feature `serde`: they serialise as std's, and deserialise into a
+//! heap.
 //!
-//! A value that allocates needs a heap while it is read, so that it is no `Deserialize` but has a
-//! seed, [`InHeap`].
+//! A value that allocates needs a heap while it is read: instead of `Deserialize` it has a seed,
+//! [`InHeap`].
 
 use super::boxed::PBox;
 use super::duration::PDuration;
@@ -60,7 +60,7 @@ pub struct InHeap<'h, T> {
 }
 
 impl<'h, T> InHeap<'h, T> {
-    /// The seed of a value in this heap.
+    /// The seed in this heap.
     #[must_use]
     pub fn new(heap: HeapRef<'h>) -> Self {
         InHeap { heap, value: PhantomData }
@@ -114,7 +114,6 @@ as_std! {
     PIpAddr: std::net::IpAddr;
 }
 
-/// Reads a container; values are put into it one by one.
 struct Into<'h, C, F> {
     empty: C,
     heap: HeapRef<'h>,
@@ -128,7 +127,6 @@ impl<C, F> Into<'_, C, F> {
     }
 }
 
-/// One that reads a sequence of `T`.
 struct Sequence<'h, T, C, F>(Into<'h, C, F>, PhantomData<fn() -> T>);
 
 impl<'de, 'h, T: DeserializeIn<'h>, C, F: FnMut(&mut C, T) -> Result<()>> Visitor<'de>
@@ -149,7 +147,6 @@ impl<'de, 'h, T: DeserializeIn<'h>, C, F: FnMut(&mut C, T) -> Result<()>> Visito
     }
 }
 
-/// One that reads a map of `K` to `V`.
 struct Pairs<'h, K, V, C, F>(Into<'h, C, F>, PhantomData<fn() -> (K, V)>);
 
 impl<'de, 'h, K: DeserializeIn<'h>, V: DeserializeIn<'h>, C, F: FnMut(&mut C, K, V) -> Result<()>>
@@ -274,7 +271,7 @@ impl<'h, T: Persist<'h> + DeserializeIn<'h>> DeserializeIn<'h> for PBox<'h, T> {
     }
 }
 
-/// As the value itself: owners that were saved apart come back apart.
+/// As the value itself: shared owners come back separate.
 impl<'h, T: Persist<'h> + Serialize> Serialize for PRc<'h, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         T::serialize(self, serializer)
@@ -312,7 +309,7 @@ impl<'de, 'h, T: DeserializeIn<'h>> Visitor<'de> for Maybe<'h, T> {
     }
 }
 
-/// Std's options as well, of boxes, say.
+/// Also std's options, of boxes, say.
 impl<'h, T: DeserializeIn<'h>> DeserializeIn<'h> for Option<T> {
     fn deserialize_in<'de, D: Deserializer<'de>>(
         deserializer: D,

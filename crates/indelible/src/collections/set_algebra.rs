@@ -1,4 +1,4 @@
-//! Operations on two sets: values that both have, or one of them alone.
+//! Operations on two sets.
 
 use super::hash_set::PHashSet;
 use super::key::StableHash;
@@ -10,29 +10,29 @@ use std::iter::Peekable;
 macro_rules! algebra {
     ($set:ident, $($bound:path),+) => {
         impl<'h, T: Persist<'h> $(+ $bound)+> $set<'h, T> {
-            /// The values that are in both sets.
+            /// The values in both sets.
             pub fn intersection<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a T> + use<'a, 'h, T> {
                 self.iter().filter(|value| other.contains(*value))
             }
 
-            /// The values that are in this set, and not in the other.
+            /// The values in this set alone.
             pub fn difference<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a T> + use<'a, 'h, T> {
                 self.iter().filter(|value| !other.contains(*value))
             }
 
-            /// Whether no value is in both sets.
+            /// Whether the sets have no common value.
             #[must_use]
             pub fn is_disjoint(&self, other: &Self) -> bool {
                 self.intersection(other).next().is_none()
             }
 
-            /// Whether all values of this set are in the other.
+            /// Whether the other set has all values of this one.
             #[must_use]
             pub fn is_subset(&self, other: &Self) -> bool {
                 self.len() <= other.len() && self.difference(other).next().is_none()
             }
 
-            /// Whether all values of the other set are in this one.
+            /// Whether this set has all values of the other.
             #[must_use]
             pub fn is_superset(&self, other: &Self) -> bool {
                 other.is_subset(self)
@@ -45,12 +45,12 @@ algebra!(PHashSet, StableHash, Eq);
 algebra!(PBTreeSet, Ord);
 
 impl<'h, T: Persist<'h> + StableHash + Eq> PHashSet<'h, T> {
-    /// The values that are in one of the sets, or in both; in no order, each once.
+    /// The values in either set, each once, unordered.
     pub fn union<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a T> + use<'a, 'h, T> {
         self.iter().chain(other.difference(self))
     }
 
-    /// The values that are in one of the sets alone, in no order.
+    /// The values in exactly one set, unordered.
     pub fn symmetric_difference<'a>(
         &'a self,
         other: &'a Self,
@@ -60,12 +60,12 @@ impl<'h, T: Persist<'h> + StableHash + Eq> PHashSet<'h, T> {
 }
 
 impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
-    /// The values that are in one of the sets, or in both, in order.
+    /// The values in either set, in order.
     pub fn union<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a T> + use<'a, 'h, T> {
         Merged { one: self.iter().peekable(), two: other.iter().peekable() }.map(|(value, _)| value)
     }
 
-    /// The values that are in one of the sets alone, in order.
+    /// The values in exactly one set, in order.
     pub fn symmetric_difference<'a>(
         &'a self,
         other: &'a Self,
@@ -75,7 +75,7 @@ impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
     }
 }
 
-/// The values of two ordered iterators, in order, each with whether both have it.
+/// Merges two ordered iterators: each value with whether both have it.
 struct Merged<I: Iterator> {
     one: Peekable<I>,
     two: Peekable<I>,

@@ -1,4 +1,4 @@
-//! Slots of a hash table, and the walk over those in use.
+//! Slots of a hash table, and the walk over used ones.
 //!
 //! Invariant of [`Iter`]: `left` groups of control bytes and their slots follow the group that
 //! `control` and `first` point at, in a block that stays as long as the iterator is used.
@@ -8,14 +8,12 @@
 use super::group::{GROUP, Group, Slots};
 use std::ptr;
 
-/// A key with its value.
 #[repr(C)]
 pub(super) struct Slot<K, V> {
     pub(super) key: K,
     pub(super) value: V,
 }
 
-/// Slots in use, one after the other.
 pub(super) struct Iter<K, V> {
     control: *const u8,
     first: *mut Slot<K, V>,
@@ -26,7 +24,7 @@ pub(super) struct Iter<K, V> {
 
 impl<K, V> Iter<K, V> {
     /// # Safety
-    /// So many groups of control bytes, and their slots.
+    /// `groups` groups of control bytes, and their slots.
     pub(super) unsafe fn new(control: *const u8, first: *mut Slot<K, V>, groups: usize) -> Self {
         // SAFETY: the first group.
         let full = unsafe { Group::load(control) }.full();
@@ -39,7 +37,6 @@ impl<K, V> Iter<K, V> {
 }
 
 impl<K, V> Iter<K, V> {
-    /// An address in the object.
     pub(super) fn address(&self) -> usize {
         self.control.addr()
     }

@@ -1,5 +1,5 @@
-//! Text: a [`PVec`] of bytes. That they are UTF-8 is checked whenever they are used as `str`;
-//! comparing and hashing look at bytes.
+//! Text: a [`PVec`] of bytes, checked for UTF-8 when used as `str`; comparing and hashing use
+//! bytes.
 
 use super::into_persist::IntoPersist;
 use super::layout::Layout;
@@ -26,7 +26,7 @@ impl<'h> PString<'h> {
         PString { bytes: PVec::new() }
     }
 
-    /// Empty text that allocates in `heap` wherever it is.
+    /// Empty text that allocates in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PString { bytes: PVec::new_in(heap) }
@@ -41,7 +41,7 @@ impl<'h> PString<'h> {
         expect(text.into_persist(heap))
     }
 
-    /// The heap it allocates in. There is none if it is empty and lies in no object.
+    /// The heap it allocates in; none if it is empty and lies in no object.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.bytes.heap()
@@ -53,13 +53,13 @@ impl<'h> PString<'h> {
         self.bytes.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Bytes there is room for.
+    /// Room in bytes.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.bytes.capacity()
@@ -75,7 +75,7 @@ impl<'h> PString<'h> {
     /// The text.
     ///
     /// # Panics
-    /// If the bytes are not UTF-8, because the object was damaged.
+    /// If the object is damaged and the bytes are not UTF-8.
     #[inline]
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -85,7 +85,7 @@ impl<'h> PString<'h> {
         }
     }
 
-    /// Adds text at the end.
+    /// Appends text.
     ///
     /// # Panics
     /// If the heap is full.
@@ -96,12 +96,12 @@ impl<'h> PString<'h> {
     /// As [`push_str`](PString::push_str).
     ///
     /// # Errors
-    /// `HeapFull`: the text is as it was.
+    /// `HeapFull`: the text is unchanged.
     pub fn try_push_str(&mut self, text: &str) -> Result<()> {
         self.bytes.try_append(text.as_bytes())
     }
 
-    /// Adds a character at the end.
+    /// Appends a character.
     ///
     /// # Panics
     /// If the heap is full.
@@ -109,7 +109,7 @@ impl<'h> PString<'h> {
         self.push_str(character.encode_utf8(&mut [0; 4]));
     }
 
-    /// Takes the last character off.
+    /// Removes the last character.
     pub fn pop(&mut self) -> Option<char> {
         let last = self.as_str().chars().next_back()?;
         self.bytes.truncate(self.len() - last.len_utf8());
@@ -132,7 +132,7 @@ impl<'h> PString<'h> {
         self.bytes.clear();
     }
 
-    /// Makes room for so many more bytes.
+    /// Makes room for `more` bytes.
     ///
     /// # Panics
     /// If the heap is full.
@@ -140,7 +140,7 @@ impl<'h> PString<'h> {
         self.bytes.reserve(more);
     }
 
-    /// Gives back room that is not used.
+    /// Frees unused room.
     pub fn shrink_to_fit(&mut self) {
         self.bytes.shrink_to_fit();
     }

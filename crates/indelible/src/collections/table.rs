@@ -1,7 +1,8 @@
 //! A hash table in one block: control bytes, then slots. Open addressing by groups of sixteen, as
-//! in `SwissTable`s; a group is searched as a whole, the next one if none of its slots is empty.
+//! in `SwissTable`s; a group is searched as a whole, then the next one if it has no empty slot.
 //!
 //! Invariants of [`Table`], checked when a reference to one is made, and kept by its methods:
+//!
 //! 1. If `slots` is 0, so are `len` and `left`, and `at` is 0 or the first address of the heap to
 //!    allocate in.
 //! 2. Otherwise `slots` is a power of two of at least 16, and `at` the address of a block in the
@@ -42,7 +43,7 @@ pub(super) struct Table<'h, K: Persist<'h>, V: Persist<'h>> {
     owns: PhantomData<(&'h Heap, K, V)>,
 }
 
-/// Slots in use at most.
+/// Most slots in use.
 const fn load(slots: u64) -> u64 {
     slots / 8 * 7
 }
@@ -75,13 +76,11 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         self.slots
     }
 
-    /// Offset of the first slot.
     #[inline]
     const fn offset(slots: u64) -> u64 {
         if Self::ALIGN == GROUP { slots } else { slots.next_multiple_of(Self::ALIGN as u64) }
     }
 
-    /// Bytes of a block for so many slots.
     #[inline]
     const fn size(slots: u64) -> Option<u64> {
         if slots > 1 << 60 {
@@ -112,7 +111,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         hash.finish()
     }
 
-    /// The slot whose key equals `key`.
     #[inline]
     pub(super) fn find<Q: Lookup<K> + ?Sized>(&self, hash: u64, key: &Q) -> Option<NonNull<Slot<K, V>>> {
         if self.len == 0 {
@@ -123,7 +121,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         let probe = Probe::new(hash, self.slots);
         match self.find_in(&probe, tag(hash), key, &bounds) {
             ControlFlow::Break(found) => found,
-            // Integers are compared inline; the search goes on inline too, so that all registers
+            // Integers are compared inline; the search continues inline too, so that all registers
             // stay free for it.
             ControlFlow::Continue(()) if K::ANY => self.find_further(probe, tag(hash), key, &bounds),
             ControlFlow::Continue(()) => self.find_far(probe, tag(hash), key, &bounds),
@@ -168,7 +166,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         self.find_further(probe, tag, key, bounds)
     }
 
-    /// Looks for a key in the groups behind this one.
     #[inline]
     fn find_further<Q: Lookup<K> + ?Sized>(
         &self,
@@ -185,7 +182,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         None
     }
 
-    /// Makes sure that one more key can be added.
+    /// Makes room for one more key.
     #[inline]
     pub(super) fn make_room(&mut self) -> Result<()>
     where
@@ -199,7 +196,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         self.move_to(slots.max(GROUP as u64))
     }
 
-    /// Makes room for so many more keys.
+    /// Makes room for `more` keys.
     pub(super) fn reserve(&mut self, more: usize) -> Result<()>
     where
         K: StableHash,
@@ -228,7 +225,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         if load(slots) < len { slots * 2 } else { slots }
     }
 
-    /// Moves everything to a block with so many slots, enough for all keys.
+    /// Moves everything to a block with enough slots.
     #[cold]
     #[inline(never)]
     fn move_to(&mut self, slots: u64) -> Result<()>
@@ -238,7 +235,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         let heap = self.heap();
         let bytes = Self::size(slots).map_or(usize::MAX, |bytes| bytes as usize);
         let block = heap.bytes(bytes, Self::ALIGN)?.as_ptr();
-        // Frees the new block if a key turns out to be damaged.
+        // Frees the new block if a key is damaged.
         let mut new = Table::<K, V> { at: block.addr() as u64, slots, ..Table::new(0) };
         // SAFETY: a new block with room for them; its slots do not own anything until it is ours.
         unsafe { block.write_bytes(EMPTY, slots as usize) };
@@ -261,12 +258,12 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         // Damaged control bytes may lead to another count than `len`.
         (new.len, new.left) = (moved, load(slots).saturating_sub(moved));
         std::mem::swap(self, &mut new);
-        // The old block is given back; nothing in it is dropped.
+        // The old block is freed; nothing in it is dropped.
         new.len = 0;
         Ok(())
     }
 
-    /// Index of a slot that is free, for a key with this hash. There is one.
+    /// Index of a free slot for this hash. There is one.
     #[inline]
     fn place(&self, hash: u64) -> usize {
         let mut probe = Probe::new(hash, self.slots);
@@ -280,7 +277,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
     }
 
-    /// Adds a key that is not there. There is room.
+    /// Adds a missing key. There is room.
     #[inline]
     pub(super) fn add(&mut self, hash: u64, key: K, value: V) -> *mut Slot<K, V> {
         let index = self.place(hash);
@@ -300,7 +297,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
     }
 
-    /// Marks a slot as free; its content now belongs to the caller.
+    /// Marks a slot as free; the caller gets its content.
     ///
     /// # Safety
     /// A slot of this table that is in use.
@@ -310,7 +307,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
             let index = slot.offset_from_unsigned(self.first());
             let control = self.control();
             let group = Group::load(control.add(index / GROUP * GROUP));
-            // A search that sees an empty slot in a group does not go on to the next group.
+            // A search ends at a group with an empty slot.
             let empty = group.empty().any();
             control.add(index).write(if empty { EMPTY } else { REMOVED });
             stored(control.add(index), 1);
@@ -319,7 +316,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
     }
 
-    /// Takes a key and its value out.
+    /// Removes a key and its value.
     ///
     /// # Safety
     /// A slot of this table that is in use.
@@ -380,7 +377,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
     }
 }
 
-/// A seed that no attacker can know beforehand.
+/// A seed that attackers cannot predict.
 pub(super) fn random() -> u64 {
     std::hash::RandomState::new().hash_one(0)
 }

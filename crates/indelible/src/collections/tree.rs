@@ -1,6 +1,7 @@
-//! A B-tree: keys in order, in nodes that are at least half full.
+//! A B-tree: ordered keys, in nodes at least half full.
 //!
 //! Invariants of [`Tree`], checked when a reference to one is made, and kept by its methods:
+//!
 //! 1. If `height` is 0, so is `len`, and `root` is 0 or the first address of the heap to allocate
 //!    in.
 //! 2. Otherwise `root` is the address of a node of level `height - 1`, and leaves have level 0.
@@ -33,7 +34,7 @@ pub(super) struct Tree<'h, K: Persist<'h>, V: Persist<'h>> {
 pub(super) struct Path<K, V> {
     nodes: [Node<K, V>; LEVELS],
     places: [u8; LEVELS],
-    /// The lowest level that was come to.
+    /// The lowest level reached.
     pub(super) level: usize,
 }
 
@@ -58,7 +59,7 @@ impl<K, V> Path<K, V> {
         (self.nodes[level], usize::from(self.places[level]))
     }
 
-    /// The node at its end, and the place in it.
+    /// Its last node, and the place in it.
     #[inline]
     pub(super) fn end(&self) -> (Node<K, V>, usize) {
         self.step(self.level)
@@ -94,13 +95,12 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         bounds_at(self.root as usize)
     }
 
-    /// The root, of a tree that is not empty.
+    /// The root of a tree that is not empty.
     #[inline]
     pub(super) fn root(&self, bounds: &Bounds) -> Node<K, V> {
         Node::open(self.root, self.height() - 1, bounds)
     }
 
-    /// Node and index of a key.
     #[inline]
     pub(super) fn find<Q: Compare<K> + ?Sized>(&self, key: &Q) -> Option<(Node<K, V>, usize)> {
         if self.height == 0 {
@@ -122,7 +122,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         }
     }
 
-    /// Finds the way to a key and whether it is there; if it is not, to its place in a leaf.
+    /// Finds the way to a key and whether it is present; if not, to its place in a leaf.
     #[inline]
     pub(super) fn search<Q: Compare<K> + ?Sized>(&self, key: &Q, path: &mut Path<K, V>) -> bool {
         if self.height == 0 {
@@ -142,7 +142,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         }
     }
 
-    /// Inserts a key at the end of a path that leads to a leaf; returns where its value is.
+    /// Inserts a key at the end of a path to a leaf; returns its value's place.
     pub(super) fn insert(&mut self, path: &Path<K, V>, key: K, value: V) -> Result<*mut V> {
         let heap = self.heap();
         if self.height == 0 {
@@ -199,7 +199,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         Ok(spare)
     }
 
-    /// Takes out the key at the end of a path.
+    /// Removes the key at the end of a path.
     pub(super) fn remove(&mut self, path: &mut Path<K, V>) -> (K, V) {
         let bounds = self.bounds();
         let (node, index) = path.end();
@@ -222,7 +222,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         pair
     }
 
-    /// Makes sure that the nodes of a path are half full again.
+    /// Makes the nodes of a path half full again.
     fn refill(&mut self, path: &Path<K, V>, bounds: &Bounds) {
         for level in 0..self.height() - 1 {
             let (node, _) = path.step(level);
@@ -254,7 +254,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         }
     }
 
-    /// Drops everything.
     pub(super) fn clear(&mut self) {
         if self.height == 0 {
             return;
@@ -262,14 +261,14 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         let (bounds, base) = (self.bounds(), self.heap().base());
         let (root, height) = (self.root, self.height());
         (self.root, self.height, self.len) = (base, 0, 0);
-        // As many as can be: damaged nodes may have children in common.
+        // The most possible: damaged nodes may share children.
         let mut nodes = bounds.len / Node::<K, V>::size(0);
         give_back::<K, V>(root, height - 1, &bounds, &mut nodes);
     }
 }
 
 /// Splits a full node and inserts a key, with the child behind it; returns the key between both
-/// nodes, the new one, and where the value is, if it is not that key's.
+/// nodes, the new one, and the value's place unless it is that key's.
 #[allow(clippy::type_complexity)]
 fn put<'h, K: Persist<'h>, V: Persist<'h>>(
     node: Node<K, V>,

@@ -1,4 +1,4 @@
-//! Walking an ordered map from both ends.
+//! Walks an ordered map from both ends.
 //!
 //! Invariant: both ends are gaps between keys, each by the way to it, the front not behind the
 //! back; keys and values between them are the iterator's, and are checked when it is their turn.
@@ -32,7 +32,7 @@ impl<K, V> Clone for Edge<K, V> {
 }
 
 impl<K, V> Edge<K, V> {
-    /// The gap in front of the first key that `behind` is false for.
+    /// The gap before the first key for which `behind` is false.
     pub(super) fn new<'h>(tree: &Tree<'h, K, V>, bounds: &Bounds, mut behind: impl FnMut(&K) -> bool) -> Self
     where
         K: Persist<'h>,
@@ -55,7 +55,6 @@ impl<K, V> Edge<K, V> {
         Edge { path, height, leaf, index, len: leaf.len() }
     }
 
-    /// The gap at one end of the tree.
     pub(super) fn end<'h>(tree: &Tree<'h, K, V>, bounds: &Bounds, last: bool) -> Self
     where
         K: Persist<'h>,
@@ -80,7 +79,7 @@ impl<K, V> Edge<K, V> {
         }
     }
 
-    /// Moves the gap behind the next key, and returns that key's node and index.
+    /// Moves the gap behind the next key; returns that key's node and index.
     #[inline]
     pub(super) fn next(&mut self, bounds: &Bounds) -> Option<(Node<K, V>, usize)> {
         if self.index < self.len {
@@ -90,7 +89,7 @@ impl<K, V> Edge<K, V> {
         self.climb(bounds, false)
     }
 
-    /// Moves the gap in front of the previous key, and returns that key's node and index.
+    /// Moves the gap before the previous key; returns that key's node and index.
     #[inline]
     fn prev(&mut self, bounds: &Bounds) -> Option<(Node<K, V>, usize)> {
         if self.index > 0 {
@@ -116,7 +115,7 @@ impl<K, V> Edge<K, V> {
         None
     }
 
-    /// The way to the key that [`next`](Edge::next) came past.
+    /// The way to the key that [`next`](Edge::next) passed.
     pub(super) fn path_to(&self, node: Node<K, V>, index: usize) -> Path<K, V> {
         let mut path = self.path.clone();
         path.level = node.level();
@@ -124,7 +123,7 @@ impl<K, V> Edge<K, V> {
         path
     }
 
-    /// Places from the root down, to compare gaps by.
+    /// Places from the root down, to compare gaps.
     fn places(&self) -> impl Iterator<Item = usize> {
         let inner = (1..self.height).rev().map(|level| self.path.step(level).1);
         inner.chain([self.index])
@@ -156,7 +155,7 @@ pub(super) unsafe fn checked_mut<'a, 'h: 'a, T: Persist<'h>>(at: *mut T, bounds:
     }
 }
 
-/// The part that all iterators of a tree share.
+/// The common part of a tree's iterators.
 struct Walk<K, V> {
     ends: Option<(Edge<K, V>, Edge<K, V>)>,
     bounds: Bounds,
@@ -224,7 +223,7 @@ impl<K, V> Walk<K, V> {
             let end = if last { back.index } else { front.len };
             let count = end.saturating_sub(begin).min(left);
             left -= count;
-            // The next leaf is on its way from memory while this one is gone through.
+            // Fetches the next leaf while this one is walked.
             let next = if last || left == 0 { None } else { front.climb(&bounds, false) };
             for index in begin..begin + count {
                 value = f(value, leaf, index, &bounds);
@@ -291,12 +290,12 @@ macro_rules! iterator {
 }
 
 iterator! {
-    /// Keys and values in the order of keys.
+    /// Keys and values, in key order.
     TreeIter, (&'a K, &'a V), &'a (K, V),
     (node, index, bounds) => (checked(node.key(index), bounds), checked(node.value(index), bounds))
 }
 iterator! {
-    /// Keys and values in the order of keys, the latter for storing.
+    /// Keys and mutable values, in key order.
     TreeIterMut, (&'a K, &'a mut V), &'a mut (K, V),
     (node, index, bounds) => {
         (checked(node.key(index), bounds), checked_mut(node.value(index), bounds))
@@ -307,11 +306,11 @@ iterator! {
     TreeKeys, &'a K, &'a (K, V), (node, index, bounds) => checked(node.key(index), bounds)
 }
 iterator! {
-    /// Values in the order of keys.
+    /// Values, in key order.
     TreeValues, &'a V, &'a (K, V), (node, index, bounds) => checked(node.value(index), bounds)
 }
 iterator! {
-    /// Values in the order of keys, for storing.
+    /// Mutable values, in key order.
     TreeValuesMut, &'a mut V, &'a mut (K, V),
     (node, index, bounds) => {
         checked_mut(node.value(index), bounds)
@@ -325,19 +324,18 @@ impl<K, V> Clone for TreeIter<'_, K, V> {
 }
 
 impl<'a, K, V> TreeIter<'a, K, V> {
-    /// The keys alone.
     pub(super) fn into_keys(self) -> TreeKeys<'a, K, V> {
         TreeKeys { walk: self.walk, of: PhantomData }
     }
 }
 
 impl<'h, K: Persist<'h>, V: Persist<'h>> PBTreeMap<'h, K, V> {
-    /// Keys and values in the order of keys.
+    /// Keys and values, in key order.
     pub fn iter(&self) -> TreeIter<'_, K, V> {
         TreeIter { walk: Walk::all(&self.tree), of: PhantomData }
     }
 
-    /// As [`iter`](PBTreeMap::iter), the values for storing.
+    /// Keys and mutable values, in key order.
     pub fn iter_mut(&mut self) -> TreeIterMut<'_, K, V> {
         TreeIterMut { walk: Walk::all(&self.tree), of: PhantomData }
     }
@@ -347,12 +345,12 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PBTreeMap<'h, K, V> {
         TreeKeys { walk: Walk::all(&self.tree), of: PhantomData }
     }
 
-    /// The values, in the order of keys.
+    /// The values, in key order.
     pub fn values(&self) -> TreeValues<'_, K, V> {
         TreeValues { walk: Walk::all(&self.tree), of: PhantomData }
     }
 
-    /// The values, for storing.
+    /// Mutable values, in key order.
     pub fn values_mut(&mut self) -> TreeValuesMut<'_, K, V> {
         TreeValuesMut { walk: Walk::all(&self.tree), of: PhantomData }
     }
@@ -365,7 +363,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PBTreeMap<'h, K, V> {
         TreeIter { walk: Walk::range(&self.tree, &range), of: PhantomData }
     }
 
-    /// As [`range`](PBTreeMap::range), the values for storing.
+    /// As [`range`](PBTreeMap::range), with mutable values.
     ///
     /// # Panics
     /// If the range ends before it begins.
@@ -392,7 +390,7 @@ impl<'a, 'h: 'a, K: Persist<'h>, V: Persist<'h>> IntoIterator for &'a mut PBTree
     }
 }
 
-/// Keys and values of a consumed map, in the order of keys.
+/// Keys and values of a consumed map, in key order.
 pub struct TreeIntoIter<'h, K: Persist<'h>, V: Persist<'h>>(PBTreeMap<'h, K, V>);
 
 impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> Iterator for TreeIntoIter<'h, K, V> {

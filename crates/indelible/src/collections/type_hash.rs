@@ -1,14 +1,13 @@
-//! Types told apart at run time, also those that borrow a heap.
+//! Distinguishes types at run time, also those that borrow a heap.
 //!
-//! The address of a function of a type would not do: the linker gives functions of the same code
-//! one address, and may keep one function twice.
+//! The address of a type's function would not do: the linker merges functions of the same code, and
+//! may duplicate one.
 
 #![allow(unsafe_code)]
 
 use std::any::TypeId;
 use std::marker::PhantomData;
 
-/// A stand-in for a type.
 trait Typed {
     fn hash(&self) -> TypeId
     where

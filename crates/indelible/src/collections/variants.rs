@@ -1,14 +1,14 @@
 //! Offsets of the fields of an enum's variants, and the bytes between fields, for
 //! `#[derive(Persist)]`.
 //!
-//! The language promises it for an enum with an integer as `repr`: the tag and the fields of a
-//! variant are a `repr(C)` struct. With `repr(C, …)` the tag is followed by a union of structs that
-//! are the variants' fields.
+//! For an enum with an integer as `repr`, the language promises: the tag and a variant's fields are
+//! a `repr(C)` struct. With `repr(C, …)` a union of structs of the variants' fields follows the
+//! tag.
 
 pub use super::persist::clear_gaps;
 use std::alloc::Layout;
 
-/// Offsets of `fields`, which follow `start` as in C, and the layout of all.
+/// Offsets of `fields` after `start`, as in C, and the layout of all.
 #[must_use]
 pub const fn extend<const N: usize>(start: Layout, fields: [Layout; N]) -> ([usize; N], Layout) {
     let (mut offsets, mut all, mut index) = ([0; N], start, 0);
@@ -20,7 +20,7 @@ pub const fn extend<const N: usize>(start: Layout, fields: [Layout; N]) -> ([usi
     (offsets, all)
 }
 
-/// The tag, and the bytes between it and a union of structs of `fields`.
+/// The tag, and the bytes before a union of structs of `fields`.
 #[must_use]
 pub const fn before_union(tag: Layout, fields: &[Layout]) -> Layout {
     let (mut align, mut index) = (1, 0);
@@ -36,7 +36,7 @@ pub const fn before_union(tag: Layout, fields: &[Layout]) -> Layout {
     start
 }
 
-/// Fails unless `T` ends where the longest of its variants does.
+/// Fails unless `T` ends where its longest variant does.
 pub const fn assert_size<T>(ends: &[usize]) {
     let (mut longest, mut index) = (0, 0);
     while index < ends.len() {

@@ -1,6 +1,7 @@
 //! A sequence in one block.
 //!
 //! Invariants of [`PVec`], checked when a reference to one is made, and kept by its methods:
+//!
 //! 1. If `cap` is 0, `len` is 0, and `at` is 0 or the first address of the heap to allocate in.
 //! 2. Otherwise `at` is the address of a block in the object with room for `cap` elements, which
 //!    the vector owns as far as the object is not damaged.
@@ -25,13 +26,13 @@ use std::ops::Range;
 use std::ptr;
 use std::slice::SliceIndex;
 
-/// Marks the branch that calls it as unlikely.
+/// Marks the calling branch as unlikely.
 #[cold]
 fn cold() {}
 
-/// A growing sequence, as std's `Vec`. It is a slice, too.
+/// A growing sequence, as std's `Vec`, and a slice.
 ///
-/// `push` and its like take any type that becomes an element: a `PVec<PString>` takes `&str`.
+/// `push` and its like take types that become an element: a `PVec<PString>` takes `&str`.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -62,15 +63,15 @@ pub struct PVec<'h, T: Persist<'h>> {
 impl<'h, T: Persist<'h>> PVec<'h, T> {
     pub(super) const FIELDS: &'static [Field] = fields!(PVec<'h, T> { at: u64, cap: u64, len: u64 });
 
-    /// An empty vector, without memory. It allocates in the heap of the object it is stored in; on
-    /// the stack it cannot: see [`new_in`](PVec::new_in).
+    /// An empty vector, without memory. It allocates in the heap of its object; on the stack it
+    /// cannot: see [`new_in`](PVec::new_in).
     #[must_use]
     pub const fn new() -> Self {
         const { assert!(size_of::<T>() > 0, "elements without bytes have nothing to persist") };
         PVec { at: 0, cap: 0, len: 0, owns: PhantomData }
     }
 
-    /// An empty vector that allocates in `heap` wherever it is.
+    /// An empty vector that allocates in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PVec { at: heap.base(), ..PVec::new() }
@@ -87,7 +88,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         vec
     }
 
-    /// The heap it allocates in. There is none if it is empty and lies in no object.
+    /// The heap it allocates in; none if it is empty and lies in no object.
     #[inline]
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
@@ -95,28 +96,28 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         unsafe { HeapRef::of_container(self.at, self) }
     }
 
-    /// Elements.
+    /// Number of elements.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Elements there is room for.
+    /// Room in elements.
     #[inline]
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.cap as usize
     }
 
-    /// The first element.
+    /// Address of the first element.
     #[inline]
     #[must_use]
     pub fn as_ptr(&self) -> *const T {
@@ -150,9 +151,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         }
     }
 
-    /// All elements. If not every bit pattern is a value of `T`, each element is checked first:
-    /// [`get`](PVec::get), [`iter`](PVec::iter) and indexing by number check only those that they
-    /// return.
+    /// All elements, each checked first if not every bit pattern is a `T`: [`get`](PVec::get),
+    /// [`iter`](PVec::iter) and indexing by number check only those that they return.
     #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[T] {
@@ -216,7 +216,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         self.get_mut(self.len().wrapping_sub(1))
     }
 
-    /// Makes room for so many more elements.
+    /// Makes room for `more` elements.
     ///
     /// # Panics
     /// If the heap is full.
@@ -244,15 +244,15 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         unsafe { self.resize_block(self.room_for(more), [0..len, 0..0]) }
     }
 
-    /// The room of the block that so many more elements take.
+    /// Room of the block for `more` elements.
     pub(super) fn room_for(&self, more: usize) -> usize {
         let needed = self.len().saturating_add(more);
         let least = if size_of::<T>() <= 4 { 16 / size_of::<T>() } else { 4 };
         needed.max(self.capacity().saturating_mul(2)).max(least)
     }
 
-    /// Moves to another block with room for `cap` elements, at least as many as there are: `parts`
-    /// of the old one lie there one behind the other.
+    /// Moves to a block with room for `cap` elements, in which `parts` of the old one follow each
+    /// other.
     ///
     /// # Safety
     /// The parts lie within the room, apart from each other, and are as many elements as there are.
@@ -275,7 +275,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         Ok(())
     }
 
-    /// Gives back unused room, if the heap has a smaller block to move to.
+    /// Frees unused room, if the heap has a smaller block.
     pub fn shrink_to_fit(&mut self) {
         if self.len == 0 && self.cap > 0 {
             let base = self.heap().base();
@@ -289,7 +289,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         }
     }
 
-    /// Adds an element at the end.
+    /// Appends an element.
     ///
     /// # Panics
     /// If the heap is full, or the element has memory of another heap.
@@ -301,7 +301,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`push`](PVec::push).
     ///
     /// # Errors
-    /// `HeapFull`: the vector is as it was, and the element dropped.
+    /// `HeapFull`: the vector is unchanged, and the element dropped.
     #[inline]
     pub fn try_push(&mut self, value: impl IntoPersist<'h, T>) -> Result<()> {
         self.try_insert(self.len(), value)
@@ -318,7 +318,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`insert`](PVec::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the vector is as it was, and the element dropped.
+    /// `HeapFull`: the vector is unchanged, and the element dropped.
     ///
     /// # Panics
     /// If there are fewer elements.
@@ -343,10 +343,10 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         Ok(())
     }
 
-    /// Adds copies of `values` at the end.
+    /// Appends copies of `values`.
     ///
     /// # Errors
-    /// `HeapFull`: the vector is as it was.
+    /// `HeapFull`: the vector is unchanged.
     pub fn try_append(&mut self, values: &[T]) -> Result<()>
     where
         T: Copy,

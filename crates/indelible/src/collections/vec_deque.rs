@@ -1,6 +1,7 @@
-//! A queue with two ends: a ring in the block of a [`PVec`].
+//! A double-ended queue: a ring in the block of a [`PVec`].
 //!
 //! Invariants of [`PVecDeque`], checked when a reference to one is made, and kept by its methods:
+//!
 //! 1. `first` is less than the vector's room, or both are 0.
 //! 2. The elements are the vector's `len` slots from `first` on, those behind the end of the block
 //!    at its beginning. Where `first` is 0, they are the vector's own; otherwise nothing but the
@@ -20,8 +21,7 @@ use crate::error::Result;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// A queue with two ends, as std's `VecDeque`: elements come in and go out at its front and at its
-/// back, at the cost of one element.
+/// A double-ended queue, as std's `VecDeque`, in constant time per element.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -55,7 +55,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         PVecDeque { elements: PVec::new(), first: 0 }
     }
 
-    /// An empty queue that allocates in `heap` wherever it is.
+    /// An empty queue that allocates in `heap`.
     #[must_use]
     pub fn new_in(heap: HeapRef<'h>) -> Self {
         PVecDeque { elements: PVec::new_in(heap), first: 0 }
@@ -70,34 +70,33 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         PVec::from_in(values, heap).into()
     }
 
-    /// The heap it allocates in. There is none if it is empty and lies in no object.
+    /// The heap it allocates in; none if it is empty and lies in no object.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.elements.heap()
     }
 
-    /// Elements.
+    /// Number of elements.
     #[inline]
     #[must_use]
     pub const fn len(&self) -> usize {
         self.elements.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[inline]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.elements.is_empty()
     }
 
-    /// Elements there is room for.
+    /// Room in elements.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.elements.capacity()
     }
 
-    /// The slot of the element `index`, which is less than the room, or of the one that would be
-    /// behind the last.
+    /// The slot of element `index`, which is less than the room, or of the one after the last.
     #[inline]
     pub(super) fn slot(&self, index: usize) -> usize {
         let (slot, room) = (self.first as usize + index, self.capacity());
@@ -112,7 +111,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         unsafe { self.elements.start().add(self.slot(index)) }
     }
 
-    /// The slots of elements, in their order.
+    /// Slots of elements, in order.
     pub(super) fn slots(&self, elements: Range<usize>) -> [Range<usize>; 2] {
         if elements.is_empty() {
             return [0..0, 0..0];
@@ -122,14 +121,14 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         [start..start + before, 0..elements.len() - before]
     }
 
-    /// The addresses of elements, in their order.
+    /// Addresses of elements, in order.
     pub(super) fn parts(&self, elements: Range<usize>) -> [Range<*mut T>; 2] {
         let start = self.elements.start();
         // SAFETY: slots of the block, or its end.
         self.slots(elements).map(|part| unsafe { start.add(part.start)..start.add(part.end) })
     }
 
-    /// Marks elements that were stored to.
+    /// Marks stored elements.
     pub(super) fn mark(&self, elements: Range<usize>) {
         for part in self.parts(elements) {
             // SAFETY: our elements.
@@ -187,7 +186,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         self.get_mut(self.len().wrapping_sub(1))
     }
 
-    /// Makes room for so many more elements.
+    /// Makes room for `more` elements.
     ///
     /// # Panics
     /// If the heap is full.
@@ -211,14 +210,13 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         Ok(())
     }
 
-    /// Gives back unused room, if the heap has a smaller block to move to.
+    /// Frees unused room, if the heap has a smaller block.
     pub fn shrink_to_fit(&mut self) {
         self.make_contiguous().shrink_to_fit();
     }
 
-    /// Moves the elements so that they lie in a row, as a vector's; changes of the vector are
-    /// changes of the queue. Costs one pass over the room, unless the first element lies at the
-    /// beginning of the block.
+    /// Moves the elements into a row, as a vector's, through which the queue can be changed. Costs
+    /// a pass over the room, unless the first element begins the block.
     pub fn make_contiguous(&mut self) -> &mut PVec<'h, T> {
         if self.first > 0 {
             // SAFETY: the slots of the block, with or without an element, which are moved as bytes
@@ -243,7 +241,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         std::mem::take(self.make_contiguous())
     }
 
-    /// The value that is stored, for which there is room then.
+    /// Converts a value, and makes room for it.
     #[inline]
     pub(super) fn prepare(&mut self, value: impl IntoPersist<'h, T>) -> Result<T> {
         let heap = self.heap();
@@ -253,7 +251,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         Ok(value)
     }
 
-    /// Stores a value in the slot of an element, which has none.
+    /// Stores a value in an element's empty slot.
     ///
     /// # Safety
     /// There is room for more elements than `index`.
@@ -267,7 +265,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         }
     }
 
-    /// Adds an element at the back.
+    /// Appends an element.
     ///
     /// # Panics
     /// If the heap is full, or the element has memory of another heap.
@@ -279,7 +277,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// As [`push_back`](PVecDeque::push_back).
     ///
     /// # Errors
-    /// `HeapFull`: the queue is as it was, and the element dropped.
+    /// `HeapFull`: the queue is unchanged, and the element dropped.
     #[inline]
     pub fn try_push_back(&mut self, value: impl IntoPersist<'h, T>) -> Result<()> {
         let value = self.prepare(value)?;
@@ -290,7 +288,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         Ok(())
     }
 
-    /// Adds an element at the front.
+    /// Prepends an element.
     ///
     /// # Panics
     /// If the heap is full, or the element has memory of another heap.
@@ -302,7 +300,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// As [`push_front`](PVecDeque::push_front).
     ///
     /// # Errors
-    /// `HeapFull`: the queue is as it was, and the element dropped.
+    /// `HeapFull`: the queue is unchanged, and the element dropped.
     #[inline]
     pub fn try_push_front(&mut self, value: impl IntoPersist<'h, T>) -> Result<()> {
         let value = self.prepare(value)?;
@@ -313,7 +311,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         Ok(())
     }
 
-    /// Takes the first element out.
+    /// Removes the first element.
     #[inline]
     pub fn pop_front(&mut self) -> Option<T> {
         let left = self.len().checked_sub(1)?;
@@ -328,7 +326,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         Some(value)
     }
 
-    /// Takes the last element out.
+    /// Removes the last element.
     #[inline]
     pub fn pop_back(&mut self) -> Option<T> {
         let last = self.len().checked_sub(1)?;
@@ -343,14 +341,14 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     }
 }
 
-/// The elements of a vector, the first one in front.
+/// The vector's first element is the front.
 impl<'h, T: Persist<'h>> From<PVec<'h, T>> for PVecDeque<'h, T> {
     fn from(elements: PVec<'h, T>) -> Self {
         PVecDeque { elements, first: 0 }
     }
 }
 
-/// The block is the vector's, which goes then.
+/// The vector frees the block.
 impl<'h, T: Persist<'h>> Drop for PVecDeque<'h, T> {
     fn drop(&mut self) {
         self.clear();

@@ -1,4 +1,4 @@
-//! Iterators of [`PVecDeque`], and the traits that make it feel like std's.
+//! Iterators and std's traits of [`PVecDeque`].
 
 #![allow(unsafe_code)]
 
@@ -11,12 +11,12 @@ use std::fmt;
 use std::iter::{Chain, FusedIterator};
 use std::ops::{Index, IndexMut};
 
-/// References to elements, from the front; each is checked when it is its turn.
+/// References to elements, in order, each checked at its turn.
 pub struct DequeIter<'a, T> {
     rest: Chain<PIter<'a, T>, PIter<'a, T>>,
 }
 
-/// References to elements, for storing.
+/// Mutable references to elements.
 pub struct DequeIterMut<'a, T> {
     rest: Chain<PIterMut<'a, T>, PIterMut<'a, T>>,
 }
@@ -27,13 +27,13 @@ pub struct DequeIntoIter<'h, T: Persist<'h>> {
 }
 
 impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
-    /// The elements, from the front.
+    /// The elements, in order.
     pub fn iter(&self) -> DequeIter<'_, T> {
         // SAFETY: our elements.
         DequeIter::new(self.parts(0..self.len()).map(|part| unsafe { PIter::over(part) }))
     }
 
-    /// The elements, for storing.
+    /// Mutable elements.
     pub fn iter_mut(&mut self) -> DequeIterMut<'_, T> {
         DequeIterMut::new(self.parts(0..self.len()).map(|part| {
             // SAFETY: our elements, which are marked at once, and borrowed exclusively.
@@ -134,7 +134,7 @@ impl<'a, 'h: 'a, T: Persist<'h>> IntoIterator for &'a mut PVecDeque<'h, T> {
     }
 }
 
-/// A panic in the middle leaves the elements that were added before.
+/// A panic leaves the elements added before.
 impl<'h, T: Persist<'h>, V: IntoPersist<'h, T>> Extend<V> for PVecDeque<'h, T> {
     fn extend<I: IntoIterator<Item = V>>(&mut self, values: I) {
         let values = values.into_iter();
@@ -172,7 +172,7 @@ impl<'h, T: Persist<'h>> Default for PVecDeque<'h, T> {
     }
 }
 
-/// Clones into the queue's own heap. An empty copy of a queue that has no heap yet has none either.
+/// Clones into the queue's own heap, if any.
 impl<'h, T: Persist<'h> + Clone> Clone for PVecDeque<'h, T> {
     fn clone(&self) -> Self {
         if self.is_empty() {

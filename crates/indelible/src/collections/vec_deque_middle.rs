@@ -1,4 +1,4 @@
-//! Elements of a [`PVecDeque`] that come in or go out elsewhere than at its ends.
+//! Changes in the middle of a [`PVecDeque`].
 
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         unsafe { self.at(to).copy_from(self.at(from), 1) };
     }
 
-    /// Inserts an element before the element `index`; those at the nearer end make way.
+    /// Inserts an element before the element `index`, moving the nearer end.
     ///
     /// # Panics
     /// If there are fewer elements; otherwise as for [`push_back`](PVecDeque::push_back).
@@ -31,7 +31,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// As [`insert`](PVecDeque::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the queue is as it was, and the element dropped.
+    /// `HeapFull`: the queue is unchanged, and the element dropped.
     ///
     /// # Panics
     /// If there are fewer elements.
@@ -55,7 +55,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         Ok(())
     }
 
-    /// Exchanges two elements.
+    /// Swaps two elements.
     ///
     /// # Panics
     /// If an index is not below the length.
@@ -68,8 +68,8 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         self.mark(other..other + 1);
     }
 
-    /// Removes the elements of a range, one by one; the iterator's drop drops the rest. First makes
-    /// the queue contiguous.
+    /// Removes and returns a range's elements; the iterator's drop drops the rest. First makes the
+    /// queue contiguous.
     ///
     /// # Panics
     /// If the range ends behind the queue.
@@ -77,8 +77,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         self.make_contiguous().drain(range)
     }
 
-    /// Takes the element `index` out, unless it lies behind the end; those at the nearer end close
-    /// the gap.
+    /// Removes the element `index`, if any, moving the nearer end.
     pub fn remove(&mut self, index: usize) -> Option<T> {
         let left = self.len().checked_sub(1).filter(|left| index <= *left)?;
         // SAFETY: an element, checked; moved out once, as another takes its place, or none. Each
@@ -100,7 +99,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         }
     }
 
-    /// Drops all elements but the first `len`.
+    /// Keeps the first `len` elements.
     pub fn truncate(&mut self, len: usize) {
         let old = self.len();
         if len < old {
@@ -117,8 +116,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         self.truncate(0);
     }
 
-    /// Drops the elements that `keep` does not want. If it panics, or dropping one does, those not
-    /// looked at yet stay.
+    /// Drops elements for which `keep` is false. A panic in it, or in a drop, leaves the rest.
     pub fn retain(&mut self, keep: impl FnMut(&mut T) -> bool) {
         self.make_contiguous().retain(keep);
     }

@@ -1,4 +1,4 @@
-//! Taking elements out of a [`PVec`].
+//! Removes elements from a [`PVec`].
 //!
 //! Invariant of the iterators: `left` elements from `next` on lie in the vector's block and are
 //! theirs alone; each is checked when it is its turn.
@@ -14,13 +14,13 @@ use std::ops::{Bound, Range, RangeBounds};
 use std::ptr;
 
 impl<'h, T: Persist<'h>> PVec<'h, T> {
-    /// Takes the last element out.
+    /// Removes the last element.
     pub fn pop(&mut self) -> Option<T> {
         let last = self.len().checked_sub(1)?;
         Some(self.remove(last))
     }
 
-    /// Takes the element `index` out; those behind it move up.
+    /// Removes the element `index`; later ones move up.
     ///
     /// # Panics
     /// If there are not so many.
@@ -32,7 +32,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         })
     }
 
-    /// Takes the element `index` out; the last one takes its place.
+    /// Removes the element `index`; the last one takes its place.
     ///
     /// # Panics
     /// If there are not so many.
@@ -44,7 +44,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         })
     }
 
-    /// Takes the element `index` out. `close` fills the gap with elements behind it; it gets the
+    /// Removes the element `index`. `close` fills the gap with elements behind it; it gets the
     /// gap's address and their number.
     fn take(&mut self, index: usize, close: impl FnOnce(*mut T, usize)) -> T {
         let len = self.len();
@@ -60,7 +60,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         }
     }
 
-    /// Drops all elements but the first `len`.
+    /// Keeps the first `len` elements.
     pub fn truncate(&mut self, len: usize) {
         let (start, old) = (self.start(), self.len());
         if len < old {
@@ -75,15 +75,15 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         self.truncate(0);
     }
 
-    /// Takes the elements of a range out, one by one; those not taken are dropped with the
-    /// iterator, and those behind them move up.
+    /// Removes and returns a range's elements; the iterator's drop drops the rest, and moves later
+    /// ones up.
     ///
     /// # Panics
-    /// If the range does not lie within the vector, as slicing does.
+    /// If the range lies outside the vector.
     pub fn drain(&mut self, range: impl RangeBounds<usize>) -> PDrain<'_, 'h, T> {
         let Range { start, end } = within(range, self.len());
         let behind = self.len() - end;
-        // If the iterator is leaked, no element is in the vector and out of it.
+        // A leaked iterator leaves no element both in the vector and out of it.
         self.set_len(start);
         // SAFETY: elements that are no longer the vector's.
         let rest = Elements::new(unsafe { self.start().add(start) }, end - start);
@@ -91,7 +91,6 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     }
 }
 
-/// The indices that a range stands for.
 fn within(range: impl RangeBounds<usize>, len: usize) -> Range<usize> {
     let start = match range.start_bound() {
         Bound::Included(start) => *start,
@@ -107,7 +106,7 @@ fn within(range: impl RangeBounds<usize>, len: usize) -> Range<usize> {
     start..end
 }
 
-/// Elements that are taken out of a block, one by one.
+/// Elements being removed from a block.
 struct Elements<'h, T: Persist<'h>> {
     next: *mut T,
     left: usize,
@@ -168,7 +167,7 @@ impl<'h, T: Persist<'h>> Drop for Elements<'h, T> {
     }
 }
 
-/// Elements taken out of a vector, one by one.
+/// Elements being removed from a vector.
 pub struct PDrain<'a, 'h, T: Persist<'h>> {
     rest: Elements<'h, T>,
     /// Index of the first element behind the range, and how many there are from there on.

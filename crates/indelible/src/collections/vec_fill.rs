@@ -1,5 +1,5 @@
-//! Filling a [`PVec`] with many values: room is made, and stores are marked, for all of them at
-//! once, so that values that are copied by their bytes are copied as one piece.
+//! Fills a [`PVec`] with many values: makes room and marks stores for all at once, so that plain
+//! bytes are copied in one piece.
 //!
 //! Invariant of [`Filling`]: the first `len` elements of the vector's block are values, `len` is at
 //! most the room, and not less than the vector's own length, which is updated only when the filling
@@ -13,10 +13,10 @@ use super::place::{HeapRef, expect, stored};
 use super::vec::PVec;
 use crate::error::Result;
 
-/// A vector that is being filled; its values belong to it even if the next one is never made.
+/// A vector being filled; it owns its values even if the next one fails.
 struct Filling<'a, 'h, T: Persist<'h>> {
     vec: &'a mut PVec<'h, T>,
-    /// Its first element: known here, it is not read again after every value that is stored.
+    /// Cached, to avoid a load per value.
     start: *mut T,
     len: usize,
     heap: HeapRef<'h>,
@@ -32,7 +32,7 @@ impl<'a, 'h, T: Persist<'h>> Filling<'a, 'h, T> {
         self.vec.capacity() - self.len
     }
 
-    /// Puts a value behind the others.
+    /// Appends a value.
     ///
     /// # Safety
     /// There is room.
@@ -58,15 +58,14 @@ impl<'h, T: Persist<'h>> Drop for Filling<'_, 'h, T> {
 }
 
 impl<'h, T: Persist<'h>> PVec<'h, T> {
-    /// Adds what `values` become. They are as many as they say: those of std's slices, arrays and
-    /// vectors.
+    /// Adds converted `values`, of exact length: std's slices, arrays and vectors.
     fn fill_counted<V: IntoPersist<'h, T>>(
         &mut self,
         values: impl ExactSizeIterator<Item = V>,
     ) -> Result<()> {
         self.try_reserve(values.len())?;
         let mut filling = Filling::new(self);
-        // The numbers come first, so that nothing is taken for which there is no room.
+        // The numbers come first, so that no value is taken without room.
         for (_, value) in (0..values.len()).zip(values) {
             // SAFETY: room was made for so many.
             unsafe { filling.put(value)? };
@@ -74,7 +73,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         Ok(())
     }
 
-    /// Adds what `values` become, however many they are.
+    /// Adds converted `values`, of any number.
     fn fill<V: IntoPersist<'h, T>>(&mut self, mut values: impl Iterator<Item = V>) -> Result<()> {
         self.try_reserve(values.size_hint().0)?;
         loop {
@@ -90,13 +89,13 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         }
     }
 
-    /// Runs `fill`, and drops what it added if it fails.
+    /// Runs `fill`, and drops its additions if it fails.
     fn all_or_none(&mut self, fill: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let len = self.len();
         fill(self).inspect_err(|_| self.truncate(len))
     }
 
-    /// Adds clones of `values` at the end.
+    /// Appends clones of `values`.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -125,7 +124,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`extend_from_slice`](PVec::extend_from_slice), of values whose copies allocate nothing.
     ///
     /// # Errors
-    /// `HeapFull`: the vector is as it was.
+    /// `HeapFull`: the vector is unchanged.
     pub fn try_extend_from_slice(&mut self, values: &[T]) -> Result<()>
     where
         T: Copy,
@@ -133,7 +132,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         self.all_or_none(|vec| vec.fill_counted(values.iter().cloned()))
     }
 
-    /// Drops elements behind the first `len`, or adds clones of `value` up to that length.
+    /// Truncates to `len`, or appends clones of `value` up to it.
     ///
     /// # Panics
     /// If the heap is full, or a clone has memory of another heap.
@@ -150,7 +149,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`resize`](PVec::resize), with a value whose copies allocate nothing.
     ///
     /// # Errors
-    /// `HeapFull`: the vector is as it was.
+    /// `HeapFull`: the vector is unchanged.
     pub fn try_resize(&mut self, len: usize, value: T) -> Result<()>
     where
         T: Copy,
@@ -164,7 +163,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         }
     }
 
-    /// Moves the elements from `at` on to a vector of their own, in the same heap.
+    /// Moves the elements from `at` on to a new vector in the same heap.
     ///
     /// # Panics
     /// If the heap is full, or there are fewer elements.
@@ -176,7 +175,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`split_off`](PVec::split_off).
     ///
     /// # Errors
-    /// `HeapFull`: the vector is as it was.
+    /// `HeapFull`: the vector is unchanged.
     ///
     /// # Panics
     /// If there are fewer elements.
@@ -201,7 +200,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`extend`](Extend::extend).
     ///
     /// # Errors
-    /// `HeapFull`: the vector is as it was.
+    /// `HeapFull`: the vector is unchanged.
     pub fn try_extend<V: IntoPersist<'h, T>>(&mut self, values: impl IntoIterator<Item = V>) -> Result<()> {
         self.all_or_none(|vec| vec.fill(values.into_iter()))
     }
@@ -257,15 +256,14 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     }
 }
 
-/// A panic in the middle leaves the elements that were added before.
+/// A panic leaves the elements added before.
 impl<'h, T: Persist<'h>, V: IntoPersist<'h, T>> Extend<V> for PVec<'h, T> {
     fn extend<I: IntoIterator<Item = V>>(&mut self, values: I) {
         expect(self.fill(values.into_iter()));
     }
 }
 
-/// Clones into the vector's own heap. An empty copy of a vector that has no heap yet has none
-/// either.
+/// Clones into the vector's own heap, if any.
 impl<'h, T: Persist<'h> + Clone> Clone for PVec<'h, T> {
     fn clone(&self) -> Self {
         if self.is_empty() {

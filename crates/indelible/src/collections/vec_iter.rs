@@ -1,4 +1,4 @@
-//! Iterators of [`PVec`], and the traits that make it feel like a slice.
+//! Iterators and slice traits of [`PVec`].
 //!
 //! Invariant of the iterators: the elements of `rest` lie in the vector's block and are theirs
 //! (alone, where they are for storing); each is checked when it is its turn.
@@ -15,13 +15,13 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Index, IndexMut, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 
-/// References to elements; each is checked when it is its turn.
+/// References to elements, each checked at its turn.
 pub struct PIter<'a, T> {
     rest: Range<*mut T>,
     of: PhantomData<&'a [T]>,
 }
 
-/// References to elements, for storing.
+/// Mutable references to elements.
 pub struct PIterMut<'a, T> {
     rest: Range<*mut T>,
     of: PhantomData<&'a mut [T]>,
@@ -55,10 +55,10 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         PIter { rest: self.range(), of: PhantomData }
     }
 
-    /// The elements, for storing.
+    /// Mutable elements.
     pub fn iter_mut(&mut self) -> PIterMut<'_, T> {
-        // SAFETY: our elements, which are marked at once: to do it one by one would cost loops more
-        // than their work does.
+        // SAFETY: our elements, which are marked at once: one by one would cost loops more than
+        // their work.
         unsafe { lent(self.start(), self.len()) };
         PIterMut { rest: self.range(), of: PhantomData }
     }

@@ -1,4 +1,4 @@
-//! Taking elements out of a [`PVec`] that are not wanted, wherever they are.
+//! Removes unwanted elements from a [`PVec`].
 
 #![allow(unsafe_code)]
 
@@ -8,12 +8,10 @@ use super::vec::PVec;
 use std::ptr;
 
 impl<'h, T: Persist<'h>> PVec<'h, T> {
-    /// Drops the elements that `keep` does not want. If it panics, or dropping one does, those not
-    /// looked at yet stay.
+    /// Drops elements for which `keep` is false. A panic in it, or in a drop, leaves the rest.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
         let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
-        // If the gap is leaked, or not closed for any other reason, no element is in the vector
-        // twice.
+        // A leaked or unclosed gap leaves no element in the vector twice.
         gap.vec.set_len(0);
         while gap.next < gap.len {
             // SAFETY: each element is looked at once; it is the gap's, or was moved to a place that
@@ -31,8 +29,8 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         }
     }
 
-    /// Drops each element that is the `same` as the one before it that stays; the one in question
-    /// comes first. If it panics, or dropping one does, those not looked at yet stay.
+    /// Drops each element that is the `same` as the last kept one; `same` gets the later one first.
+    /// A panic in it, or in a drop, leaves the rest.
     pub fn dedup_by(&mut self, mut same: impl FnMut(&mut T, &mut T) -> bool) {
         let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
         // As for `retain`.
@@ -53,12 +51,12 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         }
     }
 
-    /// Drops each element whose key is that of the one before it that stays.
+    /// Drops each element whose key is that of the last kept one.
     pub fn dedup_by_key<K: PartialEq>(&mut self, mut key: impl FnMut(&mut T) -> K) {
         self.dedup_by(|this, before| key(this) == key(before));
     }
 
-    /// Drops each element that equals the one before it.
+    /// Drops each element equal to the one before it.
     pub fn dedup(&mut self)
     where
         T: PartialEq,
@@ -67,8 +65,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     }
 }
 
-/// A vector some of whose elements were dropped: `kept` at its beginning stay, and those from
-/// `next` to `len`.
+/// A vector being thinned: the first `kept` stay, and those from `next` to `len`.
 struct Gap<'a, 'h, T: Persist<'h>> {
     vec: &'a mut PVec<'h, T>,
     kept: usize,
@@ -77,7 +74,7 @@ struct Gap<'a, 'h, T: Persist<'h>> {
 }
 
 impl<'h, T: Persist<'h>> Gap<'_, 'h, T> {
-    /// Moves an element behind those that stay.
+    /// Moves an element behind the kept ones.
     ///
     /// # Safety
     /// It was looked at, and has no other owner.

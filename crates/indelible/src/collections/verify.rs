@@ -1,5 +1,5 @@
-//! Verification of a heap with foreign bytes: every root is a value of its type, and no two values
-//! have a block in common (docs/decisions/0024-trust.md).
+//! Verifies a heap with foreign bytes: every root is a value of its type, and no two values share a
+//! block (docs/decisions/0024-trust.md).
 
 use super::persist::Persist;
 use super::roots::{Described, Describing};
@@ -8,13 +8,12 @@ use crate::heap::{Heap, HeapError, HeapFinding, ReadHeap, Root, TypeInfo};
 use crate::types::walk::{Memory, Visitor, Walk};
 use crate::types::{Description, Path};
 
-/// Names of roots, and the types they are expected to be of.
+/// Expected types of roots, by name.
 #[derive(Debug, Default)]
 pub struct RootTypes<'n> {
     all: Vec<(&'n str, Expected<'n>)>,
 }
 
-/// The type that a root is expected to be of.
 #[derive(Clone, Copy, Debug)]
 enum Expected<'n> {
     Typed(Describing),
@@ -30,7 +29,7 @@ impl Expected<'_> {
     }
 }
 
-/// Findings, each with the way to it.
+/// Findings with paths.
 struct Findings {
     base: u64,
     all: Vec<HeapFinding>,
@@ -50,14 +49,14 @@ impl<'n> RootTypes<'n> {
         RootTypes::default()
     }
 
-    /// The root `name`, if there is one, is a `T`.
+    /// Expects the root `name`, if present, to be a `T`.
     #[must_use]
     pub fn root<'h, T: Persist<'h>>(mut self, name: &'n str) -> Self {
         self.all.push((name, Expected::Typed(Describing::of::<T>())));
         self
     }
 
-    /// The root `name`, if there is one, is of a type that the program has by its description only
+    /// Expects the root `name`, if present, to be of a type known by its description only
     /// ([`Heap::record`]).
     #[must_use]
     pub fn described_root(mut self, name: &'n str, ty: TypeInfo<'n>) -> Self {
@@ -65,7 +64,6 @@ impl<'n> RootTypes<'n> {
         self
     }
 
-    /// Each name with the description of its type.
     pub(crate) fn described(&self) -> impl Iterator<Item = (&'n str, Described)> {
         self.all.iter().map(|(name, how)| (*name, how.describe()))
     }
@@ -74,7 +72,6 @@ impl<'n> RootTypes<'n> {
         self.all.iter().any(|(known, _)| *known == name)
     }
 
-    /// Findings in the data of these roots.
     fn walk(
         &self,
         memory: Memory<'_>,
@@ -108,12 +105,11 @@ impl<'n> RootTypes<'n> {
 }
 
 impl Heap {
-    /// As [`check`](Heap::check), and all findings in the data of these roots: bytes that are no
-    /// value of their type, owned addresses that are no block in use, blocks with two owners. Looks
-    /// at every block that they own.
+    /// As [`check`](Heap::check), with all findings in these roots' data: invalid values, owned
+    /// addresses of no block in use, blocks with two owners. Examines every block that they own.
     pub fn check_roots(&mut self, types: &RootTypes<'_>) -> Vec<HeapFinding> {
         let mut findings = self.check();
-        // The walk of the data relies on blocks that do not overlap.
+        // The walk relies on disjoint blocks.
         if findings.is_empty() {
             let memory = Memory::of(self.attached().as_slice());
             let live = |address: u64| {
@@ -124,7 +120,7 @@ impl Heap {
         findings
     }
 
-    /// Whether only typed code stored to the object, or it was verified, so that data may be used
+    /// Whether typed code alone stored to the object, or it was verified, so that data may be used
     /// by type.
     #[must_use]
     pub fn is_trusted(&self) -> bool {
@@ -133,10 +129,10 @@ impl Heap {
 
     /// Lets data be found by type in an object with foreign bytes: safe code had access to them
     /// ([`Object::range_mut`](crate::Object::range_mut) and its like), a C program stored to it, or
-    /// its pool was opened [`untrusted`](crate::PoolOptions::untrusted). Looks at the whole heap,
-    /// and at every block that these roots own.
+    /// its pool was opened [`untrusted`](crate::PoolOptions::untrusted). Examines the whole heap,
+    /// and every block that these roots own.
     ///
-    /// If these are all roots of the heap, the next psync records durably that it was verified;
+    /// If these are all roots of the heap, the next psync records the verification durably;
     /// otherwise these roots may be used by type until it is closed.
     ///
     /// ```

@@ -21,6 +21,7 @@ pub(crate) struct BlockLine<'a> {
     pub(crate) bytes: [u8; 64],
 }
 
+/// Outcome of telling of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
     /// Told; whether the caller must wait for it.

@@ -1,7 +1,7 @@
-//! A map by hashes: a tree of sixteen ways, by the bits of the hash, lowest first.
+//! A hash map: a tree of sixteen ways, by the bits of the hash, lowest first.
 //!
-//! It is never made anew as a whole, and counts nothing, so that transactions meet only where they
-//! change the same place.
+//! It is never rebuilt as a whole, and counts nothing: transactions conflict only where they change
+//! the same place.
 
 use super::Value;
 use super::steps::{Steps, damaged};
@@ -11,14 +11,14 @@ use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
 /// Ways of a branch.
 const WAYS: usize = 16;
-/// Levels of branches: then no bit of a hash is left.
+/// Levels of branches: all bits of a hash.
 const LEVELS: u64 = 16;
-/// Bit of a way that leads to another branch. Blocks are at multiples of 16.
+/// Bit of a way to another branch. Blocks are at multiples of 16.
 const BRANCH: u64 = 1;
 
-/// A map by hashes of keys.
+/// A hash map.
 ///
-/// Transactions that change different keys seldom meet. `K` and `V` have whole words.
+/// Transactions that change different keys seldom conflict. `K` and `V` have whole words.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxHashMap<K, V> {
@@ -45,26 +45,24 @@ struct Leaf<K, V> {
     value: TxCell<V>,
 }
 
-/// The way of a hash at a level.
 fn way(branch: &Branch, hash: u64, level: u64) -> &TxCell<u64> {
     &branch.ways[(hash >> (4 * level)) as usize % WAYS]
 }
 
-/// The place of a key, whether it is there or not.
+/// A key's place, present or not.
 struct Found<'t, K, V> {
-    /// The ways to it, from the root on.
+    /// The ways to it, from the root.
     path: Vec<&'t TxCell<u64>>,
-    /// The cell that leads to it: the last of the path, or the link of the key of the same hash
-    /// before it.
+    /// The cell that leads to it: the path's last, or the link of the key of the same hash before
+    /// it.
     link: &'t TxCell<u64>,
     leaf: Option<At<'t, K, V>>,
 }
 
-/// A key, and where it is.
 type At<'t, K, V> = (TxPtr<Leaf<K, V>>, &'t Leaf<K, V>);
 
 impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
-    /// Whether there is no key.
+    /// Whether it is empty.
     ///
     /// # Errors
     /// See the [module](super).
@@ -118,7 +116,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         cell.map(|cell| tx.read(cell)).transpose()
     }
 
-    /// The cell of a key's value, to read it or to change it.
+    /// The cell of a key's value.
     ///
     /// # Errors
     /// See the [module](super).
@@ -128,7 +126,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         Ok(found.and_then(|found| found.leaf).map(|(_, leaf)| &leaf.value))
     }
 
-    /// Gives a key a value. Returns the one that it had.
+    /// Sets a key's value; returns the former one.
     ///
     /// # Errors
     /// See the [module](super).
@@ -167,8 +165,8 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         Ok(None)
     }
 
-    /// Puts branches before the key that a way leads to, until the way of a hash parts from that of
-    /// its own: the former.
+    /// Inserts branches before a way's key, until the hash's way differs from that key's; returns
+    /// the former.
     fn part<'t>(
         &self,
         tx: &mut Tx<'t>,
@@ -190,7 +188,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         Err(damaged("a key lies where its hash does not lead"))
     }
 
-    /// Takes a key out. Returns its value.
+    /// Removes a key; returns its value.
     ///
     /// # Errors
     /// See the [module](super).
@@ -202,7 +200,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         let (value, next) = (tx.read(&leaf.value)?, tx.read(&leaf.next)?);
         tx.free(pointer)?;
         tx.write(link, next)?;
-        // Branches that lead nowhere any more, but for the root.
+        // Empty branches, except the root.
         while let Some(way) = path.pop()
             && let Some(above) = path.last()
             && tx.read(way)? == 0
@@ -217,7 +215,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         Ok(Some(value))
     }
 
-    /// Calls `each` with every key and the cell of its value, in no order.
+    /// Calls `each` with every key and its value's cell, unordered.
     ///
     /// # Errors
     /// That of `each`, at once; see the [module](super).
@@ -237,7 +235,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         )
     }
 
-    /// How many keys there are: they are counted.
+    /// Counts the keys.
     ///
     /// # Errors
     /// See the [module](super).
@@ -250,7 +248,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         Ok(count)
     }
 
-    /// Takes out all keys.
+    /// Removes all keys.
     ///
     /// # Errors
     /// See the [module](super).
@@ -259,7 +257,7 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         tx.write(&self.root, TxPtr::NULL)
     }
 
-    /// Calls `leaf` with every key, and `branch` with every branch, after its contents were read.
+    /// Calls `leaf` with every key, and `branch` with every branch, after reading its contents.
     fn walk<'t>(
         &self,
         tx: &mut Tx<'t>,
@@ -294,7 +292,6 @@ impl Branch {
     }
 }
 
-/// Whether a branch leads nowhere.
 fn is_bare(tx: &mut Tx<'_>, branch: &Branch) -> Result<bool> {
     for way in &branch.ways {
         if tx.read(way)? != 0 {

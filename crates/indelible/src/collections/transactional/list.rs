@@ -5,10 +5,10 @@ use super::steps::Steps;
 use crate::error::Result;
 use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
-/// A list, for adding and taking values at both ends, and for going through.
+/// A list, changed at both ends, and walked.
 ///
-/// Transactions that change different ends of a list with several values, or values that lie apart,
-/// do not meet.
+/// Transactions on different ends of a list with several values, or on values apart, do not
+/// conflict.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxList<T> {
@@ -25,7 +25,7 @@ struct Node<T> {
 }
 
 impl<T: Value> TxList<T> {
-    /// Whether there is no value.
+    /// Whether it is empty.
     ///
     /// # Errors
     /// See the [module](super).
@@ -33,7 +33,7 @@ impl<T: Value> TxList<T> {
         Ok(tx.read(&self.first)?.is_null())
     }
 
-    /// Adds a value before the first.
+    /// Prepends a value.
     ///
     /// # Errors
     /// See the [module](super).
@@ -42,7 +42,7 @@ impl<T: Value> TxList<T> {
         self.link(tx, TxPtr::NULL, first, value)
     }
 
-    /// Adds a value behind the last.
+    /// Appends a value.
     ///
     /// # Errors
     /// See the [module](super).
@@ -51,7 +51,7 @@ impl<T: Value> TxList<T> {
         self.link(tx, last, TxPtr::NULL, value)
     }
 
-    /// Adds a value between two neighbours, or an end of the list.
+    /// Adds a value between two neighbours, or at an end.
     fn link(&self, tx: &mut Tx<'_>, prev: TxPtr<Node<T>>, next: TxPtr<Node<T>>, value: T) -> Result<()> {
         let node = Node { prev: TxCell::new(prev), next: TxCell::new(next), value: TxCell::new(value) };
         let node = tx.alloc_beside(self, node)?;
@@ -59,7 +59,7 @@ impl<T: Value> TxList<T> {
         self.join_back(tx, node, next)
     }
 
-    /// Lets `next` follow `prev`, or be the first.
+    /// Makes `next` follow `prev`, or be the first.
     fn join(&self, tx: &mut Tx<'_>, prev: TxPtr<Node<T>>, next: TxPtr<Node<T>>) -> Result<()> {
         match prev.some() {
             Some(prev) => tx.write(&tx.at(prev)?.next, next),
@@ -67,7 +67,7 @@ impl<T: Value> TxList<T> {
         }
     }
 
-    /// Lets `prev` come before `next`, or be the last.
+    /// Makes `prev` precede `next`, or be the last.
     fn join_back(&self, tx: &mut Tx<'_>, prev: TxPtr<Node<T>>, next: TxPtr<Node<T>>) -> Result<()> {
         match next.some() {
             Some(next) => tx.write(&tx.at(next)?.prev, prev),
@@ -75,7 +75,6 @@ impl<T: Value> TxList<T> {
         }
     }
 
-    /// Takes a value out.
     fn unlink(&self, tx: &mut Tx<'_>, node: TxPtr<Node<T>>) -> Result<T> {
         let Node { prev, next, value } = tx.at(node)?;
         let (prev, next, value) = (tx.read(prev)?, tx.read(next)?, tx.read(value)?);
@@ -85,7 +84,7 @@ impl<T: Value> TxList<T> {
         Ok(value)
     }
 
-    /// Takes the first value out.
+    /// Removes the first value.
     ///
     /// # Errors
     /// See the [module](super).
@@ -94,7 +93,7 @@ impl<T: Value> TxList<T> {
         first.map(|node| self.unlink(tx, node)).transpose()
     }
 
-    /// Takes the last value out.
+    /// Removes the last value.
     ///
     /// # Errors
     /// See the [module](super).
@@ -103,7 +102,7 @@ impl<T: Value> TxList<T> {
         last.map(|node| self.unlink(tx, node)).transpose()
     }
 
-    /// Calls `each` with the cell of every value, first to last, to read it or to change it.
+    /// Calls `each` with every value's cell, in order.
     ///
     /// # Errors
     /// That of `each`, at once; see the [module](super).
@@ -122,7 +121,7 @@ impl<T: Value> TxList<T> {
         Ok(())
     }
 
-    /// Takes out every value for which `keep` is false.
+    /// Removes values for which `keep` is false.
     ///
     /// # Errors
     /// See the [module](super).
@@ -139,7 +138,7 @@ impl<T: Value> TxList<T> {
         Ok(())
     }
 
-    /// All values, first to last.
+    /// All values, in order.
     ///
     /// # Errors
     /// See the [module](super).
@@ -152,7 +151,7 @@ impl<T: Value> TxList<T> {
         Ok(values)
     }
 
-    /// Takes out all values.
+    /// Removes all values.
     ///
     /// # Errors
     /// See the [module](super).

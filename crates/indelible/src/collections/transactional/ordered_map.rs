@@ -1,8 +1,6 @@
-//! A map in the order of its keys: a zip tree (Tarjan, Levy, Timmel, 2019), in which random ranks
-//! keep the depth small.
+//! An ordered map: a zip tree (Tarjan, Levy, Timmel, 2019), shallow by random ranks.
 //!
-//! A change concerns the nodes on one way down, and mostly their lowest: nothing is balanced
-//! afterwards.
+//! A change concerns nodes on one way down, mostly the lowest; there is no rebalancing.
 
 use super::Value;
 use super::steps::Steps;
@@ -13,7 +11,7 @@ use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-/// A map in the order of its keys. `K` and `V` have whole words.
+/// An ordered map. `K` and `V` have whole words.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxOrderedMap<K, V> {
@@ -34,11 +32,10 @@ struct Node<K, V> {
     value: TxCell<V>,
 }
 
-/// A cell that leads to a node.
 type Link<K, V> = TxCell<TxPtr<Node<K, V>>>;
 
 impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
-    /// Whether there is no key.
+    /// Whether it is empty.
     ///
     /// # Errors
     /// See the [module](super).
@@ -46,7 +43,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         Ok(tx.read(&self.root)?.is_null())
     }
 
-    /// The cell that leads to a key, if it is there.
+    /// The cell that leads to a present key.
     fn find<'a, 't: 'a>(&'a self, tx: &mut Tx<'t>, key: &K) -> Result<Option<&'a Link<K, V>>> {
         let (mut steps, mut link) = (Steps::of(tx, self)?, &self.root);
         while let Some(node) = tx.read(link)?.some() {
@@ -71,7 +68,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         tx.read(&tx.at(node)?.value).map(Some)
     }
 
-    /// Gives a key a value. Returns the one that it had.
+    /// Sets a key's value; returns the former one.
     ///
     /// # Errors
     /// See the [module](super).
@@ -88,7 +85,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         let node = tx.at(pointer)?;
         tx.write(&node.rank, rank)?;
         let (mut steps, mut link) = (Steps::of(tx, self)?, &self.root);
-        // Descends to the first of a lower rank; the nodes below it are divided into lesser and
+        // Descends to the first of a lower rank; the nodes below are divided into lesser and
         // greater ones.
         let mut below = loop {
             let there = tx.read(link)?;
@@ -120,7 +117,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         Ok(None)
     }
 
-    /// The rank of a node at this address: as good as random, as the seed is secret.
+    /// The rank of a node at this address, random to outsiders, as the seed is secret.
     fn rank(&self, tx: &mut Tx<'_>, address: u64) -> Result<u64> {
         let mut seed = tx.read(&self.seed)?;
         if seed == 0 {
@@ -132,7 +129,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         Ok(hash.finish())
     }
 
-    /// Takes a key out. Returns its value.
+    /// Removes a key; returns its value.
     ///
     /// # Errors
     /// See the [module](super).
@@ -160,7 +157,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         Ok(Some(value))
     }
 
-    /// The first key at or behind a bound, with its value.
+    /// The first key at or after a bound, with its value.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -209,7 +206,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         self.outermost(tx, fits, |node| &node.right, |node| &node.left)
     }
 
-    /// The key that fits and is nearest to those that do not, which are on one side of all that do.
+    /// The suitable key nearest to the unsuitable ones, all on one side.
     fn outermost(
         &self,
         tx: &mut Tx<'_>,
@@ -236,7 +233,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         Ok(Some((key, tx.read(value)?)))
     }
 
-    /// All keys in their order, with their values.
+    /// All keys with values, in order.
     ///
     /// # Errors
     /// See the [module](super).
@@ -250,7 +247,7 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         Ok(all)
     }
 
-    /// Takes out all keys.
+    /// Removes all keys.
     ///
     /// # Errors
     /// See the [module](super).

@@ -5,10 +5,10 @@ use super::steps::Steps;
 use crate::error::Result;
 use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
-/// A queue: values are taken in the order in which they were added.
+/// A first-in, first-out queue.
 ///
-/// Its ends are in different lines, so that a transaction that adds and one that takes meet only
-/// when there is at most one value.
+/// Its ends are in different lines: a transaction that adds and one that removes conflict only when
+/// there is at most one value.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxQueue<T> {
@@ -25,7 +25,7 @@ struct Node<T> {
 }
 
 impl<T: Value> TxQueue<T> {
-    /// Whether there is no value.
+    /// Whether it is empty.
     ///
     /// # Errors
     /// See the [module](super).
@@ -47,7 +47,7 @@ impl<T: Value> TxQueue<T> {
         tx.write(&self.last, node)
     }
 
-    /// Takes the value that was added first.
+    /// Removes the oldest value.
     ///
     /// # Errors
     /// See the [module](super).
@@ -63,7 +63,7 @@ impl<T: Value> TxQueue<T> {
         Ok(Some(value))
     }
 
-    /// The value that was added first.
+    /// The oldest value.
     ///
     /// # Errors
     /// See the [module](super).
@@ -72,7 +72,7 @@ impl<T: Value> TxQueue<T> {
         tx.read(&tx.at(first)?.value).map(Some)
     }
 
-    /// All values, in the order in which they were added.
+    /// All values, oldest first.
     ///
     /// # Errors
     /// See the [module](super).
@@ -88,7 +88,7 @@ impl<T: Value> TxQueue<T> {
         Ok(values)
     }
 
-    /// Takes out all values.
+    /// Removes all values.
     ///
     /// # Errors
     /// See the [module](super).

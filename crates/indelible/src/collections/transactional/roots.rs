@@ -7,8 +7,7 @@ use crate::plain::Plain;
 use crate::transaction::{Tx, TxHeap, TxPtr};
 
 impl TxHeap {
-    /// The root of this name and type. If there is none, it is made, all zeros, in a transaction of
-    /// its own.
+    /// The root of this name and type, made as zeros, in a transaction of its own, if missing.
     ///
     /// # Errors
     /// `RootType` if it is of another type, with the first difference; `BadName`, `HeapFull`,

@@ -1,5 +1,4 @@
-//! Persistent variables: found again by name and type, with their initial value the first time
-//! (S1.2).
+//! Persistent variables: found by name and type, with an initial value the first time (S1.2).
 
 use super::Value;
 use crate::collections::layout::Layout;
@@ -11,7 +10,7 @@ use crate::{Plain, Tx, TxCell, TxHeap, TxPtr};
 use std::mem::offset_of;
 use std::sync::OnceLock;
 
-/// The object whose roots they are, in every language.
+/// The object that has them, in every language.
 const OBJECT: &str = "statics";
 /// Bytes of a new one, which grows.
 const SIZE: u64 = 1 << 16;
@@ -20,18 +19,17 @@ const SIZE: u64 = 1 << 16;
 pub struct Persistent<T> {
     name: &'static str,
     initial: T,
-    /// Made when it is first used.
+    /// Made at first use.
     described: OnceLock<Described>,
 }
 
-/// The type of a variable.
 struct Described {
     name: String,
     layout: String,
     fingerprint: u128,
 }
 
-/// A variable as it lies in the object.
+/// A variable in the object.
 #[derive(Plain)]
 #[repr(C)]
 struct Made<T> {
@@ -41,7 +39,7 @@ struct Made<T> {
 }
 
 impl<T: Value + Persist<'static>> Persistent<T> {
-    /// A variable of this name, in any pool: two with one name are one, and must be of one type.
+    /// A variable of this name, in any pool: equal names are one variable, and need one type.
     #[must_use]
     pub const fn new(name: &'static str, initial: T) -> Self {
         Persistent { name, initial, described: OnceLock::new() }
@@ -53,8 +51,8 @@ impl<T: Value + Persist<'static>> Persistent<T> {
         self.name
     }
 
-    /// The variable in the statics of a pool. If it was never used there, it gets its initial
-    /// value, in a transaction of its own.
+    /// The variable in a pool's statics, set to its initial value, in a transaction of its own, at
+    /// first use.
     ///
     /// # Errors
     /// `RootType` if there is one of this name and another type, with the first difference;
@@ -64,7 +62,7 @@ impl<T: Value + Persist<'static>> Persistent<T> {
         Ok(&statics.value(made)?.value)
     }
 
-    /// The same within a transaction, with which it is made if it commits.
+    /// As [`of`](Persistent::of), within a transaction, which makes it if it commits.
     ///
     /// # Errors
     /// `Conflict`: to be passed on. As for [`of`](Persistent::of).
@@ -85,7 +83,6 @@ impl<T: Value + Persist<'static>> Persistent<T> {
         Ok(root)
     }
 
-    /// Its type, as every language describes it.
     fn describe(&self) -> Described {
         let mut layout = Layout::default();
         layout.define::<Made<T>>(&format!("static_{}", self.name), |members| {
@@ -119,8 +116,8 @@ impl<T> std::fmt::Debug for Persistent<T> {
 }
 
 impl Pool {
-    /// The persistent variables of this pool: the heap of its object `statics`, which is made if
-    /// there is none. One process has it at a time.
+    /// The pool's persistent variables: the heap of its object `statics`, made if missing. One
+    /// process has it at a time.
     ///
     /// # Errors
     /// As for [`transactional_heap`](Pool::transactional_heap).
@@ -129,11 +126,10 @@ impl Pool {
     }
 }
 
-/// The persistent variables of the pool that the environment variable `PMO_POOL` names.
+/// The persistent variables of the pool in the environment variable `PMO_POOL`.
 ///
 /// # Errors
-/// `NotFound` if it names none, or one that is not there; as for [`Pool::open`] and
-/// [`Pool::statics`].
+/// `NotFound` without it, or without that pool; as for [`Pool::open`] and [`Pool::statics`].
 pub fn statics() -> Result<TxHeap> {
     let Some(path) = std::env::var_os("PMO_POOL") else {
         return Err(Error::new("attach the statics of a pool", TransactionError::NoPool));
@@ -167,10 +163,10 @@ pub fn statics() -> Result<TxHeap> {
 /// # Ok(()) }
 /// ```
 ///
-/// A variable is a root of the object `statics`: its name is that of the variable, and its type has
-/// whole words of 8 bytes, as in a [`TxCell`](crate::TxCell). The first transaction that uses one
-/// and commits gives it its initial value; of threads and processes that race, one does. Variables
-/// of C (`PMO_STATIC`) with the same name and type are the same.
+/// A variable is a root of the object `statics`, of the variable's name, with whole words of 8
+/// bytes, as in a [`TxCell`](crate::TxCell). The first transaction that uses it and commits sets
+/// its initial value; of racing ones, one does. C variables (`PMO_STATIC`) of the same name and
+/// type are the same.
 #[macro_export]
 macro_rules! persistent {
     ($($(#[$attribute:meta])* $visible:vis static $name:ident: $type:ty = $initial:expr;)+) => {

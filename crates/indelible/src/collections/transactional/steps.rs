@@ -3,11 +3,11 @@
 use crate::error::{Error, HeapError, Result};
 use crate::transaction::Tx;
 
-/// Steps that a walk may still make.
+/// Steps left.
 pub(super) struct Steps(u64);
 
 impl Steps {
-    /// As many as the heap around a cell has blocks at most.
+    /// At most the blocks of the cell's heap.
     pub(super) fn of<C>(tx: &Tx<'_>, cell: &C) -> Result<Steps> {
         tx.most_blocks(cell).map(Steps)
     }
@@ -23,7 +23,6 @@ fn endless() -> Error {
     damaged("a walk through a collection does not end")
 }
 
-/// The error for a collection that contradicts itself.
 #[cold]
 pub(super) fn damaged(what: &'static str) -> Error {
     Error::new("use a collection", HeapError::Damaged { offset: 0, what })

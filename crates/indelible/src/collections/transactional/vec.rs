@@ -9,8 +9,7 @@ use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 const FIRST: u64 = 8;
 const SEGMENTS: usize = 40;
 
-/// A vector. Its values are in segments, each as long as all before it, so that adding one never
-/// copies the others, however many there are.
+/// A vector in segments, each as long as all before it, so that adding a value copies no others.
 #[derive(Plain, Persist)]
 #[repr(C)]
 pub struct TxVec<T> {
@@ -18,7 +17,7 @@ pub struct TxVec<T> {
     segments: [TxCell<TxPtr<TxCell<T>>>; SEGMENTS],
 }
 
-/// Segment of an index, how many values it has room for, and the place in it.
+/// An index's segment, the segment's room, and the place in it.
 fn place(index: u64) -> (usize, u64, u64) {
     let segment = (index / FIRST + 1).ilog2() as usize;
     let len = FIRST << segment;
@@ -26,7 +25,7 @@ fn place(index: u64) -> (usize, u64, u64) {
 }
 
 impl<T: Value> TxVec<T> {
-    /// How many values there are.
+    /// Number of values.
     ///
     /// # Errors
     /// See the [module](super).
@@ -34,7 +33,7 @@ impl<T: Value> TxVec<T> {
         tx.read(&self.len)
     }
 
-    /// Whether there is no value.
+    /// Whether it is empty.
     ///
     /// # Errors
     /// See the [module](super).
@@ -42,7 +41,7 @@ impl<T: Value> TxVec<T> {
         Ok(self.len(tx)? == 0)
     }
 
-    /// The place of a value, if its segment is there.
+    /// A value's place, if its segment exists.
     fn slot<'t>(&self, tx: &mut Tx<'t>, index: u64) -> Result<Option<&'t TxCell<T>>> {
         let (segment, _, at) = place(index);
         let Some(cell) = self.segments.get(segment) else { return Ok(None) };
@@ -50,7 +49,7 @@ impl<T: Value> TxVec<T> {
         start.map(|start| tx.at(start.nth(at))).transpose()
     }
 
-    /// The cell of a value, to read it or to change it. `None`: there are fewer.
+    /// The cell of a value. `None`: there are fewer.
     ///
     /// # Errors
     /// See the [module](super).
@@ -82,7 +81,7 @@ impl<T: Value> TxVec<T> {
         }
     }
 
-    /// Adds a value at the end.
+    /// Appends a value.
     ///
     /// # Errors
     /// See the [module](super).
@@ -102,7 +101,7 @@ impl<T: Value> TxVec<T> {
         tx.write(&self.len, len + 1)
     }
 
-    /// Takes the last value. The vector keeps its room.
+    /// Removes the last value; the room stays.
     ///
     /// # Errors
     /// See the [module](super).
@@ -113,7 +112,7 @@ impl<T: Value> TxVec<T> {
         Ok(value)
     }
 
-    /// Takes a value, and puts the last in its place. `None`: there are fewer.
+    /// Removes a value, and puts the last in its place. `None`: there are fewer.
     ///
     /// # Errors
     /// See the [module](super).
@@ -137,7 +136,7 @@ impl<T: Value> TxVec<T> {
         Ok(values)
     }
 
-    /// Takes out all values, and frees their room.
+    /// Removes all values, and frees their room.
     ///
     /// # Errors
     /// See the [module](super).
