@@ -77,7 +77,6 @@ fn obvious_ways_copy_in_one_piece() {
         let (marks, blocks) = counts(|| way(&bytes, place, data));
         assert!(marks <= FEW && blocks <= FEW, "{name}: {marks} marks, {blocks} blocks for {LEN} bytes");
     }
-    // As if a way went by elements.
     let (marks, _) = counts(|| bytes.iter().for_each(|byte| data.list[1].push(*byte)));
     assert!(marks >= LEN, "{marks} marks of {LEN} pushes: the count is none");
 }

@@ -66,7 +66,6 @@ impl fmt::Debug for PDuration {
     }
 }
 
-/// As [`PDuration`].
 impl StableHash for Duration {
     #[inline]
     fn stable_hash(&self, hash: &mut KeyHash) {

@@ -36,7 +36,6 @@ pub struct Extensions<'h, C> {
 /// Fields of an extension's header.
 pub(super) const HEADER: &[Field] = fields!(Header { next: AtomicU64, size: u64, description: u64 });
 
-/// The heaps of borrowed values.
 struct Borrowed;
 
 impl Surroundings for Borrowed {
@@ -94,7 +93,6 @@ fn shape<E: Extension>() -> Shape {
     Shape { size: size_of::<E>(), align: align_of::<E>(), description: identity::<E>() }
 }
 
-/// The extension passed last, as a value of its type.
 #[inline]
 fn value<E: Extension>(cursor: &Cursor<'_, Borrowed>, at: *mut Header) -> Result<*mut E, HeapError> {
     let shape = shape::<E>();
@@ -267,7 +265,6 @@ impl<'h, C> Extensions<'h, C> {
 #[derive(Debug)]
 pub struct Parts<'a> {
     cursor: Cursor<'a, Borrowed>,
-    /// An address in the heap.
     address: u64,
 }
 
@@ -346,7 +343,6 @@ unsafe impl<'h, C: ExtensionList + 'h> Persist<'h> for Extensions<'h, C> {
         // SAFETY: a value, which only other threads that extend it change, by atomics.
         let this = unsafe { &*at };
         let mut cursor = Cursor::new(&this.link);
-        // A damaged chain is an error where it is used.
         while let Ok(Some(at)) = cursor.step() {
             match C::expected(cursor.passed).map(|Expected(compare)| compare(&cursor, at)) {
                 Some(Err(error @ HeapError::ExtensionType { .. })) => return Err(this.wrong(error)),

@@ -12,7 +12,6 @@ pub(super) const fn tag(hash: u64) -> u8 {
     (hash >> 57) as u8
 }
 
-/// Slots of a group, a bit each.
 #[derive(Clone, Copy)]
 pub(super) struct Slots(u16);
 
@@ -43,7 +42,6 @@ impl Iterator for Slots {
 
 /// A table's groups in a key's search order, each once.
 pub(super) struct Probe {
-    /// First slot of the group.
     pub(super) at: usize,
     mask: usize,
     step: usize,

@@ -192,7 +192,6 @@ where
         })
     }
 
-    /// Returns the slot.
     #[inline]
     pub(super) fn put(self, value: impl IntoPersist<'h, V>) -> Result<*mut Slot<K, V>> {
         let VacantEntry { table, mut hash, key } = self;

@@ -85,7 +85,6 @@ impl fmt::Debug for PIpAddr {
 
 macro_rules! of_std {
     ($($ty:ty)*) => { $(
-        /// As [`PIpAddr`].
         impl StableHash for $ty {
             #[inline]
             fn stable_hash(&self, hash: &mut KeyHash) {

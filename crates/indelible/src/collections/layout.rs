@@ -15,7 +15,6 @@ type Describe = fn(&mut Layout);
 pub struct Layout {
     pub(super) stream: String,
     met: Vec<&'static str>,
-    /// Pointers described.
     pointers: usize,
     /// Numbers of pointers whose targets await description, with the describing functions.
     targets: VecDeque<(usize, Describe)>,
@@ -65,7 +64,6 @@ impl Layout {
         self.word(kind);
     }
 
-    /// Describes the targets of pointers, after their type.
     pub(super) fn finish(&mut self) {
         while let Some((number, describe)) = self.targets.pop_front() {
             self.word(&format!("-> {number}"));

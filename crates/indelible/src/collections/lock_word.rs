@@ -20,12 +20,10 @@ fn compose(state: u32, attachment: u32) -> u64 {
     if state == 0 { 0 } else { u64::from(attachment) << 32 | u64::from(state) }
 }
 
-/// The next state for exclusive use.
 pub(super) fn exclusive(state: u32) -> Option<u32> {
     (state & !PARKED == 0).then_some(state | WRITER)
 }
 
-/// The next state for shared use.
 pub(super) fn shared(state: u32) -> Option<u32> {
     (state & WRITER == 0 && state & READERS < READERS).then_some(state + 1)
 }
@@ -108,7 +106,6 @@ mod tests {
         assert_eq!(word.load(Relaxed), 0);
     }
 
-    /// Threads that always wait for each other all proceed.
     #[test]
     fn no_thread_waits_forever() {
         let word = AtomicU64::new(0);

@@ -227,7 +227,6 @@ impl<'h, T: Persist<'h>> PRwLock<'h, T> {
     }
 }
 
-/// Exclusive access, until dropped.
 struct Exclusive<'a, 'h, T> {
     word: &'a AtomicU64,
     value: *mut T,

@@ -12,7 +12,6 @@ use crate::types::{Description, Kind, Pointer as How};
 
 const USE: &str = "use a record of";
 
-/// Size and alignment of a record's type.
 fn layout_of(name: &str, ty: &TypeInfo<'_>) -> Result<(u64, u64), HeapError> {
     let cannot = |why| Err(HeapError::Record { name: name.to_owned(), why });
     let of = match Description::parse(ty.layout) {
@@ -37,13 +36,11 @@ fn layout_of(name: &str, ty: &TypeInfo<'_>) -> Result<(u64, u64), HeapError> {
     }
 }
 
-/// Whether a root's type suits records.
 fn is_record(root: &Root) -> bool {
     let Root { name, type_name, fingerprint, layout, .. } = root;
     layout_of(name, &TypeInfo { name: type_name, fingerprint: *fingerprint, layout }).is_ok()
 }
 
-/// The root, if placed as its type requires.
 fn placed(root: Root, (size, align): (u64, u64), base: usize, len: usize) -> Result<Root, HeapError> {
     let start = root.address.checked_sub(base);
     let inside = start.and_then(|start| start.checked_add(size as usize)).is_some_and(|end| end <= len);

@@ -31,7 +31,6 @@ pub struct OldValue<'h>(Old<'h>);
 enum Old<'h> {
     /// Drops a value of a type of the program, and frees its block.
     Typed(Box<dyn FnOnce() + 'h>),
-    /// Its exclusive and shared blocks.
     Blocks(Reclaimed),
 }
 
@@ -65,7 +64,6 @@ impl OldValue<'_> {
         OldValue(Old::Blocks(found))
     }
 
-    /// No root refers to it any more.
     pub(super) fn discard(self) {
         match self.0 {
             Old::Typed(discard) => discard(),

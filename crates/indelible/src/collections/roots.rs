@@ -19,7 +19,6 @@ use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
-/// A type's description, compared with its roots'.
 pub(crate) struct Described {
     name: String,
     fingerprint: u128,
@@ -85,7 +84,6 @@ fn known_place<'h, T: Persist<'h>>(
     })
 }
 
-/// A type's description, made once.
 pub(super) fn described<'h, T: Persist<'h>>() -> Arc<Described> {
     static MADE: LazyLock<RwLock<HashMap<TypeId, Arc<Described>>>> = LazyLock::new(RwLock::default);
 

@@ -5,9 +5,7 @@ use crate::error::Result;
 /// A search through a root's values.
 #[derive(Debug)]
 pub struct Search {
-    /// Values left to visit.
     left: usize,
-    /// Levels of nesting left.
     depth: usize,
 }
 
@@ -24,7 +22,6 @@ impl Search {
         self.left > 0 && self.depth > 0
     }
 
-    /// Visits a value: `values` searches those in it.
     pub(super) fn within(&mut self, values: impl FnOnce(&mut Search) -> Result<()>) -> Result<()> {
         (self.left, self.depth) = (self.left - 1, self.depth - 1);
         let done = values(self);

@@ -309,7 +309,6 @@ impl<'de, 'h, T: DeserializeIn<'h>> Visitor<'de> for Maybe<'h, T> {
     }
 }
 
-/// Also std's options, of boxes, say.
 impl<'h, T: DeserializeIn<'h>> DeserializeIn<'h> for Option<T> {
     fn deserialize_in<'de, D: Deserializer<'de>>(
         deserializer: D,

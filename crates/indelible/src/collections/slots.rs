@@ -18,7 +18,6 @@ pub(super) struct Iter<K, V> {
     control: *const u8,
     first: *mut Slot<K, V>,
     full: Slots,
-    /// Groups behind this one.
     left: usize,
 }
 

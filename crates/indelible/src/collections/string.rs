@@ -232,7 +232,6 @@ impl PartialOrd for PString<'_> {
     }
 }
 
-/// As `str`: by bytes.
 impl Ord for PString<'_> {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {

@@ -182,7 +182,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         None
     }
 
-    /// Makes room for one more key.
     #[inline]
     pub(super) fn make_room(&mut self) -> Result<()>
     where
@@ -196,7 +195,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         self.move_to(slots.max(GROUP as u64))
     }
 
-    /// Makes room for `more` keys.
     pub(super) fn reserve(&mut self, more: usize) -> Result<()>
     where
         K: StableHash,
@@ -225,7 +223,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         if load(slots) < len { slots * 2 } else { slots }
     }
 
-    /// Moves everything to a block with enough slots.
     #[cold]
     #[inline(never)]
     fn move_to(&mut self, slots: u64) -> Result<()>
@@ -258,7 +255,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         // Damaged control bytes may lead to another count than `len`.
         (new.len, new.left) = (moved, load(slots).saturating_sub(moved));
         std::mem::swap(self, &mut new);
-        // The old block is freed; nothing in it is dropped.
         new.len = 0;
         Ok(())
     }
@@ -331,7 +327,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
     }
 
-    /// Slots in use.
     #[inline]
     pub(super) fn iter(&self) -> Iter<K, V> {
         match self.slots {
@@ -341,7 +336,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
     }
 
-    /// Drops all keys and values, and keeps the room.
     pub(super) fn clear(&mut self) {
         if self.slots == 0 {
             return;

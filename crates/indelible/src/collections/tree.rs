@@ -34,7 +34,6 @@ pub(super) struct Tree<'h, K: Persist<'h>, V: Persist<'h>> {
 pub(super) struct Path<K, V> {
     nodes: [Node<K, V>; LEVELS],
     places: [u8; LEVELS],
-    /// The lowest level reached.
     pub(super) level: usize,
 }
 
@@ -59,7 +58,6 @@ impl<K, V> Path<K, V> {
         (self.nodes[level], usize::from(self.places[level]))
     }
 
-    /// Its last node, and the place in it.
     #[inline]
     pub(super) fn end(&self) -> (Node<K, V>, usize) {
         self.step(self.level)
@@ -95,7 +93,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         bounds_at(self.root as usize)
     }
 
-    /// The root of a tree that is not empty.
     #[inline]
     pub(super) fn root(&self, bounds: &Bounds) -> Node<K, V> {
         Node::open(self.root, self.height() - 1, bounds)
@@ -199,14 +196,12 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         Ok(spare)
     }
 
-    /// Removes the key at the end of a path.
     pub(super) fn remove(&mut self, path: &mut Path<K, V>) -> (K, V) {
         let bounds = self.bounds();
         let (node, index) = path.end();
         let pair = if path.level == 0 {
             node.remove(index)
         } else {
-            // The greatest key before it takes its place.
             while path.level > 0 {
                 let (node, index) = path.end();
                 path.level -= 1;
@@ -289,7 +284,6 @@ fn put<'h, K: Persist<'h>, V: Persist<'h>>(
     }
 }
 
-/// Moves a key from the left node over the parent to the right one.
 fn rotate_right<'h, K: Persist<'h>, V: Persist<'h>>(
     parent: Node<K, V>,
     index: usize,
@@ -303,7 +297,6 @@ fn rotate_right<'h, K: Persist<'h>, V: Persist<'h>>(
     right.push_front(key, value, child);
 }
 
-/// Moves a key from the right node over the parent to the left one.
 fn rotate_left<'h, K: Persist<'h>, V: Persist<'h>>(
     parent: Node<K, V>,
     index: usize,
@@ -315,7 +308,6 @@ fn rotate_left<'h, K: Persist<'h>, V: Persist<'h>>(
     left.insert(left.len(), key, value, child);
 }
 
-/// Joins two nodes and the key between them.
 fn merge<'h, K: Persist<'h>, V: Persist<'h>>(
     parent: Node<K, V>,
     index: usize,

@@ -79,7 +79,6 @@ impl<K, V> Edge<K, V> {
         }
     }
 
-    /// Moves the gap behind the next key; returns that key's node and index.
     #[inline]
     pub(super) fn next(&mut self, bounds: &Bounds) -> Option<(Node<K, V>, usize)> {
         if self.index < self.len {
@@ -89,7 +88,6 @@ impl<K, V> Edge<K, V> {
         self.climb(bounds, false)
     }
 
-    /// Moves the gap before the previous key; returns that key's node and index.
     #[inline]
     fn prev(&mut self, bounds: &Bounds) -> Option<(Node<K, V>, usize)> {
         if self.index > 0 {
@@ -123,7 +121,6 @@ impl<K, V> Edge<K, V> {
         path
     }
 
-    /// Places from the root down, to compare gaps.
     fn places(&self) -> impl Iterator<Item = usize> {
         let inner = (1..self.height).rev().map(|level| self.path.step(level).1);
         inner.chain([self.index])
@@ -155,7 +152,6 @@ pub(super) unsafe fn checked_mut<'a, 'h: 'a, T: Persist<'h>>(at: *mut T, bounds:
     }
 }
 
-/// The common part of a tree's iterators.
 struct Walk<K, V> {
     ends: Option<(Edge<K, V>, Edge<K, V>)>,
     bounds: Bounds,

@@ -129,7 +129,6 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         if self.cap == 0 { ptr::dangling_mut() } else { pointer(self.at) }
     }
 
-    /// Panics unless all elements are values.
     #[inline]
     fn verify(&self) {
         if T::SHARED {
@@ -168,7 +167,6 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         self.lend_range(..)
     }
 
-    /// Some elements, for storing; all are checked.
     pub(super) fn lend_range(&mut self, range: impl SliceIndex<[T], Output = [T]>) -> &mut [T] {
         self.verify();
         // SAFETY: as for `as_slice`, and borrowed exclusively.
@@ -244,7 +242,6 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         unsafe { self.resize_block(self.room_for(more), [0..len, 0..0]) }
     }
 
-    /// Room of the block for `more` elements.
     pub(super) fn room_for(&self, more: usize) -> usize {
         let needed = self.len().saturating_add(more);
         let least = if size_of::<T>() <= 4 { 16 / size_of::<T>() } else { 4 };

@@ -111,7 +111,6 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         unsafe { self.elements.start().add(self.slot(index)) }
     }
 
-    /// Slots of elements, in order.
     pub(super) fn slots(&self, elements: Range<usize>) -> [Range<usize>; 2] {
         if elements.is_empty() {
             return [0..0, 0..0];
@@ -121,14 +120,12 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         [start..start + before, 0..elements.len() - before]
     }
 
-    /// Addresses of elements, in order.
     pub(super) fn parts(&self, elements: Range<usize>) -> [Range<*mut T>; 2] {
         let start = self.elements.start();
         // SAFETY: slots of the block, or its end.
         self.slots(elements).map(|part| unsafe { start.add(part.start)..start.add(part.end) })
     }
 
-    /// Marks stored elements.
     pub(super) fn mark(&self, elements: Range<usize>) {
         for part in self.parts(elements) {
             // SAFETY: our elements.
@@ -241,7 +238,6 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         std::mem::take(self.make_contiguous())
     }
 
-    /// Converts a value, and makes room for it.
     #[inline]
     pub(super) fn prepare(&mut self, value: impl IntoPersist<'h, T>) -> Result<T> {
         let heap = self.heap();
@@ -341,14 +337,12 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     }
 }
 
-/// The vector's first element is the front.
 impl<'h, T: Persist<'h>> From<PVec<'h, T>> for PVecDeque<'h, T> {
     fn from(elements: PVec<'h, T>) -> Self {
         PVecDeque { elements, first: 0 }
     }
 }
 
-/// The vector frees the block.
 impl<'h, T: Persist<'h>> Drop for PVecDeque<'h, T> {
     fn drop(&mut self) {
         self.clear();

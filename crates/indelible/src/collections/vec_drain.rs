@@ -106,7 +106,6 @@ fn within(range: impl RangeBounds<usize>, len: usize) -> Range<usize> {
     start..end
 }
 
-/// Elements being removed from a block.
 struct Elements<'h, T: Persist<'h>> {
     next: *mut T,
     left: usize,

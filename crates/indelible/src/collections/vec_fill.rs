@@ -73,7 +73,6 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         Ok(())
     }
 
-    /// Adds converted `values`, of any number.
     fn fill<V: IntoPersist<'h, T>>(&mut self, mut values: impl Iterator<Item = V>) -> Result<()> {
         self.try_reserve(values.size_hint().0)?;
         loop {

@@ -33,7 +33,6 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// A panic in it, or in a drop, leaves the rest.
     pub fn dedup_by(&mut self, mut same: impl FnMut(&mut T, &mut T) -> bool) {
         let mut gap = Gap { kept: 0, next: 0, len: self.len(), vec: self };
-        // As for `retain`.
         gap.vec.set_len(0);
         while gap.next < gap.len {
             // SAFETY: as for `retain`; the last that stays lies before the gap, at another place.

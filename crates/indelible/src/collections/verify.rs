@@ -29,7 +29,6 @@ impl Expected<'_> {
     }
 }
 
-/// Findings with paths.
 struct Findings {
     base: u64,
     all: Vec<HeapFinding>,

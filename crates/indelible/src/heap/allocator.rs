@@ -23,7 +23,6 @@ use std::sync::{Arc, Weak};
 thread_local! {
     /// The heap this thread used last, and its cache there.
     static LAST: Cell<(u64, Option<&'static Cache>)> = const { Cell::new((0, None)) };
-    /// The same for heaps on which every operation is slow.
     static LAST_SLOW: Cell<(u64, Option<&'static Cache>)> = const { Cell::new((0, None)) };
     static MEMBER: RefCell<Vec<Member>> = const { RefCell::new(Vec::new()) };
 }
@@ -116,7 +115,6 @@ impl Allocator {
         self.allocate(size, 1, false).map_err(Box::new)
     }
 
-    /// The slow path: `zero` asks for zeros.
     #[inline(never)]
     pub(super) fn allocate(&self, size: usize, align: usize, zero: bool) -> Result<NonNull<u8>> {
         match self.allocate_once(size, align, zero) {
@@ -223,7 +221,6 @@ impl Allocator {
         if unsafe { self.free_at_hand(address) } { Ok(()) } else { self.free_boxed(address) }
     }
 
-    /// The span at an address, if known.
     #[inline]
     pub(super) fn span_at(&self, address: usize) -> Option<&'static Span> {
         let page = address.wrapping_sub(self.shared.window.base()) / PAGE as usize;
@@ -270,7 +267,6 @@ impl Allocator {
         if span.free_for_owner(block) { Ok(()) } else { Err(HeapError::DoubleFree { address }) }
     }
 
-    /// The slow path of freeing.
     #[cold]
     #[inline(never)]
     fn release(&self, address: usize) -> Result<()> {

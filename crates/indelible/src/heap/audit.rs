@@ -74,7 +74,6 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Number of the block around an address.
     pub(super) fn around(&self, address: u64) -> Option<usize> {
         let after = self.all.partition_point(|block| block.address as u64 <= address);
         let index = after.checked_sub(1)?;
@@ -82,13 +81,11 @@ impl Index {
         (address - (block.address as u64) < block.size as u64).then_some(index)
     }
 
-    /// Address and bytes of the block around an address.
     pub(super) fn bounds(&self, address: u64) -> Option<(u64, u64)> {
         let block = self.all[self.around(address)?];
         Some((block.address as u64, block.size as u64))
     }
 
-    /// Bytes of the block at an address.
     pub(super) fn at(&self, address: u64) -> Option<u64> {
         let index = self.all.binary_search_by_key(&address, |block| block.address as u64).ok()?;
         Some(self.all[index].size as u64)
@@ -133,15 +130,11 @@ struct Seen<'a> {
     index: &'a Index,
     memory: Memory<'a>,
     findings: Vec<HeapFinding>,
-    /// Findings beyond the limit.
     more: u64,
-    /// Dangling pointers.
     pointers: Vec<AuditedPointer>,
-    /// Numbers of blocks that other pointers reach.
     referred: Vec<usize>,
     /// Address and length of bytes to be searched.
     opaque: Vec<(u64, u64)>,
-    /// Blocks that count more owners than were found.
     lasting: Vec<HeapFinding>,
 }
 
@@ -248,7 +241,6 @@ impl Words<'_> {
     }
 }
 
-/// The error for findings of a heap's check.
 pub(super) fn sound(findings: &[HeapFinding]) -> Result<(), HeapError> {
     match findings {
         [] => Ok(()),
@@ -344,7 +336,6 @@ fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit 
     for (root, _) in roots.iter().zip(&described).filter(|(_, of)| of.is_err()) {
         match index.around(root.address as u64) {
             Some(index) => words.refer(index),
-            // The bytes of a root may be anywhere in the object.
             None => words.scan(root.address as u64, root.size),
         }
     }

@@ -50,7 +50,6 @@ pub(super) struct Cache {
     inbox: Slot<Span>,
 }
 
-/// Caches of ended threads.
 pub(super) static SPARE: Spare<Cache> = Spare::new();
 
 impl Cache {
@@ -82,7 +81,6 @@ impl Cache {
         Some(unsafe { NonNull::new_unchecked(ptr::with_exposed_provenance_mut(address)) })
     }
 
-    /// A block of `class` from the current span.
     #[inline(never)]
     pub(super) fn take_next(&self, class: usize) -> Option<NonNull<u8>> {
         if self.next_blocks(class, self.spans[class].get()?) { self.take(class) } else { None }
@@ -116,7 +114,6 @@ impl Cache {
         true
     }
 
-    /// Makes a span the current one.
     pub(super) fn enter(&self, span: &'static Span) {
         let class = span.class();
         debug_assert!(self.spans[class].get().is_none());
@@ -135,7 +132,6 @@ impl Cache {
         for class in 0..CLASSES {
             let Some(span) = self.spans[class].get() else { continue };
             self.leave(class);
-            // Claimed blocks no longer are.
             span.survey();
             if span.is_empty() { release(span) } else { self.enter(span) }
         }

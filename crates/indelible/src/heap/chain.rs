@@ -24,7 +24,6 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-/// The heaps of values.
 pub(crate) trait Surroundings {
     /// Keeps consistent cuts out until it is dropped.
     type Inside;
@@ -55,24 +54,20 @@ pub(crate) trait Surroundings {
     fn error(address: usize, error: HeapError) -> crate::error::Error;
 }
 
-/// The start of an extension.
 #[repr(C)]
 pub(crate) struct Header {
     /// The next one's address, or 0.
     pub(crate) next: AtomicU64,
     /// Bytes, with the header.
     pub(crate) size: u64,
-    /// Number of its type.
     pub(crate) description: u64,
 }
 
-/// Fields of an extension.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) size: usize,
     /// At most 16.
     pub(crate) align: usize,
-    /// Number of its type.
     pub(crate) description: u64,
 }
 
@@ -91,10 +86,8 @@ impl Shape {
 }
 
 pub(crate) struct Cursor<'a, S> {
-    /// The link to the next block.
     pub(crate) slot: &'a AtomicU64,
     pub(crate) bounds: Bounds,
-    /// Blocks before it.
     pub(crate) passed: usize,
     within: PhantomData<S>,
 }
@@ -282,11 +275,9 @@ pub(crate) unsafe fn free<S: Surroundings>(slot: &AtomicU64) -> Result<(), HeapE
 /// Most nested computations of initial values.
 const DEEPEST: usize = 64;
 
-/// An endless recursion of initial values.
 #[derive(Debug)]
 pub(crate) struct Endless;
 
-/// Computes an initial value, which may need others.
 pub(crate) fn nested<T>(compute: impl FnOnce() -> T) -> Result<T, Endless> {
     thread_local! {
         static DEPTH: Cell<usize> = const { Cell::new(0) };

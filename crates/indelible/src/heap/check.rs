@@ -31,7 +31,6 @@ pub(super) fn check(window: &Window) -> Vec<HeapFinding> {
 
 struct Check {
     findings: Vec<HeapFinding>,
-    /// The heap's own pages, and their lengths.
     meta: BTreeMap<u64, u64>,
 }
 
@@ -171,7 +170,6 @@ impl Check {
         Ok(())
     }
 
-    /// The directory's own pages.
     fn own(&mut self, directory: &Directory<'_>) {
         let page = directory.header.directory.load(Relaxed);
         let pages = (directory.header.capacity.load(Relaxed) * 8).div_ceil(PAGE);

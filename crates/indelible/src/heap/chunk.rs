@@ -65,7 +65,6 @@ impl<'a> ChunkRef<'a> {
         self.window.mark_dirty(self.offset, size_of::<Chunk>());
     }
 
-    /// Its number in the heap.
     pub(super) fn page(&self, index: u64) -> u64 {
         self.number * CHUNK_PAGES + index
     }
@@ -170,7 +169,6 @@ fn next(bits: &Bits, from: u64, used: bool) -> u64 {
     CHUNK_PAGES
 }
 
-/// Runs of free pages: first page and length.
 pub(super) fn free_runs(bits: &Bits) -> impl Iterator<Item = (u64, u64)> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {

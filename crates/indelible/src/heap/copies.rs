@@ -53,7 +53,6 @@ impl Copies {
         self.absent.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changed words, by offset.
     pub(super) fn changes(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.runs.iter().flat_map(|(first, run)| {
             let words = (first * PAGE..).step_by(8).zip(run.before.iter().zip(&run.now));

@@ -15,7 +15,6 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(super) struct Directory<'a> {
     pub(super) window: &'a Window,
     pub(super) header: &'a Header,
-    /// Pages of the heap, no more than the window has.
     pub(super) pages: u64,
 }
 
@@ -77,7 +76,6 @@ impl<'a> Directory<'a> {
         self.window.mark_dirty(0, PAGE as usize);
     }
 
-    /// Chunks; the last may be short.
     pub(super) fn chunks(&self) -> u64 {
         self.pages.div_ceil(CHUNK_PAGES)
     }

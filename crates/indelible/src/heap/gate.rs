@@ -31,9 +31,7 @@ pub(super) struct Gate {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// The calling thread is inside.
     Inside,
-    /// A thread was inside, or another cut under way, all the time.
     Busy,
 }
 
@@ -152,7 +150,6 @@ impl Closed<'_> {
     pub(super) fn open(&mut self) {
         if !std::mem::replace(&mut self.open, true) {
             self.gate.closed.store(false, SeqCst);
-            // A thread that saw it closed waits by now, and is woken.
             drop(self.gate.lock());
             self.gate.changed.notify_all();
         }

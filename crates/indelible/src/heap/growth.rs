@@ -10,7 +10,6 @@ use std::ptr::NonNull;
 pub(crate) trait Growable {
     fn mapped(&self) -> usize;
 
-    /// Extends the object to `size` bytes while other threads use it.
     fn grow(&self, size: usize) -> Result<(), Limit>;
 
     /// The heap has all that is mapped.
@@ -43,7 +42,6 @@ pub(crate) fn grow_object(
 }
 
 impl RawHeap {
-    /// A block, after growth if the heap is full and may grow.
     #[inline]
     pub(crate) fn malloc_in(
         &self,

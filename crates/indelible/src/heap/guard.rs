@@ -7,16 +7,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
-/// Least guard bytes behind a block.
 pub(super) const BEHIND: usize = 16;
 pub const GUARD: u8 = 0xc5;
 pub const FREED: u8 = 0xdd;
 
 #[derive(Clone, Copy, Debug)]
 enum Block {
-    /// In use: bytes asked for, bytes there are.
     Live { asked: usize, room: usize },
-    /// Free, so many bytes filled.
     Free { room: usize },
 }
 
@@ -40,7 +37,6 @@ impl Guard {
         window.fill(offset + asked as u64, room - asked, GUARD)
     }
 
-    /// Bytes that were asked for, if the block is guarded.
     pub(super) fn asked(&self, offset: u64) -> Option<usize> {
         match self.blocks().get(&offset) {
             Some(Block::Live { asked, .. }) => Some(*asked),
@@ -77,7 +73,6 @@ impl Guard {
         }
     }
 
-    /// Checks all guard bytes; returns those overwritten.
     pub(super) fn check_all(&self, window: &Window) -> Vec<HeapError> {
         let blocks = self.blocks();
         let look = |(offset, block): (&u64, &Block)| match block {

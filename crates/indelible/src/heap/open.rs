@@ -75,7 +75,6 @@ impl Pool {
         let object = match attach() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 match self.create_attached_as(name, &CreateOptions::new(size), Finding::Typed) {
-                    // Another process was faster.
                     Err(error) if error.kind() == ErrorKind::Exists => attach()?,
                     created => created?,
                 }

@@ -93,7 +93,6 @@ impl Pages<'_, '_> {
         }
     }
 
-    /// Divides a free chunk into pages.
     fn divide(&mut self, number: u64, header: u64) -> Result<()> {
         let directory = self.directory;
         let virgin = number >= directory.frontier();
@@ -230,7 +229,6 @@ impl Pages<'_, '_> {
         Ok(())
     }
 
-    /// Resizes the block at `page` in place, if possible.
     pub(super) fn resize(&mut self, found: Found, pages: u64) -> Result<bool> {
         if pages == found.entry.pages {
             return Ok(true);
@@ -251,7 +249,6 @@ impl Pages<'_, '_> {
         Ok(true)
     }
 
-    /// Length of the longest free piece, in pages.
     pub(super) fn largest(&self) -> Result<u64> {
         let directory = &self.directory;
         let (mut best, mut chunks) = (0, 0);
@@ -272,7 +269,6 @@ pub(super) fn whole(pages: u64) -> u64 {
     if pages < CHUNK_PAGES { pages.saturating_sub(1) } else { pages }
 }
 
-/// The run of page `page`; `None`: the page is free.
 pub(super) fn find(directory: &Directory<'_>, page: u64) -> Result<Option<Found>> {
     let mut number = page / CHUNK_PAGES;
     match directory.get(number)? {
@@ -296,14 +292,12 @@ pub(super) fn find(directory: &Directory<'_>, page: u64) -> Result<Option<Found>
                 return Ok(Some(Found { page: number * CHUNK_PAGES, entry }));
             }
             Use::Body | Use::Pages { .. } if number > 0 => number -= 1,
-            // A short last chunk of one block.
             Use::Large { .. } => return Ok(None),
             _ => return damaged(page * PAGE, "this page is in the middle of a block without a start"),
         }
     }
 }
 
-/// The error for lack of `size` bytes.
 pub(super) fn full(pages: &Pages<'_, '_>, size: usize) -> HeapError {
     match pages.largest() {
         Ok(largest) => HeapError::Full { needed: size, largest: largest * PAGE },

@@ -16,7 +16,6 @@ impl Heap {
         self.raw.leave();
     }
 
-    /// Marks stored addresses: see [`Object::mark_dirty`].
     pub(crate) fn stored(&self, ranges: &[Range<usize>]) {
         if let Some(marks) = self.object.explicit_marks() {
             marks.mark(ranges.iter().map(|range| self.offsets(range)));

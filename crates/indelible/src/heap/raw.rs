@@ -64,7 +64,6 @@ impl HeapOptions {
     }
 }
 
-/// The range of an attached object.
 #[derive(Clone, Debug)]
 pub(crate) struct Extent {
     pub(crate) base: NonNull<u8>,
@@ -174,7 +173,6 @@ impl RawHeap {
         unsafe { self.allocator.free(address) }
     }
 
-    /// Fails where [`free`](RawHeap::free) would.
     pub(crate) fn expect_free(&self, address: usize) -> Result<()> {
         self.allocator.expect_free(address)
     }
@@ -202,7 +200,6 @@ impl RawHeap {
         inner.extend(shared)
     }
 
-    /// Pages of this attachment's table.
     pub(super) fn reach(&self) -> usize {
         self.allocator.shared.table.len() * PAGE as usize
     }
@@ -364,7 +361,6 @@ impl RawHeap {
         self.others.retarget(&self.allocator.shared, index, entry)
     }
 
-    /// Returns the number removed.
     pub(super) fn remove_entries(&self, needed: &dyn Fn(u32) -> bool) -> Result<u32> {
         self.others.remove(&self.allocator.shared, needed)
     }

@@ -40,7 +40,6 @@ impl ReadHeap {
             len: object.len(),
             writable: false,
             marks: None,
-            // Nothing is allocated: no table.
             reach: 0,
         };
         // SAFETY: mapped until the object is dropped, after the heap; no thread writes to it

@@ -11,7 +11,6 @@ pub(crate) struct Reclaimed {
     blocks: Vec<u64>,
     /// Blocks with other owners, too, each with its number of owners in the value.
     shared: Vec<(u64, u64)>,
-    /// Bytes of the value's exclusive blocks.
     pub(crate) bytes: u64,
 }
 
@@ -26,15 +25,11 @@ impl Reclaimed {
     }
 }
 
-/// A heap at rest.
 struct View<'a> {
     memory: Memory<'a>,
-    /// Bytes of the block in use at an address.
     live: &'a dyn Fn(u64) -> Option<u64>,
-    /// Blocks in use, in address order.
     blocks: &'a dyn Fn() -> Result<Vec<Block>, HeapError>,
     roots: Vec<Root>,
-    /// Whether code other than typed code may have stored the bytes.
     foreign: bool,
 }
 
@@ -44,11 +39,9 @@ struct Found {
     blocks: Vec<u64>,
     /// Blocks with owners that were not met, and the number of those that were.
     shared: Vec<(u64, u64)>,
-    /// The first impossibility.
     wrong: Option<HeapFinding>,
     /// Offset of the first undescribed bytes.
     opaque: Option<u64>,
-    /// Targets of raw pointers, with paths.
     pointers: Vec<(u64, String)>,
 }
 

@@ -14,7 +14,6 @@ pub(crate) struct Entry {
     pub(crate) len: usize,
     pub(crate) access: Access,
     owner: u64,
-    /// Number of the attachment.
     pub(crate) attachment: u32,
     /// Whether stores must be marked (explicit tracking).
     explicit: bool,
@@ -51,7 +50,6 @@ pub(crate) fn any_explicit() -> bool {
     ANY_EXPLICIT.load(Relaxed)
 }
 
-/// The heap whose object contains an address.
 #[inline]
 pub(crate) fn find(address: usize) -> Option<Entry> {
     let (epoch, entry) = LAST.get();
@@ -78,7 +76,6 @@ fn attachment(id: u64) -> u32 {
     (indelible_store::format::checksum(0, &parts) as u32).max(1)
 }
 
-/// A heap's registration, ended by dropping.
 #[derive(Debug)]
 pub(super) struct Registration(u64);
 

@@ -55,7 +55,6 @@ impl<'a> TypeInfo<'a> {
     }
 }
 
-/// The difference of pointers' targets in otherwise equal descriptions.
 fn target_difference(heap: &str, program: &str) -> Option<String> {
     let has_targets = |layout: &str| own(layout).len() < layout.len();
     if heap == program || !has_targets(heap) || !has_targets(program) {
@@ -104,7 +103,6 @@ impl Root {
         }
     }
 
-    /// The difference of the root's type: both as a whole, and the first one.
     pub(crate) fn difference(&self, wanted: &TypeInfo<'_>) -> String {
         let same = self.type_name == wanted.name && own(&self.layout) == own(wanted.layout);
         let target = target_difference(&self.layout, wanted.layout).filter(|_| same);

@@ -13,7 +13,6 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 struct Cached {
     name: String,
-    /// The type it was compared with.
     ty: TypeId,
     place: Place,
 }
@@ -30,7 +29,6 @@ type ByHash = HashMap<u64, Vec<Cached>, BuildHasherDefault<Same>>;
 #[derive(Debug, Default)]
 pub(crate) struct RootCache(Mutex<ByHash>);
 
-/// Hashes a hash.
 #[derive(Debug, Default)]
 struct Same(u64);
 

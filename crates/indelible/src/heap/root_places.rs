@@ -76,7 +76,6 @@ impl Inner {
         Ok(())
     }
 
-    /// Fails if a root begins in these bytes.
     pub(super) fn expect_no_root(&mut self, shared: &Shared, address: usize, room: usize) -> Result<()> {
         let Some(offset) = shared.window.offset_of(address) else { return Ok(()) };
         if let Some(span) = shared.table.get((offset / PAGE) as usize).and_then(|slot| slot.get())
@@ -94,7 +93,6 @@ impl Inner {
 }
 
 impl Allocator {
-    /// Fails if a root begins in these bytes.
     pub(super) fn expect_no_root(&self, address: usize, room: usize) -> Result<()> {
         let known = self.span_at(address).and_then(|span| span.has_root(span.block(address)?));
         match known {

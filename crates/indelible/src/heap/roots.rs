@@ -39,7 +39,6 @@ fn search<'a, R>(
     Ok(found)
 }
 
-/// All slots with their offsets.
 pub(super) fn slots<'a>(directory: &Directory<'a>) -> Result<Vec<(u64, &'a RootSlot)>> {
     let mut all = Vec::new();
     search(directory, |base, slots| -> Result<Option<()>> {
@@ -60,7 +59,6 @@ fn index_page<'a>(directory: &Directory<'a>, page: u64) -> Result<&'a RootIndex>
     Ok(index)
 }
 
-/// The root `name` and its slot.
 fn lookup<'a>(directory: &Directory<'a>, name: &str) -> Result<Option<(u64, &'a RootSlot, Root)>> {
     let wanted = hash(name);
     search(directory, |base, slots| {
@@ -140,7 +138,6 @@ fn check(shared: &Shared, root: &Root) -> Result<()> {
     if inside { Ok(()) } else { Err(HeapError::Foreign { address: root.address }) }
 }
 
-/// The first page of the root's new record.
 fn record(inner: &mut Inner, shared: &Shared, root: &Root) -> Result<u64> {
     let pages = pages_of(root);
     let page = meta_pages(inner, shared, pages)?;
@@ -167,7 +164,6 @@ pub(super) fn remove(shared: &Shared, name: &str) -> Result<Root> {
     Ok(root)
 }
 
-/// Offset of a free slot, made if necessary.
 fn free_slot(inner: &mut Inner, shared: &Shared) -> Result<u64> {
     let directory = Directory::open(&shared.window)?;
     let free = slots(&directory)?.into_iter().find(|(_, slot)| slot.page.load(Relaxed) == 0);

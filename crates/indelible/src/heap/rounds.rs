@@ -13,7 +13,6 @@ use indelible_store::company::Company;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// `E`: error of a cut.
 #[derive(Debug)]
 pub(super) struct Rounds<E: Clone> {
     state: Mutex<State<E>>,
@@ -36,7 +35,6 @@ struct State<E> {
     wakers: Vec<Waker>,
 }
 
-/// A task's wait for a ticket.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     /// Whether the task let others pass once.
@@ -86,7 +84,6 @@ impl<E: Clone> Rounds<E> {
         self.lock().joining
     }
 
-    /// The outcome of a round, if known.
     pub(super) fn outcome(&self, round: u64) -> Option<Result<(), E>> {
         self.lock().outcome(round)
     }
@@ -157,7 +154,6 @@ impl<E: Clone> Rounds<E> {
         Poll::Ready(self.lead(state, cut))
     }
 
-    /// Closes the joining round, and makes it durable.
     fn lead(
         &self,
         mut state: MutexGuard<'_, State<E>>,
@@ -201,7 +197,6 @@ impl<E: Clone> Drop for Waits<'_, E> {
 struct Lead<'r, E: Clone> {
     rounds: &'r Rounds<E>,
     round: u64,
-    /// When the cut began, if others wait.
     begin: Option<Instant>,
     /// `None`: the leader panicked; durability is unknown, and not reported.
     outcome: Option<Result<(), E>>,

@@ -77,30 +77,23 @@ pub(super) struct Span {
     pub(super) waiting: Slot<Span>,
     pub(super) next: Slot<Span>,
     pub(super) prev: Slot<Span>,
-    /// A bit per block with a root.
     roots: [AtomicU64; WORDS],
     page: AtomicU64,
     pages: AtomicU64,
-    /// Offset of the first allocation byte in the object.
     first: AtomicU64,
-    /// Place among the heap's spans.
     pub(super) index: AtomicUsize,
     /// Listed among ownerless spans with free blocks.
     pub(super) listed: AtomicBool,
     pub(super) live: AtomicBool,
 }
 
-/// A span's place and shape, from its header.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site {
     pub(super) page: u64,
     pub(super) pages: u64,
     pub(super) class: usize,
-    /// Bytes of a block.
     pub(super) size: usize,
-    /// Address of the first block.
     pub(super) data: usize,
-    /// Offset of the first allocation byte in the object.
     pub(super) first: u64,
 }
 
@@ -188,7 +181,6 @@ impl Span {
         self.count.load(Relaxed) as usize
     }
 
-    /// The block that begins at `address`.
     #[inline]
     pub(super) fn block(&self, address: usize) -> Option<usize> {
         divide(
@@ -198,7 +190,6 @@ impl Span {
         )
     }
 
-    /// The block around an address.
     #[inline]
     pub(super) fn block_around(&self, address: usize) -> Option<usize> {
         let delta = address.checked_sub(self.data.load(Relaxed))?;
@@ -337,7 +328,6 @@ impl Span {
         let unheeded = match place {
             place::CURRENT => u32::MAX,
             place::PARTIAL => {
-                // Most have no free block yet, or few.
                 let words = self.unused.iter().map(|free| free.load(Relaxed)).filter(|word| *word != 0);
                 let free: u32 = words.map(u64::count_ones).sum();
                 self.count.load(Relaxed).saturating_sub(free).max(1)

@@ -22,10 +22,8 @@ use std::sync::{Mutex, MutexGuard};
 const LOOK: u64 = 2;
 
 pub(super) struct Shared {
-    /// Unique in this process.
     pub(super) id: u64,
     pub(super) window: Window,
-    /// The known span of every page.
     pub(super) table: Table,
     pub(super) guard: Option<Guard>,
     inner: Mutex<Inner>,
@@ -78,7 +76,6 @@ impl Shared {
         })
     }
 
-    /// A heap on copies, for one change, without spans.
     pub(super) fn of_copies(window: Window) -> Result<Shared> {
         let mut shared = Shared::new(window, 0, None)?;
         let inner = shared.inner.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -154,7 +151,6 @@ impl Inner {
         Ok(Pages { directory: Directory::open(&shared.window)?, hints: &mut self.hints })
     }
 
-    /// The span at `page`, known or not.
     pub(super) fn known(
         &mut self,
         shared: &Shared,
@@ -211,7 +207,6 @@ impl Inner {
             }
         };
         span.own(cache);
-        // Blocks sent to an ended thread go to the span's present owner.
         self.idle.iter().for_each(|cache| cache.open_inbox(&mut |_| {}));
         let header = Directory::open(&shared.window)?.header;
         header.recent[class].store(span.page() as u32, Relaxed);
@@ -351,7 +346,6 @@ impl Inner {
         }
     }
 
-    /// Pages for a block of `bytes`; `align` in pages.
     pub(super) fn run(&mut self, shared: &Shared, bytes: usize, align: u64) -> Result<super::pages::Run> {
         let count = bytes.div_ceil(PAGE as usize) as u64;
         if let Some(run) = self.pages(shared)?.allocate(count, align, Kind::Run, 0)? {

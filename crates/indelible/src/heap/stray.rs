@@ -102,7 +102,6 @@ pub(crate) unsafe fn search(
     Ok(all)
 }
 
-/// The path of an address by its root's type.
 fn place(address: usize, roots: &[Root]) -> Option<String> {
     let within = |root: &&Root| (root.address..root.address + root.size as usize).contains(&address);
     let root = roots.iter().find(within)?;
@@ -161,7 +160,6 @@ impl Heap {
         found.map_err(|cause| object.error(operation, cause))
     }
 
-    /// Fails if psyncs are audited and there are such addresses.
     #[inline]
     pub(super) fn audited(&self) -> Result<()> {
         let audit = self.raw().options().audit;

@@ -74,7 +74,6 @@ impl Surroundings {
         Ok(Surroundings(all))
     }
 
-    /// The kind and name of the memory at an address.
     pub(super) fn find(&self, address: u64) -> Option<(Outside, &str)> {
         let after = self.0.partition_point(|region| region.range.start <= address);
         let region = &self.0[after.checked_sub(1)?];

@@ -54,7 +54,6 @@ impl Heap {
         Ticket { heap: self, round: self.rounds.join(), waiting: Waiting::default() }
     }
 
-    /// Takes a cut. The gate opens before the durable write.
     fn cut(&self, others: &mut dyn Bystanders) -> Result<()> {
         self.audited()?;
         let mut quiet = self.raw.quiet(self.object.patience()).map_err(|error| self.error("psync", error))?;

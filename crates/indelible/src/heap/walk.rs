@@ -38,7 +38,6 @@ pub struct HeapStats {
     pub roots: u64,
 }
 
-/// Runs that begin in a chunk, in address order.
 pub(super) fn chunk_contents(directory: &Directory<'_>, number: u64) -> Result<Vec<Found>> {
     let mut all = Vec::new();
     match directory.get(number)? {

@@ -22,7 +22,6 @@ pub(super) struct Window {
     base: NonNull<u8>,
     len: AtomicUsize,
     pub(super) writable: bool,
-    /// The set of dirty marks, with explicit tracking.
     marks: Option<Arc<DirtyLines>>,
     /// Copies of pages, in place of the mapping.
     copies: Option<Arc<Copies>>,
@@ -52,7 +51,6 @@ impl Window {
         Window { base, len, writable: true, marks: None, copies: Some(copies) }
     }
 
-    /// Whether stores must be marked.
     pub(super) fn is_explicit(&self) -> bool {
         self.marks.is_some()
     }
@@ -82,7 +80,6 @@ impl Window {
         self.len.fetch_max(len / PAGE as usize * PAGE as usize, Ordering::Relaxed);
     }
 
-    /// Offset of an address in the window.
     pub(super) fn offset_of(&self, address: usize) -> Option<u64> {
         let offset = address.wrapping_sub(self.base());
         (offset < self.len.load(Ordering::Relaxed)).then_some(offset as u64)
@@ -144,7 +141,6 @@ impl Window {
         Ok(())
     }
 
-    /// Copies between two blocks.
     pub(super) fn copy(&self, from: u64, to: u64, len: usize) -> Result<()> {
         let (source, target) = (self.within(from, len)?, self.within(to, len)?);
         // SAFETY: mapped (1); the caller of `realloc` has both blocks for itself.

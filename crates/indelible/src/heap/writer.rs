@@ -65,7 +65,6 @@ pub struct Heap {
     pub(super) object: Object,
     pub(super) rounds: Rounds<Error>,
     pub(crate) root_cache: RootCache,
-    /// Roots that may be used by type.
     pub(crate) trusted: Trusted,
 }
 
@@ -283,7 +282,6 @@ impl Heap {
         unsafe { self.free(block.as_ptr()) }
     }
 
-    /// The block in use that contains `size` bytes at an address.
     #[inline]
     pub(crate) fn block_around(&self, address: usize, size: usize) -> Result<Range<usize>> {
         match self.raw.allocator.around(address, size as u64) {

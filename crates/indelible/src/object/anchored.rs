@@ -88,7 +88,6 @@ impl Anchored {
         Ok(())
     }
 
-    /// Tells the anchor that the object is left, and detaches it.
     pub(super) fn leave(anchored: Option<Anchored>, writer: Writer) -> Result<(), Cause> {
         let told = match anchored {
             // A failed psync left an unknown state.
@@ -99,7 +98,6 @@ impl Anchored {
         told
     }
 
-    /// Leaves an object after a durable change of the whole.
     pub(super) fn leave_changed(anchored: Option<Anchored>, writer: Writer) -> Result<(), Cause> {
         let told = anchored.map_or(Ok(()), |mut anchored| anchored.tell(true));
         // An error would deny the change; the next process recovers the object.
@@ -119,7 +117,6 @@ impl Anchored {
 /// Tries to read a record that changes meanwhile. A writer changes it once per interval.
 const LOOKS: usize = 16;
 
-/// An anchor's answer, at a moment.
 pub(super) struct Told {
     record: AnchorRecord,
     counter: Option<u64>,
@@ -146,7 +143,6 @@ pub(super) fn ask(anchor: &dyn Anchor) -> Result<Option<Told>, Cause> {
     Err(Cause::Store(SealError::BadAnchor { why }.into()))
 }
 
-/// The anchor's record, if its counter proves it the newest.
 fn proved(told: Option<&Told>, pages: &SealedPages) -> Result<Option<AnchorRecord>, Cause> {
     let Some(Told { record, counter }) = told else { return Ok(None) };
     match counter {

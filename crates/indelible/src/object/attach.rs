@@ -224,7 +224,6 @@ pub(crate) fn attach_reader(
     let begin = Instant::now();
     loop {
         let entry = reader.object().offset;
-        // Held while mapping, so that no two threads map the object twice.
         let mut shared = pool.shared();
         match shared.get(&entry).map(Weak::upgrade) {
             Some(Some(core)) => {
@@ -232,7 +231,6 @@ pub(crate) fn attach_reader(
                     return if core.is_alone() { Err(ViewError::Closed.into()) } else { Ok(core) };
                 }
             }
-            // Another thread is unmapping it.
             Some(None) => {
                 drop(shared);
                 std::thread::yield_now();
@@ -242,7 +240,6 @@ pub(crate) fn attach_reader(
         }
         let core = match ReadCore::attach(pool.clone(), reader)? {
             Some(core) => Arc::new(core),
-            // A writer came during the copy.
             None if begin.elapsed() < pool.store.patience() => {
                 drop(shared);
                 reader = pool.patiently(reading)?;

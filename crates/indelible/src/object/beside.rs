@@ -22,12 +22,10 @@ pub(crate) enum Addresses {
     Any,
 }
 
-/// Decrypts a sealed object.
 #[derive(Clone)]
 pub(crate) struct Opener {
     /// A key of one of its slots.
     owner: SealKey,
-    /// The object's key, once known.
     object: Option<Unlocked>,
 }
 
@@ -40,7 +38,6 @@ impl From<&SealKey> for Opener {
 /// Pages that may lie over a base, whatever the object's size.
 const PAGES: usize = 4096;
 
-/// A read attachment beside a writer.
 pub(crate) struct Follows {
     pub(super) key: Vec<u8>,
     pub(super) addresses: Addresses,
@@ -59,7 +56,6 @@ impl Follows {
         self.opener.as_ref()?.owner.anchor.as_ref()
     }
 
-    /// The anchor's answer, if there is one.
     pub(super) fn told(&self) -> Result<Option<Told>, Cause> {
         Ok(self.anchor().map(|anchor| anchored::ask(&**anchor)).transpose()?.flatten())
     }
@@ -81,7 +77,6 @@ impl Follows {
         match self.unseal(&mut reader) {
             Ok(()) => Ok(reader),
             Err(cause) => {
-                // A base that stays is removed with the next one.
                 let _ = pool.store.end_snapshot(reader);
                 Err(cause)
             }
@@ -93,7 +88,6 @@ impl Follows {
             let sealed = reader.object().is_sealed();
             return if sealed { Err(StoreError::from(SealError::KeyNeeded).into()) } else { Ok(()) };
         };
-        // The object's key may have changed.
         let known = |unlocked: &&Unlocked| reader.key_page().is_ok_and(|page| unlocked.is_for(&page));
         let unlocked = match opener.object.as_ref().filter(known) {
             Some(unlocked) => unlocked.clone(),

@@ -23,13 +23,11 @@ const SHARE: u64 = 1024;
 const MASKS_FROM: u64 = 64;
 /// Lines borrowed rather than copied: at least the bytes of the nearest caches.
 const BORROW_FROM: u64 = 4096;
-/// Most threads of a comparison.
 const THREADS: usize = 8;
 /// Pages from which on the comparison is timed, by two reads of the clock.
 const MANY: u64 = 64;
 /// Marked lines of a page up to which they are compared one by one.
 const FEW: u32 = 16;
-/// Pages read at a time where the primary is not memory.
 const READ_PAGES: u64 = 16;
 
 pub(super) struct Comparison<'a> {
@@ -48,7 +46,6 @@ pub(super) struct Comparison<'a> {
 struct Fresh {
     read: u64,
     pages: Vec<(u64, Box<PageImage>)>,
-    /// How many may be kept.
     room: usize,
 }
 
@@ -69,12 +66,10 @@ impl Fresh {
     }
 }
 
-/// Input of the comparison that threads can share.
 #[derive(Clone, Copy)]
 struct Pages<'a> {
     shadow: &'a Shadow,
     primary: *const u8,
-    /// The primary to be read from the medium.
     slow: &'a Primary<'a>,
     /// Whether a page whose samples all changed counts as wholly changed.
     samples: bool,
@@ -127,7 +122,6 @@ impl Pages<'_> {
                 each(page, mask | self.shadow.lines(page) & !lines);
                 continue;
             }
-            // Neighbours are read together.
             let mut end = page + 1;
             next = known(pages.peek());
             while next.is_none() && end < page + READ_PAGES && pages.next_if_eq(&end).is_some() {
@@ -243,7 +237,6 @@ pub(super) fn threads_for(total: u64) -> u64 {
     (total / SHARE).min((*cores).min(THREADS) as u64)
 }
 
-/// Cuts the ranges into pieces of `share` pages.
 fn split(ranges: &[PageRange], share: u64) -> Vec<Vec<PageRange>> {
     let mut pieces = vec![Vec::new()];
     let mut room = share;

@@ -52,7 +52,6 @@ impl Core {
         self.tracked.shadow()
     }
 
-    /// The writer and the shadow, borrowed separately.
     pub(super) fn halves(&mut self) -> Result<(&mut Writer, &mut Tracked), Cause> {
         self.tracked.shadow()?;
         let writer = self.writer.as_mut().ok_or(Cause::Detached)?;
@@ -61,7 +60,6 @@ impl Core {
 
     /// Makes all stores since the last psync durable as one step. No thread stores meanwhile.
     pub(crate) fn psync(&mut self) -> Result<(), Cause> {
-        // As `psync_cores`, without collections of one.
         self.before_psync()?;
         let (writer, tracked) = self.halves()?;
         tracked.begin()?;
@@ -88,7 +86,6 @@ impl Core {
         Some((shadow.marks()?, shadow.rung() == Some(Rung::Explicit)))
     }
 
-    /// Whether stores are found by page protection, which no other code may change.
     pub(crate) fn is_protected(&self) -> bool {
         self.shadow().is_ok_and(|shadow| shadow.rung() == Some(Rung::Mprotect))
     }
@@ -114,7 +111,6 @@ impl Core {
         shadow.stored(range);
     }
 
-    /// Ends the attachment; stores not psynced are lost.
     pub(crate) fn detach(&mut self) -> Result<(), Cause> {
         let Some(writer) = self.unmapped() else { return Ok(()) };
         Anchored::leave(self.anchored.take(), writer)

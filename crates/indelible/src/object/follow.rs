@@ -91,7 +91,6 @@ impl ReadCore {
         laid
     }
 
-    /// Maps another reader's state in place of the present one.
     fn show(&mut self, mut newer: Reader, changing: &mut dyn FnMut()) -> Result<(), Cause> {
         let pool = self.pool.clone();
         let Some(follows) = &mut self.follows else { return Ok(()) };
@@ -124,7 +123,6 @@ impl ReadCore {
         follows.laid.clear();
         (self.shadow, self.inherited) = (None, Inherited::No);
         let mapped = ReadCore::map(&pool, &mut newer, follows.addresses);
-        // Space that cannot be freed now is freed later.
         let _ = self.reader.replace(newer).map(|before| pool.store.end_snapshot(before));
         let (shadow, inherited) = mapped?;
         (self.shadow, self.inherited) = (Some(shadow), inherited);

@@ -35,7 +35,6 @@ impl Object {
         Ok(())
     }
 
-    /// Bytes of addresses reserved for the object.
     pub(crate) fn reach(&self) -> usize {
         self.core().reach()
     }

@@ -32,7 +32,6 @@ impl Object {
             .map_err(|cause| self.error("prefault", cause))
     }
 
-    /// The part of a range that can be in memory at a time.
     fn most(&self, range: Range<usize>) -> Range<usize> {
         let limit = self.core().shadow().ok().and_then(Shadow::limit);
         first_pages(range, limit)

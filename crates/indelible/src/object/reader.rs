@@ -28,11 +28,9 @@ pub(crate) struct ReadCore {
     pub(super) follows: Option<Follows>,
     pub(crate) pool: Arc<PoolInner>,
     pub(crate) name: String,
-    /// Whether other handles may not share it.
     pub(super) alone: AtomicBool,
 }
 
-/// Whether forked children keep the object's memory.
 pub(super) enum Inherited {
     No,
     /// A private copy.
@@ -68,7 +66,6 @@ impl ReadCore {
             return Ok(None);
         }
         let (shadow, inherited) = mapped?;
-        // The object's own name, if attached by its ID.
         let name = reader.object().entry.name();
         let (shadow, reader) = (Some(shadow), Some(reader));
         let alone = AtomicBool::new(false);
@@ -95,7 +92,6 @@ impl ReadCore {
         Ok((shadow, inherited))
     }
 
-    /// Maps the state of an object's last psync, beside a writer.
     pub(crate) fn beside(pool: Arc<PoolInner>, name: &str, mut follows: Follows) -> Result<ReadCore, Cause> {
         // Before keeping the writer waiting for nothing.
         let object = pool.store.find(name)?;
@@ -107,7 +103,6 @@ impl ReadCore {
             }
             _ => {}
         }
-        // Dead readers leave their bases.
         pool.store.reap()?;
         // If the log reaches back to another reader's base, the writer is not disturbed. That base
         // may be older than the anchor's state.
@@ -127,7 +122,6 @@ impl ReadCore {
         let reader = pool.patiently(|| Ok(pool.store.attach_snapshot(name, Key(&follows.key))?))?;
         let reader = follows.open(&pool, reader)?;
         if let Err(refused) = follows.judge(&object, &reader, told.as_ref()) {
-            // A base that stays is removed with the next one.
             let _ = pool.store.end_snapshot(reader);
             return Err(refused);
         }
@@ -148,7 +142,6 @@ impl ReadCore {
 
     /// Forbids sharing with other handles of this process; `false`: one shares it.
     pub(crate) fn keep_alone(self: &Arc<Self>) -> bool {
-        // Other handles share it from there.
         let _shared = self.pool.shared();
         let alone = Arc::strong_count(self) == 1;
         if alone {
@@ -182,7 +175,6 @@ impl ReadCore {
         })
     }
 
-    /// See [`Shadow::prefault`].
     pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, Cause> {
         self.pool.alive()?;
         Ok(self.shadow.as_ref().ok_or(Cause::Detached)?.prefault(pages)?)
@@ -240,7 +232,6 @@ impl ReadObject {
         &self.core.name
     }
 
-    /// The ID, while attached.
     pub(crate) fn id(&self) -> Option<[u8; 16]> {
         self.core.id()
     }

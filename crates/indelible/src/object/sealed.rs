@@ -90,7 +90,6 @@ impl Pool {
         self.attach_beside(name, Follows::new(key, Addresses::Any, Some(Opener::from(seal))))
     }
 
-    /// The object's key, by one of its seal keys.
     pub(crate) fn unlock(&self, name: &str, key: &[u8], seal: &SealKey) -> Result<Opened, Cause> {
         let inner = self.inner();
         inner.alive()?;

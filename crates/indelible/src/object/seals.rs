@@ -46,7 +46,6 @@ impl Pool {
             Some(anchor) => check_beside(object, pages, Some(anchor), told.as_ref()),
             None => Ok(()),
         });
-        // A base that stays is removed with the next one.
         let _ = inner.store.end_snapshot(reader);
         self.about("verify", name, verified)
     }

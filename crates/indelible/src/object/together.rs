@@ -45,7 +45,6 @@ fn psync_halves(
     Ok(())
 }
 
-/// No thread stores meanwhile.
 fn psync_alone(writers: &mut [&mut Writer], tracked: &mut [&mut Tracked]) -> Result<(), Cause> {
     for (writer, tracked) in writers.iter_mut().zip(tracked.iter_mut()) {
         tracked.begin()?;
@@ -147,7 +146,6 @@ fn stage_all<'w, 'l>(
     Ok(psync.stage(changes, source)?)
 }
 
-/// Its time counts for the first object.
 fn commit(staged: Staged<'_, '_>, tracked: &mut [&mut Tracked]) -> Result<(), StoreError> {
     let start = tracked.first().and_then(|first| first.stats.start());
     let result = staged.commit();

@@ -36,7 +36,6 @@ fn difference(found: &[u8], expected: &[u8]) -> Option<usize> {
     if found == expected { None } else { (0..found.len()).find(|at| found[*at] != expected[*at]) }
 }
 
-/// Random stores: repeated near each other, anywhere, or long runs.
 fn store(object: &mut Object, model: &mut [u8], chance: &mut Chance, round: u64) {
     let pages = model.len() / PAGE;
     for _ in 0..chance.below(40) {
@@ -70,7 +69,6 @@ fn torture(options: &PoolOptions, folder: &str, seed: u64) {
     for round in 0..ROUNDS {
         store(&mut object, &mut model, &mut chance, round);
         match chance.below(8) {
-            // A psync that fails between collecting and settling.
             0 => {
                 object.core_mut().tracked.shadow_mut().unwrap().collect(&mut Vec::new()).unwrap();
                 continue;

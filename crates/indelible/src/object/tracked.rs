@@ -49,9 +49,7 @@ pub(super) struct Tracked {
     pub(super) ranges: Vec<PageRange>,
     /// Of those, pages with a changed line.
     pub(super) changed: Vec<PageRange>,
-    /// The others.
     pub(super) unchanged: Vec<PageRange>,
-    /// See `Comparison`.
     pace: Option<(u64, Duration)>,
     pub(super) stats: PsyncStats,
 }
@@ -130,7 +128,6 @@ impl Tracked {
         }
     }
 
-    /// Whether the shadow maps the object's present extent.
     pub(super) fn shows_extent(&self) -> bool {
         !self.apart && self.shadow.as_ref().is_some_and(Shadow::is_file)
     }
@@ -214,17 +211,14 @@ impl Tracked {
         })
     }
 
-    /// The shadow as a source of borrowed lines.
     pub(super) fn part(&self, entry: &Entry) -> Result<Part, Cause> {
         Ok(Part::new(entry.primary_offset(), self.shadow()?))
     }
 
-    /// Releases stores that were held up.
     pub(super) fn release(&mut self) -> Result<(), Cause> {
         Ok(self.shadow_mut()?.release()?)
     }
 
-    /// Tells the tracker which pages changed.
     pub(super) fn settle(&mut self) -> Result<(), Cause> {
         let start = self.stats.start();
         if let Some(shadow) = &mut self.shadow {
@@ -250,7 +244,6 @@ impl Tracked {
         }
     }
 
-    /// Makes the next psync compare the changed pages again.
     pub(super) fn mark_changed(&self) {
         if let Some(shadow) = &self.shadow {
             self.changed.iter().for_each(|range| shadow.mark_again(*range));

@@ -22,7 +22,6 @@ impl Core {
         Ok(())
     }
 
-    /// Lends bytes for arbitrary stores.
     pub(crate) fn lend_bytes(&mut self) {
         self.trust = Trust::Foreign;
     }
@@ -62,7 +61,6 @@ impl Object {
         self.foreign
     }
 
-    /// Lends bytes for arbitrary stores.
     #[inline]
     pub(crate) fn lend_bytes(&mut self) {
         if !self.foreign {

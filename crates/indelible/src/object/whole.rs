@@ -20,7 +20,6 @@ pub(crate) fn read_whole(pool: &Arc<PoolInner>, name: &str, most: usize) -> Resu
     loop {
         let mut reader = match pool.store.attach_reader(name, Key(b"")) {
             Ok(reader) => reader,
-            // Reads a snapshot of its writer's last psync.
             Err(StoreError::Held { .. }) => return read_beside(pool, name, most),
             Err(error) => return Err(error.into()),
         };

@@ -44,7 +44,6 @@ pub struct Object {
     pub(super) typed: AtomicBool,
     pub(super) pool: Arc<PoolInner>,
     pub(super) name: String,
-    /// The core's trust.
     pub(super) foreign: bool,
 }
 
@@ -60,7 +59,6 @@ impl Object {
         let (base, len) = (core.shadow()?.base().as_ptr(), AtomicUsize::new(core.size()));
         let (marks, explicit) = core.marks().unwrap_or_default();
         let recovered = core.writer().map_or(0, |writer| writer.recovered().lane_bytes);
-        // The object's own name, if attached by its ID.
         let name = core.writer().map_or_else(|_| name.to_owned(), |writer| writer.object().entry.name());
         events::attached(&name, core.size(), recovered);
         let (foreign, typed) = (core.trust == Trust::Foreign, AtomicBool::new(core.is_typed()));
@@ -304,22 +302,18 @@ impl Object {
         result.map_err(|cause| self.error("revert", cause))
     }
 
-    /// See [`Core::prefault`].
     pub(super) fn prefault_piece(&self, pages: Range<usize>) -> Result<usize, Cause> {
         self.pool.alive().and_then(|()| self.core().prefault(pages))
     }
 
-    /// Fails if this process lost the pool.
     pub(crate) fn check_alive(&self, operation: &'static str) -> Result<()> {
         self.pool.alive().map_err(|cause| self.error(operation, cause))
     }
 
-    /// See [`Pool::set_wait`](crate::Pool::set_wait).
     pub(crate) fn patience(&self) -> std::time::Duration {
         self.pool.store.patience()
     }
 
-    /// The set of dirty marks, with explicit tracking.
     #[inline]
     pub(crate) fn explicit_marks(&self) -> Option<&Arc<DirtyLines>> {
         self.explicit.then_some(&self.marks)

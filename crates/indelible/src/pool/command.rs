@@ -12,7 +12,6 @@ use zeroize::Zeroizing;
 
 /// The longest key, and one byte more.
 pub(super) const LIMIT: usize = (1 << 20) + 1;
-/// Bytes of standard error in errors.
 const STDERR: usize = 2000;
 
 struct Running {
@@ -37,7 +36,6 @@ pub(super) fn output(command: &str, input: &str, timeout: Duration) -> Result<Ve
     let mut running = Running { child, output, stderr: Vec::new(), deadline: Instant::now() + timeout };
     let ended = running.collect().and_then(|done| Ok(done && running.ends()?));
     if !matches!(ended, Ok(true)) {
-        // It may have ended.
         let _ = running.child.kill();
     }
     let status = running.child.wait().map_err(not_run)?;
@@ -55,7 +53,6 @@ pub(super) fn output(command: &str, input: &str, timeout: Duration) -> Result<Ve
     }
 }
 
-/// At most some hundred bytes.
 fn stdin(input: &str) -> io::Result<Stdio> {
     if input.is_empty() {
         return Ok(Stdio::null());

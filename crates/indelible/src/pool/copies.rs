@@ -206,12 +206,10 @@ impl Pool {
             let removed =
                 inner.store.remove_gone()? + inner.store.reap()? + inner.remove_leftover_memory()?;
             let mut done = Collected { removed, ..Collected::default() };
-            // Unreadable objects are left alone.
             let names: Vec<String> =
                 self.list().flatten().filter(|stat| stat.shares).map(|stat| stat.name).collect();
             for (nth, name) in (1..).zip(&names) {
                 match inner.patiently(|| Ok(inner.store.merge(name)?)) {
-                    // It was destroyed, or renamed, meanwhile.
                     Err(Cause::Store(StoreError::NotFound)) => {}
                     copied => done.copied += copied?,
                 }

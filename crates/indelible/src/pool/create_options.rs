@@ -20,7 +20,6 @@ pub struct CreateOptions {
     ecc: bool,
     readable_outside: bool,
     reach: u64,
-    /// Keys that open it, with labels; none: not sealed.
     seals: Vec<(SealKey, String)>,
 }
 
@@ -152,7 +151,6 @@ impl CreateOptions {
         self.seals.iter().map(|(key, label)| (&key.key, label.as_str())).collect()
     }
 
-    /// A key that opens it for writing.
     pub(crate) fn first_seal_key(&self) -> Option<&SealKey> {
         let signing = self.seals.iter().find(|(key, _)| key.key.signs());
         signing.or(self.seals.first()).map(|(key, _)| key)

@@ -4,7 +4,6 @@ use super::{Stat, State};
 use crate::sys::PAGE;
 use crate::sys::pagemap::{Pagemap, Region, Seek};
 
-/// Page runs per request.
 const REGIONS: usize = 1024;
 
 impl Stat {

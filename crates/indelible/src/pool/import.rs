@@ -8,7 +8,6 @@ use indelible_store::format::entry::{FLAG_BASE, FLAG_FOREIGN, FLAG_POSITION_INDE
 use indelible_store::store::{Attributes, Revived};
 use indelible_store::table::Key;
 
-/// Bytes per write, for smaller pieces.
 const PIECE: usize = 1 << 20;
 
 /// Bytes that the device writes while the caller produces the next.
@@ -34,10 +33,8 @@ pub struct Import {
     size: u64,
     /// Dropped, it is hidden until it is reaped.
     revived: Option<Revived>,
-    /// Place of `rest`, behind whole pages.
     at: u64,
     rest: Vec<u8>,
-    /// Writeback was requested up to here.
     begun: u64,
 }
 
@@ -52,7 +49,6 @@ impl Pool {
         let store = &self.inner.store;
         let begin = || -> Result<Revived, Cause> {
             self.inner.alive()?;
-            // Leftovers of a killed process.
             store.reap()?;
             let attributes = Attributes {
                 name: name.to_owned(),
@@ -163,12 +159,10 @@ impl Import {
     fn give_up(&mut self) {
         let Some(revived) = self.revived.take() else { return };
         if self.pool.inner.alive().is_err() {
-            // In a fork of the process, which continues it.
             std::mem::forget(revived);
             return;
         }
         drop(revived);
-        // If it stays, the next import, snapshot or `pmo gc` removes it.
         let _ = self.pool.inner.store.reap();
     }
 }

@@ -60,7 +60,6 @@ impl State {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stat {
-    /// Place of its entry in the table.
     pub(super) entry: u64,
     /// Name.
     pub name: String,
@@ -139,7 +138,6 @@ pub struct Stat {
     pub created: SystemTime,
 }
 
-/// The object's last writer, if it is another process, and runs.
 pub(crate) fn living_writer(entry: &Entry) -> Option<Process> {
     let pid = entry.pid.get();
     if entry.boot != identity().realm() || pid == std::process::id() {

@@ -4,7 +4,6 @@ use super::{Pool, Stat};
 use crate::error::Result;
 use indelible_store::error::StoreError;
 
-/// Objects read at a time.
 pub(super) const PIECE: usize = 1024;
 
 type Wanted = Box<dyn Fn(&str) -> bool + Send>;

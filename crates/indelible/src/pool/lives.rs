@@ -35,7 +35,6 @@ impl Lives {
             Holder::Process => format!("process {process}"),
             Holder::Thread(_) => format!("thread {} of process {process}", rustix::thread::gettid()),
         })?;
-        // On failure nothing is tied to it, and it ends here.
         life.keep(name, key)?;
         lives.insert(holder, life);
         Ok(())

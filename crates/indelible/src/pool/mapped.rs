@@ -14,7 +14,6 @@ use indelible_store::table::SharedLayers;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
-/// Place of an object's pages.
 pub(crate) enum Place {
     /// In its extent, for a reader.
     Extent,
@@ -26,7 +25,6 @@ pub(crate) enum Place {
     Live(LivePages),
     /// The same for a reader.
     Layers(SharedLayers),
-    /// Anywhere, encrypted.
     Sealed(Arc<SealedPages>),
 }
 
@@ -49,7 +47,6 @@ impl From<Option<SharedLayers>> for Place {
 const COPIED: usize = 16 << 20;
 
 impl Inner {
-    /// Maps an object at its address, in constant time.
     pub(crate) fn map(&self, entry: &Entry, place: Place, writable: bool) -> Result<Shadow, Cause> {
         Ok(Shadow::attach(self.mapping_of(entry, place, writable))?)
     }
@@ -153,7 +150,6 @@ impl Inner {
         self.settings.advice
     }
 
-    /// The source, marked if on a slow medium.
     fn on_medium(&self, source: Arc<dyn PageSource>) -> Arc<dyn PageSource> {
         match self.settings.model {
             Some(model) if model.page() >= SLOW => Arc::new(OnSlowMedium(source)),

@@ -81,7 +81,6 @@ impl Groups {
         self.numbers().push(number);
     }
 
-    /// The pool has all of its commits.
     pub(crate) fn end(&self, number: u64) {
         self.numbers().retain(|other| *other != number);
     }
@@ -128,7 +127,6 @@ impl Pool {
     }
 }
 
-/// Place of the memory of objects of the pool with this ID.
 pub(crate) fn memory_place(media: &Media, path: &Path, pool: [u8; 16]) -> Place {
     let of_files = matches!(media.kind(), MediaKind::File | MediaKind::Memory | MediaKind::Dax);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -141,7 +139,6 @@ impl Inner {
         &self.epochs
     }
 
-    /// Memory that this process made.
     pub(crate) fn groups(&self) -> &Arc<Groups> {
         &self.groups
     }
@@ -162,7 +159,6 @@ impl Inner {
         memory_place(&self.media, &self.path, self.store.id())
     }
 
-    /// Removes unneeded memory files.
     pub(super) fn remove_leftover_memory(&self) -> Result<u64, Cause> {
         let place = self.memory_place();
         // Without a boot ID, no file is of this boot, and none exists.
@@ -190,7 +186,6 @@ impl Inner {
             && (stated.is_file_of(&place.origin) || self.store.may_be_in(identity.binding).unwrap_or(true))
     }
 
-    /// Brings a process's commits in the memory of this number to the pool.
     pub(super) fn recover_memory(&self, number: u64) -> Result<(), Cause> {
         Ok(memory::recover(&self.store, &self.memory_place(), number)?)
     }

@@ -100,7 +100,6 @@ pub(crate) struct Inner {
     generation: u32,
     /// State that attachments of one object share, by its entry.
     shared: Mutex<HashMap<u64, Weak<dyn Any + Send + Sync>>>,
-    /// Its transactions in this process, by class.
     transactions: Mutex<HashMap<Class, Weak<dyn Any + Send + Sync>>>,
     epochs: Arc<memory::Bounds>,
     groups: Arc<memory::Groups>,
@@ -243,13 +242,11 @@ impl Pool {
 }
 
 impl Inner {
-    /// Fails in a fork of the process that opened the pool.
     #[inline]
     pub(crate) fn alive(&self) -> Result<(), Cause> {
         if fork::is_stale(self.generation) { Err(Cause::Forked) } else { Ok(()) }
     }
 
-    /// Whether forked children keep objects attached for reading.
     pub(crate) fn inherits_reads(&self) -> bool {
         self.settings.inherit_reads
     }
@@ -391,7 +388,6 @@ impl PoolOptions {
         let missing = |error: &Error| error.kind() == ErrorKind::NoPool && !self.read_only;
         match self.open(path) {
             Err(error) if missing(&error) => match self.format(path, len) {
-                // Another process was faster.
                 Err(error) if error.kind() == ErrorKind::PoolExists => self.open(path),
                 formatted => formatted,
             },

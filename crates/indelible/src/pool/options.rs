@@ -155,7 +155,6 @@ pub struct PoolOptions {
     pub(crate) wait: Option<Duration>,
 }
 
-/// The options that matter after opening.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) rung: Option<Rung>,
@@ -172,7 +171,6 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Whether objects are filled where they could be mapped.
     pub(super) fn fills(&self) -> bool {
         self.fault_in || self.model.is_some()
     }
@@ -388,7 +386,6 @@ impl PoolOptions {
         }
     }
 
-    /// Makes, or takes over, a new pool's medium.
     pub(super) fn create_media(&self, path: &Path, len: u64) -> Result<Media, Cause> {
         let exists = path.exists();
         if exists && self.force {

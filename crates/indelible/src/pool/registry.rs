@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, Weak};
 
 static OPEN: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
-/// The open pool on `media`, if its options suit, else a new one.
 pub(super) fn share(
     media: &mut Media,
     read_only: bool,
@@ -51,7 +50,6 @@ pub(super) fn open_pools() -> Vec<Arc<Inner>> {
     pools.iter().filter_map(Weak::upgrade).collect()
 }
 
-/// Enters a newly formatted pool.
 pub(super) fn add(pool: Arc<Inner>) -> Arc<Inner> {
     OPEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(Arc::downgrade(&pool));
     pool

@@ -10,7 +10,6 @@ use crate::error::Result;
 struct Item {
     rank: u64,
     entry: u64,
-    /// Place of its name among the names, behind its length.
     name: usize,
 }
 

@@ -119,7 +119,6 @@ impl Keep {
     }
 }
 
-/// Parses `2026-11-24T03:00:00Z`, optionally with `-2` or a higher number.
 fn moment(text: &str) -> Option<Moment> {
     let (time, number) = text.split_once('Z')?;
     let number = match number.strip_prefix('-') {
@@ -211,7 +210,6 @@ impl Pool {
         for snapshot in self.surplus(name, keep)? {
             let destroyed = self.inner.store.destroy(&snapshot, Key(key));
             match destroyed {
-                // A reader attached it, or another process destroyed it.
                 Err(StoreError::Held { .. } | StoreError::NotFound) => {}
                 destroyed => {
                     self.about("destroy", &snapshot, destroyed.map_err(Cause::from))?;
@@ -235,7 +233,6 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// 2026-11-24T12:30:00Z.
     const NOW: u64 = 1_795_523_400;
 
     fn keep(text: &str, now: u64) -> Keep {
@@ -311,7 +308,6 @@ mod tests {
         let kept = left("3h:1h", (0..400).map(|nth| nth * 600));
         assert_eq!(kept, [0, HOUR / 2 + 600, HOUR + HOUR / 2 + 600, 2 * HOUR + HOUR / 2 + 600]);
         assert_eq!(left("1d:1h", [2 * HOUR, 90 * HOUR, 95 * HOUR]), [2 * HOUR]);
-        // The newest stays, though it is too old.
         assert_eq!(left("1d:1h", [90 * HOUR, 95 * HOUR]), [90 * HOUR]);
         assert_eq!(left("1d:1h", []), Vec::<u64>::new());
     }

@@ -58,7 +58,6 @@ impl Pool {
         let held = self.inner.patiently(|| Ok(store.attach_still(name, Key(key))?));
         let mut reader = self.about("copy", name, held)?;
         let copied = self.copy_held(name, key, &mut reader, (other, copy), progress, rebase);
-        // A base that stays is removed with the next one.
         let _ = store.end_snapshot(reader);
         copied
     }
@@ -150,7 +149,6 @@ impl Pool {
         rebase: Option<&Rebase<'_>>,
     ) -> Result<Received> {
         let here = |error: StoreError| self.error("create", error).object(&kept.name);
-        // Leftovers of a killed process.
         self.inner.store.reap().map_err(here)?;
         let store = &self.inner.store;
         let revived = match rebase {

@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 
 /// Lines after which the older half is dropped.
 const MOST: usize = 4096;
-/// Longest file that is read, in bytes.
 const LONGEST: u64 = 256 << 10;
 
 pub(super) fn known() -> Vec<Window> {
@@ -32,7 +31,6 @@ pub(super) fn known() -> Vec<Window> {
 
 pub(super) fn remember(window: Window, pool_len: u64) {
     if let Some(file) = file() {
-        // Advice only.
         let _ = append(&file, Window { len: likely_use(pool_len), ..window });
     }
 }

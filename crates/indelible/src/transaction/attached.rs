@@ -37,9 +37,7 @@ pub struct Attached {
     pub(super) len: AtomicUsize,
     /// Words with check words, when it was attached; `None`: words at `base`, without.
     pairs: Option<Pairs>,
-    /// The object's own address.
     address: usize,
-    /// Whether loads see it there.
     readable: bool,
     slot: u64,
     pub(super) class: Class,
@@ -55,7 +53,6 @@ unsafe impl Send for Attached {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for Attached {}
 
-/// Memory of its cells.
 pub(super) enum Kind {
     /// Private to the process.
     Own(Shadow),
@@ -79,7 +76,6 @@ pub(super) struct Memory {
     pub(super) view: Kind,
     /// The object's own address: closed to all accesses, or to stores.
     pub(super) closed: Mapping,
-    /// Explains stray accesses.
     pub(super) _named: Named,
     /// Offset of the extent that a view of a file is mapped from; `None`: no view, or the object
     /// left that extent.
@@ -107,12 +103,10 @@ impl Attached {
         Attached::attach(pool, name, (Key(key), needed), Users::Functions, on_demand)
     }
 
-    /// For functions, in the memory of transactional objects.
     pub(crate) fn durable(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
         Attached::attach(pool, name, (Key(key), 0), Users::Functions, || Ok(false))
     }
 
-    /// For blocks, of either class.
     pub(crate) fn for_blocks(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Attached, Cause> {
         let on_demand = || Ok(class_of(pool, name)? == Some(Class::OnDemand));
         let mut attached = Attached::attach(pool, name, (Key(key), 0), Users::Blocks, on_demand)?;
@@ -179,7 +173,6 @@ impl Attached {
         } else {
             let closed = closed(&entry, needed, |_, _| Err(Cause::Detached))?;
             let params = pool.mapping_of(&entry, Place::of(&writer), true);
-            // Changed lines are told, and no caller drops pages: nothing must be tracked.
             let rung = Some(Rung::Explicit);
             let view = Shadow::attach(Params { addr: None, room, rung, pending: false, ..params })?;
             let (base, shown) = (view.base(), view.is_file().then(|| entry.primary_offset()));
@@ -219,7 +212,6 @@ impl Attached {
         Attached { space, memory, base, len, pairs, address, readable, slot, class, pool, name, exposed }
     }
 
-    /// Bytes that it may have in place.
     fn room(&self) -> usize {
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.as_ref().map_or(0, |memory| memory.view.room())
@@ -238,7 +230,6 @@ impl Attached {
         self.pairs.map_or_else(|| (self.base.expose_provenance(), false), |pairs| (pairs.base, true))
     }
 
-    /// Pool offset of the word at one of the object's own addresses.
     pub(crate) fn offset(&self, address: usize) -> u64 {
         let offset = (address - self.address) as u64;
         if self.pairs.is_some() { 2 * offset } else { offset }
@@ -259,7 +250,6 @@ impl Attached {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Offset of the object's entry.
     pub(super) fn slot(&self) -> u64 {
         self.slot
     }
@@ -295,7 +285,6 @@ impl Attached {
         self.space.claim(users).is_ok()
     }
 
-    /// Waits until all commits in the pool are durable.
     pub(crate) fn psync(&self) -> Result<()> {
         self.outside("psync", || self.space.publish())
     }

@@ -14,7 +14,6 @@ use std::cell::Cell;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// A line of an object, as it is after the commit.
 pub(crate) struct BlockLine<'a> {
     pub(crate) object: &'a Attached,
     pub(crate) offset: u64,
@@ -123,7 +122,6 @@ impl Attached {
         self.space.demand().map_or(0, |_| Arc::as_ptr(&self.space).addr())
     }
 
-    /// This thread's member of its memory.
     pub(crate) fn member(&self) -> Member {
         Member::of(&self.space)
     }

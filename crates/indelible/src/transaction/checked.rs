@@ -20,19 +20,16 @@ use indelible_store::format::LINE;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// An object with check words.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pairs {
     /// First address of its words for programs.
     pub(super) own: usize,
-    /// Bytes of words.
     pub(super) len: usize,
     /// Address of the first word; check words alternate.
     pub(super) base: usize,
 }
 
 impl Pairs {
-    /// Address of the word at this offset.
     #[inline]
     fn place(&self, offset: usize) -> usize {
         self.base + 2 * offset
@@ -65,7 +62,6 @@ impl Pairs {
     }
 }
 
-/// The line with its former check words.
 #[cold]
 fn with_old_checks(base: usize, mut line: PairLine) -> PairLine {
     for (nth, pair) in line.words.as_chunks_mut::<2>().0.iter_mut().enumerate() {
@@ -131,7 +127,6 @@ pub(super) struct Words {
     lost: AtomicU64,
 }
 
-/// A list that [`Words`] made, or null.
 #[derive(Debug)]
 struct List(*mut Vec<Pairs>);
 
@@ -162,7 +157,6 @@ impl Words {
         });
     }
 
-    /// Removes an object that no transaction uses.
     pub(super) fn remove(&self, own: usize) {
         self.change(|objects| objects.retain(|pairs| pairs.own != own));
     }
@@ -218,7 +212,6 @@ impl Words {
         unsafe { pairs::load(place) }
     }
 
-    /// Its pair, if it has a check word.
     #[inline]
     fn place(&self, address: usize) -> Option<usize> {
         let found = self.objects().iter().find(|pairs| address.wrapping_sub(pairs.own) < pairs.len)?;

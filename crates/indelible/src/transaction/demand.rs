@@ -20,7 +20,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-/// Lines of a log's first room.
 const LINES: usize = 512;
 
 /// No guard, or no bound by it.
@@ -35,13 +34,11 @@ pub(super) struct Demand {
     groups: Arc<Groups>,
     /// Most marked lines that the machine's guard permits: [`UNBOUNDED`] without one.
     budget: AtomicU64,
-    /// Bytes and nanoseconds of the last published epoch.
     measured: Mutex<(u64, u64)>,
     /// An epoch failed: memory is ahead of the pool for good.
     failed: AtomicBool,
     /// An object was detached with commits that the pool lacks.
     left: AtomicBool,
-    /// Whether commits stayed in memory at the last detach.
     pub(super) ended: Arc<OnceLock<bool>>,
     /// Epochs told to the store. Locked while one is published.
     pub(super) turn: Mutex<u64>,
@@ -77,7 +74,6 @@ impl Demand {
         self.failed.store(true, Ordering::Release);
     }
 
-    /// Commits of an object stay in memory.
     pub(super) fn leave(&self) {
         // Rule D6 of docs/protocol.md: it stays, as their entries say.
         self.left.store(true, Ordering::Release);
@@ -108,7 +104,6 @@ impl Demand {
         self.group.figures().durable().fetch_max(sequence, Ordering::AcqRel);
     }
 
-    /// Lines to publish.
     pub(super) fn pending(&self) -> u64 {
         self.group.figures().pending().load(Ordering::Relaxed)
     }
@@ -137,7 +132,6 @@ impl Demand {
         *self.measured.lock().unwrap_or_else(PoisonError::into_inner) = (lines * LINE, nanoseconds);
     }
 
-    /// Bytes and nanoseconds of the last epoch; zeros before one.
     pub(super) fn measured(&self) -> (u64, u64) {
         *self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -229,7 +223,6 @@ impl Demand {
     }
 }
 
-/// A commit's entry, while it is logged.
 struct Entry<'a> {
     log: &'a Log,
     /// Its lines not marked yet.
@@ -260,7 +253,6 @@ pub(super) struct Changed<W> {
     pub(super) address: usize,
     /// Bit i: byte i changes.
     pub(super) mask: u64,
-    /// The changed bytes, in place.
     pub(super) words: W,
 }
 
@@ -268,7 +260,6 @@ fn no_room(lines: usize) -> StoreError {
     StoreError::NoRoom { needed: lines as u64 * LINE, largest: 0, free: 0 }
 }
 
-/// Marks lines for the next epoch.
 #[cold]
 fn mark<W>(views: &[View], lines: impl Iterator<Item = Changed<W>>) {
     for line in lines {
@@ -279,7 +270,6 @@ fn mark<W>(views: &[View], lines: impl Iterator<Item = Changed<W>>) {
     }
 }
 
-/// The view of an address, and its offset there.
 #[inline]
 fn place_of(views: &[View], address: usize) -> Option<(&View, u64)> {
     let view = views.iter().find(|view| address.wrapping_sub(view.base) < view.len)?;

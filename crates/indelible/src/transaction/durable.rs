@@ -18,7 +18,6 @@ use std::borrow::Borrow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-/// The view of a line, and its offset there.
 pub(super) fn view_of<'v>(views: &'v [View], line: &Line<'_>) -> Option<(&'v View, u64)> {
     let view = views.iter().find(|view| line.address().wrapping_sub(view.base) < view.len)?;
     Some((view, (line.address() - view.base) as u64))
@@ -29,7 +28,6 @@ fn changed<'w>(line: Line<'w>) -> Changed<&'w [u64; 8]> {
     Changed { address: line.address(), mask: line.mask(), words: line.words() }
 }
 
-/// Makes all commits up to a number durable.
 pub(super) struct Syncing(pub(super) Box<dyn Fn(u64) -> Result<(), Cause> + Send + Sync>);
 
 /// Tells the store of each commit, or, on demand, of epochs.
@@ -39,7 +37,6 @@ pub(super) struct Durable {
     pub(super) views: RwLock<Vec<View>>,
     /// Grows whenever `views` changes.
     pub(super) version: AtomicU64,
-    /// Number of the last commit by a block.
     pub(super) numbers: AtomicU64,
     pub(super) demand: Option<Demand>,
     /// How its space makes epochs.
@@ -90,7 +87,6 @@ impl Durable {
         }
         let done = self.sync.get().map_or(Err(StoreError::Poisoned.into()), |sync| sync.0(sequence));
         done.map_err(|cause| {
-            // Memory has it for good.
             self.demand.iter().for_each(Demand::fail);
             match cause {
                 Cause::Store(StoreError::NoRoom { .. }) => StoreError::Poisoned,

@@ -34,7 +34,6 @@ use std::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize};
 
-/// Most objects of blocks.
 const SLOTS: usize = 64;
 const WORD: usize = size_of::<u64>();
 /// Bytes of an object per bit of its [`Marks`] are lines there, pages here.
@@ -44,7 +43,6 @@ struct Slot {
     busy: AtomicBool,
     own: AtomicUsize,
     view: AtomicUsize,
-    /// Whether check words alternate there.
     pairs: AtomicBool,
     len: AtomicUsize,
     marks: AtomicPtr<Marks>,
@@ -68,7 +66,6 @@ static TO: AtomicI32 = AtomicI32::new(0);
 pub(super) struct Exposed {
     /// `None`: all are in use.
     slot: Option<&'static Slot>,
-    /// Its exposed pages.
     marks: Box<Marks>,
 }
 
@@ -146,7 +143,6 @@ pub(crate) fn close(mut store: impl FnMut(usize, u64) -> Result<(), Cause>) -> R
     failed.map_or(Ok(()), Err)
 }
 
-/// The words of a page that differ from the transactions'.
 fn changed(
     slot: &Slot,
     page: Range<usize>,

@@ -24,7 +24,6 @@ use indelible_store::format::ecc::with_check_words;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Largest alignment of a block.
 const ALIGN: usize = PAGE;
 
 impl Home {
@@ -71,7 +70,6 @@ impl Attached {
         if needed > room {
             return Err(StoreError::NoAddresses { needed, largest: room }.into());
         }
-        // The store refuses a size beyond the pool's.
         if occupied <= self.pool.media.device().len() {
             match view {
                 Kind::Own(_) => {}

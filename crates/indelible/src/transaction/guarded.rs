@@ -33,7 +33,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-/// A space's state on demand, and its way to publish.
 pub(super) struct Access<S> {
     pub(super) demand: fn(&S) -> Option<&Demand>,
     pub(super) publish: fn(&S) -> Result<(), Cause>,
@@ -62,7 +61,6 @@ fn hello(place: &Place, number: u64) -> String {
     format!("writer 1 {} {number:016x} {}\n", hex(&place.pool), hex(place.origin.path.as_os_str().as_bytes()))
 }
 
-/// Registers whenever there is a guard.
 fn look_for<S>(
     (space, ended): (&Weak<S>, &OnceLock<bool>),
     access: &Access<S>,
@@ -72,7 +70,6 @@ fn look_for<S>(
     while space.strong_count() > 0 {
         let found = guards.sockets().into_iter().find_map(|socket| Link::connect(&socket, LOOK).ok());
         if let Some(link) = found {
-            // The next look tells whether there is a guard.
             let _ = serve((space, ended), access, link, hello);
             if let Some(space) = space.upgrade() {
                 // Rule G1 of docs/protocol.md.

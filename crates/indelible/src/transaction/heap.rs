@@ -99,7 +99,6 @@ impl Pool {
         let attached = match attach() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 match self.create_with(name, &CreateOptions::new(size).class(class)) {
-                    // Another process was faster.
                     Err(error) if error.kind() != ErrorKind::Exists => return Err(error),
                     _ => attach()?,
                 }
@@ -112,7 +111,6 @@ impl Pool {
     }
 }
 
-/// Durability.
 impl TxHeap {
     /// Its durability class.
     #[must_use]
@@ -233,7 +231,6 @@ impl TxHeap {
         self.home.value(pointer)
     }
 
-    /// The root of this name and type; a new one is zeros.
     pub(crate) fn root_or_zero<T: Plain>(
         &self,
         tx: &mut Tx<'_>,

@@ -19,7 +19,6 @@ pub(super) mod private {
         #[doc(hidden)]
         fn attached(&self) -> &super::Attached;
 
-        /// Its heap, if it is used as one.
         #[doc(hidden)]
         fn home(&self) -> Option<&super::Home> {
             None
@@ -39,7 +38,6 @@ pub struct Home {
 pub(super) struct Full {
     /// Offset of the object's entry.
     slot: u64,
-    /// Bytes of the block.
     needed: usize,
 }
 
@@ -57,7 +55,6 @@ impl Full {
         self.grow_of(homes)
     }
 
-    /// As [`grow`](Full::grow), of one of these heaps.
     pub(super) fn grow_of<'h>(
         self,
         mut homes: impl Iterator<Item = &'h Home>,
@@ -68,7 +65,6 @@ impl Full {
     }
 }
 
-/// How a transaction goes on after a step in a heap.
 pub(super) enum After<R> {
     Done(Result<R, Cause>),
     /// The heap grew: the caller repeats the step.
@@ -78,7 +74,6 @@ pub(super) enum After<R> {
 }
 
 impl Home {
-    /// Continues from `done`. `limit`: met by the heap in this step.
     pub(super) fn after<R>(
         &self,
         done: Result<R, Cause>,

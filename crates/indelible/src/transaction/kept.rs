@@ -78,7 +78,6 @@ impl Attached {
                 let (mut writer, cause) = *refused;
                 let bound = writer.object().entry;
                 writer.forget_memory();
-                // If that fails, the entry still names the memory.
                 let _ = writer.detach();
                 give_back(pool, demand, &bound, area);
                 return Err(cause);

@@ -17,7 +17,6 @@ use indelible_store::Mutant;
 use indelible_store::store::Writer;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Memory of a detached object.
 #[derive(Debug)]
 pub(super) struct Leaver {
     /// Offset of the object's entry.
@@ -62,7 +61,6 @@ impl Leaving {
         self.list().push(leaver);
     }
 
-    /// Offsets of their entries.
     pub(super) fn objects(&self) -> Vec<u64> {
         self.list().iter().map(|leaver| leaver.object).collect()
     }

@@ -75,7 +75,6 @@ impl Marks {
     }
 }
 
-/// Numbers of set bits.
 fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = bits.trailing_zeros() as usize;
@@ -107,7 +106,6 @@ mod tests {
         };
         assert_eq!(taken(), chosen);
         assert!(taken().is_empty() && !marks.has(0));
-        // Lines added later.
         marks.lengthen(2 * len);
         marks.set(64 * 64 * 6 - 1);
         assert_eq!(taken(), [64 * 64 * 6 - 1]);

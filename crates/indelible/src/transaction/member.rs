@@ -60,7 +60,6 @@ impl Member {
         Member { space: address, thread: Some(thread) }
     }
 
-    /// The thread's member of the space at an address, if there is one.
     pub(super) fn known(space: usize) -> Option<Member> {
         let kept = PLACES.try_with(|places| find(&mut places.borrow_mut(), space)?.thread.take());
         kept.ok().flatten().map(|thread| Member { space, thread: Some(thread) })
@@ -82,7 +81,6 @@ impl Drop for Member {
     #[inline]
     fn drop(&mut self) {
         let Some(mut thread) = self.thread.take() else { return };
-        // Dropped once nothing is borrowed.
         let _rest = PLACES.try_with(|places| {
             let mut places = places.borrow_mut();
             match find(&mut places, self.space).map(|place| &mut place.thread) {

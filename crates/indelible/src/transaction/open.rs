@@ -24,13 +24,11 @@ pub(crate) struct OpenTx {
     objects: Vec<Arc<Home>>,
     /// Whether its commit is durable, also among objects on demand.
     strict: bool,
-    /// The process that runs it.
     generation: u32,
     /// It met a conflict, and must be run again.
     conflicted: bool,
     /// A heap lacks room, and may grow before it is run again.
     full: Option<Full>,
-    /// Heaps that do not grow for it.
     stuck: Vec<Stuck>,
 }
 
@@ -209,7 +207,6 @@ impl OpenTx {
             }
             Err(error) => return failed(self, error.into()),
         }
-        // Actions on commit come after it.
         self.inside = None;
         match thread.commit() {
             Ok(_) => Ok(true),
@@ -290,7 +287,6 @@ impl OpenTx {
         })
     }
 
-    /// The error if it met a word damaged beyond repair.
     #[cold]
     fn lost(&mut self) -> Option<Error> {
         let address = self.member.thread.as_mut()?.running()?.lost()?;
@@ -301,7 +297,6 @@ impl OpenTx {
     }
 }
 
-/// A number at an object's address.
 fn at<T: Number>(address: usize) -> *mut T {
     std::ptr::with_exposed_provenance_mut(address)
 }

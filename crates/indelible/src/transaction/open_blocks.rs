@@ -34,7 +34,6 @@ impl Home {
         self.words.expect_made(words)
     }
 
-    /// A block of `size` arbitrary bytes: its own address.
     pub(crate) fn alloc(&self, words: &mut impl Words, size: usize, align: usize) -> Result<u64, Cause> {
         self.expect_heap(words)?;
         if !align.is_power_of_two() || align > MOST_ALIGN {

@@ -20,7 +20,6 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-/// Bytes read from the pool at a time.
 const PIECE: usize = 256 << 10;
 
 /// It goes with the process.
@@ -43,7 +42,6 @@ impl Outside {
         Ok(Outside { file, words })
     }
 
-    /// Maps it at the object's own address.
     pub(super) fn show(&self, addr: usize, protection: Protection) -> Result<Mapping, MappingError> {
         Mapping::shared(Some(addr), (self.words.len(), 0), self.file.as_fd(), 0, protection)
     }
@@ -82,7 +80,6 @@ pub(super) fn each_piece(
     Ok(())
 }
 
-/// Extends the file with zeros, and memory for them.
 fn reserve(file: impl AsFd, len: usize) -> Result<(), MappingError> {
     allot(file, len as u64).map_err(|error| MappingError::Io { addr: 0, len, source: error.into() })
 }

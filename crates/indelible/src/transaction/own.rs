@@ -60,7 +60,6 @@ impl Own {
         self.last = self.last.max(sequence);
     }
 
-    /// Whether the running transaction has objects of the stronger class.
     #[inline]
     pub(super) fn set_strict(&mut self, strict: bool) {
         self.strict = strict;
@@ -71,7 +70,6 @@ impl Own {
         self.strict
     }
 
-    /// The last commit that it relies on.
     pub(super) fn last(&self) -> u64 {
         self.last
     }

@@ -35,7 +35,6 @@ impl<T> TxPtr<T> {
         (!self.is_null()).then_some(self)
     }
 
-    /// The `n`th value behind it.
     pub(crate) fn nth(self, n: u64) -> TxPtr<T> {
         TxPtr::new(self.address.wrapping_add(n.wrapping_mul(size_of::<T>() as u64)))
     }

@@ -24,9 +24,7 @@ use std::ops::Range;
 pub struct Tx<'t> {
     pub(super) running: Transaction<'t, 'static, Words, Durable>,
     pub(super) objects: &'t [&'t dyn Transactional],
-    /// The range of the object used last.
     range: Range<usize>,
-    /// The process that runs it.
     pub(super) generation: u32,
     /// It met a conflict: it is run again, whatever the closure returns.
     pub(super) conflicted: bool,
@@ -142,7 +140,6 @@ pub(super) fn check(first: &Attached) -> Result<(), Cause> {
     Ok(first.space.check()?)
 }
 
-/// Runs `what` while no transaction of this process in the object's pool runs.
 pub(super) fn alone<R>(attached: &Attached, what: impl FnOnce() -> Result<R, Cause>) -> Result<R, Cause> {
     if pool::inside_transaction() {
         return Err(TransactionError::Inside.into());
@@ -208,7 +205,6 @@ fn attempt<R, E: From<Error>>(
     if let Some(short) = first.space.room_for(&mut tx.running, lines)? {
         return Ok(Attempt::Short(short));
     }
-    // Actions on commit come after it.
     drop(inside);
     ends.again = None;
     let error = match ends.thread.commit() {
@@ -339,7 +335,6 @@ impl Tx<'_> {
         Ok(address)
     }
 
-    /// Sets `range` to that of the transaction's object with these bytes.
     #[cold]
     fn find_range(&mut self, address: usize, size: usize) -> Result<()> {
         let mut ranges = self.objects.iter().map(|object| object.attached().range());
@@ -353,7 +348,6 @@ impl Tx<'_> {
         done.map_err(|Conflict { .. }| self.doomed())
     }
 
-    /// The error of an operation that doomed the transaction.
     #[cold]
     fn doomed(&mut self) -> Error {
         self.lost().unwrap_or_else(|| {
@@ -362,7 +356,6 @@ impl Tx<'_> {
         })
     }
 
-    /// The error if it met a word damaged beyond repair.
     #[inline]
     fn lost(&self) -> Option<Error> {
         self.running.lost().and_then(|_| self.lost_error())
@@ -374,7 +367,6 @@ impl Tx<'_> {
         Some(object.error("read", TransactionError::Lost { offset: offset as u64 }))
     }
 
-    /// The object with that word, and its offset.
     fn lost_word(&self) -> Option<(&Attached, usize)> {
         let address = self.running.lost()?;
         let mut objects = self.objects.iter().map(|object| object.attached());

@@ -13,7 +13,6 @@ use indelible_store::format::entry::FLAG_ECC;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Bytes of words per transaction.
 const PIECE: usize = 4096;
 
 /// The outcome of a scrub.
@@ -101,7 +100,6 @@ fn scrub(object: &dyn Transactional, progress: &mut dyn FnMut(u64, u64)) -> Resu
         progress(to as u64, len as u64);
     }
     found.words = (len / 8) as u64;
-    // Repairs on demand as well.
     attached.psync()?;
     Ok(found)
 }

@@ -41,7 +41,6 @@ pub(crate) enum Users {
 }
 
 impl Space {
-    /// The space of a class in a pool.
     pub(super) fn of(pool: &Inner, class: Class) -> Result<Arc<Space>, Cause> {
         let mut places = pool.transactions();
         if let Some(there) = places.get(&class).and_then(Weak::upgrade)
@@ -120,7 +119,6 @@ impl Space {
         self.stm.sink().demand.as_ref()
     }
 
-    /// Adds an object's view, valid as long as the caller has it.
     pub(super) fn add(&self, view: View) {
         if let Some(pairs) = view.pairs {
             self.stm.memory().add(pairs);
@@ -187,7 +185,6 @@ impl Space {
         self.stm.memory().repairs()
     }
 
-    /// Sets an object's length in the pool.
     pub(super) fn lengthen(&self, object: u64, len: usize) {
         self.change_views(|views| {
             for view in views.iter_mut().filter(|view| view.object == object) {
@@ -209,7 +206,6 @@ impl Space {
         self.stm.sink().views()
     }
 
-    /// Whether transactions may begin.
     #[inline]
     pub(super) fn check(&self) -> Result<(), StoreError> {
         match self.demand() {
@@ -240,14 +236,12 @@ impl Space {
         sink.commits.shortage(lines, places)
     }
 
-    /// Lines of the pool changed so far.
     #[inline]
     pub(super) fn lines_told(&self, running: &Transaction<'_, 'static, Words, Durable>) -> usize {
         let writes = running.writes();
         if self.stm.memory().is_plain() { writes.len() } else { self.places(writes, |places| places.count()) }
     }
 
-    /// Looks at these lines, by object and offset.
     fn places<R>(
         &self,
         writes: &WriteSet,
@@ -287,7 +281,6 @@ impl Space {
         if fits { 0 } else { lines as u64 }
     }
 
-    /// Makes room for a transaction, in bytes of lane or, on demand, lines.
     pub(super) fn make_room(&self, own: &mut Own, short: u64) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Ok(self.commits().make_room(short)?) };
         if short > self.commits().fitting() {
@@ -389,10 +382,8 @@ impl Space {
 }
 
 struct Epoch {
-    /// The last commit's number.
     last: u64,
     lines: Vec<ChangedLine>,
-    /// When the first of them was marked.
     since: u64,
     /// Objects detached before: these are all their lines.
     leaving: Vec<u64>,

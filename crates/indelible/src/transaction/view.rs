@@ -9,7 +9,6 @@ use std::sync::Arc;
 pub(super) struct View {
     /// First byte for transactions.
     pub(super) base: usize,
-    /// Bytes, whole lines.
     pub(super) len: usize,
     /// Offset of the object's entry.
     pub(super) object: u64,
@@ -28,7 +27,6 @@ impl View {
         in_pairs.into_iter().flatten().chain(plain)
     }
 
-    /// Address of the first byte as in the pool.
     pub(super) fn bytes(&self) -> usize {
         self.pairs.map_or(self.base, |pairs| pairs.base)
     }

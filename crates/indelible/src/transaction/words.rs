@@ -20,7 +20,6 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 pub(super) struct ObjectWords<'a, 't> {
     running: &'a mut Running<'t>,
-    /// Whether the transaction met a conflict.
     conflicted: &'a mut bool,
     range: Range<usize>,
 }
@@ -211,7 +210,6 @@ impl<'t> Tx<'t> {
         done
     }
 
-    /// A block for `count` arbitrary values in a cell's heap.
     pub(crate) fn alloc_many_beside<C, T: Plain>(&mut self, cell: &C, count: usize) -> Result<TxPtr<T>> {
         let home = self.home_around(cell)?;
         let allocated = self.alloc_cells(home, count, |_, _| Ok(()));
@@ -287,7 +285,6 @@ impl<'t> Tx<'t> {
         }
     }
 
-    /// The transaction's heap at this address.
     #[inline]
     fn home(&self, address: u64) -> Result<&'t Home> {
         let mut homes = self.objects.iter().filter_map(|object| object.home());

@@ -9,7 +9,6 @@ use crate::collections::key::{KeyHash, StableHash};
 use crate::error::Result;
 use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
-/// Ways of a branch.
 const WAYS: usize = 16;
 /// Levels of branches: all bits of a hash.
 const LEVELS: u64 = 16;
@@ -49,7 +48,6 @@ fn way(branch: &Branch, hash: u64, level: u64) -> &TxCell<u64> {
     &branch.ways[(hash >> (4 * level)) as usize % WAYS]
 }
 
-/// A key's place, present or not.
 struct Found<'t, K, V> {
     /// The ways to it, from the root.
     path: Vec<&'t TxCell<u64>>,

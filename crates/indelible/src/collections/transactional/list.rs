@@ -51,7 +51,6 @@ impl<T: Value> TxList<T> {
         self.link(tx, last, TxPtr::NULL, value)
     }
 
-    /// Adds a value between two neighbours, or at an end.
     fn link(&self, tx: &mut Tx<'_>, prev: TxPtr<Node<T>>, next: TxPtr<Node<T>>, value: T) -> Result<()> {
         let node = Node { prev: TxCell::new(prev), next: TxCell::new(next), value: TxCell::new(value) };
         let node = tx.alloc_beside(self, node)?;

@@ -43,7 +43,6 @@ impl<K: Value + Ord, V: Value> TxOrderedMap<K, V> {
         Ok(tx.read(&self.root)?.is_null())
     }
 
-    /// The cell that leads to a present key.
     fn find<'a, 't: 'a>(&'a self, tx: &mut Tx<'t>, key: &K) -> Result<Option<&'a Link<K, V>>> {
         let (mut steps, mut link) = (Steps::of(tx, self)?, &self.root);
         while let Some(node) = tx.read(link)?.some() {

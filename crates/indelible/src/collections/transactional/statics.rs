@@ -10,7 +10,6 @@ use crate::{Plain, Tx, TxCell, TxHeap, TxPtr};
 use std::mem::offset_of;
 use std::sync::OnceLock;
 
-/// The object that has them, in every language.
 const OBJECT: &str = "statics";
 /// Bytes of a new one, which grows.
 const SIZE: u64 = 1 << 16;
@@ -19,7 +18,6 @@ const SIZE: u64 = 1 << 16;
 pub struct Persistent<T> {
     name: &'static str,
     initial: T,
-    /// Made at first use.
     described: OnceLock<Described>,
 }
 
@@ -29,7 +27,6 @@ struct Described {
     fingerprint: u128,
 }
 
-/// A variable in the object.
 #[derive(Plain)]
 #[repr(C)]
 struct Made<T> {

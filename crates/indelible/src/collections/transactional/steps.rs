@@ -3,7 +3,6 @@
 use crate::error::{Error, HeapError, Result};
 use crate::transaction::Tx;
 
-/// Steps left.
 pub(super) struct Steps(u64);
 
 impl Steps {

@@ -41,7 +41,6 @@ impl<T: Value> TxVec<T> {
         Ok(self.len(tx)? == 0)
     }
 
-    /// A value's place, if its segment exists.
     fn slot<'t>(&self, tx: &mut Tx<'t>, index: u64) -> Result<Option<&'t TxCell<T>>> {
         let (segment, _, at) = place(index);
         let Some(cell) = self.segments.get(segment) else { return Ok(None) };

@@ -71,7 +71,6 @@ pub(super) struct Pointers {
     pub(super) beside: HashSet<u32>,
 }
 
-/// The far pointers reached from the roots. `blocks` in use, in address order.
 pub(super) fn pointers(
     memory: Memory<'_>,
     roots: &[Root],

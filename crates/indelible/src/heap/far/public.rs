@@ -121,7 +121,6 @@ impl Heap {
         self.done(FIND, found)
     }
 
-    /// Runs `f`, again after growth if the heap was full.
     fn with_room<R>(
         &self,
         f: impl Fn(&RawHeap) -> std::result::Result<R, HeapError>,

@@ -49,7 +49,6 @@ fn by_pool(pools: &[Pool], name: &str) -> Result<Option<FarTarget>> {
 fn latest(pools: &[Pool], prefix: &str) -> Result<Option<FarTarget>> {
     let mut newest: Option<Stat> = None;
     for pool in pools {
-        // Damaged objects are skipped.
         for found in pool.list().filter_map(|found: Result<Stat, Error>| found.ok()) {
             let newer = |than: &Stat| (found.created, &found.name) > (than.created, &than.name);
             if found.name.starts_with(prefix) && !found.snapshot && newest.as_ref().is_none_or(newer) {

@@ -22,7 +22,6 @@ pub(in super::super) struct OtherObjects {
     leaf: AtomicU64,
 }
 
-/// Bits of a page's number in [`OtherObjects::leaf`].
 const PAGE_BITS: u32 = 40;
 
 #[derive(Debug, Default)]
@@ -32,7 +31,6 @@ struct Entries {
     free: Vec<u32>,
 }
 
-/// Calls `f` with the table, under the heap's lock.
 fn with_table<R>(shared: &Shared, f: impl FnOnce(Option<Table<'_>>) -> Result<R>) -> Result<R> {
     let _inner = shared.lock();
     f(Table::open(Directory::open(&shared.window)?)?)
@@ -86,7 +84,6 @@ impl OtherObjects {
         })
     }
 
-    /// The entry's number, added if missing.
     pub(in super::super) fn index(&self, shared: &Shared, entry: &FarEntry) -> Result<u32> {
         expect_names(entry)?;
         expect_writable(shared)?;
@@ -101,7 +98,6 @@ impl OtherObjects {
         Ok(index)
     }
 
-    /// The number of a new private entry.
     pub(in super::super) fn private_index(&self, shared: &Shared, entry: &FarEntry) -> Result<u32> {
         expect_names(entry)?;
         expect_writable(shared)?;
@@ -136,7 +132,6 @@ impl OtherObjects {
         table.free_names(&mut inner, shared, &before)
     }
 
-    /// Removes unneeded entries; returns their number.
     pub(in super::super) fn remove(&self, shared: &Shared, needed: &dyn Fn(u32) -> bool) -> Result<u32> {
         let mut known = self.known();
         entries(&mut known, shared)?;
@@ -213,7 +208,6 @@ pub(super) fn add(shared: &Shared, free: Option<u32>, entry: &FarEntry, of: Use)
     Ok(index)
 }
 
-/// The names of an entry, as stored.
 fn names(entry: &FarEntry) -> Option<String> {
     match &entry.target {
         FarTarget::Object(_) => None,

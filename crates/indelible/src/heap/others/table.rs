@@ -17,9 +17,7 @@ use std::mem::offset_of;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// An entry by ID.
 const BY_ID: u8 = 1;
-/// An entry with a resolver's name.
 const BY_NAME: u8 = 2;
 
 #[derive(Clone, Copy)]
@@ -65,7 +63,6 @@ pub(super) fn entry_by_id(leaf: &FarLeaf, index: u32) -> Option<FarEntry> {
 }
 
 impl<'a> Table<'a> {
-    /// The table, if the heap has one.
     pub(super) fn open(directory: Directory<'a>) -> Result<Option<Table<'a>>> {
         let page = directory.header.far.load(Relaxed);
         if page == 0 {
@@ -146,12 +143,10 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// An entry, if in use.
     pub(super) fn entry(&self, index: u32) -> Result<Option<FarEntry>> {
         self.slot(index)?.map_or(Ok(None), |slot| self.entry_at(slot))
     }
 
-    /// The slot's entry, if in use.
     pub(super) fn entry_at(&self, (slot, at): (&FarSlot, u64)) -> Result<Option<FarEntry>> {
         let target = match slot.kind.load(Relaxed) {
             0 => return Ok(None),
@@ -266,7 +261,6 @@ pub(super) fn is_common(slot: &FarSlot) -> bool {
     slot.private.load(Relaxed) == 0 || Mutant::FarEntryShared.is_on()
 }
 
-/// `name`: offset of its names.
 pub(super) fn put(
     shared: &Shared,
     (slot, at): (&FarSlot, u64),

@@ -65,7 +65,6 @@ impl Image {
         Ok(())
     }
 
-    /// Gives `f` the heap in the first `size` bytes, and the image's address.
     pub(super) fn with_heap<T>(
         &self,
         size: u64,

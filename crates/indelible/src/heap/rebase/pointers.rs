@@ -64,7 +64,6 @@ impl Visitor for Seen<'_> {
     }
 }
 
-/// The first aligned word that is an address in the object.
 fn address_in(memory: Memory<'_>, address: u64, len: u64) -> Option<u64> {
     let skipped = address.next_multiple_of(8).wrapping_sub(address);
     let bytes = memory.get(address.wrapping_add(skipped), len.checked_sub(skipped)?)?;

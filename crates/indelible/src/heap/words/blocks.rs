@@ -22,7 +22,6 @@ fn is_full<R>(done: &Result<R, Cause>) -> bool {
 
 enum Block {
     Small(WordSpan, u64),
-    /// Whole pages.
     Large(Found),
 }
 
@@ -258,7 +257,6 @@ fn spans(words: &mut impl Words, number: u64) -> Result<Vec<(u64, Entry)>, Cause
     Ok(found)
 }
 
-/// Words in memory, for looking alone.
 struct Peek<'w, W>(&'w W);
 
 impl<W: Words> Words for Peek<'_, W> {

@@ -32,9 +32,7 @@ pub(crate) struct Hints {
 }
 
 struct Shared {
-    /// Spans with free blocks, by page.
     spans: [BTreeSet<u64>; CLASSES],
-    /// The first unsearched chunk.
     unseen: u64,
     /// Offsets of roots: present, former, and those of running transactions.
     roots: BTreeSet<u64>,
@@ -57,7 +55,6 @@ fn group() -> usize {
     thread_local! {
         static OWN: usize = NEXT.fetch_add(1, Relaxed) % GROUPS;
     }
-    // An ending thread has none.
     OWN.try_with(|own| *own).unwrap_or(0)
 }
 
@@ -89,7 +86,6 @@ impl Hints {
         self.shared().spans[class].insert(page);
     }
 
-    /// The next unsearched chunk below `chunks`.
     pub(super) fn unseen(&self, chunks: u64) -> Option<u64> {
         let mut shared = self.shared();
         let next = shared.unseen;
@@ -106,7 +102,6 @@ impl Hints {
         self.bounds[1].fetch_max(offset, SeqCst);
     }
 
-    /// The roots from before.
     pub(super) fn add_roots(&self, offsets: &[u64]) {
         offsets.iter().for_each(|offset| self.add_root(*offset));
         self.looked.store(true, SeqCst);
@@ -122,7 +117,6 @@ impl Hints {
         Some(between && self.shared().roots.range(bytes).next().is_some())
     }
 
-    /// Spans of the class made before this one.
     pub(super) fn count_made(&self, class: usize) -> usize {
         let made = &mut self.shared().made[class];
         *made += 1;

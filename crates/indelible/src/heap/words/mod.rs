@@ -45,7 +45,6 @@ pub(crate) trait Words {
 }
 
 pub(crate) struct WordHeap {
-    /// The object's own address.
     base: usize,
     /// Bytes of the object. Grows while no transaction runs, or in one that is alone.
     len: AtomicUsize,

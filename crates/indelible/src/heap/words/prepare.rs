@@ -33,7 +33,6 @@ impl WordHeap {
         if self.is_made(words)? { Ok(()) } else { self.open(words) }
     }
 
-    /// Fails unless the object holds a heap.
     pub(crate) fn expect_made(&self, words: &mut impl Words) -> Result<(), Cause> {
         if self.is_made(words)? {
             return Ok(());

@@ -54,7 +54,6 @@ impl WordHeap {
         })
     }
 
-    /// Fails if a root begins in these bytes.
     pub(super) fn expect_no_root(&self, words: &mut impl Words, block: Range<u64>) -> Result<(), Cause> {
         let looked = match self.hints.may_have_root(block.clone()) {
             Some(false) => return Ok(()),
@@ -80,7 +79,6 @@ impl WordHeap {
     }
 }
 
-/// The pages of all roots, each with its root's offset.
 fn places(words: &mut impl Words) -> Result<Vec<(u64, u64)>, Cause> {
     let mut found = Vec::new();
     let mut left = words.load(offset_of!(Header, pages) as u64)?;

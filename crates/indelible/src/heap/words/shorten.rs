@@ -13,7 +13,6 @@ impl WordHeap {
     pub(crate) fn shorten(&self, words: &mut impl Words, size: u64) -> Result<(), Cause> {
         let pages = size / PAGE;
         if self.prepare(words, |window| Directory::open(&window)?.end())? > pages {
-            // The pages of empty spans are free.
             self.reclaim(words)?;
         }
         self.prepare(words, |window| Directory::open(&window)?.shorten(pages))

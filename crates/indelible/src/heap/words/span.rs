@@ -17,9 +17,7 @@ pub(super) struct WordSpan {
     pub(super) class: usize,
     pub(super) size: u64,
     count: u64,
-    /// Offset of block 0 in the object.
     data: u64,
-    /// Offset of the first allocation byte in the object.
     first: u64,
 }
 
@@ -28,12 +26,10 @@ fn half(offset: u64) -> (u64, u64) {
     (offset & !7, offset % 8 * 8)
 }
 
-/// Chunks with an entry in the directory.
 pub(super) fn frontier(words: &mut impl Words) -> Result<u64, Cause> {
     words.load(offset_of!(Header, frontier) as u64)
 }
 
-/// Page of the header of a divided chunk.
 pub(super) fn chunk(words: &mut impl Words, number: u64) -> Result<Option<u64>, Cause> {
     if number >= frontier(words)? {
         return Ok(None);
@@ -51,14 +47,12 @@ pub(super) fn chunk(words: &mut impl Words, number: u64) -> Result<Option<u64>, 
     }
 }
 
-/// The entry for a page of the chunk with this header.
 pub(super) fn entry(words: &mut impl Words, header: u64, index: u64) -> Result<Option<Entry>, Cause> {
     let (word, up) = half(header * PAGE + offset_of!(Chunk, entries) as u64 + 4 * index);
     Ok(Entry::unpack((words.load(word)? >> up) as u32))
 }
 
 impl WordSpan {
-    /// The span around this page.
     pub(super) fn around(words: &mut impl Words, page: u64) -> Result<Option<WordSpan>, Cause> {
         let (number, index) = (page / CHUNK_PAGES, page % CHUNK_PAGES);
         let Some(header) = chunk(words, number)? else { return Ok(None) };

@@ -8,7 +8,6 @@ use indelible_testing::Seeded;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-/// Memory's content beside transactions.
 enum Seen {
     True,
     Zeros,

@@ -73,7 +73,6 @@ impl Core {
             undo.iter_mut().filter_map(|undo| undo.then.as_mut()).for_each(|then| then.0.fill(0));
             std::hint::black_box(&undo);
         }
-        // The verified bytes are gone.
         if self.trust == Trust::Verified {
             self.trust = Trust::Foreign;
         }

@@ -13,7 +13,6 @@ use indelible_store::store::Writer;
 /// Never-psynced pages worth a straight write: below, two more barriers cost more than writing
 /// twice.
 const DIRECT_FROM: u64 = 256;
-/// Bytes copied from the shadow at a time.
 const PIECE: usize = 64 << 10;
 
 impl Tracked {
@@ -29,7 +28,6 @@ impl Tracked {
         let Some(shadow) = &self.shadow else { return Err(absent(&self.lost)) };
         let start = self.stats.start();
         match writer.begin_direct(end * PAGE as u64) {
-            // The object's extent just became a base.
             Err(StoreError::HasBase) => return Ok(()),
             begun => begun?,
         }

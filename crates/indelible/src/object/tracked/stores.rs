@@ -6,7 +6,6 @@ use crate::dirty::Rung;
 use crate::error::Cause;
 use crate::shadow::{Params, Source};
 
-/// How an attachment finds stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// As the pool's options say.
@@ -73,7 +72,6 @@ impl Tracked {
         if self.stores == Stores::Wanted { self.find_stores() } else { Ok(()) }
     }
 
-    /// Acts as if the tracker failed to find them.
     #[cfg(test)]
     pub(in crate::object) fn want_stores(&mut self) {
         self.stores = Stores::Wanted;

@@ -17,7 +17,6 @@ use std::time::Duration;
 /// More than a record has.
 const LONGEST: u64 = 4096;
 
-/// Attempts to name a new file.
 const NAMES: usize = 8;
 
 /// An anchor in a file: on another disk, a network share, a token, out of reach of attackers who
@@ -41,7 +40,6 @@ impl FileAnchor {
         FileAnchor { interval, ..self }
     }
 
-    /// The path without symlinks, and its file, if any.
     fn found(&self) -> io::Result<(PathBuf, Option<File>)> {
         let path = match fs::canonicalize(&self.path) {
             Ok(path) => path,

@@ -65,7 +65,6 @@ struct TpmCounter {
 }
 
 impl TpmCounter {
-    /// Opens the TPM for each use: other programs need it.
     fn with<R>(&self, f: impl FnOnce(&mut Tpm, u32) -> Result<R, TpmError>) -> io::Result<R> {
         let done = Tpm::open(&self.device).map_err(TpmError::Io).and_then(|mut tpm| f(&mut tpm, self.index));
         done.map_err(|error| io::Error::other(named(&self.device, &error)))

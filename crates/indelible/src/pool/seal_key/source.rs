@@ -7,7 +7,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Reads a key, at most one byte more than allowed.
 pub(super) fn contents(path: &Path) -> Result<Vec<u8>, KeySourceError> {
     let failed = |error| KeySourceError::File { path: path.to_owned(), error };
     let file = File::open(path).map_err(failed)?;
