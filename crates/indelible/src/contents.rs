@@ -1,5 +1,5 @@
-//! Smallest sizes of objects by the first bytes of their contents: heaps, logs, views, security
-//! contexts, and Python's arrays. A resize keeps the bytes that the type needs.
+//! Objects whose first bytes determine a minimal length: heaps, logs, views, security contexts, and
+//! the arrays of Python. A resize keeps the needed bytes.
 
 use crate::entries::{CONTEXT as CONTEXTS, Entries, VIEW as VIEWS};
 use crate::error::{Cause, HeapError, Result};
@@ -22,7 +22,7 @@ const CONTEXT: u64 = u64::from_le_bytes(CONTEXTS.magic);
 const ARRAY: u64 = u64::from_le_bytes(*b"PMO-NDAR");
 const ARRAY_HEADER: usize = 4096;
 
-/// An object's type, and the bytes that its data need.
+/// The type of an object, and the bytes that its data need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub(crate) what: &'static str,
@@ -30,7 +30,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// `word` reads the object's words. `None`: its type records no length.
+    /// Determines an object's contents; `word` reads its words. `None`: no known type.
     fn of(mut word: impl FnMut(u64) -> Result<u64, Cause>, size: u64) -> Result<Option<Contents>, Cause> {
         if size < 64 {
             return Ok(None);
@@ -82,7 +82,7 @@ fn get(bytes: &[u8], at: u64) -> u64 {
     word.map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// Bytes of an array with its header (crates/python/FORMAT.md); `None`: unknown.
+/// Bytes of an array with its header (crates/python/FORMAT.md). `None`: undeterminable.
 fn array(header: &[u8]) -> Option<u64> {
     let number = |at: usize| Some(u32::from_le_bytes(*header.get(at..)?.first_chunk()?));
     let (start, dimensions, len) = (number(16)?, *header.get(24)?, number(28)? as usize);
@@ -94,13 +94,14 @@ fn array(header: &[u8]) -> Option<u64> {
     item.checked_mul(count)?.checked_add(start.into())
 }
 
-/// Unparsed rest of an array's type description.
+/// The remaining description of an array's elements.
 struct Description<'t>(&'t str);
 
 impl<'t> Description<'t> {
+    /// Bytes of a value of the next type.
     fn item(&mut self) -> Option<u64> {
         if self.eat("{") {
-            // ml_dtypes: one byte, except bfloat16.
+            // A type of the package ml_dtypes: one byte, except bfloat16.
             self.text()?;
             self.eat(":").then_some(())?;
             let name = self.text()?;
@@ -152,7 +153,7 @@ impl<'t> Description<'t> {
         number.parse().ok()
     }
 
-    /// A text, escapes left in.
+    /// A text, with its escapes.
     fn text(&mut self) -> Option<&'t str> {
         let rest = self.0.strip_prefix('"')?;
         let (mut end, mut escaped) = (None, false);
@@ -177,7 +178,7 @@ impl<'t> Description<'t> {
     }
 }
 
-/// Bytes of a NumPy type: byte order, kind, size.
+/// Bytes of one of NumPy's own types: byte order, kind, size.
 fn scalar(text: &str) -> Option<u64> {
     let mut letters = text.trim_start_matches(['<', '>', '|', '=']).chars();
     let kind = letters.next()?;
@@ -191,9 +192,9 @@ fn scalar(text: &str) -> Option<u64> {
 }
 
 impl Pool {
-    /// Resizes a detached object; its address stays. Shrinking discards the end: a heap gives up
-    /// free space there. A heap, log, array, view or security context that needs more than `size`
-    /// bytes is refused.
+    /// Resizes a detached object; its address stays. Shrinking cuts off its end for good: a heap
+    /// gives up free space there. A heap, log, array, view or security context that needs more than
+    /// `size` bytes stays unchanged.
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing
@@ -204,8 +205,8 @@ impl Pool {
         self.about("resize", name, resized)
     }
 
-    /// Resizes a detached, sealed object, as [`resize`](Pool::resize) does others. A crash leaves
-    /// one of the two sizes.
+    /// Resizes a detached, sealed object, as [`resize`](Pool::resize) does. A crash leaves one of
+    /// the two sizes.
     ///
     /// # Errors
     /// As for [`resize`](Pool::resize) and [`attach_sealed`](Pool::attach_sealed).
@@ -249,6 +250,7 @@ impl Inner {
     }
 }
 
+/// Shortens an attached object's heap to `size` bytes, or refuses.
 fn fit(writer: &mut Writer, size: u64) -> Result<(), Cause> {
     let entry = writer.object().entry;
     let (old, sealed) = (entry.usable(entry.size.get()), writer.object().is_sealed());
@@ -270,12 +272,13 @@ fn fit(writer: &mut Writer, size: u64) -> Result<(), Cause> {
     }
 }
 
-/// Words of an object that this process has attached without memory.
+/// The words of an object attached without memory.
 struct WordsAtRest<'w> {
     writer: &'w mut Writer,
     ecc: bool,
+    /// Bytes of words.
     len: u64,
-    /// Pages read, with their changes.
+    /// Pages read so far, with changes.
     pages: BTreeMap<u64, Box<PageImage>>,
     lines: BTreeSet<u64>,
 }

@@ -15,17 +15,17 @@ use indelible_store::format::VERSION;
 use indelible_store::store::Store;
 use std::path::Path;
 
-/// A feature of the machine.
+/// One thing that a machine offers or lacks.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Facility {
-    /// Name.
+    /// Name of the facility.
     pub name: &'static str,
-    /// Whether it is there; `None` if not applicable.
+    /// Whether it is there; `None`: not applicable.
     pub available: Option<bool>,
     /// Finding.
     pub found: String,
-    /// Its purpose, or advice if it is missing.
+    /// Purpose of the facility, or advice if it is missing.
     pub advice: String,
 }
 
@@ -33,11 +33,11 @@ pub struct Facility {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Doctor {
-    /// Findings, most important first.
+    /// Everything found, most important first.
     pub facilities: Vec<Facility>,
-    /// The tracking rung that attaches will use.
+    /// The tracking rung that will be used.
     pub tracking: String,
-    /// Kind of medium at the path.
+    /// Detected kind of the path's medium.
     pub medium: Option<MediumKind>,
 }
 
@@ -142,7 +142,7 @@ fn fault_in(found: &Facilities) -> Facility {
     Facility { name: "fault-in", available: Some(available), found, advice }
 }
 
-/// Why the kernel does not report stores, and the remedy.
+/// Why the kernel does not notice stores, and the remedy.
 fn obstacle(found: &Facilities) -> &'static str {
     if !found.proc {
         return "mount /proc; until then stores are noticed by page protection";
@@ -166,11 +166,12 @@ fn yes(there: bool) -> &'static str {
     if there { "yes" } else { "no" }
 }
 
-/// Finds the kind of the path's medium; in a directory, by a temporary file.
+/// Opens the path for reading to find its kind; in a directory, a probe file.
 fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
     let opened = if path.is_dir() {
         let probe = path.join(format!(".pmo-doctor-{}", std::process::id()));
         let made = media::create(&probe, 1 << 20, &media::CreateOptions::default());
+        // Only the open descriptor is needed.
         let _ = std::fs::remove_file(&probe);
         made
     } else {

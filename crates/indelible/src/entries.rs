@@ -1,5 +1,5 @@
-//! Objects of a header and entries of one size: views (FORMAT.md, section 12) and security contexts
-//! (section 14).
+//! Objects with a header and fixed-size entries: views (FORMAT.md, section 12) and security
+//! contexts (section 14).
 
 use std::ops::Range;
 
@@ -8,11 +8,9 @@ pub(crate) const HEADER: usize = 64;
 pub(crate) struct Entries {
     pub(crate) magic: [u8; 8],
     pub(crate) version: u32,
-    /// Bytes of an entry.
     pub(crate) size: usize,
-    /// Most entries of one object.
     pub(crate) most: usize,
-    /// Their name in errors.
+    /// How errors name them.
     pub(crate) noun: &'static str,
 }
 
@@ -22,10 +20,9 @@ pub(crate) const VIEW: Entries =
 pub(crate) const CONTEXT: Entries =
     Entries { magic: *b"PMO-CTXT", version: 1, size: 128, most: 65_536, noun: "entries" };
 
-/// Why bytes are no such object.
 #[derive(Debug)]
 pub(crate) enum Misfit {
-    /// Another type.
+    /// They begin otherwise.
     Other,
     Version {
         found: u32,
@@ -39,7 +36,7 @@ impl Entries {
         HEADER + entries * self.size
     }
 
-    /// Bytes of the largest such object, in whole pages.
+    /// Bytes of the largest one, in whole pages.
     pub(crate) fn most_bytes(&self) -> usize {
         self.len(self.most).next_multiple_of(4096)
     }
@@ -56,7 +53,7 @@ impl Entries {
         self.len(number)..self.len(number + 1)
     }
 
-    /// Entries of an object, which may be longer.
+    /// Number of entries of an object, which may be longer.
     pub(crate) fn count(&self, bytes: &[u8]) -> Result<usize, Misfit> {
         let word =
             |at: usize| bytes.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
@@ -77,7 +74,7 @@ impl Entries {
         Ok(entries)
     }
 
-    /// Entries by number; `None` if empty.
+    /// The entries by number; `None`: empty.
     pub(crate) fn all<'b>(
         &self,
         bytes: &'b [u8],
@@ -87,7 +84,7 @@ impl Entries {
     }
 }
 
-/// The ID at the start of an entry.
+/// The ID that an entry begins with, if any.
 pub(crate) fn target(entry: &[u8]) -> Option<[u8; 16]> {
     let target: [u8; 16] = entry.get(..16)?.try_into().ok()?;
     (target != [0; 16]).then_some(target)

@@ -1,4 +1,4 @@
-//! Errors: the operation, its object and pool, the reason, and the remedy.
+//! Errors, with operation, object, pool, reason and remedy.
 
 mod anchor;
 mod command;
@@ -42,7 +42,6 @@ use std::sync::Arc;
 /// Result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Cause of an error, by layer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Cause {
     #[error(transparent)]
@@ -149,9 +148,9 @@ impl From<&Error> for Limit {
     }
 }
 
-/// An operation that failed. It did not happen, unless the kind is [`Io`](ErrorKind::Io) or
-/// [`Poisoned`](ErrorKind::Poisoned): then it happened as a whole or not at all, and the next
-/// attach tells.
+/// A failed operation. It did not happen, unless the kind is [`Io`](ErrorKind::Io) or
+/// [`Poisoned`](ErrorKind::Poisoned): then it happened as a whole or not at all, which the next
+/// attach determines.
 #[derive(Clone, Debug)]
 pub struct Error(Box<Inner>);
 
@@ -204,13 +203,13 @@ impl Error {
     }
 
     /// The operating system's error number, if that is the cause, such as 28 for `ENOSPC`.
-    /// [`source`](std::error::Error::source) has the whole [`io::Error`].
+    /// [`source`](std::error::Error::source) has the [`io::Error`].
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         self.0.cause.system().and_then(io::Error::raw_os_error)
     }
 
-    /// Advice, one sentence without a full stop.
+    /// Advice to the user, one sentence without a full stop.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         if let Cause::Heap(error) = &*self.0.cause
@@ -390,7 +389,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { operation, pool, object, cause } = &*self.0;
-        // Errors of the medium contain the path, and some the operation.
+        // Errors of the medium name the path themselves, and some of them the operation.
         if matches!(&**cause, Cause::Media(MediaError::Io { action, .. }) if action == operation) {
             return write!(f, "{cause} ({})", self.remedy());
         }
@@ -406,8 +405,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// The source is the operating system's [`io::Error`], if that is the cause. The error's text
-/// includes it.
+/// The source is the operating system's [`io::Error`], if that is the cause. The text already has
+/// it.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.cause.system().map(|error| error as _)

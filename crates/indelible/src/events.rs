@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind};
 
-/// `recovered_bytes` of a dead writer's lane were replayed.
+/// An attach for writing, with the replayed bytes of a dead writer's lane.
 pub(crate) fn attached(object: &str, bytes: usize, recovered_bytes: u64) {
     #[cfg(feature = "tracing")]
     match recovered_bytes {
@@ -27,7 +27,8 @@ pub(crate) fn grown(object: &str, bytes: u64) {
     let _ = (object, bytes);
 }
 
-/// A failure of the medium is an error; all others are the caller's affair.
+/// A failed operation. A failure of the medium is an error here, too; others are the caller's
+/// affair.
 pub(crate) fn failed(error: &Error) {
     #[cfg(feature = "tracing")]
     match error.kind() {

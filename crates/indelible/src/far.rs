@@ -1,9 +1,9 @@
-//! Pointers between objects.
+//! Pointers from object to object.
 //!
-//! A far pointer has 64 bits: an entry's number in the table of the object that holds the pointer,
-//! and an offset in the object that the entry names. It is valid wherever either object lies, in
-//! any pool. The table is part of the object (`heap/far`); [`Space`](crate::Space) resolves
-//! pointers.
+//! A far pointer has 64 bits: the number of an entry in the table of its object, and an offset in
+//! the object that the entry names. It means the same wherever either object lies, in any pool, so
+//! that objects without other pointers travel unchanged. The table is part of the object
+//! (`heap/far`); [`Space`](crate::Space) finds a pointer's target.
 
 use crate::plain::Plain;
 use crate::types::far::{MOST_INDEX, MOST_OFFSET, index, offset, pack};
@@ -12,10 +12,10 @@ use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::ops::BitOr;
 
-/// A pointer to a `T` in the same or another object. Zeros are null.
+/// A pointer to a `T` in the same object, or in another one. Zeros are null.
 ///
-/// It is a plain number. [`Space::get`](crate::Space::get) follows it, relative to the object that
-/// it was read from: in another object the same number means something else.
+/// It is a number, free to copy. [`Space::get`](crate::Space::get) follows it relative to the
+/// object that it was read from: in another object the number means something else.
 ///
 /// ```
 /// use indelible::Far;
@@ -33,20 +33,20 @@ pub struct Far<T> {
 }
 
 impl<T> Far<T> {
-    /// A pointer to nothing.
+    /// A null pointer.
     #[must_use]
     pub const fn null() -> Self {
         Far::from_word(0)
     }
 
-    /// A pointer to byte `offset` of the object that will hold it, from 1 to 2^40 - 1.
+    /// A pointer to the byte `offset` of its own object, from 1 to 2^40 - 1.
     #[must_use]
     pub fn own(offset: u64) -> Option<Self> {
         Far::new(0, offset)
     }
 
-    /// A pointer to byte `offset`, from 1 to 2^40 - 1, of the object that entry `index` names, up
-    /// to 2^24 - 1; 0 is the holding object. [`Heap::far_index`](crate::Heap::far_index) returns an
+    /// A pointer to the byte `offset`, from 1 to 2^40 - 1, of the object of entry `index`, up to
+    /// 2^24 - 1; 0 is its own object. [`Heap::far_index`](crate::Heap::far_index) returns an
     /// entry's number.
     #[must_use]
     pub fn new(index: u32, offset: u64) -> Option<Self> {
@@ -54,7 +54,7 @@ impl<T> Far<T> {
         fits.then(|| Far::from_word(pack(index, offset)))
     }
 
-    /// The pointer with these bits: 24 of the entry's number, above 40 of the offset.
+    /// The pointer with these 64 bits: 24 of the number, above 40 of the offset.
     #[must_use]
     pub const fn from_word(word: u64) -> Self {
         Far { word, target: PhantomData }
@@ -74,22 +74,22 @@ impl<T> Far<T> {
         self.word == 0
     }
 
-    /// Number of the target's entry; 0: the holding object.
+    /// Number of the entry that names the target's object; 0: its own object.
     #[must_use]
     #[inline]
     pub const fn index(self) -> u32 {
         index(self.word)
     }
 
-    /// Offset in the target's object, in bytes.
+    /// Bytes from the start of the target's object.
     #[must_use]
     #[inline]
     pub const fn offset(self) -> u64 {
         offset(self.word)
     }
 
-    /// The value `count` values further, in the same object. `None`: out of the range of pointers,
-    /// or this one is null.
+    /// The value `count` values further in the same object. `None`: out of reach, or this pointer
+    /// is null.
     ///
     /// ```
     /// use indelible::Far;
@@ -108,7 +108,7 @@ impl<T> Far<T> {
         Far::new(self.index(), self.offset().checked_add(bytes)?)
     }
 
-    /// The same place, typed as `U`.
+    /// The same place, as one of another type.
     #[must_use]
     pub const fn cast<U>(self) -> Far<U> {
         Far::from_word(self.word)
@@ -150,12 +150,13 @@ impl<T> fmt::Debug for Far<T> {
 }
 
 #[allow(unsafe_code)]
-// SAFETY: any 64 bits are a value; `Space` alone follows it, and checks the target.
+// SAFETY: any 64 bits are one; it is followed by `Space` alone, which checks where it leads.
 unsafe impl<T> Plain for Far<T> {
     const SHARED: bool = false;
 }
 
-/// Rights that an entry requests; the object's keys and locks decide.
+/// Rights that pointers through an entry ask for. They are requests: the object's keys and locks
+/// decide.
 ///
 /// ```
 /// use indelible::Rights;
@@ -171,41 +172,42 @@ impl Rights {
     pub const READ: Rights = Rights(1);
     /// Stores.
     pub const WRITE: Rights = Rights(2);
-    /// Instruction fetches.
+    /// Fetches of code.
     pub const EXECUTE: Rights = Rights(4);
 
-    /// Entries have at least one right, so this is not public.
+    /// Nothing, which users see as the absence of rights: an entry has some.
     pub(crate) const NONE: Rights = Rights(0);
     pub(crate) const ALL: Rights = Rights(7);
 
-    /// Whether it includes all of `other`.
+    /// Whether all of `other` are among them.
     #[must_use]
     pub const fn has(self, other: Rights) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Decodes an entry's rights: `None` for none, and for unknown bits.
+    /// From an entry's bits: `None` for none, and for undefined bits.
     #[must_use]
     pub fn from_bits(bits: u8) -> Option<Rights> {
         (1..=7).contains(&bits).then_some(Rights(bits))
     }
 
-    /// Whether pages of objects can have them: never executable, and no writes without reads.
+    /// Whether pages of objects can have them: none is executable, or writable without being
+    /// readable.
     pub(crate) fn are_of_pages(self) -> bool {
         self == Rights::READ || self == Rights::READ | Rights::WRITE
     }
 
-    /// The intersection; may be empty.
+    /// The common rights; there may be none.
     pub(crate) const fn and(self, other: Rights) -> Rights {
         Rights(self.0 & other.0)
     }
 
-    /// `None` if empty.
+    /// `None` if there are none.
     pub(crate) fn some(self) -> Option<Rights> {
         Rights::from_bits(self.0)
     }
 
-    /// Bits: 1 for loads, 2 for stores, 4 for instruction fetches.
+    /// Bits: 1 for loads, 2 for stores, 4 for fetches of code.
     #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
@@ -220,7 +222,7 @@ impl BitOr for Rights {
     }
 }
 
-/// For example `rw-`.
+/// `rw-`, and so on.
 impl fmt::Display for Rights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = [(Rights::READ, 'r'), (Rights::WRITE, 'w'), (Rights::EXECUTE, 'x')];
@@ -233,14 +235,14 @@ impl fmt::Display for Rights {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FarTarget {
-    /// The object with this ID, under any name, in any place.
+    /// The object with this ID, under any name and in any place.
     Object([u8; 16]),
-    /// The object that `resolver` finds for `name` when a pointer is first followed.
+    /// The object that `resolver` finds for `name`, when a pointer is followed for the first time.
     Name {
-        /// The resolver, 1 to 255 bytes: `name`, `latest`, or one that the program adds to its
-        /// [`Space`](crate::Space).
+        /// Name of the resolver, 1 to 255 bytes: `name`, `latest`, or one that the program adds to
+        /// its [`Space`](crate::Space).
         resolver: String,
-        /// A name for the resolver: with the resolver's own at most 4,096 bytes.
+        /// A name for the resolver; both names together have at most 4,096 bytes.
         name: String,
     },
 }
@@ -257,8 +259,8 @@ impl fmt::Display for FarTarget {
 /// An entry of an object's table of other objects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FarEntry {
-    /// The target's object.
+    /// The object that pointers through it lead to.
     pub target: FarTarget,
-    /// Requested rights. One object may have several entries with different rights.
+    /// The rights that they ask for. One object may have several entries with different rights.
     pub rights: Rights,
 }

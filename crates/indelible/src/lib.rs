@@ -1,8 +1,9 @@
 //! Persistent memory objects for stock Linux.
 //!
 //! A program attaches a named object to its address space, changes plain data in it through native
-//! pointers, and calls [`psync`](Object::psync). All stores since the last psync become durable as
-//! one atomic step; after a crash the object is exactly as some psync left it.
+//! pointers, and calls [`psync`](Object::psync). All changes since the previous psync become
+//! durable as one atomic step; after a crash at any instant the object is exactly as some psync
+//! left it.
 //!
 //! ```
 //! # fn main() -> indelible::Result<()> {
@@ -30,15 +31,15 @@
 //! # Ok(()) }
 //! ```
 //!
-//! [`collections`] has growing structures (text, vectors, maps, nested), found again by name and
+//! Growing structures (text, vectors, maps, nested) are in [`collections`], found again by name and
 //! type.
 //!
 //! Features, none by default: `serde` serialises collections, and deserialises into heaps
-//! (`collections::InHeap`); `tracing` emits attaches, recoveries, psyncs, growth and failures as
+//! (`collections::InHeap`); `tracing` reports attaches, recoveries, psyncs, growth and failures as
 //! events of the crate `tracing`.
 //!
-//! The repository's ARCHITECTURE.md explains the design; SAFETY.md argues why the `unsafe` parts
-//! are sound.
+//! The repository's ARCHITECTURE.md explains how the promises are kept; SAFETY.md argues which
+//! parts are `unsafe` and why the rest is sound.
 
 #![deny(unsafe_code)]
 

@@ -1,7 +1,7 @@
-//! Check, repair and upgrade of pools, which need not be fit to be opened.
+//! Check, repair, upgrade and inspection, for pools that need not be fit to be opened.
 //!
-//! Each opens the medium anew, so that its locks conflict with those of pools that this process has
-//! open.
+//! Each call opens the medium anew, so that its locks conflict with this process's open pools as
+//! with another process's.
 
 use crate::backing::{Identity, Origin};
 use crate::contents::Contents;
@@ -25,12 +25,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Verifies the pool at `path` without changing it, also while programs have it open; data that
-/// only they can judge is skipped. Calls `progress(done, total)` now and then.
+/// Verifies the whole pool at `path` without changes. Programs may have it open; findings that only
+/// they can judge are left to them. Calls `progress(done, total)` now and then.
 ///
 /// # Errors
-/// `NoPool`, `NotAPool`, `Version`: nothing to check. `Busy`: a process keeps the table locked.
-/// Damage is in the report instead.
+/// `NoPool`, `NotAPool`, `Version`: there is nothing to check. `Busy`: a process holds the table
+/// for long. Damage is in the report instead.
 pub fn check(
     path: impl AsRef<Path>,
     options: &PoolOptions,
@@ -40,7 +40,7 @@ pub fn check(
     let check = |access, progress: &mut dyn FnMut(u64, u64)| {
         run("check", path, options, access, |media| {
             let mut report = Store::check(media.device().clone(), progress)?;
-            // A pool that cannot be opened was judged.
+            // Unopenable pools are in the report.
             let _ = note_no_spare(media.device(), &mut report);
             if let Ok(store) = Store::open(media.device().clone(), identity()) {
                 let _ = note_living_writers(&store, media.device(), &mut report);
@@ -50,7 +50,7 @@ pub fn check(
         })
     };
     match check(Access::ReadOnly, progress) {
-        // The table changes all the time: a process with write access can lock it.
+        // Others change the table all the time. A process that may write may also lock it.
         Err(error) if error.kind() == ErrorKind::Busy => match check(Access::ReadWrite, progress) {
             Err(denied) if denied.kind() == ErrorKind::ReadOnly => Err(error),
             done => done,
@@ -59,7 +59,7 @@ pub fn check(
     }
 }
 
-/// Notes a missing copy of the superblock, if the pool has no page behind it.
+/// Notes a missing copy of the superblock, where the pool has no page for it.
 fn note_no_spare(device: &Arc<dyn Device>, report: &mut Report) -> Result<(), StoreError> {
     if let Some(len) = Store::len_without_spare(&**device)? {
         report.findings.push(Finding {
@@ -93,8 +93,8 @@ fn each_object(
     Ok(())
 }
 
-/// Notes the first object whose last writer runs, but has no lock on this file: the file may be a
-/// copy of a pool in use, whose parts are of different moments.
+/// Notes the first object whose living last writer has no lock on this file: this may be a copy of
+/// a pool in use, taken at different moments though nothing in it need be wrong.
 fn note_living_writers(
     store: &Arc<Store>,
     device: &Arc<dyn Device>,
@@ -109,7 +109,7 @@ fn note_living_writers(
             return Ok(ControlFlow::Continue(()));
         }
         let pid = writer.pid;
-        // Notes on that writer's remains add nothing.
+        // That writer's remains need no further notes.
         report.findings.retain(|found| {
             (found.severity, found.part, found.offset) != (Severity::Note, Part::Entry, object.offset)
         });
@@ -125,8 +125,8 @@ fn note_living_writers(
     })
 }
 
-/// Finds heaps, arrays, logs, views and security contexts that need more bytes than their object
-/// has. Skips sealed objects, and those that a process holds or left to be recovered.
+/// Finds heaps, arrays, logs, views and security contexts longer than their object. Skips sealed,
+/// used and unrecovered objects.
 fn judge_contents(
     store: &Arc<Store>,
     device: &Arc<dyn Device>,
@@ -155,23 +155,23 @@ fn judge_contents(
     })
 }
 
-/// Memory files that dead processes left: see [`remove_leftovers`].
+/// Memory files of dead processes: see [`remove_leftovers`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leftovers {
-    /// Files removed.
+    /// Removed files.
     pub removed: u64,
-    /// Files that a process still uses.
+    /// Files that a process has, which stay.
     pub in_use: u64,
 }
 
-/// Removes the memory files that dead processes left of on-demand objects of a *deleted* pool, once
-/// at `path`. Their commits are lost: never call it for a pool that was moved. The files of a pool
-/// that is at `path` now stay; [`Pool::collect`] removes those.
+/// Removes dead processes' memory of on-demand objects of the *deleted* pool that was at `path`.
+/// Its commits are lost with it, so never use it for a moved pool. Another pool's memory at `path`
+/// stays. For an existing pool use [`Pool::collect`].
 ///
 /// # Errors
-/// As for opening, if `path` has something that is no pool: nothing is removed. `Io`: a folder
-/// cannot be read, or a file cannot be removed.
+/// Those of opening, if `path` is no pool: nothing is removed. `Io`: a folder cannot be read, or a
+/// file cannot be removed.
 pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
     let path = path.as_ref();
     let there = match PoolOptions::new().read_only(true).open(path) {
@@ -181,7 +181,7 @@ pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
     };
     let failed = |cause: Cause| Error::new("remove memory that was left of", cause).pool(path);
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // As the processes resolved it, through any links.
+    // As the processes had it, through any links.
     let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
     let origin = match (folder, absolute.file_name()) {
         (Some(folder), Some(name)) => folder.join(name),
@@ -194,11 +194,11 @@ pub fn remove_leftovers(path: impl AsRef<Path>) -> Result<Leftovers> {
     Ok(Leftovers { removed: done.0, in_use: done.1 })
 }
 
-/// Repairs the findings of [`check`] as far as that loses nothing, or as far as `how` allows. No
-/// process may have the pool open.
+/// Repairs the findings of [`check`] without loss, or as far as `how` allows. No process may have
+/// the pool open.
 ///
 /// # Errors
-/// As for [`check`]; `Busy` or `Held` if the pool is in use.
+/// As for [`check`], and `Busy` or `Held` if the pool is in use.
 pub fn repair(
     path: impl AsRef<Path>,
     options: &PoolOptions,
@@ -215,13 +215,13 @@ pub fn repair(
     })
 }
 
-/// Upgrades the pool at `path` to this format, in place, and recovers psyncs of dead programs.
-/// `dry_run` only tries, in memory. A pool of this format is left alone. Call it again to finish an
+/// Upgrades the pool at `path` to this format, in place, after recovering dead programs' psyncs.
+/// `dry_run`: only tests it, in memory. Leaves a pool of this format alone, and resumes an
 /// interrupted upgrade. Calls `progress(done, total)` now and then.
 ///
 /// # Errors
-/// `Held`: a program has the pool open, even with nothing attached. `Damaged`: the pool was
-/// unsound, and is unchanged. Otherwise as for [`check`].
+/// `Held`: a program has the pool open, even without attachments: it would go on in the old format.
+/// `Damaged`: the pool was not sound, and is unchanged. Otherwise as for [`check`].
 pub fn upgrade(
     path: impl AsRef<Path>,
     options: &PoolOptions,
@@ -238,12 +238,12 @@ pub fn upgrade(
     })
 }
 
-/// Keeps other processes from opening the pool, for as long as it lives.
+/// Keeps other processes from opening a pool for writing.
 #[doc(hidden)]
 pub struct Alone(Media);
 
 impl Alone {
-    /// The file or device.
+    /// The file, or the device.
     ///
     /// # Errors
     /// The operating system's.
@@ -252,11 +252,11 @@ impl Alone {
     }
 }
 
-/// Keeps other processes from the file or device at `path`, whatever its contents. For tools; not
-/// part of the stable interface.
+/// Excludes all other processes from the file or device at `path`, with any contents. For tools;
+/// not part of the stable interface.
 ///
 /// # Errors
-/// `Held` or `Busy`: a program has the pool open, even with nothing attached; the path cannot be
+/// `Held` or `Busy`: a program has the pool open, even without attachments; the path cannot be
 /// opened for writing.
 #[doc(hidden)]
 pub fn claimed(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
@@ -267,10 +267,10 @@ pub fn claimed(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
     })
 }
 
-/// As [`claimed`], of a pool; commits that dead processes left in memory are applied first.
+/// As [`claimed`], of a pool, after recovering dead processes' commits from memory.
 ///
 /// # Errors
-/// As for [`claimed`] and [`Pool::recover`]; `NoPool`.
+/// As for [`claimed`]; `NoPool`; as for [`Pool::recover`].
 #[doc(hidden)]
 pub fn alone(path: impl AsRef<Path>, options: &PoolOptions) -> Result<Alone> {
     let path = path.as_ref();

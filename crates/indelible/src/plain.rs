@@ -20,10 +20,10 @@ use std::sync::atomic;
 /// }
 /// ```
 ///
-/// Native pointers are allowed: an object has the same address in every process. Following one is
-/// `unsafe`, as always.
+/// Native pointers are allowed: an object has the same address in every process, so a pointer into
+/// any object is valid wherever that object is attached. Following one is `unsafe`.
 ///
-/// Unfit types do not compile:
+/// Types that cannot work do not compile:
 ///
 /// ```compile_fail
 /// #[derive(indelible::Plain)]
@@ -32,7 +32,6 @@ use std::sync::atomic;
 ///     name: String, // its bytes are on this process's own heap
 /// }
 /// ```
-///
 /// ```compile_fail
 /// #[derive(indelible::Plain)]
 /// #[repr(C)]
@@ -40,7 +39,6 @@ use std::sync::atomic;
 ///     text: &'static str, // a reference must be valid at every instant; an object's bytes may be anything
 /// }
 /// ```
-///
 /// ```compile_fail
 /// #[derive(indelible::Plain)]
 /// #[repr(C)]
@@ -49,7 +47,6 @@ use std::sync::atomic;
 ///     b: u64,
 /// }
 /// ```
-///
 /// ```compile_fail
 /// #[derive(indelible::Plain)]
 /// struct Unfixed { // no #[repr(C)]: the next build may lay it out differently
@@ -59,28 +56,31 @@ use std::sync::atomic;
 /// ```
 ///
 /// # Safety
-/// 1. Every bit pattern is a value: objects start as zeros, and are not inspected when attached.
-/// 2. The layout is fixed, across compilers and processes.
-/// 3. The type needs no drop and refers to nothing except by raw pointers.
-/// 4. It has no padding, whose bytes would be undefined, and no interior mutability except
-///    atomics and `TxCell`s.
-/// 5. [`SHARED`](Plain::SHARED) is true if it contains atomics or [`TxCell`](crate::TxCell)s,
-///    [`ATOMICS`](Plain::ATOMICS) if it contains atomics; [`CELLS`](Plain::CELLS) only if each byte
-///    is in a `TxCell`.
 ///
-/// Any thread of any process uses the values, in turn, whether the type is `Send` or not.
+/// 1. Every bit pattern is a value: objects start as zeros, hold any program's psynced bytes, and
+///    are not inspected by an attach.
+/// 2. The layout is fixed, independent of build and process.
+/// 3. The type needs no drop and refers to other values only by raw pointers.
+/// 4. It has no padding, whose bytes would be undefined, and nothing that a shared reference could
+///    change without being atomic.
+/// 5. [`SHARED`](Plain::SHARED) is true if it contains atomics or [`TxCell`](crate::TxCell)s,
+///    [`ATOMICS`](Plain::ATOMICS) if it contains atomics; [`CELLS`](Plain::CELLS) only if each of
+///    its bytes is in a `TxCell`.
+///
+/// Values are used by any thread of any process, one after the other, whether the type is `Send` or
+/// not.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot lie in an object",
     label = "not `Plain`",
     note = "integers, floats, arrays, raw pointers, atomics and #[repr(C)] structs of these can; derive it with #[derive(indelible::Plain)]"
 )]
 pub unsafe trait Plain {
-    /// Whether a shared reference can store to it: it contains atomics, or
+    /// Whether a shared reference suffices to store to it: it contains atomics, or
     /// [`TxCell`](crate::TxCell)s.
     const SHARED: bool;
 
-    /// Whether it contains atomics, to which shared references store outside of transactions.
-    /// [`TxCell`](crate::TxCell)s do not count.
+    /// Whether it contains atomics, which a shared reference stores to outside transactions.
+    /// Without them, it may still contain [`TxCell`](crate::TxCell)s.
     const ATOMICS: bool = Self::SHARED;
 
     /// Whether it consists of [`TxCell`](crate::TxCell)s alone, as values in blocks of a
@@ -110,7 +110,7 @@ plain!(true: atomic::AtomicI8, atomic::AtomicI16, atomic::AtomicI32, atomic::Ato
 macro_rules! pointer {
     ($shared:literal: $($ty:ty),*) => {
         $(
-            // SAFETY: any address is a value, zero is `None`; following it is the user's `unsafe`.
+            // SAFETY: any address is one, zero is `None`; following it is the user's `unsafe`.
             unsafe impl<T> Plain for $ty {
                 const SHARED: bool = $shared;
             }
@@ -137,8 +137,8 @@ macro_rules! of {
 
 of!([T; N], N; Wrapping<T>; ManuallyDrop<T>);
 
-/// Fails to compile if shared references to a `T` can store: plain references to the same bytes may
-/// exist.
+/// Fails to compile unless shared references to a `T` anywhere in an object are for reading: the
+/// same bytes may be referenced as another type.
 pub(crate) const fn frozen<T: Plain>() {
     placed::<T>();
     assert!(
@@ -147,7 +147,7 @@ pub(crate) const fn frozen<T: Plain>() {
     );
 }
 
-/// Fails to compile unless a `T` may lie at the start of an object, which begins on a page.
+/// Fails to compile unless a `T` may lie at the page-aligned start of an object.
 pub(crate) const fn placed<T: Plain>() {
     let () = T::LAYOUT;
     assert!(align_of::<T>() <= 4096, "objects begin at multiples of 4096: no larger alignment can be had");

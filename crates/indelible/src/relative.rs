@@ -1,17 +1,14 @@
-//! Self-relative pointers.
-//!
-//! A native pointer is valid while its target's object keeps its address: from creation to
-//! destruction. A relative one is valid wherever the bytes around it lie: in copied objects, or
-//! those that reserve no addresses.
+//! Self-relative pointers: valid wherever the bytes around them lie, as in copies of an object.
+//! Native pointers need the object's address, which it keeps from creation to destruction.
 
 use crate::plain::Plain;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A pointer kept as the distance from itself to its target; zeros are null.
+/// A pointer stored as the distance from itself to its target; zeros are null.
 ///
-/// Moving the value changes its target, so it can be neither copied nor cloned; pointer and target
-/// move together or not at all.
+/// It is valid only in place, so it cannot be copied or cloned: pointer and target move together or
+/// not at all.
 ///
 /// ```
 /// use indelible::Relative;
@@ -71,8 +68,7 @@ impl<T> fmt::Debug for Relative<T> {
 }
 
 #[allow(unsafe_code)]
-// SAFETY: any distance is a value; the layout is that of an i64; following it is the user's
-// `unsafe`.
+// SAFETY: any distance is one; the layout is that of an i64; following it is the user's `unsafe`.
 unsafe impl<T> Plain for Relative<T> {
     const SHARED: bool = false;
 }

@@ -1,8 +1,8 @@
-//! Memory that many processes have at once: the same file, whose owner is each of them.
+//! Memory that many processes share: one file, owned by each of them.
 //!
-//! It lies in memory, and nowhere else: two processes that find different folders to have room
-//! would not find each other. Bytes of the file beyond its end serve as locks, by which processes
-//! know whether another one is still there: the kernel releases them with their holder.
+//! It lies only in memory: processes that chose different folders would not find each other. Byte
+//! locks beyond the file's end tell processes which others exist: the kernel releases them with
+//! their holder.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -17,12 +17,12 @@ use indelible_store::medium::LockMode;
 /// The first byte whose lock is a [claim](Common::claim): beyond any file.
 const CLAIMS: u64 = 1 << 48;
 
-/// See the module. Dropping it leaves the file to the others, and to later processes of this boot.
+/// Dropping it leaves the file to the others, and to later processes of this boot.
 #[derive(Debug)]
 pub(crate) struct Common(Backing);
 
 impl Common {
-    /// The memory of this identity, if it is there.
+    /// The memory of this identity, if present.
     pub(crate) fn find(
         folders: Folders<'_>,
         identity: &Identity,
@@ -35,8 +35,7 @@ impl Common {
         Ok(find_locked(place, identity, Length::Exactly(len), LockMode::Shared)?.map(Common))
     }
 
-    /// Makes it, `len` zeros, a multiple of the page size. No other process makes it at the same
-    /// time.
+    /// Makes `len` zeros, whole pages. No other process makes it at the same time.
     pub(crate) fn create(
         folders: Folders<'_>,
         identity: &Identity,
@@ -48,42 +47,37 @@ impl Common {
         make_locked(folders.memory, identity, (len, folders.origin), LockMode::Shared).map(Common)
     }
 
-    /// Maps `len` bytes of it from `from` on, whole pages, at a fixed address or where the kernel
-    /// likes.
+    /// Maps `len` bytes from `from` on, whole pages, at a fixed or any address.
     pub(crate) fn map(&self, addr: Option<usize>, from: usize, len: usize) -> Result<Mapping, BackingError> {
         let offset = (PAGE + from) as u64;
         Ok(Mapping::shared(addr, (len, 0), self.0.fd.as_fd(), offset, Protection::ReadWrite)?)
     }
 
-    /// The file, for people.
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Whether the file is as long as it was made, and not truncated.
+    /// Whether the file was not truncated.
     pub(crate) fn is_whole(&self) -> Result<bool, BackingError> {
         let stat = rustix::fs::fstat(&self.0.fd).map_err(failed("examine", self.path()))?;
         Ok(stat.st_size as u64 >= (PAGE + self.0.len) as u64)
     }
 
-    /// Takes claim number `claim`, unless another process has it. A claim ends with the process,
-    /// however that ends. Claims of one process do not exclude each other: the caller sees to that.
+    /// Takes a claim; `false`: another process has it. It ends with the process. The caller
+    /// excludes claims within one process.
     pub(crate) fn claim(&self, claim: u64) -> Result<bool, BackingError> {
         file::try_lock(&self.0.fd, self.path(), (CLAIMS + claim, LockMode::Exclusive))
     }
 
-    /// Gives a claim up.
     pub(crate) fn give_up(&self, claim: u64) {
         crate::sys::ofd::unlock(self.0.fd.as_fd(), CLAIMS + claim);
     }
 
-    /// Whether another process has the claim.
     pub(crate) fn is_claimed(&self, claim: u64) -> Result<bool, BackingError> {
         file::is_locked(&self.0.fd, self.path(), CLAIMS + claim)
     }
 
-    /// Removes the file of this identity, which is asked for no more, unless a process has it or it
-    /// is another pool's.
+    /// Removes an unneeded file, unless a process has it or it is another pool's.
     pub(crate) fn remove(folders: Folders<'_>, identity: &Identity) -> Result<(), BackingError> {
         super::sweep::remove(&identity.path_in(folders.memory), |stated| {
             stated().is_some_and(|stated| stated.is_file_of(folders.origin))

@@ -9,7 +9,7 @@ use indelible_store::error::Holder;
 /// Why there is no shared backing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackingError {
-    /// Nothing would tell the file from one of before a reboot.
+    /// Files could not be told from those of an earlier boot.
     #[error(
         "memory of an object cannot be kept for the next process: the kernel does not tell which boot this is; mount /proc"
     )]
@@ -17,38 +17,33 @@ pub(crate) enum BackingError {
     /// Another process has it, or this one for other objects.
     #[error("the memory of an object, {}, is in use by {holder}", path.display())]
     InUse { path: PathBuf, holder: Holder },
-    /// The new one exists already.
     #[error("the memory of an object, {}, is there already", path.display())]
     Exists { path: PathBuf },
-    /// It is the memory of another file with the ID of the pool.
+    /// The memory belongs to another file with the pool's ID.
     #[error(
         "the memory of an object, {}, belongs to the pool {}, of which this pool is a copy",
         path.display(), origin.display()
     )]
     OfOriginal { path: PathBuf, origin: PathBuf },
-    /// Something that this user did not make has its name.
+    /// Its name belongs to something that this user did not make.
     #[error("{} has the name of an object's memory and is not used: {why}", path.display())]
     Foreign { path: PathBuf, why: String },
-    /// It is not as this library made it.
     #[error("the memory of an object, {}, is not used: {why}; without the file, the object is as it was last durable", path.display())]
     Damaged { path: PathBuf, why: String },
-    /// A process of another release made it, and only that release understands it.
+    /// Only the other release that made it understands it.
     #[error(
         "the memory of an object, {}, was left by a process of another release: it has version {found}, and this release knows {known}",
         path.display()
     )]
     Version { path: PathBuf, found: u64, known: u64 },
-    /// No folder has the room.
     #[error(
         "cannot keep {len} bytes of an object in memory for the next process: {}: {first}; {}: {second}; \
          enlarge one of the two",
         memory.display(), beside.display()
     )]
     NoRoom { len: usize, memory: PathBuf, first: io::Error, beside: PathBuf, second: io::Error },
-    /// The kernel refused.
     #[error("cannot {what} {}: {source}", path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
-    /// It could not be mapped.
     #[error(transparent)]
     Mapping(#[from] MappingError),
 }

@@ -1,5 +1,5 @@
-//! Files that others could have put in place: opened without following or waiting, and judged
-//! before use.
+//! Files that others could have planted: opened without following or waiting, and judged before
+//! use.
 
 use std::fs::File;
 use std::io;
@@ -15,9 +15,9 @@ use crate::sys::ofd;
 use indelible_store::error::Holder;
 use indelible_store::medium::{LockMode, MediumError};
 
-/// The byte whose lock says that a process has the file.
+/// The byte whose lock marks a used file.
 const OWNER: u64 = 0;
-/// Milliseconds between attempts to have the lock, together half a second.
+/// Milliseconds between attempts to lock, half a second in all.
 const PAUSES: [u64; 7] = [2, 8, 30, 60, 100, 150, 150];
 
 pub(super) fn failed<'a, E: Into<io::Error>>(
@@ -31,7 +31,7 @@ fn foreign(path: &Path, why: impl Into<String>) -> BackingError {
     BackingError::Foreign { path: path.to_owned(), why: why.into() }
 }
 
-/// Opens `path`, a regular file of a user that `own` accepts; `None`: nothing is there.
+/// Opens `path`, a regular file of a user accepted by `own`; `None`: absent.
 pub(super) fn open(path: &Path, own: impl Fn(u32) -> bool) -> Result<Option<(File, Stat)>, BackingError> {
     // A pipe or another process's lease must not hold us up.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -45,7 +45,7 @@ pub(super) fn open(path: &Path, own: impl Fn(u32) -> bool) -> Result<Option<(Fil
         Ok(file) => file.into(),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(error) => {
-            // The kind of file says more than the error of opening it.
+            // The file's kind explains more than the error of opening it.
             if let Ok(stat) = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
                 judge(&stat)?;
             }
@@ -57,7 +57,7 @@ pub(super) fn open(path: &Path, own: impl Fn(u32) -> bool) -> Result<Option<(Fil
     Ok(Some((file, stat)))
 }
 
-/// Refuses a file that other users or other names lead to.
+/// Refuses a file that other users or names reach.
 pub(super) fn check_private(path: &Path, stat: &Stat) -> Result<(), BackingError> {
     match (stat.st_mode & 0o7777, stat.st_nlink) {
         (0o600, 0 | 1) => Ok(()),
@@ -66,9 +66,8 @@ pub(super) fn check_private(path: &Path, stat: &Stat) -> Result<(), BackingError
     }
 }
 
-/// Whether no other process has the file, or its holders let others in: it is this process's from
-/// now on, until it is unlocked or the process dies. A child that another thread of the last owner
-/// was just starting has the descriptor for a moment longer.
+/// Takes the file for this process, until unlock or death; `false`: another process has it. A child
+/// that the last owner was starting keeps the descriptor for a moment.
 pub(super) fn lock(file: &File, path: &Path, mode: LockMode) -> Result<bool, BackingError> {
     for pause in PAUSES {
         if try_lock(file, path, (OWNER, mode))? {
@@ -79,13 +78,11 @@ pub(super) fn lock(file: &File, path: &Path, mode: LockMode) -> Result<bool, Bac
     try_lock(file, path, (OWNER, mode))
 }
 
-/// Gives the file to the next process, though a child that is being started may still have the
-/// descriptor.
+/// Releases the file, although a starting child may still have the descriptor.
 pub(super) fn unlock(file: impl AsFd) {
     ofd::unlock(file.as_fd(), OWNER);
 }
 
-/// Takes the lock on a byte without waiting.
 pub(super) fn try_lock(
     file: impl AsFd,
     path: &Path,
@@ -94,7 +91,6 @@ pub(super) fn try_lock(
     ofd::try_lock(file.as_fd(), byte, mode).map_err(system("lock", path))
 }
 
-/// Whether another open file has a byte locked.
 pub(super) fn is_locked(file: impl AsFd, path: &Path, byte: u64) -> Result<bool, BackingError> {
     let mode = ofd::probe(file.as_fd(), byte).map_err(system("look at the locks of", path))?;
     Ok(mode.is_some())
@@ -109,7 +105,6 @@ fn system<'a>(what: &'static str, path: &'a Path) -> impl Fn(MediumError) -> Bac
     }
 }
 
-/// A process that has the file.
 pub(super) fn holder(file: &File) -> Holder {
     let writer = true;
     match ofd::holder(file.as_fd(), OWNER) {
@@ -119,8 +114,7 @@ pub(super) fn holder(file: &File) -> Holder {
     }
 }
 
-/// Removes the name, if it is still that of the file, which is locked. Only the holder of the lock
-/// removes it.
+/// Removes the name if it still is that of the locked file. Only the lock's holder does.
 pub(super) fn unlink(file: impl AsFd, path: &Path) -> Result<(), BackingError> {
     let own = rustix::fs::fstat(file).map_err(failed("examine", path))?;
     match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {

@@ -1,5 +1,4 @@
-//! The page before the object's bytes: the parts of the name once more, the number of bytes, and
-//! the [`Origin`].
+//! The page before the object's bytes: the name's parts, the number of bytes, and the [`Origin`].
 
 use super::identity::Identity;
 use super::origin::Origin;
@@ -9,28 +8,25 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 const MAGIC: [u8; 16] = *b"indelible shadow";
-/// Version of this layout, and of the log and the figures that transactions keep in the bytes:
-/// another version's are not understood.
+/// Version of this layout, and of the log and the figures in the bytes; others are refused.
 pub(super) const VERSION: u64 = 4;
-/// First byte of the field that says how many bytes there are.
+/// Offset of the number of bytes.
 pub(super) const LENGTH: usize = 6 * 16;
-/// First byte of the origin: device, inode, the length of the path, a checksum of these and of the
-/// path, and the path.
+/// Offset of the origin: device, inode, length of the path, a checksum of these and the path, and
+/// the path.
 const ORIGIN: usize = 7 * 16;
-/// First byte of the path.
 const ORIGIN_PATH: usize = ORIGIN + 32;
-/// Bytes of a path that there is room for; a longer one is left out.
+/// Bytes of the longest path; a longer one is left out.
 const LONGEST: usize = PAGE - ORIGIN_PATH;
 
-/// Why a file is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
-    /// It was made by a release that has this version.
+    /// Made by a release with this version.
     Version(u64),
     Other(&'static str),
 }
 
-/// Fields in their order: what each is, and its bytes.
+/// Fields in order, each with its error.
 fn fields(identity: &Identity, len: usize) -> [(&'static str, [u8; 16]); 7] {
     [
         ("it is no memory of an object", MAGIC),
@@ -59,7 +55,7 @@ fn origin_words((device, inode): (u64, u64), path: &[u8]) -> [[u8; 8]; 4] {
     [words[0], words[1], words[2], checksum(VERSION, &[words.as_flattened(), path]).to_le_bytes()]
 }
 
-/// The page of a file that has `len` bytes of an object of the pool of this origin.
+/// Encodes the page of a file with `len` bytes of an object of this pool.
 pub(super) fn encode(identity: &Identity, len: usize, origin: &Origin) -> Vec<u8> {
     let path = origin.path.as_os_str().as_bytes();
     let path = if path.len() > LONGEST { &[] } else { path };
@@ -70,7 +66,7 @@ pub(super) fn encode(identity: &Identity, len: usize, origin: &Origin) -> Vec<u8
     page
 }
 
-/// The origin that a page states; `None`: it states none that is intact.
+/// The stated origin; `None`: none intact.
 pub(super) fn origin(page: &[u8]) -> Option<Origin> {
     let file = (word(page, ORIGIN)?, word(page, ORIGIN + 8)?);
     let path = page.get(ORIGIN_PATH..)?.get(..usize::try_from(word(page, ORIGIN + 16)?).ok()?)?;
@@ -80,16 +76,15 @@ pub(super) fn origin(page: &[u8]) -> Option<Origin> {
     (known && intact).then(|| Origin { file, path: OsStr::from_bytes(path).into() })
 }
 
-/// The number of bytes that a page states.
 pub(super) fn length(page: &[u8]) -> Option<usize> {
     usize::try_from(word(page, LENGTH)?).ok()
 }
 
-/// Why a page is not one that [`encode`] makes, if it is not.
+/// How a page differs from [`encode`]'s.
 pub(super) fn differs(page: &[u8], identity: &Identity, len: usize) -> Option<Wrong> {
     let pairs = page.chunks_exact(16).zip(fields(identity, len)).enumerate();
     match pairs.into_iter().find(|(_, (found, (_, bytes)))| found != bytes) {
-        // That version defines the rest of that page, and all that lies behind it.
+        // That version defines the rest of the page, and everything behind it.
         Some((1, (found, _))) if found[8..] == [0; 8] => Some(Wrong::Version(word(found, 0)?)),
         Some((_, (_, (why, _)))) => Some(Wrong::Other(why)),
         None => {

@@ -1,4 +1,4 @@
-//! Which attachment's memory a file is, as its name says.
+//! Which attachment's memory a file is, by its name.
 
 const PREFIX: &str = "indelible-";
 
@@ -9,17 +9,15 @@ pub(crate) struct Identity {
     pub(crate) object: [u8; 16],
     /// Number of the attachment for writing, in the object's entry.
     pub(crate) binding: u64,
-    /// All zeros where the kernel does not tell.
+    /// All zeros if the kernel does not tell.
     pub(crate) boot: [u8; 16],
 }
 
 impl Identity {
-    /// Whether it can be told from identities of other boots.
     pub(super) fn has_boot(&self) -> bool {
         self.boot != [0; 16]
     }
 
-    /// The file in a folder.
     pub(super) fn path_in(&self, folder: &std::path::Path) -> std::path::PathBuf {
         folder.join(self.name())
     }
@@ -30,7 +28,7 @@ impl Identity {
         format!("{PREFIX}{}-{}-{binding:016x}-{}", hex(pool), hex(object), hex(boot))
     }
 
-    /// Reads what [`name`](Self::name) makes, and nothing else.
+    /// Parses exactly the output of [`name`](Self::name).
     pub(super) fn parse(name: &str) -> Option<Identity> {
         let words: Vec<_> = name.strip_prefix(PREFIX)?.split('-').collect();
         let [pool, object, binding, boot] = words[..] else { return None };

@@ -1,20 +1,19 @@
-//! Shared backing: an object's memory as a file that outlives the process, to be found by the next
-//! one after a death, and that can be mapped at more than one address.
+//! Shared backing: an object's memory as a file that outlives the process, for the next one after a
+//! death, and that can be mapped at several addresses.
 //!
-//! The file lies in tmpfs, or where that is too small or missing beside the pool. It is never
+//! The file lies in tmpfs, or, if that is too small or missing, beside the pool. It is never
 //! trusted after a reboot.
 //!
 //! Invariants:
-//! 1. A file is complete before it has a name: its blocks are reserved, its header is written, its
-//!    lock is held. So a store to a mapping never fails for want of space, and a file that is not
-//!    complete is damaged.
+//! 1. A file is complete before it has a name: blocks reserved, header written, lock held. So
+//!    stores to a mapping never fail for lack of space, and an incomplete file is damaged.
 //! 2. The process that has the file's lock owns it. Only the owner of a file removes its name.
-//! 3. Nothing in a file is looked at before its type, owner, permissions, lock, size and header
-//!    were found right.
+//! 3. Nothing in a file is read before its type, owner, permissions, lock, size and header were
+//!    checked.
 //!
-//! Duties of the layer above: it has the object's lock, so that no other process makes or asks for
-//! this file, and has asked with [`Backing::find`] before it makes one. It drops mappings before
-//! their [`Backing`], which gives the file up.
+//! The layer above holds the object's lock, so that no other process makes or asks for this file,
+//! and calls [`Backing::find`] before it makes one. It drops mappings before their [`Backing`],
+//! which releases the file.
 
 mod common;
 mod error;
@@ -49,18 +48,16 @@ use crate::sys::fork::ForkFd;
 use crate::sys::mmap::Protection;
 use indelible_store::medium::LockMode;
 
-/// The folder in memory that every Linux has.
+/// The folder in memory on every Linux.
 pub(crate) const MEMORY: &str = "/dev/shm";
 
-/// Folders for shared backings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Folders<'a> {
-    /// In memory; [`MEMORY`] unless a test says otherwise.
+    /// In memory; [`MEMORY`] except in tests.
     pub(crate) memory: &'a Path,
     /// The pool's.
     pub(crate) beside: &'a Path,
-    /// The pool itself: a file of memory states it, and is no other pool's, though that has the
-    /// same ID.
+    /// The pool itself, which a file of memory states; another pool may have the same ID.
     pub(crate) origin: &'a Origin,
 }
 
@@ -74,7 +71,7 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    /// The backing that a dead process has left; `None`: there is none.
+    /// The backing of a dead process; `None`: none.
     pub(crate) fn find(
         folders: Folders<'_>,
         identity: &Identity,
@@ -83,8 +80,8 @@ impl Backing {
         find_anywhere(folders, identity, Length::Exactly(len))
     }
 
-    /// As [`find`](Backing::find), of one that may have been [made longer](Backing::lengthen):
-    /// `len` bytes of it, or as many as it has beyond.
+    /// As [`find`](Backing::find), of one that may have been [lengthened](Backing::lengthen) beyond
+    /// `len`.
     pub(crate) fn find_longer(
         folders: Folders<'_>,
         identity: &Identity,
@@ -93,7 +90,7 @@ impl Backing {
         find_anywhere(folders, identity, Length::AtLeast(len))
     }
 
-    /// Makes one of `len` zeros, a multiple of the page size.
+    /// Makes one of `len` zeros, whole pages.
     pub(crate) fn create(
         folders: Folders<'_>,
         identity: &Identity,
@@ -118,8 +115,7 @@ impl Backing {
         })
     }
 
-    /// Puts a new one to use. If that fails it is removed: the next one of this identity would find
-    /// the name taken.
+    /// Puts a new one to use; removes it on failure, which would block the next of this identity.
     pub(crate) fn used_by<T>(
         self,
         put: impl FnOnce(&Backing) -> Result<T, BackingError>,
@@ -133,15 +129,13 @@ impl Backing {
         }
     }
 
-    /// Maps all of it at a fixed address, or where the kernel likes. All mappings show the same
-    /// bytes.
+    /// Maps all of it at a fixed or any address. All mappings show the same bytes.
     pub(crate) fn map(&self, addr: Option<usize>) -> Result<Mapping, BackingError> {
         Ok(Mapping::shared(addr, (self.len, 0), self.fd.as_fd(), PAGE as u64, Protection::ReadWrite)?)
     }
 
-    /// Maps `len` bytes of it from `from` on, whole pages, which it has: at a fixed address with
-    /// this protection, or where the kernel likes, with addresses for `room` bytes if so many can
-    /// be had.
+    /// Maps `len` existing bytes from `from` on, whole pages: at a fixed address with this
+    /// protection, or anywhere, with `room` bytes of addresses if possible.
     pub(crate) fn map_part(
         &self,
         addr: Option<usize>,
@@ -152,13 +146,13 @@ impl Backing {
         Ok(Mapping::shared(addr, (len, room), self.fd.as_fd(), Backing::offset(from), protection)?)
     }
 
-    /// Offset in the file of a byte of its memory.
+    /// The file offset of a byte of its memory.
     pub(crate) fn offset(at: usize) -> u64 {
         (PAGE + at) as u64
     }
 
-    /// Makes it `len` bytes long, the new ones zeros. After an error, or a death, its first bytes
-    /// are as before, and it is found for as many.
+    /// Extends it to `len` bytes, with zeros. After an error or a death its first bytes are
+    /// unchanged, and it is found for as many.
     pub(crate) fn lengthen(&mut self, len: usize) -> Result<(), BackingError> {
         if len <= self.len {
             return Ok(());
@@ -175,7 +169,6 @@ impl Backing {
         Ok(())
     }
 
-    /// The file, for people.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -204,8 +197,7 @@ impl Backing {
         }
     }
 
-    /// Removes it: nothing is left that the next process would need. A copy of this value in a fork
-    /// removes nothing.
+    /// Removes it, when the next process needs nothing of it. In a fork it removes nothing.
     pub(crate) fn remove(self) -> Result<(), BackingError> {
         if self.fd.is_stale() {
             return Ok(());
@@ -222,18 +214,16 @@ impl Drop for Backing {
     }
 }
 
-/// The length that a file is looked for with.
+/// The length that a file is searched with.
 #[derive(Clone, Copy)]
 enum Length {
     Exactly(usize),
-    /// It may have been made longer.
     AtLeast(usize),
 }
 
-/// Loads words of a backing that another process may have, from the byte `at` of its memory on.
-/// `false`: there is no such file, or this user may not read it, or another release made it, or it
-/// is the original's of which this pool is a copy. The words may change at any time, and the file
-/// may have been made longer than `len` bytes.
+/// Loads words of a backing from its byte `at`, even if another process has it. `false`: absent,
+/// unreadable, of another release, or the original's of which this pool is a copy. Words may change
+/// at any time, and the file may be longer than `len`.
 pub(crate) fn peek(
     folders: Folders<'_>,
     identity: &Identity,
@@ -257,8 +247,7 @@ pub(crate) fn peek(
     true
 }
 
-/// Opens, judges and locks the file of this identity in the first folder that has it, for this
-/// process alone.
+/// Opens, judges and locks the file of this identity, in the first folder that has it.
 fn find_anywhere(
     folders: Folders<'_>,
     identity: &Identity,
@@ -274,7 +263,7 @@ fn find_anywhere(
     }
 }
 
-/// Opens, judges and locks the file of this identity in a folder, for the pool of this origin.
+/// Opens, judges and locks a file of this identity, for the pool of this origin.
 fn find_locked(
     (folder, pool): (&Path, &Origin),
     identity: &Identity,
@@ -301,7 +290,7 @@ fn find_locked(
     }
     let fd = ForkFd::new(file.into()).map_err(failed("keep", &path))?;
     let found = Backing { fd, path, len };
-    // The owner may have removed it while we came for the lock.
+    // The owner may have removed it before we had the lock.
     let stat = rustix::fs::fstat(&found.fd).map_err(failed("examine", &found.path))?;
     if stat.st_nlink == 0 {
         return Ok(None);
@@ -310,20 +299,18 @@ fn find_locked(
     Ok(Some(found))
 }
 
-/// The origin that a file states; `None`: none that is intact.
+/// The stated origin; `None`: none intact.
 fn stated_origin(file: &File) -> Option<Origin> {
     let mut page = vec![0; PAGE];
     file.read_exact_at(&mut page, 0).ok()?;
     header::origin(&page)
 }
 
-/// Makes the file of this identity in a folder, for this process alone.
 fn make(folder: &Path, identity: &Identity, len: usize, origin: &Origin) -> Result<Backing, BackingError> {
     make_locked(folder, identity, (len, origin), LockMode::Exclusive)
 }
 
-/// Makes the file of this identity in a folder, of so many bytes for the pool of that origin. Until
-/// it has its name, a death leaves nothing.
+/// Makes the file of this identity; until it has its name, a death leaves nothing.
 fn make_locked(
     folder: &Path,
     identity: &Identity,
@@ -352,7 +339,7 @@ fn make_locked(
     Ok(Backing { fd, path, len })
 }
 
-/// Whether the error says that a folder has no room, or that files cannot be made in it at all.
+/// Whether a folder lacks room, or cannot hold files at all.
 fn is_unsuitable(error: &io::Error) -> bool {
     let found = Errno::from_io_error(error);
     let room = [Errno::NOSPC, Errno::DQUOT, Errno::FBIG, Errno::NOMEM];

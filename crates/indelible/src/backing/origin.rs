@@ -1,30 +1,26 @@
-//! The pool that memory belongs to: the file, beside the pool's ID, which a copy of that file has
-//! as well.
+//! The pool file that memory belongs to; a copy of the file has the same pool ID.
 
 use indelible_store::Mutant;
 use std::path::PathBuf;
 
-/// The file of a pool, or its device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// Device and inode of the file, or [`u64::MAX`] and the number of the device; `None`: the pool
-    /// has neither.
+    /// Device and inode of the file, or [`u64::MAX`] and the device number; `None`: neither.
     pub(crate) file: Option<(u64, u64)>,
-    /// Its path on this machine when the memory was made.
+    /// Its path when the memory was made.
     pub(crate) path: PathBuf,
 }
 
 impl Origin {
-    /// Whether memory that states `self` is that of the file of `pool`, wherever that was moved. A
-    /// copy of the file is another one. Without a file only the pool's ID tells pools apart.
+    /// Whether memory that states `self` belongs to the file of `pool`, even if moved; not to a
+    /// copy. Without a file only the pool's ID decides.
     pub(crate) fn is_file_of(&self, pool: &Origin) -> bool {
         // Rule D13 of docs/protocol.md.
         Mutant::OriginIgnored.is_on() || self.file.zip(pool.file).is_none_or(|(stated, own)| stated == own)
     }
 
-    /// Whether `pool` may use memory that states `self`: it is that file, or it lies at that path,
-    /// where a file system was mounted again under another number, or another file took the pool's
-    /// place.
+    /// Whether `pool` may use memory that states `self`: it is that file, or lies at its path after
+    /// a remount or a replacement.
     pub(super) fn may_be_of(&self, pool: &Origin) -> bool {
         self.is_file_of(pool) || !self.path.as_os_str().is_empty() && self.path == pool.path
     }
@@ -52,7 +48,7 @@ mod tests {
             assert_eq!((stated.is_file_of(&pool), stated.may_be_of(&pool)), (same_file, usable), "{pool:?}");
             assert_eq!((pool.is_file_of(&stated), pool.may_be_of(&stated)), (same_file, usable), "{pool:?}");
         }
-        // Paths that were too long to be stated are not the same.
+        // Unstated, too long paths never match.
         assert!(!origin(Some((1, 2)), "").may_be_of(&origin(Some((1, 3)), "")));
     }
 }

@@ -1,9 +1,9 @@
-//! Finding and removing files that no process will ask for: of earlier boots, and of dead processes
-//! whose objects have gone on.
+//! Finds and removes unneeded files: of earlier boots, and of dead processes whose objects moved
+//! on.
 //!
-//! A file goes by a judgement made while this process has its lock. Its owner has that lock from
-//! before the file has a name until it removes the file or dies, so that the judgement holds: the
-//! owner is gone, and nothing that it did is still to come.
+//! A file is removed by a judgement made under its lock. Its owner holds that lock from before the
+//! file has a name until it removes the file or dies, so the owner is gone, and none of its changes
+//! are still to come.
 
 use std::path::{Path, PathBuf};
 
@@ -13,27 +13,21 @@ use indelible_store::Mutant;
 use indelible_store::medium::LockMode;
 use std::fs::File;
 
-/// Why a file stays.
 #[derive(Debug)]
 pub(crate) enum Kept {
-    /// The next attach of its object will ask for it.
     Wanted,
-    /// A process has it.
     InUse,
-    /// It could not be removed.
     Failed(BackingError),
 }
 
-/// The files of a folder after a sweep.
 #[derive(Debug, Default)]
 pub(crate) struct Swept {
     pub(crate) removed: Vec<PathBuf>,
     pub(crate) kept: Vec<(PathBuf, Kept)>,
 }
 
-/// Removes the files of a folder that are of another boot than `boot`, and those of it that no
-/// process has and that are not `wanted`, given the origin that they state if that is intact. They
-/// may have commits that are nowhere else.
+/// Removes files of other boots than `boot`, and unused files of this one that are not `wanted`,
+/// given their intact stated origin. They may have commits that are nowhere else.
 pub(crate) fn sweep(
     folder: &Path,
     boot: [u8; 16],
@@ -45,8 +39,7 @@ pub(crate) fn sweep(
     })
 }
 
-/// Removes the files of a folder that state the pool at `path` and are not `wanted`, unless a
-/// process has them.
+/// Removes unused files that state the pool at `path` and are not `wanted`.
 pub(crate) fn sweep_path(
     folder: &Path,
     path: &Path,
@@ -58,20 +51,16 @@ pub(crate) fn sweep_path(
     })
 }
 
-/// The fate of a file in a sweep.
 enum Verdict {
     Remove,
-    /// The next attach of its object will ask for it.
     Keep,
-    /// It is not this sweep's.
     PassOver,
 }
 
-/// The origin that a file states.
 type Stated<'a> = &'a dyn Fn() -> Option<Origin>;
 
-/// Judges each file before it has its lock, so that most files are not even locked for a moment,
-/// and those that are to go once more when it has: no process can begin to need them then.
+/// Judges each file before its lock, so that most are never locked, and removable ones again under
+/// it: no process can begin to need them then.
 fn sweep_by(folder: &Path, judge: impl Fn(&Identity, Stated<'_>) -> Verdict) -> Result<Swept, BackingError> {
     let mut swept = Swept::default();
     let failed = || file::failed("read the folder", folder);
@@ -100,7 +89,7 @@ fn open(path: &Path) -> Result<Option<File>, BackingError> {
     Ok(found.map(|(file, _)| file))
 }
 
-/// Removes a file that no process has, if `judge`, which is asked while it is locked, returns true.
+/// Removes an unused file if `judge`, called under its lock, returns true.
 pub(super) fn remove(path: &Path, judge: impl Fn(Stated<'_>) -> bool) -> Result<Option<Kept>, BackingError> {
     let Some(file) = open(path)? else { return Ok(None) };
     // Rule D12 of docs/protocol.md.

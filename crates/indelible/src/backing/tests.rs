@@ -1,4 +1,4 @@
-//! Files that outlive their process, that are found by the next one, and that are refused.
+//! Files that outlive their process: found by the next one, or refused.
 
 #![allow(unsafe_code)]
 
@@ -16,14 +16,11 @@ use tempfile::TempDir;
 use super::sweep::{Kept, sweep, sweep_path};
 use super::*;
 
-/// Tells a child process of a test the folders that it works in.
 const CHILD: &str = "INDELIBLE_TEST_CHILD";
 const LEN: usize = 8 * PAGE;
-/// The pool of the tests.
 static ORIGIN: LazyLock<Origin> =
     LazyLock::new(|| Origin { file: Some((3, 4)), path: "/srv/a pool.pmo".into() });
 
-/// A folder in memory and one on a disk, if there are both.
 struct Rig {
     memory: TempDir,
     beside: TempDir,
@@ -43,7 +40,6 @@ impl Rig {
         Backing::create(self.folders(), identity, LEN).unwrap()
     }
 
-    /// Makes one that its process has left, with its first byte stored.
     fn leave(&self, identity: &Identity) -> PathBuf {
         let backing = self.create(identity);
         store(&backing.map(None).unwrap(), 0, 7);
@@ -92,7 +88,6 @@ fn load(mapping: &Mapping, offset: usize) -> u8 {
     unsafe { at(mapping, offset).read_volatile() }
 }
 
-/// Another process, killed at the latest when this is dropped.
 struct Other(Child);
 
 impl Other {
@@ -112,7 +107,6 @@ impl Drop for Other {
     }
 }
 
-/// A process that runs the test of this name with the folders.
 fn child(test: &str, rig: &Rig) -> Other {
     let name = format!("backing::tests::{test}");
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -121,13 +115,11 @@ fn child(test: &str, rig: &Rig) -> Other {
     Other(command.stdout(Stdio::piped()).spawn().unwrap())
 }
 
-/// In such a process: the folders.
 fn given() -> Option<(PathBuf, PathBuf)> {
     let mut paths = std::env::split_paths(&std::env::var_os(CHILD)?).collect::<Vec<_>>().into_iter();
     Some((paths.next()?, paths.next()?))
 }
 
-/// The rest of the line that a child begins with `word`.
 fn said(output: &mut BufReader<ChildStdout>, word: &str) -> String {
     let mut line = String::new();
     while output.read_line(&mut line).unwrap() > 0 {
@@ -197,7 +189,7 @@ fn of_processes_that_race_one_makes_it() {
         child.0.wait().unwrap();
     }
     assert_eq!(won, ROUNDS);
-    // None is half made.
+    // No file is half made.
     for round in 0..ROUNDS {
         Backing::find(rig.folders(), &identity(round), PAGE).unwrap().expect("made by one of them");
     }
@@ -260,8 +252,8 @@ fn a_file_of_another_length_is_refused() {
     assert!(matches!(asked, Err(BackingError::Damaged { why, .. }) if why.contains("another size")));
 }
 
-/// A growing object has longer memory before the pool states it: it is found by the length of
-/// either, and by no other.
+/// A growing object has longer memory before the pool states it: either length finds it, no other
+/// does.
 #[test]
 fn a_file_that_got_longer_is_found_for_what_it_was_and_for_what_it_is() {
     let rig = Rig::new();
@@ -282,7 +274,7 @@ fn a_file_that_got_longer_is_found_for_what_it_was_and_for_what_it_is() {
         matches!(find(longer + PAGE), Err(BackingError::Damaged { why, .. }) if why.contains("another size"))
     );
     assert!(rig.damage(&identity(1)).contains("another size"), "it is not what was made");
-    // Dead between the two changes: longer than it states. One that is shorter was cut.
+    // A death between the two changes: longer than stated. A shorter one was cut.
     let file = fs::File::options().write(true).open(&path).unwrap();
     file.set_len((2 * PAGE + longer) as u64).unwrap();
     assert!(find(longer).unwrap().is_some());
@@ -394,7 +386,6 @@ fn a_file_is_its_owners_alone_whatever_the_mask() {
     child.0.wait().unwrap();
 }
 
-/// A tmpfs of 256 KiB; `None`, and a word, where that is not allowed.
 struct Small(TempDir);
 
 impl Small {
@@ -445,8 +436,8 @@ fn a_backing_has_its_pages_however_full_the_file_system() {
     fs::write(small.0.path().join("filler"), vec![1; 1 << 20]).unwrap_err();
     let mapping = backing.map(None).unwrap();
     let zero = fs::File::open("/dev/zero").unwrap();
-    // The kernel stores, and returns EFAULT where a store of this process's would raise SIGBUS.
-    // SAFETY: stores to all of this test's mapping, of which there are no references.
+    // The kernel's store fails with EFAULT where this process's would raise SIGBUS. SAFETY: stores
+    // to all of this test's mapping, of which there are no references.
     let stored = unsafe { libc::read(zero.as_raw_fd(), at(&mapping, 0).cast(), mapping.len()) };
     assert_eq!(stored, mapping.len() as isize, "{}", io::Error::last_os_error());
     drop(mapping);
@@ -501,8 +492,7 @@ fn sweeping_takes_what_nobody_will_ask_for() {
     assert!(rig.find(&identity(3)).unwrap().is_some());
 }
 
-/// A process dies, and its memory becomes wanted, after a sweep has judged and before it has the
-/// lock.
+/// A process dies and its memory becomes wanted, between a sweep's judgement and its lock.
 fn judged_before_the_lock() {
     let rig = Rig::new();
     let owner = RefCell::new(Some(rig.create(&identity(1))));
@@ -525,8 +515,7 @@ fn a_sweep_that_judges_before_the_lock_is_noticed() {
     assert!(with_mutant(Mutant::JudgedUnlocked, judged).is_err());
 }
 
-/// Memory is that of one file, wherever it lies; a copy of the pool has the ID and not the memory,
-/// but in the pool's place.
+/// A copy of the pool has the same ID without the memory, unless it took the pool's place.
 #[test]
 fn a_copy_of_a_pool_has_no_memory_of_the_original() {
     let rig = Rig::new();
@@ -545,12 +534,11 @@ fn a_copy_of_a_pool_has_no_memory_of_the_original() {
     assert!(found((3, 4), "/srv/moved.pmo"));
     assert!(!found((3, 5), "/srv/copy.pmo"));
     assert!(found((3, 5), "/srv/a pool.pmo"));
-    // While a process has it, too: the copy does not wait for that.
+    // The copy does not wait for the original's process.
     let _used = rig.find(&identity(1)).unwrap();
     assert!(!found((3, 5), "/srv/copy.pmo"));
 }
 
-/// Files of a pool that is gone, with any number, go by the path that they state.
 #[test]
 fn files_of_a_pool_that_was_deleted_go_by_its_path() {
     let rig = Rig::new();

@@ -1,12 +1,11 @@
-//! The mount that a path is on, as far as it bears on durability.
+//! The mount of a path, as far as it affects durability.
 
 use super::Facility;
 use std::path::{Path, PathBuf};
 
-/// File systems that write changed blocks elsewhere, and so need space to overwrite.
+/// Copy-on-write file systems, which need space to overwrite.
 const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
 
-/// A mount, from a line of `/proc/self/mountinfo`.
 struct Mount {
     point: PathBuf,
     kind: String,
@@ -22,7 +21,7 @@ impl Mount {
         let mut system = system.split(' ');
         let (kind, all) = (system.next()?, system.nth(1).unwrap_or(""));
         let options = own.split(',').chain(all.split(',')).map(str::to_owned).collect();
-        // The kernel writes blanks so.
+        // The kernel's escapes of blanks.
         let point = point.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
         Some(Mount { point: point.into(), kind: kind.to_owned(), options })
     }
@@ -32,10 +31,10 @@ impl Mount {
     }
 }
 
-/// Facts about the file system at `path`; none where nothing is known of it.
+/// Facts about the file system at `path`; empty if unknown.
 pub(super) fn facts(path: &Path) -> Vec<Facility> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    // The link of a descriptor whose file has no name leads nowhere, but tells the folder.
+    // An unnamed file's descriptor link leads nowhere, but names the folder.
     let at = path.canonicalize().or_else(|_| path.read_link()).unwrap_or_else(|_| path.to_owned());
     judge(&table, &at)
 }

@@ -1,4 +1,4 @@
-//! Secrets of sealed objects: where the machine may write them to, and whether it can keep a key.
+//! Secrets of sealed objects: where the machine may write them, and whether it can keep a key.
 
 use super::Facility;
 use crate::sys::tpm;
@@ -23,7 +23,6 @@ pub(super) fn swap(readable: &[String]) -> Facility {
     }
 }
 
-/// The TPM of the machine.
 pub(super) fn tpm() -> Facility {
     of_device(Path::new(tpm::DEVICE))
 }

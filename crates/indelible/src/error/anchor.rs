@@ -3,7 +3,6 @@
 use super::Cause;
 use std::io;
 
-/// An anchor that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("its anchor cannot be {step}: {source}")]
 pub(crate) struct AnchorError {
@@ -31,7 +30,7 @@ impl AnchorError {
         Cause::Anchor(AnchorError { step: Step::Written, source })
     }
 
-    /// The cause, of a change that happened all the same.
+    /// The cause, for a change that happened all the same.
     pub(crate) fn after_a_change(cause: Cause) -> Cause {
         match cause {
             Cause::Anchor(error) => Cause::Anchor(AnchorError { step: Step::Told, ..error }),

@@ -1,9 +1,9 @@
-//! Commands of the shell that fail their purpose.
+//! Failures of shell commands.
 
 use std::io;
 use std::time::Duration;
 
-/// See the module. No text of it contains the command's standard output.
+/// Never contains the command's standard output.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
     #[error("the command {command:?} cannot be run: {error}")]
@@ -14,7 +14,6 @@ pub(crate) enum CommandError {
     TooSlow { command: String, timeout: Duration, stderr: String },
 }
 
-/// The standard error of a command, for people.
 fn said(stderr: &str) -> String {
     if stderr.is_empty() { ", and said nothing".to_owned() } else { format!(", and said: {stderr}") }
 }

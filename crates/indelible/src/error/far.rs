@@ -2,7 +2,6 @@
 
 use super::ErrorKind;
 
-/// Why a far pointer was not followed, or nothing stored through it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FarError {
     #[error("the pointer is null")]

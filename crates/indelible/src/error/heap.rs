@@ -1,9 +1,7 @@
-//! Errors of a heap. They stand with the others, below the heap, as any other error may have one of
-//! these as its cause.
+//! Errors of a heap. They stand here, below the heap, as causes of any other error.
 
 use super::ErrorKind;
 
-/// Why the heap refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HeapError {
     #[error("the object holds no heap")]
@@ -90,7 +88,6 @@ pub(crate) enum HeapError {
     RootText { what: &'static str, len: usize, least: usize, most: usize },
 }
 
-/// Why an object did not grow under an allocation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Limit {
     #[error("its address range ends there")]
@@ -107,8 +104,8 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    /// Whether growth by less may succeed. After a failure of another kind the object may be lost
-    /// to this attachment, and one more try would say only that.
+    /// Whether growth by less may succeed. After other failures the object may be lost to this
+    /// attachment.
     pub(crate) fn is_of_size(&self) -> bool {
         !matches!(self, Limit::Poisoned(_) | Limit::Other(_))
     }
@@ -151,7 +148,7 @@ impl HeapError {
         }
     }
 
-    /// Advice, if it differs from that for the kind of error.
+    /// Advice that differs from the kind's.
     pub(crate) fn remedy(&self) -> Option<&'static str> {
         Some(match self {
             HeapError::Needs { what: "sealed heap", .. } => {

@@ -1,13 +1,13 @@
-//! Keys of sealed objects that cannot be had.
+//! Missing keys of sealed objects.
 
 use super::CommandError;
 use std::io;
 use std::path::PathBuf;
 
-/// Variable that names the folder of the credentials of a service.
+/// The variable with the folder of a service's credentials.
 pub(crate) const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
-/// Why a seal key cannot be had. No text of it has a key.
+/// Never contains a key.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeySourceError {
     #[error("cannot read {}: {error}", path.display())]
@@ -25,7 +25,6 @@ pub(crate) enum KeySourceError {
 }
 
 impl KeySourceError {
-    /// The system's error, if that is the cause.
     pub(crate) fn system(&self) -> Option<&io::Error> {
         match self {
             KeySourceError::File { error, .. }

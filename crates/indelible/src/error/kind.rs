@@ -19,7 +19,7 @@ pub enum ErrorKind {
     Damaged = 6,
     /// There is a pool already.
     PoolExists = 7,
-    /// The path, medium or file system cannot hold a pool, or it, or an object, cannot be used as
+    /// The path, medium or file system cannot hold a pool, or a pool or object cannot be used as
     /// asked.
     Unsuitable = 8,
     /// The pool, its file or its file system is read-only.
@@ -46,7 +46,7 @@ pub enum ErrorKind {
     Held = 19,
     /// A process holds the table, all lanes are taken, or the device is in use.
     Busy = 20,
-    /// The last writer died, and this pool cannot recover because it is opened read-only.
+    /// The last writer died, and a pool opened read-only cannot recover.
     NeedsRecovery = 21,
     /// An earlier write to the medium failed.
     Poisoned = 22,
@@ -66,7 +66,7 @@ pub enum ErrorKind {
     NotABlock = 29,
     /// The block is free already.
     DoubleFree = 30,
-    /// The alignment cannot be had.
+    /// The alignment is impossible.
     BadAlignment = 31,
     /// Bytes that guard a block were overwritten.
     Overwritten = 32,
@@ -74,36 +74,35 @@ pub enum ErrorKind {
     RootMissing = 33,
     /// A root of that name exists.
     RootExists = 34,
-    /// The root is of another type, or its type has another layout.
+    /// The root has another type, or its type another layout.
     RootType = 35,
-    /// The object's bytes may have been stored by other means than typed code.
+    /// The object's bytes may come from other stores than typed code's.
     Untrusted = 36,
-    /// The address window that was asked for cannot be used.
+    /// The requested address window cannot be used.
     BadWindow = 37,
     /// Objects of different pools cannot change in one step.
     DifferentPools = 38,
     /// The object has addresses that mean nothing in the next run, and its psyncs are audited.
     StrayPointer = 39,
-    /// The object is volatile, and the machine was started anew since it was made.
+    /// The object is volatile, and the machine was restarted since its creation.
     VolatileGone = 40,
     /// The two objects would each outlive the other.
     TieCycle = 41,
-    /// The object is tied to as many others as one can be.
+    /// The object has the maximal number of ties.
     TooManyTies = 42,
-    /// The object is sealed, and needs a seal key, or has no such operation.
+    /// The object is sealed, and needs a seal key, or lacks the operation.
     Sealed = 43,
-    /// A sealed object is in an older state than its anchor was told.
+    /// A sealed object is in an older state than its anchor.
     PoolBehind = 44,
     /// A sealed object was changed without its anchor, or the anchor is an older one.
     AnchorBehind = 45,
-    /// The object is of another durability class than the call is for, or cannot be of the one that
-    /// was asked for.
+    /// The object's durability class differs from the call's, or cannot be the requested one.
     ClassMismatch = 46,
     /// The call cannot be made in a transaction.
     InTransaction = 47,
-    /// The transaction has met another one: its closure is to return this error, and is run again.
+    /// The transaction met another one: return this error from its closure, which is then rerun.
     Conflict = 48,
-    /// A far pointer leads to no object, or to none of its bytes.
+    /// A far pointer leads to no object, or beyond it.
     Dangling = 49,
     /// No security context of the program allows the access.
     Denied = 50,

@@ -127,7 +127,7 @@ pub(super) fn backing_kind(error: &BackingError) -> ErrorKind {
     }
 }
 
-/// Advice about memory outside the pool, unless that about the kind of the error will do.
+/// Advice about memory outside the pool, unless the general one suffices.
 pub(super) fn memory_remedy(error: &MemoryError) -> Option<&'static str> {
     match error {
         MemoryError::Lost { .. } => Some(
@@ -195,10 +195,10 @@ fn seal_kind(error: &SealError) -> ErrorKind {
     }
 }
 
-/// Advice on a word that is damaged beyond repair.
+/// Advice on an irreparable word.
 pub(super) const LOST_WORD: &str = "store the whole word anew in a transaction, or restore the object from a backup; `pmo scrub` lists all such words";
 
-/// Advice if a seal, or a word beyond repair, is the cause: a repair, which has no key, mends none.
+/// Advice on a seal or an irreparable word, which a repair without a key cannot mend.
 pub(super) fn seal_remedy(cause: &Cause) -> Option<&'static str> {
     let error = match cause {
         Cause::Store(error) => Some(error),

@@ -2,7 +2,6 @@
 
 use super::ErrorKind;
 
-/// Why nothing came of a use of a log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LogError {
     #[error("it holds no log: {0}")]

@@ -4,7 +4,6 @@ use super::{Error, ErrorKind};
 use crate::entries::Misfit;
 use crate::protection::ProtectionError;
 
-/// Why a security context could not be used, or which access it forbids.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecurityError {
     #[error("the object holds no security context")]

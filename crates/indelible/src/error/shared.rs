@@ -4,7 +4,6 @@ use super::ErrorKind;
 use crate::backing::BackingError;
 use std::path::PathBuf;
 
-/// Why nothing came of a use of shared memory.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SharedError {
     #[error(transparent)]
@@ -40,7 +39,6 @@ pub(crate) enum SharedError {
     OtherType { len: usize, needed: usize },
 }
 
-/// Why there can be no queue of some options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QueueMisfit {
     #[error("it is no multiple of 64")]

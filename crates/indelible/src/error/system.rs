@@ -27,8 +27,7 @@ impl Cause {
         }
     }
 
-    /// Whether the system's error, if it is the cause, is one of a device, of which the kernel's
-    /// log says more.
+    /// Whether the system's error is a device's, of which the kernel's log says more.
     pub(super) fn is_of_device(&self) -> bool {
         let error = self.system().and_then(Errno::from_io_error);
         error.is_some_and(|error| {
@@ -45,7 +44,7 @@ impl Cause {
         })
     }
 
-    /// Advice if a limit of the process was met.
+    /// Advice on a limit of the process.
     pub(super) fn limit(&self) -> Option<&'static str> {
         match Errno::from_io_error(self.system()?)? {
             Errno::MFILE => {

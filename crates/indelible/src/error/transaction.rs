@@ -3,7 +3,6 @@
 use super::ErrorKind;
 use super::kinds::LOST_WORD;
 
-/// Why a step of a transaction did not happen.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransactionError {
     #[error("the transaction has met another one")]

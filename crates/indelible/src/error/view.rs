@@ -1,10 +1,9 @@
-//! Errors of views, of programs that run in them, and of the ranges that they reserve.
+//! Errors of views, of programs in them, and of their reserved ranges.
 
 use super::ErrorKind;
 use crate::entries::Misfit;
 use std::io;
 
-/// Why a view, or one of its slots, could not be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ViewError {
     #[error("the object holds no view")]

@@ -1,4 +1,4 @@
-//! A log read where it lies, beside the process that appends to it, at no cost in space.
+//! A log read in place, beside its writer, without extra space.
 //!
 //! Invariants:
 //! 1. A psync that has `newest` as its header is durable. No later psync changes the records before
@@ -16,14 +16,13 @@ use std::time::Duration;
 
 /// Bytes read at a time.
 const CHUNK: usize = 256 << 10;
-/// Bytes of lines kept in memory before the log is attached again, whose lane has fewer by then.
+/// Bytes of lines kept in memory before the log is reattached, whose lane then has fewer.
 const MOST: usize = 64 << 20;
-/// Attaches before the log counts as one whose lane does not tell.
+/// Attaches before the lane counts as unusable.
 const ATTEMPTS: u32 = 50;
 /// Between attaches beside a process that is attaching.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// See the module.
 pub(super) struct Beside {
     pool: Arc<Inner>,
     name: String,
@@ -38,8 +37,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// `None`: neither the lane nor the place of the object tells, or the pool was opened for
-    /// reading.
+    /// `None`: neither the lane nor the object's place can be used, or the pool is read-only.
     pub(super) fn attach(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Option<Beside>, Cause> {
         pool.alive()?;
         if pool.store.is_read_only() {
@@ -75,8 +73,7 @@ impl Beside {
         Ok(header.unwrap_or(Header::EMPTY))
     }
 
-    /// Takes the psyncs that came since the last look: whether there were. `None`: the lane does
-    /// not tell.
+    /// Takes newer psyncs; returns whether there were any. `None`: the lane cannot be used.
     fn look(&mut self) -> Result<Option<bool>, Cause> {
         match self.place.follow() {
             Followed::Lost => Ok(None),
@@ -94,8 +91,7 @@ impl Beside {
         }
     }
 
-    /// Finds the newest header, of an object that was just attached. `false`: the lane does not
-    /// tell.
+    /// Finds the newest header of a just attached object. `false`: the lane cannot be used.
     fn find_newest(&mut self) -> Result<bool, Cause> {
         let has_header = |ahead: &[(usize, Vec<u8>)]| ahead.iter().any(|(offset, _)| *offset == 0);
         if self.look()?.is_none() {
@@ -109,15 +105,14 @@ impl Beside {
         if !self.place.read(0, &mut first[..len])? || self.look()?.is_none() {
             return Ok(false);
         }
-        // The header in place is whole, and that of the psync that is shown, unless a psync has
-        // stored another one since.
+        // The header in place is whole, and the shown psync's, unless a later psync stored another.
         if !has_header(&self.ahead) {
             self.newest = self.decode(&first[..len])?;
         }
         Ok(true)
     }
 
-    /// Attaches the log again, which may lie elsewhere. `false`: it cannot be read in place.
+    /// Reattaches the log, which may have moved. `false`: it cannot be read in place.
     fn attach_again(&mut self) -> Result<bool, Cause> {
         let Some(again) = Beside::attach(&self.pool, &self.name, &self.key)? else { return Ok(false) };
         if again.place.object().entry.id != self.place.object().entry.id {
@@ -129,8 +124,8 @@ impl Beside {
         Ok(true)
     }
 
-    /// Goes to the newest psync, and forgets bytes before offset `at`: whether there was one.
-    /// `None`: the log cannot be read in place.
+    /// Goes to the newest psync, and drops bytes before `at`; returns whether it was newer. `None`:
+    /// the log cannot be read in place.
     pub(super) fn refresh(&mut self, at: usize) -> Result<Option<bool>, Cause> {
         self.pool.alive()?;
         let held: usize = self.ahead.iter().map(|(_, bytes)| bytes.len()).sum();
@@ -144,8 +139,8 @@ impl Beside {
         Ok(Some(newer))
     }
 
-    /// The bytes from offset `at` on, at least `len`, and none behind `end`, which is that of a
-    /// header. `None`: the log cannot be read in place.
+    /// At least `len` bytes from `at` on, up to `end`, which is a header's. `None`: the log cannot
+    /// be read in place.
     pub(super) fn bytes(&mut self, at: usize, len: usize, end: usize) -> Result<Option<&[u8]>, Cause> {
         let has = |begin: usize, buffer: &[u8]| begin <= at && at + len <= begin + buffer.len();
         if !has(self.begin, &self.buffer) {
@@ -167,7 +162,7 @@ impl Beside {
         Ok(Some(&self.buffer[at - self.begin..]))
     }
 
-    /// Whether the lines have all of these bytes.
+    /// Whether the lines cover all of these bytes.
     fn is_ahead(&self, at: usize, len: usize) -> bool {
         let reached = self.ahead.iter().fold(at, |reached, (offset, bytes)| {
             if *offset <= reached { reached.max(offset + bytes.len()) } else { reached }

@@ -3,29 +3,24 @@
 use crate::error::LogError;
 use indelible_store::format::checksum;
 
-/// First bytes of a log.
 const MAGIC: u64 = u64::from_le_bytes(*b"pmo-log\0");
 const VERSION: u64 = 1;
-/// Bytes of the header.
 pub(super) const HEADER: usize = 64;
-/// Bytes of a record before its own.
 pub(super) const HEAD: usize = 40;
 
-/// Header of a log: six words of 64 bits, least significant byte first, then zeros.
+/// Six words of 64 bits, least significant byte first, then zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Offset of the first byte behind the last record.
+    /// Offset behind the last record.
     pub(super) end: usize,
-    /// Records.
     pub(super) records: u64,
-    /// The queue whose messages were appended last; 0: none was.
+    /// The queue of the last appended messages; 0: none.
     pub(super) queue: u64,
-    /// Number of the first message of that queue that is not in the log.
+    /// Number of that queue's first message that is not in the log.
     pub(super) next: u64,
 }
 
 impl Header {
-    /// That of an empty log.
     pub(super) const EMPTY: Header = Header { end: HEADER, records: 0, queue: 0, next: 0 };
 
     pub(super) fn encode(&self) -> [u8; HEADER] {
@@ -37,7 +32,7 @@ impl Header {
         bytes
     }
 
-    /// The header of an object of `len` bytes by its first ones; `None`: there is nothing in it.
+    /// Decodes a header; `None`: the object is blank.
     pub(super) fn decode(first: &[u8], len: usize) -> Result<Option<Header>, LogError> {
         let bytes = first.get(..HEADER).ok_or(LogError::NotALog("it is smaller than a header"))?;
         if bytes.iter().all(|byte| *byte == 0) {
@@ -64,7 +59,6 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// A record: its number, where its message came from, and its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record<'a> {
     pub(super) number: u64,
@@ -74,7 +68,7 @@ pub(super) struct Record<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// Bytes of a record with `len` bytes of its own.
+/// Bytes of a record with `len` payload bytes.
 pub(super) fn room(len: usize) -> usize {
     HEAD + len.next_multiple_of(8)
 }
@@ -95,13 +89,12 @@ impl<'a> Record<'a> {
         Ok(())
     }
 
-    /// Bytes of the record that begins so, if it can be one.
+    /// Bytes of the record that begins so, if valid.
     pub(super) fn len(head: &[u8; HEAD]) -> Option<usize> {
         u32::try_from(word(head, 0)).ok().map(|len| room(len as usize))
     }
 
-    /// The first record of `log`, which is the log from offset `at` to its end, or to the end of
-    /// the record; with its length.
+    /// Decodes the first record of `log`, the log from offset `at` on; also returns its bytes.
     pub(super) fn decode(log: &'a [u8], at: usize, number: u64) -> Result<(Record<'a>, usize), LogError> {
         let damaged = |why| LogError::Damaged { at, why };
         let head = log.first_chunk::<HEAD>().ok_or(damaged("a record begins behind the end"))?;
@@ -134,7 +127,7 @@ mod tests {
             assert_eq!(Record::decode(&log[HEADER..], HEADER, 3).unwrap(), (record, room(len)));
             assert!(Record::decode(&log[HEADER..], HEADER, 2).is_err());
             assert!(Record::decode(&log[HEADER..log.len() - 1], HEADER, 3).is_err());
-            // All bits but those behind the record's bytes, which are unused.
+            // All bits except unused ones behind the record's bytes.
             for bit in 8 * HEADER..8 * (HEADER + HEAD + len) {
                 log[bit / 8] ^= 1 << (bit % 8);
                 assert!(Record::decode(&log[HEADER..], HEADER, 3).is_err(), "bit {bit}");

@@ -1,8 +1,8 @@
-//! Logs in objects (S2.21, S2.27): records that are appended, and durable as of the next psync; and
-//! messages of a queue that are acknowledged once they are.
+//! Logs in objects (S2.21, S2.27): appended records, durable at the next psync; and queue messages
+//! that are acknowledged once logged.
 //!
-//! FORMAT.md, section 13, has the bytes. Nothing in them is believed before it was compared with
-//! the object's size, and with its checksum.
+//! FORMAT.md, section 13, has the bytes. They are checked against the object's size and checksums
+//! before use.
 
 mod beside;
 mod format;

@@ -1,4 +1,4 @@
-//! Reading a log, beside the process that appends to it.
+//! Reading a log beside its writer.
 
 use super::beside::Beside;
 use super::format::{HEAD, HEADER, Header, Record};
@@ -6,23 +6,21 @@ use crate::error::{Cause, Error, ErrorKind, LogError, Result};
 use crate::object::ReadObject;
 use crate::pool::Pool;
 
-/// A log in an object, as a psync left it: [`read`](LogReader::read) reads on,
-/// [`refresh`](LogReader::refresh) goes to the newest psync.
+/// A log as of a psync: [`read`](LogReader::read) reads on, [`refresh`](LogReader::refresh) goes to
+/// the newest psync.
 pub struct LogReader {
     pool: Pool,
     name: String,
     source: Source,
     header: Header,
-    /// Offset and number of the next record.
     at: usize,
     number: u64,
 }
 
 enum Source {
     Beside(Box<Beside>),
-    /// A snapshot.
     Snapshot(ReadObject),
-    /// The log itself, which no process can append to.
+    /// The log itself, locked against appends.
     Locked(ReadObject),
 }
 
@@ -32,17 +30,15 @@ enum Source {
 pub struct LogRecord {
     /// Its number, from 0 on.
     pub number: u64,
-    /// The queue that its message came from, and the message's number there; `None`: it was
-    /// [appended](super::Log::append) otherwise.
+    /// Its message's queue and number there; `None`: [appended](super::Log::append) otherwise.
     pub message: Option<(u64, u64)>,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
 impl Pool {
-    /// Attaches the log `name` for reading, from its first record on, beside a process that
-    /// appends. It takes no space of the pool. In a pool that was opened for reading, the log is
-    /// locked instead: no process can append to it as long as the reader is there
+    /// Attaches the log `name` for reading from its first record, beside a writer, without space in
+    /// the pool. In a read-only pool the log is locked against appends instead
     /// ([`LogReader::is_locked`]).
     ///
     /// # Errors
@@ -70,7 +66,6 @@ impl Pool {
 }
 
 impl Source {
-    /// The header of the newest psync that was looked at.
     fn newest(&self, name: &str) -> Result<Header> {
         let object = match self {
             Source::Beside(beside) => return Ok(beside.newest()),
@@ -86,11 +81,11 @@ fn failed(name: &str, error: LogError) -> Error {
 }
 
 impl LogReader {
-    /// The next record; `None`: there is none, as of the psync that it shows.
+    /// The next record; `None`: none as of the shown psync.
     ///
     /// # Errors
     /// `Damaged`: what follows is no record. Those of [`refresh`](LogReader::refresh), if the log
-    /// lies elsewhere now.
+    /// has moved.
     pub fn read(&mut self) -> Result<Option<LogRecord>> {
         if self.number >= self.header.records {
             return Ok(None);
@@ -120,11 +115,11 @@ impl LogReader {
         Ok(Some(record))
     }
 
-    /// Goes to the newest psync; returns whether there was one. The next record stays the next one.
+    /// Goes to the newest psync; returns whether it was newer. The position stays.
     ///
     /// # Errors
-    /// `NotFound`, and those of [`ReadObject::refresh`] of a locked log; `Damaged`, `RootType`:
-    /// there is no log any more that goes on from here.
+    /// `NotFound`, and those of [`ReadObject::refresh`] of a locked log; `Damaged`, `RootType`: no
+    /// log continues from here.
     pub fn refresh(&mut self) -> Result<bool> {
         let newer = match &mut self.source {
             Source::Snapshot(object) | Source::Locked(object) => object.refresh()?,
@@ -146,7 +141,7 @@ impl LogReader {
         Ok(changed)
     }
 
-    /// Goes on in another way, since the log cannot be read in place any more.
+    /// Switches to another way, as the log cannot be read in place any more.
     fn read_elsewhere(&mut self) -> Result<()> {
         if let Source::Beside(beside) = &self.source {
             self.source = self.pool.log_elsewhere(&self.name, beside.key())?;
@@ -154,13 +149,13 @@ impl LogReader {
         Ok(())
     }
 
-    /// Whether no process can append to the log as long as this reader is there.
+    /// Whether this reader locks the log against appends.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         matches!(self.source, Source::Locked(_))
     }
 
-    /// Records, as of the psync that it shows.
+    /// Records, as of the shown psync.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.header.records
@@ -173,7 +168,7 @@ impl LogReader {
     }
 }
 
-/// The bytes of the record at offset `at` of a log that ends at `end`, as far as there are.
+/// The available bytes of the record at `at`, in a log that ends at `end`.
 fn record(beside: &mut Beside, at: usize, end: usize) -> Result<Option<&[u8]>, Cause> {
     let Some(first) = beside.bytes(at, HEAD.min(end - at), end)? else { return Ok(None) };
     let len = first.first_chunk().and_then(Record::len).unwrap_or(0);

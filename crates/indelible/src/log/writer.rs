@@ -10,11 +10,11 @@ use std::time::Duration;
 
 /// Bytes of a new log.
 const FIRST: u64 = 64 << 10;
-/// Bytes that a log grows by at most, beside those that it needs at once.
+/// Growth beyond the immediate need, at most.
 const MOST: usize = 64 << 20;
 
-/// A log in an object, attached for appending. Records are durable once [`psync`](Log::psync)
-/// returns; a power cut or a death before that leaves the records of some psync.
+/// A log attached for appending. Records are durable once [`psync`](Log::psync) returns; a power
+/// cut or death before leaves some psync's records.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -30,13 +30,13 @@ const MOST: usize = 64 << 20;
 /// ```
 pub struct Log {
     object: Object,
-    /// With records that are not durable yet.
+    /// Includes records that are not durable yet.
     header: Header,
 }
 
 impl Pool {
-    /// Attaches the log `name` for appending; it is created if there is no such object, with the
-    /// key if one is given. It grows as it needs.
+    /// Attaches the log `name` for appending; creates it if absent, with the key if one is given.
+    /// It grows as needed.
     ///
     /// # Errors
     /// `RootType`: the object holds something else. `Damaged`; those of [`attach`](Pool::attach)
@@ -61,7 +61,7 @@ impl Pool {
 }
 
 impl Log {
-    /// Appends a record, which is durable as of the next psync; returns its number, from 0 on.
+    /// Appends a record, durable at the next psync; returns its number, from 0 on.
     ///
     /// # Errors
     /// Those of growing: nothing was appended.
@@ -83,7 +83,7 @@ impl Log {
         Ok(number)
     }
 
-    /// Grows to `least` bytes, and by as much as the log has if the pool has room.
+    /// Grows to `least` bytes, and to twice the size if the pool has room.
     fn grow(&mut self, least: usize) -> Result<()> {
         let len = self.object.len();
         let mut more = len.clamp(FIRST as usize, MOST);
@@ -100,7 +100,7 @@ impl Log {
         }
     }
 
-    /// Makes all records durable that were appended.
+    /// Makes all appended records durable.
     ///
     /// # Errors
     /// Those of [`Object::psync`].
@@ -109,7 +109,7 @@ impl Log {
         self.object.psync()
     }
 
-    /// Records, those that are not durable yet included.
+    /// Records, including those not yet durable.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.header.records
@@ -121,12 +121,11 @@ impl Log {
         self.len() == 0
     }
 
-    /// Waits for a message of a queue for `timeout` at most; `None`: however long it takes. Appends
-    /// it, and up to `most` messages in all of those that are there, makes them durable by one
-    /// psync, and takes them out of the queue: a message that a producer finds
-    /// [taken](crate::Producer::wait_taken) is in the log for good. A message that a collector
-    /// before this one made durable, and did not live to take out, is not appended again, as long
-    /// as the log has collected from no other queue since. Returns how many there were.
+    /// Waits up to `timeout` (`None`: for ever) for a message of a queue. Appends up to `most`
+    /// available messages, makes them durable by one psync, then takes them out of the queue: a
+    /// message that a producer finds [taken](crate::Producer::wait_taken) is in the log for good. A
+    /// message that a dead collector made durable but did not take out is not appended again,
+    /// unless the log has since collected from another queue. Returns the number of messages.
     ///
     /// # Errors
     /// Those of [`Consumer::look`], [`append`](Self::append) and [`psync`](Self::psync): the
@@ -140,7 +139,7 @@ impl Log {
         self.collect_each(consumer, most, timeout, |_| {})
     }
 
-    /// As [`collect`](Self::collect); `each` is shown each message as it is appended, before it is
+    /// As [`collect`](Self::collect); `each` sees each message as it is appended, before it is
     /// durable.
     ///
     /// # Errors
@@ -164,8 +163,7 @@ impl Log {
             Ok(count)
         });
         if collected.is_err() {
-            // They are looked at again; those that are in the log by then are known by their
-            // numbers.
+            // They are looked at again; logged ones are known by their numbers.
             consumer.rewind();
         }
         collected
@@ -194,7 +192,7 @@ impl Log {
         Ok(count)
     }
 
-    /// Detaches. Records that were not psynced are gone.
+    /// Detaches. Records that were not psynced are lost.
     ///
     /// # Errors
     /// As for [`Object::detach`].

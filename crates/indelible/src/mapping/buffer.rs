@@ -1,4 +1,4 @@
-//! Memory for plaintext on its way.
+//! Memory for plaintext in transit.
 
 #![allow(unsafe_code)]
 
@@ -6,13 +6,11 @@ use super::{Mapping, MappingError};
 use crate::sys::PAGE;
 use crate::sys::mmap::Protection;
 
-/// Pages of this process's own memory that core dumps leave out, and that are overwritten when it
-/// is dropped. Page-aligned; zeros at first.
+/// Pages excluded from core dumps and overwritten on drop. Page-aligned; zeros at first.
 #[derive(Debug)]
 pub(crate) struct SecretBuffer(Mapping);
 
 impl SecretBuffer {
-    /// Makes one of so many pages.
     pub(crate) fn new(pages: usize) -> Result<SecretBuffer, MappingError> {
         let len = pages * PAGE;
         let mut mapping = Mapping::anonymous(None, len, Protection::ReadWrite)?;
@@ -21,7 +19,6 @@ impl SecretBuffer {
         Ok(SecretBuffer(mapping))
     }
 
-    /// Its bytes.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         // SAFETY: mapped readable and writable until drop (1 of `Mapping`), and its address is
         // private.

@@ -2,21 +2,17 @@
 
 use std::io;
 
-/// Why a range could not be mapped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MappingError {
-    /// Something else is mapped in the range.
     #[error("the address range {addr:#x}..{:#x} is taken by {occupant}", addr + len)]
     Occupied { addr: usize, len: usize, occupant: String },
-    /// No mapping can have this range.
     #[error("the address range {addr:#x} + {len} bytes cannot be mapped: {why}")]
     Range { addr: usize, len: usize, why: &'static str },
-    /// The kernel refused.
     #[error("cannot map {len} bytes at {addr:#x}: {source}")]
     Io { addr: usize, len: usize, source: io::Error },
 }
 
-/// Description of the mapping that occupies the range, for people.
+/// Describes the mapping that occupies the range.
 pub(super) fn occupant(addr: usize, len: usize) -> String {
     std::fs::read_to_string("/proc/self/maps")
         .ok()
@@ -33,7 +29,7 @@ fn find(maps: &str, start: usize, end: usize) -> Option<String> {
         if from >= end || to <= start {
             return None;
         }
-        // Permissions, offset, device and inode come before the name, which may contain blanks.
+        // Permissions, offset, device and inode precede the name, which may contain blanks.
         let name = rest.splitn(5, ' ').nth(4).unwrap_or("").trim_start();
         let name = if name.is_empty() { "anonymous memory" } else { name };
         Some(format!("{name} ({from:#x}..{to:#x})"))

@@ -1,11 +1,10 @@
-//! A mapping at an address that stays: the memory of an object's shadow. It is private, or a view
-//! of a file that is shared.
+//! Mappings at fixed addresses: the memory of an object's shadow, private, or shared with a file.
 //!
 //! Invariants:
 //! 1. `[addr, addr + len + kept)` is mapped by this value alone until drop, in the process of
 //!    `generation` only: forked children do not inherit it (and a late drop in a child unmaps
-//!    nothing), unless it is `inherited`: then each child has a mapping of its own there, which its
-//!    copy of this value unmaps. The `kept` bytes at its end are inaccessible.
+//!    nothing), unless it is `inherited`: then each child has its own mapping there, which its copy
+//!    of this value unmaps. The `kept` bytes at its end are inaccessible.
 //! 2. `addr`, `len` and `kept` are multiples of the page size, `len` > 0, and the end is a user
 //!    address.
 
@@ -33,19 +32,17 @@ use crate::sys::mmap::{self, Place, Protection};
 /// Bytes whose pages are looked up together, to be overwritten.
 const WIPED_AT_ONCE: usize = 1 << 20;
 
-/// Kind of mapping.
 #[derive(Debug)]
 enum Kind {
-    /// Bytes of a file from an offset on; private, so stores stay in this process.
+    /// A private file mapping from an offset: stores stay in this process.
     File(ForkFd, u64),
-    /// Bytes of a file from an offset on, which all its mappings have in common.
+    /// A shared file mapping from an offset.
     Shared(ForkFd, u64),
-    /// Zeros.
     Anonymous,
 }
 
 impl Kind {
-    /// Has it begin at another offset of its file; returns the one before.
+    /// Changes the file offset; returns the former one.
     fn begin_at(&mut self, offset: u64) -> u64 {
         match self {
             Kind::File(_, at) | Kind::Shared(_, at) => std::mem::replace(at, offset),
@@ -54,25 +51,24 @@ impl Kind {
     }
 }
 
-/// A mapping at a fixed address; dropping it makes the range inaccessible.
+/// Dropping it makes the range inaccessible.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     addr: usize,
     len: usize,
     kept: usize,
-    /// Whether `kept` stays until drop, and grows by the room that a failed growth gives back.
+    /// `kept` stays until drop, and grows by the room that a failed growth returns.
     roomy: bool,
     kind: Kind,
     protection: Protection,
     generation: u32,
     inherited: bool,
-    /// Whether what it holds is overwritten before it is unmapped.
+    /// Overwrite contents before unmapping.
     secret: bool,
 }
 
 impl Mapping {
-    /// Maps `len` bytes of `file` from `offset` at `addr`, or where the kernel likes. The
-    /// descriptor is duplicated.
+    /// Maps `len` bytes of `file` from `offset`, at `addr` or anywhere. Duplicates the descriptor.
     pub(crate) fn file(
         addr: impl Into<Option<usize>>,
         len: usize,
@@ -93,8 +89,7 @@ impl Mapping {
         Mapping::new(at, (len, 0), Kind::File(own, offset), protection)
     }
 
-    /// As [`file`](Self::file), where the kernel likes, with addresses for `room` bytes if so many
-    /// can be had: those that it does not use are its own as long as it lives, to grow into.
+    /// As [`file`](Self::file), anywhere, with `room` bytes of addresses to grow into, if possible.
     pub(crate) fn file_with_room(
         (len, room): (usize, usize),
         file: BorrowedFd<'_>,
@@ -105,8 +100,8 @@ impl Mapping {
         Mapping::new(None, (len, room), Kind::File(own, offset), protection)
     }
 
-    /// As [`anonymous`](Self::anonymous), where the kernel likes, with room as
-    /// [`file_with_room`](Self::file_with_room) has it.
+    /// As [`anonymous`](Self::anonymous), anywhere, with room as in
+    /// [`file_with_room`](Self::file_with_room).
     pub(crate) fn anonymous_with_room(
         (len, room): (usize, usize),
         protection: Protection,
@@ -114,9 +109,8 @@ impl Mapping {
         Mapping::new(None, (len, room), Kind::Anonymous, protection)
     }
 
-    /// Maps `len` bytes of `file` from `offset`, a multiple of the page size, shared: at `addr`, or
-    /// where the kernel likes, with room as [`file_with_room`](Self::file_with_room) has it. The
-    /// descriptor is duplicated.
+    /// Maps `len` bytes of `file` from page-aligned `offset`, shared: at `addr`, or anywhere with
+    /// room as in [`file_with_room`](Self::file_with_room). Duplicates the descriptor.
     pub(crate) fn shared(
         addr: Option<usize>,
         (len, room): (usize, usize),
@@ -129,8 +123,8 @@ impl Mapping {
         Mapping::new(addr, (len, room), kind, protection)
     }
 
-    /// Maps the range anew, `len` bytes of it: the same file from `offset`, or zeros again. Stores
-    /// to it are gone. On failure nothing that is mapped is unmapped.
+    /// Remaps the range to `len` bytes: the same file from `offset`, or zeros. Earlier stores are
+    /// gone. On failure nothing mapped is unmapped.
     ///
     /// # Safety
     /// No thread uses the range meanwhile.
@@ -156,7 +150,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Maps `len` bytes of zeros at `addr`, or where the kernel likes.
+    /// Maps `len` zeros at `addr`, or anywhere.
     pub(crate) fn anonymous(
         addr: impl Into<Option<usize>>,
         len: usize,
@@ -217,7 +211,7 @@ impl Mapping {
         done
     }
 
-    /// Whether the range is not this process's, which is a fork of the one that mapped it.
+    /// Whether the range belongs to a parent process.
     fn is_absent(&self) -> bool {
         !self.inherited && fork::is_stale(self.generation)
     }
@@ -235,13 +229,12 @@ impl Mapping {
         NonNull::new(std::ptr::with_exposed_provenance_mut(self.addr)).unwrap_or(NonNull::dangling())
     }
 
-    /// Whether the bytes come from a file privately, so that the page cache refills dropped pages.
+    /// Whether it is a private file mapping, whose dropped pages the page cache refills.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File(..))
     }
 
-    /// Keeps the addresses behind, up to `new_len` bytes, for this mapping to grow into. On failure
-    /// nothing is kept.
+    /// Reserves the addresses behind, up to `new_len` bytes, to grow into. On failure none.
     pub(crate) fn keep(&mut self, new_len: usize) -> Result<(), MappingError> {
         if self.roomy {
             let why = "it is longer than what was kept";
@@ -259,12 +252,12 @@ impl Mapping {
         Ok(())
     }
 
-    /// Bytes that it may have where it is.
+    /// Bytes that it may have in place.
     pub(crate) fn room(&self) -> usize {
         self.len + self.kept
     }
 
-    /// Keeps nothing any more, unless it was made with room.
+    /// Gives reserved addresses up, unless it was made with room.
     pub(crate) fn release(&mut self) {
         if self.kept == 0 || self.roomy || self.is_absent() {
             return;
@@ -275,9 +268,8 @@ impl Mapping {
         }
     }
 
-    /// Extends the mapping in place to `new_len` bytes, into kept addresses first: if it is one of
-    /// a file, by bytes of a range that begins at `offset` there, or, without one, by zeros. On
-    /// failure it is as before.
+    /// Extends the mapping in place to `new_len` bytes: of a file, by bytes of a range that begins
+    /// at `offset`; without one, by zeros. On failure it is unchanged.
     pub(crate) fn grow(&mut self, new_len: usize, offset: Option<u64>) -> Result<(), MappingError> {
         if new_len <= self.len {
             return Ok(());
@@ -310,8 +302,8 @@ impl Mapping {
         self.secret
     }
 
-    /// Keeps what it holds, anonymous memory, out of core dumps, and has it overwritten before it
-    /// is unmapped. It stays out of swap if this process may lock so much memory.
+    /// Excludes anonymous memory from core dumps, overwrites it before unmapping, and keeps it out
+    /// of swap if this process may lock it.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -320,7 +312,7 @@ impl Mapping {
         leave_out(self.addr, self.len)
     }
 
-    /// Zeroes its pages. Absent ones stay absent: touching one would wait for its filler.
+    /// Zeroes present pages; touching an absent one would wait for its filler.
     fn wipe(&mut self) {
         if !matches!(self.kind, Kind::Anonymous) {
             return;
@@ -339,7 +331,7 @@ impl Mapping {
         }
     }
 
-    /// Protects all of it this way, now and when it grows.
+    /// Protects all of it, and later growth.
     pub(crate) fn protect(&mut self, protection: Protection) -> io::Result<()> {
         // SAFETY: our own mapping (1); a caller that takes rights away finds stores that need them.
         unsafe { mmap::protect(self.addr, self.len, protection) }?;
@@ -347,7 +339,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Lets any access pass that the kernel allows.
+    /// Allows all accesses.
     ///
     /// # Safety
     /// No code relies on the range's protection any more.
@@ -356,8 +348,7 @@ impl Mapping {
         let _ = unsafe { mmap::protect(self.addr, self.len, Protection::ReadWrite) };
     }
 
-    /// Takes back everything beyond `new_len`, which a failed [`grow`](Self::grow) of a layer above
-    /// had mapped.
+    /// Undoes a [`grow`](Self::grow) beyond `new_len`.
     pub(crate) fn shrink(&mut self, new_len: usize) {
         if new_len == 0 || new_len >= self.len || !new_len.is_multiple_of(PAGE) || self.is_absent() {
             return;
@@ -375,14 +366,14 @@ impl Mapping {
         }
     }
 
-    /// Takes a longer range for its own, which a test has mapped.
+    /// Adopts a longer range, which a test has mapped.
     #[cfg(test)]
     pub(crate) fn adopt(&mut self, len: usize) {
         self.len = len;
     }
 
-    /// Replaces the mapping by a fresh one, of its file from `offset` on: private copies and page
-    /// tables are given back, and the next access finds the file's content.
+    /// Remaps the file from `offset`: frees private copies and page tables; the next access reads
+    /// the file.
     ///
     /// # Safety
     /// No thread stores to the range meanwhile, and nothing in it differs from the file.
@@ -407,14 +398,14 @@ impl Drop for Mapping {
         // SAFETY: our own mapping (1); the layer that handed out pointers into it keeps this value
         // alive.
         if unsafe { mmap::unmap(self.addr, self.len + self.kept) }.is_err() {
-            // Out of mapping slots for a split: at least make the range inaccessible.
-            // SAFETY: as above.
+            // Out of mapping slots for a split: at least make the range inaccessible. SAFETY: as
+            // above.
             let _ = unsafe { mmap::protect(self.addr, self.len, Protection::None) };
         }
     }
 }
 
-/// Maps the part of `kind` that begins `skip` bytes into it, left out of forks from the start.
+/// Maps `kind` from `skip` bytes on, excluded from forks.
 fn map(
     addr: usize,
     len: usize,

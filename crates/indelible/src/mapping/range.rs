@@ -1,4 +1,4 @@
-//! Ranges that mappings can have, and the files behind them.
+//! Possible ranges of mappings, and the files behind them.
 
 use super::MappingError;
 use crate::sys::PAGE;
@@ -7,10 +7,10 @@ use crate::sys::mmap;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Leaves a range out of core dumps, and out of swap if that is allowed.
+/// Excludes a range from core dumps, and, if permitted, from swap.
 pub(super) fn leave_out(addr: usize, len: usize) -> io::Result<()> {
     mmap::dont_dump(addr, len)?;
-    // Without the right to it, the pages may be swapped out: `doctor` says where to.
+    // Without the right, pages may be swapped out: `doctor` names the devices.
     let _ = mmap::lock_when_touched(addr, len);
     Ok(())
 }
@@ -19,7 +19,7 @@ pub(super) fn duplicate(file: BorrowedFd<'_>) -> io::Result<ForkFd> {
     ForkFd::new(rustix::io::fcntl_dupfd_cloexec(file, 3)?)
 }
 
-/// Refuses ranges that no mapping can have.
+/// Refuses impossible ranges.
 pub(super) fn check(addr: usize, len: usize) -> Result<(), MappingError> {
     let bad = |why| Err(MappingError::Range { addr, len, why });
     if !addr.is_multiple_of(PAGE) || !len.is_multiple_of(PAGE) {
@@ -34,7 +34,7 @@ pub(super) fn check(addr: usize, len: usize) -> Result<(), MappingError> {
     }
 }
 
-/// The first address that user space cannot have.
+/// The first address beyond user space.
 pub(crate) fn user_end() -> usize {
     1 << crate::sys::va_bits()
 }

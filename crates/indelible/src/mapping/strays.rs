@@ -1,11 +1,11 @@
-//! The message before a deadly access ends the program: the object, the reason and the remedy.
+//! The message before a deadly access ends the program: object, reason and remedy.
 //!
 //! Invariants:
 //! 1. [`explain`] runs in a signal handler: it loads atomics, and calls nothing but
 //!    [`signal::say`].
-//! 2. A slot is taken by `busy`, and is of an object while its `base` is not 0; `base` is stored
-//!    last, and cleared first. A slot whose object was detached is not busy, and may be taken for
-//!    another one. A handler that meets a change of a slot names the object wrongly at worst.
+//! 2. A slot is taken by `busy`, and belongs to an object while its `base` is not 0; `base` is
+//!    stored last, and cleared first. A detached object's slot is not busy, and may be reused. A
+//!    handler that races with that names the object wrongly at worst.
 
 use crate::sys::signal;
 use std::io;
@@ -13,9 +13,8 @@ use std::sync::Once;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
 
-/// Objects that are named; others are not.
+/// Objects that are named; further ones are not.
 const SLOTS: usize = 256;
-/// Bytes of a name that are shown.
 const NAME: usize = 64;
 
 struct Slot {
@@ -26,17 +25,15 @@ struct Slot {
     name: [AtomicU8; NAME],
 }
 
-/// The accesses to an object's addresses that are allowed.
+/// The allowed accesses to an object's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Access {
-    /// Those of transactions, elsewhere.
+    /// Transactions access it elsewhere.
     Transactions,
-    /// Loads.
     Loads,
-    /// Loads and stores.
     All,
-    /// None: it was detached.
+    /// None: detached.
     Gone,
 }
 
@@ -45,7 +42,7 @@ impl Slot {
         self.access.load(Relaxed) == access as u8
     }
 
-    /// Whether it is of an object that has, or had, the address.
+    /// Whether its object has, or had, the address.
     fn holds(&self, addr: usize) -> bool {
         let base = self.base.load(Acquire);
         base != 0 && addr.wrapping_sub(base) < self.len.load(Relaxed)
@@ -66,15 +63,14 @@ static SLOTS_OF_OBJECTS: [Slot; SLOTS] = [const {
     }
 }; SLOTS];
 
-/// An attached object, until this is dropped; afterwards its addresses are known as those of an
-/// object that was detached.
+/// An attached object until drop, then a detached one.
 pub(crate) struct Named(Option<&'static Slot>);
 
 impl Named {
-    /// `len`: bytes that may become its own, all of them.
+    /// `len`: bytes that may become its own.
     pub(crate) fn new(base: usize, len: usize, name: &str, access: Access) -> Named {
         explain_if_asked();
-        // The object that had the addresses before is forgotten.
+        // Forgets the object that had the addresses before.
         for slot in SLOTS_OF_OBJECTS.iter().filter(|slot| slot.holds(base) && slot.is_of(Access::Gone)) {
             if slot.take() {
                 slot.base.store(0, Release);
@@ -94,7 +90,6 @@ impl Named {
         Named(slot)
     }
 
-    /// The object has `len` bytes now.
     pub(crate) fn resize(&self, len: usize) {
         if let Some(slot) = self.0 {
             slot.len.store(len, Relaxed);
@@ -111,23 +106,21 @@ impl Drop for Named {
     }
 }
 
-/// Installs [`explain`] for faults.
 pub(crate) fn explain_faults() -> io::Result<()> {
     signal::install_explainer(explain)
 }
 
-/// As [`explain_faults`], if the environment asks for it when the first object is attached.
+/// As [`explain_faults`], if the environment requests it at the first attach.
 fn explain_if_asked() {
     static ASKED: Once = Once::new();
     ASKED.call_once(|| {
         if std::env::var_os("PMO_EXPLAIN_FAULTS").is_some_and(|value| value != "0") {
-            // Without a message the fault is what it was.
+            // Without a message the fault stays as it was.
             let _ = explain_faults();
         }
     });
 }
 
-/// Text that grows in place.
 struct Line {
     bytes: [u8; 320],
     len: usize,

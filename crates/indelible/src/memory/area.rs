@@ -11,14 +11,13 @@ use crate::sys::PAGE;
 use crate::sys::mmap::Protection;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a word.
 pub(super) const WORD: usize = 8;
-/// Bytes before the object's: a word that says that these are all there, and one that counts lines
-/// that are marked.
+/// Bytes before the object's: a word that says that the object's bytes are complete, and a count of
+/// marked lines.
 pub(super) const HEAD: usize = PAGE;
-/// The first of these words, once they are all there.
+/// The first word, once the bytes are complete.
 const FILLED: u64 = u64::from_le_bytes(*b"filled!\0");
-/// Place of the second one.
+/// Index of the second word.
 pub(super) const MARKED: usize = 1;
 
 /// Memory that is accessed word by word.
@@ -30,8 +29,7 @@ impl Words {
         Ok(Words(backing.map(None)?))
     }
 
-    /// Zeros, for the process alone, which take memory once they are stored to. `len`: bytes, whole
-    /// pages.
+    /// Private zeros of `len` bytes, whole pages, allocated on store.
     pub(crate) fn zeros(len: usize) -> Result<Words, MappingError> {
         Ok(Words(Mapping::anonymous(None, len, Protection::ReadWrite)?))
     }
@@ -40,7 +38,6 @@ impl Words {
         Ok(Words(backing.map_part(None, from, (len, room), Protection::ReadWrite)?))
     }
 
-    /// All of it.
     #[inline]
     pub(crate) fn all(&self) -> &[AtomicU64] {
         let words = self.0.base().cast::<AtomicU64>();
@@ -49,25 +46,23 @@ impl Words {
         unsafe { std::slice::from_raw_parts(words.as_ptr(), self.0.len() / WORD) }
     }
 
-    /// Address of the first.
     pub(crate) fn base(&self) -> *const u8 {
         self.0.base().as_ptr().cast_const()
     }
 }
 
-/// The memory of an object, or the head of a group: a backing, and where its bytes are mapped.
+/// The memory of an object, or a group's head: a backing, and its mapping.
 #[derive(Debug)]
 pub(crate) struct Area {
     words: Words,
     head: Words,
     backing: Backing,
-    /// Bytes of the object.
     len: usize,
 }
 
 impl Area {
-    /// Makes the memory of an object of `len` bytes, whole pages, with addresses for `room` bytes
-    /// if so many can be had: zeros.
+    /// Makes zeros for an object of `len` bytes, whole pages, with `room` bytes of addresses if
+    /// possible.
     pub(super) fn create(
         place: &Place,
         identity: &Identity,
@@ -78,8 +73,7 @@ impl Area {
         Ok(Area { words, head, backing, len })
     }
 
-    /// That which a dead process left, if there is one. It may be longer: the object was about to
-    /// grow.
+    /// A dead process's memory, if any. It may be longer: the object was about to grow.
     pub(super) fn find(place: &Place, identity: &Identity, len: usize) -> Result<Option<Area>, BackingError> {
         let found = Backing::find_longer(place.folders(), identity, HEAD + len)?;
         found.map(|backing| Area::of(backing, len, len)).transpose()
@@ -90,7 +84,6 @@ impl Area {
         Ok(Area { words, head, backing, len })
     }
 
-    /// The object's bytes, and those before them.
     fn mapped(backing: &Backing, len: usize, room: usize) -> Result<(Words, Words), BackingError> {
         Ok((Words::part(backing, HEAD, len, room)?, Words::part(backing, 0, HEAD, HEAD)?))
     }
@@ -99,24 +92,22 @@ impl Area {
         &self.words
     }
 
-    /// Bytes of the object.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes that the object may have where it is mapped.
+    /// Bytes that the object may have in place.
     pub(crate) fn room(&self) -> usize {
         self.words.0.room()
     }
 
-    /// Gets memory for an object of `len` bytes, whole pages, which it is about to have. Until it
-    /// has them, and if it never does, the memory is found for as many as it has.
+    /// Extends the memory for a coming growth to `len` bytes. It is still found for the present
+    /// length.
     pub(crate) fn reserve(&mut self, len: usize) -> Result<(), BackingError> {
         self.backing.lengthen(HEAD + len)
     }
 
-    /// Maps `len` bytes, for which it has memory: for transactions, and at the object's own
-    /// address, where `shown` is, if it is mapped there as well.
+    /// Maps `len` existing bytes: for transactions, and at the object's own address, if `shown`.
     pub(crate) fn grow(&mut self, shown: Option<&mut Mapping>, len: usize) -> Result<(), BackingError> {
         let offset = Some(Backing::offset(HEAD));
         if let Some(shown) = shown {
@@ -127,19 +118,19 @@ impl Area {
         Ok(())
     }
 
-    /// Stores bytes of the object, whole words, from `offset` on.
+    /// Stores whole words of the object from `offset` on.
     pub(crate) fn put(&self, offset: usize, bytes: &[u8]) {
         let words = self.words.all()[offset / WORD..].iter().zip(bytes.as_chunks::<WORD>().0);
         words.for_each(|(word, bytes)| word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed));
     }
 
-    /// Loads bytes of the object, whole words, from `offset` on.
+    /// Loads whole words of the object from `offset` on.
     pub(crate) fn get(&self, offset: usize, bytes: &mut [u8]) {
         let words = self.words.all()[offset / WORD..].iter().zip(bytes.as_chunks_mut::<WORD>().0);
         words.for_each(|(word, bytes)| *bytes = word.load(Ordering::Relaxed).to_le_bytes());
     }
 
-    /// All bytes of the object are there. Before that there are no commits.
+    /// Marks the object's bytes as complete. Before that there are no commits.
     pub(crate) fn fill(&self) {
         self.head.all()[0].store(FILLED, Ordering::Release);
     }
@@ -148,17 +139,16 @@ impl Area {
         self.head.all()[0].load(Ordering::Acquire) == FILLED
     }
 
-    /// The word that counts its lines which are marked, for as long as that is kept.
+    /// The count of marked lines, while the result lives.
     pub(crate) fn pending(&self) -> Result<Counter, BackingError> {
         Ok(Counter { words: Words::part(&self.backing, 0, HEAD, HEAD)? })
     }
 
-    /// Maps the object's bytes once more, at its own address.
+    /// Maps the object's bytes again, at its own address.
     pub(crate) fn show(&self, addr: usize, protection: Protection) -> Result<Mapping, BackingError> {
         self.backing.map_part(Some(addr), HEAD, (self.len, 0), protection)
     }
 
-    /// Its words, mapped once more.
     pub(super) fn again(&self) -> Result<Words, BackingError> {
         Words::part(&self.backing, HEAD, self.len, self.len)
     }
@@ -170,7 +160,6 @@ impl Area {
     }
 }
 
-/// A word of an object's memory that counts its lines that are marked.
 #[derive(Debug)]
 pub(crate) struct Counter {
     words: Words,

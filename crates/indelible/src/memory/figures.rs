@@ -1,22 +1,18 @@
-//! Figures of commits that are not durable, in the memory that they are in: other processes look at
-//! them while the process runs, or once it is dead.
-//!
-//! They are words that one process stores and others load, and mean nothing to a recovery.
+//! Figures about pending commits, in their memory: other processes read them while the process
+//! runs, or after its death. Recovery does not use them.
 
 use super::area::{WORD, Words};
 use crate::sys::PAGE;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Bytes of the head of a group: a word for how many logs there are, and one for the length of
-/// each; in its last page figures.
+/// Bytes of a group's head: a word for the number of logs, one for each log's length, and figures
+/// in its last page.
 pub(super) const HEAD: usize = 16 * PAGE;
-/// Place of the figures, in words.
 pub(super) const FIGURES: usize = (HEAD - PAGE) / WORD;
-/// So many logs, and one more, have no room.
+/// Logs at most, plus one.
 pub(super) const LOGS: usize = FIGURES;
 
-/// Those of a group, mapped: in the last page of its head.
 #[derive(Debug)]
 pub(crate) struct Figures(Words);
 
@@ -36,26 +32,26 @@ impl Figures {
         self.word(0)
     }
 
-    /// Lines that are marked for the next epoch.
+    /// Lines marked for the next epoch.
     #[inline]
     pub(crate) fn pending(&self) -> &AtomicU64 {
         self.word(1)
     }
 
-    /// When the first of them was marked, in nanoseconds since 1970; 0: there are none.
+    /// When the first of them was marked, in nanoseconds since 1970; 0: none.
     #[inline]
     pub(crate) fn since(&self) -> &AtomicU64 {
         self.word(2)
     }
 
-    /// Commits that were made durable before they returned, as the bound of the guard said.
+    /// Commits that were durable on return, due to the guard's bound.
     #[inline]
     pub(crate) fn at_once(&self) -> &AtomicU64 {
         self.word(3)
     }
 }
 
-/// The time, in nanoseconds since 1970.
+/// Nanoseconds since 1970.
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

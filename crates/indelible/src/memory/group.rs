@@ -1,4 +1,4 @@
-//! The memory of the objects on demand that a process has of a pool.
+//! The memory of a process's on-demand objects of a pool.
 
 use super::area::{Area, Words};
 use super::figures::{Figures, HEAD, LOGS};
@@ -12,23 +12,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 struct Logs {
     backings: Vec<Backing>,
-    /// Those that no thread has.
+    /// Unused logs.
     free: Vec<Log>,
 }
 
-/// See the module. It is there until it is [ended](Self::end), or the process is.
+/// Exists until its [end](Self::end), or the process's.
 #[derive(Debug)]
 pub(crate) struct Group {
     place: Place,
     number: u64,
-    /// `None` once it is ended.
+    /// `None`: ended.
     head: Mutex<Option<Area>>,
     logs: Mutex<Logs>,
     figures: Figures,
 }
 
 impl Group {
-    /// A new one; `number` is random and not 0.
+    /// `number` is random and not 0.
     pub(crate) fn new(place: Place, number: u64) -> Result<Group, BackingError> {
         let head = Area::create(&place, &place.part(number, 0), (HEAD, HEAD))?;
         let logs = Logs { backings: Vec::new(), free: Vec::new() };
@@ -36,24 +36,22 @@ impl Group {
         Ok(Group { place, number, head: Mutex::new(Some(head)), logs: Mutex::new(logs), figures })
     }
 
-    /// Figures for other processes.
     #[inline]
     pub(crate) fn figures(&self) -> &Figures {
         &self.figures
     }
 
-    /// The place of its files.
     pub(crate) fn place(&self) -> &Place {
         &self.place
     }
 
-    /// As entries of objects have it.
+    /// Its number in objects' entries.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Makes the memory of an object of `len` bytes, whole pages, with addresses for `room` bytes
-    /// if so many can be had.
+    /// Makes the memory of an object of `len` bytes, whole pages, with `room` bytes of addresses if
+    /// possible.
     pub(crate) fn memory_of(
         &self,
         object: [u8; 16],
@@ -66,7 +64,6 @@ impl Group {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A log of at least so many lines.
     pub(crate) fn log(&self, lines: usize) -> Result<Log, BackingError> {
         let mut logs = self.logs();
         if let Some(free) = logs.free.iter().position(|log| log.capacity() >= lines) {
@@ -84,7 +81,7 @@ impl Group {
         Ok(log)
     }
 
-    /// From now on a recovery looks for this log.
+    /// Registers a log for recovery.
     fn tell_of_log(&self, nth: usize, len: usize, backing: &Backing) -> Result<(), BackingError> {
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner);
         let known = head
@@ -100,18 +97,18 @@ impl Group {
         Ok(())
     }
 
-    /// Takes back a log that has no entry.
+    /// Returns a log without an entry.
     pub(crate) fn give_back(&self, log: Log) {
         self.logs().free.push(log);
     }
 
-    /// No thread commits any more. `left`: there may be commits that the pool lacks, for the next
-    /// process.
+    /// Ends it, after the last commit. `left`: there may be commits that the pool lacks, for the
+    /// next process.
     pub(crate) fn end(&self, left: bool) {
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner).take();
         let backings = std::mem::take(&mut self.logs().backings);
         if !left {
-            // A file that stays is harmless: no entry has its number.
+            // A remaining file is harmless: no entry has its number.
             backings.into_iter().for_each(|log| drop(log.remove()));
             drop(head.map(Area::remove));
         }

@@ -1,22 +1,21 @@
-//! The log of a thread: the lines of the commit that it is bringing to memory.
+//! A thread's log: the lines of the commit that it is storing to memory.
 //!
-//! A word that is the commit's number, or zero: not valid; the number of lines; the number of the
-//! last commit, a figure; then each line: offset of the object's entry, place in the object, mask
-//! of the bytes that change, and the line with these bytes. A process is dead between two of its
-//! instructions, so that the order of stores in the program is that in memory; fences are for the
-//! compiler, and for threads of other processors that go on for a moment.
+//! Words: the commit's number, or zero if not valid; the number of lines; the last commit's number,
+//! a figure; then each line: offset of the object's entry, place in the object, mask of changed
+//! bytes, and the line. A process dies between two of its instructions, so memory has its stores in
+//! program order; fences are for the compiler, and for threads on other processors that run a
+//! moment longer.
 
 use super::area::{WORD, Words};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Words before the lines.
 const HEAD: usize = 3;
-/// The word that has the number of the last commit, whether or not it is valid.
+/// The last commit's number, valid or not.
 pub(super) const LAST: usize = 2;
 /// Words of a line.
 const LINE: usize = 3 + 8;
 
-/// A line of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Logged<W = [u64; 8]> {
     /// Offset of the object's entry.
@@ -25,11 +24,10 @@ pub(crate) struct Logged<W = [u64; 8]> {
     pub(crate) offset: u64,
     /// Bit i: byte i changes.
     pub(crate) mask: u64,
-    /// The bytes that change, in their places.
+    /// The line, with the changed bytes.
     pub(crate) words: W,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Log(Words);
 
@@ -38,27 +36,25 @@ impl Log {
         Log(words)
     }
 
-    /// Bytes of a log for so many lines.
     pub(super) fn bytes(lines: usize) -> usize {
         (HEAD + lines * LINE) * WORD
     }
 
-    /// Lines that it has room for.
     #[inline]
     pub(crate) fn capacity(&self) -> usize {
         (self.0.all().len() - HEAD) / LINE
     }
 
-    /// Begins an entry: later stores to it come after the end of the last one.
+    /// Begins an entry: its stores come after the end of the last one.
     #[inline]
     pub(crate) fn begin(&self) {
         fence(Ordering::Release);
     }
 
-    /// Stores a line of an entry that is not valid; `false`: there is no room.
+    /// Stores a line of an invalid entry; `false`: no room.
     ///
-    /// The words are borrowed, and copied one by one: a wider load of a word that was just stored
-    /// would stall until that store has left the store buffer.
+    /// The words are borrowed and copied one by one: a wider load of a just stored word would stall
+    /// until that store has left the store buffer.
     #[inline]
     pub(crate) fn put(&self, nth: usize, line: &Logged<&[u64; 8]>) -> bool {
         let at = HEAD + nth * LINE;
@@ -77,7 +73,7 @@ impl Log {
         number.store(sequence, Ordering::Release);
     }
 
-    /// Ends it: all of its lines are in memory.
+    /// Ends the entry: all of its lines are in memory.
     #[inline]
     pub(crate) fn clear(&self) {
         let [number, _] = self.head();
@@ -90,7 +86,7 @@ impl Log {
         [&words[0], &words[1]]
     }
 
-    /// The commit that is in it, if it is valid; the error describes its fault.
+    /// The commit, if valid; the error describes a fault.
     pub(super) fn read(&self) -> Result<Option<(u64, Vec<Logged>)>, &'static str> {
         let [number, count] = self.head().map(|word| word.load(Ordering::Acquire));
         if number == 0 {

@@ -1,4 +1,4 @@
-//! A look at the figures of commits that are not durable, from any process.
+//! Reads the figures of pending commits, from any process.
 
 use super::area::{HEAD as BEFORE, MARKED, WORD};
 use super::figures::{FIGURES, HEAD, LOGS};
@@ -6,7 +6,6 @@ use super::log::LAST;
 use super::place::Place;
 use crate::backing::{self, Identity};
 
-/// The figures of an object, as [`look`] finds them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) commits: u64,
@@ -15,8 +14,8 @@ pub(crate) struct Seen {
     pub(crate) at_once: u64,
 }
 
-/// Looks at the figures of an object of `len` bytes whose commits are in the memory of this number,
-/// attached or not. `None`: this user may not, or it is gone.
+/// The figures of an object of `len` bytes with commits in this memory, attached or not. `None`: no
+/// permission, or gone.
 pub(crate) fn look(place: &Place, number: u64, object: [u8; 16], len: usize) -> Option<Seen> {
     let peek = |identity: &Identity, len: usize, at: usize, words: &mut [u64]| {
         backing::peek(place.folders(), identity, len, at, words).then_some(())
@@ -32,7 +31,7 @@ pub(crate) fn look(place: &Place, number: u64, object: [u8; 16], len: usize) -> 
     peek(&head, bytes, BEFORE + WORD, &mut lengths)?;
     let (mut last, mut word) = (0, [0; 1]);
     for (part, length) in (1..).zip(lengths) {
-        // One that is made just now has no commit yet.
+        // A log being made has no commit yet.
         if peek(&place.part(number, part), usize::try_from(length).ok()?, LAST * WORD, &mut word).is_some() {
             last = word[0].max(last);
         }

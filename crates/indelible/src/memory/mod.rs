@@ -1,19 +1,17 @@
 //! Commits in memory that outlives the process (docs/decisions/0052-on-demand.md): the memory of
-//! objects on demand, the logs of their transactions, and how the next process brings a dead one's
-//! commits to the pool.
+//! on-demand objects, the logs of their transactions, and recovery of a dead process's commits.
 //!
-//! The memory of a process and pool is a [`Group`] of shared backings with one number: a head, one
-//! for each object, one log for each thread. The entries of the objects have the number as long as
-//! the pool lacks commits ([`indelible_store::store::Store::attach_on_demand_writer`]), so that all
-//! objects of the group are recovered together.
+//! A process's memory for a pool is a [`Group`] of shared backings with one number: a head, one per
+//! object, one log per thread. Objects' entries have the number while the pool lacks commits
+//! ([`indelible_store::store::Store::attach_on_demand_writer`]), so that all objects of the group
+//! are recovered together.
 //!
-//! Called by `transaction`, which commits, and by `pool`, which recovers.
+//! `transaction` commits, `pool` recovers.
 //!
 //! Invariants:
 //! 1. The words of a mapping are accessed as atomics alone, here and by transactions, and by the
 //!    process that has the backing's lock.
-//! 2. A backing is there before an entry in the pool, or the head, names it, and until that no
-//!    longer names it.
+//! 2. A backing exists before an entry in the pool, or the head, names it, and as long as it does.
 //! 3. A valid log has all lines of a commit that may be in memory in part; two valid logs have no
 //!    line in common.
 
@@ -36,14 +34,14 @@ pub(crate) use recovery::{recover, remove_leftovers, remove_of_deleted};
 use crate::backing::BackingError;
 use indelible_store::error::StoreError;
 
-/// Why there is no memory that outlives the process, or why a leftover one cannot be used.
+/// Why there is no memory that outlives the process, or a leftover cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MemoryError {
     #[error(transparent)]
     Backing(#[from] BackingError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A backing that the pool, or the head, tells of.
+    /// A missing backing that the pool, or the head, names.
     #[error(
         "commits that a process which is gone left in memory {number:016x} are not to be found: {what} is missing in {}",
         memory.display()

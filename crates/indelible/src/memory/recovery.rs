@@ -1,8 +1,8 @@
-//! Recovery of memory that a dead process left: its unfinished commits are brought to the memory of
-//! their objects, and all that the pool lacks of these to the pool, as one step.
+//! Recovery of a dead process's memory: unfinished commits are completed in their objects' memory,
+//! then everything that the pool lacks goes there atomically.
 //!
-//! Each step can be repeated: the logs stay until the pool has everything, and entries of the pool
-//! are told last.
+//! Each step can be repeated: logs stay until the pool has everything, and the pool's entries
+//! change last.
 
 use super::area::Area;
 use super::figures::{HEAD, LOGS};
@@ -21,21 +21,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Bytes that are compared at a time.
+/// Bytes compared at a time.
 const PIECE: usize = 256 << 10;
 
-/// An object whose commits are in the memory.
 struct Member {
     object: Located,
     area: Area,
 }
 
-/// Brings the commits in the memory of this number, of all of its objects, to the pool. Nothing
-/// happens if they are there already.
+/// Brings the commits in this memory, of all its objects, to the pool, if they are not there.
 ///
 /// # Errors
-/// `Lost`, `Damaged`; `InUse`: the process is there, or another one recovers; those of attaching,
-/// and of publishing: nothing is lost, and the call can be repeated.
+/// `Lost`, `Damaged`; `InUse`: the process lives, or another recovers; those of attaching, and of
+/// publishing: nothing is lost, and the call can be repeated.
 pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<(), MemoryError> {
     let lost = |what: &str| {
         let memory = place.folders().memory.to_owned();
@@ -71,20 +69,19 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
         member.area.remove()?;
     }
     if store.may_be_in(number)? {
-        // An entry that cannot be read, and that a repair may bring back, needs the logs.
+        // An unreadable entry that a repair may restore needs the logs.
         return Ok(());
     }
-    // The process may have died between making one more log and counting it in the head. Such a log
-    // has no commit, so failing to find it loses nothing: `remove_leftovers` takes it then.
+    // The process may have died between making a log and counting it in the head. Such a log has no
+    // commit, so missing it loses nothing: `remove_leftovers` takes it then.
     let untold = Backing::find_longer(place.folders(), &place.part(number, logs.len() as u64 + 1), 0);
     let logs = logs.into_iter().map(|(_, backing)| backing).chain(untold.ok().flatten());
     logs.into_iter().try_for_each(Backing::remove)?;
     Ok(head.remove()?)
 }
 
-/// Removes files of memory that no process will ask for: of earlier boots, and of groups of this
-/// pool that no entry tells of any more. Memory of a copy of the pool's file is the copy's. Returns
-/// how many.
+/// Removes unneeded memory files: of earlier boots, and of this pool's groups without an entry. A
+/// copy of the pool's file has its own memory. Returns their number.
 ///
 /// # Errors
 /// A folder cannot be read; a file cannot be removed.
@@ -94,7 +91,7 @@ pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, Memo
     let wanted = |identity: &Identity, stated: Option<&Origin>| {
         identity.pool != place.pool
             || !stated.is_some_and(|stated| stated.is_file_of(&place.origin))
-            // It is not known whether there is one.
+            // Unknown whether there is one.
             || store.may_be_in(identity.binding).unwrap_or(true)
             || is_shared(store, identity)
     };
@@ -103,7 +100,7 @@ pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, Memo
         let swept = sweep(folder, place.boot, wanted)?;
         removed += swept.removed.len() as u64;
         for (_, kept) in swept.kept {
-            // Those of others are theirs.
+            // Other users' files are theirs.
             if let Kept::Failed(error @ BackingError::Io { .. }) = kept {
                 return Err(error.into());
             }
@@ -112,21 +109,19 @@ pub(crate) fn remove_leftovers(store: &Store, place: &Place) -> Result<u64, Memo
     Ok(removed)
 }
 
-/// Whether the file is the memory of an object that processes share.
 fn is_shared(store: &Store, identity: &Identity) -> bool {
     match store.find_id(&identity.object) {
         Ok(found) => {
             found.entry.binding.get() == identity.binding && Class::of(&found.entry) == Some(Class::Shared)
         }
         Err(StoreError::NotFound) => false,
-        // It is not known whether there is one.
+        // Unknown whether there is one.
         Err(_) => true,
     }
 }
 
-/// Removes files of memory that state the pool at `path`, which was deleted: all but those that are
-/// `wanted` by a pool that is there, and those that a process has. Returns how many were removed,
-/// and how many a process has.
+/// Removes unused memory files that state the deleted pool at `path`, except those `wanted` by an
+/// existing pool. Returns the numbers of removed and of used files.
 ///
 /// # Errors
 /// A folder cannot be read; a file cannot be removed.
@@ -151,7 +146,6 @@ pub(crate) fn remove_of_deleted(
     Ok((removed, used))
 }
 
-/// The logs that the head tells of.
 fn logs_of(
     head: &Area,
     number: u64,
@@ -177,15 +171,14 @@ fn logs_of(
     (1..).zip(lengths).map(find).collect()
 }
 
-/// Brings the commits that are in the logs to memory. Those of objects that the pool has whole are
-/// there already.
+/// Completes the logs' commits in memory. Objects that the pool has whole need none.
 fn redo(members: &[Member], logs: &[(Log, Backing)], number: u64) -> Result<(), MemoryError> {
     let damaged = |why| MemoryError::Damaged { number, why };
     let mut commits = Vec::new();
     for (log, _) in logs {
         commits.extend(log.read().map_err(damaged)?);
     }
-    // No two of them have a line in common; the order is for people who look.
+    // No two of them have a line in common; the order is for readers.
     commits.sort_unstable_by_key(|(sequence, _)| *sequence);
     for line in commits.iter().flat_map(|(_, lines)| lines) {
         let Some(member) = members.iter().find(|member| member.object.offset == line.object) else {
@@ -199,7 +192,7 @@ fn redo(members: &[Member], logs: &[(Log, Backing)], number: u64) -> Result<(), 
     Ok(())
 }
 
-/// Lays the bytes of a line that change over memory.
+/// Stores a line's changed bytes to memory.
 fn lay(area: &Area, line: &Logged) {
     let at = line.offset as usize;
     let mut bytes = [0; LINE as usize];
@@ -213,7 +206,7 @@ fn lay(area: &Area, line: &Logged) {
     area.put(at, &bytes);
 }
 
-/// Brings the missing commits to the pool, as one step, and notes that in the entries.
+/// Brings the missing commits to the pool atomically, and notes that in the entries.
 fn publish(store: &Arc<Store>, members: &[Member], number: u64) -> Result<(), MemoryError> {
     // Rule D9 of docs/protocol.md.
     let (commits, mut lines) = (Commits::default(), Vec::new());

@@ -5,7 +5,6 @@ use std::io;
 use super::rights::MOST;
 use crate::sys::pkey::Lack;
 
-/// Why pages could not be put into a domain, or a domain not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProtectionError {
     /// Every number is taken.
@@ -14,16 +13,14 @@ pub(crate) enum ProtectionError {
          {ours} of them and the program has the others; close what is not needed, or put objects into one class"
     )]
     NoKeys { ours: u32 },
-    /// Keys were asked for where there are none.
+    /// No keys here.
     #[error("there are no protection keys: {}", .0.why())]
     Lacking(Lack),
-    /// A fork has none of the pages.
     #[error("the objects were attached before a fork, in the parent process; attach them here")]
     Forked,
-    /// Pages could not be opened; they are as before.
+    /// Pages could not be opened, and are unchanged.
     #[error("cannot open the pages of a domain: {0}")]
     Open(io::Error),
-    /// The kernel refused.
     #[error("cannot change the protection of {len} bytes at {addr:#x}: {source}")]
     Io { addr: usize, len: usize, source: io::Error },
     /// The kernel gave no key for another reason than that none is left, or forks cannot be

@@ -1,16 +1,15 @@
-//! A thread's [`Open`](super::Open)s, counted: together they give the most that any of them gives,
-//! in any order of drops.
+//! Counts a thread's [`Open`](super::Open)s: together they give the most that any gives, in any
+//! order of drops.
 //!
 //! Invariants:
-//! 1. A count is of one thread, one domain and one generation of forks. No handler of a signal
-//!    leaves it changed.
-//! 2. After [`forget`], an `Open` from before counts for nothing.
+//! 1. A count is of one thread, one domain and one generation of forks. No signal handler leaves it
+//!    changed.
+//! 2. After [`forget`], earlier `Open`s count for nothing.
 
 use super::rights::MOST;
 use crate::sys::mmap::Protection;
 use std::cell::Cell;
 
-/// Guards that one thread has of a domain.
 #[derive(Clone, Copy, Default)]
 struct Guards {
     readers: u32,
@@ -29,7 +28,7 @@ impl Guards {
     }
 }
 
-/// Without a destructor: for handlers.
+/// No destructor: handlers use it.
 struct Thread {
     generation: Cell<u32>,
     epoch: Cell<u32>,
@@ -47,7 +46,7 @@ thread_local! {
     };
 }
 
-/// Place of a domain among a thread's counts: keys and slots have numbers of their own.
+/// A domain's index among a thread's counts, for keys and slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     index: usize,
@@ -65,13 +64,12 @@ impl Place {
         Place { index: MOST + 1 + index, generation }
     }
 
-    /// The right that the thread's guards give together.
     #[inline]
     pub(super) fn right(self) -> Protection {
         THREAD.with(|thread| self.guards(thread).get().right())
     }
 
-    /// Counts a guard. Returns the epoch that it belongs to.
+    /// Counts a guard. Returns its epoch.
     #[inline]
     pub(super) fn add(self, access: Protection) -> u32 {
         THREAD.with(|thread| {
@@ -80,7 +78,6 @@ impl Place {
         })
     }
 
-    /// Whether guards of this epoch still count.
     #[inline]
     pub(super) fn is_current(epoch: u32) -> bool {
         THREAD.with(|thread| thread.epoch.get() == epoch)
@@ -103,7 +100,7 @@ impl Place {
         cell.set(guards);
     }
 
-    /// Guards that a fork's parent has are none of the child's.
+    /// A fork inherits none of its parent's guards.
     #[inline]
     fn guards(self, thread: &Thread) -> &Cell<Guards> {
         if thread.generation.replace(self.generation) != self.generation {
@@ -113,7 +110,6 @@ impl Place {
     }
 }
 
-/// The thread's guards count for nothing from now on.
 pub(super) fn forget() {
     THREAD.with(|thread| {
         thread.guards.iter().for_each(|guards| guards.set(Guards::NONE));

@@ -18,11 +18,10 @@ use crate::sys::pkey::{self, Key};
 
 static OURS: AtomicU32 = AtomicU32::new(0);
 
-/// A key of this process's.
 #[derive(Debug)]
 pub(super) struct Kept {
     key: Key,
-    /// Whether a page may have the key for good.
+    /// A page may have the key for good.
     stuck: AtomicBool,
 }
 
@@ -41,7 +40,7 @@ impl Kept {
         Ok(Kept { key, stuck: AtomicBool::new(false) })
     }
 
-    /// Gives this thread `right`, and tells the one that it had.
+    /// Sets this thread's right; returns the former one.
     #[inline]
     pub(super) fn set(&self, right: Protection) -> Protection {
         // SAFETY: there are keys (1).
@@ -57,15 +56,12 @@ impl Kept {
         self.key.index()
     }
 
-    /// This thread's right.
     #[inline]
     pub(super) fn right(&self) -> Protection {
         // SAFETY: there are keys (1).
         rights::of(unsafe { pkey::read() }, self.key.index())
     }
 
-    /// Gives pages the key.
-    ///
     /// # Safety
     /// As [`pkey::protect`].
     pub(super) unsafe fn close(&self, addr: usize, len: usize, most: Protection) -> std::io::Result<()> {
@@ -73,7 +69,7 @@ impl Kept {
         unsafe { pkey::protect(addr, len, most, Some(self.key)) }
     }
 
-    /// Makes them ordinary pages again.
+    /// Makes the pages ordinary again.
     ///
     /// # Safety
     /// As [`pkey::protect`].
@@ -95,7 +91,7 @@ impl Kept {
     }
 }
 
-/// Takes this thread's rights to our keys away.
+/// Drops this thread's rights to our keys.
 pub(super) fn close_all() {
     if pkey::lack().is_some() {
         return;

@@ -1,28 +1,25 @@
-//! Pages that are closed to every access until a thread opens them: domains, of which a process has
-//! 15 at most.
+//! Pages that are closed to every access until a thread opens them, in up to 15 domains per
+//! process.
 //!
-//! A domain is a class of pages that open and close together. Two means do it behind one interface:
+//! A domain is a class of pages that open and close together. Two means share one interface:
 //! protection keys, with which a thread opens a domain for itself, without a system call; and
-//! `mprotect`, with which it is open to the whole process as long as any thread has it open. Rules
-//! that hold with both:
+//! `mprotect`, which opens it to the whole process while any thread has it open. Rules for both:
 //!
 //! - Every thread opens a domain for itself and closes it by dropping its [`Open`]s, in any order:
-//!   it has the most that those which are left give. With keys, a thread that is started while its
-//!   parent has a domain open inherits that, and keeps it: [`close_all`] is its first step.
-//! - A signal handler begins with all domains closed where there are keys, and opens those that it
-//!   needs: [`Domain::open`] is async-signal-safe. The rights that it interrupted are there again
-//!   when it returns.
-//! - A jump over frames (`longjmp`) leaves their [`Open`]s undropped, and one out of a handler ends
-//!   with the handler's rights: the code that catches it closes the domains it finds open.
-//! - Memory that is mapped anew has no key: [`Range::reapply`] follows every such mapping.
+//!   the remaining ones give their maximum. With keys, a new thread inherits and keeps its parent's
+//!   open domains: [`close_all`] is its first step.
+//! - With keys, a signal handler begins with all domains closed, and opens those that it needs:
+//!   [`Domain::open`] is async-signal-safe. Its return restores the interrupted rights.
+//! - A jump over frames (`longjmp`) leaves their [`Open`]s undropped, and one out of a handler
+//!   keeps the handler's rights: the catching code closes open domains.
+//! - Newly mapped memory has no key: [`Range::reapply`] follows every such mapping.
 //! - System calls into closed pages fail with `EFAULT`.
 //!
 //! Invariants:
 //! 1. A [`Range`]'s pages belong to its domain until it is dropped, and the domain lives as long.
 //! 2. A domain's number, key or slot, goes to another domain only after all its ranges were
 //!    dropped.
-//! 3. A fork has the domains of its parent no more than the parent's pages: every call on one fails
-//!    there.
+//! 3. A fork has none of its parent's domains or pages: every call on one fails there.
 
 #![allow(unsafe_code)]
 
@@ -46,21 +43,18 @@ use crate::sys::pkey;
 use held::Place;
 use indelible_store::Mutant;
 
-/// How pages are closed and opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Means {
     /// Protection keys: for one thread, without a system call.
     Keys,
-    /// `mprotect`: for all threads and handlers of the process, with a system call for each range.
+    /// `mprotect`: for all threads and handlers, with a system call per range.
     Mprotect,
 }
 
-/// The better means that there is here.
 pub(crate) fn means() -> Means {
     if pkey::available().is_ok() { Means::Keys } else { Means::Mprotect }
 }
 
-/// A class of pages that open and close together.
 #[derive(Debug)]
 pub(crate) struct Domain {
     number: Number,
@@ -74,9 +68,8 @@ enum Number {
 }
 
 impl Domain {
-    /// A domain without pages, closed.
     pub(crate) fn new(means: Means) -> Result<Arc<Domain>, ProtectionError> {
-        // Otherwise a fork would not know that it is one.
+        // Otherwise a fork would not be detected.
         fork::install().map_err(ProtectionError::Refused)?;
         let number = match means {
             Means::Keys => Number::Key(keys::Kept::new()?),
@@ -88,8 +81,7 @@ impl Domain {
         Ok(Arc::new(Domain { number, generation: fork::generation() }))
     }
 
-    /// Puts pages into the domain: they are closed. `most` is the access that they allow while it
-    /// is open.
+    /// Adds pages, which are closed. `most` is their access while the domain is open.
     ///
     /// # Safety
     /// The range is the caller's mapping, in no other domain. It is unmapped only after the
@@ -119,8 +111,8 @@ impl Domain {
         done.map_err(|source| ProtectionError::Io { addr, len, source })
     }
 
-    /// Gives this thread this access to the domain's pages, unless it has more already, until the
-    /// result is dropped. Async-signal-safe, as long as another reference to the domain lives.
+    /// Gives this thread at least this access to the domain's pages, until the result is dropped.
+    /// Async-signal-safe, as long as another reference to the domain lives.
     #[inline]
     pub(crate) fn open(self: &Arc<Self>, access: Protection) -> Result<Open, ProtectionError> {
         self.check()?;
@@ -137,7 +129,6 @@ impl Domain {
         Ok(Open { domain: self.clone(), access, before, counted, _thread: PhantomData })
     }
 
-    /// Where this thread's guards of the domain are counted.
     #[inline]
     fn place(&self) -> Place {
         match &self.number {
@@ -183,7 +174,7 @@ impl Drop for Domain {
     }
 }
 
-/// Pages of a domain. Dropping it makes them ordinary pages.
+/// Dropping it makes the pages ordinary.
 #[derive(Debug)]
 pub(crate) struct Range {
     domain: Arc<Domain>,
@@ -193,14 +184,12 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The domain of the pages.
     pub(crate) fn domain(&self) -> &Arc<Domain> {
         &self.domain
     }
 
-    /// Closes the pages again after they, or some of them, were mapped anew, or after there were
-    /// more of them: now `len` bytes. After a failure some may be open to all threads: the caller
-    /// unmaps them.
+    /// Closes the pages again after a remapping or growth, to `len` bytes. After a failure some may
+    /// be open to all threads: the caller unmaps them.
     ///
     /// # Safety
     /// As [`Domain::add`].
@@ -232,13 +221,11 @@ impl Drop for Range {
 pub(crate) struct Open {
     domain: Arc<Domain>,
     access: Protection,
-    /// The right that the thread had before.
     before: Protection,
-    /// The epoch of the thread's guards that this one is counted with. `None` where the thread's
-    /// right was not the one of its guards: in a handler that began with closed domains, in a
-    /// thread that inherited rights.
+    /// The epoch of the counted guard. `None`: the thread's right was not its guards': in a handler
+    /// with closed domains, or with inherited rights.
     counted: Option<u32>,
-    /// Rights are a thread's.
+    /// Rights belong to a thread.
     _thread: PhantomData<*const ()>,
 }
 
@@ -261,7 +248,7 @@ impl Drop for Open {
         let right = self.domain.right();
         let left = if Mutant::GuardRestores.is_on() { self.before } else { left.min(right) };
         if right != left {
-            // Pages that could not be closed are at the next change of any thread's rights.
+            // The next change of any thread's rights closes pages that could not be closed.
             let _ = self.domain.set(left);
         }
     }

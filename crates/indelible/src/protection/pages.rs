@@ -1,5 +1,5 @@
-//! Domains by `mprotect`, where there are no keys. The word of rights is kept by each thread, but
-//! pages are open for the whole process as long as any thread has them open, its handlers included.
+//! Domains by `mprotect`, without keys. Each thread keeps its word of rights, but pages are open
+//! for the whole process, handlers included, while any thread has them open.
 //!
 //! Invariants:
 //! 1. A slot's `readers` and `writers` are the threads whose word has that right to it.
@@ -20,7 +20,6 @@ use crate::sys::fork::{self, ForkLocal};
 use crate::sys::mask::Blocked;
 use crate::sys::mmap::{self, Protection};
 
-/// Pages of one range.
 #[derive(Debug)]
 struct Pages {
     addr: usize,
@@ -59,7 +58,7 @@ impl Slot {
         }
     }
 
-    /// Counts a thread that had the right `before` and has `after`.
+    /// Counts a thread's change of right.
     fn count(&mut self, before: Protection, after: Protection) {
         for (right, more) in [(before, false), (after, true)] {
             let threads = match right {
@@ -71,7 +70,7 @@ impl Slot {
         }
     }
 
-    /// Protects all pages as the threads need them, and those that can be, though others fail.
+    /// Protects all pages as the threads need, continuing after failures.
     fn apply(&mut self) -> io::Result<()> {
         let right = self.right();
         let mut done = Ok(());
@@ -82,7 +81,6 @@ impl Slot {
     }
 }
 
-/// All domains of a process.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     slots: Mutex<[Slot; MOST + 1]>,
@@ -91,12 +89,11 @@ pub(super) struct Table {
 static TABLE: ForkLocal<Table> = ForkLocal::new();
 
 thread_local! {
-    /// This thread's rights, and the generation of forks that they are of. Without a destructor:
-    /// for handlers.
+    /// This thread's rights, and their generation of forks. No destructor: handlers use it.
     static RIGHTS: Cell<(u32, u32)> = const { Cell::new((CLOSED, 0)) };
 }
 
-/// This thread's rights. Those of the thread that forked are the parent's.
+/// This thread's rights. A fork has none of its parent thread's.
 pub(super) fn word() -> u32 {
     let (word, generation) = RIGHTS.get();
     if fork::is_stale(generation) { CLOSED } else { word }
@@ -118,7 +115,6 @@ impl Table {
         done
     }
 
-    /// Takes a slot.
     pub(super) fn take(&self) -> Result<usize, ProtectionError> {
         self.change(|slots| {
             let free = |slot: &Slot| !slot.taken && slot.right() == Protection::None;
@@ -133,7 +129,7 @@ impl Table {
         self.change(|slots| slots[index].taken = false);
     }
 
-    /// Puts pages into the slot; those that begin at the same address take the place of others.
+    /// Adds pages to the slot, replacing those at the same address.
     ///
     /// # Safety
     /// As [`mmap::protect`].
@@ -155,8 +151,6 @@ impl Table {
         })
     }
 
-    /// Takes pages out of the slot.
-    ///
     /// # Safety
     /// As [`mmap::protect`].
     pub(super) unsafe fn release(&self, index: usize, addr: usize, len: usize, most: Protection) {
@@ -167,8 +161,8 @@ impl Table {
         });
     }
 
-    /// Gives this thread `right`. If pages cannot be opened nothing changes; pages that cannot be
-    /// closed are at the next change.
+    /// Sets this thread's right. If pages cannot be opened nothing changes; the next change closes
+    /// pages that could not be closed.
     pub(super) fn set(&self, index: usize, right: Protection) -> io::Result<()> {
         self.change(|slots| {
             let slot = &mut slots[index];
@@ -177,7 +171,7 @@ impl Table {
             let done = slot.apply();
             if done.is_err() && right > before {
                 slot.count(right, before);
-                // Pages that were opened are closed again where they can be.
+                // Closes opened pages again, as far as possible.
                 let _ = slot.apply();
                 return done;
             }
@@ -187,7 +181,6 @@ impl Table {
     }
 }
 
-/// Takes this thread's rights away.
 pub(super) fn close_all() -> io::Result<()> {
     let before = word();
     // A handler makes no table.

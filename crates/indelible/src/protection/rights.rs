@@ -1,12 +1,11 @@
-//! A thread's rights to all classes of pages, as one word: two bits for each, as the register
-//! `PKRU` has them.
+//! A thread's rights to all classes of pages as one word: two bits each, as in the register `PKRU`.
 
 use crate::sys::mmap::Protection;
 
-/// Classes that there can be. The pages of none of them have number 0.
+/// Classes at most. Pages without a class have number 0.
 pub(super) const MOST: usize = 15;
 
-/// No access to any class, as the kernel gives it to handlers.
+/// No access to any class, as the kernel sets it for handlers.
 pub(super) const CLOSED: u32 = 0x5555_5554;
 
 const NO_ACCESS: u32 = 1;
@@ -19,7 +18,6 @@ pub(super) fn mask(index: usize) -> u32 {
     3 << (2 * index)
 }
 
-/// The right to class `index`.
 #[inline]
 pub(super) fn of(word: u32, index: usize) -> Protection {
     match word >> (2 * index) & 3 {
@@ -29,7 +27,6 @@ pub(super) fn of(word: u32, index: usize) -> Protection {
     }
 }
 
-/// The word with another right to class `index`.
 #[inline]
 pub(super) fn with(word: u32, index: usize, right: Protection) -> u32 {
     let bits = match right {

@@ -1,6 +1,5 @@
-//! The rules of domains, by both means. System calls test whether a thread may read or store to
-//! pages; the kernel returns `EFAULT` where it may not: these are the thread's rights, as system
-//! calls see them.
+//! The rules of domains, by both means. System calls probe a thread's access; the kernel returns
+//! `EFAULT` where it has none.
 
 #[cfg(target_arch = "x86_64")]
 mod jump;
@@ -19,13 +18,13 @@ use crate::sys::mmap::{self, Place, Protection};
 
 const CHILD: &str = "INDELIBLE_TEST_CHILD";
 
-/// Numbers of domains are the process's: tests take turns.
+/// Numbers of domains belong to the process: tests take turns.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The means that there are; says which there are not.
+/// The available means; reports missing ones.
 fn all_means() -> Vec<Means> {
     if let Err(lack) = pkey::available() {
         indelible_testing::not_tested(format_args!("protection keys: {}", lack.why()));
@@ -34,7 +33,7 @@ fn all_means() -> Vec<Means> {
     vec![Means::Keys, Means::Mprotect]
 }
 
-/// Runs `body` by these means in a process of its own, as the test of this name.
+/// Runs `body` in a process of its own, as the test of this name.
 fn alone(test: &str, means: Means, body: impl FnOnce(Means)) -> ExitStatus {
     if let Ok(word) = std::env::var(CHILD) {
         body(if word == format!("{:?}", Means::Keys) { Means::Keys } else { Means::Mprotect });
@@ -47,7 +46,7 @@ fn alone(test: &str, means: Means, body: impl FnOnce(Means)) -> ExitStatus {
     command.output().unwrap().status
 }
 
-/// Memory at an address that no other test of this file has.
+/// Memory at an address of this file's test alone.
 struct Memory {
     addr: usize,
     len: usize,
@@ -61,7 +60,6 @@ impl Memory {
         memory
     }
 
-    /// Maps zeros from page `first` on.
     fn map(&self, first: usize, place: Place) {
         let skip = first * PAGE;
         // SAFETY: unowned, or this test's own; no reference to its bytes is made.
@@ -69,7 +67,6 @@ impl Memory {
             .unwrap();
     }
 
-    /// Puts all of it into the domain.
     fn add(&self, domain: &Arc<Domain>) -> Range {
         // SAFETY: mapped until this is dropped, which tests do last; no references.
         unsafe { domain.add(self.addr, self.len, Protection::ReadWrite) }.unwrap()
@@ -87,7 +84,7 @@ impl Drop for Memory {
     }
 }
 
-/// This thread's access to the byte at `addr`, which stays as it is. Async-signal-safe.
+/// This thread's access to the byte at `addr`, which is unchanged. Async-signal-safe.
 fn access(addr: usize) -> Protection {
     let at = std::ptr::with_exposed_provenance_mut::<libc::c_void>(addr);
     let mut pipe = [0; 2];
@@ -114,8 +111,7 @@ fn access(addr: usize) -> Protection {
     }
 }
 
-/// Leaves a thread as a jump over the end of the guard does, but for the domain, which the guard
-/// would keep.
+/// Skips the guard's drop as a jump does, but releases its domain.
 fn skip(open: Open) {
     let domain = Arc::as_ptr(&open.domain);
     std::mem::forget(open);
@@ -139,7 +135,7 @@ fn pages_are_closed_until_their_domain_is_opened() {
                 (Protection::ReadWrite, Protection::None),
                 "{means:?}"
             );
-            // Opened once more for less, it stays open for more.
+            // Opened again for less, it stays open for more.
             let inner = domain.open(Protection::Read).unwrap();
             assert_eq!(memory.access(), Protection::ReadWrite, "{means:?}");
             drop(inner);
@@ -352,7 +348,7 @@ fn keys_without_a_processor_are_an_error() {
     }
 }
 
-/// Pages that keep the key would be in the next domain with that key.
+/// Pages that keep the key would belong to the key's next domain.
 #[test]
 fn a_key_that_pages_may_still_have_is_not_given_again() {
     let _turn = turn();
@@ -406,7 +402,6 @@ static PROBED: AtomicUsize = AtomicUsize::new(0);
 static DOMAIN: AtomicPtr<Domain> = AtomicPtr::new(std::ptr::null_mut());
 static FOUND: [AtomicUsize; 3] = [const { AtomicUsize::new(9) }; 3];
 
-/// Looks at the memory, opens it, and closes it again.
 extern "C" fn opens_for_itself(_: libc::c_int) {
     let addr = PROBED.load(Ordering::Relaxed);
     // SAFETY: the test keeps the domain while its handler can run.
@@ -445,7 +440,7 @@ fn a_handler_begins_closed_and_opens_what_it_needs() {
     }
 }
 
-/// A handler that comes while its thread opens or closes would wait for itself for ever.
+/// A handler within its thread's open or close would wait for itself for ever.
 #[test]
 fn a_handler_may_come_at_any_time() {
     extern "C" fn opens(_: libc::c_int) {

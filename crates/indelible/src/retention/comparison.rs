@@ -3,23 +3,23 @@
 use crate::heap::{Root, TypeInfo};
 use crate::types::{Description, Relation, own};
 
-/// The type of a root, compared with a type of a program.
+/// A root's type compared with a program's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Comparison {
     /// The program can use the root as it is.
     Same,
-    /// The program's type only has more: fields behind the last ones of structs, variants behind
-    /// the last ones of enums. This is the first of them. "here" is the heap, "there" the program.
+    /// The program's type only adds fields behind the last ones of structs, or variants behind the
+    /// last ones of enums. This is the first. "here" is the heap, "there" the program.
     Appended(String),
-    /// The types differ; this is the first difference that is more than that.
+    /// The types differ; this is the first difference beyond that.
     Differs(String),
-    /// The types differ, and one of them has no description that could be read.
+    /// The types differ, and one has no readable description.
     Undescribed,
 }
 
 impl Root {
-    /// Compares the root's type with one of a program.
+    /// Compares the root's type with a program's.
     #[must_use]
     pub fn compare(&self, ty: &TypeInfo<'_>) -> Comparison {
         if self.is(ty) {

@@ -1,12 +1,11 @@
-//! The types of a program's roots as a text, for tools that do not have the program's types.
+//! The types of a program's roots as text, for tools without these types.
 
 use crate::collections::RootTypes;
 use std::fmt::Write;
 
 impl RootTypes<'_> {
-    /// The roots and the descriptions of their types as JSON, for `pmo migrate --plan`, which
-    /// compares them with those in an object: a program writes it to a file, say in a test or
-    /// behind an option of its own.
+    /// The roots and their types' descriptions as JSON, for `pmo migrate --plan`, which compares
+    /// them with those of an object. A program writes it to a file, for example in a test.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -33,7 +32,7 @@ impl RootTypes<'_> {
     }
 }
 
-/// A text as JSON has it.
+/// A JSON string.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for letter in text.chars() {

@@ -7,7 +7,7 @@ use crate::types::{Description, Field, Kind};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TypeDefinition {
-    /// Its name; types of several modules may have the same.
+    /// Its name, perhaps not unique across modules.
     pub name: String,
     /// Bytes of a value.
     pub size: u64,
@@ -15,7 +15,7 @@ pub struct TypeDefinition {
     pub align: u64,
     /// Fields of a struct.
     pub fields: Vec<FieldDefinition>,
-    /// Variants, if it is an enum.
+    /// Variants of an enum.
     pub variants: Option<Vec<VariantDefinition>>,
 }
 
@@ -23,7 +23,7 @@ pub struct TypeDefinition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FieldDefinition {
-    /// Its name; a number in structs without names.
+    /// Its name; a number in tuple structs.
     pub name: String,
     /// Name of its type.
     pub type_name: String,
@@ -46,8 +46,8 @@ pub struct VariantDefinition {
 }
 
 impl Root {
-    /// The structs and enums that values of the root consist of, in the order in which they are
-    /// met. `None`: the heap has no description of the type that could be read.
+    /// The structs and enums of the root's values, in order of appearance. `None`: the heap has no
+    /// readable description.
     #[must_use]
     pub fn definitions(&self) -> Option<Vec<TypeDefinition>> {
         Some(definitions(&self.description()?))

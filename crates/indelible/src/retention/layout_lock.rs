@@ -1,8 +1,7 @@
-//! Layouts of extendible structs as they were released, in a file that is committed with the
-//! program.
+//! Released layouts of extendible structs, in a file that is committed with the program.
 //!
-//! Data of a release lie in objects as its structs were. The file has a line for each struct, and
-//! one for each extension; they may be followed by further ones, but never change.
+//! Released data lie in objects by these layouts. The file has a line per struct and per extension;
+//! further extensions may be appended, but lines never change.
 
 use crate::collections::{Describing, Extendible};
 use crate::types::Description;
@@ -10,8 +9,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::{fs, io};
 
-/// The extendible structs of a program, compared with a file of their layouts, in a test of the
-/// program:
+/// A program's extendible structs, compared with a file of their layouts, in a test:
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -35,16 +33,15 @@ use std::{fs, io};
 /// # Ok::<(), indelible::retention::LayoutError>(())
 /// ```
 ///
-/// A field or an extension that was moved, changed or removed since fails both, by its name.
+/// A field or extension that was moved, changed or removed fails both, by name.
 #[derive(Debug)]
 pub struct LayoutLock {
     path: PathBuf,
     types: Vec<Layers>,
-    /// The file may have structs that were not added here.
+    /// The file may have other structs.
     others: bool,
 }
 
-/// A struct.
 #[derive(Debug, Default)]
 struct Layers {
     name: String,
@@ -52,7 +49,7 @@ struct Layers {
     all: Vec<String>,
 }
 
-/// Why the layouts of a program are not those of the file.
+/// Why a program's layouts differ from the file's.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayoutError {
@@ -64,14 +61,14 @@ pub enum LayoutError {
         /// The error.
         error: io::Error,
     },
-    /// A line of the file is none that `update` wrote.
+    /// A line that `update` did not write.
     #[error("{}, line {line}: {what}; go back to the file as it was committed", .path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Why it is none.
+        /// The reason.
         what: String,
     },
     /// The program differs from the release: data would be misread.
@@ -82,7 +79,7 @@ pub enum LayoutError {
         /// The first difference; "here" is the file, "there" the program.
         what: String,
     },
-    /// The program has something more than the file.
+    /// The program has more than the file.
     #[error("{what} of {ty} is not in {} yet: call `LayoutLock::update`, and commit the file", .path.display())]
     New {
         /// The file.
@@ -95,7 +92,7 @@ pub enum LayoutError {
 }
 
 impl LayoutLock {
-    /// A file, and no struct yet.
+    /// A file, without structs.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         LayoutLock { path: path.into(), types: Vec::new(), others: false }
@@ -112,26 +109,24 @@ impl LayoutLock {
         self
     }
 
-    /// Adds a struct by its own description and those of its extensions, as a tool has it that does
-    /// not have the types.
+    /// Adds a struct by its own and its extensions' descriptions, for tools without the types.
     #[must_use]
     pub fn with_described(mut self, name: &str, descriptions: Vec<String>) -> Self {
         self.types.push(Layers { name: name.to_owned(), all: descriptions });
         self
     }
 
-    /// Leaves structs in the file alone that are not added here: they are another part's of the
-    /// program.
+    /// Accepts other structs in the file, which belong to another part of the program.
     #[must_use]
     pub fn with_others(mut self) -> Self {
         self.others = true;
         self
     }
 
-    /// Fails unless the file has these structs, and no others, as the program has them.
+    /// Fails unless the file has exactly these structs, as the program defines them.
     ///
     /// # Errors
-    /// The first difference, by name; what cannot be read or understood.
+    /// The first difference, by name; an unreadable or invalid file.
     pub fn check(&self) -> Result<(), LayoutError> {
         let locked = self.read(&self.text()?)?;
         self.compare(&locked)?;
@@ -145,10 +140,10 @@ impl LayoutLock {
         Ok(())
     }
 
-    /// Adds new types to the file, which is made if there is none.
+    /// Adds new types to the file, created if absent.
     ///
     /// # Errors
-    /// As for [`check`](LayoutLock::check), but for `New`; the file is as it was.
+    /// As for [`check`](LayoutLock::check), except `New`; the file is unchanged.
     pub fn update(&self) -> Result<(), LayoutError> {
         let text = match self.text() {
             Err(LayoutError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -159,8 +154,8 @@ impl LayoutLock {
         let mut out =
             "# Layouts of extendible structs, as released. Lines are only added, by LayoutLock::update.\n"
                 .to_owned();
-        // In the order of the file, so that parts of a program that add to it in turns do not undo
-        // each other's.
+        // In file order, so that parts of a program that add to it in turns do not undo each
+        // other's.
         let known = locked.iter().map(|of| find(&self.types, &of.name).unwrap_or(of));
         let new = self.types.iter().filter(|of| find(&locked, &of.name).is_none());
         for Layers { name, all } in known.chain(new) {
@@ -205,7 +200,7 @@ impl LayoutLock {
         Ok(types)
     }
 
-    /// Fails unless the program has all that the file has.
+    /// Fails unless the program has everything in the file.
     fn compare(&self, locked: &[Layers]) -> Result<(), LayoutError> {
         for (index, Layers { name, .. }) in self.types.iter().enumerate() {
             if find(&self.types[..index], name).is_some() {

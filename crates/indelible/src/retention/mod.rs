@@ -1,12 +1,10 @@
-//! Data that survive a change of their types.
+//! Data that survive changes of their types.
 //!
-//! A root keeps the description of its type. A program whose types have changed since gets an error
-//! that names the first difference, until it decides about the data, root by root:
-//! [`Heap::root_from`](crate::Heap::root_from) opens a root of any version that there are
-//! converters for, and resets others on request. [`Heap::migrate_vec`](crate::Heap::migrate_vec)
-//! and [`migrate_map`](crate::Heap::migrate_map) convert large containers in steps. A struct that
-//! is [`extendible`] gets further fields without any of it: in place, when they are first stored
-//! to.
+//! A root keeps its type's description. A program with a changed type gets an error that names the
+//! first difference, and decides root by root: [`Heap::root_from`](crate::Heap::root_from) converts
+//! or resets a root. [`Heap::migrate_vec`](crate::Heap::migrate_vec) and
+//! [`migrate_map`](crate::Heap::migrate_map) convert large containers in steps. An [`extendible`]
+//! struct gains fields in place, when they are first stored to.
 
 mod comparison;
 mod declared;

@@ -1,4 +1,4 @@
-//! Containers by their elements, as a migration in steps goes through them.
+//! Containers as sequences, for migrations in steps.
 
 use crate::collections::{PBTreeMap, PHashMap, Persist, StableHash};
 use crate::error::Result;
@@ -14,13 +14,13 @@ pub trait Pairs<'h>: Persist<'h> + Default {
     #[doc(hidden)]
     fn count(&self) -> usize;
 
-    /// The pairs behind the first `done`, in an order that is the same as long as the map is.
+    /// The pairs behind the first `done`, in an order that is stable while the map is unchanged.
     #[doc(hidden)]
     fn behind<'a>(&'a self, done: usize) -> impl Iterator<Item = (&'a Self::Key, &'a Self::Value)>
     where
         'h: 'a;
 
-    /// Adds a pair. `false`: there is one with that key, and nothing was changed.
+    /// Adds a pair. `false`: the key exists, and nothing was changed.
     #[doc(hidden)]
     fn add(&mut self, key: Self::Key, value: Self::Value) -> Result<bool>;
 }

@@ -7,7 +7,7 @@ use crate::error::{Cause, Result};
 use crate::heap::{HeapError, ReadHeap, Reclaimed, Root, TypeInfo};
 use std::fmt;
 
-/// A root that was reset; as a text, a line for a log.
+/// A reset root; as text, a line for a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reset {
@@ -15,11 +15,11 @@ pub struct Reset {
     pub object: String,
     /// Name of the root.
     pub root: String,
-    /// Name of the type that it had.
+    /// Name of its former type.
     pub old_type: String,
     /// Its fingerprint.
     pub old_fingerprint: u128,
-    /// Name of the type that it has now.
+    /// Name of its present type.
     pub new_type: String,
     /// The types, compared.
     pub comparison: Comparison,
@@ -29,7 +29,7 @@ pub struct Reset {
     pub bytes: u64,
 }
 
-/// Result of a reset that was not made.
+/// Effect of a possible reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reclaimable {
@@ -42,7 +42,6 @@ pub struct Reclaimable {
 const RESET: &str = "reset a root of";
 
 impl Reset {
-    /// The reset of a root to a type, and the blocks of its value.
     pub(super) fn of<'h, T: Persist<'h>>(opened: &Opened<'_, 'h>) -> Result<(Reset, OldValue<'h>)> {
         let Opened { heap, root, .. } = opened;
         if !heap.is_trusted() {
@@ -84,7 +83,7 @@ impl fmt::Display for Reset {
 
 impl ReadHeap {
     /// The blocks that a reset of the root `name` would free
-    /// ([`RootFrom::or_reset`](super::RootFrom::or_reset)). Nothing is changed.
+    /// ([`RootFrom::or_reset`](super::RootFrom::or_reset)). Changes nothing.
     ///
     /// # Errors
     /// `RootMissing`; as for [`OrReset::or_insert_with`](super::OrReset::or_insert_with) if it

@@ -1,4 +1,4 @@
-//! Opening a root whose type may be one of earlier versions of the program.
+//! Opening a root whose type may be an earlier version.
 
 use super::reset::Reset;
 use super::versions::{Converted, First, Opened, Taken, Then, Versions};
@@ -50,14 +50,12 @@ impl Heap {
     /// # Ok(()) }
     /// ```
     ///
-    /// A converter has the old value and makes the new one beside it, so that one that fails,
-    /// panics or finds the heap full leaves the old value as it was. Then the new value takes the
-    /// root, and the old one is dropped with all its blocks. All of it is stores like others: the
-    /// next psync makes it durable as one step.
+    /// A converter makes the new value beside the old one, so that an error, a panic or a full heap
+    /// leaves the old value unchanged. Then the new value takes the root, and the old one is
+    /// dropped with its blocks. The next psync makes all of it durable atomically.
     ///
-    /// Converters make a chain, from the oldest version that is known to the one that the program
-    /// uses; the fingerprint in the heap says where to begin. A link that is missing does not
-    /// compile:
+    /// Converters form a chain, from the oldest known version to the program's; the heap's
+    /// fingerprint selects the begin. A missing link does not compile:
     ///
     /// ```compile_fail,E0631
     /// # fn example(heap: &mut indelible::Heap) -> indelible::Result<()> {
@@ -66,31 +64,29 @@ impl Heap {
     /// # Ok(()) }
     /// ```
     ///
-    /// A root that is of the last version already is opened as by [`root_mut`](Heap::root_mut).
+    /// A root of the last version is opened as by [`root_mut`](Heap::root_mut).
     pub fn root_from<'h, 'n, T: Persist<'h>>(&'h mut self, name: &'n str) -> RootFrom<'h, 'n, First<T>> {
         RootFrom { place: HeapRef::new(self), heap: self, name, versions: First::new() }
     }
 }
 
-/// A root that is about to be opened as the last of these versions: see [`Heap::root_from`].
+/// A root to be opened as the last of these versions: see [`Heap::root_from`].
 #[derive(Debug)]
 #[must_use = "it does nothing until it is opened"]
 pub struct RootFrom<'h, 'n, C> {
-    /// Borrowed exclusively.
     heap: &'h Heap,
     place: HeapRef<'h>,
     name: &'n str,
     versions: C,
 }
 
-/// As [`RootFrom`], where a root of any other type is reset.
+/// As [`RootFrom`]; resets a root of any other type.
 #[must_use = "it does nothing until it is opened"]
 pub struct OrReset<'h, 'n, C, F> {
     from: RootFrom<'h, 'n, C>,
     told: F,
 }
 
-/// A root, found.
 enum Found<'a, 'h, T> {
     Open(&'h mut T),
     Missing(Error),
@@ -98,7 +94,7 @@ enum Found<'a, 'h, T> {
 }
 
 impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
-    /// Adds a version, and how it is made of the one before.
+    /// Adds a version, and its converter from the one before.
     pub fn convert<T, F>(self, convert: F) -> RootFrom<'h, 'n, Then<C, F, T>>
     where
         T: Persist<'h>,
@@ -108,8 +104,8 @@ impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
         RootFrom { heap, place, name, versions: Then::new(versions, convert) }
     }
 
-    /// A root of any other type is reset: its contents are dropped, its blocks are free, and the
-    /// root is made anew. `told` is told of it, to write it to a log, say: nothing else remembers.
+    /// Resets a root of any other type: its contents are dropped, its blocks freed, and the root is
+    /// made anew. `told` is the only record of it, for example for a log.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -128,9 +124,8 @@ impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
     /// # Ok(()) }
     /// ```
     ///
-    /// Blocks are found by the description that the heap has of the type, as the program does not
-    /// have it any more. No `drop` of the program's runs. Where it cannot be known which blocks are
-    /// the value's alone, the reset is refused.
+    /// The heap's own description of the old type finds the blocks; no `drop` of the program runs.
+    /// If the value's own blocks cannot be told, the reset is refused.
     pub fn or_reset<F: FnOnce(&Reset)>(self, told: F) -> OrReset<'h, 'n, C, F> {
         OrReset { from: self, told }
     }
@@ -138,9 +133,8 @@ impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
     /// The root's value.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType` if it is of none of the versions, or a converter failed; the error
-    /// of a converter if that is one of this library; `Untrusted`, `Damaged`, `HeapFull`. The root
-    /// is as it was.
+    /// `RootMissing`; `RootType`: it is of none of the versions, or a converter failed; this
+    /// library's error of a converter; `Untrusted`, `Damaged`, `HeapFull`. The root is unchanged.
     pub fn open(self) -> Result<&'h mut C::Last> {
         match self.find()? {
             Found::Open(value) => Ok(value),
@@ -149,10 +143,10 @@ impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
         }
     }
 
-    /// The root's value; makes it with `default()` if there is no such root.
+    /// The root's value; made with `default()` if absent.
     ///
     /// # Errors
-    /// As for [`open`](RootFrom::open), but for `RootMissing`.
+    /// As for [`open`](RootFrom::open), except `RootMissing`.
     pub fn or_default(self) -> Result<&'h mut C::Last>
     where
         C::Last: Default,
@@ -160,10 +154,10 @@ impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
         self.or_insert_with(|_| C::Last::default())
     }
 
-    /// The root's value; makes it with `make` if there is no such root.
+    /// The root's value; made with `make` if absent.
     ///
     /// # Errors
-    /// As for [`open`](RootFrom::open), but for `RootMissing`.
+    /// As for [`open`](RootFrom::open), except `RootMissing`.
     pub fn or_insert_with<V: IntoPersist<'h, C::Last>>(
         self,
         make: impl FnOnce(HeapRef<'h>) -> V,
@@ -196,7 +190,7 @@ impl<'h, 'n, C: Versions<'h>> RootFrom<'h, 'n, C> {
 }
 
 impl<'h, C: Versions<'h>, F: FnOnce(&Reset)> OrReset<'h, '_, C, F> {
-    /// The root's value; `default()` if there is no such root, or it was reset.
+    /// The root's value; `default()` if absent or reset.
     ///
     /// # Errors
     /// As for [`or_insert_with`](OrReset::or_insert_with).
@@ -207,13 +201,13 @@ impl<'h, C: Versions<'h>, F: FnOnce(&Reset)> OrReset<'h, '_, C, F> {
         self.or_insert_with(|_| C::Last::default())
     }
 
-    /// The root's value; made with `make` if there is no such root, or it was reset.
+    /// The root's value; made with `make` if absent or reset.
     ///
     /// # Errors
-    /// `RootType` if the root is of another type and it cannot be known which blocks are its
-    /// value's alone: the heap has no description of the type; or bytes that the description does
-    /// not explain; or a raw pointer to a block that no value owns. `Damaged` if the value is.
-    /// Otherwise as for [`RootFrom::open`]. The root is as it was.
+    /// `RootType`: the root is of another type and its value's own blocks cannot be told: the heap
+    /// has no description, or one that does not explain all bytes, or a raw pointer leads to a
+    /// block without an owner. `Damaged`: the value is. Otherwise as for [`RootFrom::open`]. The
+    /// root is unchanged.
     pub fn or_insert_with<V: IntoPersist<'h, C::Last>>(
         self,
         make: impl FnOnce(HeapRef<'h>) -> V,

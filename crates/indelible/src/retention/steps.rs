@@ -2,8 +2,8 @@
 //! (docs/decisions/0035-retention.md).
 //!
 //! The old container stays whole until all elements are converted; meanwhile the root is a
-//! [`Migrating`], with both. After a crash it goes on with the elements of the last psync, and at
-//! any time it can be abandoned.
+//! [`Migrating`], with both. After a crash it continues from the last psync, and it can be
+//! abandoned at any time.
 
 use super::pairs::Pairs;
 use super::versions::{Converted, Opened};
@@ -12,9 +12,8 @@ use crate::error::{ErrorKind, Result};
 use crate::heap::Heap;
 use indelible_store::Mutant;
 
-/// The value of a root while its elements are being converted.
-///
-/// A program that expects either container gets an error with this type's name.
+/// The value of a root during its conversion. A program that expects either container gets an error
+/// with this type's name.
 #[derive(Debug, crate::Persist)]
 #[repr(C)]
 pub struct Migrating<Old, New> {
@@ -23,38 +22,38 @@ pub struct Migrating<Old, New> {
     done: u64,
 }
 
-/// How far a migration is.
+/// Progress of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Elements that are converted.
+    /// Converted elements.
     pub done: u64,
     /// Elements in all.
     pub total: u64,
-    /// Whether the root has the new container, and nothing else.
+    /// Whether the root is the new container.
     pub finished: bool,
 }
 
 impl<Old, New> Migrating<Old, New> {
-    /// The old container, whole.
+    /// The whole old container.
     pub fn old(&self) -> &Old {
         &self.old
     }
 
-    /// The new container, with the elements that are converted.
+    /// The converted elements.
     pub fn converted(&self) -> &New {
         &self.new
     }
 
-    /// Number of elements that are converted.
+    /// Number of converted elements.
     pub fn done(&self) -> u64 {
         self.done
     }
 }
 
 impl Heap {
-    /// Converts up to `most` further elements of the root `name`, a vector; begins a migration if
-    /// none is under way, and ends it with the last element.
+    /// Converts up to `most` further elements of the vector root `name`. Begins a migration if none
+    /// is under way, and ends it with the last element.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -78,14 +77,14 @@ impl Heap {
     /// # Ok(()) }
     /// ```
     ///
-    /// At any psync the root is the old vector, or a [`Migrating`] that has the old vector whole,
-    /// or the new one. The heap needs room for both. The step that finishes drops the old vector.
+    /// At any psync the root is the old vector, a [`Migrating`] with the whole old vector, or the
+    /// new one. The heap needs room for both. The last step drops the old vector.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType` if the root is neither of the vectors, nor on its way from one to
-    /// the other; the error of the converter as for [`RootFrom::open`](super::RootFrom::open):
-    /// elements before it are converted, and the migration can go on, or be
-    /// [abandoned](Heap::abandon_migration); `HeapFull`, `Untrusted`, `Damaged`.
+    /// `RootMissing`; `RootType`: the root is neither of the vectors, nor between them; the
+    /// converter's error as for [`RootFrom::open`](super::RootFrom::open): earlier elements are
+    /// converted, and the migration can continue, or be [abandoned](Heap::abandon_migration);
+    /// `HeapFull`, `Untrusted`, `Damaged`.
     pub fn migrate_vec<'h, Old, New>(
         &'h mut self,
         name: &str,
@@ -110,12 +109,11 @@ impl Heap {
         })
     }
 
-    /// As [`migrate_vec`](Heap::migrate_vec), for maps; the maps may be of different kinds. Finding
-    /// the place to go on from takes a walk over the pairs that are converted, so that steps should
-    /// not be small.
+    /// As [`migrate_vec`](Heap::migrate_vec), for maps, perhaps of different kinds. Each step walks
+    /// the converted pairs to its start, so steps should not be small.
     ///
     /// # Errors
-    /// As for [`migrate_vec`](Heap::migrate_vec); `RootType` if two pairs have the same new key.
+    /// As for [`migrate_vec`](Heap::migrate_vec); `RootType`: two pairs have the same new key.
     pub fn migrate_map<'h, Old, New>(
         &'h mut self,
         name: &str,
@@ -141,11 +139,11 @@ impl Heap {
         })
     }
 
-    /// Ends a migration that is under way: the root is the old container again, and the converted
-    /// part is dropped.
+    /// Abandons a migration: the root is the old container again, and the converted part is
+    /// dropped.
     ///
     /// # Errors
-    /// `RootMissing`; `RootType` if no migration from `Old` to `New` is under way; `HeapFull`,
+    /// `RootMissing`; `RootType`: no migration from `Old` to `New` is under way; `HeapFull`,
     /// `Untrusted`, `Damaged`.
     pub fn abandon_migration<'h, Old, New>(&'h mut self, name: &str) -> Result<&'h mut Old>
     where
@@ -163,7 +161,7 @@ impl Heap {
         Ok(old)
     }
 
-    /// One step: `convert` converts elements and says how many there are in all.
+    /// One step: `convert` converts elements and returns their total number.
     fn migrate<'h, Old, New>(
         &'h mut self,
         name: &str,

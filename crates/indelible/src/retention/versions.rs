@@ -1,29 +1,27 @@
-//! Versions of a type, each converted from the one before.
-//!
-//! The chain is a type of its own, so that a converter whose argument is not the version before
-//! does not compile. A root is taken by the last version that it is of, from the end of the chain
-//! on.
+//! Versions of a type, each converted from the one before. The chain is a type, so that a converter
+//! from the wrong version does not compile. A root is matched against versions from the chain's
+//! end.
 
 use crate::collections::{Described, Describing, HeapRef, OldValue, Persist, RootValue};
 use crate::error::{Cause, Error, Result};
 use crate::heap::{Heap, HeapError, Root};
 use std::marker::PhantomData;
 
-/// Result of a converter: the new value, or the error that keeps it from being made.
+/// A converter's new value, or error.
 pub type Converted<T> = std::result::Result<T, ConverterError>;
 
 type ConverterError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Versions of a type: [`First`], or one and [`Then`] another.
+/// Versions of a type: [`First`], or [`Then`].
 pub trait Versions<'h>: Sized + sealed::Sealed {
     /// The version that the program uses.
     type Last: Persist<'h>;
 
-    /// The value of a root as the last version, if it is of any of them.
+    /// The root's value as the last version, if the root is of any version.
     #[doc(hidden)]
     fn take(self, root: &Opened<'_, 'h>) -> Result<Taken<'h, Self::Last>>;
 
-    /// Names and fingerprints of the versions that there are converters for.
+    /// Names and fingerprints of the known versions.
     #[doc(hidden)]
     fn known() -> Vec<String>;
 }
@@ -34,11 +32,11 @@ mod sealed {
     impl<B, F, T> Sealed for super::Then<B, F, T> {}
 }
 
-/// The oldest version that is known.
+/// The oldest known version.
 #[derive(Debug)]
 pub struct First<T>(PhantomData<fn() -> T>);
 
-/// A version that is converted from the last one before.
+/// A version converted from the one before.
 #[derive(Debug)]
 pub struct Then<B, F, T> {
     before: B,
@@ -46,7 +44,7 @@ pub struct Then<B, F, T> {
     to: PhantomData<fn() -> T>,
 }
 
-/// A root of a heap that the caller has borrowed exclusively.
+/// A root of an exclusively borrowed heap.
 #[derive(Debug)]
 pub struct Opened<'a, 'h> {
     pub(super) heap: &'a Heap,
@@ -54,11 +52,11 @@ pub struct Opened<'a, 'h> {
     pub(super) root: Root,
 }
 
-/// The value of a root, as one version of its type.
+/// A root's value, as one version of its type.
 pub enum Taken<'h, T> {
     /// The root is of that version.
     Stored(RootValue<'h, T>),
-    /// It was made of the root's value.
+    /// Made from the root's value.
     Made(T, OldValue<'h>),
     /// The root is of no version up to this one.
     Unknown,
@@ -85,7 +83,6 @@ impl<'h> Opened<'_, 'h> {
         self.heap.attached().error(operation, Cause::Heap(error))
     }
 
-    /// The error for a root that is of no version.
     pub(super) fn unknown<C: Versions<'h>>(&self) -> Error {
         let mut difference = self.root.difference(&described::<C::Last>().info());
         let known = C::known();
@@ -96,7 +93,6 @@ impl<'h> Opened<'_, 'h> {
         self.error("find a root in", HeapError::RootType { name, difference })
     }
 
-    /// The new value, or the error of its converter.
     pub(super) fn converted<Old: Persist<'h>, New: Persist<'h>>(
         &self,
         result: Converted<New>,
@@ -104,7 +100,7 @@ impl<'h> Opened<'_, 'h> {
         result.map_err(|error| self.failed::<Old, New>(error))
     }
 
-    /// The error of a converter from one type to another. One of this library stays as it is.
+    /// The error of a converter; one of this library stays as it is.
     pub(super) fn failed<Old: Persist<'h>, New: Persist<'h>>(&self, error: ConverterError) -> Error {
         let error = match error.downcast::<Error>() {
             Ok(own) => return *own,

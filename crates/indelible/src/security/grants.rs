@@ -1,4 +1,4 @@
-//! The rights that security contexts give together.
+//! The combined rights of security contexts.
 
 use super::layout::{RuleKind, Rules};
 use super::{name_of, read};
@@ -9,24 +9,22 @@ use indelible_store::Mutant;
 use indelible_store::error::StoreError;
 use std::collections::{BTreeMap, HashMap};
 
-/// Contexts that can be read for one attached view, delegations among them.
+/// Contexts per attached view, delegations included.
 const MOST: usize = 1024;
 
-/// The rights that several security contexts of a pool give, with all that is delegated to them, as
-/// they were when they were read. Without contexts everything is allowed.
+/// The rights of several security contexts of a pool, with delegations, as of their reading.
+/// Without contexts everything is allowed.
 pub(crate) struct Grants {
-    /// Names of the contexts, as they were given.
     names: Vec<String>,
-    /// Their numbers below.
+    /// Their indexes in `contexts`.
     attached: Vec<usize>,
-    /// All that were read, those that are delegated from before those that they are delegated to.
+    /// All contexts; delegating ones come before those that they delegate to.
     contexts: Vec<Loaded>,
 }
 
-/// A context.
 struct Loaded {
     id: [u8; 16],
-    /// As its entry in the table was before it was read.
+    /// Its table entry's state before the reading.
     seen: Seen,
     default: Rights,
     rights: HashMap<[u8; 16], Stated>,
@@ -34,7 +32,6 @@ struct Loaded {
     from: Vec<(usize, Rights)>,
 }
 
-/// The rules of a context about one object.
 #[derive(Clone, Copy, Default)]
 struct Stated {
     capability: Option<Rights>,
@@ -42,7 +39,7 @@ struct Stated {
 }
 
 impl Grants {
-    /// The rights that contexts give which are known by their names.
+    /// The rights of the named contexts.
     ///
     /// # Errors
     /// One of them cannot be read, as `NotFound`; `Unsuitable`: it is no security context, or it is
@@ -57,7 +54,7 @@ impl Grants {
         load(pool, names, &ids)
     }
 
-    /// Reads the contexts again, if they may have changed. One that was destroyed gives nothing.
+    /// Rereads the contexts, if they may have changed. A destroyed one gives nothing.
     ///
     /// # Errors
     /// As for [`of`](Grants::of).
@@ -73,28 +70,23 @@ impl Grants {
         Ok(None)
     }
 
-    /// Whether a context was read.
     pub(super) fn has_read(&self, id: &[u8; 16]) -> bool {
         self.contexts.iter().any(|context| context.id == *id)
     }
 
-    /// Whether there are contexts.
     pub(crate) fn are_limited(&self) -> bool {
         !self.attached.is_empty()
     }
 
-    /// Names of the contexts.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The names, in an error.
     pub(crate) fn shown(&self) -> String {
         self.names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// The rights to an object that any of the contexts gives. Costs a search in each context that
-    /// was read.
+    /// The union of the contexts' rights to an object. Costs a search per context.
     pub(crate) fn to(&self, object: &[u8; 16]) -> Rights {
         if !self.are_limited() || Mutant::ContextIgnored.is_on() {
             return Rights::ALL;
@@ -102,8 +94,7 @@ impl Grants {
         self.each_to(object).into_iter().fold(Rights::NONE, |all, rights| all | rights)
     }
 
-    /// The rights to an object that each of the contexts gives, in the order of their
-    /// [names](Grants::names).
+    /// Each context's rights to an object, in the order of their [names](Grants::names).
     pub(crate) fn each_to(&self, object: &[u8; 16]) -> Vec<Rights> {
         let mut given: Vec<Rights> = Vec::with_capacity(self.contexts.len());
         for context in &self.contexts {
@@ -117,11 +108,9 @@ impl Grants {
     }
 }
 
-/// How far a context was read.
 enum Progress {
-    /// Those that are delegated from are being read.
+    /// Its delegations are being read.
     Begun,
-    /// Its number.
     Read(usize),
 }
 
@@ -138,8 +127,7 @@ fn load(pool: &Pool, names: Vec<String>, ids: &[[u8; 16]]) -> Result<Grants, Cau
 }
 
 impl Reader<'_> {
-    /// Reads a context, after those that are delegated to it; returns its number. One that is not
-    /// there gives nothing.
+    /// Reads a context after its delegations; returns its number. A missing one gives nothing.
     fn read(&mut self, id: &[u8; 16]) -> Result<usize, Cause> {
         match self.progress.get(id) {
             Some(Progress::Read(number)) => return Ok(*number),

@@ -8,19 +8,17 @@ use std::collections::BTreeSet;
 
 const ENTRY: usize = ENTRIES.size;
 
-/// Place of the default rights in the header.
 const DEFAULT: usize = 16;
 
 /// The kind of an entry of a security context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum RuleKind {
-    /// A capability: these are the rights to the object, in the place of the default ones.
+    /// A capability: the rights to the object, instead of the default ones.
     Capability,
-    /// A mask: limits this context's own and delegated rights to the object to these.
+    /// A mask: limits this context's own and delegated rights to the object.
     Mask,
-    /// A delegation: the rights that another security context gives count here as well, limited to
-    /// these.
+    /// A delegation: another security context's rights count here, limited to these.
     Delegation,
 }
 
@@ -42,28 +40,26 @@ impl RuleKind {
 pub struct Rule {
     /// Its kind.
     pub kind: RuleKind,
-    /// ID of the object whose rights it states, or of the security context that it delegates to.
+    /// ID of the object, or of the security context that it delegates from.
     pub target: [u8; 16],
     /// The rights; `None`: none at all.
     pub rights: Option<Rights>,
 }
 
-/// All that a security context says.
+/// The contents of a security context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rules {
     /// Rights to objects without a capability; `None`: none at all.
     pub default: Option<Rights>,
-    /// The entries, in no order that means something.
+    /// The entries, in no meaningful order.
     pub rules: Vec<Rule>,
 }
 
-/// The place of the default rights in the header, and the byte for them.
 pub(super) fn default_rights(rights: Option<Rights>) -> (usize, u8) {
     (DEFAULT, bits(rights))
 }
 
-/// The bytes of an entry.
 pub(super) fn entry(of: &Rule) -> [u8; ENTRY] {
     let mut bytes = [0; ENTRY];
     bytes[..16].copy_from_slice(&of.target);
@@ -76,11 +72,11 @@ fn bits(rights: Option<Rights>) -> u8 {
     rights.map_or(0, Rights::bits)
 }
 
-/// The rule of each entry; `None` for one that is empty.
+/// The rule of each entry; `None`: empty.
 ///
 /// # Errors
-/// The object holds no security context, or one that this release does not know, or that is longer
-/// than the object; an entry has a statement of no release.
+/// No security context, one of an unknown release, or longer than its object; an entry that no
+/// release writes.
 pub(super) fn slots(bytes: &[u8]) -> Result<Vec<Option<Rule>>, SecurityError> {
     let mut seen = BTreeSet::new();
     let read = ENTRIES.all(bytes)?.map(|(number, entry)| {
@@ -94,8 +90,6 @@ pub(super) fn slots(bytes: &[u8]) -> Result<Vec<Option<Rule>>, SecurityError> {
     read.collect()
 }
 
-/// All that it says.
-///
 /// # Errors
 /// As for [`slots`]; damage of the header.
 pub(super) fn parse(bytes: &[u8]) -> Result<Rules, SecurityError> {
@@ -121,8 +115,7 @@ fn damaged(number: usize, what: &str) -> SecurityError {
     SecurityError::Damaged(format!("entry {number} {what}"))
 }
 
-/// Rights that a context may state: objects are not executable, and no page can be stored to and
-/// not be read.
+/// Possible rights: objects are not executable, and no page is writable without being readable.
 fn possible(bits: u8) -> Option<Option<Rights>> {
     let rights = Rights::from_bits(bits);
     (bits == 0 || rights.is_some_and(Rights::are_of_pages)).then_some(rights)
@@ -170,7 +163,7 @@ mod tests {
             let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             match parse(&bytes) {
-                // The number of entries, and another object, kind or right that is possible.
+                // The number of entries, and another possible object, kind or right.
                 Ok(found) => assert!(
                     found.rules != rules() || found.default.is_some() || (96..128).contains(&bit),
                     "bit {bit} is ignored"

@@ -1,10 +1,10 @@
 //! Security contexts: objects that list a program's rights to objects (S2.15, S2.16).
 //!
-//! Modules: `layout` (the bytes of a context), `grants` (what several give together).
+//! Modules: `layout` (the bytes of a context), `grants` (the rights of several together).
 //!
-//! A context is asked where an object is attached for a [view](crate::AttachedView) or reached by a
-//! pointer in a [space](crate::Space): it limits the rights requested there. It stops a program's
-//! mistakes. It is no barrier against deliberate access (SAFETY.md).
+//! A context limits the rights requested where an object is attached for a
+//! [view](crate::AttachedView) or reached by a pointer in a [space](crate::Space). It stops a
+//! program's mistakes, not deliberate access (SAFETY.md).
 
 mod grants;
 mod layout;
@@ -20,21 +20,20 @@ use indelible_store::table::{id_name, parse_id};
 use layout::ENTRIES;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A security context, opened to be changed: rights to objects, by their IDs.
+/// A security context, opened for changes: rights to objects, by ID.
 ///
 /// It has default rights, none at first, and entries: *capabilities* state the rights to one
-/// object, *masks* limit them, and *delegations* have another context's rights count here as well,
-/// as groups and their members do. To an object it gives
+/// object, *masks* limit them, and *delegations* include another context's rights, as for groups
+/// and their members. To an object it gives
 ///
 /// ```text
 /// ((capability, or else default)  or  (each delegated context's rights and the delegation's))  and  mask
 /// ```
 ///
-/// A program with several contexts has the rights that any of them gives.
+/// A program with several contexts has the union of their rights.
 ///
-/// It is an ordinary object, and changes as such: a [`psync`](SecurityContext::psync) makes all
-/// changes since the last one durable as one step. Programs with the context see changes when they
-/// attach more objects, and take all of them over by
+/// It is an ordinary object: a [`psync`](SecurityContext::psync) makes all changes durable
+/// atomically. Programs see changes when they attach more objects, and adopt all by
 /// [`AttachedView::adopt`](crate::AttachedView::adopt).
 ///
 /// ```
@@ -66,11 +65,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct SecurityContext {
     pool: Pool,
     object: Object,
-    /// Read when an entry changes for the first time.
+    /// Read at the first change of an entry.
     places: Option<Places>,
 }
 
-/// Where the entries are, so that a change looks at one of them alone.
+/// Places of the entries, so that a change reads only one.
 #[derive(Debug)]
 struct Places {
     numbers: BTreeMap<(RuleKind, [u8; 16]), usize>,
@@ -91,7 +90,7 @@ const CHANGE: &str = "change the security context";
 
 impl SecurityContext {
     /// Makes a security context that gives nothing, with room for so many entries: an object of 64
-    /// bytes and 128 for each entry. Durable on return.
+    /// bytes and 128 per entry. Durable on return.
     ///
     /// # Errors
     /// As for [`Pool::create`](crate::Pool::create). `BadSize`: more than 65,536 entries.
@@ -112,7 +111,7 @@ impl SecurityContext {
         Ok(SecurityContext { pool: pool.clone(), object, places: None })
     }
 
-    /// Opens a security context to change it.
+    /// Opens a security context for changes.
     ///
     /// # Errors
     /// As for [`Pool::attach`](crate::Pool::attach). `Unsuitable`: it is no security context;
@@ -124,18 +123,17 @@ impl SecurityContext {
         Ok(SecurityContext { pool: pool.clone(), object, places: None })
     }
 
-    /// The rules of a security context, as its last psync left it, open or not.
+    /// The rules of a security context as of its last psync, even if it is open.
     ///
     /// # Errors
-    /// As for [`Pool::attach_read`](crate::Pool::attach_read), but for `Held`. `Unsuitable`: it is
+    /// As for [`Pool::attach_read`](crate::Pool::attach_read), except `Held`. `Unsuitable`: it is
     /// no security context; `Version`, `Damaged`.
     pub fn read(pool: &Pool, name: &str) -> Result<Rules> {
         let read = read(pool, name);
         read.map_err(|cause| Error::new("read the security context", cause).pool(pool.path()).object(name))
     }
 
-    /// The rights that security contexts give together to an object, as it would be for a program
-    /// that has them; `None`: none at all.
+    /// The rights of a program with these security contexts to an object; `None`: none at all.
     ///
     /// # Errors
     /// `NotFound`: there is no such object. As for
@@ -148,27 +146,27 @@ impl SecurityContext {
         Ok(grants.to(&id).some())
     }
 
-    /// Name of the object.
+    /// The object's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.object.name()
     }
 
-    /// How many entries it has room for.
+    /// Entries at most.
     #[must_use]
     pub fn room(&self) -> usize {
         ENTRIES.count(self.object.as_slice()).unwrap_or(0)
     }
 
-    /// All that it says.
+    /// Its contents.
     ///
     /// # Errors
-    /// `Damaged`, which it was not when it was opened.
+    /// `Damaged` since it was opened.
     pub fn rules(&self) -> Result<Rules> {
         layout::parse(self.object.as_slice()).map_err(|cause| self.error(cause))
     }
 
-    /// States the rights to all objects without a capability; `None`: none at all.
+    /// Sets the rights to all objects without a capability; `None`: none at all.
     ///
     /// # Errors
     /// `Unsuitable`: rights other than [`Rights::READ`], alone or with [`Rights::WRITE`].
@@ -178,19 +176,18 @@ impl SecurityContext {
         Ok(())
     }
 
-    /// A capability: states the rights to an object, in the place of those that it stated before;
-    /// `None`: none at all, with any default.
+    /// Sets a capability, the rights to one object; `None`: none at all, whatever the default.
     ///
     /// # Errors
-    /// `NotFound`: there is no such object; one of another pool is known by its ID, as `id:` and 32
+    /// `NotFound`: there is no such object; one of another pool is named by its ID, as `id:` and 32
     /// hexadecimal digits. `Unsuitable`: rights other than [`Rights::READ`], alone or with
-    /// [`Rights::WRITE`]. `BadSize`: there is no room for one more entry.
+    /// [`Rights::WRITE`]. `BadSize`: there is no room for another entry.
     pub fn allow(&mut self, object: &str, rights: impl Into<Option<Rights>>) -> Result<()> {
         let target = self.target(object)?;
         self.put(RuleKind::Capability, target, rights.into())
     }
 
-    /// A mask: limits the context's rights to an object to these, including delegated ones.
+    /// Sets a mask: limits the context's rights to an object, including delegated ones.
     ///
     /// # Errors
     /// As for [`allow`](SecurityContext::allow).
@@ -199,8 +196,7 @@ impl SecurityContext {
         self.put(RuleKind::Mask, target, rights.into())
     }
 
-    /// A delegation: the rights that another security context gives count here as well, limited to
-    /// these.
+    /// Sets a delegation: another security context's rights count here, limited to these.
     ///
     /// # Errors
     /// As for [`allow`](SecurityContext::allow). `Unsuitable`: the other one is no security
@@ -215,8 +211,8 @@ impl SecurityContext {
         self.put(RuleKind::Delegation, target, rights.into())
     }
 
-    /// Takes all entries away that are about an object, which need not be there any more (as `id:`
-    /// and its ID in 32 hexadecimal digits); returns how many there were.
+    /// Removes all entries about an object, which may be gone (as `id:` and its ID in 32
+    /// hexadecimal digits); returns their number.
     ///
     /// # Errors
     /// `NotFound`: there is no such object.
@@ -231,7 +227,7 @@ impl SecurityContext {
         Ok(numbers.len())
     }
 
-    /// Makes the changes durable as one step.
+    /// Makes the changes durable atomically.
     ///
     /// # Errors
     /// As for [`Object::psync`](crate::Object::psync).
@@ -239,7 +235,7 @@ impl SecurityContext {
         self.object.psync()
     }
 
-    /// ID of an object, which need not be there if it is named by it.
+    /// ID of an object, which may be gone if named by ID.
     fn target(&self, name: &str) -> Result<[u8; 16]> {
         match parse_id(name) {
             Some(id) => Ok(id),
@@ -282,14 +278,14 @@ impl SecurityContext {
     }
 }
 
-/// The rules of a security context as of its last psync.
+/// A security context's rules as of its last psync.
 fn read(pool: &Pool, name: &str) -> Result<Rules, Cause> {
     // The object may be longer than its context.
     let bytes = read_whole(pool.inner(), name, ENTRIES.most_bytes())?;
     Ok(layout::parse(&bytes.ok_or(SecurityError::NotAContext)?)?)
 }
 
-/// The name under which any call finds a context that is delegated from.
+/// The name by which any call finds a context.
 fn name_of(id: &[u8; 16]) -> String {
     id_name(id)
 }

@@ -1,5 +1,4 @@
-//! Attached memory of this process, in any language: ranges of addresses, and the objects that they
-//! belong to.
+//! Attached memory of this process: address ranges and their objects.
 
 use crate::mapping::strays::{Access, Named};
 use std::collections::BTreeMap;
@@ -8,7 +7,7 @@ use std::sync::{PoisonError, RwLock};
 
 static ATTACHED: RwLock<BTreeMap<u64, (u64, String)>> = RwLock::new(BTreeMap::new());
 
-/// A range in the list, until drop.
+/// A listed range, until drop.
 pub(super) struct Listed {
     base: u64,
     named: Named,
@@ -23,7 +22,6 @@ impl Listed {
         Listed { base, named }
     }
 
-    /// The range has this length now.
     pub(super) fn resize(&self, len: usize) {
         self.named.resize(len);
         let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +37,7 @@ impl Drop for Listed {
     }
 }
 
-/// Ranges and names of all attached objects, in the order of addresses.
+/// By address.
 pub(crate) fn attached() -> Vec<(Range<u64>, String)> {
     let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
     all.iter().map(|(start, (end, name))| (*start..*end, name.clone())).collect()

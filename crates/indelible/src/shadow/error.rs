@@ -13,20 +13,15 @@ use crate::mapping::MappingError;
 /// Why an object could not be attached, tracked or grown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShadowError {
-    /// The address range could not be mapped.
     #[error(transparent)]
     Mapping(#[from] MappingError),
-    /// Stores could not be tracked.
     #[error(transparent)]
     Dirty(#[from] DirtyError),
-    /// A page could not be had from its source. If that was when it was touched, its object must be
-    /// attached anew.
+    /// A source lacks a page. If a touch met that, the object must be attached anew.
     #[error(transparent)]
     Page(Arc<PageError>),
-    /// Faults could not be served.
     #[error("cannot fill pages on demand: {0}")]
     Serve(io::Error),
-    /// The range could not be given its protection.
     #[error("cannot protect the object's memory: {0}")]
     Protect(io::Error),
 }
@@ -38,7 +33,6 @@ impl From<PageError> for ShadowError {
 }
 
 impl ShadowError {
-    /// The store's error, if it is what kept a page from being read.
     pub(crate) fn store(&self) -> Option<&StoreError> {
         match self {
             ShadowError::Page(error) => error.source.downcast_ref(),
@@ -46,12 +40,11 @@ impl ShadowError {
         }
     }
 
-    /// Whether a word that is damaged beyond repair kept a page from being read.
+    /// Whether an irreparable word kept a page from being read.
     pub(crate) fn is_of_lost_word(&self) -> bool {
         matches!(self, ShadowError::Page(error) if error.source.is::<LostWord>())
     }
 
-    /// The medium's error, if it is what kept a page from being read.
     pub(crate) fn medium(&self) -> Option<&MediumError> {
         match self {
             ShadowError::Page(error) => error.source.downcast_ref(),

@@ -1,4 +1,4 @@
-//! Filling a mapping: with the bytes of a source, or by the kernel.
+//! Fills a mapping from a source, or by the kernel.
 
 #![allow(unsafe_code)]
 
@@ -10,10 +10,9 @@ use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
 use std::ops::Range;
 
-/// Bytes read from a source at a time.
 const PIECE: usize = 1 << 20;
 
-/// Protection with which stores are found on a rung; `None`: for reading.
+/// Initial protection for a rung; `None`: read-only.
 pub(super) fn protection(rung: Option<Rung>) -> Protection {
     match rung {
         Some(rung) if !rung.starts_read_only() => Protection::ReadWrite,
@@ -32,7 +31,7 @@ pub(super) fn protect(mapping: &Mapping, from: usize, rung: Option<Rung>) -> Res
         .map_err(ShadowError::Protect)
 }
 
-/// Fills bytes of the mapping, whole pages of it, with those of its source.
+/// Fills whole pages of the mapping from its source.
 pub(super) fn fill(
     mapping: &Mapping,
     range: Range<usize>,
@@ -50,7 +49,7 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// Has the kernel bring pages of a mapped file into memory, for reading.
+/// Makes the kernel read pages of a mapped file into memory.
 pub(super) fn populate(base: usize, pages: Range<usize>) -> Result<usize, PageError> {
     let done =
         |pages: Range<usize>| mmap::populate_for_reading(base + pages.start * PAGE, pages.len() * PAGE);
@@ -58,12 +57,12 @@ pub(super) fn populate(base: usize, pages: Range<usize>) -> Result<usize, PageEr
     while at < pages.end {
         let piece = at..pages.end.min(at + PIECE / PAGE);
         match done(piece.clone()) {
-            // A kernel before 5.14, or a sandbox, leaves them to be brought when they are touched,
-            // by system calls as well.
+            // A kernel before 5.14, or a sandbox, leaves them to later touches, even of system
+            // calls.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM | libc::ENOSYS)) => {
                 break;
             }
-            // One of them raises SIGBUS when it is touched.
+            // One of them raises SIGBUS when touched.
             Err(_) => {
                 for page in piece.clone() {
                     done(page..page + 1).map_err(|error| PageError { page, source: error.into() })?;

@@ -1,18 +1,16 @@
-//! Comparing a shadow's pages with the primary, line by line.
+//! Compares a shadow's pages with the primary, line by line.
 //!
-//! Other threads can reach the pages that are read here. The contract forbids stores to them during
-//! a psync; if a thread stores all the same, the read must not become undefined behaviour of this
-//! program. So pages are read by assembly, which the compiler cannot assume anything about, and
-//! never through references: a torn line is then the worst that can happen, and the next psync
-//! finds it again.
+//! Other threads may store to these pages against the contract, which must not become undefined
+//! behaviour. So pages are read by assembly, about which the compiler assumes nothing, never
+//! through references: at worst a line is torn, and the next psync finds it again.
 
 #![allow(unsafe_code)]
 
 use crate::sys::PAGE;
 use crate::sys::flush::{self, LINE};
 
-/// The lines in which a page of a shadow differs from its primary: bit `i` for bytes
-/// `[64 i, 64 i + 64)`. `ahead`: both pages that come next, as a hint.
+/// The lines in which a shadow's page differs from its primary: bit `i` for bytes `[64 i, 64 i +
+/// 64)`. `ahead`: the next two pages, as a hint.
 ///
 /// # Safety
 /// Shadow and primary are valid for reads of 4096 bytes, and aligned to 8.
@@ -44,8 +42,8 @@ pub(crate) unsafe fn lines_changed_among(shadow: *const u8, primary: *const u8, 
     changed
 }
 
-/// Whether a page looks as if all of it had changed: one line of eight is looked at, each at
-/// another place of its eight, so that records of any power of two do not mislead.
+/// Whether a page looks wholly changed, by a sample of one line of eight, at varying places, so
+/// that records of a power-of-two size do not mislead.
 ///
 /// # Safety
 /// Both are valid for reads of 4096 bytes, and aligned to 8.
@@ -60,8 +58,8 @@ pub(crate) unsafe fn all_changed(shadow: *const u8, primary: *const u8) -> bool 
     })
 }
 
-/// Copies the lines in `mask`, one after the other, to the start of `out`; returns their
-/// bytes. Copies nothing and returns `None` if `out` is too short.
+/// Copies the lines in `mask` compactly to `out`; returns their bytes. `None`: `out` is too short,
+/// and nothing was copied.
 ///
 /// # Safety
 /// `shadow` is valid for reads of 4096 bytes, and `out` lies outside every shadow.
@@ -88,10 +86,8 @@ pub(crate) unsafe fn copy_page(shadow: *const u8, out: &mut [u8; PAGE]) {
     unsafe { flush::copy(out.as_mut_ptr(), shadow, PAGE) }
 }
 
-/// Copies as many bytes as `out` has.
-///
 /// # Safety
-/// `shadow` is valid for reads of so many bytes, and `out` lies outside every shadow.
+/// `shadow` is valid for reads of `out`'s bytes, and `out` lies outside every shadow.
 pub(crate) unsafe fn copy_bytes(shadow: *const u8, out: &mut [u8]) {
     // SAFETY: the caller's promise.
     unsafe { flush::copy(out.as_mut_ptr(), shadow, out.len()) }

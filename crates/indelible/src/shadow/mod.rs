@@ -5,9 +5,9 @@
 //!    addresses.
 //! 2. A page that is not dirty equals the primary's.
 //!
-//! Duties of the layer above: no store between `collect` and `settle` (or a hold around them);
-//! bytes that lie in a shadow are never given to a `Device`, which might wait for the fault service
-//! and the fault service for it; a shadow is dropped after the last access.
+//! Duties of the layer above: no store between `collect` and `settle` (or a hold around them); a
+//! shadow's bytes are never given to a `Device`, which might wait for the fault service and the
+//! fault service for it; a shadow is dropped after the last access.
 
 #![allow(unsafe_code)]
 
@@ -41,54 +41,48 @@ use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
 use crate::sys::uffd::{Uffd, Watch};
 
-/// Objects of at most so many bytes are copied whole at attach rather than faulted in: a page takes
-/// 2 µs, a registration for faults 10.
+/// Objects up to this size are copied at attach rather than faulted in: a page takes 2 µs, a fault
+/// registration 10.
 const COPY_WHOLE: usize = 16 << 10;
 
-/// The same of sealed objects, whose pages take longer to be read, and are seldom all used.
+/// The same for sealed objects, whose pages are slower to read and rarely all used.
 const DECRYPT_WHOLE: usize = 512 << 10;
 
-/// Source of an object's bytes.
 pub(crate) enum Source<'a> {
-    /// A file that can be mapped privately; the page cache is the clean copy.
+    /// A privately mappable file; the page cache is the clean copy.
     PrivateFile { fd: BorrowedFd<'a>, offset: u64 },
-    /// Such a file, and pages whose bytes are others: for reading.
+    /// Such a file with substituted pages, for reading.
     Patched { fd: BorrowedFd<'a>, offset: u64, pages: Arc<dyn PageSource>, others: Vec<Range<usize>> },
     /// Anything that supplies pages; the shadow is filled from it.
     Pages(Arc<dyn PageSource>),
 }
 
-/// How to attach.
 pub(crate) struct Params<'a> {
-    /// The object's name.
     pub(crate) name: String,
-    /// Fixed address, or where the kernel likes, and length, multiples of the page size.
+    /// A fixed address, or any, and length, multiples of the page size.
     pub(crate) addr: Option<usize>,
     pub(crate) len: usize,
-    /// Without an address: bytes that it is to have room for where it is, if so many addresses can
-    /// be had.
+    /// Without an address: bytes to reserve for growth, if possible.
     pub(crate) room: usize,
     pub(crate) source: Source<'a>,
     pub(crate) writable: bool,
-    /// How to notice stores; `None`: the best way there is.
+    /// How to notice stores; `None`: read-only.
     pub(crate) rung: Option<Rung>,
     pub(crate) advice: Advice,
-    /// Whether a source's pages are filled when they are touched; `None`: if the object is large
-    /// and it is possible. Files always are.
+    /// Whether to fill a source's pages on touch; `None`: if the object is large and it is
+    /// possible. Files always are.
     pub(crate) fault_in: Option<bool>,
-    /// Pages to fill beyond the one touched.
+    /// Pages to fill beyond the touched one.
     pub(crate) ahead: usize,
-    /// Pages to fill before they are touched, at most and in all.
+    /// Pages that may be filled before they are touched, in all.
     pub(crate) budget: usize,
-    /// Most pages of a source that are in memory, but for those that are not as the source has
-    /// them; `None`: any number.
+    /// Resident pages at most, without those that differ from the source; `None`: no limit.
     pub(crate) limit: Option<usize>,
-    /// Which pages are filled ahead because they are likely to be touched; `None`: none.
+    /// Which pages to fill ahead by prediction; `None`: none.
     pub(crate) prediction: Option<PredictionParams>,
-    /// Whether the memory is kept out of core dumps, and overwritten in the end: plaintext of a
-    /// sealed object.
+    /// Plaintext of a sealed object: excluded from core dumps, and overwritten in the end.
     pub(crate) secret: bool,
-    /// Whether the file may lack psynced lines, so that dropping pages must wait for their write.
+    /// The file may lack psynced lines, so that dropping pages must wait for their write.
     pub(crate) pending: bool,
 }
 
@@ -97,14 +91,13 @@ impl Params<'_> {
         self.writable.then(|| self.rung.unwrap_or_else(Rung::best))
     }
 
-    /// Whether pages are filled when they are touched, by a fault service.
+    /// Whether a fault service fills pages on touch.
     fn faults_in(&self) -> bool {
         let whole = if self.secret { DECRYPT_WHOLE } else { COPY_WHOLE };
         let wanted = || self.len > whole && fault::reach().is_some();
         matches!(self.source, Source::Pages(_)) && self.fault_in.unwrap_or_else(wanted)
     }
 
-    /// Protection with which the mapping begins.
     fn protection(&self) -> Protection {
         match self.source {
             Source::Pages(_) if !self.faults_in() => Protection::ReadWrite,
@@ -114,13 +107,13 @@ impl Params<'_> {
     }
 }
 
-/// An attached object's memory. Dropping it makes the range inaccessible.
+/// Dropping it makes the range inaccessible.
 pub(crate) struct Shadow {
     tracker: Option<Tracker>,
     served: Option<Served>,
     /// Announces dropped pages, where that matters.
     watcher: Option<&'static Uffd>,
-    /// Goes before the addresses are free.
+    /// Dropped before the addresses are free.
     listed: Listed,
     mapping: Mapping,
     /// Source from which a growing shadow without file and fault service is filled.
@@ -151,20 +144,18 @@ impl Shadow {
         Ok(shadow)
     }
 
-    /// Keeps the addresses behind the object, up to `len` bytes, to grow into. On failure none is
-    /// kept.
+    /// Reserves the addresses behind the object, up to `len` bytes. On failure none.
     pub(crate) fn keep(&mut self, len: usize) -> Result<(), ShadowError> {
         Ok(self.mapping.keep(len)?)
     }
 
-    /// Keeps none.
     pub(crate) fn let_go(&mut self) {
         self.mapping.release();
     }
 
-    /// Maps the object anew, whose primary is elsewhere now and longer, where the addresses were
-    /// kept. Nothing is dirty afterwards. After a failure a placeholder stays mapped, without the
-    /// object's bytes and without tracking, so that stale references do not fault.
+    /// Remaps the object to a longer primary elsewhere, into reserved addresses. Nothing is dirty
+    /// afterwards. After a failure a placeholder without contents and tracking stays, so that stale
+    /// references do not fault.
     ///
     /// # Safety
     /// No other code uses the object meanwhile.
@@ -190,7 +181,7 @@ impl Shadow {
         done
     }
 
-    /// Fills the mapping, or has it filled, and tracks it.
+    /// Fills the mapping, or arranges it, and tracks it.
     fn arm(&mut self, p: &Params<'_>) -> Result<(), ShadowError> {
         let rung = p.rung();
         if let Source::Patched { pages, others, .. } = &p.source {
@@ -231,13 +222,11 @@ impl Shadow {
         Ok(())
     }
 
-    /// Whether dropped pages are announced.
     pub(crate) fn is_watched(&self) -> bool {
         self.watcher.is_some()
     }
 
-    /// Has dropped pages of the mapping from `start` on announced, unless the tracker registers
-    /// them itself.
+    /// Announces dropped pages of the mapping from `start` on, unless the tracker registers them.
     fn watch(&self, rung: Option<Rung>, start: usize) -> Result<(), ShadowError> {
         match self.watcher {
             Some(uffd) if rung != Some(Rung::WpAsync) => uffd
@@ -247,7 +236,7 @@ impl Shadow {
         }
     }
 
-    /// Whether its pages come from the pool's file, so that a lock must keep writers away.
+    /// Whether its pages come from the pool's file, so that a lock must exclude writers.
     pub(crate) fn is_file(&self) -> bool {
         self.mapping.is_file()
     }
@@ -261,23 +250,21 @@ impl Shadow {
         self.mapping.base()
     }
 
-    /// Bytes.
     pub(crate) fn len(&self) -> usize {
         self.mapping.len()
     }
 
-    /// Bytes that it may have where it is.
+    /// Bytes that it may have in place.
     pub(crate) fn room(&self) -> usize {
         self.mapping.room()
     }
 
-    /// How stores are noticed; `None` for a read-only attach.
+    /// `None` for a read-only attach.
     pub(crate) fn rung(&self) -> Option<Rung> {
         self.tracker.as_ref().map(Tracker::rung)
     }
 
-    /// Finds stores on this rung from now on, where all of them were marked. Those that are marked
-    /// count on. The shadow is over a file.
+    /// Switches from marked stores to this rung; existing marks count. The shadow is over a file.
     pub(crate) fn find_stores(&mut self, rung: Rung, advice: Advice) -> Result<(), ShadowError> {
         let (base, len, watched_by) =
             (self.mapping.addr(), self.mapping.len(), WatchedBy::Tracker(self.watcher));
@@ -293,16 +280,15 @@ impl Shadow {
         Ok(())
     }
 
-    /// The first byte of a page, which must be one of the object's; during a cut, of its copy, if
-    /// there is one.
+    /// The first byte of an object's page; during a cut, of its copy, if any.
     pub(crate) fn page_bytes(&self, page: u64) -> *const u8 {
         debug_assert!(page < (self.len() / PAGE) as u64);
         let copied = self.tracker.as_ref().and_then(|tracker| tracker.copy_of(page));
         copied.unwrap_or_else(|| self.base().as_ptr().wrapping_add(page as usize * PAGE))
     }
 
-    /// See [`Tracker::collect`]. A read-only shadow has nothing dirty. Once a page could not be
-    /// read, this fails for good.
+    /// See [`Tracker::collect`]. A read-only shadow has nothing dirty. Fails for good once a page
+    /// could not be read.
     #[inline]
     pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), ShadowError> {
         self.check()?;
@@ -327,14 +313,12 @@ impl Shadow {
         }
     }
 
-    /// See [`Tracker::marks`]. They stay the same where the object moves; `None` for a read-only
-    /// attach.
+    /// See [`Tracker::marks`]; stable across moves. `None` for a read-only attach.
     pub(crate) fn marks(&self) -> Option<Arc<DirtyLines>> {
         self.tracker.as_ref().map(|tracker| Arc::clone(tracker.marks()))
     }
 
-    /// Marks bytes that are stored to through the page tables, where the rung does not find that by
-    /// itself.
+    /// Marks stores through the page tables, on rungs that need it.
     pub(crate) fn stored(&self, bytes: Range<usize>) {
         if let Some(tracker) = &self.tracker
             && tracker.rung() == Rung::Explicit
@@ -379,8 +363,7 @@ impl Shadow {
         self.tracker.as_mut().unwrap()
     }
 
-    /// Whether dropping every page has become cheaper than scanning them. Cheap to ask after every
-    /// psync.
+    /// Whether dropping every page has become cheaper than scanning them. Ask after every psync.
     #[inline]
     pub(crate) fn renewal_due(&mut self) -> Result<bool, ShadowError> {
         match &mut self.tracker {
@@ -389,7 +372,7 @@ impl Shadow {
         }
     }
 
-    /// Drops every page, and maps all from the extent that begins at `offset` in the file.
+    /// Drops every page, and maps all from the file's extent at `offset`.
     ///
     /// # Safety
     /// The shadow is over a file. Everything collected was settled and applied to the primary,
@@ -400,16 +383,14 @@ impl Shadow {
         Ok(self.tracker.as_mut().map_or(Ok(()), Tracker::renewed)?)
     }
 
-    /// Fails if a page could not be read when it was touched.
     fn check(&self) -> Result<(), ShadowError> {
         let failure = self.served.as_ref().and_then(Served::failure);
         failure.map_or(Ok(()), |error| Err(ShadowError::Page(error)))
     }
 
-    /// Extends the object in place to `new_len` bytes, a multiple of the page size; its source has
-    /// grown already. `extent`: where the object's own bytes begin in the file, if it is over one;
-    /// `None`: the added bytes are zeros that the file does not show. On failure the shadow is as
-    /// before.
+    /// Extends the object in place to `new_len` bytes, whole pages; its source has grown already.
+    /// `extent`: the file offset of the object's own bytes; `None`: the added bytes are zeros. On
+    /// failure the shadow is unchanged.
     pub(crate) fn grow(&mut self, new_len: usize, extent: Option<u64>) -> Result<(), ShadowError> {
         let old = self.len();
         if new_len <= old {

@@ -1,5 +1,4 @@
-//! The pages of a shadow that are in memory: brought there before they are touched, dropped where
-//! memory is limited, changed for readers.
+//! Residence of a shadow's pages: prefaulting, eviction, and changes for readers.
 
 #![allow(unsafe_code)]
 
@@ -12,9 +11,9 @@ use crate::sys::mmap::{self, Protection};
 use std::ops::Range;
 
 impl Shadow {
-    /// Brings pages into memory before they are touched; returns how many are there then, from the
-    /// first on: fewer if no more may be filled ahead. An error names a page that cannot be had,
-    /// which raises no signal before it is touched.
+    /// Fills pages before they are touched; returns how many are present from the first on: fewer
+    /// after the budget is spent. The error names an unreadable page, which raises no signal before
+    /// it is touched.
     pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, ShadowError> {
         self.check()?;
         let pages = pages.start..pages.end.min(self.len() / PAGE);
@@ -25,17 +24,16 @@ impl Shadow {
         }
     }
 
-    /// Most pages that can be in memory at a time; `None`: any number.
+    /// Resident pages at most; `None`: no limit.
     pub(crate) fn limit(&self) -> Option<usize> {
         self.served.as_ref()?.limit()
     }
 
-    /// Drops clean pages of an object whose memory is limited, but for those of `dirty`, which
-    /// ascend.
+    /// Evicts clean pages, except those of `dirty`, which ascend.
     ///
     /// # Safety
-    /// Pages that are not in `dirty` are as the source has them, and no thread stores to them until
-    /// this returns.
+    /// Pages that are not in `dirty` equal the source's, and no thread stores to them until this
+    /// returns.
     pub(crate) unsafe fn evict(&self, dirty: &[PageRange]) {
         let Some(served) = self.served.as_ref().filter(|served| served.limit().is_some()) else { return };
         // A device may have pinned pages, and would go on storing to dropped ones.
@@ -51,13 +49,12 @@ impl Shadow {
         unsafe { served.evict(clean) };
     }
 
-    /// Counts of the prediction; `None`: nothing is predicted.
+    /// `None`: no prediction.
     pub(crate) fn prediction(&self) -> Option<PredictionStats> {
         self.served.as_ref()?.prediction()
     }
 
-    /// Lays bytes (offset, bytes) over those of an object that is attached for reading. After an
-    /// error some may be laid.
+    /// Lays bytes (offset, bytes) over a read-only object. After an error some may be laid.
     ///
     /// # Safety
     /// The shadow is read-only, all bytes lie in it, their pages were brought into memory
@@ -72,7 +69,7 @@ impl Shadow {
             served.keep_pages();
         }
         let (start, len) = (self.mapping.addr() + pages.start * PAGE, pages.len() * PAGE);
-        // SAFETY: pages of our own mapping; of a private one, so that stores stay in this process.
+        // SAFETY: pages of our own private mapping, so stores stay in this process.
         let protect = |wanted| unsafe { mmap::protect(start, len, wanted) }.map_err(ShadowError::Protect);
         protect(Protection::ReadWrite)?;
         for (offset, bytes) in bytes {

@@ -16,7 +16,7 @@ fn window(n: usize) -> usize {
     0x5700_0000_0000 + (n << 37)
 }
 
-/// Bytes that are a function of their place, except that pages from `broken` on cannot be read.
+/// Bytes that are a function of their place; pages from `broken` on cannot be read.
 struct Pattern {
     len: u64,
     broken: u64,
@@ -231,7 +231,6 @@ fn a_file_is_shadowed_from_its_offset_and_never_written() {
     }
 }
 
-/// Stores that were marked before the rung changes, and unmarked ones after it.
 #[test]
 fn stores_on_both_sides_of_a_change_of_the_rung_are_found() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {
@@ -261,8 +260,6 @@ fn stores_on_both_sides_of_a_change_of_the_rung_are_found() {
     }
 }
 
-/// A sparse object whose many touched pages have become cold is renewed: it shows the file's bytes,
-/// and tracking goes on.
 #[test]
 fn renewal_loses_neither_bytes_nor_tracking() {
     if !Rung::WpAsync.available() {

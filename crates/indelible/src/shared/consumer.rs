@@ -1,4 +1,4 @@
-//! The side of a queue that takes messages out.
+//! The consumer side of a queue.
 
 use super::layout::{QueueKind, Role};
 use super::queue::Queue;
@@ -12,20 +12,19 @@ use indelible_store::Mutant;
 use std::hint::spin_loop;
 use std::time::Duration;
 
-/// Looks at a slot that is being written before it is asked whether its producer lives: it takes
-/// that a moment.
+/// Looks at a slot being written before its producer's life is checked.
 const SPINS: usize = 200;
 
 /// Takes messages out of a [`Queue`].
 ///
-/// [`receive`](Self::receive) takes one out at once. To act upon messages before they are gone,
-/// [`look`](Self::look) at as many as you like, and [`release`](Self::release) them: a consumer
-/// that dies in between leaves them to the next one.
+/// [`receive`](Self::receive) takes one at once. To act on messages before they are gone,
+/// [`look`](Self::look) at several, then [`release`](Self::release) them: a consumer that dies in
+/// between leaves them to the next one.
 pub struct Consumer {
     queue: Queue,
-    /// Number of the next message to be taken out.
+    /// Number of the next message to take out.
     head: u64,
-    /// Number of the next message to be looked at.
+    /// Number of the next message to look at.
     next: u64,
     /// With one producer: its place.
     tail: Seen,
@@ -33,7 +32,7 @@ pub struct Consumer {
 }
 
 impl Queue {
-    /// The queue's consumer, until it is dropped, or its process dies.
+    /// The queue's only consumer, until its drop or its process's death.
     ///
     /// # Errors
     /// `Held`: there is one. `Damaged`, `Gone`, `Forked`.
@@ -53,7 +52,7 @@ impl Consumer {
         Ok(consumer)
     }
 
-    /// Goes beyond slots that the consumer before had freed when it died.
+    /// Passes slots that the previous consumer freed before its death.
     fn go_on(&mut self) -> Result<(), Cause> {
         if self.queue.layout.kind == QueueKind::OneProducer {
             return self.queue.memory.check();
@@ -70,8 +69,8 @@ impl Consumer {
         Ok(())
     }
 
-    /// Takes the next message out, into `message`, once there is one, within `timeout`; `None`:
-    /// however long that takes. Returns whether there was one.
+    /// Takes the next message into `message`, waiting up to `timeout` (`None`: for ever). Returns
+    /// whether there was one.
     ///
     /// # Errors
     /// `Damaged`: the queue was scribbled over. `Gone`: the object's memory was truncated.
@@ -84,11 +83,11 @@ impl Consumer {
         Ok(found)
     }
 
-    /// As [`receive`](Self::receive), of a message that has the bytes of a value. One that has not
-    /// is taken out all the same.
+    /// As [`receive`](Self::receive), as a value. A message of another size is taken out all the
+    /// same.
     ///
     /// # Errors
-    /// As for [`receive`](Self::receive); `BadSize`: it has more bytes, or fewer.
+    /// As for [`receive`](Self::receive); `BadSize`: another size.
     pub fn receive_value<T: Plain>(&mut self, timeout: Option<Duration>) -> Result<Option<T>> {
         let mut buffer = std::mem::take(&mut self.buffer);
         let received = self.receive(&mut buffer, timeout);
@@ -102,10 +101,9 @@ impl Consumer {
         value
     }
 
-    /// Copies the next message that it has not looked at into `message`, once there is one, within
-    /// `timeout`; `None`: however long that takes. Returns its number. It stays in the queue until
-    /// it is [released](Self::release), so that at most as many can be looked at as the queue
-    /// holds.
+    /// Copies the next unread message, waiting up to `timeout` (`None`: for ever); returns its
+    /// number. It stays in the queue until [released](Self::release), so that at most the queue's
+    /// capacity can be read ahead.
     ///
     /// # Errors
     /// As for [`receive`](Self::receive).
@@ -115,12 +113,12 @@ impl Consumer {
         found.map_err(|cause| self.error(cause))
     }
 
-    /// Looks at the messages that were not released once more, from the first one on.
+    /// Restarts at the first unreleased message.
     pub fn rewind(&mut self) {
         self.next = self.head;
     }
 
-    /// Takes out all messages that were looked at: their producers know it
+    /// Takes out all read messages, which their producers learn
     /// ([`Producer::wait_taken`](super::Producer::wait_taken)).
     ///
     /// # Errors
@@ -147,14 +145,14 @@ impl Consumer {
     }
 }
 
-/// The next message, and its number; `None`: there is none as yet.
+/// The next message and its number; `None`: none yet.
 fn look(
     queue: &Queue,
     (head, next, tail): (u64, &mut u64, &mut Seen),
     message: &mut Vec<u8>,
 ) -> Result<Option<u64>, Cause> {
     let slots = queue.slots();
-    // All that there can be are looked at once, those without a message as well.
+    // All slots are visited once, including those without a message.
     while next.wrapping_sub(head) < slots.states.len() as u64 {
         let number = *next;
         let front = match queue.layout.kind {
@@ -186,8 +184,7 @@ fn look(
     Ok(None)
 }
 
-/// The slot of a message, once it is not being written any more, if that takes a moment only, or
-/// its producer is dead.
+/// A slot's message, once written shortly, or once its producer is dead.
 fn written(queue: &Queue, number: u64) -> Result<Front, Cause> {
     let slots = queue.slots();
     for _ in 0..SPINS {
@@ -201,7 +198,7 @@ fn written(queue: &Queue, number: u64) -> Result<Front, Cause> {
         if lives || Mutant::DeadProducerKept.is_on() {
             return Ok(found);
         }
-        // It may have published the message, and died, just before it was asked.
+        // The producer may have published, then died, just before the check.
         if slots.skip(number, word) {
             queue.memory.words()[queue.layout.skipped()].fetch_add(1, Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! File descriptors that become readable when a word changes, for programs that wait by `poll`.
+//! File descriptors that become readable when a word changes, for `poll`.
 
 use super::memory::Memory;
 use super::object::SharedObject;
@@ -13,11 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// After such a time a thread looks whether the memory is still there.
+/// Period of checks that the memory still exists.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A word that a thread of this value watches: its descriptor is readable once the word has
-/// changed, until [`take`](Event::take) is called.
+/// A watched word: its descriptor is readable after a change, until [`take`](Event::take).
 pub struct Event {
     memory: Arc<Memory>,
     fd: Arc<OwnedFd>,
@@ -27,8 +26,8 @@ pub struct Event {
 }
 
 impl SharedObject {
-    /// Watches the four bytes at `offset`, which were `seen` when the caller looked last: a change
-    /// from that on, with a wake, makes the descriptor readable. So does the end of the memory.
+    /// Watches the four bytes at `offset`, last `seen` by the caller: a later change with a wake,
+    /// or the memory's end, makes the descriptor readable.
     ///
     /// # Errors
     /// `BadSize`: see [`word`](Self::word). `Io`: there is no descriptor, or no thread.
@@ -48,11 +47,10 @@ impl SharedObject {
     }
 }
 
-/// Tells of changes until it is stopped.
 fn watch(memory: &Memory, offset: usize, mut seen: u32, fd: &OwnedFd, stop: &AtomicU32) {
     let Some(word) = memory.half(offset) else { return };
     let tell = || {
-        // It fails where the count is as high as it can be: the descriptor is readable then.
+        // Fails at the maximal count: the descriptor is readable then.
         let _ = rustix::io::write(fd, &1_u64.to_ne_bytes());
     };
     while stop.load(Ordering::Acquire) == 0 {
@@ -65,14 +63,14 @@ fn watch(memory: &Memory, offset: usize, mut seen: u32, fd: &OwnedFd, stop: &Ato
             seen = now;
             tell();
         }
-        // A page that is gone is found out by the next look.
+        // The next look notices a lost page.
         let _ = futex::wait_any(&[(word, seen), (stop, 0)], Some(LOOK));
     }
 }
 
 impl Event {
-    /// Makes the descriptor unreadable until the next change; returns how many changes there were
-    /// since the last call, as far as the thread saw them.
+    /// Resets the descriptor; returns the number of changes that the thread saw since the last
+    /// call.
     ///
     /// # Errors
     /// `Gone`: the object's memory was truncated. `Io`.

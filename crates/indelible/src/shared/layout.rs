@@ -1,22 +1,17 @@
-//! A queue in the bytes of a shared object: where its parts lie. FORMAT.md does not have it, as
-//! nothing of it outlives the boot; processes of another version are refused.
+//! The layout of a queue in a shared object. It is not in FORMAT.md, as it does not outlive the
+//! boot; processes of another version are refused.
 //!
-//! In words of 8 bytes: a line that describes the queue; a line each for tail, head, and the two
-//! bells; from [`STATES`] on a word for each slot; then the messages, each in lines of its own.
-//! Programs read the first line once, and compare it with the object; later scribbles there change
-//! nothing for them.
+//! In words of 8 bytes: a line of description; a line each for tail, head, and the two bells; from
+//! [`STATES`] a word per slot; then the messages, each in lines of its own. Programs compare the
+//! first line once; later scribbles there do not affect them.
 
 use crate::error::{Error, QueueMisfit, Result, SharedError};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"pmoqueue");
 const VERSION: u64 = 1;
-/// Words of a line.
 const LINE: usize = 8;
-/// Words before those of the slots.
 const STATES: usize = 8 * LINE;
-/// Messages at most.
 const MOST_SLOTS: usize = 1 << 28;
-/// Bytes of a message at most.
 const MOST_BYTES: usize = 1 << 28;
 
 /// Producers that a queue may have.
@@ -34,9 +29,9 @@ pub enum QueueKind {
 pub struct QueueOptions {
     /// Its producers.
     pub kind: QueueKind,
-    /// Messages that it holds at most: a power of two.
+    /// Messages at most: a power of two.
     pub slots: usize,
-    /// Bytes of its longest message. Each slot has room for one, in lines of 64.
+    /// Bytes of the longest message. Each slot reserves so many, in lines of 64.
     pub most: usize,
 }
 
@@ -48,7 +43,7 @@ impl Default for QueueOptions {
 }
 
 impl QueueOptions {
-    /// Bytes of a queue of this kind, for the size of its object.
+    /// Bytes of such a queue, for sizing its object.
     ///
     /// # Errors
     /// `BadSize`: there can be no such queue.
@@ -58,15 +53,13 @@ impl QueueOptions {
     }
 }
 
-/// A queue and its parts, as indexes of words of the object.
+/// A queue's parts, as indexes of words of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// Offset of its first word, in bytes.
     pub(super) offset: usize,
     pub(super) kind: QueueKind,
-    /// A power of two.
     pub(super) slots: usize,
-    /// Bytes of the longest message.
     pub(super) most: usize,
     first: usize,
 }
@@ -92,7 +85,7 @@ impl Layout {
         }
     }
 
-    /// Compares the first four words at the place of a queue with those that its options ask for.
+    /// Compares the first four words at a queue's place with its options.
     ///
     /// # Errors
     /// `NotAQueue`, `OtherQueue`.
@@ -116,17 +109,15 @@ impl Layout {
         if found == expected { Ok(()) } else { Err(SharedError::OtherQueue { offset, found, expected }) }
     }
 
-    /// Bytes from its first to its last.
     pub(super) fn bytes(&self) -> usize {
         (self.messages() - self.first + self.slots * self.stride()) * 8
     }
 
-    /// Words of a slot's message.
     fn stride(&self) -> usize {
         self.most.div_ceil(8).next_multiple_of(LINE)
     }
 
-    /// The words that describe it, the first one last.
+    /// Its description; the first word comes last.
     pub(super) fn says(&self) -> [(usize, u64); 4] {
         let kind = match self.kind {
             QueueKind::OneProducer => 0,
@@ -136,7 +127,6 @@ impl Layout {
         said.map(|(word, value)| (self.first + word, value))
     }
 
-    /// Word of its identity.
     pub(super) fn id(&self) -> usize {
         self.first + 4
     }
@@ -149,22 +139,19 @@ impl Layout {
         self.first + 2 * LINE
     }
 
-    /// Rung when a message is put in. In bytes, as those below.
+    /// Rung when a message is put in. In bytes, like the next one.
     pub(super) fn filled(&self) -> usize {
         self.offset + 3 * 64
     }
 
-    /// Rung when messages are taken out.
     pub(super) fn taken(&self) -> usize {
         self.offset + 4 * 64
     }
 
-    /// Word that counts the messages whose producers died.
     pub(super) fn skipped(&self) -> usize {
         self.first + 5 * LINE
     }
 
-    /// First word of the slots.
     pub(super) fn states(&self) -> usize {
         self.first + STATES
     }
@@ -173,20 +160,18 @@ impl Layout {
         self.states() + self.slots.next_multiple_of(LINE)
     }
 
-    /// First word of the message in a slot.
     pub(super) fn message(&self, slot: usize) -> usize {
         self.messages() + slot * self.stride()
     }
 
-    /// Claims of the queue: to format it, to take out of it, to put into it where there is one
-    /// producer.
+    /// Claims of the queue: to format it, to take out, and to put in as the only producer.
     pub(super) fn claim(&self, role: Role) -> u64 {
         // Higher than those of lives, which have 32 bits.
         ((role as u64 + 1) << 44) | (self.offset as u64 / 64)
     }
 }
 
-/// Parts in a queue that one has at a time.
+/// Exclusive roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Maker,

@@ -1,8 +1,7 @@
-//! Lives: whether a process or a thread is still there, as all that share an object see it (S2.20).
+//! Lives: whether a process or thread still exists, as seen by all that share an object (S2.20).
 //!
-//! A life is a lock of the kernel's on a byte of the object's memory, under a number that was never
-//! used before: the kernel releases it with the process, and no other process gets it by having the
-//! same process ID.
+//! A life is a kernel lock on a byte of the object's memory, under a never reused number: the
+//! kernel releases it with the process, and no other process inherits it with a process ID.
 
 use super::memory::Memory;
 use super::object::SharedObject;
@@ -12,18 +11,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// After such a time a wait for the end of a life asks for it.
+/// Period of checks for a life's end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A life that others can ask for by its [number](Life::number); it ends when this is dropped, or
-/// with the process. For a thread, keep it in the thread.
+/// A life that others know by its [number](Life::number); it ends with its drop or the process. For
+/// a thread's life, keep it in the thread.
 pub struct Life {
     memory: Arc<Memory>,
     number: u32,
 }
 
 impl Life {
-    /// The number that others know it by; not 0.
+    /// Its number for others; not 0.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
@@ -46,8 +45,8 @@ impl std::fmt::Debug for Life {
 }
 
 impl SharedObject {
-    /// Begins a life, of a thread say. Store its number to the object, and others know whether it
-    /// goes on.
+    /// Begins a life, for example a thread's. Store its number in the object to let others check
+    /// it.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -73,8 +72,7 @@ impl SharedObject {
         })
     }
 
-    /// The number of the life of this process, which ends when it has detached the object
-    /// everywhere.
+    /// The number of this process's life, which ends when it has detached the object everywhere.
     #[must_use]
     pub fn life(&self) -> u32 {
         self.memory.life()
@@ -88,8 +86,8 @@ impl SharedObject {
         self.about("look for a life in", || is_alive(&self.memory, number))
     }
 
-    /// Waits until the life of this number has ended, for `timeout` at most; returns whether it
-    /// has. Its orderly end wakes those that wait, a death is noticed within 10 ms.
+    /// Waits up to `timeout` for the end of a life; returns whether it ended. An orderly end wakes
+    /// waiters, a death is noticed within 10 ms.
     ///
     /// # Errors
     /// As for [`begin_life`](Self::begin_life).
@@ -105,7 +103,7 @@ impl SharedObject {
                 if left.is_zero() {
                     return Ok(false);
                 }
-                // An error, of a page that is gone, is one of the next look.
+                // The next look reports a lost page.
                 let _ = futex::wait(self.memory.ends(), seen, Some(left.min(LOOK)));
             }
         })

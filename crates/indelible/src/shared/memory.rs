@@ -15,22 +15,20 @@ use std::any::Any;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Bytes of a word of the object.
 pub(super) const WORD: usize = 8;
 
-/// An attached object; all attachments of a process have it in common.
+/// An attached object; all attachments of a process share it.
 pub(crate) struct Memory {
-    /// Before the mappings, as those below are dropped in their order.
+    /// Before the mappings: fields drop in order.
     watched: [Watched; 2],
     mapping: Mapping,
     /// The page behind the object's bytes, which is the library's own.
     control: Mapping,
     common: Common,
     sharer: Sharer,
-    /// The number of this process among those that share the object: a claim, which ends with the
-    /// process.
+    /// This process's number among the sharing ones: a claim, which ends with the process.
     life: u32,
-    /// Claims of this process, which do not exclude each other by themselves.
+    /// This process's claims, which do not exclude each other by themselves.
     claims: Mutex<HashSet<u64>>,
     pub(super) pool: Arc<Inner>,
     pub(super) name: String,
@@ -90,7 +88,7 @@ impl Memory {
                 break number;
             }
         };
-        // From here on others find all that there is.
+        // From here on others find everything.
         sharer.let_others_in()?;
         let claims = Mutex::new(HashSet::from([u64::from(life)]));
         Ok(Memory {
@@ -106,7 +104,7 @@ impl Memory {
         })
     }
 
-    /// Fails in a forked child, and where a page was gone.
+    /// Fails in a forked child, and after a lost page.
     #[inline]
     pub(super) fn check(&self) -> Result<(), Cause> {
         self.pool.alive()?;
@@ -116,7 +114,7 @@ impl Memory {
         Ok(())
     }
 
-    /// As [`check`](Self::check), and whether the file was truncated beyond the touched part.
+    /// As [`check`](Self::check), and whether untouched parts of the file were truncated.
     pub(super) fn check_whole(&self) -> Result<(), Cause> {
         self.check()?;
         match self.common.is_whole().map_err(SharedError::from)? {
@@ -125,7 +123,7 @@ impl Memory {
         }
     }
 
-    /// In bytes, as asked for.
+    /// In bytes, as requested at creation.
     pub(super) fn len(&self) -> usize {
         self.sharer.object().entry.size.get() as usize
     }
@@ -134,7 +132,7 @@ impl Memory {
         self.mapping.base().as_ptr()
     }
 
-    /// All words, those of the last page included.
+    /// All words, including the whole last page.
     #[inline]
     pub(super) fn words(&self) -> &[AtomicU64] {
         let words = self.mapping.base().cast::<AtomicU64>();
@@ -143,7 +141,7 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(words.as_ptr(), self.mapping.len() / WORD) }
     }
 
-    /// Half a word; `None`: there is none at this offset.
+    /// Half a word; `None`: not at this offset.
     #[inline]
     pub(super) fn half(&self, offset: usize) -> Option<&AtomicU32> {
         if !offset.is_multiple_of(4) || offset >= self.mapping.len() {
@@ -153,20 +151,20 @@ impl Memory {
         Some(unsafe { &*self.mapping.base().as_ptr().add(offset).cast::<AtomicU32>() })
     }
 
-    /// Counts the lives that have ended in an orderly way.
+    /// Counts lives that ended orderly.
     pub(super) fn ends(&self) -> &AtomicU32 {
         // SAFETY: as for `words`; the first bytes of a page.
         unsafe { &*self.control.base().as_ptr().cast::<AtomicU32>() }
     }
 
-    /// Wakes those that wait for the end of a life.
+    /// Wakes waiters for a life's end.
     pub(super) fn tell_end(&self) {
         self.ends().fetch_add(1, Ordering::Release);
-        // If no thread can be woken, they look again by themselves.
+        // Otherwise they look again by themselves.
         let _ = futex::wake(self.ends(), u32::MAX);
     }
 
-    /// Copies bytes into words from `at` on. The end of the last word is zero.
+    /// Copies bytes into words from `at` on, padding the last with zeros.
     pub(super) fn store(&self, at: usize, bytes: &[u8]) {
         let (whole, rest) = bytes.as_chunks::<WORD>();
         let words = &self.words()[at..];
@@ -180,7 +178,6 @@ impl Memory {
         }
     }
 
-    /// Copies bytes out of words from `at` on.
     pub(super) fn load(&self, at: usize, bytes: &mut [u8]) {
         let words = &self.words()[at..];
         let (whole, rest) = bytes.as_chunks_mut::<WORD>();
@@ -194,12 +191,10 @@ impl Memory {
         }
     }
 
-    /// The number of this process.
     pub(super) fn life(&self) -> u32 {
         self.life
     }
 
-    /// Claims an unused number, for a life of this process.
     pub(super) fn begin_life(&self) -> Result<u32, Cause> {
         loop {
             let number = (self.pool.store.memory_number()? as u32).max(1);
@@ -217,7 +212,7 @@ impl Memory {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a claim, unless it is held.
+    /// `false`: it is held.
     pub(super) fn claim(&self, claim: u64) -> Result<bool, SharedError> {
         let mut claims = self.claims();
         let taken = !claims.contains(&claim) && self.common.claim(claim)?;
@@ -227,7 +222,6 @@ impl Memory {
         Ok(taken)
     }
 
-    /// Gives up a claim that this process has.
     pub(super) fn give_up(&self, claim: u64) {
         let mut claims = self.claims();
         if claims.remove(&claim) {
@@ -235,7 +229,6 @@ impl Memory {
         }
     }
 
-    /// Whether the claim is held.
     pub(super) fn is_claimed(&self, claim: u64) -> Result<bool, SharedError> {
         Ok(self.claims().contains(&claim) || self.common.is_claimed(claim)?)
     }

@@ -7,12 +7,12 @@ use crate::pool::{Pool, Stat};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// An object of the class [`Shared`](crate::Class::Shared), attached: memory that any number of
-/// processes have at once, at the same address, and in which nothing becomes durable. It has words
-/// to wait for, and queues.
+/// An attached object of the class [`Shared`](crate::Class::Shared): memory that any number of
+/// processes map at the same address. Nothing in it becomes durable. It has words to wait for, and
+/// queues.
 ///
-/// Its contents stay as long as the machine runs, also without attachments, until the object is
-/// destroyed or gets another class. Clones are the same attachment.
+/// Its contents stay while the machine runs, even without attachments, until the object is
+/// destroyed or changes its class. Clones are the same attachment.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -36,16 +36,15 @@ impl Pool {
     /// Attaches an object of the class shared, beside its other attachments.
     ///
     /// # Errors
-    /// `ClassMismatch` for an object of another class; `VolatileGone`: the machine was started anew
-    /// since it was created; `Gone`: those that have it see another `/dev/shm`, as in another
-    /// container; `NoSpace`: there is no memory for it; `NotFound`, `Held`, `WrongKey`,
-    /// `ObjectReadOnly`, `AddressTaken`, `ReadOnly`. `Io`: memory of another user is there, since
-    /// processes of one user alone share an object.
+    /// `ClassMismatch`; `VolatileGone`: the machine was restarted since its creation; `Gone`: its
+    /// users see another `/dev/shm`, as in another container; `NoSpace`: no memory for it;
+    /// `NotFound`, `Held`, `WrongKey`, `ObjectReadOnly`, `AddressTaken`, `ReadOnly`. `Io`: the
+    /// memory is another user's; only processes of one user share an object.
     pub fn attach_shared(&self, name: &str) -> Result<SharedObject> {
         self.attach_shared_with_key(name, b"")
     }
 
-    /// As [`attach_shared`](Pool::attach_shared), for an object with a write key.
+    /// As [`attach_shared`](Pool::attach_shared), with a write key.
     ///
     /// # Errors
     /// As for [`attach_shared`](Pool::attach_shared).
@@ -65,7 +64,7 @@ impl SharedObject {
         work().map_err(|cause| error(&self.memory, operation, cause))
     }
 
-    /// Name of the object.
+    /// The object's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.memory.name
@@ -77,21 +76,20 @@ impl SharedObject {
         self.memory.len()
     }
 
-    /// Never: an object has at least one byte.
+    /// Always false: an object has at least one byte.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// First byte: the object's address, the same in all processes.
+    /// The object's address, the same in all processes.
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
         self.memory.base()
     }
 
-    /// The bytes as words that any sharing process may change at any time, those of a last page
-    /// that is not full included. Truncating the memory's file makes them zeros:
-    /// [`check`](Self::check) tells.
+    /// The bytes as words, including the whole last page; any sharing process may change them at
+    /// any time. Truncating the memory's file zeros them: see [`check`](Self::check).
     #[must_use]
     pub fn words(&self) -> &[AtomicU64] {
         self.memory.words()
@@ -109,8 +107,7 @@ impl SharedObject {
         })
     }
 
-    /// Checks that the memory is whole: its file was not truncated. All other calls check it
-    /// themselves.
+    /// Checks that the memory's file was not truncated, as all other calls do.
     ///
     /// # Errors
     /// `Gone`, `Forked`.
@@ -118,7 +115,7 @@ impl SharedObject {
         self.about("check", || self.memory.check_whole())
     }
 
-    /// State, size and so on of this object, even if it was deleted or renamed meanwhile.
+    /// This object's status, even if deleted or renamed meanwhile.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -126,7 +123,7 @@ impl SharedObject {
         self.memory.stat()
     }
 
-    /// Detaches, once no clone, queue or life of this process is left: until then the memory stays.
+    /// Detaches. The memory stays while this process has clones, queues or lives.
     pub fn detach(self) {}
 }
 

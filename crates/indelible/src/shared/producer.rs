@@ -1,4 +1,4 @@
-//! The side of a queue that puts messages in.
+//! The producer side of a queue.
 
 use super::layout::{QueueKind, Role};
 use super::queue::Queue;
@@ -10,20 +10,18 @@ use crate::plain::Plain;
 use crate::sys::sync::Ordering;
 use std::time::Duration;
 
-/// One who puts messages into a [`Queue`].
+/// Puts messages into a [`Queue`].
 pub struct Producer {
     queue: Queue,
     /// With one producer: the number of its next message.
     next: u64,
     /// With one producer: the consumer's place.
     head: Seen,
-    /// Messages that come in parts.
     scratch: Vec<u8>,
 }
 
 impl Queue {
-    /// A producer of messages. In a queue of one producer it is the only one until it is dropped,
-    /// or its process dies.
+    /// A producer; in a one-producer queue the only one until its drop or its process's death.
     ///
     /// # Errors
     /// `Held`: there is one, and there can be no other. `Damaged`, `Gone`, `Forked`.
@@ -42,20 +40,18 @@ impl Producer {
         Ok(Producer { queue: queue.clone(), next, head: Seen::default(), scratch: Vec::new() })
     }
 
-    /// Puts a message in, once there is room, within `timeout`; `None`: however long that takes.
-    /// Returns the message's number, by which [`wait_taken`](Self::wait_taken) knows it; none if
-    /// the queue stayed full.
+    /// Puts a message in, waiting up to `timeout` for room (`None`: for ever). Returns its number
+    /// for [`wait_taken`](Self::wait_taken); `None`: the queue stayed full.
     ///
     /// # Errors
-    /// `BadSize`: it is longer than the queue has room for. `Damaged`: the queue was scribbled
-    /// over. `Gone`: the object's memory was truncated. `Forked`.
+    /// `BadSize`: longer than the queue's messages. `Damaged`: the queue was scribbled over.
+    /// `Gone`: the object's memory was truncated. `Forked`.
     pub fn send(&mut self, message: &[u8], timeout: Option<Duration>) -> Result<Option<u64>> {
         let sent = self.send_filled(message.len(), timeout, |_| Ok(message));
         sent.map_err(|cause| self.error(cause))
     }
 
-    /// As [`send`](Self::send), of a message that is put together of parts while its slot is
-    /// claimed already.
+    /// As [`send`](Self::send), assembled from parts after its slot is claimed.
     ///
     /// # Errors
     /// As for [`send`](Self::send).
@@ -81,7 +77,7 @@ impl Producer {
         sent
     }
 
-    /// As [`send`](Self::send), of the bytes of a value.
+    /// As [`send`](Self::send), of a value's bytes.
     ///
     /// # Errors
     /// As for [`send`](Self::send).
@@ -89,9 +85,9 @@ impl Producer {
         self.send(bytes_of(value), timeout)
     }
 
-    /// Waits until the message of this number was taken out, and all before it, for `timeout` at
-    /// most; returns whether it was. A consumer that makes messages durable takes them out after
-    /// that ([`Consumer::release`](super::Consumer::release)).
+    /// Waits up to `timeout` until this message and all before it were taken out; returns whether
+    /// they were. A consumer that makes messages durable does so first
+    /// ([`Consumer::release`](super::Consumer::release)).
     ///
     /// # Errors
     /// `Gone`, `Forked`.
@@ -116,7 +112,6 @@ impl Producer {
         error(&self.queue.memory, "put a message into", cause)
     }
 
-    /// Claims a slot, has `fill` give the message for it, and publishes it.
     fn send_filled<'m>(
         &mut self,
         len: usize,
@@ -142,7 +137,7 @@ impl Producer {
     }
 }
 
-/// Claims a slot; `None`: the queue is full.
+/// `None`: the queue is full.
 #[inline]
 fn claim(queue: &Queue, next: u64, head: &mut Seen) -> Result<Option<u64>, Cause> {
     let slots = queue.slots();
@@ -158,7 +153,7 @@ fn claim(queue: &Queue, next: u64, head: &mut Seen) -> Result<Option<u64>, Cause
     found.ok_or_else(|| queue.damaged("the word of a slot, or of the tail, cannot be"))
 }
 
-/// A slot that is this process's, until it has a message, or none.
+/// This process's slot, until it has a message, or none.
 struct Claimed<'q> {
     queue: &'q Queue,
     number: u64,
@@ -169,7 +164,7 @@ impl Drop for Claimed<'_> {
     fn drop(&mut self) {
         match self.queue.layout.kind {
             QueueKind::ManyProducers => self.queue.slots().publish(self.number, self.len),
-            // A slot that was given up is as free as before.
+            // An abandoned slot stays free.
             QueueKind::OneProducer if self.len == NO_MESSAGE => return,
             QueueKind::OneProducer => self.queue.slots().put(self.number, self.len),
         }

@@ -11,19 +11,17 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time that a queue takes to be made, at most.
+/// Longest time to make a queue.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After such a time a thread that waits for a queue looks at it again, in case that its waker died
-/// first.
+/// Period of rechecks by waiting threads, in case their waker died.
 const LOOK: Duration = Duration::from_millis(50);
-/// Pauses before a thread sleeps, each twice as long as the one before: falling asleep and being
-/// woken cost more than the other side's work meanwhile, if it runs.
+/// Pauses before a thread sleeps, each twice as long: sleep and wake-up cost more than the other
+/// side's work, if it runs.
 const PAUSES: u32 = 7;
 
-/// A queue in a shared object: messages of up to so many bytes, put in by one or many producers, of
-/// any processes, and taken out in their order by one consumer. Both sides may die at any
-/// instruction: the message that a producer was putting in is left out then, once the consumer gets
-/// there, and the next consumer goes on where the last one had got.
+/// A queue in a shared object: bounded messages from one or many producers, of any processes, to
+/// one consumer in order. Both sides may die at any instruction: a dead producer's unfinished
+/// message is skipped, and the next consumer continues.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -50,16 +48,15 @@ pub struct Queue {
 }
 
 impl SharedObject {
-    /// The queue at `offset`, a multiple of 64, of the object; it is made if there is none.
+    /// The queue at `offset`, a multiple of 64; made if absent.
     ///
     /// # Errors
-    /// `BadSize`: it does not fit there. `RootType`: there is one of other options, or something
-    /// else. `Gone`: the object's memory was truncated. `Held`: another process is making it, and
-    /// does not get on.
+    /// `BadSize`: it does not fit there. `RootType`: a queue with other options, or other content.
+    /// `Gone`: the object's memory was truncated. `Held`: another process is stuck making it.
     pub fn queue(&self, offset: usize, options: &QueueOptions) -> Result<Queue> {
         self.about("open a queue in", || {
             let layout = Layout::new(offset, options, self.len()).or_else(|error| {
-                // A queue that is there says more than that a larger one has no room.
+                // An existing queue explains more than a larger one's lack of room.
                 let no_room = matches!(error, SharedError::NoQueue { why: QueueMisfit::Room { .. }, .. });
                 if no_room && offset <= self.len().saturating_sub(64) {
                     let found = said(&self.memory, offset)?;
@@ -76,10 +73,10 @@ impl SharedObject {
     }
 }
 
-/// The first four words of a place for a queue: its description.
+/// The first four words at a queue's place: its description.
 fn said(memory: &Memory, offset: usize) -> Result<[u64; 4], Cause> {
     let words = &memory.words()[offset / 8..][..4];
-    // The first one, which is stored last, is loaded first.
+    // The first word is stored last, so it is loaded first.
     let found = [0, 1, 2, 3].map(|word| words[word].load(Ordering::Acquire));
     memory.check()?;
     Ok(found)
@@ -102,7 +99,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Whether it is there; `false`: its first line is all zeros.
+    /// `false`: its first line is all zeros.
     fn is_made(&self) -> Result<bool, Cause> {
         let found = said(&self.memory, self.layout.offset)?;
         // The first word is stored last.
@@ -117,8 +114,7 @@ impl Queue {
             return Ok(());
         }
         let (words, layout) = (self.memory.words(), &self.layout);
-        // Another maker may have died in here, before any use; or it is memory that the program
-        // used for something else.
+        // Another maker may have died before any use; or the program used this memory otherwise.
         let states = layout.states()..layout.states() + layout.slots;
         let control =
             [layout.tail(), layout.head(), layout.skipped(), layout.filled() / 8, layout.taken() / 8];
@@ -130,21 +126,20 @@ impl Queue {
         self.memory.check()
     }
 
-    /// A random number that this queue has, and no other one: the numbers of its messages mean
-    /// something only with it.
+    /// A random number of this queue alone, which gives meaning to its messages' numbers.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.memory.words()[self.layout.id()].load(Ordering::Relaxed)
     }
 
-    /// How it was made.
+    /// Its options.
     #[must_use]
     pub fn options(&self) -> QueueOptions {
         let Layout { kind, slots, most, .. } = self.layout;
         QueueOptions { kind, slots, most }
     }
 
-    /// Messages that were left out because their producers died, as far as consumers have got.
+    /// Messages skipped because their producers died, so far.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.memory.words()[self.layout.skipped()].load(Ordering::Relaxed)
@@ -169,7 +164,6 @@ impl Queue {
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
-        // The layout lies in the object.
         self.memory.half(offset).unwrap_or_else(|| self.memory.ends())
     }
 
@@ -177,7 +171,7 @@ impl Queue {
         SharedError::Damaged { offset: self.layout.offset, why }.into()
     }
 
-    /// Takes a part that one has at a time.
+    /// Takes an exclusive role.
     pub(super) fn take_part(&self, role: Role, name: &'static str) -> Result<(), Cause> {
         match self.memory.claim(self.layout.claim(role))? {
             true => Ok(()),
@@ -191,8 +185,8 @@ impl Queue {
         }
     }
 
-    /// Makes `attempt` until it gives something, for `timeout` at most: a few times with pauses, of
-    /// some microseconds together, then asleep on the bell in between. `None`: the time is over.
+    /// Repeats `attempt` until it succeeds: a few times with short pauses, then asleep on the bell.
+    /// `None`: timeout.
     pub(super) fn until<T>(
         &self,
         bell: &AtomicU32,
@@ -228,10 +222,10 @@ impl Queue {
         }
     }
 
-    /// Wakes those that sleep on the bell, if there are any.
+    /// Wakes sleepers on the bell.
     pub(super) fn ring(bell: &AtomicU32) {
         if Bell(bell).ring() && !indelible_store::Mutant::WakeLost.is_on() {
-            // A page that is gone is found out by the next call.
+            // The next call notices a lost page.
             let _ = futex::wake(bell, u32::MAX);
         }
     }

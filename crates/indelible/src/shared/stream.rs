@@ -1,11 +1,11 @@
-//! Streams of bytes through queues: parts of them are messages, and an empty message is the end.
+//! Byte streams through queues: messages are parts, and an empty message is the end.
 
 use super::consumer::Consumer;
 use super::producer::Producer;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-/// Writes a stream into a queue of one producer, or one without other users. Dropping it leaves the
+/// Writes a stream into a one-producer queue, or one without other users. Dropping it leaves the
 /// stream open for the next writer; [`end`](Self::end) ends it.
 #[derive(Debug)]
 pub struct StreamWriter {
@@ -14,13 +14,13 @@ pub struct StreamWriter {
 }
 
 impl StreamWriter {
-    /// Each write waits for room for as long as `timeout` says; `None`: however long that takes.
+    /// Each write waits for room up to `timeout` (`None`: for ever).
     #[must_use]
     pub fn new(producer: Producer, timeout: Option<Duration>) -> StreamWriter {
         StreamWriter { producer, timeout }
     }
 
-    /// Ends the stream: its reader has all of it.
+    /// Ends the stream for its reader.
     ///
     /// # Errors
     /// As for `write`.
@@ -51,7 +51,7 @@ impl Write for StreamWriter {
     }
 }
 
-/// Reads a stream out of a queue. Reading it to its end leaves the queue as it was made.
+/// Reads a stream out of a queue. Reading to the end leaves the queue as new.
 #[derive(Debug)]
 pub struct StreamReader {
     consumer: Consumer,
@@ -62,7 +62,7 @@ pub struct StreamReader {
 }
 
 impl StreamReader {
-    /// Each read waits for bytes for as long as `timeout` says; `None`: however long that takes.
+    /// Each read waits for bytes up to `timeout` (`None`: for ever).
     #[must_use]
     pub fn new(consumer: Consumer, timeout: Option<Duration>) -> StreamReader {
         StreamReader { consumer, timeout, part: Vec::new(), read: 0, ended: false }

@@ -5,14 +5,13 @@
 use crate::plain::{Plain, frozen};
 use std::mem::MaybeUninit;
 
-/// The bytes of a value.
 pub(super) fn bytes_of<T: Plain>(value: &T) -> &[u8] {
     const { frozen::<T>() };
     // SAFETY: without padding, and nothing in it changes while it is borrowed (`Plain`, `frozen`).
     unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }
 
-/// The value that has these bytes; `None`: they are too many, or too few.
+/// `None`: the number of bytes is wrong.
 pub(super) fn value_of<T: Plain>(bytes: &[u8]) -> Option<T> {
     const { frozen::<T>() };
     if bytes.len() != size_of::<T>() {

@@ -7,10 +7,10 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// After such a time a wait looks whether the memory is still there.
+/// Period of checks that the memory still exists.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Four bytes of a shared object, to be changed by any of those that share it, and waited for.
+/// Four bytes of a shared object that any sharing process may change, and wait for.
 ///
 /// A change wakes no thread by itself: store, then [`wake`](Word::wake).
 #[derive(Clone, Copy)]
@@ -28,10 +28,9 @@ impl Deref for Word<'_> {
 }
 
 impl Word<'_> {
-    /// Sleeps until the word is not `expected` any more, for `timeout` at most; `None`: for however
-    /// long it takes. Returns whether it has changed. It ends, too, if the process that would have
-    /// changed it has died: at its timeout, so give one, or wait for [its
-    /// end](super::SharedObject::wait_end) as well.
+    /// Sleeps while the word is `expected`, up to `timeout` (`None`: for ever); returns whether it
+    /// changed. The death of the changing process goes unnoticed: give a timeout, or also wait for
+    /// [its end](super::SharedObject::wait_end).
     ///
     /// # Errors
     /// `Gone`: the object's memory was truncated. `Forked`.
@@ -39,7 +38,7 @@ impl Word<'_> {
         Ok(wait_any(&[(*self, expected)], timeout)?.is_some())
     }
 
-    /// Wakes as many as `most` that sleep on the word, in any process; returns how many there were.
+    /// Wakes up to `most` sleepers on the word, in any process; returns their number.
     ///
     /// # Errors
     /// As for [`wait`](Word::wait).
@@ -55,10 +54,9 @@ impl std::fmt::Debug for Word<'_> {
     }
 }
 
-/// Sleeps until one of the words, of any shared objects, differs from its expected value, for
-/// `timeout` at most. Returns which has changed, the first if there are several; `None`: the time
-/// is over. As many as 128 words; before Linux 5.16, which waits for one at a time, they are looked
-/// at every 2 ms.
+/// Sleeps until one of up to 128 words, of any shared objects, differs from its expected value.
+/// Returns the index of the first changed one; `None`: timeout. Before Linux 5.16 the words are
+/// polled every 2 ms.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -91,7 +89,7 @@ pub fn wait_any(words: &[(Word<'_>, u32)], timeout: Option<Duration>) -> Result<
             words.iter().map(|(word, expected)| (word.value, *expected)).collect();
         loop {
             let changed = words.iter().position(|(word, expected)| word.load(Ordering::Acquire) != *expected);
-            // Asked after the words were read: a page that was gone is known by then.
+            // After the words were read: a lost page is known by then.
             for (word, _) in words {
                 word.memory.check()?;
             }
@@ -105,7 +103,7 @@ pub fn wait_any(words: &[(Word<'_>, u32)], timeout: Option<Duration>) -> Result<
     wait().map_err(|cause: Cause| error(first.memory, "wait for", cause))
 }
 
-/// The kernel's error, unless the memory is gone, which explains it.
+/// The kernel's error, unless lost memory explains it.
 fn waited<T>(memory: &Memory, result: std::io::Result<T>) -> Result<T, Cause> {
     match result {
         Ok(done) => Ok(done),

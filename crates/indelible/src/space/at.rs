@@ -11,7 +11,7 @@ use crate::plain::Plain;
 use std::fmt;
 use std::ops::Deref;
 
-/// A value in an object of a [`Space`], from which pointers can be followed that lie in it.
+/// A value in an object of a [`Space`], from which its pointers can be followed.
 pub struct At<'s, T> {
     space: &'s Space,
     home: &'s Attached,
@@ -23,7 +23,7 @@ impl<'s, T> At<'s, T> {
         At { space, home, value }
     }
 
-    /// The value, borrowed for as long as the space is.
+    /// The value, borrowed as long as the space.
     #[must_use]
     #[inline]
     pub fn value(&self) -> &'s T {
@@ -35,8 +35,8 @@ impl<'s, T> At<'s, T> {
         At { space: self.space, home: self.home, value }
     }
 
-    /// A part of this value, such as a field, from which pointers can be followed that lie in it.
-    /// `None`: it is no part.
+    /// A part of this value, such as a field, from which its pointers can be followed. `None`: not
+    /// a part.
     ///
     /// ```
     /// # use indelible::{At, Far};
@@ -54,21 +54,20 @@ impl<'s, T> At<'s, T> {
         inside.then(|| self.beside(part))
     }
 
-    /// ID of the object that it lies in.
+    /// The object's ID.
     #[must_use]
     pub fn object(&self) -> [u8; 16] {
         self.home.id
     }
 
-    /// Its place in its object, as a pointer within that.
+    /// This value's place, as a pointer within its object.
     #[must_use]
     pub fn here(&self) -> Far<T> {
         let offset = std::ptr::from_ref(self.value).addr() - self.home.now().base();
         Far::own(offset as u64).unwrap_or_default()
     }
 
-    /// The value that a pointer leads to which lies in the same object as this value. `None`: the
-    /// pointer is null.
+    /// The target of a pointer in the same object. `None`: the pointer is null.
     ///
     /// # Errors
     /// As for [`Space::get`].
@@ -82,7 +81,7 @@ impl<'s, T> At<'s, T> {
 }
 
 impl<'s, T: Plain> At<'s, T> {
-    /// The values that lie side by side from this one on, `count` of them.
+    /// `count` consecutive values from this one on.
     ///
     /// # Errors
     /// `Dangling`: the object ends before.
@@ -94,8 +93,7 @@ impl<'s, T: Plain> At<'s, T> {
         found.map_err(|why| Space::no_values::<T>(self.home, self.home, (offset, count), why))
     }
 
-    /// As part of the loop that follows pointers: with a call, one within the object takes twice as
-    /// long.
+    /// Inlined into pointer loops: a call would double the time of a step within the object.
     #[inline(always)]
     pub(super) fn new(space: &'s Space, home: &'s Attached, pointer: Far<T>) -> Result<Self> {
         if pointer.index() == 0
@@ -136,7 +134,7 @@ impl<'s, T: Plain> At<'s, T> {
         }
     }
 
-    /// A value behind the bytes that an object had when it was looked up.
+    /// A value behind the object's bytes at lookup time.
     fn behind(space: &'s Space, home: &'s Attached, target: &'s Attached, offset: u64) -> Result<Self> {
         // SAFETY: as in `within`.
         match unsafe { target.now().value::<T>(offset) } {

@@ -11,18 +11,16 @@ use crate::object::ReadObject;
 pub(super) struct Attached {
     pub(super) id: [u8; 16],
     pub(super) content: Content,
-    /// Objects that entries of this one lead to, by their numbers: as far as pointers were
-    /// followed.
+    /// Resolved entries by number.
     pub(super) links: Links,
-    /// Entries that were asked for last by the IDs of their objects.
+    /// Recently requested entries by their objects' IDs.
     entries: Vec<Asked>,
     /// Recent stores to it.
     recent: Recent,
-    /// Bytes when it was looked at last; a heap may have more by now.
+    /// Bytes at the last look; a heap may have more by now.
     pub(super) range: Range,
 }
 
-/// An object and rights that an entry was asked for, and its number.
 #[derive(Clone, Copy)]
 struct Asked {
     target: [u8; 16],
@@ -30,13 +28,13 @@ struct Asked {
     index: u32,
 }
 
-/// Entries that are remembered.
+/// Remembered entries.
 const ASKED: usize = 8;
 
 pub(super) enum Content {
     Writing {
         heap: Box<Heap>,
-        /// Why safe code must not store to it by far pointers, if there is a reason.
+        /// Why safe code must not store to it by far pointers, if so.
         fixed: Option<String>,
     },
     Reading(ReadHeap),
@@ -55,7 +53,6 @@ impl Content {
     }
 }
 
-/// First bytes of a heap.
 fn is_heap(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PMO-HEAP")
 }
@@ -84,7 +81,6 @@ impl Attached {
         Ok(Attached::new(id, content, range))
     }
 
-    /// All bytes that it has now.
     pub(super) fn now(&self) -> Range {
         match &self.content {
             Content::Writing { heap, .. } => range_of(heap),
@@ -92,12 +88,11 @@ impl Attached {
         }
     }
 
-    /// Looks at its bytes again.
     pub(super) fn refresh(&mut self) {
         self.range = self.now();
     }
 
-    /// An entry. No thread changes entries meanwhile: that takes the space exclusively.
+    /// An entry. Changes of entries take the space exclusively.
     pub(super) fn entry(&self, index: u32) -> Result<FarEntry> {
         let near = match &self.content {
             Content::Writing { heap, .. } => heap.raw().far_entry_near(index),
@@ -129,14 +124,14 @@ impl Attached {
         self.content.error(operation, error)
     }
 
-    /// The heap, to be changed in any way.
+    /// The heap, for any change.
     pub(super) fn heap_mut(&mut self, operation: &'static str) -> Result<&mut Heap> {
         self.recent.forget();
         self.refresh();
         self.heap_to_store(operation)
     }
 
-    /// Number of the entry for an object, which is added if there is none.
+    /// Number of the entry for an object, added if absent.
     #[inline]
     pub(super) fn index_of(
         &mut self,
@@ -162,7 +157,6 @@ impl Attached {
         Ok(index)
     }
 
-    /// Looks everything up again.
     pub(super) fn forget(&mut self) {
         self.links.clear();
         self.entries.clear();
@@ -175,7 +169,7 @@ impl Attached {
         }
     }
 
-    /// The heap, whose changes are about to be made durable.
+    /// The heap, before its changes are made durable.
     pub(super) fn heap_to_psync(&mut self) -> Option<&mut Heap> {
         self.recent.forget();
         match &mut self.content {
@@ -184,10 +178,10 @@ impl Attached {
         }
     }
 
-    /// Bytes that lie in one block, and may be stored to, as nothing else does: they are marked.
+    /// Marks bytes of one block as stored to.
     ///
     /// # Errors
-    /// They do not lie in a block; safe code must not store to the object by far pointers.
+    /// The bytes lie in no single block; safe code must not store to the object by far pointers.
     #[inline]
     pub(super) fn stored(&mut self, offset: u64, len: usize, operation: &'static str) -> Result<Range> {
         let range = self.now();
@@ -198,7 +192,7 @@ impl Attached {
         Ok(range)
     }
 
-    /// Fails unless bytes of the object, which ends behind them, lie in one block.
+    /// Fails unless these bytes, which lie in the object, lie in one block.
     pub(super) fn expect_block(&mut self, offset: u64, len: usize, operation: &'static str) -> Result<()> {
         if self.recent.is_in_pages(offset, len as u64) {
             return Ok(());
@@ -211,7 +205,6 @@ impl Attached {
         Ok(())
     }
 
-    /// Marks bytes of a block that are stored to.
     pub(super) fn mark(&mut self, offset: u64, len: usize, operation: &'static str) -> Result<()> {
         let start = self.now().base() + offset as usize;
         self.free_heap_mut(operation)?.stored(std::slice::from_ref(&(start..start + len)));
@@ -219,13 +212,11 @@ impl Attached {
         Ok(())
     }
 
-    /// A block is about to be freed.
     pub(super) fn freeing(&mut self) {
         self.recent.forget();
     }
 
-    /// The heap, to store to any bytes of blocks, and to make and free blocks: no root comes or
-    /// goes.
+    /// The heap, for stores to blocks, allocations and frees: no root comes or goes.
     pub(super) fn free_heap_mut(&mut self, operation: &'static str) -> Result<&mut Heap> {
         if let Content::Writing { fixed: Some(why), .. } = &self.content {
             return Err(self.error(operation, FarError::Fixed(why.clone())));
@@ -238,13 +229,12 @@ fn range_of(heap: &Heap) -> Range {
     Range::new(heap.attached().as_ptr(), heap.attached().len())
 }
 
-/// An ID for people.
 pub(super) fn shown(id: &[u8; 16]) -> String {
     FarTarget::Object(*id).to_string()
 }
 
-/// Why values of some root may have addresses in them, which safe code must not overwrite. In a
-/// position-independent object no such root is made.
+/// Why some root's values may contain addresses, which safe code must not overwrite. A
+/// position-independent object has no such root.
 fn why_fixed(heap: &Heap) -> Result<Option<String>> {
     if !heap.attached().is_position_independent() {
         return Ok(Some("the object is not position-independent".to_owned()));
@@ -260,7 +250,6 @@ fn why_fixed(heap: &Heap) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// Whether a pool does not have the object.
 pub(super) fn is_elsewhere(error: &Error) -> bool {
     error.kind() == ErrorKind::NotFound
 }

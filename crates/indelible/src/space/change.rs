@@ -14,7 +14,7 @@ use indelible_store::Mutant;
 const STORE: &str = "store by a far pointer to";
 const MAKE: &str = "store a far pointer in";
 
-/// Fails if a pointer does not lead into the object that has it.
+/// Fails if a pointer leads out of its object.
 fn expect_own<T>(home: &Attached, target: &[u8; 16], pointer: Far<T>) -> Result<()> {
     if pointer.index() == 0 {
         return Ok(());
@@ -24,13 +24,13 @@ fn expect_own<T>(home: &Attached, target: &[u8; 16], pointer: Far<T>) -> Result<
 }
 
 impl Space {
-    /// A pointer for the object `home` to the target of `pointer` in the object `target`: itself,
-    /// or through an entry of `home` that is found or added. The next psync of `home` makes the
-    /// entry durable together with pointers through it. `target` need not be in the space.
+    /// A pointer in the object `home` to the target of `pointer` in the object `target`: direct, or
+    /// through an entry of `home` that is found or added. The next psync of `home` makes the entry
+    /// durable with its pointers. `target` need not be in the space.
     ///
     /// # Errors
     /// As for [`Heap::far_index`]; `NotAttached`: `home` is not in the space. `ReadOnly`: it is
-    /// attached for reading. `Unsuitable`: `pointer` does not lead into the object that has it.
+    /// attached for reading. `Unsuitable`: `pointer` leads out of its object.
     pub fn far<T>(
         &mut self,
         home: &[u8; 16],
@@ -47,8 +47,8 @@ impl Space {
         Ok(Far::new(index, pointer.offset()).unwrap_or_default())
     }
 
-    /// As [`far`](Space::far), through an entry of the pointer's own: [`retarget`](Space::retarget)
-    /// of that entry moves this pointer and its copies, and no others.
+    /// As [`far`](Space::far), through a new entry: [`retarget`](Space::retarget) of it moves only
+    /// this pointer and its copies.
     ///
     /// # Errors
     /// As for [`far`](Space::far).
@@ -66,8 +66,8 @@ impl Space {
         Ok(Far::new(index, pointer.offset()).unwrap_or_default())
     }
 
-    /// As [`far`](Space::far), through an entry for any object that it names, also by a name that
-    /// is looked up when the pointer is followed.
+    /// As [`far`](Space::far), through an entry for any object that it names, even by a name
+    /// resolved on use.
     ///
     /// # Errors
     /// As for [`far`](Space::far).
@@ -77,8 +77,7 @@ impl Space {
         Ok(Far::new(index, pointer.offset()).unwrap_or_default())
     }
 
-    /// Has an entry of an object lead elsewhere, and with it all pointers through it: see
-    /// [`Heap::retarget`].
+    /// Redirects an entry of an object, and all pointers through it: see [`Heap::retarget`].
     ///
     /// # Errors
     /// As for [`Heap::retarget`]; `NotAttached`, `ReadOnly`.
@@ -92,7 +91,7 @@ impl Space {
         Ok(())
     }
 
-    /// Takes entries of an object away that no pointer needs: see [`Heap::compact_far`].
+    /// Removes an object's unneeded entries: see [`Heap::compact_far`].
     ///
     /// # Errors
     /// As for [`Heap::compact_far`]; `NotAttached`, `ReadOnly`.
@@ -105,20 +104,20 @@ impl Space {
         done
     }
 
-    /// A new value in an object, and where it is: the next psync makes it durable. Nothing else
-    /// refers to it: store the pointer.
+    /// Creates a value in an object, durable at the next psync. Store the returned pointer: nothing
+    /// else refers to the value.
     ///
     /// # Errors
     /// `HeapFull`; `Unsuitable`: safe code stores by far pointers only in position-independent
-    /// objects, whose roots are described and have no addresses in them; `NotAttached`, `ReadOnly`.
+    /// objects with described roots without addresses; `NotAttached`, `ReadOnly`.
     pub fn create<T: Plain>(&mut self, home: &[u8; 16], value: T) -> Result<Far<T>> {
         let (pointer, values) = self.made(home, 1)?;
         values[0] = value;
         Ok(pointer)
     }
 
-    /// As [`create`](Space::create), of values side by side, in one block: text, arrays of any
-    /// length. There is at least room for one.
+    /// As [`create`](Space::create), of consecutive values in one block, with room for at least
+    /// one.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -142,8 +141,7 @@ impl Space {
         self.create_parts(home, &[values])
     }
 
-    /// As [`create_slice`](Space::create_slice), of the values of several slices, one behind the
-    /// other.
+    /// As [`create_slice`](Space::create_slice), of several slices' values in sequence.
     ///
     /// # Errors
     /// As for `create`.
@@ -158,7 +156,7 @@ impl Space {
         Ok(pointer)
     }
 
-    /// As [`create_slice`](Space::create_slice), of `count` values whose bytes are all zeros.
+    /// As [`create_slice`](Space::create_slice), of `count` zeroed values.
     ///
     /// # Errors
     /// As for `create`.
@@ -166,7 +164,7 @@ impl Space {
         self.reserve::<T>(home, count, true)
     }
 
-    /// A block with room for `count` values; zeros, if that is asked for.
+    /// A block with room for `count` values, zeroed on request.
     pub(super) fn reserve<T: Plain>(&mut self, home: &[u8; 16], count: usize, zero: bool) -> Result<Far<T>> {
         let attached = self.here_mut(home, STORE)?;
         let size = size_of::<T>().saturating_mul(count.max(1)).max(1);
@@ -176,11 +174,10 @@ impl Space {
         Ok(Far::own(offset as u64).unwrap_or_default())
     }
 
-    /// A new block with `count` values, to be stored to, and where it is.
     fn made<T: Plain>(&mut self, home: &[u8; 16], count: usize) -> Result<(Far<T>, &mut [T])> {
         let pointer = self.reserve::<T>(home, count, false)?;
         let attached = self.here_mut(home, STORE)?;
-        // Beyond what pointers reach.
+        // Beyond the reach of pointers.
         if pointer.is_null() {
             return Err(attached.error(STORE, FarError::Null));
         }
@@ -193,7 +190,7 @@ impl Space {
         Ok((pointer, found.map_err(wrong)?))
     }
 
-    /// The value that a pointer leads to which lies in the object `home`, to be stored to.
+    /// A pointer's target for storing; the pointer lies in the object `home`.
     ///
     /// # Errors
     /// As for [`get`](Space::get) and [`create`](Space::create). `ReadOnly`: the entry does not ask
@@ -207,7 +204,7 @@ impl Space {
         found.map_err(|why| Space::no_value::<T>(attached, attached, offset, why))
     }
 
-    /// As [`get_mut`](Space::get_mut), of `count` values side by side.
+    /// As [`get_mut`](Space::get_mut), of `count` consecutive values.
     ///
     /// # Errors
     /// As for `get_mut`.
@@ -223,8 +220,7 @@ impl Space {
         found.map_err(|why| Space::no_values::<T>(attached, attached, (offset, count), why))
     }
 
-    /// The object that a pointer leads to, its bytes, and the offset in them, of `count` values
-    /// that are about to be stored to.
+    /// Object, bytes and offset of `count` values about to be stored to.
     fn stored<T: Plain>(
         &mut self,
         home: &[u8; 16],
@@ -236,7 +232,7 @@ impl Space {
         Ok((attached, range, offset))
     }
 
-    /// The same, of values that lie in the object: how many bytes they have.
+    /// The bytes of values that lie in the object.
     #[inline]
     fn inside<T: Plain>(
         &mut self,
@@ -252,8 +248,8 @@ impl Space {
         Ok((attached, offset, size))
     }
 
-    /// Fails unless `count` values lie in one block, as those of a collection do: in a damaged one,
-    /// a store to the last of them might change something else.
+    /// Fails unless `count` values lie in one block: in a damaged collection, a store might change
+    /// something else.
     pub(super) fn expect_block<T: Plain>(
         &mut self,
         home: &[u8; 16],
@@ -264,12 +260,12 @@ impl Space {
         attached.expect_block(offset, size, STORE)
     }
 
-    /// Frees the block that a pointer leads to which lies in the object `home`. Pointers to it
-    /// dangle from then on: they lead to the block's next contents.
+    /// Frees the block of a pointer in the object `home`. Other pointers to it dangle: they lead to
+    /// the block's next contents.
     ///
     /// # Errors
-    /// As for [`get_mut`](Space::get_mut); `NotABlock`: it is not the first byte of a block;
-    /// `RootExists`: the block is that of a root.
+    /// As for [`get_mut`](Space::get_mut); `NotABlock`: not a block's first byte; `RootExists`: a
+    /// root's block.
     pub fn free<T: Plain>(&mut self, home: &[u8; 16], pointer: Far<T>) -> Result<()> {
         let (attached, offset) = self.target_mut(home, pointer)?;
         let range = attached.now();
@@ -284,7 +280,7 @@ impl Space {
         unsafe { heap.free(std::ptr::with_exposed_provenance_mut(address)) }
     }
 
-    /// The object that a pointer leads to, and the offset in it, if its entry asks for stores.
+    /// Object and offset of a pointer's target, if its entry asks for stores.
     pub(super) fn target<T>(&self, home: &[u8; 16], pointer: Far<T>) -> Result<(&Attached, u64)> {
         let attached = self.here(home, FOLLOW)?;
         let (index, offset) = (pointer.index(), pointer.offset());
@@ -297,7 +293,6 @@ impl Space {
         }
     }
 
-    /// As [`target`](Space::target), to be stored to.
     fn target_mut<T>(&mut self, home: &[u8; 16], pointer: Far<T>) -> Result<(&mut Attached, u64)> {
         if pointer.index() == 0 && pointer.offset() != 0 {
             return Ok((self.here_mut(home, FOLLOW)?, pointer.offset()));
@@ -307,7 +302,7 @@ impl Space {
         Ok((self.here_mut(&id, FOLLOW)?, offset))
     }
 
-    /// The value of the root `name` of an object that is attached for writing, to be stored to.
+    /// The value of the root `name` of an object, for storing.
     ///
     /// # Errors
     /// As for [`Heap::root_mut`]; `NotAttached`, `ReadOnly`.
@@ -319,7 +314,7 @@ impl Space {
         self.here_mut(home, "use a root of")?.heap_mut("use a root of")?.root_mut(name)
     }
 
-    /// As [`root_mut`](Space::root_mut); makes the root with `value` if there is none.
+    /// As [`root_mut`](Space::root_mut); makes the root with `value` if absent.
     ///
     /// # Errors
     /// As for [`Heap::root_or_insert_with`]; `NotAttached`, `ReadOnly`.
@@ -332,7 +327,7 @@ impl Space {
         self.here_mut(home, "use a root of")?.heap_mut("use a root of")?.root_or_insert_with(name, |_| value)
     }
 
-    /// Makes all stores to an object durable, as one step.
+    /// Makes all stores to an object durable, atomically.
     ///
     /// # Errors
     /// As for [`Heap::psync`]; `NotAttached`, `ReadOnly`.
@@ -340,13 +335,12 @@ impl Space {
         self.here_mut(home, "psync")?.heap_mut("psync")?.psync()
     }
 
-    /// Makes all stores to objects of the space durable: those of one pool as one step, the pools
-    /// one after the other, in the order in which their first object came. After a power failure in
-    /// between, a pointer into a later pool may lead to bytes that were never stored, or to
-    /// nothing: psync what pointers lead to first.
+    /// Makes all stores to the space's objects durable: atomically per pool, the pools in the order
+    /// of their first objects. After a power failure in between, a pointer into a later pool may
+    /// dangle: psync targets first.
     ///
     /// # Errors
-    /// As for [`psync_all`](crate::psync_all): the pools before the one that failed have theirs.
+    /// As for [`psync_all`](crate::psync_all): earlier pools have their psync.
     pub fn psync_all(&mut self) -> Result<()> {
         let heaps = self.attached.iter_mut().filter_map(Attached::heap_to_psync);
         let mut pools: Vec<(std::path::PathBuf, Vec<&mut Heap>)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The objects that others lead to by far pointers, and pointers that lead nowhere.
+//! Objects reachable by far pointers, and dangling pointers.
 
 use super::attached::{Attached, Content, shown};
 use super::{FOLLOW, Space};
@@ -10,7 +10,7 @@ use indelible_store::Mutant;
 use indelible_store::table::id_name;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 
-/// An object that was reached.
+/// A reached object.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Reachable {
@@ -22,14 +22,13 @@ pub struct Reachable {
     pub pool: Pool,
 }
 
-/// An entry, or a pointer, that leads nowhere.
+/// A dangling entry or pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dangling {
-    /// Number of the entry, and where that leads; `None`: the pointer leads into its own object, or
-    /// its entry is not in use.
+    /// The entry's number and target; `None`: a pointer within its object, or of an unused entry.
     pub entry: Option<(u32, FarEntry)>,
-    /// The pointer, if it is one of a described value.
+    /// The pointer, if one of a described value.
     pub pointer: Option<FarPointer>,
     /// The reason.
     pub what: String,
@@ -46,9 +45,8 @@ impl Attached {
 }
 
 impl Space {
-    /// The objects with these IDs, and, with `closed`, all that entries of them lead to, through
-    /// any number of objects: each once, in the order in which they are reached. All are attached
-    /// for reading from then on, unless the space has them.
+    /// The objects with these IDs, and, with `closed`, all objects reachable by their entries: each
+    /// once, in order of discovery. All stay attached for reading, unless the space has them.
     ///
     /// # Errors
     /// `Dangling`: an object is in none of the pools. Those of [`get`](Space::get).
@@ -79,7 +77,7 @@ impl Space {
         Ok(reached)
     }
 
-    /// The first pool that has an object, and its status there.
+    /// The first pool with an object, and its status there.
     fn find(&self, id: &[u8; 16]) -> Result<Option<(Pool, Stat)>> {
         for pool in &self.pools {
             match pool.stat(&id_name(id)) {
@@ -91,10 +89,9 @@ impl Space {
         Ok(None)
     }
 
-    /// The entries of an object that lead to no object of the pools, and the pointers of its
-    /// described values that lead beyond an object, or through entries that are not in use.
-    /// Pointers in blocks that only other objects lead to are not looked at. Attaches the object
-    /// for reading, unless the space has it, and no other.
+    /// An object's entries without a target in the pools, and its described values' pointers beyond
+    /// an object or through unused entries. Blocks that only other objects reach are skipped.
+    /// Attaches only this object, for reading, unless the space has it.
     ///
     /// # Errors
     /// `Dangling`: the object itself is in none of the pools. `Damaged`: its heap is.
@@ -129,7 +126,7 @@ impl Space {
                         format!("it leads to byte {offset:#x} of {}, which has {size:#x}", entry.target);
                     (Some((index, entry.clone())), what)
                 }
-                // Said of its entry, or right.
+                // Reported with its entry, or right.
                 (_, Some(_)) => continue,
             };
             dangling.push(Dangling { entry, pointer: Some(pointer), what });
@@ -137,7 +134,7 @@ impl Space {
         Ok(dangling)
     }
 
-    /// Bytes of the object that an entry leads to.
+    /// Bytes of an entry's object.
     fn size_of(&self, home: &Attached, entry: &FarEntry) -> Result<u64> {
         let id = self.resolve(home, &entry.target)?;
         let missing = || FarError::NoObject { target: entry.target.to_string(), pools: self.pools.len() };

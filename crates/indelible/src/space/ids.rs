@@ -1,11 +1,11 @@
-//! Numbers by ID, found fast for any choice of IDs.
+//! Numbers by ID, fast for any choice of IDs.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 pub(super) type Ids = HashMap<[u8; 16], u32, Keys>;
 
-/// Two secret numbers of the process, so that no attacker can choose IDs which all share a slot.
+/// Two secret numbers of the process, so that no attacker can choose colliding IDs.
 #[derive(Clone)]
 pub(super) struct Keys([u64; 2]);
 
@@ -28,7 +28,6 @@ pub(super) struct Mixed {
     hash: u64,
 }
 
-/// Both halves of the product of two words.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
@@ -48,7 +47,7 @@ impl Hasher for Mixed {
     }
 
     fn write_usize(&mut self, _: usize) {
-        // The length of an ID, which is always the same.
+        // The constant length of an ID.
     }
 
     fn finish(&self) -> u64 {

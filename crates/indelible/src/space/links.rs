@@ -1,20 +1,19 @@
-//! Entries of an object that were looked up, by their numbers: a word for each, set by any thread
-//! and found without a lock.
+//! Resolved entries of an object, by number: a word each, set by any thread and read without a
+//! lock.
 
 use super::slots::{NEAR, PIECES, place};
 use crate::far::Rights;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// An entry that was looked up.
+/// A resolved entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
-    /// The number of the object in the space.
     pub(super) target: u32,
     pub(super) rights: Rights,
 }
 
-/// A word of a link, which no link is without.
+/// Marks a set word.
 const SET: u64 = 1 << 40;
 
 impl Link {
@@ -29,7 +28,7 @@ impl Link {
     }
 }
 
-/// Links by number. If two threads look up one entry, either result is as good.
+/// If two threads resolve one entry, either result is as good.
 pub(super) struct Links {
     near: Box<[AtomicU64; NEAR]>,
     pieces: [OnceLock<Box<[AtomicU64]>>; PIECES],
@@ -43,8 +42,7 @@ impl Links {
         }
     }
 
-    /// The link of this number, if it was set. The object that it leads to is in the space: it came
-    /// there before.
+    /// The link, if set. Its object is in the space already.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<Link> {
         let word = match self.near.get(index) {
@@ -60,7 +58,7 @@ impl Links {
         self.pieces.get(piece)?.get()?.get(slot)
     }
 
-    /// Sets the link of this number; returns whether it could: the number may be too large.
+    /// `false`: the number is too large.
     #[inline]
     pub(super) fn set(&self, index: usize, link: Link) -> bool {
         if let Some(word) = self.near.get(index) {
@@ -74,7 +72,6 @@ impl Links {
         true
     }
 
-    /// Forgets all.
     pub(super) fn clear(&mut self) {
         *self = Links::new();
     }

@@ -1,7 +1,5 @@
-//! Hash maps without addresses: they lie in position-independent objects, and travel as they are.
-//!
-//! Open addressing, slot by slot. A slot that was removed stays one on the way to others until the
-//! table is made anew.
+//! Address-free hash maps for position-independent objects: open addressing, slot by slot. A
+//! removed slot stays on probe paths until the table is rebuilt.
 
 use super::{At, Space};
 use crate::collections::{KeyHash, StableHash};
@@ -17,8 +15,8 @@ const REMOVED: u64 = 2;
 /// Slots of the first table.
 const FIRST: usize = 8;
 
-/// A hash map of plain keys and values, in a block of the object that it lies in. It has no
-/// addresses, as a [`FarVec`](crate::FarVec) has none.
+/// A hash map of plain keys and values in a block of its object, without addresses, as a
+/// [`FarVec`](crate::FarVec).
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -43,9 +41,7 @@ const FIRST: usize = 8;
 pub struct FarMap<K, V> {
     #[persist(target)]
     slots: Far<FarPlace<K, V>>,
-    /// Slots of the table.
     room: u64,
-    /// Keys.
     len: u64,
     /// Slots that are not empty.
     used: u64,
@@ -63,14 +59,14 @@ pub struct FarPlace<K, V> {
 }
 
 impl<K, V> FarMap<K, V> {
-    /// An empty one, without a block.
+    /// Empty, without a block.
     #[must_use]
     pub fn new() -> Self {
         let seed = RandomState::new().build_hasher().finish();
         FarMap { slots: Far::null(), room: 0, len: 0, used: 0, seed }
     }
 
-    /// How many keys it has.
+    /// Number of keys.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len as usize
@@ -103,7 +99,7 @@ impl<K, V> std::fmt::Debug for FarMap<K, V> {
     }
 }
 
-/// The slot of a key, and the one where it would be put, if there is one.
+/// The slot of a key, and the free one for it, if any.
 fn place<K: StableHash + PartialEq, V>(
     slots: &[FarPlace<K, V>],
     seed: u64,
@@ -124,7 +120,7 @@ fn place<K: StableHash + PartialEq, V>(
     (None, free)
 }
 
-/// One slot: a store to all of them would be noticed as one to the whole table.
+/// One slot: storing to all would mark the whole table.
 fn slot<K, V>(map: &FarMap<K, V>, index: usize) -> Far<FarPlace<K, V>> {
     map.slots.nth(index).unwrap_or_default()
 }
@@ -134,10 +130,10 @@ impl<'s, K: Plain, V: Plain> At<'s, FarMap<K, V>> {
         self.follow(self.slots)?.map_or(Ok(&[]), |first| first.slice(self.room as usize))
     }
 
-    /// The value of a key, from which pointers can be followed that lie in it.
+    /// The value of a key, from which its pointers can be followed.
     ///
     /// # Errors
-    /// `Dangling`: the table does not lie in the object, as in one that is damaged.
+    /// `Dangling`: the table does not lie in the object, which is damaged.
     pub fn find(&self, key: &K) -> Result<Option<At<'s, V>>>
     where
         K: StableHash + PartialEq,
@@ -159,10 +155,10 @@ impl<'s, K: Plain, V: Plain> At<'s, FarMap<K, V>> {
 }
 
 impl Space {
-    /// Puts a value under a key of a map, and returns the one that was there.
+    /// Inserts a value under a key; returns the former one.
     ///
     /// # Errors
-    /// As for [`get_mut`](Space::get_mut) and [`create`](Space::create): the map is as it was.
+    /// As for [`get_mut`](Space::get_mut) and [`create`](Space::create): the map is unchanged.
     pub fn map_insert<K, V>(
         &mut self,
         home: &[u8; 16],
@@ -191,7 +187,6 @@ impl Space {
             _ => {
                 head = self.larger(&owner, &head)?;
                 let free = place(self.slots_of(&owner, &head)?, head.seed, &key).1;
-                // A new table has room.
                 free.unwrap_or(0)
             }
         };
@@ -207,7 +202,7 @@ impl Space {
         Ok(None)
     }
 
-    /// Takes a key out of a map, and returns its value.
+    /// Removes a key; returns its value.
     ///
     /// # Errors
     /// As for [`get_mut`](Space::get_mut).
@@ -237,7 +232,7 @@ impl Space {
         self.get(owner, head.slots)?.slice(head.room as usize)
     }
 
-    /// A new table with the keys of a map, and room for one more.
+    /// A new table with a map's keys, and room for one more.
     fn larger<K, V>(&mut self, owner: &[u8; 16], head: &FarMap<K, V>) -> Result<FarMap<K, V>>
     where
         K: Plain + Copy + StableHash + PartialEq,

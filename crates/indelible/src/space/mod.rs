@@ -1,11 +1,10 @@
-//! A space of objects: far pointers are followed in it, through any number of objects and pools
+//! A space of objects, in which far pointers are followed through any number of objects and pools
 //! (S2.9 to S2.12).
 //!
-//! Modules: `place` (bytes in memory), `ids`, `slots` and `links` (known objects, by number),
-//! `recent` (knowledge of the last stores), `attached` (an object of the space), `resolve` (the
-//! object that an entry names), `at` (values that were reached), `way` (objects and entries that
-//! are looked up once), `change` (stores), `records` (roots by descriptions), `vec` and `map`
-//! (collections without addresses), `closure` (all reachable objects, and the unreachable ones).
+//! Modules: `place` (bytes in memory), `ids`, `slots` and `links` (objects and entries by number),
+//! `recent` (facts about the last stores), `attached` (an object), `resolve` (names), `at` (reached
+//! values), `way` (prepared lookups), `change` (stores), `records` (roots by descriptions), `vec`
+//! and `map` (collections without addresses), `closure` (reachability).
 
 mod at;
 mod attached;
@@ -45,13 +44,12 @@ use slots::Slots;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Pools, and objects of them that are attached: far pointers are followed from one to the next.
+/// Pools, and attached objects of them: far pointers are followed from one to the next.
 ///
-/// An object that a pointer leads to is attached for reading when it is first reached, in the first
-/// of the [pools](Space::add) that has one with its ID, and stays attached until it is [taken
-/// out](Space::remove). [`attach`](Space::attach) attaches objects for stores. The space has them
-/// for itself: the target of a pointer is borrowed as the space is, so that no thread stores to
-/// bytes being read.
+/// A pointer's first use attaches its object for reading, from the first of the [pools](Space::add)
+/// that has its ID, until it is [removed](Space::remove). [`attach`](Space::attach) attaches
+/// objects for stores. The space owns them: targets are borrowed as the space is, so that no thread
+/// stores to bytes being read.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -87,7 +85,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// # Ok(()) }
 /// ```
 ///
-/// Nothing that was reached outlives a change:
+/// No reference to a target outlives a change:
 ///
 /// ```compile_fail,E0502
 /// # fn example(space: &mut indelible::Space, id: &[u8; 16], far: indelible::Far<u64>) -> indelible::Result<()> {
@@ -102,13 +100,13 @@ pub struct Space {
     /// The rights with which pointers are followed.
     grants: Option<Grants>,
     attached: Slots<Attached>,
-    /// Numbers of those, by ID, and how many there are. Objects are attached under this lock, so
-    /// that none is twice.
+    /// Numbers by ID, and their count. Objects are attached under this lock, so that none is
+    /// attached twice.
     numbers: Mutex<Ids>,
 }
 
 const FOLLOW: &str = "follow a far pointer from";
-/// Objects that are found by comparing IDs, before a lock is taken: all of most spaces.
+/// Objects found by comparing IDs without a lock: all of most spaces.
 const COMPARED: usize = 4;
 /// Required rights, and their use.
 const LOADS: (Rights, &str) = (Rights::READ, "loads");
@@ -122,15 +120,14 @@ impl Space {
         Space { pools: Vec::new(), resolvers: BTreeMap::new(), grants: None, attached, numbers }
     }
 
-    /// Adds a pool to look for objects in, after those that were added before. If several have an
-    /// object with the same ID, as after [`copy`](Pool::move_to)s that were cut short or in
-    /// restored pools, the first counts.
+    /// Adds a pool to search, after earlier ones. If several have an object with the same ID, as
+    /// after interrupted [`copy`](Pool::move_to)s or in restored pools, the first counts.
     pub fn add(&mut self, pool: &Pool) {
         self.pools.push(pool.clone());
         self.forget();
     }
 
-    /// The pools, in the order in which they are looked through.
+    /// The pools, in search order.
     #[must_use]
     pub fn pools(&self) -> &[Pool] {
         &self.pools
@@ -140,15 +137,14 @@ impl Space {
         self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Limits pointers from one object to another to the rights that [security
-    /// contexts](crate::SecurityContext) of a pool give, in the place of those that were set
-    /// before; without any, to the rights that their entries ask for. The contexts are read now,
-    /// and not again until this is called once more. Attaching by name, and pointers within an
-    /// object, are not limited.
+    /// Limits pointers between objects to the rights that a pool's [security
+    /// contexts](crate::SecurityContext) give, replacing earlier ones; without any, to the rights
+    /// that entries ask for. The contexts are read only now. Attaches by name, and pointers within
+    /// an object, are not limited.
     ///
     /// # Errors
-    /// As for [`AttachedView::attach_in`](crate::AttachedView::attach_in): the contexts are as
-    /// before.
+    /// As for [`AttachedView::attach_in`](crate::AttachedView::attach_in): the contexts are
+    /// unchanged.
     pub fn set_contexts<S: AsRef<str>>(&mut self, pool: &Pool, contexts: &[S]) -> Result<()> {
         let grants = Grants::of(pool, contexts);
         let grants =
@@ -158,7 +154,7 @@ impl Space {
         Ok(())
     }
 
-    /// The object with this ID, which is attached for reading if it is not in the space.
+    /// The object with this ID, attached for reading if need be.
     fn reach(&self, id: &[u8; 16]) -> Result<Option<(u32, &Attached)>> {
         if let Some(number) = self.near(id) {
             return Ok(self.attached.get(number).map(|attached| (number as u32, attached)));
@@ -183,21 +179,18 @@ impl Space {
         Ok(None)
     }
 
-    /// The number of an object, if it is one of the first few: their IDs are compared without a
-    /// lock.
+    /// The number of one of the first few objects, found without a lock.
     #[inline]
     fn near(&self, id: &[u8; 16]) -> Option<usize> {
         (0..COMPARED).find(|number| self.attached.get(*number).is_some_and(|attached| attached.id == *id))
     }
 
-    /// The number of an object of the space.
     #[inline]
     fn number(&self, id: &[u8; 16], operation: &'static str) -> Result<usize> {
         let number = self.near(id).or_else(|| self.numbers().get(id).map(|number| *number as usize));
         number.ok_or_else(|| not_here(id, operation))
     }
 
-    /// An object of the space.
     #[inline]
     fn here(&self, id: &[u8; 16], operation: &'static str) -> Result<&Attached> {
         let number = self.number(id, operation)?;
@@ -219,9 +212,8 @@ impl Space {
         self.reach(id)?.map(drop).ok_or_else(|| Error::new("attach", missing()))
     }
 
-    /// Attaches an object for writing, and opens its heap, or makes one if the object is blank;
-    /// returns its ID. The heap grows when it is full. The pool need not be one of those that are
-    /// looked through.
+    /// Attaches an object for writing; opens its growing heap, or makes one if it is blank; returns
+    /// its ID. The pool need not be a searched one.
     ///
     /// # Errors
     /// As for [`Pool::attach`] and [`Heap::open_or_format`]; `Exists`: it is in the space already.
@@ -230,8 +222,8 @@ impl Space {
         self.insert(Heap::open_or_format_with(object, HeapOptions::new().grow(true))?)
     }
 
-    /// Adds a heap whose object is attached for writing; returns the object's ID.
-    /// [`remove`](Space::remove) gives it back.
+    /// Adds a heap attached for writing; returns the object's ID. [`remove`](Space::remove) returns
+    /// the heap.
     ///
     /// # Errors
     /// `Exists`: the object is in the space already. The heap is dropped. `Damaged`.
@@ -248,8 +240,8 @@ impl Space {
         Ok(id)
     }
 
-    /// Takes an object out of the space: one for reading is detached, the heap of one for writing
-    /// is given back. `None`, too, if it is not in the space.
+    /// Removes an object: detaches a reader, returns a writer's heap. `None`, too, if it is not in
+    /// the space.
     pub fn remove(&mut self, id: &[u8; 16]) -> Option<Heap> {
         let all = std::mem::replace(&mut self.attached, Slots::new());
         let mut numbers = Ids::default();
@@ -271,8 +263,8 @@ impl Space {
         }
     }
 
-    /// Attaches an object for writing that was attached for reading: no other process may have it
-    /// then. If that fails, it is attached again when it is next reached.
+    /// Reattaches a read object for writing, which needs exclusive access. On failure its next use
+    /// attaches it for reading.
     ///
     /// # Errors
     /// `NotAttached`: it is not in the space. As for [`attach`](Space::attach).
@@ -292,8 +284,7 @@ impl Space {
         Err(Error::new("attach", FarError::NoObject { target: shown(id), pools: self.pools.len() }))
     }
 
-    /// Looks up again what every entry names, when it is next used: names, and which pool has an
-    /// object.
+    /// Forgets resolved entries: names, and which pool has an object.
     pub fn resolve_again(&mut self) {
         self.forget();
     }
@@ -302,32 +293,30 @@ impl Space {
         self.attached.iter_mut().for_each(Attached::forget);
     }
 
-    /// IDs of the objects of the space, in the order in which they came.
+    /// IDs of the space's objects, in order of arrival.
     #[must_use]
     pub fn objects(&self) -> Vec<[u8; 16]> {
         self.attached.iter().map(|attached| attached.id).collect()
     }
 
-    /// The value that a pointer leads to which lies in the object `home`. An object that is reached
-    /// for the first time is attached for reading.
+    /// The target of a pointer that lies in the object `home`; its object is attached for reading
+    /// on first use.
     ///
-    /// Nothing says of which type the target is but the pointer: any bytes are a `T`, so that a
-    /// pointer of another type gives a wrong value, and nothing worse.
+    /// Only the pointer gives the target's type: any bytes are a `T`, so a pointer of another type
+    /// yields a wrong value, nothing worse.
     ///
-    /// The rights of its entry are a request: stores are refused later, when they are made, and not
-    /// now.
+    /// Its entry's rights are a request: refused stores fail when made, not now.
     ///
     /// # Errors
-    /// `NotAttached`: `home` is not in the space. `Dangling`: the pointer is null, its entry is not
-    /// there, the object that it names is in no pool or hidden, or ends before the value.
-    /// `ReadOnly`: the entry does not ask for loads. `Denied`: no [security
-    /// context](Space::set_contexts) allows them. Those of [`Pool::attach_read`], such as `Held`:
-    /// another process writes it. `Damaged`: the entry is.
+    /// `NotAttached`: `home` is not in the space. `Dangling`: the pointer is null, its entry is
+    /// missing, or its object is in no pool, hidden, or too short. `ReadOnly`: the entry does not
+    /// ask for loads. `Denied`: no [security context](Space::set_contexts) allows them. Those of
+    /// [`Pool::attach_read`], such as `Held`: another process writes it. `Damaged`: the entry is.
     pub fn get<T: Plain>(&self, home: &[u8; 16], pointer: Far<T>) -> Result<At<'_, T>> {
         At::new(self, self.here(home, FOLLOW)?, pointer)
     }
 
-    /// The value of the root `name` of an object of the space.
+    /// The value of the root `name` of an object.
     ///
     /// # Errors
     /// As for [`Heap::root_ref`]; `NotAttached`: it is not in the space. `NotAHeap`.
@@ -348,8 +337,7 @@ impl Space {
         Ok(At::of(self, home, value))
     }
 
-    /// The object that entry `index` of an object leads to, if the entry asks for the `needed`
-    /// rights.
+    /// The object of entry `index`, if the entry asks for the `needed` rights.
     #[inline]
     fn linked<'s>(
         &'s self,
@@ -372,7 +360,7 @@ impl Space {
         }
     }
 
-    /// Why an entry cannot be used: by its own rights, or by the security contexts.
+    /// Why an entry cannot be used: its own rights, or the security contexts.
     #[cold]
     #[inline(never)]
     fn refused(
@@ -391,7 +379,7 @@ impl Space {
         }
     }
 
-    /// The object that entry `index` of an object leads to, looked up.
+    /// Looks up the object of entry `index`.
     #[cold]
     #[inline(never)]
     fn look_up(&self, home: &Attached, index: u32, (needed, what): (Rights, &'static str)) -> Result<Link> {
@@ -401,7 +389,7 @@ impl Space {
         let allowed = self.grants.as_ref().map_or(Rights::ALL, |grants| grants.to(&id));
         let rights = entry.rights.and(allowed);
         if !rights.has(needed) && !Mutant::DeniedAttached.is_on() {
-            // An access that is refused attaches and locks nothing.
+            // A refused access attaches and locks nothing.
             let target = entry.target.to_string();
             return Err(self.refused(home, (index, entry.rights), &target, (needed, what)));
         }
@@ -413,14 +401,13 @@ impl Space {
         }
     }
 
-    /// Why there is no value at an offset, once more with all bytes that the object has now.
+    /// Why there is no value at an offset, checked again with all present bytes.
     #[cold]
     #[inline(never)]
     fn no_value<T>(home: &Attached, target: &Attached, offset: u64, why: NoValue) -> Error {
         Space::no_values::<T>(home, target, (offset, 1), why)
     }
 
-    /// The same of several values.
     #[cold]
     #[inline(never)]
     fn no_values<T>(

@@ -5,8 +5,8 @@
 //!    [`Attached`](super::attached::Attached): it stays mapped as long as that space is not
 //!    borrowed exclusively, and is nowhere else.
 //! 2. While a space is shared, no thread stores to its objects: those attached for reading are
-//!    locked against writers, and those attached for writing are heaps that the space owns, and
-//!    lends for nothing but an exclusive borrow of itself.
+//!    locked against writers, and the space owns the heaps of the others, and lends them only for
+//!    an exclusive borrow of itself.
 //! 3. A value is stored to by [`value_mut`](Range::value_mut) only in a block of a heap whose
 //!    values have no invariants beyond their bits: all of its roots are described, and own nothing
 //!    (`Attached::free_heap_mut`).
@@ -17,19 +17,17 @@ use crate::plain::{Plain, frozen};
 use indelible_store::Mutant;
 use std::ptr::NonNull;
 
-/// Bytes of an attached object.
 #[derive(Clone, Copy)]
 pub(super) struct Range {
     base: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: an address and a length; what lies there is used by (2) and (3).
+// SAFETY: an address and a length; (2) and (3) govern accesses.
 unsafe impl Send for Range {}
 // SAFETY: as above.
 unsafe impl Sync for Range {}
 
-/// Why there is no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoValue {
     Beyond,
@@ -66,8 +64,6 @@ impl Range {
         Ok(unsafe { self.base.byte_add(offset as usize) }.cast())
     }
 
-    /// The value at an offset.
-    ///
     /// # Safety
     /// The space whose range it is (1) is shared for `'s`.
     #[inline]
@@ -79,8 +75,6 @@ impl Range {
         Ok(unsafe { at.as_ref() })
     }
 
-    /// The value at an offset, to be stored to.
-    ///
     /// # Safety
     /// The space is borrowed exclusively for `'s`; the value lies in a block as (3) has it, of an
     /// object that is attached for writing.
@@ -91,8 +85,6 @@ impl Range {
         Ok(unsafe { at.as_mut() })
     }
 
-    /// As [`value`](Range::value), of `count` values side by side.
-    ///
     /// # Safety
     /// As for `value`.
     pub(super) unsafe fn values<'s, T: Plain>(self, offset: u64, count: usize) -> Result<&'s [T], NoValue> {
@@ -102,8 +94,6 @@ impl Range {
         Ok(unsafe { NonNull::slice_from_raw_parts(at, count).as_ref() })
     }
 
-    /// As [`value_mut`](Range::value_mut), of `count` values side by side.
-    ///
     /// # Safety
     /// As for `value_mut`, of all of them.
     pub(super) unsafe fn values_mut<'s, T: Plain>(

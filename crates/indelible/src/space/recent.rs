@@ -1,5 +1,5 @@
-//! Facts that stores to an object have found out, for those that follow: the bytes that were stored
-//! to last, and the block of pages that they lie in.
+//! Facts found by stores to an object, for later ones: the last stored bytes, and the block of
+//! pages around them.
 //!
 //! Invariants, of an object whose heap is used by its space alone:
 //! 1. Bytes that are kept lie in one block in use, and were marked as stored to since the last
@@ -11,17 +11,15 @@
 
 use std::ops::Range;
 
-/// Stores that are kept, by their lines: enough for those that one change of a tree or a table
-/// makes.
+/// Kept stores, by line: enough for one change of a tree or a table.
 const KEPT: usize = 32;
-/// Bytes of a line.
 const LINE: u64 = 64;
 
 #[derive(Clone, Copy, Default)]
 struct Bytes {
     offset: u64,
     len: u64,
-    /// Since how many times of forgetting.
+    /// The value of `forgotten` when it was kept.
     since: u64,
 }
 
@@ -48,24 +46,23 @@ impl Recent {
         kept.offset == offset && kept.len == len && kept.since == self.forgotten
     }
 
-    /// These bytes lie in a block, and are marked.
+    /// Keeps marked bytes of one block.
     #[inline]
     pub(super) fn keep(&mut self, offset: u64, len: u64) {
         self.stores[Recent::place(offset)] = Bytes { offset, len, since: self.forgotten };
     }
 
-    /// Whether bytes lie in the block of pages that was met last.
+    /// Whether bytes lie in the last block of pages.
     #[inline]
     pub(super) fn is_in_pages(&self, offset: u64, len: u64) -> bool {
         self.pages.start <= offset && offset.checked_add(len).is_some_and(|end| end <= self.pages.end)
     }
 
-    /// A block in use has pages of its own.
+    /// Keeps a used block of whole pages.
     pub(super) fn keep_pages(&mut self, block: Range<u64>) {
         self.pages = block;
     }
 
-    /// Nothing that was known need be true any more.
     #[inline]
     pub(super) fn forget(&mut self) {
         self.forgotten += 1;

@@ -1,5 +1,4 @@
-//! Roots of objects of a space by the descriptions of their types, for programs that do not have
-//! these types.
+//! Roots by described types, for programs without these types.
 
 use super::Space;
 use super::attached::{Attached, Content};
@@ -10,8 +9,8 @@ use crate::heap::{Root, TypeInfo};
 const USE: &str = "use a record of";
 
 impl Space {
-    /// The place of the record `name` in an object, as a pointer within that. A record's type is
-    /// known by its description only: numbers, arrays, structs, and far pointers.
+    /// The place of the record `name` in an object, as a pointer within that. Only a description
+    /// defines a record's type: numbers, arrays, structs, and far pointers.
     ///
     /// # Errors
     /// As for [`Heap::find_record`](crate::Heap::find_record); `NotAttached`, `NotAHeap`.
@@ -25,7 +24,7 @@ impl Space {
         Ok(place_of(attached, &root))
     }
 
-    /// As [`record`](Space::record); makes the record of these bytes if there is none.
+    /// As [`record`](Space::record); makes the record of these bytes if absent.
     ///
     /// # Errors
     /// As for [`Heap::record`](crate::Heap::record); `NotAttached`, `ReadOnly`.

@@ -7,11 +7,10 @@ use crate::far::FarTarget;
 use crate::heap::built_in;
 use crate::pool::Pool;
 
-/// Finds objects by names that mean something to it: in a folder of names, a database, an
-/// environment.
+/// Finds objects by names: in a folder of names, a database, an environment.
 ///
-/// A closure will do. It may name an object by another name, of the same resolver or of another
-/// one, which is looked up in turn, up to eight times.
+/// A closure suffices. It may return another name, of any resolver, which is resolved in turn, up
+/// to eight times.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -28,10 +27,10 @@ use crate::pool::Pool;
 /// # Ok(()) }
 /// ```
 pub trait Resolver: Send + Sync {
-    /// The object of that name; `None` if there is none.
+    /// The object of that name; `None`: absent.
     ///
     /// # Errors
-    /// Any that keeps it from finding out.
+    /// Any failure to find out.
     fn resolve(&self, pools: &[Pool], name: &str) -> Result<Option<FarTarget>>;
 }
 
@@ -41,17 +40,17 @@ impl<F: Fn(&[Pool], &str) -> Result<Option<FarTarget>> + Send + Sync> Resolver f
     }
 }
 
-/// How often a name may lead to a name.
+/// Longest chain of names.
 const MOST: usize = 8;
 
 impl Space {
-    /// Has entries with this resolver's name be looked up by it, in place of one that is built in
-    /// or was added before. Built in are:
+    /// Resolves entries with this resolver's name, replacing a built-in or earlier one. Built in
+    /// are:
     ///
     /// - `name`: the object of that name in the first pool that has one
     /// - `pool`: `POOL:NAME`, the object `NAME` in the first pool with the label or the path `POOL`
-    /// - `latest`: the object whose name begins so and that was created last, by name if several
-    ///   were at a time; snapshots do not count
+    /// - `latest`: the most recently created object whose name begins so, the last by name among
+    ///   equals; snapshots do not count
     pub fn add_resolver(&mut self, name: &str, resolver: impl Resolver + 'static) {
         self.resolvers.insert(name.to_owned(), Box::new(resolver));
         self.forget();

@@ -1,21 +1,19 @@
-//! Values by number, which stay where they are: added by any thread, found without a lock.
+//! Values by number, at stable addresses: any thread adds them, and reads take no lock.
 
 use std::sync::OnceLock;
 
-/// Slots that are always there, of most objects all that are in use. The first piece behind them
-/// has as many, and each piece twice as many as the one before.
+/// Slots that always exist, enough for most objects. The first piece behind them has as many, and
+/// each next piece twice as many.
 pub(super) const NEAR: usize = 16;
 /// Pieces: enough for 2^24 numbers.
 pub(super) const PIECES: usize = 20;
 
 pub(super) struct Slots<T> {
-    /// The first ones, without a piece to be found.
     near: Box<[OnceLock<T>; NEAR]>,
-    /// The others.
     pieces: [OnceLock<Box<[OnceLock<T>]>>; PIECES],
 }
 
-/// The piece of a slot behind the near ones, and its number there.
+/// Piece and index of a slot behind the near ones.
 #[inline]
 pub(super) fn place(index: usize) -> (usize, usize) {
     let piece = (index.ilog2() - NEAR.ilog2()) as usize;
@@ -30,7 +28,6 @@ impl<T> Slots<T> {
         }
     }
 
-    /// The value of this number, if it was set.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<&T> {
         match self.near.get(index) {
@@ -44,8 +41,7 @@ impl<T> Slots<T> {
         self.pieces.get(piece)?.get()?.get(slot)?.get()
     }
 
-    /// Sets the value of this number, unless another thread did; returns the one that counts.
-    /// `None`: the number is too large.
+    /// Sets a value unless set; returns the set one. `None`: the number is too large.
     pub(super) fn set(&self, index: usize, value: T) -> Option<&T> {
         if let Some(slot) = self.near.get(index) {
             return Some(slot.get_or_init(|| value));
@@ -56,19 +52,16 @@ impl<T> Slots<T> {
         Some(slots[slot].get_or_init(|| value))
     }
 
-    /// The values whose numbers are in use.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         let others = self.pieces.iter().filter_map(|piece| piece.get()).flatten();
         self.near.iter().chain(others).filter_map(|slot| slot.get())
     }
 
-    /// The values, taken out.
     pub(super) fn into_values(self) -> impl Iterator<Item = T> {
         let others = self.pieces.into_iter().filter_map(OnceLock::into_inner).flatten();
         self.near.into_iter().chain(others).filter_map(OnceLock::into_inner)
     }
 
-    /// As [`get`](Slots::get), to change it.
     pub(super) fn get_mut(&mut self, index: usize) -> Option<&mut T> {
         if index < NEAR {
             return self.near[index].get_mut();
@@ -77,7 +70,6 @@ impl<T> Slots<T> {
         self.pieces.get_mut(piece)?.get_mut()?.get_mut(slot)?.get_mut()
     }
 
-    /// As [`iter`](Slots::iter), to change them.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let others = self.pieces.iter_mut().filter_map(|piece| piece.get_mut()).flatten();
         self.near.iter_mut().chain(others).filter_map(|slot| slot.get_mut())

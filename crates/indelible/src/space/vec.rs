@@ -1,4 +1,4 @@
-//! Vectors without addresses: they lie in position-independent objects, and travel as they are.
+//! Address-free vectors for position-independent objects.
 
 use super::{At, Space};
 use crate::error::Result;
@@ -6,11 +6,11 @@ use crate::far::Far;
 use crate::plain::Plain;
 use indelible_derive::{Persist, Plain};
 
-/// A vector of plain values, side by side in a block of the object that it lies in. It has no
-/// addresses, so that it may lie in position-independent objects, in a struct or as a root.
+/// A vector of plain values in a block of its object. It has no addresses, so that it may lie in
+/// position-independent objects, in a struct or as a root.
 ///
-/// Reading is by [`At`], storing by the [`Space`]: both know the object. `FarVec<u8>` is text of
-/// any length.
+/// Read by [`At`], store by the [`Space`]: both know the object. `FarVec<u8>` is text of any
+/// length.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -34,18 +34,17 @@ pub struct FarVec<T> {
     #[persist(target)]
     first: Far<T>,
     len: u64,
-    /// Values that the block has room for.
     room: u64,
 }
 
 impl<T> FarVec<T> {
-    /// An empty one, without a block.
+    /// Empty, without a block.
     #[must_use]
     pub const fn new() -> Self {
         FarVec { first: Far::null(), len: 0, room: 0 }
     }
 
-    /// How many values it has.
+    /// Number of values.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len as usize
@@ -82,7 +81,7 @@ impl<'s, T: Plain> At<'s, FarVec<T>> {
     /// The values.
     ///
     /// # Errors
-    /// `Dangling`: they do not lie in the object, as in one that is damaged.
+    /// `Dangling`: they do not lie in the object, which is damaged.
     pub fn values(&self) -> Result<&'s [T]> {
         match self.is_empty() {
             true => Ok(&[]),
@@ -92,7 +91,7 @@ impl<'s, T: Plain> At<'s, FarVec<T>> {
 }
 
 impl Space {
-    /// The values of a vector, to be stored to.
+    /// A vector's values, for storing.
     ///
     /// # Errors
     /// As for [`get_mut`](Space::get_mut).
@@ -104,10 +103,10 @@ impl Space {
         }
     }
 
-    /// Adds values at the end of a vector.
+    /// Appends values to a vector.
     ///
     /// # Errors
-    /// As for [`get_mut`](Space::get_mut) and [`create`](Space::create): the vector is as it was.
+    /// As for [`get_mut`](Space::get_mut) and [`create`](Space::create): the vector is unchanged.
     pub fn vec_extend<T: Plain + Copy>(
         &mut self,
         home: &[u8; 16],
@@ -138,7 +137,7 @@ impl Space {
         if moves && !former.is_null() { self.free(&owner, former) } else { Ok(()) }
     }
 
-    /// Adds a value at the end of a vector.
+    /// Appends a value to a vector.
     ///
     /// # Errors
     /// As for [`vec_extend`](Space::vec_extend).
@@ -151,7 +150,7 @@ impl Space {
         self.vec_extend(home, vec, &[value])
     }
 
-    /// Cuts a vector off behind its first `len` values; an empty one has no block.
+    /// Truncates a vector to `len` values; an empty one has no block.
     ///
     /// # Errors
     /// As for [`get_mut`](Space::get_mut).
@@ -165,7 +164,7 @@ impl Space {
         if len == 0 { self.free(&owner, head.first) } else { Ok(()) }
     }
 
-    /// The object that a collection lies in, and its head.
+    /// The object of a collection, and its head.
     pub(super) fn head<H: Plain + Copy>(&self, home: &[u8; 16], at: Far<H>) -> Result<([u8; 16], H)> {
         let (owner, offset) = self.target(home, at)?;
         Ok((owner.id, *At::new(self, owner, Far::own(offset).unwrap_or_default())?))

@@ -1,5 +1,4 @@
-//! Objects and entries that are looked up once, where many pointers are followed from one object,
-//! or through one entry.
+//! Objects and entries looked up once for many pointers.
 
 use super::attached::Attached;
 use super::{FOLLOW, LOADS, Space};
@@ -9,16 +8,15 @@ use crate::far::Far;
 use crate::plain::Plain;
 use std::fmt;
 
-/// An object of a [`Space`] from which pointers are followed: [`Space::home`] looks up its ID once
-/// for all of them.
+/// An object of a [`Space`], looked up once by [`Space::home`] to follow many pointers from it.
 #[derive(Clone, Copy)]
 pub struct Home<'s> {
     space: &'s Space,
     attached: &'s Attached,
 }
 
-/// An entry of an object, looked up once for many pointers through it: following one of them is an
-/// addition then, and the checks that its target lies in the object.
+/// An entry of an object, looked up once: following a pointer through it is an addition and a
+/// bounds check.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -61,7 +59,7 @@ impl Space {
 }
 
 impl<'s> Home<'s> {
-    /// The value that a pointer leads to which lies in this object: see [`Space::get`].
+    /// The target of a pointer in this object: see [`Space::get`].
     ///
     /// # Errors
     /// As for [`Space::get`].
@@ -70,13 +68,13 @@ impl<'s> Home<'s> {
         At::new(self.space, self.attached, pointer)
     }
 
-    /// An entry of this object. The object that it names is attached for reading, as when a pointer
-    /// through it is followed.
+    /// An entry of this object, whose named object is attached for reading, as if a pointer were
+    /// followed.
     ///
     /// # Errors
-    /// `Dangling`: there is no such entry, as none has the number 0, or its target is in no pool.
-    /// `ReadOnly`: it does not ask for loads. Those of
-    /// [`Pool::attach_read`](crate::Pool::attach_read). `Damaged`: the entry is.
+    /// `Dangling`: no such entry (0 is none), or its target is in no pool. `ReadOnly`: it does not
+    /// ask for loads. Those of [`Pool::attach_read`](crate::Pool::attach_read). `Damaged`: the
+    /// entry is.
     pub fn way(self, index: u32) -> Result<Way<'s>> {
         let (_, target) = self.space.linked(self.attached, index, LOADS)?;
         Ok(Way { home: self, target, index })
@@ -84,8 +82,8 @@ impl<'s> Home<'s> {
 }
 
 impl<'s> Way<'s> {
-    /// The value that a pointer through this entry leads to. A pointer through another one is
-    /// followed as by [`Home::get`].
+    /// The target of a pointer through this entry. Pointers through others are followed as by
+    /// [`Home::get`].
     ///
     /// # Errors
     /// As for [`Space::get`].

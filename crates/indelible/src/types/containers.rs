@@ -1,10 +1,10 @@
-//! Containers as they lie in an object (FORMAT.md, section 10): where their parts are.
+//! Layouts of containers in an object (FORMAT.md, section 10).
 
 use super::Type;
 
 /// Bytes of a vector or text: address, room, length.
 pub(super) const VECTOR: u64 = 24;
-/// Bytes of a queue with two ends: those of a vector, the slot of the first element.
+/// Bytes of a queue with two ends: a vector's, then the first element's slot.
 pub(super) const RING: u64 = 32;
 /// Bytes of a hash table: address, slots, keys, empty slots that may still be filled, seed.
 pub(super) const HASHED: u64 = 40;
@@ -19,23 +19,21 @@ pub(crate) const EXTENSIONS: usize = 64;
 pub(crate) const GROUP: usize = 16;
 /// Control byte of a slot that was never used.
 pub(crate) const EMPTY: u8 = 0xff;
-/// Control byte of a slot whose key was removed; those of slots in use are below it.
+/// Control byte of a removed key's slot; used slots have lower ones.
 pub(crate) const REMOVED: u8 = 0x80;
 
 /// Keys in a node of an ordered map at most.
 pub(crate) const KEYS: usize = 15;
-/// Keys in a node at least, but for the root.
+/// Keys in a node at least, except the root.
 pub(crate) const LEAST: usize = KEYS / 2;
 /// Levels of an ordered map at most: more keys than 64 bits can address.
 pub(crate) const LEVELS: usize = 16;
 
-/// Bytes of a node before its keys: how many, level.
+/// Bytes of a node before its keys: count, level.
 const NODE_HEAD: u64 = 8;
 
-/// A key and its value, as a struct of C.
 #[derive(Clone, Copy)]
 pub(super) struct Pair {
-    /// Offset of the value.
     pub(super) value: u64,
     pub(super) size: u64,
     align: u64,
@@ -49,10 +47,8 @@ impl Pair {
     }
 }
 
-/// A block with a value and the number of its owners.
 #[derive(Clone, Copy)]
 pub(super) struct Counted {
-    /// Offset of the value.
     pub(super) value: u64,
     pub(super) bytes: u64,
     pub(super) align: u64,
@@ -66,11 +62,9 @@ impl Counted {
     }
 }
 
-/// The block of a hash table.
 #[derive(Clone, Copy)]
 pub(super) struct Slots {
     pub(super) pair: Pair,
-    /// How many.
     pub(super) count: u64,
     /// Offset of the first one, behind the control bytes.
     pub(super) first: u64,
@@ -94,14 +88,10 @@ impl Slots {
     }
 }
 
-/// A node of an ordered map.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
-    /// Offset of the keys.
     pub(super) keys: u64,
-    /// Offset of the values.
     pub(super) values: u64,
-    /// Offset of the children.
     pub(super) children: u64,
     pub(super) align: u64,
     leaf: u64,
@@ -120,7 +110,6 @@ impl Node {
         Node { keys, values, children, align, leaf, inner }
     }
 
-    /// Bytes of a node of this level.
     pub(super) fn bytes(&self, level: u64) -> u64 {
         if level == 0 { self.leaf } else { self.inner }
     }

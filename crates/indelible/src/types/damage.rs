@@ -1,10 +1,9 @@
-//! Each possible fault of values in memory is found, and named by the way to it; with any fault,
-//! the walk ends.
+//! Each possible fault is found and named by its path; with any fault, the walk ends.
 
 use super::walk::{Memory, Visitor, Walk};
 use super::{Description, Path};
 
-/// The memory: blocks of 256 bytes, the last of which has only 16 that are in use.
+/// Blocks of 256 bytes; the last has only 16 used bytes.
 const BASE: u64 = 0x10_0000;
 const BLOCK: u64 = 256;
 const BLOCKS: u64 = 16;
@@ -17,7 +16,7 @@ fn len(block: u64) -> u64 {
     if block == BLOCKS - 1 { 16 } else { BLOCK }
 }
 
-/// A word of the memory: its block, its index there, its value.
+/// Block, index, value.
 type Word = (u64, u64, u64);
 /// A description, the memory, and the finding.
 type Case<'c> = (&'c str, &'c [Word], &'c str);
@@ -31,7 +30,6 @@ impl Visitor for Said {
     }
 }
 
-/// The findings for a root at an address, in memory with these words.
 fn walked(text: &str, (address, size): (u64, u64), words: &[Word]) -> Vec<String> {
     let of = Description::parse(text).unwrap();
     let mut bytes = vec![0; (BLOCK * BLOCKS) as usize];
@@ -121,7 +119,7 @@ fn every_damage_is_named() {
             &[(0, 0, at(1)), (0, 1, at(1)), (1, 0, 2)],
             "r.b: a block has two owners",
         ),
-        // The value of the block is looked at once, and its owner in there counts.
+        // The block's value is visited once, and its inner owner counts.
         (
             "L:8:8 { next@0:8 Option PRc =0 } ",
             &[(0, 0, at(1)), (1, 0, 1), (1, 1, at(1))],
@@ -173,8 +171,7 @@ fn every_damage_is_named() {
     }
 }
 
-/// Blocks that count owners, with the counts and the owners found; addresses of bytes without an
-/// inner structure.
+/// Counted blocks with counts and found owners; addresses of unstructured bytes.
 #[derive(Default)]
 struct Owners(Vec<(u64, u64, u64)>, Vec<u64>);
 
@@ -194,8 +191,7 @@ impl Visitor for Owners {
 
 #[test]
 fn owners_of_one_type_are_counted_across_roots() {
-    // Both roots have the same type in descriptions of their own, and one of them two descriptions
-    // of it.
+    // Both roots have the same type in separate descriptions, one of them two descriptions of it.
     let one = "S:16:8 { a@0:8 PRc X:8:8 { n@0:8 PRc [2] u64 } b@8:8 PRc [2] u64 } ";
     let two = "T:16:8 { a@0:8 Option PRc X:8:8 { n@0:8 PRc [2] u64 } b@8:8 PRc =1 } ";
     let (one, two) = (Description::parse(one).unwrap(), Description::parse(two).unwrap());
@@ -215,15 +211,15 @@ fn owners_of_one_type_are_counted_across_roots() {
         walk.root("two", &two, at(1), 16);
         let Owners(mut shared, plain) = walk.finish().visitor;
         shared.sort_unstable();
-        // If its owner is not met, the block holds another owner's values.
+        // If its owner is not visited, the block holds another owner's values.
         let inner = if releasing { 1 } else { 2 };
         assert_eq!(shared, [(at(2), 4, 3), (at(3), 2, inner)]);
         assert_eq!(plain.contains(&(at(3) + 8)), !releasing);
     }
 }
 
-/// A value that a pointer led to before its block was found to have an owner is gone through twice,
-/// and counts once.
+/// A value that a pointer reached before its block's owner was found is visited twice, and counts
+/// once.
 #[test]
 fn an_owner_that_is_met_twice_counts_once() {
     let text =

@@ -1,9 +1,7 @@
-//! Two descriptions beside each other: the first thing in which they differ, or by which one only
-//! grew.
+//! Compares two descriptions: the first difference, or the first growth.
 //!
-//! Types are gone through depth first, in the order of their fields, so that a field that grew is
-//! named before the fields that it moved. The work is in a list: how deep types lie within each
-//! other is up to the texts.
+//! Types are visited depth first, in field order, so that a grown field is named before the fields
+//! that it moved. An explicit work list bounds recursion, as texts may nest arbitrarily.
 
 use super::{Description, Field, Kind, Type, TypeId, Variant};
 use std::collections::HashSet;
@@ -12,32 +10,29 @@ use std::rc::Rc;
 /// How values of one type (here) relate to those of another (there).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
-    /// Values of one are values of the other.
     Same,
-    /// There are more fields behind the last ones of structs, or more variants behind the last ones
-    /// of enums, and nothing else differs; this is the first.
+    /// Only fields behind the last ones of structs, or variants behind the last ones of enums, were
+    /// added; this is the first.
     Appended(String),
-    /// The first difference of another sort.
+    /// The first other difference.
     Differs(String),
 }
 
 impl Description {
-    /// The first difference, from the root on, `self` being here and `other` there. `None`: values
-    /// of one are values of the other.
+    /// The first difference, with `self` as "here". `None`: the same values.
     pub(crate) fn difference(&self, other: &Description) -> Option<String> {
         Comparison::new(self, other, false).run().err()
     }
 
-    /// The first difference of pointers' targets, where both describe them. For descriptions that
-    /// are the same otherwise.
+    /// The first difference between pointer targets described by both. For otherwise equal
+    /// descriptions.
     pub(crate) fn target_difference(&self, other: &Description) -> Option<String> {
         let mut comparison = Comparison::new(self, other, false);
         comparison.follows = true;
         comparison.run().err()
     }
 
-    /// Pairs of types, of this description and another, that have the same values, if a type of
-    /// each is such a pair: it, and all that they consist of.
+    /// Given a pair of types with the same values: all such pairs that they consist of.
     pub(crate) fn alike(
         &self,
         here: TypeId,
@@ -50,7 +45,6 @@ impl Description {
         Some(comparison.met)
     }
 
-    /// How this type relates to another.
     pub(crate) fn relation(&self, other: &Description) -> Relation {
         match Comparison::new(self, other, true).run() {
             Ok(None) => Relation::Same,
@@ -60,10 +54,8 @@ impl Description {
     }
 }
 
-/// A part of a type, by the way to it.
 struct Part {
     way: String,
-    /// Offset, of a field.
     offset: Option<u64>,
     of: TypeId,
 }
@@ -78,25 +70,23 @@ impl Part {
     }
 }
 
-/// Something to compare; the path is the way to it.
 enum Task {
     Types {
         path: String,
         here: TypeId,
         there: TypeId,
     },
-    /// The path is that of the type which has them all.
+    /// `path` is that of the containing type.
     Parts {
         path: Rc<str>,
         here: Part,
         there: Part,
     },
-    /// A field that only one of them has.
     Only {
         path: String,
         added: bool,
     },
-    /// `grown`: additions that were found before this type.
+    /// `grown`: additions found before this type.
     Sizes {
         path: String,
         here: TypeId,
@@ -108,11 +98,11 @@ enum Task {
 struct Comparison<'d> {
     here: &'d Description,
     there: &'d Description,
-    /// Whether the other type may have more fields and variants.
+    /// The other type may have more fields and variants.
     growth: bool,
-    /// Whether the types that pointers lead to are compared as well.
+    /// Compare the types of pointers' targets as well.
     follows: bool,
-    /// These, in the order in which they were found.
+    /// Additions, in order.
     grown: Vec<String>,
     met: HashSet<(TypeId, TypeId)>,
     pending: Vec<Task>,
@@ -126,7 +116,7 @@ impl<'d> Comparison<'d> {
         Comparison { here, there, growth, follows: false, grown: Vec::new(), met: HashSet::new(), pending }
     }
 
-    /// The first field or variant that was added, or the first difference.
+    /// Returns the first addition, or the first difference.
     fn run(mut self) -> Result<Option<String>, String> {
         self.compare()?;
         Ok(self.grown.into_iter().next())
@@ -190,7 +180,6 @@ impl<'d> Comparison<'d> {
         Ok(())
     }
 
-    /// The other type has something more.
     fn added(&mut self, what: String) -> Compared {
         if !self.growth {
             return Err(what);
@@ -204,7 +193,7 @@ impl<'d> Comparison<'d> {
         self.all(path, parts(here), parts(there));
     }
 
-    /// Adds pairs of parts to the list, and behind them the first that has no counterpart.
+    /// Queues pairs of parts, then the first without a counterpart.
     fn all(&mut self, path: &str, here: Vec<Part>, there: Vec<Part>) {
         let only = here.get(there.len()).map(|part| (part, false));
         if let Some((part, added)) = only.or_else(|| there.get(here.len()).map(|part| (part, true))) {
@@ -235,15 +224,14 @@ impl<'d> Comparison<'d> {
         Ok(())
     }
 
-    /// Whether both are structs or enums of one generic type, whose fields tell more than its
-    /// arguments.
+    /// Whether both are instances of one generic type, whose fields tell more than its arguments.
     fn is_same_generic(&self, here: TypeId, there: TypeId) -> bool {
         let defined =
             |ty: &Type| matches!(ty.kind, Kind::Struct { .. } | Kind::Enum { .. } | Kind::Opaque { .. });
         defined(self.here.get(here)) && self.here.head(here) == self.there.head(there)
     }
 
-    /// The rest, once all parts are alike.
+    /// Compares sizes, after all parts.
     fn sizes(&mut self, path: &str, (here, there): (TypeId, TypeId), grown: usize) -> Compared {
         let (one, two) = (self.here.name(here), self.there.name(there));
         if one != two && self.is_same_generic(here, there) {
@@ -259,7 +247,7 @@ impl<'d> Comparison<'d> {
 }
 
 impl Description {
-    /// The kind of a type without its parts, and without the arguments of its name.
+    /// The kind of a type without parts and generic arguments.
     fn head(&self, id: TypeId) -> String {
         let base = |name: &str| name.split('<').next().unwrap_or_default().to_owned();
         match &self.get(id).kind {
@@ -287,7 +275,6 @@ impl Description {
         }
     }
 
-    /// Parts of a type that is no struct and no enum.
     fn inner(&self, id: TypeId) -> Vec<Part> {
         match &self.get(id).kind {
             Kind::Opaque { parameters, .. } => {

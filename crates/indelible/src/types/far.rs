@@ -1,25 +1,21 @@
 //! The word of a far pointer: the number of an entry in the object's table of other objects (S2.9),
 //! and an offset in bytes.
 
-/// Bits of the offset.
 pub(crate) const OFFSET_BITS: u32 = 40;
-/// The largest offset.
 pub(crate) const MOST_OFFSET: u64 = (1 << OFFSET_BITS) - 1;
 /// The largest number of an entry; 0 is the object itself.
 pub(crate) const MOST_INDEX: u32 = (1 << (u64::BITS - OFFSET_BITS)) - 1;
 
-/// The word of these two, each within its bits.
+/// Both within their bits.
 pub(crate) const fn pack(index: u32, offset: u64) -> u64 {
     (index as u64) << OFFSET_BITS | offset
 }
 
-/// The number of the entry.
 #[inline]
 pub(crate) const fn index(word: u64) -> u32 {
     (word >> OFFSET_BITS) as u32
 }
 
-/// The offset.
 #[inline]
 pub(crate) const fn offset(word: u64) -> u64 {
     word & MOST_OFFSET

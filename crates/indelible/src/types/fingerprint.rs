@@ -1,29 +1,28 @@
-//! The number that a description is known by.
+//! Fingerprints of descriptions.
 
 use super::{Description, Kind, TypeId};
 use indelible_store::Mutant;
 use indelible_store::format::checksum;
 use std::borrow::Cow;
 
-/// Version of the formats of the collections: part of every fingerprint.
+/// Version of the collections' formats: part of every fingerprint.
 pub(crate) const VERSION: u32 = 1;
-/// Version of types with a hash table that has bytes in its keys: in version 1 they were hashed one
-/// by one.
+/// Version of types with a hash table with byte keys: version 1 hashed the bytes one by one.
 pub(crate) const BYTE_KEYS: u32 = 2;
 
-/// The part of a description that its fingerprint is of: all but the types that pointers lead to,
-/// which a program follows at its own risk, and which it need not describe.
+/// The fingerprinted part of a description: without pointers' target types, which are optional, and
+/// followed at the program's risk.
 pub(crate) fn own(text: &str) -> &str {
     text.find(" -> ").map_or(text, |at| &text[..=at])
 }
 
-/// The fingerprint of a description: 128 bits of all its own words, each followed by a blank.
+/// 128 bits of all its own words, each followed by a blank.
 pub(crate) fn fingerprint(text: &str) -> u128 {
     let text = own(text);
     of_version(text, version(text))
 }
 
-/// The fingerprints that a description has had in any version.
+/// A description's fingerprints in all versions.
 pub(crate) fn fingerprints(text: &str) -> [u128; 2] {
     [VERSION, BYTE_KEYS].map(|version| of_version(own(text), version))
 }
@@ -34,12 +33,12 @@ fn of_version(text: &str, version: u32) -> u128 {
     half(1) << 64 | half(2)
 }
 
-/// Whether one of the rules of fingerprints is broken, so that they are not to be kept.
+/// Whether a mutant breaks fingerprints, so that they must not be cached.
 pub(crate) fn fingerprints_are_broken() -> bool {
     Mutant::NestingIgnored.is_on() || Mutant::OrderIgnored.is_on()
 }
 
-/// The text, unless one of the rules of fingerprints is broken.
+/// The text, as a mutant changes it.
 fn broken(text: &str) -> Cow<'_, str> {
     let mut words: Vec<&str> = Vec::new();
     if Mutant::NestingIgnored.is_on() {
@@ -58,7 +57,7 @@ fn broken(text: &str) -> Cow<'_, str> {
     Cow::Owned(words.join(" "))
 }
 
-/// Version of the format that a description describes.
+/// The format version of a description.
 fn version(text: &str) -> u32 {
     let hashed = text.contains("PHash");
     match hashed && Description::parse(text).is_ok_and(|of| of.has_byte_keys()) {
@@ -68,7 +67,7 @@ fn version(text: &str) -> u32 {
 }
 
 impl Description {
-    /// Whether the keys of a hash table have bytes in a row, which are hashed together.
+    /// Whether a hash table's keys have consecutive bytes, which are hashed together.
     fn has_byte_keys(&self) -> bool {
         let keys = self.types.iter().filter_map(|ty| match ty.kind {
             Kind::Hashed { key, .. } => Some(key),

@@ -1,10 +1,9 @@
 //! Values that only raw pointers lead to.
 //!
-//! They have no owner, so nothing tells how many there are, or that no two of them overlap.
-//! Pointers are followed after all owned values, and a byte is gone through behind pointers once as
-//! each type that they have it for: rings come to an end. So a pointer that another type hides, of
-//! an owner or of another pointer, is found. Second looks at a byte have a bound in proportion to
-//! the object, so that time and memory are bounded, too, for any contents.
+//! They have no owner, so their number is unknown and they may overlap. Pointers are followed after
+//! all owned values. Each byte is visited once per pointed-at type, so that rings end and no
+//! pointer stays hidden behind another type. Repeated visits have a bound proportional to the
+//! object, which bounds time and memory for any contents.
 
 use super::path::Kept;
 use super::{Description, TypeId};
@@ -12,12 +11,11 @@ use indelible_store::Mutant;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
-/// Ranges of addresses that do not overlap.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
-    /// Adds a range, unless a part of it was there.
+    /// Adds a range unless it overlaps.
     pub(super) fn add(&mut self, start: u64, end: u64) -> bool {
         let free = self.0.range(..end).next_back().is_none_or(|(_, before)| *before <= start);
         if free {
@@ -26,7 +24,7 @@ impl Ranges {
         free
     }
 
-    /// Adds a range, with those that have a part of it.
+    /// Adds a range, merged with overlapping ones.
     fn cover(&mut self, mut start: u64, mut end: u64) {
         while let Some((&from, &to)) = self.0.range(..end).next_back().filter(|(_, to)| **to > start) {
             self.0.remove(&from);
@@ -35,12 +33,11 @@ impl Ranges {
         self.0.insert(start, end);
     }
 
-    /// The first address of each.
     pub(crate) fn starts(&self) -> impl Iterator<Item = u64> {
         self.0.keys().copied()
     }
 
-    /// Parts of a range that contains or misses each of them: those that belong to none.
+    /// The parts of `[start, end)` outside all ranges.
     pub(crate) fn gaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let (mut gaps, mut at) = (Vec::new(), start);
         for (&from, &to) in self.0.range(start..end) {
@@ -56,9 +53,7 @@ impl Ranges {
     }
 }
 
-/// The value that a pointer leads to, in a block in use.
 pub(super) struct Target<'w> {
-    /// The pointer.
     pub(super) slot: u64,
     pub(super) path: Rc<Kept<'w>>,
     pub(super) at: u64,
@@ -66,51 +61,49 @@ pub(super) struct Target<'w> {
     pub(super) of: TypeId,
 }
 
-/// Pointers that are followed.
 pub(super) struct Follow<'w> {
-    /// Address and length of the block in use that an address lies in.
+    /// Address and length of the used block around an address.
     pub(super) around: &'w dyn Fn(u64) -> Option<(u64, u64)>,
     pub(super) pending: Vec<Target<'w>>,
-    /// Bytes that were gone through behind pointers, as any type.
+    /// Bytes visited behind pointers, as any type.
     pub(super) walked: Ranges,
-    /// The types that pointers led to, but plain ones: those that are alike are one.
+    /// Pointed-at types, without plain ones; alike types are merged.
     types: Vec<Looked<'w>>,
-    /// Places in `types`, by address of the description and number.
+    /// Index in `types`, by address of the description and number.
     places: HashMap<(usize, TypeId), usize>,
-    /// The work that is left for second looks, in bytes.
+    /// Remaining work for repeated visits, in bytes.
     left: u64,
-    /// Pointers that were met.
+    /// Visited pointers.
     met: HashSet<u64>,
-    /// Places of which something was said.
+    /// Reported places.
     told: HashSet<(u64, &'static str)>,
 }
 
-/// A type, and the bytes that were gone through as values of it.
+/// A type, and the bytes visited as its values.
 struct Looked<'w> {
     description: &'w Description,
     of: TypeId,
     walked: Ranges,
 }
 
-/// Whether a value behind a pointer must be gone through.
+/// Whether a value behind a pointer must be visited.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
     Yes,
-    /// It was, as this type.
+    /// Visited already, as this type.
     Done,
-    /// Too many values lie over each other.
+    /// Too many overlapping values.
     TooMany,
 }
 
-/// Second looks that any object may have, in bytes.
+/// Repeated visits for any object, in bytes.
 const LOOKS: u64 = 4 << 20;
-/// Second looks at a byte, on average.
+/// Repeated visits per byte, on average.
 const LOOKS_AT_BYTE: u64 = 8;
-/// The work of comparing two types, as bytes.
+/// Cost of comparing two types, in bytes.
 const COMPARED: u64 = 64;
 
 impl<'w> Follow<'w> {
-    /// `len`: bytes of the object.
     pub(super) fn new(around: &'w dyn Fn(u64) -> Option<(u64, u64)>, len: u64) -> Self {
         Follow {
             around,
@@ -124,8 +117,8 @@ impl<'w> Follow<'w> {
         }
     }
 
-    /// Notes that a pointer leads to a value, which ends at `end`. `owned`: in a block that another
-    /// value owns, and that was gone through as that says.
+    /// Notes that a pointer leads to a value that ends at `end`. `owned`: in a visited block of
+    /// another owner.
     pub(super) fn look(&mut self, target: &Target<'w>, end: u64, owned: bool) -> Look {
         let Target { at, description, of, .. } = *target;
         if description.get(of).plain || Mutant::SecondTypeIgnored.is_on() {
@@ -146,7 +139,7 @@ impl<'w> Follow<'w> {
         Look::Yes
     }
 
-    /// The place of a type, or of one that is alike, in `types`.
+    /// The index of a type, or of an alike one, in `types`.
     fn place(&mut self, description: &'w Description, of: TypeId) -> Option<usize> {
         let key = |description: &Description, of| (std::ptr::from_ref(description).addr(), of);
         if let Some(place) = self.places.get(&key(description, of)) {
@@ -172,19 +165,19 @@ impl<'w> Follow<'w> {
         Some(self.types.len() - 1)
     }
 
-    /// Takes work off the rest; returns whether there was enough.
+    /// Pays for work; `false`: not enough is left.
     fn pay(&mut self, work: u64) -> bool {
         let left = self.left.checked_sub(work);
         self.left = left.unwrap_or(0);
         left.is_some()
     }
 
-    /// Whether the pointer at an address was not met yet.
+    /// `false`: visited before.
     pub(super) fn meet(&mut self, slot: u64) -> bool {
         self.met.insert(slot)
     }
 
-    /// Whether this was not said of a place yet.
+    /// `false`: reported before.
     pub(super) fn tell(&mut self, place: u64, what: &'static str) -> bool {
         self.told.insert((place, what))
     }

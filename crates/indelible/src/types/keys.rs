@@ -1,11 +1,10 @@
-//! Types with addresses in their values: such keys of hash tables have hashes that may depend on
-//! addresses, and objects that travel have none.
+//! Types that contain addresses: such keys of hash tables may hash by address, which objects that
+//! travel must not.
 
 use super::{Description, Kind, Pointer, Type, TypeId};
 
 impl Description {
-    /// The name of the first type of keys of a hash table that has a pointer in it, or in a value
-    /// that it owns.
+    /// The first hash-table key type with a pointer in it or in an owned value.
     pub(crate) fn keys_with_pointers(&self) -> Option<String> {
         let key = self.types.iter().find_map(|ty| match ty.kind {
             Kind::Hashed { key, .. } if self.has_pointers(key) => Some(key),
@@ -14,7 +13,7 @@ impl Description {
         key.map(|key| self.name(key))
     }
 
-    /// The name of the first type whose values have addresses in them, or may have.
+    /// The first type whose values may contain addresses.
     pub(crate) fn with_addresses(&self) -> Option<String> {
         let has = |ty: &Type| match &ty.kind {
             Kind::Pointer { how, .. } => !matches!(how, Pointer::Relative | Pointer::Far),

@@ -1,10 +1,10 @@
-//! Descriptions for people: the names of types, and their definitions.
+//! Readable descriptions: names of types, and their definitions.
 
 use super::{Description, Field, Kind, Pointer, TypeId};
 use std::fmt::Write;
 
 impl Description {
-    /// Name of a type, as a Rust program would write it.
+    /// In Rust's notation.
     pub(crate) fn name(&self, id: TypeId) -> String {
         match &self.get(id).kind {
             Kind::Scalar { word, .. } => (*word).to_owned(),
@@ -36,7 +36,6 @@ impl Description {
         }
     }
 
-    /// The definitions of all structs and enums, in the order in which they are met.
     pub(crate) fn lines(&self) -> String {
         let mut out = String::new();
         for ty in &self.types {
@@ -70,11 +69,10 @@ impl Description {
     }
 }
 
-/// Bytes of a type's name that are shown where it is mentioned: a text may mention a long name many
-/// times.
+/// Displayed bytes of a type's name, as a text may mention a long name many times.
 const SHOWN: usize = 255;
 
-/// Cuts a text that is too long, and shows it.
+/// Shortens a text visibly.
 pub(crate) fn truncate(text: &mut String, most: usize) {
     if text.len() <= most {
         return;

@@ -4,9 +4,8 @@ use super::{Description, Kind, TypeId};
 use std::fmt::Write;
 
 impl Description {
-    /// The way to the innermost field or element that the byte at `offset` of a value belongs to,
-    /// such as `.where[1].x`, and the name of its type. Empty for the value itself, and for bytes
-    /// between fields.
+    /// The path to the innermost field or element at byte `offset`, such as `.where[1].x`, and its
+    /// type's name. Empty for the value itself, and between fields.
     pub(crate) fn locate(&self, offset: u64) -> (String, String) {
         let (mut way, mut id, mut offset) = (String::new(), self.root(), offset);
         while let Some((step, inner, rest)) = self.step(id, offset) {

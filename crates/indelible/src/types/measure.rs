@@ -1,17 +1,14 @@
-//! Sizes of types, and the types that they may consist of.
+//! Sizes of types, and which types may contain which.
 
 use super::containers::{HASHED, ORDERED, RING, VECTOR};
 use super::{Kind, Type, TypeId, Valid};
 
-/// Types within each other at most: this is how deep the reading goes, and the walk over values.
+/// Deepest nesting, for the parser and the walk.
 pub(super) const DEEPEST: usize = 100;
-/// Fields without bytes that a struct or variant has at most: there may be many values, and each
-/// field of each is looked at.
+/// Zero-sized fields of a struct or variant, at most: each field of each value is visited.
 const EMPTY_FIELDS: usize = 64;
 
-/// Size and alignment of a type whose parts are known. `None`: a size beyond all numbers.
-///
-/// Structs and enums state theirs.
+/// Size and alignment of a type with known parts. `None`: overflow. Structs and enums state theirs.
 pub(super) fn layout_of(types: &[Type], kind: &Kind) -> Option<(u64, u64)> {
     let of = |id: &TypeId| (types[*id].size, types[*id].align);
     match kind {
@@ -34,7 +31,7 @@ pub(super) fn layout_of(types: &[Type], kind: &Kind) -> Option<(u64, u64)> {
     }
 }
 
-/// Types whose values are part of a value of this kind.
+/// Types that are part of values of this kind.
 fn parts(kind: &Kind) -> Vec<TypeId> {
     match kind {
         Kind::Array { element, .. } => vec![*element],
@@ -48,8 +45,8 @@ fn parts(kind: &Kind) -> Vec<TypeId> {
     }
 }
 
-/// Fails unless each value's parts lie in it, apart from each other, and no type is a part of
-/// itself. Returns the types, each behind its parts.
+/// Checks that parts lie within their value, disjoint, and that no type contains itself. Returns
+/// the types, each behind its parts.
 pub(super) fn check_parts(types: &[Type]) -> Result<Vec<TypeId>, String> {
     for Type { size, align, kind, .. } in types {
         match kind {
@@ -70,8 +67,7 @@ pub(super) fn check_parts(types: &[Type]) -> Result<Vec<TypeId>, String> {
     Ok(order)
 }
 
-/// Fails if values are nested too deeply for the code that walks them: a type that is mentioned by
-/// its number adds no depth to the text.
+/// Checks the nesting depth: a type mentioned by number adds none to the text.
 fn check_depth(types: &[Type], order: &[TypeId]) -> Result<(), String> {
     let mut depths = vec![0; types.len()];
     for &id in order {
@@ -83,7 +79,7 @@ fn check_depth(types: &[Type], order: &[TypeId]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether fields follow each other between two offsets, aligned.
+/// Whether fields are ordered, disjoint and aligned between two offsets.
 fn apart(
     types: &[Type],
     name: &str,
@@ -107,7 +103,7 @@ fn apart(
     Ok(())
 }
 
-/// Types, each behind its parts. Fails if one is a part of itself.
+/// Types, each behind its parts. Fails on a cycle.
 fn in_order(types: &[Type]) -> Result<Vec<TypeId>, String> {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
@@ -140,10 +136,10 @@ fn in_order(types: &[Type]) -> Result<Vec<TypeId>, String> {
     Ok(order)
 }
 
-/// Finds out which types are plain; `order`: each behind its parts.
+/// Marks plain types; `order`: each behind its parts.
 pub(super) fn settle_plain(types: &mut [Type], order: &[TypeId]) {
     for &id in order {
-        // Values without bytes have nothing to look at, and there may be any number of them.
+        // Zero-sized values need no visit, and may be numerous.
         types[id].plain = types[id].size == 0
             || match &types[id].kind {
                 Kind::Scalar { valid, .. } => *valid == Valid::Any,

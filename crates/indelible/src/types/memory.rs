@@ -1,6 +1,6 @@
 //! The bytes that a walk goes through, by their addresses.
 
-/// Bytes of an object, and where they are mapped, or would be.
+/// An object's bytes, and the address at which they are or would be mapped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory<'m> {
     pub(crate) base: u64,
@@ -8,12 +8,10 @@ pub(crate) struct Memory<'m> {
 }
 
 impl<'m> Memory<'m> {
-    /// The bytes of an object where they are mapped.
     pub(crate) fn of(bytes: &'m [u8]) -> Memory<'m> {
         Memory { base: bytes.as_ptr().addr() as u64, bytes }
     }
 
-    /// `len` bytes at an address, if they lie in the object.
     pub(crate) fn get(&self, address: u64, len: u64) -> Option<&'m [u8]> {
         let start = address.checked_sub(self.base)?;
         let end = start.checked_add(len)?;
@@ -26,7 +24,7 @@ impl<'m> Memory<'m> {
         Some(std::array::from_fn(word))
     }
 
-    /// Whether `len` bytes at `address`, at least one, lie in the object, aligned.
+    /// Whether `len` > 0 bytes at `address` lie in the object, aligned.
     pub(super) fn holds(&self, address: u64, len: u64, align: u64) -> bool {
         len > 0 && address.is_multiple_of(align) && self.get(address, len).is_some()
     }

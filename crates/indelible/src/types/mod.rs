@@ -1,12 +1,11 @@
-//! Types as they lie in objects, read back from their descriptions: for programs and tools that do
-//! not have them.
+//! Types of values in objects, read back from their descriptions, for programs and tools without
+//! these types.
 //!
-//! A description is a text of words (FORMAT.md, section 10). [`Description`] is one that was read
-//! and makes sense: every type has a size, values lie within the values that they are parts of, and
-//! none is a part of itself. [`walk`](walk::walk) goes through the values of a described type in
-//! any bytes of an object.
+//! A description is a text of words (FORMAT.md, section 10). [`Description`] is a valid one: every
+//! type has a size, parts lie within their values, and no type contains itself.
+//! [`walk`](walk::walk) visits the values of a described type in any bytes of an object.
 //!
-//! All of it is safe code: it reads a slice, and its results may be wrong, but nothing else.
+//! All code is safe: on any bytes its results may be wrong, but nothing worse.
 
 mod containers;
 #[cfg(test)]
@@ -37,37 +36,31 @@ pub(crate) use parse::{MOST, Malformed};
 pub(crate) use path::Path;
 pub(crate) use scalar::Valid;
 
-/// Number of a type in its description.
 pub(crate) type TypeId = usize;
 
-/// A type, and those that it consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Description {
     types: Vec<Type>,
     root: TypeId,
 }
 
-/// One type of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Type {
-    /// Bytes of a value.
     pub(crate) size: u64,
-    /// Its alignment, a power of two.
     pub(crate) align: u64,
-    /// Whether any bytes are a value that neither owns nor points at anything: the walk skips it.
+    /// Any bytes are valid, own nothing and point at nothing: the walk skips it.
     pub(crate) plain: bool,
     pub(crate) kind: Kind,
 }
 
-/// The inner structure of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Scalar {
         word: &'static str,
         valid: Valid,
     },
-    /// An address that a program follows at its own risk; `target` is the name of the value there,
-    /// `to` its type, if that is known.
+    /// An address that a program follows at its own risk; `target` is the name of its type, `to`
+    /// the type, if known.
     Pointer {
         how: Pointer,
         target: String,
@@ -83,77 +76,71 @@ pub(crate) enum Kind {
     },
     Enum {
         name: String,
-        /// Bytes of the integer at the beginning that says which variant it is.
+        /// Bytes of the leading integer that selects the variant.
         tag: u64,
         /// Its type, if variants have fields.
         integer: Option<&'static str>,
         variants: Vec<Variant>,
-        /// Tags, in their order, each with the index of its variant.
+        /// Tags, ascending, each with its variant's index.
         by_tag: Vec<(u128, usize)>,
     },
-    /// Text in a block.
     Text,
-    /// Values in a block.
     Vector(TypeId),
-    /// Values in a block, around its end.
+    /// Values in a block, wrapping around.
     Ring(TypeId),
     /// A value in a block of its own; optional: or zero.
     Boxed {
         value: TypeId,
         optional: bool,
     },
-    /// A value in a block that counts its owners, of which this is one; optional: or zero.
+    /// A value in a block that counts its owners; optional: or zero.
     Shared {
         value: TypeId,
         optional: bool,
     },
     /// A byte that says whether there is a value, then the value.
     Optional(TypeId),
-    /// A hash table; a set has values without bytes.
+    /// A hash table; a set has zero-sized values.
     Hashed {
         key: TypeId,
         value: TypeId,
         set: bool,
     },
-    /// A B-tree.
     Ordered {
         key: TypeId,
         value: TypeId,
     },
-    /// Bytes that foreign code makes sense of, such as a container of another library, and the
-    /// types that its name has as parameters.
+    /// Bytes of foreign code, such as another library's container, with the type parameters of its
+    /// name.
     Opaque {
         name: String,
         parameters: Vec<TypeId>,
     },
-    /// A type by another name, which people see.
+    /// A type with another visible name.
     Alias {
         name: String,
         of: TypeId,
     },
-    /// A link to a chain of blocks, by which later versions of a program extended a struct.
+    /// A link to a chain of blocks, by which later program versions extended a struct.
     Extensions,
-    /// A word, and a value in a block.
     Lock {
         word: &'static str,
         value: TypeId,
     },
 }
 
-/// Kinds of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pointer {
     Mutable,
     Constant,
     Atomic,
-    /// A distance from where it lies; zero: none.
+    /// A distance from its own place; zero: none.
     Relative,
     /// The number of an entry in the object's table of other objects, and an offset
     /// ([`Far`](crate::Far)); zero: none.
     Far,
 }
 
-/// A field of a struct, or of a variant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) name: String,
@@ -161,17 +148,14 @@ pub(crate) struct Field {
     pub(crate) of: TypeId,
 }
 
-/// A variant of an enum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Variant {
     pub(crate) name: String,
-    /// The tag.
     pub(crate) number: i128,
     pub(crate) fields: Vec<Field>,
 }
 
 impl Description {
-    /// The type that is described.
     pub(crate) fn root(&self) -> TypeId {
         self.root
     }
@@ -180,7 +164,6 @@ impl Description {
         &self.types[id]
     }
 
-    /// All types, in the order in which they are met.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Type> {
         self.types.iter()
     }

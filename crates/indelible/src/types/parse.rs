@@ -1,22 +1,17 @@
-//! Reading a description.
-//!
-//! Types are named by the number in which their definition was met, so that a type may be mentioned
-//! before its own definition ends. Nothing that the text says is trusted.
+//! The parser of descriptions. Types are numbered when their definition begins, so that it may
+//! mention itself. The text is not trusted.
 
 use super::measure::{DEEPEST, check_parts, layout_of, settle_plain};
 use super::scalar;
 use super::{Description, Field, Kind, Pointer, Type, TypeId, Valid, Variant};
 
-/// Longest description, in bytes.
 pub(crate) const MOST: usize = 1 << 20;
-/// Bytes of a type at most.
 const LARGEST: u64 = 1 << 46;
 
-/// Why a text describes no type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}", position(*word))]
 pub(crate) struct Malformed {
-    /// Number of the word, from 1; 0: the text as a whole.
+    /// Number of the word, from 1; 0: the whole text.
     pub(crate) word: usize,
     pub(crate) what: String,
 }
@@ -31,7 +26,7 @@ impl Description {
     /// Reads a description of at most [`MOST`] bytes.
     ///
     /// # Errors
-    /// The first word that describes no type, or a type that cannot be.
+    /// The first invalid word, or an impossible type.
     pub(crate) fn parse(text: &str) -> Result<Description> {
         if text.len() > MOST {
             return Err(Malformed { word: 0, what: format!("a description of {} bytes", text.len()) });
@@ -55,8 +50,7 @@ fn finish(mut types: Vec<Type>, root: TypeId) -> Result<Description> {
     Ok(Description { types, root })
 }
 
-/// Variants with the bytes of their tags as a number, in the order of these; or the name of one
-/// whose tag is another's, too.
+/// Variants' tag bytes as numbers, sorted; or the name of a variant with a duplicate tag.
 fn by_tag(variants: &[Variant], bytes: u64) -> std::result::Result<Vec<(u128, usize)>, &str> {
     let unused = 128 - 8 * bytes as u32;
     let tag = |variant: &Variant| ((variant.number as u128) << unused) >> unused;
@@ -70,7 +64,6 @@ fn by_tag(variants: &[Variant], bytes: u64) -> std::result::Result<Vec<(u128, us
 
 struct Parser<'t> {
     words: std::str::SplitAsciiWhitespace<'t>,
-    /// Words read so far.
     word: usize,
     types: Vec<Type>,
     /// Structs and enums, by number.
@@ -97,7 +90,6 @@ impl<'t> Parser<'t> {
         self.types.len() - 1
     }
 
-    /// Adds a type whose size follows from its parts.
     fn made(&mut self, kind: Kind) -> Result<TypeId> {
         match layout_of(&self.types, &kind) {
             Some((size, align)) if size <= LARGEST => Ok(self.put(size, align, kind)),
@@ -200,8 +192,8 @@ impl<'t> Parser<'t> {
         Ok(id)
     }
 
-    /// Parses, after the type: `-> number type`, the type of a pointer's target, in the order of
-    /// their numbers. Pointers of these types have numbers, too.
+    /// Parses `-> number type`, the types of pointers' targets by number. Their own pointers are
+    /// numbered, too.
     fn targets(&mut self) -> Result<()> {
         let mut least = 0;
         while self.words.clone().next().is_some() {
@@ -234,8 +226,7 @@ impl<'t> Parser<'t> {
         self.made(Kind::Lock { word, value })
     }
 
-    /// A name with its size and alignment. That of a generic type with several arguments has blanks
-    /// in it, between its brackets.
+    /// A name with size and alignment. A generic name with several arguments contains blanks.
     fn head(&mut self, first: &str) -> Result<String> {
         let open = |word: &str| word.matches('<').count() as i64 - word.matches('>').count() as i64;
         let (mut head, mut depth) = (first.to_owned(), open(first));
@@ -248,8 +239,7 @@ impl<'t> Parser<'t> {
         Ok(head)
     }
 
-    /// A struct or an enum: `name:size:align {` and its parts; or something opaque:
-    /// `name:size:align <`.
+    /// A struct or enum, `name:size:align {`, or an opaque type, `name:size:align <`.
     fn define(&mut self, first: &str, depth: usize) -> Result<TypeId> {
         let head = self.head(first)?;
         let mut parts = head.rsplitn(3, ':');
@@ -286,7 +276,7 @@ impl<'t> Parser<'t> {
         Ok(id)
     }
 
-    /// Whether the next word is `end`, which is then read.
+    /// Consumes the next word if it is `end`.
     fn ends(&mut self, end: &str) -> bool {
         let is = self.words.clone().next() == Some(end);
         if is {
@@ -341,7 +331,6 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A field, or `None` at `end`.
     fn field_or(&mut self, end: &str, depth: usize) -> Result<Option<Field>> {
         match self.next()? {
             word if word == end => Ok(None),

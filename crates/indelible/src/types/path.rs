@@ -1,9 +1,8 @@
-//! The way from a root to a value, as a program would write it: `accounts.values[3].owner`.
+//! The path from a root to a value, in a program's notation: `accounts.values[3].owner`.
 
 use std::fmt;
 use std::rc::Rc;
 
-/// One step of the way.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step<'t> {
     Root(&'t str),
@@ -12,11 +11,10 @@ pub(super) enum Step<'t> {
     Index(u64),
     Key(u64),
     Value(u64),
-    /// To the value that a box or a lock has.
+    /// Into a box or a lock.
     Inside,
 }
 
-/// A value, by the way to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path<'p, 't> {
     before: Before<'p, 't>,
@@ -30,22 +28,21 @@ enum Before<'p, 't> {
     Kept(&'p Rc<Kept<'t>>),
 }
 
-/// A way that is kept for later: of a long one its end, so that a list of any length takes no more
-/// memory than a short one.
+/// A kept path, shortened to its end if long, so that long lists take no more memory than short
+/// ones.
 #[derive(Debug)]
 pub(super) struct Kept<'t> {
     before: Option<Rc<Kept<'t>>>,
     step: Step<'t>,
     root: &'t str,
-    /// Steps from the root that are shown.
+    /// Visible steps from the root.
     steps: u64,
-    /// Steps that are kept.
     len: usize,
 }
 
-/// Steps that are kept at most.
+/// Steps kept at most.
 const MOST: usize = 64;
-/// Steps that are kept of a way that has more.
+/// Steps kept of a longer path.
 const LAST: usize = 24;
 
 impl<'t> Kept<'t> {
@@ -55,7 +52,6 @@ impl<'t> Kept<'t> {
         Rc::new(Kept { before: Some(before), step, root, steps, len })
     }
 
-    /// Its last steps.
     fn end(&self) -> Rc<Kept<'t>> {
         let last: Vec<&Kept<'t>> =
             std::iter::successors(Some(self), |kept| kept.before.as_deref()).take(LAST).collect();
@@ -68,7 +64,6 @@ impl<'t> Kept<'t> {
 }
 
 impl Step<'_> {
-    /// How many steps people see.
     fn shown(&self) -> u64 {
         u64::from(!matches!(self, Step::Inside))
     }

@@ -1,19 +1,14 @@
 //! Numbers and the like.
 
-/// Which bytes are a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Valid {
     Any,
-    /// 0 or 1.
     Bool,
-    /// A Unicode scalar value.
     Char,
-    /// Any but zero.
     NonZero,
 }
 
 impl Valid {
-    /// Whether these bytes are a value.
     pub(crate) fn holds(self, bytes: &[u8]) -> bool {
         match self {
             Valid::Any => true,
@@ -25,7 +20,7 @@ impl Valid {
     }
 }
 
-/// Words, sizes, which are alignments too, and values.
+/// Words, sizes (also alignments), valid values.
 const ALL: [(&str, u64, Valid); 40] = [
     ("u8", 1, Valid::Any),
     ("u16", 2, Valid::Any),
@@ -69,7 +64,6 @@ const ALL: [(&str, u64, Valid); 40] = [
     ("NonZeroIsize", 8, Valid::NonZero),
 ];
 
-/// The scalar of this name: its name, size and values.
 pub(super) fn find(word: &str) -> Option<(&'static str, u64, Valid)> {
     ALL.into_iter().find(|(name, ..)| *name == word)
 }

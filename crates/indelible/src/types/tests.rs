@@ -1,4 +1,4 @@
-//! Descriptions that make sense, and forged ones.
+//! Valid descriptions, and forged ones.
 
 use super::*;
 
@@ -57,8 +57,7 @@ fn forged_descriptions_are_refused() {
     let deep = "PVec ".repeat(200) + "u8";
     assert!(Description::parse(&deep).unwrap_err().to_string().contains("within each other"));
     assert!(Description::parse(&"PVec ".repeat(300_000)).is_err());
-    // Types without bytes that have each other twice: as many ways through them as two to their
-    // number.
+    // Nested empty types with exponentially many paths.
     let twice = (1..90)
         .rev()
         .fold("N:0:1 { }".to_owned(), |inner, number| format!("N:0:1 {{ a@0:0 {inner} b@0:0 ={number} }}"));
@@ -154,7 +153,6 @@ fn a_type_that_only_grew_is_told_apart() {
         ),
         differs("S.y: at 8 here, at 16 there")
     );
-    // Growth of one type excuses no other.
     assert_eq!(
         relation(
             &format!("S:32:8 {{ x@0:24 PVec {item} y@24:8 O:8:8 < > }}"),
@@ -164,7 +162,6 @@ fn a_type_that_only_grew_is_told_apart() {
     );
 }
 
-/// A struct within a struct, by numbers: no word lies deep in the text.
 fn nested(structs: usize) -> String {
     let fields: String = (0..structs - 1)
         .map(|number| format!("f{number}@{0}:1 S{number}:1:1 {{ a@0:1 ={0} }} ", number + 1))
@@ -182,7 +179,7 @@ fn a_description_cannot_make_work_out_of_proportion_to_its_object() {
     // Deeper than a thread's stack.
     refused(&nested(20_000), "more than 100 types within each other");
     assert!(Description::parse(&nested(90)).is_ok());
-    // Each field of each value is looked at.
+    // Each field of each value is visited.
     let empty = |fields: usize| format!("S:1:1 {{ {}b@0:1 bool }} ", "a@0:0 () ".repeat(fields));
     refused(&empty(100_000), "S: 100000 fields without bytes");
     assert!(Description::parse(&empty(64)).is_ok());
@@ -206,7 +203,6 @@ fn long_names_in_a_description_are_not_kept_many_times() {
     assert!(one.difference(&two).unwrap().ends_with("n.a: u8 here, bool there"));
 }
 
-/// Words that mostly make a type.
 fn random_type(rng: &mut indelible_testing::Seeded, depth: usize) -> String {
     let leaves =
         ["X:0:1 < >", "u8", "u64", "bool", "char", "()", "PString", "*mut X", "relative *mut X", "u128"];
@@ -253,7 +249,7 @@ impl walk::Visitor for Count {
     }
 }
 
-/// Any description, any bytes: the walk ends, and reads nothing but the bytes.
+/// Any description, any bytes: the walk ends, and reads nothing else.
 #[test]
 fn a_walk_through_any_bytes_ends() {
     let mut rng = indelible_testing::Seeded::new(1);
@@ -273,7 +269,6 @@ fn a_walk_through_any_bytes_ends() {
         let Ok(of) = targets.or_else(|_| Description::parse(&text)) else { continue };
         assert!(of.lines().len() < 1 << 20 && of.difference(&of).is_none());
         let mut bytes: Vec<u8> = Vec::new();
-        // Words that look like addresses, lengths and control bytes.
         while bytes.len() < 16 * block as usize {
             let word = match rng.u8(..8) {
                 0..=2 => base + block * rng.u64(..16),

@@ -1,14 +1,12 @@
-//! The walk over all values that are reachable from roots whose types are known.
+//! The walk over all values reachable from roots of known types.
 //!
-//! Each block is claimed by its address, once. As no two blocks in use of a heap overlap, which the
-//! heap's own check finds out, values that claimed their blocks have no byte in common. The content
-//! of a block is looked at later, from a list: the depth of the walk is that of types, not of the
-//! data. Cost: the bytes of all that is reachable and not plain, once; behind pointers, once as
-//! each type that they have them for.
+//! Each block is claimed once, by address. Used blocks of a heap do not overlap (the heap's check
+//! ensures it), so values in claimed blocks are disjoint. Blocks are visited from a list: the
+//! recursion depth is that of types, not of data. Cost: the reachable non-plain bytes once; behind
+//! pointers, once per type.
 //!
-//! Raw pointers are told to the visitor; of a walk that is [`following`](Walk::following) them,
-//! those to described types only if they lead to no block in use. The values that others lead to
-//! are gone through as well.
+//! The visitor is told of raw pointers; a [`following`](Walk::following) walk visits their
+//! described targets instead, and reports only dangling ones.
 
 mod sequence;
 mod shared;
@@ -27,31 +25,29 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-/// A walk under way.
 pub(crate) struct Walk<'w, V> {
     memory: Memory<'w>,
-    /// Bytes of the block in use that begins at an address.
+    /// Bytes of the used block that begins at an address.
     live: &'w dyn Fn(u64) -> Option<u64>,
     visitor: V,
-    /// Blocks that values own, each with the address of the owning word; for roots: zero.
+    /// Owned blocks, with the address of the owning word; zero for roots.
     owned: HashMap<u64, u64>,
     shared: Shared<'w>,
     follow: Option<Follow<'w>>,
     pending: Vec<(Rc<Kept<'w>>, &'w Description, Work)>,
 }
 
-/// The findings of a walk.
 pub(crate) struct Walked<V> {
     pub(crate) visitor: V,
-    /// Blocks that values own, each with the address of the owning word.
+    /// Owned blocks, with the address of the owning word.
     pub(crate) owned: HashMap<u64, u64>,
-    /// Bytes of other values, to which pointers led.
+    /// Bytes of other values that pointers led to.
     pub(crate) followed: Ranges,
 }
 
-/// Values in a block that was claimed; of a tree, in one that is claimed then.
+/// Values in a claimed block; a tree's blocks are claimed later.
 enum Work {
-    /// `first`: the index of the first of them, if they have any.
+    /// `first`: the index of the first value, if any.
     Values {
         at: u64,
         count: u64,
@@ -73,7 +69,6 @@ enum Work {
     },
 }
 
-/// The owner of the blocks of roots.
 const ROOT: u64 = 0;
 
 impl<'w, V: Visitor> Walk<'w, V> {
@@ -89,19 +84,19 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    /// Follows pointers whose targets are described; `around`: address and length of the block in
-    /// use that an address lies in.
+    /// Follows described pointers; `around`: address and length of the used block around an
+    /// address.
     pub(crate) fn following(self, around: &'w dyn Fn(u64) -> Option<(u64, u64)>) -> Self {
         Walk { follow: Some(Follow::new(around, self.memory.bytes.len() as u64)), ..self }
     }
 
-    /// Leaves out the contents of blocks that count other owners than those that are met.
+    /// Skips contents of counted blocks with unvisited owners.
     pub(crate) fn releasing(mut self) -> Self {
         self.shared.releasing = true;
         self
     }
 
-    /// Goes through a root: a block of `size` bytes with a value of the described type.
+    /// Visits a root: a block of `size` bytes with a described value.
     pub(crate) fn root(&mut self, name: &'w str, of: &'w Description, address: u64, size: u64) {
         let path = Path::root(name);
         let ty = of.get(of.root());
@@ -115,14 +110,14 @@ impl<'w, V: Visitor> Walk<'w, V> {
         self.settle();
     }
 
-    /// Goes through the content of all blocks that were claimed.
+    /// Visits the contents of all claimed blocks.
     fn settle(&mut self) {
         while let Some((kept, of, work)) = self.pending.pop() {
             self.work(&kept, of, &work);
         }
     }
 
-    /// Follows the pointers that were met, on request, once all roots were gone through.
+    /// Follows the collected pointers, on request, after all roots.
     pub(crate) fn finish(mut self) -> Walked<V> {
         while let Some(target) = self.follow.as_mut().and_then(|follow| follow.pending.pop()) {
             self.target(&target);
@@ -135,7 +130,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         Walked { visitor: self.visitor, owned: self.owned, followed }
     }
 
-    /// Goes through a value that a pointer leads to, unless that was done, as this type.
+    /// Visits a pointer's target, unless visited as this type.
     fn target(&mut self, target: &Target<'w>) {
         let Target { slot, at, description, of, .. } = *target;
         let (ty, path) = (description.get(of), Path::behind(&target.path, Step::Inside));
@@ -156,8 +151,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         self.wrong((slot, slot), wrong, &path);
     }
 
-    /// Reports the fault at an address; once for the value at `place`, which may be gone through
-    /// again.
+    /// Reports a fault; once for the value at `place`, which may be visited again.
     fn wrong(&mut self, (place, address): (u64, u64), what: &'static str, path: &Path<'_, 'w>) {
         if place == ROOT || self.follow.as_mut().is_none_or(|follow| follow.tell(place, what)) {
             self.visitor.wrong(address, what, path);
@@ -174,7 +168,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
                 self.visitor.block(address, path);
                 return true;
             }
-            // The same value: first a pointer led to it, then its block was found to have an owner.
+            // A value seen by a pointer first, then by its block's owner.
             (Some(_), Entry::Occupied(entry))
                 if self.follow.is_some() && owner != ROOT && *entry.get() == owner =>
             {
@@ -186,7 +180,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         false
     }
 
-    /// Values in a block that was claimed, and the index of the first of them, if they have any.
+    /// Queues values in a claimed block, with the index of the first, if any.
     fn inside(
         &mut self,
         of: &'w Description,
@@ -220,7 +214,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    /// A value that lies in the object.
     fn value(&mut self, of: &'w Description, id: TypeId, at: u64, path: &Path<'_, 'w>) {
         let ty = of.get(id);
         if ty.plain {
@@ -338,7 +331,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         true
     }
 
-    /// Whether an address is that of a container without a block.
+    /// The address of a container without a block.
     fn is_nowhere(&self, address: u64) -> bool {
         address == 0 || address == self.memory.base
     }
@@ -365,7 +358,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    /// A chain of extensions. Their bytes own nothing, in any version of a program.
+    /// A chain of extensions, which own nothing in any version.
     fn extensions(&mut self, at: u64, path: &Path<'_, 'w>) -> bool {
         let Some([mut block]) = self.memory.words(at) else { return false };
         self.visitor.link(at);
@@ -373,7 +366,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
             return true;
         }
         let mut slot = at;
-        // A chain that leads back to one of its blocks ends where that is claimed again.
+        // A cyclic chain ends where a block is claimed again.
         for _ in 0..EXTENSIONS {
             let head = self.memory.words(block).filter(|_| self.memory.holds(block, EXTENSION, 8));
             let Some([next, size]) = head else { return false };

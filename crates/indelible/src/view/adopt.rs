@@ -1,4 +1,4 @@
-//! Changes that others made to a view and its security contexts, taken over.
+//! Adopts others' changes of a view and its security contexts.
 
 use super::attached::{Inner, State};
 use super::classes::{self, Classes};
@@ -12,8 +12,8 @@ use crate::sys::mmap::Protection;
 use indelible_store::Mutant;
 use std::collections::{BTreeMap, HashMap};
 
-/// The intended state of a slot: its own rights, those of the contexts, and each of them if threads
-/// have contexts of their own.
+/// A slot's intended state: its request, the contexts' rights, and each context's if threads have
+/// their own.
 #[derive(PartialEq, Eq)]
 struct Wish {
     want: ViewSlot,
@@ -32,19 +32,18 @@ impl Wish {
     }
 }
 
-/// The fate of a slot that is known.
 enum Change {
     /// It stays, or waits for a thread that may take it away.
     Kept,
-    /// It goes on with other wishes, or with other rights.
+    /// It continues with other requests or rights.
     Altered(Wish),
     /// It goes; another object may come.
     Ended,
 }
 
 impl Inner {
-    /// Reloads the slots if the view was psynced since. `whole`: also changes that take an attached
-    /// object away; otherwise threads use such objects, and they stay.
+    /// Reloads the slots if the view was psynced since. `whole`: also detach objects; otherwise
+    /// they are in use, and stay.
     pub(super) fn follow(&self, state: &mut State, whole: bool) -> Result<(), Cause> {
         let seen = Seen::now(&self.pool, &self.id)?;
         let grants = match Mutant::RevokedKept.is_on() {
@@ -103,8 +102,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts each object into the class of those with the same rights from the contexts, into a new
-    /// one if `make`: threads have the existing ones open.
+    /// Assigns objects to classes by their rights, to new ones if `make`: threads have the existing
+    /// ones open.
     fn classify(&self, state: &mut State, make: bool) {
         let Some(classes) = &mut state.classes else { return };
         let mut all = || {
@@ -112,10 +111,10 @@ impl Inner {
             let lacking = state.entries.values_mut().map(|entry| !entry.classify(classes, make));
             lacking.filter(|lacking| *lacking).count() > 0
         };
-        // Objects that go to another class may leave their last one to those that found none.
+        // Objects that change class may leave their last one to those that found none.
         let lacking = all() && all();
         classes.prune();
-        // They get one when the view is adopted next.
+        // They get one at the next adopt.
         state.behind |= lacking;
     }
 }

@@ -17,21 +17,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// A view in this process: its objects are in memory at their addresses, each from its first use
 /// on.
 ///
-/// Attaching one looks its objects up and reserves their addresses; no object is locked, and none
-/// changes. The first touch of an object's address by any thread, in any language, attaches that
-/// object: for stores if its slot asks for them and the object allows them, else for loads. The
-/// thread waits meanwhile. If the object cannot be had, or the access is one that is not allowed,
-/// the fault is the program's: SIGSEGV, to its own handler if it has one;
-/// [`slots`](AttachedView::slots) has the error. [`get`](AttachedView::get) and the other methods
-/// return it instead.
+/// Attaching one looks its objects up and reserves their addresses, without locks or changes. The
+/// first touch of an object's address by any thread, in any language, attaches it while the thread
+/// waits: for stores if its slot asks for them and the object allows them, else for loads. If that
+/// fails, or the access is not allowed, the program gets the SIGSEGV;
+/// [`slots`](AttachedView::slots) has the error, which [`get`](AttachedView::get) and the other
+/// methods return.
 ///
-/// System calls raise no SIGSEGV: an address of an object that was not used before is `EFAULT` to
-/// them. [`bring`](AttachedView::bring) attaches an object without touching it. A thread that
-/// touches an object for the first time must not have SIGSEGV blocked.
+/// System calls raise no SIGSEGV: the address of an unused object is `EFAULT` to them.
+/// [`bring`](AttachedView::bring) attaches an object without a touch. A thread that touches an
+/// object first must not have SIGSEGV blocked.
 ///
-/// A view that another process, or this one, changed is followed at the next first touch and by
-/// [`adopt`](AttachedView::adopt). A fault never takes anything away that is attached: `adopt`
-/// does.
+/// Changes of the view are followed at the next first touch and by [`adopt`](AttachedView::adopt).
+/// Only `adopt` detaches objects.
 pub struct AttachedView {
     pub(super) inner: Arc<Inner>,
 }
@@ -40,7 +38,6 @@ pub(super) struct Inner {
     /// This value, as ranges know their owner.
     pub(super) me: Weak<Inner>,
     pub(super) pool: Pool,
-    /// ID of the view.
     pub(super) id: [u8; 16],
     pub(super) name: String,
     generation: u32,
@@ -49,25 +46,24 @@ pub(super) struct Inner {
 
 pub(super) struct State {
     pub(super) entries: BTreeMap<usize, Entry>,
-    /// The state of the view that they are of.
+    /// The view's state that these entries are from.
     pub(super) seen: Seen,
-    /// The rights that the security contexts gave when they were read last.
+    /// The rights of the security contexts when last read.
     pub(super) grants: Grants,
     /// Classes of its objects, if threads have contexts of their own.
     pub(super) classes: Option<Classes>,
-    /// Whether changes of the view wait for [`adopt`](AttachedView::adopt).
+    /// Changes of the view wait for [`adopt`](AttachedView::adopt).
     pub(super) behind: bool,
-    /// Touches of addresses of objects that are new in the view.
+    /// Touches of addresses of new objects.
     window: Option<Reserved>,
-    /// Whether the view is detached.
     ended: bool,
 }
 
-/// State of the addresses of a slot's object.
+/// State of a slot's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SlotMemory {
-    /// Nothing: there is no such object, or something else has its addresses.
+    /// Nothing: there is no such object, or its addresses are taken.
     Absent,
     /// Reserved addresses: the first use attaches the object.
     Reserved,
@@ -81,19 +77,19 @@ pub enum SlotMemory {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SlotState {
-    /// The slot, as it is in force here.
+    /// The slot, as in force here.
     pub of: ViewSlot,
     /// The rights that the security contexts allow; `None`: none at all.
     pub allowed: Option<Rights>,
-    /// Name of the object, when it was looked up.
+    /// The object's name at its lookup.
     pub name: String,
-    /// The object's first address; 0: there is no such object.
+    /// The object's first address; 0: no such object.
     pub address: usize,
-    /// Bytes that were reserved for it.
+    /// Bytes reserved for it.
     pub len: usize,
     /// State of these addresses.
     pub memory: SlotMemory,
-    /// Why the object could not be had when it was needed last.
+    /// The last failure to attach the object.
     pub refused: Option<Error>,
 }
 
@@ -103,25 +99,24 @@ const WINDOW: usize = usize::MAX;
 const USE: &str = "use a slot of the view";
 
 impl AttachedView {
-    /// Attaches a view, open or not. Costs a look at the pool's table, and a reservation of
-    /// addresses for each object.
+    /// Attaches a view, even one that is open. Costs a look at the pool's table, and an address
+    /// reservation per object.
     ///
     /// # Errors
-    /// As for [`View::read`](super::View::read). No object makes it fail: the
-    /// [slots](AttachedView::slots) have their errors.
+    /// As for [`View::read`](super::View::read). Objects cause no error: the
+    /// [slots](AttachedView::slots) have theirs.
     pub fn attach(pool: &Pool, name: &str) -> Result<AttachedView> {
         AttachedView::attach_in::<&str>(pool, name, &[])
     }
 
     /// As [`attach`](AttachedView::attach), in [security contexts](crate::SecurityContext) of the
-    /// same pool: an object is attached with the rights of its slot that one of the contexts
-    /// allows. Nothing is refused before it is used: a forbidden load or store is a SIGSEGV of the
-    /// program's, and `Denied` is the error of the methods of this type. Without contexts
-    /// everything is allowed.
+    /// same pool: an object is attached with its slot's rights as far as any context allows.
+    /// Refusals come with the use: a forbidden access is a SIGSEGV, and `Denied` from methods of
+    /// this type. Without contexts everything is allowed.
     ///
-    /// The contexts are asked again where an object is attached, and by
-    /// [`adopt`](AttachedView::adopt). An attached object keeps its rights until then. A context
-    /// that was destroyed gives nothing; while one cannot be read, no more objects are attached.
+    /// The contexts are read again at each object's attach, and by [`adopt`](AttachedView::adopt),
+    /// until which attached objects keep their rights. A destroyed context gives nothing; while one
+    /// cannot be read, no more objects are attached.
     ///
     /// # Errors
     /// As for [`attach`](AttachedView::attach). Those of
@@ -131,7 +126,7 @@ impl AttachedView {
         AttachedView::attach_as(pool, name, contexts, None)
     }
 
-    /// Attaches a view; `classes`: for threads that have contexts of their own.
+    /// `classes`: for threads with contexts of their own.
     pub(super) fn attach_as<S: AsRef<str>>(
         pool: &Pool,
         name: &str,
@@ -165,32 +160,32 @@ impl AttachedView {
         Ok(AttachedView { inner })
     }
 
-    /// Name of the view.
+    /// The view's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// The pool of the view and of its objects.
+    /// The pool of the view and its objects.
     #[must_use]
     pub fn pool(&self) -> &Pool {
         &self.inner.pool
     }
 
-    /// Names of the security contexts, as they were when the view was attached.
+    /// Names of the security contexts when the view was attached.
     #[must_use]
     pub fn contexts(&self) -> Vec<String> {
         self.inner.state().grants.names().to_vec()
     }
 
-    /// The slots that are set, and the state of their objects' addresses.
+    /// The set slots, and the state of their addresses.
     #[must_use]
     pub fn slots(&self) -> Vec<SlotState> {
         self.inner.state().entries.values().map(SlotState::of).collect()
     }
 
-    /// Attaches the object in a slot, if it is not attached yet; returns its first address. Slots
-    /// that are new in the view are found.
+    /// Attaches a slot's object if need be; returns its first address. Finds slots that are new in
+    /// the view.
     ///
     /// # Errors
     /// `NotFound`: the slot is empty. `Denied`: no security context allows loads. As for
@@ -200,12 +195,12 @@ impl AttachedView {
         Ok(base)
     }
 
-    /// Attaches all objects that are not attached yet, those for writing in one step of the pool;
-    /// returns how many are attached now.
+    /// Attaches all remaining objects, those for writing in one step of the pool; returns the
+    /// number of attached ones.
     ///
     /// # Errors
-    /// None of the objects for writing is attached: the pool's table could not be changed. Objects
-    /// that cannot be had are no error: the [slots](AttachedView::slots) have theirs.
+    /// The pool's table could not be changed: no object for writing is attached. Objects cause no
+    /// error: the [slots](AttachedView::slots) have theirs.
     pub fn bring_all(&self) -> Result<usize> {
         let mut state = self.inner.live_state(USE)?;
         self.inner.ask_contexts(&mut state)?;
@@ -213,14 +208,13 @@ impl AttachedView {
         Ok(state.entries.values().filter(|entry| entry.is_attached()).count())
     }
 
-    /// Takes over all changes of the view and of its security contexts: objects whose slots were
-    /// emptied, or have other objects or rights, are detached, and stores to them since their last
-    /// psync are forgotten. Without changes it costs a look at the table.
+    /// Adopts all changes of the view and its security contexts: objects of emptied or changed
+    /// slots are detached, and their unpsynced stores lost. Without changes it costs a look at the
+    /// table.
     ///
     /// # Errors
     /// As for [`View::read`](super::View::read), and for
-    /// [`SecurityContext::read`](crate::SecurityContext::read) of each context: everything is as
-    /// before.
+    /// [`SecurityContext::read`](crate::SecurityContext::read) of each context: nothing changes.
     pub fn adopt(&mut self) -> Result<()> {
         let mut state = self.inner.live_state("adopt the view")?;
         let followed = self.inner.follow(&mut state, true);
@@ -229,15 +223,13 @@ impl AttachedView {
         Ok(())
     }
 
-    /// Detaches the view and all of its objects; stores that were not psynced are forgotten.
-    /// Dropping it does the same.
+    /// Detaches the view and its objects, as dropping does; unpsynced stores are lost.
     pub fn detach(self) {}
 }
 
 impl Drop for AttachedView {
     fn drop(&mut self) {
-        // A fork has none of the objects, and another thread of its parent may have the state
-        // locked in it.
+        // A fork owns none of the objects, and its parent's other thread may have locked the state.
         if fork::is_stale(self.inner.generation) {
             return;
         }
@@ -245,8 +237,7 @@ impl Drop for AttachedView {
         state.ended = true;
         state.window = None;
         let mut entries = std::mem::take(&mut state.entries);
-        // A thread that answers a touch has the state for a moment, and finds that the view is
-        // gone.
+        // A thread that answers a touch has the state briefly, and finds that the view is gone.
         drop(state);
         // Touches are answered until after the memory is gone.
         unpin_all(entries.values_mut().filter_map(Entry::take_object).collect());
@@ -259,7 +250,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, in the process that attached the view.
+    /// The state, unless in a fork.
     pub(super) fn live_state(&self, operation: &'static str) -> Result<MutexGuard<'_, State>> {
         match fork::is_stale(self.generation) {
             true => Err(self.error(operation, Cause::Forked)),
@@ -271,7 +262,7 @@ impl Inner {
         Error::new(operation, cause).pool(self.pool.path()).object(&self.name)
     }
 
-    /// Has touches of the pool's window be answered: of objects that are new in the view.
+    /// Answers touches of the pool's window: of new objects.
     fn window(&self) -> std::io::Result<Reserved> {
         let superblock = self.pool.inner().store.superblock();
         let start = superblock.window.get() as usize;
@@ -284,8 +275,7 @@ impl Inner {
         read(&self.pool, &name_of(&self.id))
     }
 
-    /// The object in a slot, attached; a slot that is not known is looked for in the view once
-    /// more.
+    /// A slot's attached object; an unknown slot is searched in the view once more.
     pub(super) fn with_slot<R>(
         &self,
         slot: usize,
@@ -304,7 +294,7 @@ impl Inner {
         then(entry, grants)
     }
 
-    /// Asks the contexts what they allow now, before an object is attached.
+    /// Rereads the contexts before an object is attached.
     fn ask_contexts(&self, state: &mut State) -> Result<()> {
         if !state.grants.are_limited() {
             return Ok(());
@@ -312,7 +302,7 @@ impl Inner {
         self.follow(state, false).map_err(|cause| self.error(USE, cause))
     }
 
-    /// Why an object that is attached for loads cannot be stored to.
+    /// Why an object attached for loads cannot be stored to.
     pub(super) fn no_stores(&self, entry: &Entry, contexts: &Grants) -> Error {
         let cause: Cause = match entry.want.rights.has(Rights::WRITE) && !entry.allowed.has(Rights::WRITE) {
             true => SecurityError::Denied { what: "stores", contexts: contexts.shown() }.into(),
@@ -325,11 +315,11 @@ impl Inner {
     }
 
     fn bring_at_once(&self, state: &mut State) {
-        // A failure is in the slots, and their objects are tried again when they are touched.
+        // Slots keep their failures; a touch retries them.
         let _ = self.bring_group(state, |want| want.at_once);
     }
 
-    /// Attaches the objects of slots: those for writing by one change of the table.
+    /// Attaches slots' objects: those for writing by one change of the table.
     fn bring_group(&self, state: &mut State, which: impl Fn(&ViewSlot) -> bool) -> Result<()> {
         let waiting = |entry: &&mut Entry| entry.is_reserved() && which(&entry.want);
         let State { entries, grants, .. } = state;
@@ -378,8 +368,8 @@ impl Owner for Inner {
         if state.ended {
             return false;
         }
-        // If the view cannot be read, the slots that are known count; if a context cannot, nothing
-        // is allowed.
+        // If the view cannot be read, the known slots count; if a context cannot, nothing is
+        // allowed.
         let followed = self.follow(&mut state, false);
         let State { entries, grants, .. } = &mut *state;
         match (entries.get_mut(&number), followed) {

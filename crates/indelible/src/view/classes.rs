@@ -1,6 +1,5 @@
-//! Classes of objects: those to which each of a view's security contexts gives the same rights
-//! (S2.16). A class opens and closes as one, so that a thread's contexts cost it a change for each
-//! class rather than for each object.
+//! Classes of objects with the same rights from each of a view's security contexts (S2.16). A class
+//! opens and closes as one, so that entering contexts costs a change per class, not per object.
 
 use super::layout::ViewSlot;
 use crate::error::{Error, SecurityError};
@@ -11,7 +10,6 @@ use crate::sys::mmap::Protection;
 use indelible_store::Mutant;
 use std::sync::Arc;
 
-/// The classes of a view.
 pub(super) struct Classes {
     means: Means,
     known: Vec<Known>,
@@ -23,16 +21,15 @@ struct Known {
     domain: Arc<Domain>,
 }
 
-/// The class of an object.
 pub(super) enum Class {
-    /// The view has no classes: its contexts are those of the process.
+    /// No classes: the contexts are the process's.
     Everybody,
     Of(Arc<Domain>),
-    /// It cannot be attached, for it has no class.
+    /// No class, so it cannot be attached.
     None(Error),
 }
 
-/// The classes that a thread has open, each with the rights of its contexts.
+/// A thread's open classes, with its contexts' rights.
 pub(super) type Opened = Vec<Open>;
 
 impl Classes {
@@ -44,12 +41,12 @@ impl Classes {
         self.known.len()
     }
 
-    /// How rights are kept apart: for each thread, or not.
+    /// Whether rights belong to each thread, or to all.
     pub(super) fn means(&self) -> Means {
         self.means
     }
 
-    /// Gives those up that no object has.
+    /// Drops unused classes.
     pub(super) fn prune(&mut self) {
         self.known.retain(|known| Arc::strong_count(&known.domain) > 1);
     }
@@ -67,13 +64,13 @@ impl Classes {
         Ok(domain)
     }
 
-    /// Opens to this thread what contexts give together, by their numbers.
+    /// Opens to this thread the union of these contexts' accesses.
     pub(super) fn open(&self, contexts: &[usize]) -> Result<Opened, ProtectionError> {
         self.known.iter().map(|known| known.domain.open(together(&known.rights, contexts))).collect()
     }
 }
 
-/// The access that some of the contexts give together.
+/// The union of these contexts' accesses.
 pub(super) fn together(rights: &[Protection], contexts: &[usize]) -> Protection {
     let given = |number: &usize| rights.get(*number).copied();
     let all = rights.iter().copied().max();
@@ -83,7 +80,7 @@ pub(super) fn together(rights: &[Protection], contexts: &[usize]) -> Protection 
     }
 }
 
-/// The access that each context gives, of the one that a slot asks for.
+/// Each context's access, within a slot's request.
 pub(super) fn rights(want: &ViewSlot, grants: &Grants) -> Vec<Protection> {
     let given = grants.each_to(&want.target).into_iter().map(|given| given.and(want.rights));
     given.map(access).collect()

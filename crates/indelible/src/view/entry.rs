@@ -1,4 +1,4 @@
-//! An object of an attached view: reserved addresses first, and the object's memory from its first
+//! An object of an attached view: first reserved addresses, then the object's memory from its first
 //! use on.
 
 use super::classes::{Class, Classes};
@@ -15,31 +15,26 @@ use crate::sys::mmap::Protection;
 use indelible_store::table::Located;
 use std::sync::Weak;
 
-/// The object that a slot was found to have.
 pub(super) struct Entry {
-    /// The slot as it is in force.
     pub(super) want: ViewSlot,
-    /// The rights to the object that the security contexts give.
+    /// The rights that the security contexts give.
     pub(super) allowed: Rights,
-    /// The access that each of the contexts gives, of the one that the slot asks for, if threads
-    /// have contexts of their own.
+    /// With contexts of threads: each context's access, within the slot's request.
     pub(super) rights: Vec<Protection>,
     pub(super) class: Class,
-    /// Name of the object, when it was looked up.
     pub(super) name: String,
     pub(super) address: usize,
     pub(super) len: usize,
     pub(super) memory: Memory,
-    /// Why it could not be had when it was needed last.
+    /// The last failure to attach it.
     pub(super) refused: Option<Error>,
 }
 
-/// State of the object's addresses. The touches of a range are answered until after its memory is
-/// gone.
+/// State of the object's addresses. Touches are answered until after the memory is gone.
 pub(super) enum Memory {
-    /// Nothing of the view's: there is no such object, or something else has its addresses.
+    /// No such object, or its addresses are taken.
     None,
-    /// An inaccessible mapping. `None` while it gives way to the object.
+    /// An inaccessible mapping; `None` while it gives way to the object.
     Reserved {
         mapping: Option<Mapping>,
         touches: Reserved,
@@ -51,8 +46,7 @@ pub(super) enum Memory {
 }
 
 impl Entry {
-    /// The slot, with its object's addresses reserved if it is there and they are free. Nothing
-    /// fails: the slot says why it has nothing.
+    /// The slot, with reserved addresses if possible; failures are kept in the slot.
     pub(super) fn reserve(
         want: ViewSlot,
         allowed: Rights,
@@ -97,17 +91,16 @@ impl Entry {
         self.refused = Some(Error::new("attach", cause).pool(pool.path()).object(&self.name));
     }
 
-    /// Has these rights from now on, each a context's. Its class is another one then.
+    /// Sets the contexts' rights, which determine a new class.
     pub(super) fn have_rights(&mut self, rights: Vec<Protection>) {
         if self.rights != rights {
             (self.rights, self.class) = (rights, Class::Everybody);
         }
     }
 
-    /// Takes its place among the classes, in a new one if `make`; false: there is none for it, and
-    /// it says why.
+    /// Takes a class, a new one if `make`; `false`: none is left, and the slot says why.
     pub(super) fn classify(&mut self, classes: &mut Classes, make: bool) -> bool {
-        // One that no context may load from is never attached.
+        // An object that no context may load is never attached.
         if matches!(self.class, Class::Of(_)) || !self.allowed.has(Rights::READ) {
             return true;
         }
@@ -130,33 +123,29 @@ impl Entry {
         }
     }
 
-    /// Whether its object is attached.
     pub(super) fn is_attached(&self) -> bool {
         matches!(self.memory, Memory::Object { .. })
     }
 
-    /// Whether it waits for its object to be used.
     pub(super) fn is_reserved(&self) -> bool {
         matches!(self.memory, Memory::Reserved { .. })
     }
 
-    /// Whether its attachment is for stores.
     pub(super) fn is_for_writing(&self) -> bool {
         let wants = self.want.rights.has(Rights::WRITE) || indelible_store::Mutant::SlotRightsIgnored.is_on();
         wants && self.allowed.has(Rights::WRITE)
     }
 
-    /// Whether its slot asks for an access.
     pub(super) fn asks_for(&self, access: Protection) -> bool {
         access != Protection::ReadWrite || self.want.rights.has(Rights::WRITE)
     }
 
-    /// The rights that its slot asks for, as far as they are given.
+    /// The requested rights, as far as given.
     pub(super) fn effective(&self) -> Rights {
         self.want.rights.and(self.allowed)
     }
 
-    /// Why the object cannot be attached, as far as the contexts tell.
+    /// Why the contexts forbid attaching the object, if so.
     pub(super) fn denied(&self, contexts: &Grants) -> Option<Error> {
         if self.allowed.has(Rights::READ) {
             return match &self.class {
@@ -168,8 +157,8 @@ impl Entry {
         Some(Error::new("attach", cause).object(&self.name))
     }
 
-    /// Attaches the object with its slot's rights, as far as they are allowed. After a failure its
-    /// addresses are reserved again. `told`: see [`settle`](Entry::settle).
+    /// Attaches the object with its slot's allowed rights. On failure its addresses are reserved
+    /// again. `told`: see [`settle`](Entry::settle).
     ///
     /// # Errors
     /// As for [`Pool::attach`] and [`Pool::attach_read`]. `Denied`.
@@ -198,7 +187,7 @@ impl Entry {
         self.settle(attached, told)
     }
 
-    /// Itself, unless the contexts keep it from being attached, which it says from then on.
+    /// Itself, unless the contexts forbid attaching, which the slot keeps.
     pub(super) fn unless_denied(&mut self, contexts: &Grants) -> Option<&mut Entry> {
         match self.denied(contexts) {
             Some(denied) => {
@@ -209,17 +198,15 @@ impl Entry {
         }
     }
 
-    /// Frees the addresses for the object. A touch meanwhile finds nothing mapped, and is answered
-    /// as any other.
+    /// Frees the addresses for the object. A touch meanwhile is answered as any other.
     pub(super) fn give_way(&mut self) {
         if let Memory::Reserved { mapping, .. } = &mut self.memory {
             *mapping = None;
         }
     }
 
-    /// Puts the attached object in the place of the reservation, or the reservation again. `told`:
-    /// no thread is answering a touch of the range that would report it, so waiting threads are
-    /// told here.
+    /// Replaces the reservation by the attached object, or restores it. `told`: no thread that
+    /// answers a touch would report it, so waiting threads are told here.
     pub(super) fn settle(&mut self, attached: Result<Pinned>, told: bool) -> Result<(), Error> {
         let closed = attached.and_then(|object| self.close(&object).map(|()| object));
         let refused = match (closed, std::mem::replace(&mut self.memory, Memory::None)) {
@@ -239,7 +226,7 @@ impl Entry {
                     .unwrap_or_else(|| Error::new("attach", Cause::Detached).object(&self.name))
             }
             (Err(error), Memory::Reserved { touches, .. }) => {
-                // If another mapping has taken the addresses, the next use of the slot fails.
+                // If the addresses were taken meanwhile, the slot's next use fails.
                 let mapping = Mapping::anonymous(self.address, self.len, Protection::None).ok();
                 self.memory = Memory::Reserved { mapping, touches };
                 error
@@ -253,7 +240,7 @@ impl Entry {
         Err(refused)
     }
 
-    /// Its object, if it is attached, to be detached before the entry is dropped.
+    /// Its attached object, to be detached before the entry is dropped.
     pub(super) fn take_object(&mut self) -> Option<Pinned> {
         match std::mem::replace(&mut self.memory, Memory::None) {
             Memory::Object { object, touches } => {
@@ -267,8 +254,7 @@ impl Entry {
         }
     }
 
-    /// Detaches the object, if it is attached: its stores since its last psync are forgotten, and
-    /// its addresses reserved again.
+    /// Detaches the object, and reserves its addresses again: unpsynced stores are lost.
     pub(super) fn end(&mut self) {
         if !self.is_attached() {
             return;
@@ -282,7 +268,7 @@ impl Entry {
     }
 }
 
-/// Whether the object could be had for reading, as far as the error tells.
+/// Whether the object might be attachable for reading.
 pub(super) fn is_for_lack_of_rights(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::ObjectReadOnly | ErrorKind::WrongKey)
 }

@@ -1,4 +1,4 @@
-//! The bytes of a view (FORMAT.md, section 12): a header, and an entry for each slot.
+//! The bytes of a view (FORMAT.md, section 12): a header, and an entry per slot.
 
 pub(super) use crate::entries::VIEW as SLOTS;
 use crate::entries::target;
@@ -7,24 +7,23 @@ use crate::far::Rights;
 
 const ENTRY: usize = SLOTS.size;
 
-/// The object is attached with the view, not when it is first touched.
+/// The object is attached with the view, not on first touch.
 const AT_ONCE: u8 = 1;
 
-/// A slot of a view that is set.
+/// A set slot of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ViewSlot {
     /// Its number.
     pub slot: usize,
-    /// ID of the object in it.
+    /// The object's ID.
     pub target: [u8; 16],
-    /// The rights that are asked for; the object's own decide.
+    /// The requested rights; the object's own decide.
     pub rights: Rights,
-    /// Whether the object is attached together with the view, rather than when it is first touched.
+    /// Whether the object is attached with the view rather than on first touch.
     pub at_once: bool,
 }
 
-/// The entry of a slot that is set.
 pub(super) fn entry(of: &ViewSlot) -> [u8; ENTRY] {
     let mut bytes = [0; ENTRY];
     bytes[..16].copy_from_slice(&of.target);
@@ -33,11 +32,10 @@ pub(super) fn entry(of: &ViewSlot) -> [u8; ENTRY] {
     bytes
 }
 
-/// The slots that are set.
+/// The set slots.
 ///
 /// # Errors
-/// The object holds no view, or one that this release does not know, or that is longer than the
-/// object; an entry has a statement of no release.
+/// No view, one of an unknown release, or longer than its object; an entry that no release writes.
 pub(super) fn parse(bytes: &[u8]) -> Result<Vec<ViewSlot>, ViewError> {
     SLOTS.all(bytes)?.filter_map(|(slot, entry)| entry.map(|entry| read(slot, entry))).collect()
 }
@@ -94,8 +92,8 @@ mod tests {
                         bit / 8,
                         found.first().is_some_and(|slot| slot.target != [7; 16] || *slot != set[0]),
                     );
-                    // The header's unused bytes, the number of slots, and another object or right
-                    // that is possible.
+                    // The header's unused bytes, the number of slots, and another possible object
+                    // or right.
                     assert!(known || (12..HEADER).contains(&at), "bit {bit} is ignored");
                 }
                 Err(ViewError::NotAView) => assert!(bit < 64, "bit {bit}"),

@@ -5,7 +5,7 @@
 //!    [`AttachedView`] is not borrowed exclusively: faults end no attachment, and the registry of
 //!    attachments refuses to end one that a view has pinned.
 //! 2. References into objects borrow the view: shared ones for loads, exclusive ones for stores.
-//!    For stores through raw pointers their code promises it.
+//!    Code that stores through raw pointers promises it.
 //! 3. If a view's contexts are those of threads, references borrow a [`Within`], which borrows the
 //!    view: as long as it lives its thread has the pages open, as far as its contexts allow it.
 
@@ -23,7 +23,7 @@ use std::ptr::NonNull;
 const USE: &str = "use a slot of the view";
 
 impl AttachedView {
-    /// The value at the start of the object in a slot, which is attached if it is not yet.
+    /// The value at the start of a slot's object, attached if need be.
     ///
     /// # Errors
     /// As for [`bring`](AttachedView::bring). `BadSize`: the object is smaller than a `T`.
@@ -35,11 +35,11 @@ impl AttachedView {
         Ok(unsafe { at.as_ref() })
     }
 
-    /// The value at the start of the object in a slot, for storing.
+    /// The value at the start of a slot's object, for storing.
     ///
     /// # Errors
-    /// As for [`get`](AttachedView::get). `ReadOnly`: the slot asks for loads, or the object can be
-    /// had for those alone. `Denied`: no security context allows stores.
+    /// As for [`get`](AttachedView::get). `ReadOnly`: the slot asks for loads, or the object allows
+    /// only those. `Denied`: no security context allows stores.
     pub fn get_mut<T: Plain>(&mut self, slot: usize) -> Result<&mut T> {
         let mut at = self.inner.place::<T>(slot)?;
         self.inner.expect_writable(slot, size_of::<T>())?;
@@ -47,7 +47,7 @@ impl AttachedView {
         Ok(unsafe { at.as_mut() })
     }
 
-    /// The bytes of the object in a slot.
+    /// The bytes of a slot's object.
     ///
     /// # Errors
     /// As for [`bring`](AttachedView::bring).
@@ -57,7 +57,7 @@ impl AttachedView {
         Ok(unsafe { std::slice::from_raw_parts(base.as_ptr(), len) })
     }
 
-    /// The bytes of the object in a slot, for storing.
+    /// The bytes of a slot's object, for storing.
     ///
     /// # Errors
     /// As for [`get_mut`](AttachedView::get_mut).
@@ -68,16 +68,15 @@ impl AttachedView {
         Ok(unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), len) })
     }
 
-    /// Makes all stores to objects of the view durable, as one step.
+    /// Makes all stores to the view's objects durable, atomically.
     ///
     /// # Errors
-    /// As for [`Object::psync`](crate::Object::psync), of which every object of the step is the
-    /// object.
+    /// As for [`Object::psync`](crate::Object::psync), naming every object of the step.
     pub fn psync(&mut self) -> Result<()> {
         self.inner.psync()
     }
 
-    /// Whether the object in a slot is attached.
+    /// Whether a slot's object is attached.
     #[must_use]
     pub fn is_attached(&self, slot: usize) -> bool {
         let memory = self.slots().into_iter().find(|state| state.of.slot == slot).map(|state| state.memory);
@@ -86,7 +85,7 @@ impl AttachedView {
 }
 
 impl Within<'_> {
-    /// The value at the start of the object in a slot, which is attached if it is not yet.
+    /// The value at the start of a slot's object, attached if need be.
     ///
     /// # Errors
     /// As for [`AttachedView::get`]. `Denied`: none of the thread's contexts allows loads.
@@ -99,7 +98,7 @@ impl Within<'_> {
         Ok(unsafe { at.as_ref() })
     }
 
-    /// The value at the start of the object in a slot, for storing.
+    /// The value at the start of a slot's object, for storing.
     ///
     /// # Errors
     /// As for [`AttachedView::get_mut`]. `Denied`: none of the thread's contexts allows stores.
@@ -111,7 +110,7 @@ impl Within<'_> {
         Ok(unsafe { at.as_mut() })
     }
 
-    /// The bytes of the object in a slot.
+    /// The bytes of a slot's object.
     ///
     /// # Errors
     /// As for [`get`](Within::get).
@@ -122,7 +121,7 @@ impl Within<'_> {
         Ok(unsafe { std::slice::from_raw_parts(base.as_ptr(), len) })
     }
 
-    /// The bytes of the object in a slot, for storing.
+    /// The bytes of a slot's object, for storing.
     ///
     /// # Errors
     /// As for [`get_mut`](Within::get_mut).
@@ -136,8 +135,7 @@ impl Within<'_> {
 }
 
 impl Entry {
-    /// Closes the pages of the object, which was attached for this slot, to threads whose contexts
-    /// do not allow it.
+    /// Closes the pages of this slot's attached object to threads without a context that allows it.
     pub(super) fn close(&self, object: &Pinned) -> Result<()> {
         match &self.class {
             Class::Everybody => Ok(()),
@@ -149,7 +147,7 @@ impl Entry {
 }
 
 impl Inner {
-    /// Makes the stores to all objects durable. The caller has the view exclusively.
+    /// Makes all stores durable. The caller has the view exclusively.
     pub(super) fn psync(&self) -> Result<()> {
         let state = self.live_state("psync")?;
         let written = state.entries.values().filter_map(|entry| match &entry.memory {
@@ -164,7 +162,7 @@ impl Inner {
         unsafe { raw::psync_all(&written) }
     }
 
-    /// First address and bytes of the object in a slot, which is attached.
+    /// First address and bytes of a slot's attached object.
     pub(super) fn range(&self, slot: usize) -> Result<(NonNull<u8>, usize)> {
         self.with_slot(slot, |entry, _| {
             let Memory::Object { object, .. } = &entry.memory else {

@@ -1,10 +1,10 @@
-//! Views: which objects a program has in its memory, and with which rights, as an object (S2.6 to
-//! S2.8), and programs that are run in one (S2.18).
+//! Views: objects that list a program's objects and their rights (S2.6 to S2.8), and programs that
+//! run in one (S2.18).
 //!
 //! Modules: `layout` (the bytes of a view), `entry` (an object of an attached view), `attached` (a
-//! view in this process), `placed` (the addresses of its objects, where it is changed), `adopt`
-//! (changes that others made to it), `memory` (values in its objects), `classes` and `switched`
-//! (security contexts of threads), `start` (programs that `pmo run` starts, and starts again).
+//! view in this process), `placed` (addresses of its objects), `adopt` (changes by others),
+//! `memory` (values in its objects), `classes` and `switched` (security contexts of threads),
+//! `start` (programs of `pmo run`).
 
 mod adopt;
 mod attached;
@@ -29,13 +29,12 @@ use indelible_store::table::id_name;
 use layout::SLOTS;
 use placed::Placed;
 
-/// A view, opened to be changed: slots, each with the ID of an object of the same pool and the
-/// rights that are asked for.
+/// A view, opened for changes: slots, each with the ID of an object of the same pool and the
+/// requested rights.
 ///
-/// It is an ordinary object, and changes as such: a [`psync`](View::psync) makes all changes since
-/// the last one durable as one step, and processes that have the view [attached](AttachedView) see
-/// them from then on. An object has the same address in every view, its own, so that pointers in it
-/// hold; programs name it by the number of its slot.
+/// It is an ordinary object: a [`psync`](View::psync) makes all changes durable atomically and
+/// visible to processes that have the view [attached](AttachedView). An object has its own address
+/// in every view, so that pointers hold; programs name it by its slot.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -66,8 +65,8 @@ pub struct View {
 const CHANGE: &str = "change the view";
 
 impl View {
-    /// Makes a view with so many slots, all empty: an object of 64 bytes and 32 for each slot.
-    /// Durable on return.
+    /// Makes a view with so many empty slots: an object of 64 bytes and 32 per slot. Durable on
+    /// return.
     ///
     /// # Errors
     /// As for [`Pool::create`](crate::Pool::create). `BadSize`: more than 65,536 slots.
@@ -88,7 +87,7 @@ impl View {
         Ok(View { pool: pool.clone(), object, placed: None })
     }
 
-    /// Opens a view to change it.
+    /// Opens a view for changes.
     ///
     /// # Errors
     /// As for [`Pool::attach`](crate::Pool::attach). `Unsuitable`: it is no view; `Version`,
@@ -99,50 +98,49 @@ impl View {
         Ok(View { pool: pool.clone(), object, placed: None })
     }
 
-    /// The slots of a view that are set, as its last psync left them, open or not.
+    /// The set slots of a view as of its last psync, even if it is open.
     ///
     /// # Errors
-    /// As for [`Pool::attach_read`](crate::Pool::attach_read), but for `Held`. `Unsuitable`: it is
+    /// As for [`Pool::attach_read`](crate::Pool::attach_read), except `Held`. `Unsuitable`: it is
     /// no view; `Version`, `Damaged`.
     pub fn read(pool: &Pool, name: &str) -> Result<Vec<ViewSlot>> {
         read(pool, name).map_err(|cause| Error::new("read the view", cause).pool(pool.path()).object(name))
     }
 
-    /// Name of the object.
+    /// The object's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.object.name()
     }
 
-    /// How many slots it has.
+    /// Number of slots.
     #[must_use]
     pub fn slots(&self) -> usize {
         SLOTS.count(self.object.as_slice()).unwrap_or(0)
     }
 
-    /// Slots that are set.
+    /// The set slots.
     ///
     /// # Errors
-    /// `Damaged`, which it was not when it was opened.
+    /// `Damaged` since it was opened.
     pub fn list(&self) -> Result<Vec<ViewSlot>> {
         layout::parse(self.object.as_slice()).map_err(|cause| self.error(cause))
     }
 
-    /// Puts an object of the pool into a slot, in the place of another one that is there. Rights
-    /// are requests: whether they can be had is found when the object is used.
+    /// Puts an object of the pool into a slot, replacing another. Rights are requests, granted or
+    /// refused on use.
     ///
     /// # Errors
     /// `NotFound`: there is no such object. `BadSize`: there is no such slot. `AddressTaken`:
-    /// another slot has the object already, or one at the same addresses, as far as it has not
-    /// moved there since its slot was set here: then the one that is used later cannot be had.
-    /// `Unsuitable`: rights other than [`Rights::READ`], alone or with [`Rights::WRITE`].
+    /// another slot has the object or one at the same addresses. (If an object moved there after
+    /// its slot was set, the later use fails instead.) `Unsuitable`: rights other than
+    /// [`Rights::READ`], alone or with [`Rights::WRITE`].
     pub fn set(&mut self, slot: usize, target: &str, rights: Rights) -> Result<()> {
         self.put(slot, target, rights, false)
     }
 
-    /// As [`set`](View::set), for an object that is attached together with the view: all of these
-    /// in one step of the pool, which is cheaper than one by one. One that cannot be had then is
-    /// tried again when it is touched.
+    /// As [`set`](View::set), for an object attached with the view: all of these in one step of the
+    /// pool, which is cheaper. A touch retries failed ones.
     ///
     /// # Errors
     /// As for [`set`](View::set).
@@ -187,7 +185,7 @@ impl View {
         Ok(was)
     }
 
-    /// Makes the changes durable as one step. Processes that have the view attached find them then.
+    /// Makes the changes durable atomically, and visible to processes with the view.
     ///
     /// # Errors
     /// As for [`Object::psync`](crate::Object::psync).
@@ -211,14 +209,14 @@ impl View {
     }
 }
 
-/// The slots that a view has as of its last psync.
+/// A view's slots as of its last psync.
 fn read(pool: &Pool, name: &str) -> Result<Vec<ViewSlot>, Cause> {
     // The object may be longer than its view.
     let bytes = read_whole(pool.inner(), name, SLOTS.most_bytes())?;
     Ok(layout::parse(&bytes.ok_or(ViewError::NotAView)?)?)
 }
 
-/// The name under which any call finds the object in a slot.
+/// The name by which any call finds a slot's object.
 fn name_of(target: &[u8; 16]) -> String {
     id_name(target)
 }

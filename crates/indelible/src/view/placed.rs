@@ -6,27 +6,25 @@ use crate::pool::Pool;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// The objects in a view's slots, by ID and by address, so that one more is compared with its
-/// neighbours alone. Addresses are as they were when the view was opened, or the slot was set: an
-/// object that was destroyed or has moved since is found out when it is in the way.
+/// The objects in a view's slots by ID and address, so that a new one is compared with its
+/// neighbours alone. Addresses are as of the view's opening or the slot's setting: a destroyed or
+/// moved object is found out when it conflicts.
 #[derive(Debug, Default)]
 pub(super) struct Placed {
     targets: HashMap<[u8; 16], usize>,
     slots: HashMap<usize, Object>,
-    /// Slots by the first address of their objects. Objects at one address: a copy beside its
-    /// original.
+    /// Slots by their objects' first address; a copy may share its original's.
     starts: BTreeMap<(u64, usize), u64>,
 }
 
 #[derive(Debug)]
 struct Object {
     target: [u8; 16],
-    /// Empty: there is no such object any more.
+    /// Empty: the object is gone.
     addresses: Range<u64>,
 }
 
 impl Placed {
-    /// The objects of these slots.
     pub(super) fn read(pool: &Pool, slots: &[ViewSlot]) -> Result<Placed, Cause> {
         let targets: Vec<[u8; 16]> = slots.iter().map(|slot| slot.target).collect();
         let mut placed = Placed::default();
@@ -36,7 +34,6 @@ impl Placed {
         Ok(placed)
     }
 
-    /// The object is in this slot from now on, in the place of another one.
     pub(super) fn put(&mut self, slot: usize, target: [u8; 16], addresses: Range<u64>) {
         self.clear(slot);
         self.targets.insert(target, slot);
@@ -46,7 +43,6 @@ impl Placed {
         self.slots.insert(slot, Object { target, addresses });
     }
 
-    /// The slot is empty from now on.
     pub(super) fn clear(&mut self, slot: usize) {
         let Some(Object { target, addresses }) = self.slots.remove(&slot) else { return };
         self.starts.remove(&(addresses.start, slot));
@@ -55,7 +51,7 @@ impl Placed {
         }
     }
 
-    /// Another slot that has the object already, or one at some of its addresses.
+    /// Another slot with the object, or with one at some of its addresses.
     pub(super) fn in_the_way(
         &mut self,
         pool: &Pool,
@@ -78,20 +74,20 @@ impl Placed {
         Ok(None)
     }
 
-    /// A slot, but for one, whose object has some of these addresses, as far as is known.
+    /// Another slot than `but` whose object has some of these addresses, as far as known.
     fn overlapping(&self, but: usize, addresses: &Range<u64>) -> Option<usize> {
         let ends = |(&(_, slot), &end): (&(u64, usize), &u64)| {
             (slot != but && end > addresses.start).then_some(slot)
         };
         let before = self.starts.range(..(addresses.start, 0)).rev();
-        // Objects in the slots do not overlap, so that the last one before is the only one that may
-        // reach so far; the slot itself may lie between.
+        // Objects in slots do not overlap, so only the last one before may reach so far; the slot
+        // itself may lie between.
         let reaching = before.take(2).find_map(ends);
         reaching.or_else(|| self.starts.range((addresses.start, 0)..(addresses.end, 0)).find_map(ends))
     }
 }
 
-/// Addresses of the objects with these IDs; none of one that is not there any more.
+/// Addresses of these objects; empty for a missing one.
 fn addresses(pool: &Pool, targets: &[[u8; 16]]) -> Result<Vec<Range<u64>>, Cause> {
     let found = pool.inner().store.find_ids(targets)?.into_iter();
     let addresses = found.map(|found| {

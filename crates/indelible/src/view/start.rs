@@ -1,4 +1,4 @@
-//! Programs that `pmo run` starts in a view, and starts again after their death (S2.18).
+//! Programs that `pmo run` starts in a view, and restarts after their death (S2.18).
 
 use super::attached::AttachedView;
 use super::{View, name_of};
@@ -6,8 +6,8 @@ use crate::error::{Cause, Error, Result, ViewError};
 use crate::pool::Pool;
 use std::env;
 
-/// Variables that `pmo run` sets: path of the pool, name of the view, names of security contexts, a
-/// line for each, and, after a death, how it came.
+/// Variables set by `pmo run`: the pool's path, the view's name, the security contexts' names, one
+/// per line, and, after a death, its description.
 const POOL: &str = "PMO_POOL";
 const VIEW: &str = "PMO_VIEW";
 const CONTEXT: &str = "PMO_CONTEXT";
@@ -15,7 +15,7 @@ const RESUME: &str = "PMO_RESUME";
 
 const START: &str = "start in a view";
 
-/// An object that a program's death concerns.
+/// An object affected by a program's death.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Left {
@@ -23,36 +23,34 @@ pub struct Left {
     pub slot: usize,
     /// Its name.
     pub name: String,
-    /// Psyncs that it has had, over its life: it is as the last of them left it.
+    /// Psyncs over its life: it is as the last one left it.
     pub psyncs: u64,
-    /// Whether the process had it for stores when it died. Stores after the last psync are lost;
-    /// whether there were any is not known, as they were in its memory alone.
+    /// Whether the process had it for stores at its death. Later stores than the last psync are
+    /// lost; whether there were any is unknown.
     pub in_use: bool,
-    /// Whether it is volatile and the machine was started anew: it has no contents, and cannot be
-    /// used.
+    /// Whether it is volatile and the machine was restarted: it has no contents and cannot be used.
     pub gone: bool,
 }
 
-/// How a program comes to run again.
+/// Why a program runs again.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Resumed {
-    /// How often it was started again by the `pmo run` that started it; 0: its death is found by a
-    /// new one, after a reboot for example.
+    /// Restarts by the present `pmo run`; 0: a new one found the death, for example after a reboot.
     pub restarts: u32,
-    /// ID of the process that died, if that is known.
+    /// ID of the dead process, if known.
     pub process: Option<u32>,
-    /// Signal that ended it, if that is known.
+    /// The signal that ended it, if known.
     pub signal: Option<i32>,
-    /// The objects of the view that it had, or that are gone.
+    /// The view's objects that it had, or that are gone.
     pub objects: Vec<Left>,
 }
 
-/// Runs `start` in the view that `pmo run --view` names, or `resume` in its place where an earlier
-/// process that ran in the view died: by a signal, a crash, or with the power. Then it is told the
-/// losses. The objects of the view are recovered as they are used.
+/// Runs `start` in the view of `pmo run --view`, or `resume` if an earlier process in the view
+/// died: by a signal, a crash, or with the power. `resume` is told the losses. Objects are
+/// recovered on use.
 ///
-/// Programs that `pmo run` starts should begin with it: before it, nothing is attached.
+/// Programs for `pmo run` should begin with it: before, nothing is attached.
 ///
 /// ```no_run
 /// fn main() -> indelible::Result<()> {
@@ -85,8 +83,8 @@ pub fn resume<R>(
 }
 
 impl AttachedView {
-    /// The view that `pmo run` started this program in, and how it comes to run again, as for
-    /// [`resume`](crate::resume); `None`: the program was started otherwise.
+    /// The view in which `pmo run` started this program, and why it runs again, as for
+    /// [`resume`](crate::resume); `None`: started otherwise.
     ///
     /// # Errors
     /// As for [`resume`](crate::resume).
@@ -99,7 +97,7 @@ impl AttachedView {
         let contexts = match env::var(CONTEXT) {
             Ok(names) => names.lines().map(str::to_owned).collect(),
             Err(env::VarError::NotPresent) => Vec::new(),
-            // Without it the program would have more rights than it was meant to have.
+            // Without it the program would have too many rights.
             Err(env::VarError::NotUnicode(names)) => {
                 return Err(variable(CONTEXT, names.to_string_lossy().into_owned(), "it has no names"));
             }
@@ -122,11 +120,11 @@ impl AttachedView {
     }
 }
 
-/// Objects of the view that a dead process had for stores, or that are gone.
+/// Objects that a dead process had for stores, or that are gone.
 fn left(pool: &Pool, view: &str) -> Result<Vec<Left>> {
     let mut objects = Vec::new();
     for slot in View::read(pool, view)? {
-        // One that is not there is an error when it is used.
+        // A missing object is an error of its use.
         let Ok(stat) = pool.stat(&name_of(&slot.target)) else { continue };
         if stat.needs_recovery || stat.gone {
             let (psyncs, in_use, gone) = (stat.psyncs, stat.needs_recovery, stat.gone);

@@ -1,5 +1,5 @@
-//! Views whose security contexts are those of threads (S2.16): a thread has an object's memory
-//! while it is within contexts that allow it.
+//! Views with security contexts of threads (S2.16): a thread accesses an object while it is within
+//! contexts that allow it.
 
 use super::attached::{AttachedView, Inner, SlotState};
 use super::classes::{Classes, Opened, together};
@@ -9,21 +9,19 @@ use crate::protection::{self, Means, ProtectionError};
 use crate::sys::mmap::Protection;
 use std::ptr::NonNull;
 
-/// A view in this process, as an [`AttachedView`], whose objects are closed to every thread, but
-/// for those that are [within](SwitchedView::within) security contexts which allow the access.
+/// A view in this process, as an [`AttachedView`], whose objects are closed to every thread that is
+/// not [within](SwitchedView::within) security contexts which allow the access.
 ///
-/// An object is attached with the rights that any of the view's contexts allows. Objects to which
-/// each of the contexts gives the same rights are a *class*; a class opens and closes as one. With
-/// protection keys of the processor (`pmo doctor` tells whether there are any) the rights are in a
-/// register of the thread, and other threads have nothing of it. Without them they are the
+/// An object is attached with the rights that any of the view's contexts allows. Objects with the
+/// same rights from each context form a *class*, which opens and closes as one. With protection
+/// keys (see `pmo doctor`) rights are in a register of the thread. Without them they are the
 /// protection of the pages: while any thread is within contexts that allow an access, every thread
-/// can make it. A process has 15 classes at most, the program's other keys among them; objects of
-/// one more cannot be attached.
+/// can make it. A process has 15 classes at most, the program's other keys included; objects of one
+/// more cannot be attached.
 ///
-/// An access that is not allowed is a SIGSEGV of the program's, and `EFAULT` for a system call. It
-/// stops stray stores and mistakes, not code that means to (SAFETY.md). Calls of this library on an
-/// object by its address need the thread's rights as well, but for psync, which opens what it
-/// saves.
+/// A forbidden access is a SIGSEGV, and `EFAULT` for a system call. It stops stray stores and
+/// mistakes, not deliberate code (SAFETY.md). Calls of this library on an object by address need
+/// the thread's rights as well, except psync, which opens what it saves.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -61,20 +59,19 @@ const ENTER: &str = "enter security contexts";
 const USE: &str = "use a slot of the view";
 
 impl SwitchedView {
-    /// Attaches a view, open or not, in security contexts of the same pool. No thread is within any
-    /// of them.
+    /// Attaches a view, even one that is open, in security contexts of the same pool. No thread is
+    /// within any of them.
     ///
     /// # Errors
-    /// As for [`AttachedView::attach_in`]. `Unsuitable`: there are no contexts. No object makes it
-    /// fail: the [slots](SwitchedView::slots) have their errors, `NoRoom` among them: there is no
-    /// protection key for one more class.
+    /// As for [`AttachedView::attach_in`]. `Unsuitable`: there are no contexts. Objects cause no
+    /// error: the [slots](SwitchedView::slots) have theirs, such as `NoRoom`: no protection key is
+    /// left for another class.
     pub fn attach<S: AsRef<str>>(pool: &Pool, name: &str, contexts: &[S]) -> Result<SwitchedView> {
         SwitchedView::attach_by(pool, name, contexts, protection::means())
     }
 
-    /// As [`attach`](SwitchedView::attach), by the protection of pages also where there are
-    /// protection keys: for a program that needs those itself. Rights are those of all threads
-    /// then.
+    /// As [`attach`](SwitchedView::attach), by page protection even if there are protection keys,
+    /// for a program that needs those. Rights are then those of all threads.
     ///
     /// # Errors
     /// As for [`attach`](SwitchedView::attach).
@@ -95,14 +92,13 @@ impl SwitchedView {
         Ok(SwitchedView { view: AttachedView::attach_as(pool, name, contexts, Some(Classes::new(means)))? })
     }
 
-    /// Runs `body` with this thread within some of the view's contexts, which are known by the
-    /// names that the view was attached with: for loads. Within contexts already, the thread has
-    /// the union of the rights that they give. Threads that are started meanwhile have the same,
-    /// where there are protection keys for as long as they live; others that get references have
-    /// not.
+    /// Runs `body` with this thread within some of the view's contexts, by their names at attach,
+    /// for loads. Nested contexts give the union of rights. Threads started meanwhile have the same
+    /// rights, with protection keys for their whole life; other threads do not, even with
+    /// references.
     ///
     /// # Errors
-    /// `NotFound`: one of them is none of the view's. `Forked`. `Io`: the kernel refuses.
+    /// `NotFound`: one of them is not the view's. `Forked`. `Io`: the kernel refuses.
     pub fn within<S: AsRef<str>, R>(&self, contexts: &[S], body: impl FnOnce(&Within<'_>) -> R) -> Result<R> {
         Ok(body(&self.enter_view(contexts)?))
     }
@@ -124,9 +120,9 @@ impl SwitchedView {
         Ok(Within { _inside: self.enter_numbers(&contexts)?, view: self, contexts })
     }
 
-    /// This thread is within some of the view's contexts until the result is dropped, for accesses
-    /// by address, also if the view is adopted or detached meanwhile. Results may be dropped in any
-    /// order: the thread has the rights of those that are left.
+    /// Puts this thread within some of the view's contexts until the result is dropped, for
+    /// accesses by address, even if the view is adopted or detached meanwhile. Results may be
+    /// dropped in any order: the remaining ones count.
     ///
     /// # Errors
     /// As for [`within`](SwitchedView::within).
@@ -142,7 +138,6 @@ impl SwitchedView {
         Ok(Inside { _opened: opened.map_err(|error| inner.error(ENTER, SecurityError::from(error)))? })
     }
 
-    /// Numbers of contexts.
     fn numbers<S: AsRef<str>>(&self, contexts: &[S]) -> Result<Vec<usize>> {
         let state = self.view.inner.live_state(ENTER)?;
         let number = |name: &S| {
@@ -154,53 +149,50 @@ impl SwitchedView {
         contexts.iter().map(number).collect()
     }
 
-    /// Whether a thread has its rights for itself, by protection keys; otherwise all threads have
-    /// them meanwhile.
+    /// Whether rights belong to each thread, by protection keys; otherwise to all threads.
     #[must_use]
     pub fn is_by_thread(&self) -> bool {
         let state = self.view.inner.state();
         state.classes.as_ref().is_some_and(|classes| classes.means() == Means::Keys)
     }
 
-    /// How many classes its objects are.
+    /// Number of classes.
     #[must_use]
     pub fn classes(&self) -> usize {
         self.view.inner.state().classes.as_ref().map_or(0, Classes::len)
     }
 
-    /// Name of the view.
+    /// The view's name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.view.name()
     }
 
-    /// The pool of the view and of its objects.
+    /// The pool of the view and its objects.
     #[must_use]
     pub fn pool(&self) -> &Pool {
         self.view.pool()
     }
 
-    /// Names of the security contexts, as they were when the view was attached.
+    /// Names of the security contexts when the view was attached.
     #[must_use]
     pub fn contexts(&self) -> Vec<String> {
         self.view.contexts()
     }
 
-    /// See [`AttachedView::slots`]. A slot says that it is allowed the rights which any of the
-    /// contexts gives.
+    /// See [`AttachedView::slots`]. A slot's allowed rights are those that any of the contexts
+    /// gives.
     #[must_use]
     pub fn slots(&self) -> Vec<SlotState> {
         self.view.slots()
     }
 
-    /// See [`AttachedView::bring`]. The bytes are a thread's that is within contexts which allow
-    /// it.
+    /// See [`AttachedView::bring`]. Threads within contexts that allow it have the bytes.
     ///
     /// # Errors
     /// As for [`AttachedView::bring`]. `Held`: this process loads from the object elsewhere.
-    /// `NoRoom`: there is no protection key for one more class of objects. `Busy`: the object's
-    /// class is new, and [`adopt`](SwitchedView::adopt) makes it. `Unsuitable`: its tracking is
-    /// `mprotect`.
+    /// `NoRoom`: no protection key is left for another class. `Busy`: the object's class is new,
+    /// and [`adopt`](SwitchedView::adopt) makes it. `Unsuitable`: its tracking is `mprotect`.
     pub fn bring(&self, slot: usize) -> Result<NonNull<u8>> {
         self.view.bring(slot)
     }
@@ -213,8 +205,8 @@ impl SwitchedView {
         self.view.bring_all()
     }
 
-    /// See [`AttachedView::adopt`]. Threads that are [inside](SwitchedView::enter) have nothing of
-    /// classes that are new.
+    /// See [`AttachedView::adopt`]. Threads that are [inside](SwitchedView::enter) get no access to
+    /// new classes.
     ///
     /// # Errors
     /// As for [`AttachedView::adopt`].
@@ -230,14 +222,13 @@ impl SwitchedView {
         self.view.psync()
     }
 
-    /// Detaches the view and all of its objects; stores that were not psynced are forgotten.
-    /// Dropping it does the same.
+    /// Detaches the view and its objects, as dropping does; unpsynced stores are lost.
     pub fn detach(self) {}
 }
 
-/// Takes this thread out of all security contexts of any view: for a thread that inherited some
-/// from the thread which started it, and for code that catches a jump (`longjmp`) over the end of
-/// an [`Inside`]. The thread first drops those that it still has.
+/// Takes this thread out of all security contexts of any view: for a thread that inherited some,
+/// and after a caught jump (`longjmp`) over the end of an [`Inside`]. The thread first drops those
+/// that it still has.
 ///
 /// # Errors
 /// `Io`: the kernel refuses.
@@ -246,15 +237,15 @@ pub fn leave_contexts() -> Result<()> {
     left.map_err(|error| Error::new("leave security contexts", SecurityError::from(error)))
 }
 
-/// A thread is within security contexts as long as this is there, but for handlers of signals,
-/// which begin within none, and for jumps out of one; see [`SwitchedView::enter`].
+/// Keeps a thread within security contexts, except in signal handlers, which begin within none, and
+/// after jumps out of one; see [`SwitchedView::enter`].
 #[derive(Debug)]
 #[must_use = "dropped, the thread is out of the contexts again"]
 pub struct Inside {
     _opened: Opened,
 }
 
-/// A view, for a thread that is within some of its security contexts; see [`SwitchedView::within`].
+/// A view, for a thread within some of its security contexts; see [`SwitchedView::within`].
 #[derive(Debug)]
 pub struct Within<'v> {
     _inside: Inside,

@@ -1,5 +1,5 @@
-//! `longjmp`, out of calls and out of signal handlers: guards are not dropped, and rights stay as
-//! the jump found them.
+//! `longjmp` out of calls and signal handlers: guards are not dropped, and rights stay as the jump
+//! found them.
 
 use super::*;
 use std::ffi::c_void;
@@ -8,8 +8,8 @@ use std::ffi::c_void;
 #[repr(C, align(16))]
 struct Buffer([u64; 32]);
 
-// Calls `body(argument)`; returns 0, or 1 if a jump to the buffer left the call. In assembly, as
-// Rust has no functions that return twice.
+// Calls `body(argument)`; returns 0, or 1 after a jump to the buffer. Assembly, as Rust has no
+// functions that return twice.
 std::arch::global_asm!(
     ".globl indelible_test_call",
     "indelible_test_call:",
@@ -51,7 +51,7 @@ fn jump() -> ! {
     unsafe { longjmp(BUFFER.load(Ordering::Relaxed), 1) }
 }
 
-/// Whether a jump left the call of `body`, which has nothing to drop where it jumps.
+/// Whether a jump left the call of `body`, which has nothing to drop.
 fn is_left(body: extern "C" fn(*mut c_void), domain: &Arc<Domain>) -> bool {
     let mut buffer = Buffer([0; 32]);
     BUFFER.store(&raw mut buffer, Ordering::Relaxed);
@@ -93,8 +93,8 @@ fn a_jump_is_made_up_for_by_closing_all() {
         let (_range, _outer) = (memory.add(&domain), outer.add(&entered));
         // SAFETY: a handler of this test's alone, for this thread's signal.
         unsafe { libc::signal(libc::SIGUSR2, jumps_out_of_a_handler as *const () as usize) };
-        // A handler begins with everything closed, if there are keys, and a jump out of it leaves
-        // that so.
+        // A handler begins with everything closed, if there are keys, and a jump out of it keeps
+        // that.
         let (closed, opened) = (Protection::None, Protection::ReadWrite);
         let interrupted = if means == Means::Keys { (closed, closed) } else { (opened, Protection::Read) };
         for (body, left, found) in [
@@ -112,7 +112,7 @@ fn a_jump_is_made_up_for_by_closing_all() {
         }
         // SAFETY: as above.
         unsafe { libc::signal(libc::SIGUSR2, libc::SIG_DFL) };
-        // The guards that were skipped count no longer.
+        // The skipped guards no longer count.
         drop(domain.open(Protection::ReadWrite).unwrap());
         assert_eq!(memory.access(), Protection::None, "{means:?}");
     }

@@ -1,36 +1,29 @@
-//! The walk over values that several owners count.
-//!
-//! The first owner that is met claims the block, and the others are counted: it is refused if there
-//! are more than the block counts, or if they take it for values of different types.
+//! The walk over values with several owners. The first owner claims the block; the others are
+//! counted. An owner is refused beyond the block's count, or if it sees another type.
 
 use super::super::containers::Counted;
 use super::super::path::Path;
 use super::{Description, TypeId, Visitor, Walk};
 use std::collections::{HashMap, HashSet};
 
-/// Blocks that count their owners.
 #[derive(Default)]
 pub(super) struct Shared<'w> {
     blocks: HashMap<u64, Block<'w>>,
-    /// Owners that were counted.
     slots: HashSet<u64>,
-    /// Types that were found to be the same.
     alike: HashSet<[(usize, TypeId); 2]>,
-    /// Whether a value is gone through only if it has no owner elsewhere.
+    /// Visit a value only if it has no owner elsewhere.
     pub(super) releasing: bool,
 }
 
-/// A block, as its first owner has it.
 struct Block<'w> {
     of: &'w Description,
     value: TypeId,
-    /// Owners, by its own count.
     counted: u64,
     found: u64,
 }
 
 impl Shared<'_> {
-    /// Each block, with the owners that it counts and those that were found.
+    /// Each block's address, counted owners and found owners.
     pub(super) fn blocks(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         self.blocks.iter().map(|(address, block)| (*address, block.counted, block.found))
     }
@@ -48,7 +41,6 @@ impl Shared<'_> {
 }
 
 impl<'w, V: Visitor> Walk<'w, V> {
-    /// An owner of a value that may have others.
     pub(super) fn owner(
         &mut self,
         of: &'w Description,
@@ -72,7 +64,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         true
     }
 
-    /// Counts the owner at an address; returns its fault.
+    /// Counts an owner; returns its fault.
     fn count(
         &mut self,
         of: &'w Description,

@@ -28,7 +28,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         right
     }
 
-    /// A node, which is claimed only now: `slot` in the node above it has its address.
+    /// Visits a node, claimed only now; `slot` in its parent has its address.
     pub(super) fn node(
         &mut self,
         kept: &Rc<Kept<'w>>,
