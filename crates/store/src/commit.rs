@@ -34,7 +34,7 @@ pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut 
     let single = batches.len() == 1;
     for batch in batches.iter_mut() {
         debug_assert!(after.fits(batch.len()));
-        // Batches before this write are durable; this one and those beside it are not yet.
+        // Only earlier batches are durable.
         let durable = if Mutant::WatermarkAhead.is_on() { after.sequence } else { log.sequence };
         let bytes = batch.stamp(seed, after.generation, after.sequence, durable);
         if Mutant::NotDurable.is_on() {
@@ -101,7 +101,7 @@ pub fn publish_borrowed(
     Ok(lines)
 }
 
-/// Fails if the system may have lost bytes that the batch's diff read.
+/// Fails if bytes that the diff read may be lost.
 pub(crate) fn expect_readings(medium: &dyn Medium) -> Result<()> {
     match Mutant::ReadingsTrusted.is_on() {
         true => Ok(()),

@@ -10,11 +10,11 @@
 pub use crate::sync::{since, wait_for};
 use std::time::Duration;
 
-/// For shorter cuts waking a thread takes as long as the cut.
+/// Waking a thread takes as long.
 const WORTH: Duration = Duration::from_micros(50);
-/// A round waits for missing threads at most a cut's time divided by this.
+/// A wait is at most a cut's time divided by this.
 const SHARE: u32 = 4;
-/// Log2 of the most rounds without expectations after failures.
+/// Log2 of the most rounds without expectations.
 const DISTRUST: u32 = 6;
 
 /// State of a group commit's rounds.
@@ -24,14 +24,11 @@ pub struct Company {
     /// Of these, threads in the round that tickets join.
     arrived: usize,
     expected: usize,
-    /// Recent duration of a cut.
     pace: Duration,
     failures: u32,
-    /// Rounds left to close without waiting.
     trustless: u32,
     closed: u64,
-    /// Round that a thread watches, by `closed`. A watcher of an earlier round may not know yet
-    /// that it is closed.
+    /// Round that a thread watches, by `closed`; its watcher may not know that it is closed.
     watched: Option<u64>,
 }
 
@@ -40,7 +37,6 @@ pub struct Company {
 #[must_use = "the others wait for what comes of it"]
 pub struct Watch {
     round: u64,
-    /// Threads that had arrived at its start.
     arrived: usize,
     /// How long to wait for the next thread.
     pub patience: Duration,
@@ -126,7 +122,6 @@ impl Company {
 mod tests {
     use super::*;
 
-    /// Company after a cut of `took` with `threads` waiters.
     fn after_a_cut(threads: usize, took: Duration) -> Company {
         let mut company = Company::default();
         (0..threads).for_each(|_| company.arrive(true));
@@ -197,7 +192,6 @@ mod tests {
                 company.end_watch(watch, false);
             }
             company.close();
-            // The other thread waits elsewhere.
             company.expected = 2;
             company.leave();
         }

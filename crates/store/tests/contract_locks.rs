@@ -166,7 +166,7 @@ fn read_only_pools_follow() {
 
 type Action = Box<dyn FnOnce() + Send>;
 
-/// Blocks durable writes to a range until opened; acts when the table is released.
+/// Acts when the table is released.
 #[derive(Default)]
 struct Gate {
     range: Mutex<Option<std::ops::Range<u64>>>,
@@ -264,8 +264,7 @@ fn threads_share_commits() {
     }
 }
 
-/// Found by storms of kills: a destroyed object's slot was free while still locked, so its next
-/// user was refused.
+/// A destroyed object's slot was free while still locked.
 #[test]
 fn a_slot_that_is_free_is_not_locked() {
     let medium = formatted(2 << 20, SimConfig::default());

@@ -72,7 +72,6 @@ fn each_psync_is_counted_when_it_returns() {
 
 type Event = Box<dyn Fn(bool) + Send>;
 
-/// Lane writes are visible before they are durable; `event` learns of both.
 #[derive(Default)]
 struct Visible(Mutex<Option<(Range<u64>, Event)>>);
 

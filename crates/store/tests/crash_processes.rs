@@ -33,7 +33,6 @@ fn program(run: &mut Scenario) -> Result<()> {
     run.quiet(|_| a.detach())
 }
 
-/// What one run left to the survivor.
 struct Death {
     medium: SimMedium,
     states: Vec<Snapshot>,

@@ -86,7 +86,7 @@ fn several_objects_are_one_step() {
     );
 }
 
-/// Few cached pages: some lines wait for the checkpoint, others are written at once or evicted.
+/// Few cached pages.
 #[test]
 fn pages_kept_come_and_go() {
     let limits = Limits { points: 120, ..LIMITS };

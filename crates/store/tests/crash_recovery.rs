@@ -33,14 +33,13 @@ fn program(run: &mut Scenario) -> Result<()> {
     Ok(())
 }
 
-/// Recovers with power cuts everywhere, `depth` deep.
+/// `depth` deep.
 fn recover(image: &CrashImage, states: &[Snapshot], depth: u32, judged: &Cell<u64>) -> Result<(), String> {
     let limits = match depth {
         2 => Limits { exhaustive: 2, singles: 1, random: 2, points: 5, seed: 5 },
         _ => Limits { exhaustive: 2, singles: 0, random: 1, points: 3, seed: 6 },
     };
     let medium = image.medium();
-    // Recovery's decision is final.
     let decided = RefCell::new(None);
     let report = for_each_crash(
         &medium,

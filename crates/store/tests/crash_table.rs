@@ -26,7 +26,7 @@ fn fill(store: &Arc<Store>, name: &str, byte: u8) {
     writer.detach().unwrap();
 }
 
-/// For programs that write many pages, whose images take most of the time.
+/// Images of many pages take most of the time.
 const FEWER: Limits = Limits { exhaustive: 8, singles: 1, random: 2, ..LIMITS };
 
 fn everywhere(name: &str, prepare: impl Fn(&Arc<Store>), program: impl Fn(&mut Scenario) -> Result<()>) {
@@ -270,7 +270,6 @@ fn directories() {
     }
 }
 
-/// The table's lane wraps several times.
 #[test]
 fn table_lane_full() {
     let limits = Limits { exhaustive: 8, singles: 2, random: 3, points: 40, seed: 8 };

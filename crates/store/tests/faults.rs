@@ -204,7 +204,6 @@ fn every_operation_fails_for_want_of_space() {
     sweep(Fault::NoSpace);
 }
 
-/// A dead writer's lane, with various batches.
 fn left_behind(config: SimConfig) -> (SimMedium, Snapshot) {
     let Pool { medium, store } = pool(config);
     let mut a = store.attach_writer("a", KEY).unwrap();

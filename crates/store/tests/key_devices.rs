@@ -137,7 +137,6 @@ fn every_bit_of_a_devices_slot_and_blob_is_covered() {
             assert!(kinds(&damaged).iter().any(|(_, _, damaged)| *damaged), "byte {byte}, bit {bit}");
         }
     }
-    // A missing or doubled part.
     for part in [1, 2] {
         let mut bytes = Box::new(*page.bytes());
         bytes[1024 + 256 * part..1024 + 256 * (part + 1)].fill(0);

@@ -62,7 +62,6 @@ impl World {
         let medium = &self.medium;
         let found = LaneLog::read(medium, SEED, 0, LANE, self.directory).unwrap();
         if let Ok(log) = found.take_over(medium, SEED) {
-            // The directory is published.
             medium.mark(log.generation);
             self.directory = log.generation;
             (self.log, self.checkpoints) = (Some(log), 0);
@@ -87,7 +86,6 @@ impl World {
     }
 }
 
-/// Judges each power cut in the history's last action.
 fn judge(config: SimConfig, history: &[Action]) -> (World, u64) {
     let mut world = World::begin(config);
     for action in history {

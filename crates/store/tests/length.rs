@@ -27,7 +27,6 @@ fn open(medium: &SimMedium, pid: u32) -> Arc<Store> {
 /// More than a pool of 1 MiB has free.
 const LARGE: u64 = MIB / 2;
 
-/// An object that needs the new space.
 fn filled(store: &Arc<Store>, name: &str, byte: u8) -> Writer {
     store.create(name, &of(LARGE)).unwrap();
     let mut writer = store.attach_writer(name, KEY).unwrap();

@@ -67,7 +67,6 @@ const ROUND: [Op; 24] = [
 ];
 
 const LEN: u64 = 200;
-/// Bytes of a psync that lengthens a lane.
 const LARGE: u64 = 100 << 10;
 
 const UNDISTURBED: &str = "undisturbed";
@@ -207,7 +206,7 @@ fn brief(found: &State, states: &[State]) -> String {
     format!("found {}, allowed {:?}", short(found), states.iter().map(short).collect::<Vec<_>>())
 }
 
-/// One run with one failure; returns durable writes and reservations of the first round.
+/// Returns durable writes and reservations of the first round.
 fn run(config: SimConfig, round: &[Op], plan: &dyn Fn(&WritebackFile), at: &str) -> (u64, u64) {
     let has_long_lane = round == LONG_LANE;
     let sim = formatted(if has_long_lane { 1536 << 10 } else { 2 << 20 }, config);
@@ -267,7 +266,6 @@ fn calls_after_a_lane_could_not_be_made_shorter_lose_nothing_acknowledged() {
     assert!(runs > 40 / sparse(2) as u64, "{runs} runs");
 }
 
-/// One run per durable write and outcome.
 fn fail_each_durable_write(config: SimConfig, round: &[Op]) -> u64 {
     let mut runs = 0;
     let (count, _) = run(config, round, &|_| {}, UNDISTURBED);

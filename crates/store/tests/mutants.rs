@@ -7,7 +7,6 @@ fn the(name: &str) -> RuleTest {
     *RULE_TESTS.iter().find(|test| test.name == name).expect("it is listed")
 }
 
-/// Finds faults with each rule broken, and none otherwise.
 fn check(name: &str) {
     let test = the(name);
     (test.run)().unwrap_or_else(|error| panic!("nothing is broken: {error}"));

@@ -216,7 +216,6 @@ fn a_growth_that_fails_leaves_no_copy_behind() {
     }
 }
 
-/// One thread gives its lane up while another takes one.
 #[test]
 fn a_lane_given_up_is_not_taken_from_the_next() {
     let medium = formatted(4 << 20, SimConfig { disk: true, ..SimConfig::default() });
@@ -242,7 +241,6 @@ fn a_lane_given_up_is_not_taken_from_the_next() {
     });
 }
 
-/// Batches longer than one read.
 #[test]
 fn a_batch_of_megabytes_is_recovered() {
     let (medium, store) = pool(32 << 20);
@@ -273,7 +271,7 @@ fn a_wrong_bit_in_a_progress_line_is_not_taken_for_a_new_object() {
     assert!(matches!(error, StoreError::Damaged { part: found, .. } if found == part), "{error}");
 }
 
-/// A dead writer's pool with three batches in its lane; offset of the second.
+/// Offset of the second of three batches.
 fn three_batches() -> (SimMedium, u64, usize) {
     let (medium, store) = pool(2 << 20);
     store.create("a", &of(5000)).unwrap();
@@ -290,7 +288,6 @@ fn three_batches() -> (SimMedium, u64, usize) {
     (medium, lane.offset + indelible_store::format::lane::BODY + batch, batch as usize)
 }
 
-/// Expects damage at the attach.
 fn is_refused(image: SimMedium) {
     let store = Store::open(Arc::new(image), process(2)).unwrap();
     let Err(error) = store.attach_writer("a", KEY) else { panic!("the object was attached") };

@@ -41,7 +41,7 @@ enum Cuts {
     Every,
 }
 
-/// Shows `verify` images of power cuts; a verdict must follow from the bytes read.
+/// A verdict must follow from the bytes read.
 fn cut(
     medium: &SimMedium,
     cuts: Cuts,
@@ -91,7 +91,6 @@ fn writes(medium: &SimMedium) -> Vec<(u64, u64)> {
     plain.flat_map(|(_, event)| event.ranges().collect::<Vec<_>>()).collect()
 }
 
-/// Whether some line was written twice.
 fn overwritten(writes: &[(u64, u64)], start: u64, len: u64) -> bool {
     let mut seen = vec![false; (len / LINE) as usize];
     let inside = writes.iter().filter(|(at, _)| (start..start + len).contains(at));
@@ -183,14 +182,12 @@ fn dead(medium: &SimMedium, program: impl FnOnce(&mut Writer, &mut [u8])) -> Lef
     Left(left, expected)
 }
 
-/// Each line tells its place and round.
 fn fill(bytes: &mut [u8], from: u64, round: u8) {
     for (number, line) in (from / LINE..).zip(bytes.chunks_mut(LINE as usize)) {
         line.fill((number as u8).wrapping_mul(7).wrapping_add((number >> 8) as u8) ^ (round << 5 | 1));
     }
 }
 
-/// Psyncs lines of "a".
 fn store_lines(writer: &mut Writer, expected: &mut [u8], round: u8, ranges: &[(u64, u64)]) {
     for &(at, len) in ranges {
         fill(&mut expected[at as usize..(at + len) as usize], at, round);
@@ -219,7 +216,7 @@ fn redo(transfers: Transfers) -> Left {
     })
 }
 
-/// Cuts the power in the recovery of "a", which must yield `expected`. Some is redone twice.
+/// Some is redone twice.
 fn recovered(Left(medium, expected): &Left, cuts: Cuts) -> Verdict {
     let medium = &medium.power_cut(Choice::All).medium();
     let recover = |medium: &SimMedium, pid| {
@@ -260,7 +257,7 @@ fn long_redo_at_small_sizes() {
     recovered(&redo(SMALL), Cuts::Every).unwrap();
 }
 
-/// More short redo than the combiner holds, then newer lines of written and held ones.
+/// Then newer lines of written and held ones.
 fn combine(transfers: Transfers) -> Left {
     // Per page, it keeps 64 lines, their numbers, and a sixteenth of 128 bytes.
     let pages = transfers.combine() as u64 / (4096 + 256 + 8);

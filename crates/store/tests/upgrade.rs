@@ -211,7 +211,6 @@ fn a_pool_in_use_is_left_alone() {
     upgrade(&medium).unwrap();
 }
 
-/// Not begun, or interrupted.
 #[test]
 fn a_try_changes_nothing() {
     let mut begun = 0;
@@ -281,7 +280,6 @@ fn damage_is_refused_and_a_wrong_bit_put_right() {
     one.scribble(SLOTS[0] + 40..SLOTS[0] + 48, 3);
     upgrade(&one).unwrap();
     judge(&one, pool).unwrap();
-    // Headers and bodies of batches in the writers' lane.
     for (nth, at) in writers.iter().enumerate() {
         for byte in [0, 9, 17, 33, 53, 57, 64, 70] {
             let damaged = medium(pool, SimConfig::default());

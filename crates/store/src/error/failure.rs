@@ -30,8 +30,7 @@ impl StoreError {
         }
     }
 
-    /// The error of a psync within a larger operation: one durable step says nothing about the
-    /// rest.
+    /// The error of a psync within a larger operation.
     pub(crate) fn of_step(self) -> Self {
         match self {
             StoreError::NotApplied(cause) => StoreError::Failed(cause),

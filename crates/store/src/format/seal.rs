@@ -241,7 +241,6 @@ impl Shape {
     }
 }
 
-/// Nodes above `leaves` leaves.
 fn above(leaves: u64) -> u64 {
     let (mut nodes, mut below) = (0, leaves);
     while below > 1 {

@@ -10,7 +10,6 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 pub const VERSION: u32 = 1;
 /// Offset of [`Progress`] in a slot.
 pub const PROGRESS: u64 = 960;
-/// First character of hidden objects' names.
 const HIDDEN: u8 = 1;
 
 /// A superblock slot.
@@ -135,7 +134,7 @@ impl Progress {
         line
     }
 
-    /// The line of object `id` in format 2: zeros if never written, invalid if damaged.
+    /// Zeros if never written, invalid if damaged.
     fn upgraded(&self, id: &[u8; 16], seed: u64) -> entry::Progress {
         let sum = |id: [u8; 16]| {
             let line = Progress { id, checksum: U64::new(0), ..*self };

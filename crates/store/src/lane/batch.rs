@@ -53,7 +53,7 @@ impl Batch {
         }
     }
 
-    /// A batch for plaintext: it wipes memory that it frees, and is [wiped](Self::wipe) in the end.
+    /// A batch for plaintext, which wipes memory that it frees.
     pub(crate) fn secret() -> Self {
         Batch { secret: true, ..Batch::new() }
     }
@@ -129,7 +129,6 @@ impl Batch {
         self.run(target, lines);
     }
 
-    /// Adds lines to a run of the current section.
     fn run(&mut self, target: u64, lines: u64) {
         let section = self.sections.last_mut();
         let continues = section.as_ref().is_some_and(|section| section.runs.get() > 0)
@@ -172,7 +171,6 @@ impl Batch {
         LINE + self.data_len() + (tail.next_multiple_of(L)) as u64
     }
 
-    /// Overwrites the held lines with zeros.
     pub(crate) fn wipe(&mut self) {
         self.bytes.fill(0);
         std::hint::black_box(&self.bytes);
@@ -200,7 +198,7 @@ impl Batch {
         self.data_len() / LINE
     }
 
-    /// Completes the body and, without borrowed lines, its checksum; `stamp` completes the rest.
+    /// Completes the batch for `stamp`.
     pub(crate) fn seal(&mut self, seed: u64) {
         self.bytes.resize(if self.is_borrowed() { L } else { self.data_end }, 0);
         self.bytes.extend_from_slice(self.sections.as_bytes());
@@ -233,8 +231,8 @@ impl Batch {
         self.header.len.get()
     }
 
-    /// Sets the batch's place in the lane; returns its bytes, without borrowed lines. Batches
-    /// before `durable` are durable.
+    /// Returns the batch's bytes for this place in a lane, without borrowed lines. Batches before
+    /// `durable` are durable.
     pub(crate) fn stamp(&mut self, seed: u64, generation: u64, sequence: u64, durable: u64) -> &[u8] {
         self.header.durable = U64::new(durable);
         self.header.generation = U64::new(generation);

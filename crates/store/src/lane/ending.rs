@@ -18,7 +18,7 @@ use std::ops::RangeInclusive;
 use zerocopy::FromBytes;
 
 const PIECE: u64 = 1 << 20;
-/// Bytes that [`Search::Near`] reads, at least and at most.
+/// Bounds of [`Search::Near`], in bytes.
 const NEAR: u64 = 64 << 10;
 const FAR: u64 = 1 << 20;
 
@@ -109,13 +109,12 @@ pub(crate) fn damaged(log: &LaneLog, proof: String) -> StoreError {
     StoreError::BatchDamaged { sequence: log.sequence, offset: log.position(), proof }
 }
 
-/// An intact batch behind the end of a log.
 struct Later {
     sequence: u64,
     proves_damage: bool,
 }
 
-/// Finds a batch of these generations in the next `reach` bytes, preferably one that proves damage.
+/// A batch of these generations in the next `reach` bytes, preferably one that proves damage.
 fn later(
     medium: &dyn Medium,
     seed: u64,
@@ -154,7 +153,7 @@ fn later(
     Ok(found)
 }
 
-/// Whether a batch of this generation was begun at the log's end.
+/// Whether the log is followed by a begun batch.
 fn begun(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
     if !log.fits(LINE) {
         return Ok(false);

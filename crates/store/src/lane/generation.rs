@@ -52,7 +52,7 @@ impl Witnesses {
             let header: Header = read_struct(medium, offset + copy)?;
             *generation = header.generation(seed, offset);
         }
-        // Format, and the order of the copies, rule zeros out here: they are an erased copy.
+        // A format wrote both copies here, or copy 0 preceded copy 1: zeros are an erased copy.
         if offset == TABLE_LANE {
             copies = copies.map(|copy| copy.filter(|generation| *generation > 0));
         } else if copies[0] == Some(0) && copies[1] > Some(0) {
@@ -120,7 +120,7 @@ impl LaneLog {
             _ if Mutant::GenerationUnstated.is_on() => return Ok(next(1)),
             [Some(0), Some(0)] => return Ok(next(1)),
             [Some(first), Some(second)] if second == first + 1 => return Ok(next(1)),
-            // A checkpoint was cut short, or failed, between the two: the first may not be durable.
+            // An interrupted checkpoint: the first may not be durable.
             [Some(first), Some(second)] if first > second && !Mutant::SureCopyRisked.is_on() => 0,
             [Some(_), _] => 1,
             [None, _] => 0,

@@ -119,8 +119,7 @@ impl LaneLog {
         if self.sequence == 0 {
             let header = Header::new(seed, self.offset, self.generation);
             medium.write_durable(self.offset + HEADERS[0], header.as_bytes())?;
-            // The failed barrier may have been for the second copy, which must be durable before
-            // the first is risked.
+            // The second copy must be durable before the first is risked.
             return Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?);
         }
         Ok(medium.persist(from, self.position().saturating_sub(from))?)

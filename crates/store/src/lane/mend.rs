@@ -20,7 +20,7 @@ pub fn mend(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<Vec<u64>>
     let (mut log, mut mended) = (*start, Vec::new());
     loop {
         scan(medium, seed, &mut log, &mut |_| Ok(()))?;
-        // Once per place, so that a rotting medium cannot prolong this.
+        // Once per place, even on a rotting medium.
         if mended.last() == Some(&log.position()) || !mend_next(medium, seed, &log)? {
             return Ok(mended);
         }
@@ -28,7 +28,6 @@ pub fn mend(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<Vec<u64>>
     }
 }
 
-/// Tries the batch at the end of `log`.
 fn mend_next(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
     if !log.fits(LINE) || Mutant::BitIgnored.is_on() {
         return Ok(false);

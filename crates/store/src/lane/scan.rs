@@ -52,7 +52,6 @@ impl BatchView<'_, '_> {
     }
 }
 
-/// Window on the lane.
 struct Reader<'m> {
     medium: &'m dyn Medium,
     seed: u64,
@@ -66,7 +65,7 @@ struct Reader<'m> {
     ahead: usize,
     /// Log2 of its growth after each read.
     growth: u32,
-    /// The last verified body, and the sums of its pieces if it exceeds the window.
+    /// The last verified body, and its pieces' sums if longer than the window.
     body: std::ops::Range<u64>,
     sums: Vec<u64>,
 }
@@ -95,7 +94,7 @@ impl<'m> Reader<'m> {
         &self.window[at..at + len]
     }
 
-    /// `len` (at most `piece`) unverified bytes at `offset` of the pool.
+    /// Unverified bytes.
     fn peek(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
         if !self.has(offset, len) {
             let want = self.ahead.max(len) as u64;
@@ -125,7 +124,7 @@ impl<'m> Reader<'m> {
         Ok(hasher.finish() == sum)
     }
 
-    /// 1 to `most` bytes at `offset` in the verified body.
+    /// 1 to `most` verified bytes.
     fn verified(&mut self, offset: u64, most: u64) -> Result<&[u8]> {
         let size = self.piece as u64;
         let piece = (offset - self.body.start) / size;
@@ -206,7 +205,7 @@ fn visit_all(
     Ok(())
 }
 
-/// Reads `count` structs at `place`; returns the offset behind them.
+/// Returns the offset behind `count` structs.
 fn read_all<T: FromBytes + IntoBytes + Immutable>(
     reader: &mut Reader<'_>,
     mut place: u64,

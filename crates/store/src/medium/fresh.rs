@@ -73,8 +73,7 @@ pub fn write_fresh(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> Result<(),
     if medium.unwritten(offset, len)?.is_empty() { Ok(()) } else { Err(not_kept(offset).into()) }
 }
 
-/// Redone bytes beside the object's writer are lost: zeroing their blocks would show the writer
-/// zeros.
+/// Lost redo beside a writer, which must not see its blocks zeroed.
 pub(crate) fn not_kept_beside(offset: u64) -> Fatal {
     let what = format!(
         "the file system does not keep what is written at {offset} since a write there failed; that is mended once no process has the \
@@ -83,7 +82,7 @@ pub(crate) fn not_kept_beside(offset: u64) -> Fatal {
     Fatal(MediumError::Io(io::Error::other(what)))
 }
 
-/// A repeated write is lost again.
+/// A repeated write was lost again.
 pub(crate) fn not_kept(offset: u64) -> Fatal {
     let what =
         format!("the file system does not keep what is written at {offset}, although it reports success");

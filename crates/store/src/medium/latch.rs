@@ -28,13 +28,12 @@ use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// State of the latch.
 pub(crate) struct FaultLatch {
     device: Arc<dyn Device>,
     failures: AtomicU64,
     /// Held during a barrier, until its failure is counted.
     barrier: Mutex<()>,
-    /// Held during a durable write, until its failure is counted.
+    /// The same for durable writes.
     durable: Mutex<()>,
 }
 
@@ -44,7 +43,6 @@ impl FaultLatch {
         Arc::new(FaultLatch { device, failures, barrier, durable })
     }
 
-    /// Enters the present epoch.
     pub(crate) fn enter(self: &Arc<Self>) -> Epoch {
         Epoch { number: self.failures.load(Ordering::Acquire), latch: self.clone() }
     }
@@ -57,9 +55,9 @@ impl FaultLatch {
         Err(failure)
     }
 
-    /// Takes the other reports of a counted failure, which would fail callers that rely on none of
-    /// the lost bytes. A report found counts as another failure: it may concern a newer epoch. The
-    /// caller holds neither lock.
+    /// Takes the other reports of a counted failure, which would fail callers that do not rely on
+    /// the lost bytes. Each counts as another failure: it may concern a newer epoch. The caller
+    /// holds neither lock.
     fn take_reports(&self) {
         let _barrier = lock(&self.barrier);
         let _durable = lock(&self.durable);
@@ -67,7 +65,7 @@ impl FaultLatch {
         let _ = self.note(self.device.check_writeback());
     }
 
-    /// Whether each durable write asks the system for durability.
+    /// Whether durable writes ask the system.
     fn asks_system(&self) -> bool {
         self.device.capabilities().writes_back_later
     }
@@ -96,8 +94,7 @@ impl Epoch {
         self.latch.note(change(&*self.latch.device))
     }
 
-    /// Returns the result of a request for durability; after a failure, takes all its pending
-    /// reports.
+    /// Takes all pending reports after a failed request for durability.
     #[inline]
     fn reported(&self, done: Result<(), Fatal>) -> Result<(), Fatal> {
         let Err(failure) = done else { return Ok(()) };

@@ -29,7 +29,7 @@ impl Image {
         &mut self.after[line * L..(line + 1) * L]
     }
 
-    /// A writable range, whose lines are saved; `None`: outside the page.
+    /// A writable range; `None`: outside the page.
     fn place(&mut self, range: Range<usize>) -> Option<&mut [u8]> {
         if range.end > self.after.len() {
             return None;
@@ -44,7 +44,6 @@ impl Image {
         self.after.get_mut(range)
     }
 
-    /// Lines (bits) to log.
     fn changed(&self) -> u64 {
         let differ = self.before.iter().filter(|(line, before)| before != self.line(*line));
         differ.fold(self.forced, |mask, (line, _)| mask | 1 << line)

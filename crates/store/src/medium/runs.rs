@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-/// Ranges in any order.
 #[derive(Default)]
 pub(crate) struct Runs(Vec<Range<u64>>);
 
 impl Runs {
-    /// Adds a range, often adjacent to the last.
+    /// Often adjacent to the last range.
     pub(crate) fn add(&mut self, range: Range<u64>) {
         match self.0.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,

@@ -50,7 +50,6 @@ pub struct WriteCombiner<'m> {
     /// Index in `groups` of the last line's group.
     last: usize,
     written: u64,
-    /// Receives the written ranges.
     record: Option<&'m mut Runs>,
     limit: usize,
 }
@@ -64,7 +63,6 @@ impl<'m> WriteCombiner<'m> {
         WriteCombiner { medium, index, groups, pages, lines, last: 0, written: 0, record: None, limit }
     }
 
-    /// Records the written ranges in `runs`.
     #[must_use]
     pub(crate) fn recording(self, runs: &'m mut Runs) -> Self {
         WriteCombiner { record: Some(runs), ..self }
@@ -90,7 +88,6 @@ impl<'m> WriteCombiner<'m> {
         }
     }
 
-    /// The page's index in `pages`.
     fn number(&mut self, page: u64) -> usize {
         let group = page / GROUP as u64;
         if self.groups.get(self.last).is_none_or(|(last, _)| *last != group) {
@@ -168,7 +165,6 @@ impl<'m> WriteCombiner<'m> {
         }
     }
 
-    /// Writes pages' lines; returns their bytes.
     fn write_span(&mut self, span: &[(u64, usize)]) -> Result<u64, Fatal> {
         let (mut start, mut joined, mut written) = (0, Vec::with_capacity(WRITE), 0);
         for (page, number) in span {

@@ -101,7 +101,7 @@ pub fn judge(view: &LaneView<'_>, lane: u32, directory: &Directory, search: Sear
     judge_from(view, lane, directory, search, start)
 }
 
-/// [`judge`] for the batches behind `start`.
+/// Judges the batches behind `start`.
 ///
 /// # Errors
 /// As for [`judge`].
@@ -114,7 +114,6 @@ pub(super) fn judge_from(
 ) -> Result<Judgement> {
     let (medium, seed) = (view.medium, view.seed);
     let mut end = start;
-    // The log before each batch of unknown durability.
     let mut unproven = VecDeque::new();
     let mut met = Met { view, lane, directory, objects: BTreeMap::new(), newest: 0, refused: None };
     scan(medium, seed, &mut end, &mut |batch| {
@@ -150,8 +149,7 @@ pub(super) fn judge_from(
     Ok(Judgement { start, end, durable, ending, objects, newest, refused })
 }
 
-/// Evidence, if any, of psyncs that the lane lacks: the progress line counts a psync only after its
-/// batch was durable.
+/// Evidence of psyncs that the lane lacks: the progress line counts only durable batches.
 fn applied_beyond(view: &LaneView<'_>, object: &Waiting) -> Option<String> {
     // Recovery rewrites a damaged line.
     let line = object.located.progress(view.seed).ok()?;

@@ -98,7 +98,7 @@ pub fn replay_beside(
         judged.map_err(|cause| refused(lane, cause))
     };
     let mut judgement = judged(start);
-    // One wrong bit may be all that is wrong with the batch at the end.
+    // One wrong bit may be its only defect.
     let end = judgement.as_ref().map_or(start, |found| found.end);
     if !mend(medium, seed, &end).map_err(|cause| refused(lane, cause))?.is_empty() {
         judgement = judged(start);
@@ -139,7 +139,7 @@ fn redo(
     Ok((*end, Recovered { batches, lane_bytes, objects: objects.len() as u64, bytes }))
 }
 
-/// Corrects single bits of the lane's batches; returns their offsets.
+/// Returns the batches' offsets.
 pub(crate) fn mend_lane(medium: &dyn Medium, seed: u64, directory: &Directory) -> Result<Vec<u64>> {
     let (offset, len) = (directory.offset.get(), directory.len.get());
     mend(medium, seed, &LaneLog::read(medium, seed, offset, len, directory.generation.get())?)

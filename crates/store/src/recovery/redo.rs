@@ -29,12 +29,12 @@ pub(super) struct Redo<'r> {
     /// Behind the last batch.
     pub(super) end: LaneLog,
     pub(super) objects: &'r BTreeMap<u64, Waiting>,
-    /// Whether readers see the primaries, so that no byte may go back.
+    /// Whether readers see the primaries, which may not go back.
     pub(super) seen: bool,
 }
 
 impl Redo<'_> {
-    /// Redoes everything durably; returns the number of bytes.
+    /// Returns the number of bytes.
     ///
     /// # Errors
     /// `Damaged`: the lane changed since the judgement. Otherwise the medium's.
@@ -69,7 +69,7 @@ impl Redo<'_> {
         }
     }
 
-    /// Redoes everything; returns the number of bytes and their ranges.
+    /// Returns the bytes and their ranges.
     fn write(&self) -> Result<(u64, Vec<Range<u64>>)> {
         let mut runs = Runs::default();
         let mut pages = WriteCombiner::new(self.medium).recording(&mut runs);
@@ -87,7 +87,6 @@ impl Redo<'_> {
         Ok((bytes, runs.joined()))
     }
 
-    /// Redoes a batch's sections that count.
     fn batch(&self, batch: &mut BatchView<'_, '_>, pages: &mut WriteCombiner<'_>) -> Result<()> {
         let long = if self.seen { usize::MAX } else { self.medium.transfers().direct() };
         for index in 0..batch.sections.len() {
@@ -100,8 +99,7 @@ impl Redo<'_> {
             }
             batch.redo(index, &mut |target, bytes| {
                 if bytes.len() >= long {
-                    // A later batch may have some of these lines; readers see the primary only
-                    // after the whole replay.
+                    // Later batches may have some of these lines.
                     return Ok(pages.write_past(target, bytes)?);
                 }
                 pages.put(target, bytes);

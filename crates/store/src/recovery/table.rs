@@ -69,8 +69,8 @@ pub(crate) fn redo_table(pages: &mut WriteCombiner<'_>, target: u64, bytes: &[u8
     Ok(())
 }
 
-/// Fails if the root on the medium is newer than the lane's newest, whose first root line is
-/// `line`: attach numbers only grow, so the lane lacks an applied batch.
+/// Fails if the root on the medium is newer than the lane's newest, which begins with `line`: the
+/// lane then lacks an applied batch.
 fn expect_newest(
     medium: &dyn Medium,
     seed: u64,
@@ -81,8 +81,8 @@ fn expect_newest(
     let mut redone = Root::new_zeroed();
     redone.as_mut_bytes()[..LINE as usize].copy_from_slice(&line);
     let redone_at = redone.next_binding.get();
-    // The number first: any mix of old and new root bytes with a number that is not too high
-    // behaves alike, which spares crash campaigns images.
+    // While the number is not too high, any mix of old and new bytes behaves alike; this order
+    // spares crash campaigns images.
     let number: U64 = read_struct(medium, TABLE_ROOT + offset_of!(Root, next_binding) as u64)?;
     if number.get() <= redone_at {
         return Ok(());

@@ -26,7 +26,7 @@ pub(super) enum Role {
     Node(u32),
 }
 
-/// The authenticated role and place of a page.
+/// The authenticated bytes of a page.
 fn place(id: &[u8; 16], role: Role, index: u64, version: u64) -> [u8; PLACE] {
     let (kind, level) = match role {
         Role::Granule => (*b"granule\0", 0),
@@ -55,8 +55,7 @@ impl Sealer {
         Sealer { key: key.clone(), id: header.id, hashed }
     }
 
-    /// The hash in a seal: of its nonce, the authenticated and the encrypted bytes. Half of SHA-256
-    /// suffices: an attacker does not choose the nonce.
+    /// Half of SHA-256 suffices: an attacker does not choose the nonce.
     fn hash(&self, nonce: &Nonce, associated: &[u8], bytes: &[u8]) -> [u8; 16] {
         let mut half = [0; 16];
         if self.hashed {
@@ -71,7 +70,7 @@ impl Sealer {
         unhashed || self.hash(&seal.nonce, associated, bytes) == seal.hash
     }
 
-    /// Encrypts content page `index`; returns its seal.
+    /// Encrypts a content page; returns its seal.
     pub(super) fn seal(
         &self,
         index: u64,
@@ -85,8 +84,7 @@ impl Sealer {
         Ok(made((nonce, tag), version, self.hash(&nonce, &place, bytes)))
     }
 
-    /// Decrypts content page `index`; `false`: it does not match its seal, and `bytes` is
-    /// undefined.
+    /// Decrypts a content page; `false`: no match, and `bytes` is undefined.
     pub(super) fn open(&self, index: u64, seal: &Seal, bytes: &mut PageBytes) -> bool {
         let place = place(&self.id, Role::Granule, index, seal.version.get());
         if !self.is_hash(seal, &place, bytes) {
@@ -126,7 +124,6 @@ impl Sealer {
         (is_it || Mutant::TagUnchecked.is_on()) && self.is_hash(seal, &all, &[])
     }
 
-    /// Proves that an anchor's record was made with the object's key.
     pub(super) fn prove(&self, text: &str) -> Result<[u8; PROOF]> {
         let (nonce, mut proof) = (Nonces::default().next(0)?, [0; PROOF]);
         let tag = cipher::encrypt(self.key.0.key(), &nonce, &self.anchored(text), &mut []);
@@ -164,12 +161,10 @@ fn node(
     all
 }
 
-/// Fresh random nonces, requested in groups, because a system call for one takes as long as for
-/// many.
+/// Fresh nonces, requested in groups: the call costs the same.
 #[derive(Default)]
 pub(super) struct Nonces {
     left: Vec<Nonce>,
-    /// Size of the last request.
     last: usize,
 }
 
@@ -177,7 +172,7 @@ impl Nonces {
     /// Largest request.
     const MOST: usize = 64;
 
-    /// The next nonce, whatever `place` is.
+    /// `place` does not matter.
     fn next(&mut self, place: u64) -> Result<Nonce> {
         if Mutant::NonceReused.is_on() {
             let mut nonce = [0; 24];
@@ -185,7 +180,7 @@ impl Nonces {
             return Ok(nonce);
         }
         if self.left.is_empty() {
-            // First as many as a page of a three-level object takes, then more.
+            // A page of a three-level object takes four.
             self.last = (self.last * 4).clamp(4, Nonces::MOST);
             let mut nonces = [[0; 24]; Nonces::MOST];
             fill(nonces[..self.last].as_flattened_mut())?;

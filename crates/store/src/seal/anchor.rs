@@ -49,7 +49,7 @@ impl std::fmt::Display for AnchorRecord {
     }
 }
 
-/// Numbers of fields of the two kinds.
+/// Fields of the two kinds.
 const PLAIN: usize = 6;
 const COUNTED: usize = 8;
 
@@ -91,8 +91,7 @@ impl AnchorRecord {
         format!("{} {value}", self.state())
     }
 
-    /// Refuses a record that is not the newest by the anchor's `counter`. `is_proof` verifies a
-    /// proof of a text.
+    /// Refuses a record that is not the newest by `counter`. `is_proof` verifies a text's proof.
     pub(super) fn judge_count(
         &self,
         counter: u64,
@@ -103,7 +102,7 @@ impl AnchorRecord {
         if !is_proof(&self.counted(count.value), &count.proof) {
             return bad("its record was not made with the object's key");
         }
-        // The record precedes its counter value; at most one record has the counter's.
+        // The record precedes its counter value.
         let next = counter.saturating_add(1);
         if ![counter, next].contains(&count.value) && !Mutant::CountIgnored.is_on() {
             return Err(SealError::RecordBehind { record: count.value, counter }.into());

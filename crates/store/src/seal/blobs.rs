@@ -38,7 +38,7 @@ pub(super) fn read(page: &PageBytes, owner: usize) -> Option<Vec<u8>> {
     (!found.is_empty()).then_some(blob)
 }
 
-/// Writes a slot's blob into these slots, which must suffice.
+/// Writes the blob into these slots, which suffice.
 pub(super) fn write(page: &mut PageBytes, owner: usize, into: &[usize], blob: &[u8]) {
     for ((number, bytes), slot) in (0..).zip(blob.chunks(BLOB)).zip(into) {
         let mut part = BlobSlot::new_zeroed();

@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use zerocopy::IntoBytes;
 
-/// All lines of a node.
 const WHOLE: u64 = u64::MAX;
 
 /// Receives lines of the object: page, offset in it, bytes.
@@ -25,7 +24,6 @@ pub type PutLines<'p> = &'p mut dyn FnMut(u64, u64, &[u8]);
 pub struct Change {
     /// Changed nodes by level and index, with bits of the changed lines.
     pub(super) nodes: BTreeMap<(u32, u64), (Box<PageBytes>, u64)>,
-    /// The new header and shape.
     pub(super) header: Option<(Header, Shape)>,
     /// The new identity.
     pub(super) identity: Option<Identity>,
@@ -172,7 +170,7 @@ impl Change {
         Ok(())
     }
 
-    /// A node to change. An absent one is written whole.
+    /// An absent node is written whole.
     pub(super) fn node(
         &mut self,
         tree: &mut Tree,

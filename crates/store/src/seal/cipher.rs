@@ -8,10 +8,9 @@ use super::secret::scrub_stack;
 
 /// 192 random bits.
 pub(super) type Nonce = [u8; 24];
-/// Proof of bytes and associated bytes.
 pub(super) type Tag = [u8; 16];
 
-/// Encrypts in place; returns the tag of `bytes` and `associated`.
+/// Returns the tag of `bytes` and `associated`.
 pub(super) fn encrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &mut [u8]) -> Tag {
     #[cfg(feature = "__engines")]
     let tag = choice::encrypt(choice::chosen(), key, nonce, associated, bytes);
@@ -22,7 +21,7 @@ pub(super) fn encrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &
     tag.unwrap_or_default()
 }
 
-/// Decrypts in place; `false`: the tag does not match, and `bytes` is undefined.
+/// `false`: no match, and `bytes` is undefined.
 pub(super) fn decrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &mut [u8], tag: &Tag) -> bool {
     #[cfg(feature = "__engines")]
     let is_it = choice::decrypt(choice::chosen(), key, nonce, associated, bytes, tag);
@@ -43,7 +42,6 @@ mod ring_engine {
     use chacha20::cipher::consts::U10;
     use ring::aead::{self, Aad, CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 
-    /// Key and nonce of ChaCha20-Poly1305.
     fn derive(key: &[u8; 32], nonce: &Nonce) -> Option<(LessSafeKey, aead::Nonce)> {
         let (first, last) = nonce.split_first_chunk::<16>()?;
         let key = chacha20::hchacha::<U10>(key.into(), first.into());

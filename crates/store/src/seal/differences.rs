@@ -13,17 +13,16 @@ use std::collections::BTreeMap;
 type Node = Box<PageBytes>;
 
 trait States {
-    /// Seals in the nodes of a level.
     fn seals(&self, level: u32) -> u64;
     /// A node of the older state; `None`: unknown.
     fn older(&mut self, level: u32, index: u64) -> Result<Option<Node>>;
     /// A node of the newer state.
     fn newer(&mut self, level: u32, index: u64) -> Result<Node>;
-    /// Both states have the same subtree.
+    /// The subtrees are equal.
     fn equal(&mut self, _level: u32, _index: u64) {}
 }
 
-/// Adds pages below a node that may differ to `pages`.
+/// Adds differing pages below a node.
 fn compare(states: &mut dyn States, (level, index): (u32, u64), pages: &mut Vec<u64>) -> Result<()> {
     let (older, newer) = (states.older(level, index)?, states.newer(level, index)?);
     for below in index * ARITY..((index + 1) * ARITY).min(states.seals(level)) {
@@ -41,7 +40,6 @@ fn compare(states: &mut dyn States, (level, index): (u32, u64), pages: &mut Vec<
     Ok(())
 }
 
-/// Verified states of one shape.
 struct Verified<'t, 'r> {
     older: &'t mut Tree,
     newer: &'t mut Tree,
@@ -92,7 +90,7 @@ impl Tree {
         Tree::begin(page, self.sealer.clone(), self.signer.as_ref(), read)
     }
 
-    /// Whether both have one header (seal ID, key, size) and one object ID.
+    /// Whether seal ID, key, size and object ID are equal.
     pub(crate) fn is_of_same_object(&self, other: &Tree) -> bool {
         let id = |tree: &Tree| tree.identity.map(|identity| identity.id);
         self.header == other.header && id(self) == id(other)
@@ -161,7 +159,6 @@ impl<'r> Outline<'r> {
         if there && !absent {
             (self.read)(self.shape.page(level, index), &mut node)?;
         }
-        // A leaf is read once.
         if level > 0 {
             self.nodes.insert((level, index), node.clone());
         }

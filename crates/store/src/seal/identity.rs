@@ -9,7 +9,6 @@ use crate::format::seal::Identity;
 use crate::mutant::Mutant;
 use sha2::{Digest, Sha256};
 
-/// Prefix of a hashed name.
 const NAME: &[u8] = b"indelible name 1";
 
 impl Identity {
@@ -26,7 +25,6 @@ impl Identity {
         Identity { other: hash(other), ..self }
     }
 
-    /// Whether a rename is unfinished.
     #[must_use]
     pub(crate) fn has_two_names(&self) -> bool {
         self.name != self.other
@@ -71,7 +69,7 @@ impl Meant {
         matches!(self, Meant::SealedAs(_))
     }
 
-    /// Refuses an unexpected identity. `found`: the table's entry.
+    /// `found`: the table's entry.
     pub(crate) fn judge(self, sealed: Option<&Identity>, found: &Entry) -> Result<()> {
         let is_meant = match (self, sealed) {
             (Meant::Any, _) | (Meant::Found, None) => true,

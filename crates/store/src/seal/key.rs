@@ -15,14 +15,11 @@ use zeroize::{Zeroize, Zeroizing};
 const MOST_MEMORY: u32 = 1 << 20;
 /// Most passes and lanes of a passphrase.
 const MOST_PASSES: u32 = 16;
-/// Memory in KiB that a slot may demand unless the key allows more: a forged slot must not exhaust
-/// the machine.
+/// KiB that a slot, perhaps forged, may demand unless the key allows more.
 const FREE_MEMORY: u32 = 256 << 10;
-/// KiB of memory times passes that a slot may demand unless the key allows more: five times the
-/// default, within two seconds.
+/// KiB times passes that it may demand: five times the default, within two seconds.
 const FREE_WORK: u64 = 1 << 20;
 
-/// Refusal of a slot, which may be forged.
 const TOO_COSTLY: &str = "a key slot asks for more than 256 MiB of memory, or more than five times the usual work, for its passphrase: \
     give that cost with the passphrase if the slot is yours";
 
@@ -38,7 +35,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Whether a key with cost `own` accepts this cost of a slot.
+    /// Whether a key of cost `own` accepts a slot's cost.
     fn is_within(self, own: Cost) -> bool {
         let work = |cost: Cost| u64::from(cost.memory) * u64::from(cost.passes);
         self.memory <= FREE_MEMORY.max(own.memory) && work(self) <= FREE_WORK.max(work(own))
@@ -66,11 +63,8 @@ pub struct SealKey {
 
 #[derive(Clone)]
 pub(super) enum Owned {
-    /// Contents of a key file.
     File(Arc<Secret>),
-    /// A passphrase, and the cost of slots made with it.
     Passphrase(Arc<Secret>, Cost),
-    /// A device, with a secret per slot.
     Device(Arc<dyn SecretDevice>),
 }
 
@@ -190,7 +184,7 @@ impl SealKey {
         SealKey::of(Owned::Device(device))
     }
 
-    /// Derives the key of a slot with this salt, cost and blob.
+    /// The key of a slot.
     pub(super) fn derive(&self, salt: &[u8; 32], cost: Cost, blob: &[u8]) -> Result<Secret> {
         let derived = match &self.owned {
             Owned::File(secret) => Ok(digest(b"indelible key file 1", salt, secret)),
@@ -212,7 +206,7 @@ impl SealKey {
         let secret = Zeroizing::new(random::<SECRET>()?);
         let failed = |what| SealError::Device { what };
         let blob = device.seal(&secret).map_err(failed)?;
-        // A blob damaged on its way opens nothing, and may be the object's only key.
+        // A blob damaged on its way opens nothing.
         match device.unseal(&blob).map_err(failed)? == secret {
             true => Ok(blob),
             false => {
@@ -240,7 +234,6 @@ fn stretch(passphrase: &[u8], salt: &[u8; 32], cost: Cost) -> Result<Secret> {
     Ok(out)
 }
 
-/// Refuses a cost out of bounds.
 fn check(cost: Cost) -> Result<Params> {
     let bad = SealError::BadKey {
         why: "the cost of its passphrase is out of bounds: at most 1 GiB, 16 passes and 16 lanes",

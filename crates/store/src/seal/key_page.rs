@@ -114,7 +114,6 @@ impl KeyPage {
         Ok((page, key))
     }
 
-    /// A page without slots.
     pub(super) fn of(header: Header, identity: Option<&Identity>, root: &Seal) -> KeyPage {
         let mut bytes = Box::new([0; PAGE as usize]);
         bytes[..LINE as usize].copy_from_slice(header.as_bytes());
@@ -186,7 +185,6 @@ impl KeyPage {
         self.header.flags.get() & FLAG_SIGNED != 0
     }
 
-    /// The root's signature, if signed.
     pub(super) fn signature(&self) -> Option<Signed> {
         self.bytes[SIGNATURE..].first_chunk().copied().filter(|_| self.is_signed())
     }
@@ -262,7 +260,7 @@ impl KeyPage {
             let cost = Cost { memory: slot.memory.get(), passes: slot.passes.get(), lanes: slot.lanes.get() };
             let blob = blobs::read(&self.bytes, info.slot).unwrap_or_default();
             let derived = match owner.derive(&slot.salt, cost, &blob) {
-                // Another machine's device, or a forged slot of impossible cost.
+                // Another machine's device, or a forged cost.
                 Err(error @ StoreError::Seal(SealError::Device { .. } | SealError::BadKey { .. })) => {
                     refused = Some(error);
                     continue;
@@ -298,7 +296,7 @@ impl KeyPage {
         self.add_first(key, owner, (label, owner.expires), 0)
     }
 
-    /// Adds a slot with a label and an expiry, in slot `first` if free.
+    /// Adds a slot, `first` if free.
     pub(super) fn add_first(
         &mut self,
         key: &ObjectKey,
@@ -356,7 +354,6 @@ impl KeyPage {
         Ok(slot)
     }
 
-    /// Refuses a page whose slots all expire.
     fn expect_lasting(&self) -> Result<()> {
         if self.slots().iter().any(SlotInfo::lasts) { Ok(()) } else { Err(NO_LASTING_KEY.into()) }
     }
@@ -388,12 +385,11 @@ impl KeyPage {
     }
 }
 
-/// The bytes beside the tree that root and signature authenticate: header, and identity if stated.
+/// The bytes beside the tree that root and signature authenticate.
 pub(super) fn head(header: &Header, identity: Option<&Identity>) -> Vec<u8> {
     [header.as_bytes(), identity.map_or(&[], |identity| identity.as_bytes())].concat()
 }
 
-/// The one signer among the keys.
 fn signer_of<'k>(keys: &[(&'k SealKey, &str)]) -> Result<Option<&'k Signer>> {
     let mut signers = keys.iter().filter_map(|(key, _)| key.signer());
     let Some(signer) = signers.next() else { return Ok(None) };
@@ -404,7 +400,6 @@ fn signer_of<'k>(keys: &[(&'k SealKey, &str)]) -> Result<Option<&'k Signer>> {
     Ok(Some(signer))
 }
 
-/// Kind of an owner's slots.
 fn kind(owner: &SealKey) -> u16 {
     match owner.owned {
         Owned::File(_) => SLOT_KEY_FILE,
@@ -413,7 +408,7 @@ fn kind(owner: &SealKey) -> u16 {
     }
 }
 
-/// The bytes that a slot's tag covers beside the key.
+/// The bytes beside the key that a slot's tag covers.
 fn bound(id: &[u8; 16], slot: &KeySlot) -> Vec<u8> {
     let bound = KeySlot { checksum: U64::new(0), nonce: [0; 24], wrapped: [0; 32], tag: [0; 16], ..*slot };
     [b"key slot", &id[..], bound.as_bytes()].concat()

@@ -73,7 +73,6 @@ impl Change {
         Ok(())
     }
 
-    /// Clears the last page behind byte `end`.
     fn clear_end(
         &mut self,
         tree: &mut Tree,
@@ -94,7 +93,7 @@ impl Change {
         Ok(Some((page, Box::new(*bytes))))
     }
 
-    /// Makes pages and nodes absent that the shorter shape lacks.
+    /// Makes lost pages and nodes absent.
     fn cut(&mut self, tree: &mut Tree, shape: Shape, read: ReadPage<'_>) -> Result<()> {
         let mut below = shape.content();
         if below >= tree.shape.content() || Mutant::CutKept.is_on() {

@@ -115,7 +115,6 @@ impl Rotation {
         Ok(())
     }
 
-    /// Seals the upper nodes; returns the root.
     fn finish(&mut self, tree: &mut Tree, head: &[u8], read: ReadPage<'_>, put: PutPage<'_>) -> Result<Seal> {
         let top = tree.shape.top();
         for level in 1..top {

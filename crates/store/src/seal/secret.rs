@@ -9,7 +9,6 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// Least bytes of a key file, which must not be guessed.
 pub(super) const SHORTEST: usize = 32;
-/// Most bytes of a key file.
 pub(super) const LONGEST: usize = 1 << 20;
 
 /// Bytes that dropping overwrites.
@@ -50,7 +49,7 @@ impl Secret {
         Secret(kept.unwrap_or_else(|| Box::new(OnHeap(Zeroizing::new(vec![0; len])))))
     }
 
-    /// Takes and overwrites these bytes.
+    /// Overwrites the bytes.
     pub(super) fn take(bytes: &mut [u8]) -> Secret {
         let mut secret = Secret::zeros(bytes.len());
         secret.copy_from_slice(bytes);
@@ -78,8 +77,7 @@ impl DerefMut for Secret {
     }
 }
 
-/// A page of plaintext, overwritten at once when dropped; [`Zeroizing`] takes a microsecond, byte
-/// by byte.
+/// A page of plaintext; [`Zeroizing`] would overwrite it byte by byte, in a microsecond.
 pub(crate) struct PlainPage(PageBytes);
 
 impl PlainPage {
@@ -109,13 +107,13 @@ impl Drop for PlainPage {
     }
 }
 
-/// Overwrites the stack below the caller, deeper than a cipher goes.
+/// Overwrites the stack deeper than a cipher goes.
 #[inline(never)]
 pub(super) fn scrub_stack() {
     std::hint::black_box(&mut [0_u64; 512]);
 }
 
-/// The same, as deep as key derivation goes.
+/// As deep as key derivation goes.
 #[inline(never)]
 pub(super) fn scrub_stack_deep() {
     std::hint::black_box(&mut [0_u64; 8192]);

@@ -86,7 +86,7 @@ impl fmt::Display for VerifyKey {
 impl FromStr for VerifyKey {
     type Err = SealError;
 
-    /// Parses the digits; ignores surrounding blanks.
+    /// Ignores surrounding blanks.
     fn from_str(text: &str) -> std::result::Result<VerifyKey, SealError> {
         let why = "a verify key is 64 hexadecimal digits, as `pmo key verifier` shows them of a sign key";
         let bytes = unhex(text.trim()).ok_or(SealError::BadKey { why })?;
@@ -139,8 +139,8 @@ impl Signer {
         Ok(key.sign(&message(head, root)))
     }
 
-    /// Refuses a signed object without the known signer's signature, or of an unknown signer.
-    /// `signed`: the signature, if claimed.
+    /// Refuses a signed object of an unknown signer, or without the known one's signature.
+    /// `signed`: the claimed signature.
     pub(super) fn judge(
         signer: Option<&Signer>,
         (head, root): (&[u8], &Seal),
@@ -162,8 +162,7 @@ impl Signer {
     }
 }
 
-/// The signed bytes: the [head](super::key_page::head) and the root's seal, with the top node's
-/// hash.
+/// The signed bytes; the root's seal has the top node's hash.
 fn message(head: &[u8], root: &Seal) -> Vec<u8> {
     [ROOT, head, root.as_bytes()].concat()
 }

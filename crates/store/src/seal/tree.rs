@@ -46,10 +46,8 @@ pub struct Tree {
     pub(super) sealer: Arc<Sealer>,
     pub(super) shape: Shape,
     pub(super) header: Header,
-    /// The authenticated identity, if any.
     pub(super) identity: Option<Identity>,
     pub(super) root: Seal,
-    /// Its signer, if signed.
     pub(super) signer: Option<Signer>,
     /// Verified nodes, by page.
     pub(super) nodes: BTreeMap<u64, Box<PageBytes>>,
@@ -111,12 +109,11 @@ impl Tree {
         self.identity.as_ref()
     }
 
-    /// The bytes that the root authenticates beside the top node.
+    /// The authenticated bytes beside the top node.
     fn head(&self) -> Vec<u8> {
         head(&self.header, self.identity.as_ref())
     }
 
-    /// Whether all pages are absent.
     pub(crate) fn is_blank(&self) -> bool {
         let top = self.nodes.get(&self.shape.page(self.shape.top(), 0));
         top.is_some_and(|node| node.iter().all(|byte| *byte == 0))
@@ -186,7 +183,7 @@ impl Tree {
         Opener(self.sealer.clone())
     }
 
-    /// The seal of a content page (level 0) or of a node of the level below.
+    /// The seal of a content page (level 0) or node below.
     pub(super) fn seal(&mut self, level: u32, index: u64, read: ReadPage<'_>) -> Result<Seal> {
         Ok(Tree::seal_in(self.node(level, index / ARITY, read)?, index % ARITY))
     }

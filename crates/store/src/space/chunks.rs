@@ -14,7 +14,6 @@ const CHUNK: u64 = 64;
 const SPARE: u64 = 40;
 
 impl TableTransaction<'_> {
-    /// Table pages at hand.
     fn spare(&self) -> u64 {
         let chunk = self.root.chunk_end.get().saturating_sub(self.root.chunk_next.get()) / PAGE;
         self.root.free_page_count.get().saturating_add(chunk)
@@ -35,7 +34,7 @@ impl TableTransaction<'_> {
         Ok(())
     }
 
-    /// Takes a chunk, smaller if free space is fragmented.
+    /// A smaller one if free space is fragmented.
     fn take_chunk(&mut self) -> Result<()> {
         let pages = CHUNK.min(PAGES.largest(self)?.max(1));
         let first = PAGES.best_fit(self, pages)?.1;
@@ -54,7 +53,7 @@ impl TableTransaction<'_> {
         if zeros_from > first * PAGE && !Mutant::SurplusIsZero.is_on() {
             self.raise_virgin(zeros_from.min(len));
         }
-        // A full pool may lack the table pages to record free space.
+        // A full pool may lack table pages.
         if self.spare() < SPARE {
             let pages = CHUNK.min(end - first);
             clear_chunk(self.pages.medium(), first, pages)?;
@@ -69,7 +68,6 @@ impl TableTransaction<'_> {
     /// Hands out table pages from this cleared chunk next.
     fn begin_chunk(&mut self, first: u64, pages: u64) -> Result<()> {
         self.raise_virgin((first + pages) * PAGE);
-        // The old chunk's rest joins the free list.
         while self.root.chunk_next < self.root.chunk_end {
             let page = self.root.chunk_next.get();
             self.root.chunk_next = U64::new(page + PAGE);
@@ -81,7 +79,7 @@ impl TableTransaction<'_> {
     }
 }
 
-/// Gives redo of the table's lane durable blocks.
+/// Redo of the table's lane needs durable blocks.
 fn clear_chunk(medium: &dyn Medium, first: u64, pages: u64) -> Result<()> {
     zero_fresh(medium, first * PAGE, pages * PAGE, 0)?;
     if medium.capabilities().reserves_blocks {

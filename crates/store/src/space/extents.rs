@@ -46,7 +46,7 @@ impl FreeMap {
         Ok(self.within(table, slot.key())?.0)
     }
 
-    /// A tree's extent (length, start), checked against the space.
+    /// A tree's extent (length, start), checked.
     fn within(self, table: &TableTransaction<'_>, extent: (u64, u64)) -> Result<(u64, u64)> {
         let space = match self.by_start {
             TreeId::FreeByAddress => DATA / PAGE..1 << 47,
@@ -86,7 +86,7 @@ impl FreeMap {
         self.take(table, fit, len)
     }
 
-    /// Takes `len` units from the front of a free extent (length, start).
+    /// Takes `len` units of an extent (length, start).
     fn take(self, table: &mut TableTransaction<'_>, (found, start): (u64, u64), len: u64) -> Result<u64> {
         self.drop_extent(table, start, found)?;
         if found > len {

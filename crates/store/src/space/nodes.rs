@@ -26,7 +26,6 @@ impl Default for Nodes {
 }
 
 impl Nodes {
-    /// A cache of at most `limit` nodes.
     fn of(limit: usize) -> Self {
         Nodes { kept: RefCell::default(), limit }
     }
@@ -39,7 +38,7 @@ impl Nodes {
     pub(super) fn keep(&self, offset: u64, node: &Arc<Node>) {
         let mut kept = self.kept.borrow_mut();
         if kept.len() >= self.limit {
-            // Leaves in use return; tracking their use would cost more.
+            // Leaves in use return.
             kept.retain(|_, node| node.level.get() > 0);
             if kept.len() > self.limit / 2 {
                 kept.clear();

@@ -25,7 +25,6 @@ pub struct TableTransaction<'m> {
     pub(super) nodes: Option<&'m Nodes>,
     /// The changed root.
     pub root: Root,
-    /// The root before, if any.
     before: Option<Root>,
     pub(super) seed: u64,
     pub(super) pool_len: u64,

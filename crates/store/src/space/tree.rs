@@ -29,13 +29,12 @@ type Key = (u64, u64);
 /// Receives a node: offset, level, slots.
 type Visit<'v> = dyn FnMut(u64, u16, &[Slot]) -> Result<()> + 'v;
 
-/// A new right sibling, for the parent to insert.
+/// A right sibling for the parent to insert.
 struct Split {
     right: Slot,
 }
 
 impl TableTransaction<'_> {
-    /// A node with the transaction's changes.
     fn node(&self, offset: u64, level: u16) -> Result<Arc<Node>> {
         let Some(nodes) = self.nodes.filter(|_| !self.pages.has(offset)) else {
             return self.read_node(offset, level);
@@ -108,9 +107,9 @@ impl TableTransaction<'_> {
         )
     }
 
-    /// Descends towards `key`; without an answer in the leaf, the edge of the nearest subtree on
-    /// the `forward` side has it. In a tree out of order that may be a key on the wrong side, with
-    /// which a loop over keys would not end.
+    /// Descends towards `key`; if the leaf has no answer, the nearest subtree on the `forward` side
+    /// has. In a tree out of order the result may be on the wrong side, and a loop over keys would
+    /// not end.
     fn seek(
         &self,
         tree: TreeId,
@@ -156,7 +155,7 @@ impl TableTransaction<'_> {
         }
     }
 
-    /// Visits the subtree at `offset`, with keys in `low..high`.
+    /// Keys are in `low..high`.
     fn walk_node(
         &self,
         offset: u64,
@@ -164,7 +163,7 @@ impl TableTransaction<'_> {
         (low, high): (Key, Option<Key>),
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        // Not cached: a walk sees each node once.
+        // A walk sees each node once.
         let node = self.read_node(offset, level)?;
         let keys = &node.used()[usize::from(level > 0)..];
         if keys.iter().any(|slot| slot.key() < low || high.is_some_and(|high| slot.key() >= high)) {
@@ -315,7 +314,7 @@ impl TableTransaction<'_> {
         }
     }
 
-    /// Merges children `left` and `left + 1` of `node` if they fit in one.
+    /// Merges children if they fit in one.
     fn merge(&mut self, node: &mut Node, left: usize) -> Result<()> {
         let (a, b) = (node.slots[left].value.get(), node.slots[left + 1].value.get());
         let level = node.level.get().saturating_sub(1);
@@ -328,7 +327,7 @@ impl TableTransaction<'_> {
             return Ok(());
         }
         if second.level.get() > 0 && !second.is_empty() {
-            // Its first key was unused, and may exceed its first child's keys.
+            // Its first key was unused, and may be too high.
             second.slots[0] = Slot::new(node.slots[left + 1].key(), second.slots[0].value.get());
         }
         second.move_tail(0, &mut first);
@@ -347,7 +346,6 @@ pub fn next_key(key: Key) -> Option<Key> {
     }
 }
 
-/// The child for `key`.
 fn child_index(node: &Node, key: Key) -> usize {
     node.used().partition_point(|slot| slot.key() <= key).saturating_sub(1)
 }

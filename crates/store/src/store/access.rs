@@ -32,7 +32,6 @@ use crate::sync::{Condvar, Mutex, Ordering, fence};
 use std::sync::Arc;
 use zerocopy::IntoBytes;
 
-/// State of the table lane as this process knows it.
 pub(in crate::store) struct TableLog {
     /// `None`: the lane must be read from its beginning.
     known: Option<Known>,
@@ -46,14 +45,13 @@ impl TableLog {
     }
 }
 
-/// The lane's end, and the epoch in which it and the nodes are known.
+/// Known end of the lane, and its epoch.
 #[derive(Clone)]
 struct Known {
     log: LaneLog,
     epoch: Epoch,
 }
 
-/// The table, which the process's threads use in turn.
 pub(in crate::store) struct Table {
     device: Arc<dyn Device>,
     latch: Arc<FaultLatch>,
@@ -72,7 +70,7 @@ struct Turns {
 }
 
 impl Table {
-    /// The table of the pool of `len` bytes on `device`; epochs of `latch` change it.
+    /// Epochs of `latch` change the table.
     pub(in crate::store) fn new(
         device: Arc<dyn Device>,
         latch: Arc<FaultLatch>,
@@ -138,8 +136,7 @@ impl Drop for Held<'_> {
 }
 
 impl Table {
-    /// Runs `change` and publishes it durably as one batch, then runs `after` with the table still
-    /// held.
+    /// Publishes `change` durably as one batch, then runs `after` with the table still held.
     pub(in crate::store) fn update_then<R, S>(
         &self,
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>,
@@ -161,8 +158,7 @@ impl Table {
         changed.map(after)
     }
 
-    /// Runs `look` on the table; returns its result and the lane's end. A read-only store repeats
-    /// it if the table changes.
+    /// A read-only store repeats `look` if the table changes. Returns the lane's end.
     pub(in crate::store) fn view<R>(
         &self,
         mut look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
@@ -183,9 +179,8 @@ impl Table {
         Ok((seen, log))
     }
 
-    /// Whether the table is certainly as it was when its lane ended in `end`. Takes no lock, and
-    /// asks the system nothing if the pool is memory. `false` where invariant 7 requires a
-    /// question.
+    /// Whether the table is certainly as it was at the lane's end `end`; without lock or, in
+    /// memory, system call. `false` where invariant 7 applies.
     pub(in crate::store) fn is_still_at(&self, end: &LaneLog) -> Result<bool> {
         if self.device.capabilities().writes_back_later || !end.fits(LINE) {
             return Ok(false);
@@ -194,8 +189,7 @@ impl Table {
             return Ok(true);
         }
         self.device.keep_near(end.offset, end.len);
-        // The caller's reads come before these, and the next batch before the generation: no later
-        // generation has that batch.
+        // Orders the caller's reads before these, and the next batch before the generation.
         fence(Ordering::Acquire);
         let next: Header = read_struct(&*self.device, end.position())?;
         fence(Ordering::Acquire);
@@ -209,14 +203,14 @@ impl Table {
         let mut held = Held { table: self, state, locked: false };
         lock_table(&*self.device, LockMode::Exclusive, &mut deadline)?;
         held.locked = true;
-        // Under the lock: batches may lead beyond the length known before.
+        // Batches may lead beyond the length known before.
         self.device.verify()?;
         Ok(held)
     }
 }
 
-/// A read's result, or an error if pages were lost and may read as older bytes. Other processes
-/// would redo a batch made from them before its durable write fails.
+/// An error if pages were lost: other processes would redo a batch made of old bytes before its
+/// durable write fails.
 fn trusted<R>(epoch: &Epoch, read: impl FnOnce() -> Result<R>) -> Result<R> {
     let early = Mutant::AskedTooEarly.is_on().then(|| epoch.check_writeback());
     let outcome = read();
@@ -224,15 +218,14 @@ fn trusted<R>(epoch: &Epoch, read: impl FnOnce() -> Result<R>) -> Result<R> {
         return outcome;
     }
     match (early.unwrap_or_else(|| epoch.check_writeback()), outcome) {
-        // The epoch had ended: the medium's error says more.
+        // The medium's error says more.
         (Err(Fatal(MediumError::Faulted)), Err(error @ StoreError::Failed(_))) => Err(error),
         (Err(fatal), _) => Err(fatal.into()),
         (Ok(()), outcome) => outcome,
     }
 }
 
-/// Repeats `look` without locks until the table is the same before and after. Drops earlier results
-/// and errors.
+/// Repeats `look` without locks until the table is stable; drops earlier results.
 pub(in crate::store) fn unlocked<R>(
     device: &dyn Medium,
     seed: u64,
@@ -243,7 +236,6 @@ pub(in crate::store) fn unlocked<R>(
     let mut before = table_end(device, seed);
     loop {
         let found = look();
-        // The pool may be longer now.
         device.verify()?;
         let after = table_end(device, seed);
         match (&before, &after) {
@@ -258,14 +250,14 @@ pub(in crate::store) fn unlocked<R>(
     }
 }
 
-/// The end of the table's lane, applied or not.
+/// Applied or not.
 fn table_end(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
     let mut log = read_table_log(medium, seed)?;
     scan(medium, seed, &mut log, &mut |_| Ok(()))?;
     Ok(log)
 }
 
-/// The table lane as another process left it.
+/// As another process left it.
 pub(in crate::store) fn read_table_log(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
     LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1)
 }

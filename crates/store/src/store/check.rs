@@ -114,7 +114,6 @@ impl Store {
     }
 }
 
-/// The report on a pool without slots and copy.
 fn nothing_intact() -> Report {
     let mut report = Report::default();
     for slot in SLOTS {
@@ -127,14 +126,14 @@ fn nothing_intact() -> Report {
 }
 
 impl SuperblockSlot {
-    /// Whether only words differ that a growth changes.
+    /// Whether only growth's words differ.
     fn is_torn(&self, in_force: &Superblock) -> bool {
         let Superblock { sequence, checksum, length, .. } = *in_force;
         let alike = Superblock { sequence, checksum, length, ..self.superblock };
         alike.as_bytes() == in_force.as_bytes()
     }
 
-    /// Whether other software wrote the slot, as opposed to damage.
+    /// Whether other software, not damage, made it.
     pub(super) fn is_foreign(&self) -> bool {
         let mut zeroed = self.superblock;
         zeroed.checksum = 0.into();
@@ -223,14 +222,13 @@ impl Meter<'_> {
 }
 
 impl Survey {
-    /// Remembers an error about a later release.
     fn note_later(&mut self, error: &StoreError) {
         if let StoreError::SectionKind { offset, kind } = *error {
             self.later.get_or_insert(StoreError::SectionKind { offset, kind });
         }
     }
 
-    /// Reads everything. The caller has the table.
+    /// The caller has the table.
     pub(super) fn make(
         device: Arc<dyn Device>,
         superblock: Superblock,
@@ -239,7 +237,7 @@ impl Survey {
         Survey::read_all(device, superblock, None, progress)
     }
 
-    /// Checks a pool expected to be clean. The caller has the table.
+    /// Checks a pool that should be clean. The caller has the table.
     fn brief(
         device: Arc<dyn Device>,
         superblock: Superblock,
@@ -336,7 +334,6 @@ impl Survey {
         self.report.add(Found(severity, part, offset, cure), None, what.into());
     }
 
-    /// Adds a finding about the object with entry `entry`.
     fn find_of(&mut self, entry: u64, found: Found, what: impl Into<String>) {
         let object = self.name_at(entry);
         self.report.add(found, Some(object), what.into());
@@ -347,7 +344,7 @@ impl Survey {
         if name.is_empty() { format!("(entry at {slot})") } else { name }
     }
 
-    /// The struct at `offset`; a failed read is a finding.
+    /// A failed read is a finding.
     fn read<T: FromBytes + IntoBytes + Immutable + KnownLayout>(
         &mut self,
         part: Part,
@@ -377,18 +374,17 @@ impl Survey {
         Some(&self.objects[at])
     }
 
-    /// Known owners of pages.
     pub(super) fn claims(&self) -> &[Claim] {
         &self.claims
     }
 
-    /// The table's pages, except slots, which a new table may reuse.
+    /// The table's pages but slots, for a new table.
     pub(super) fn table_pages(&self) -> Vec<Claim> {
         let is_table = |owner| matches!(owner, Owner::Node(_) | Owner::FreeTablePage | Owner::Chunk);
         self.claims.iter().filter(|claim| is_table(claim.owner)).copied().collect()
     }
 
-    /// Whether all records of page ownership were readable.
+    /// Whether all owners were readable.
     fn owners_are_known(&self) -> bool {
         self.root.is_some() && self.trees.iter().all(|tree| tree.complete) && self.lost_lanes.is_empty()
     }

@@ -115,7 +115,7 @@ impl Store {
         if device.read_only() && !options.dry_run {
             return Err(MediumError::ReadOnly.into());
         }
-        // A file without a pool is not locked.
+        // Other files are not locked.
         let (superblock, slots) = known_superblock(&*device)?;
         if device.read_only() {
             let deadline = Deadline::after(PATIENCE);
@@ -124,13 +124,13 @@ impl Store {
         }
         let _table = TableLock::take(&device, LockMode::Exclusive)?;
         let _lanes = LaneLocks::take(&device)?;
-        // The pool may have grown before the lock.
+        // The pool may have grown.
         let (superblock, slots) = known_superblock(&*device)?;
         Repair::run(&device, superblock, &slots, options, progress)
     }
 }
 
-/// The superblock in force, its copy, or a slot with one wrong bit; and the slots.
+/// In force, a copy, or one bit wrong; and the slots.
 fn known_superblock(device: &dyn Device) -> Result<(Superblock, [SuperblockSlot; 2])> {
     let slots = settled_superblocks(device)?;
     let why = match in_force(&slots, device.len()) {
@@ -146,7 +146,7 @@ fn known_superblock(device: &dyn Device) -> Result<(Superblock, [SuperblockSlot;
 }
 
 impl Repair {
-    /// Repairs an unused pool; a dry run only lists the actions.
+    /// The pool is unused.
     fn run(
         device: &Arc<dyn Device>,
         superblock: Superblock,
@@ -221,8 +221,7 @@ impl Repair {
         Ok(())
     }
 
-    /// Replaces a damaged slot by a copy of the one in force, numbered below it, and writes a
-    /// missing copy behind the pool.
+    /// Mends a slot from the one in force, numbered below it, and a missing copy.
     fn restore_superblocks(&mut self, slots: &[SuperblockSlot; 2]) -> Result<()> {
         let lost = slots.iter().all(|slot| slot.fault.is_some());
         let from = if lost { "written again" } else { "written again from the other slot" };
@@ -265,7 +264,7 @@ impl Repair {
         }
         if survey.root.is_some() {
             settled.recover(&survey, rebuilt)?;
-            // A lane given up writes no progress lines, so these may still be damaged.
+            // A lane given up rewrites no progress lines.
             survey = settled.survey(progress)?;
             settled.rewrite_progress(&survey)?;
             if !survey.report.asks_for(Cure::Rebuild) {
@@ -309,7 +308,7 @@ impl Repair {
     }
 }
 
-/// The error for a held lock; names the lock's holder, because the table may be damaged.
+/// The table, perhaps damaged, is not asked.
 pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) -> StoreError {
     let process = device.holder(key);
     StoreError::Held {
@@ -319,7 +318,7 @@ pub(in crate::store) fn held(device: &dyn Device, key: LockKey, writer: bool) ->
     }
 }
 
-/// Checks that no process has a lane, without locks.
+/// Without locks.
 pub(in crate::store) fn lanes_are_free(device: &dyn Device) -> Result<()> {
     for key in (0..LANES).map(LockKey::Lane) {
         if device.probe(key)?.is_some() {
@@ -329,7 +328,6 @@ pub(in crate::store) fn lanes_are_free(device: &dyn Device) -> Result<()> {
     Ok(())
 }
 
-/// Locks on all lanes.
 struct LaneLocks {
     device: Arc<dyn Device>,
     taken: u32,
@@ -344,7 +342,7 @@ impl LaneLocks {
                 return Err(held(&**device, key, true));
             }
             locks.taken = index + 1;
-            // A dead writer's objects may be held still: they must stay.
+            // Held-still objects must stay.
             let gate = LockKey::ApplyGate(index);
             if device.probe(gate)?.is_some() {
                 return Err(held(&**device, gate, false));

@@ -81,7 +81,7 @@ impl Store {
     }
 }
 
-/// Continues from where an earlier upgrade stopped.
+/// From where an earlier upgrade stopped.
 fn go_on(
     device: &Arc<dyn Device>,
     identity: Identity,
@@ -96,8 +96,7 @@ fn go_on(
             put_superblock(&**device, superblock, 0)?;
             return Ok(Upgraded { from: VERSION, ..upgraded });
         }
-        // A slot's failed write is visible but perhaps not durable: nothing of format 1 may be
-        // found from here.
+        // A failed write may be visible, and nothing of format 1 durable from here.
         Found::Begun(superblock) => put_superblock(&**device, superblock, FEATURE_UPGRADING)?,
         Found::Old(old) => {
             let drained = drain::drain(device, identity, &old, progress)?;
@@ -111,7 +110,6 @@ fn go_on(
     Ok(upgraded)
 }
 
-/// Claims the space of these slots.
 fn reserve_slots<'a>(medium: &dyn Medium, slots: impl IntoIterator<Item = &'a u64>) -> Result<()> {
     let mut claimed = None;
     for slot in slots {
@@ -151,7 +149,7 @@ fn found(medium: &dyn Medium) -> Result<Option<Found>> {
         }
     }
     match (old, current, begun) {
-        // While one slot is of format 1, software of that format may have used the pool.
+        // Old software may have used the pool.
         (Some(old), _, _) => Ok(Some(Found::Old(old))),
         (None, Some(ended), Some(_)) => Ok(Some(Found::Ended(ended))),
         (None, Some(_), None) => Ok(None),
@@ -160,7 +158,7 @@ fn found(medium: &dyn Medium) -> Result<Option<Found>> {
     }
 }
 
-/// Writes both superblock slots in turn, with these features; returns the last.
+/// In turn; returns the last.
 fn put_superblock(medium: &dyn Medium, mut superblock: Superblock, features: u32) -> Result<Superblock> {
     superblock.features = U32::new(features);
     superblock.set_release();

@@ -38,7 +38,6 @@ impl TableTransaction<'_> {
         for flag in [FLAG_BASE, FLAG_READ_ONLY, FLAG_FOREIGN] {
             entry.set(flag, true);
         }
-        // It has an ID of its own.
         entry.set(FLAG_CONTENT, false);
         entry.set(FLAG_HIDDEN, name.is_none());
         entry.hold_in(None);

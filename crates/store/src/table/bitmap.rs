@@ -18,7 +18,6 @@ const PAGES_A_LINE: u64 = 8 * LINE;
 
 type Bits = [u8; PAGE as usize];
 
-/// A bitmap in memory.
 #[derive(Clone, Default)]
 pub(crate) struct Bitmap {
     /// Offset in the pool.
@@ -41,7 +40,7 @@ impl Bitmap {
         bitmap.pages.resize(count, None);
         for group in 0..count.div_ceil(BITMAP_GROUP as usize) {
             let first = group * BITMAP_GROUP as usize;
-            // Only the used part of the summary.
+            // The used part of the summary.
             let told = (count - first).min(BITMAP_GROUP as usize);
             let mut summary = vec![0; told.div_ceil(8 * LINE as usize) * LINE as usize];
             read(bitmap.summary(first as u64).0, &mut summary)?;
@@ -55,12 +54,11 @@ impl Bitmap {
         Ok(bitmap)
     }
 
-    /// Offset of bitmap page `number` in the pool.
     fn place(&self, number: u64) -> u64 {
         self.start + (number + number / BITMAP_GROUP + 1) * PAGE
     }
 
-    /// The summary bit of bitmap page `number`: a line's offset in the pool, and the bit.
+    /// A line's offset in the pool, and the bit.
     fn summary(&self, number: u64) -> (u64, u64) {
         let (group, bit) = (number / BITMAP_GROUP, number % BITMAP_GROUP);
         let line = self.start + group * (BITMAP_GROUP + 1) * PAGE + bit / PAGES_A_LINE * LINE;
@@ -77,13 +75,12 @@ impl Bitmap {
         bytes
     }
 
-    /// Whether the object owns the page, one of those that the bitmap covers.
+    /// The bitmap covers the page.
     pub(crate) fn has(&self, page: u64) -> bool {
         let bits = self.pages.get((page / PAGES_A_PAGE) as usize).and_then(Option::as_ref);
         bits.is_some_and(|bits| bits[(page % PAGES_A_PAGE / 8) as usize] >> (page % 8) & 1 == 1)
     }
 
-    /// Marks the page as the object's own.
     pub(crate) fn claim(&mut self, page: u64) {
         if let Some(bits) = self.pages.get_mut((page / PAGES_A_PAGE) as usize) {
             let bits = bits.get_or_insert_with(|| Box::new([0; PAGE as usize]));
@@ -91,18 +88,17 @@ impl Bitmap {
         }
     }
 
-    /// The object's own pages, ascending.
     pub(crate) fn own(&self) -> impl Iterator<Item = u64> {
         let pages = self.pages.iter().zip((0_u64..).step_by(PAGES_A_PAGE as usize));
         let pages = pages.filter_map(|(bits, first)| Some((bits.as_deref()?, first)));
         pages.flat_map(|(bits, first)| ones(bits).map(move |nth| first + nth))
     }
 
-    /// The writes that mark `pages`. The first are to parts that do not count yet. The second make
-    /// these count, or change parts that count: they follow once the first, and the object's pages,
-    /// are durable, or go with them in one step.
+    /// Writes that mark `pages`. The first are to parts that do not count. The second make these
+    /// count, or change counting parts: they follow once the first, and the pages, are durable, or
+    /// in one step with them.
     pub(crate) fn claiming(&self, pages: impl IntoIterator<Item = u64>) -> (Writes, Writes) {
-        // Bitmap pages that begin to count; changed lines of the summary and of counting pages.
+        // New bitmap pages; changed lines of others.
         let (mut fresh, mut lines) = (BTreeMap::new(), BTreeMap::new());
         for page in pages {
             let (number, nth) = (page / PAGES_A_PAGE, page % PAGES_A_PAGE);
@@ -158,7 +154,7 @@ mod tests {
         entry
     }
 
-    /// Bytes of a pool, by line; unwritten bytes are not zeros.
+    /// Unwritten bytes are not zeros.
     #[derive(Default)]
     struct Pool(BTreeMap<u64, Vec<u8>>);
 

@@ -82,11 +82,10 @@ impl Class {
         }
         entry.class = self.byte();
         entry.keep_in(None);
-        // Transactions store their program's types, which the mark does not prove.
+        // The mark does not prove other types.
         if self != Class::Psync {
             entry.set(FLAG_TYPED, false);
         }
-        // Meaningless for other classes.
         if !matches!(self, Class::Transactional | Class::OnDemand) {
             entry.set(FLAG_READABLE, false);
         }

@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 pub struct Key<'a>(pub &'a [u8]);
 
 impl Key<'_> {
-    /// The verifier of a key in the table.
     pub(super) fn verifier(self, id: &[u8; 16], role: &str) -> [u8; 16] {
         if self.0.is_empty() {
             return [0; 16];

@@ -21,7 +21,6 @@ use std::sync::Arc;
 const MOST: usize = 1 << 16;
 
 struct Layer {
-    /// Offset of its extent in the pool.
     start: u64,
     /// First pages that may be those of the layer below.
     based: u64,
@@ -160,7 +159,6 @@ impl Layers {
     }
 }
 
-/// Ascending pages as runs.
 fn runs(pages: impl IntoIterator<Item = u64>) -> Vec<Range<u64>> {
     let mut runs: Vec<Range<u64>> = Vec::new();
     for page in pages {
@@ -262,7 +260,7 @@ impl TableTransaction<'_> {
             return Ok(object.entry.extent_len());
         }
         let Layer { based, own, .. } = self.layer(&object.entry, &|_, _| {})?;
-        // Bits beyond the based pages mean nothing.
+        // Bits beyond mean nothing.
         let marked = own.own().take_while(|page| *page < based).count() as u64;
         Ok((object.entry.pages.get() - based + marked) * PAGE)
     }

@@ -116,7 +116,7 @@ impl TableTransaction<'_> {
     pub fn find_id(&self, id: &[u8; 16]) -> Result<Option<Located>> {
         let Some(offset) = self.get(TreeId::Ids, id_key(id))? else { return Ok(None) };
         let found = self.entry(offset)?;
-        // The root of a sealed object is compared with this ID.
+        // A sealed object's root is compared with it.
         if found.entry.id == *id { Ok(Some(found)) } else { Err(StoreError::damaged(Part::Entry, offset)) }
     }
 
@@ -209,7 +209,7 @@ impl TableTransaction<'_> {
         self.stock_up(true)?;
         let pages = sealed.map_or(pages_for(how.size), Shape::pages);
         let primary = self.take_extent(pages)?;
-        // A sealed object is hidden only until it is whole.
+        // Hidden only until whole.
         let placed = !hidden || sealed.is_some();
         let (address, reserved) =
             if placed { self.take_addresses(pages * PAGE, how)? } else { (0, pages * PAGE) };
@@ -238,7 +238,7 @@ impl TableTransaction<'_> {
         self.enter(entry)
     }
 
-    /// Gives an entry with space its slot, and its keys in the trees.
+    /// The entry has its space.
     pub(super) fn enter(&mut self, mut entry: Entry) -> Result<Located> {
         let offset = self.take_slot()?;
         entry.own_offset = U64::new(offset);
@@ -311,10 +311,9 @@ impl TableTransaction<'_> {
         Ok(grown)
     }
 
-    /// Takes addresses for `len` bytes and growth: `reach`, if stated. Otherwise several times the
-    /// pool's length, from the first half of the window, of which an object takes at most a 32nd,
-    /// or a 16th to have the pool's length; then several times the size, less as addresses run
-    /// short.
+    /// `reach`, if stated. Otherwise several times the pool's length, from the first half of the
+    /// window, at most a 32nd of that, or a 16th to have the pool's length; then several times the
+    /// size, less as addresses run short.
     pub(super) fn take_addresses(&mut self, len: u64, how: &CreateOptions<'_>) -> Result<(u64, u64)> {
         let round = |bytes: u64| bytes.max(len).next_multiple_of(REACH_UNIT);
         if how.reach > 0 {
@@ -334,7 +333,7 @@ impl TableTransaction<'_> {
     fn take_slot(&mut self) -> Result<u64> {
         if self.root.free_slot.get() == 0 {
             let page = self.take_fresh_page()?;
-            // Keeps progress lines out of the table's log: see `format::entry`.
+            // For progress lines: see `format::entry`.
             let line = |offset: u64| offset / LINE;
             let own = ((1_u64 << line(entry::SIZE)) - 1) & !((1 << line(PROGRESS)) - 1);
             let progress =

@@ -159,7 +159,7 @@ impl TableTransaction<'_> {
         let first = self.take_extent(pages)?;
         let (start, len) = (first * PAGE, pages * PAGE);
         if start + len > self.root.virgin.get() {
-            // Known-zero space must stay zeros through a crash.
+            // It must stay zeros through a crash.
             self.give_extent(first, pages)?;
             self.raise_virgin((start + len + AHEAD).min(self.pool_len()));
             return Ok(false);
@@ -177,7 +177,7 @@ impl TableTransaction<'_> {
         Ok(true)
     }
 
-    /// Refuses a tie if `to` is tied to the object, directly or through others.
+    /// Directly or through others.
     fn expect_no_cycle(&self, object: &Located, to: &Located) -> Result<()> {
         let (mut seen, mut next) = (BTreeSet::from([to.entry.id]), vec![*to]);
         while let Some(at) = next.pop() {

@@ -11,7 +11,7 @@ use indelible_store::table::Key;
 use indelible_testing::SimMedium;
 use indelible_testing::pool::snapshot;
 
-/// Every used line of the table: (where, used bytes, what).
+/// (where, used bytes, what).
 fn lines(medium: &SimMedium) -> Vec<(u64, u64, &'static str)> {
     let Map { nodes, used, free, free_pages } = map(medium);
     let mut all = Vec::new();
@@ -102,8 +102,7 @@ fn every_batch_of_the_table_lane_is_watched() {
         assert!(check(&damaged).findings.is_empty());
         assert_holds(&damaged, &expected);
     }
-    // Without the record of applied batches, the last looks like an interrupted commit and is
-    // undone.
+    // The last looks like an interrupted commit then.
     let damaged = copy(&medium);
     damaged.scribble(APPLIED..APPLIED + 8, 3);
     damaged.scribble(last..last + 8, 3);

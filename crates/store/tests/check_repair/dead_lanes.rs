@@ -150,7 +150,6 @@ fn a_damaged_lane_costs_its_lane_and_its_objects_and_nothing_else() {
             assert!(text.contains(&format!("lane {lane}")) && text.contains("pmo repair"), "{text}");
             assert!(store.attach_reader(name, KEY).is_err());
         }
-        // Another process's lane, too.
         let writers = ["x", "y"].map(|name| {
             create(&store, &format!("{name} {pid}"), 100);
             store.attach_writer(&format!("{name} {pid}"), KEY).unwrap()

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 const KEY: Key<'static> = Key(&[]);
 
-/// Damage to both copies.
 type Damage = (&'static str, fn(&SimMedium, u64));
 
 const DAMAGES: [Damage; 7] = [
@@ -46,8 +45,8 @@ fn recovered(medium: &SimMedium) -> Result<Snapshot, StoreError> {
     snapshot(&store)
 }
 
-/// Three generations, power cuts everywhere, then damaged copies. An attach finds the acknowledged
-/// state, or refuses; then repair finds it.
+/// Power cuts everywhere, then damaged copies. An attach finds the acknowledged state, or refuses;
+/// then repair finds it.
 #[test]
 fn no_generation_is_lost_with_a_header_of_a_writers_lane() {
     let (medium, store) = format(2 << 20);

@@ -51,7 +51,6 @@ fn die(name: &str, damaged: &SimMedium, expected: &Snapshot, lost: &[&str], drop
     die_in(name, damaged, expected, lost, drop, (&LIMITS, &repair));
 }
 
-/// [`die`] in any action.
 fn die_in(
     name: &str,
     damaged: &SimMedium,
@@ -144,7 +143,6 @@ fn a_repair_that_dies_keeps_never_used_space_zero() {
     }
 }
 
-/// A dropped entry's slot stays unused until the new table is in force.
 #[test]
 fn a_repair_that_dies_gives_no_slot_away_twice() {
     let (medium, expected) = settled(6);
@@ -194,7 +192,7 @@ fn a_batch_of_the_table_that_is_lost_leaves_no_old_bytes_in_new_objects() {
     }
 }
 
-/// A writer's lane that is recovered, given up, or found without its slot.
+/// Recovered, given up, or found without its slot.
 #[test]
 fn a_repair_that_dies_in_a_lane_loses_no_psync() {
     for choice in [Choice::None, Choice::All] {

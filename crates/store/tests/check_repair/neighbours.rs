@@ -19,16 +19,14 @@ use std::sync::Arc;
 const KEY: Key<'static> = Key(&[]);
 const SHARING: [&str; 3] = ["a", "b", "c"];
 
-/// The image after a power cut.
 struct Left {
     image: SimMedium,
     slots: BTreeMap<&'static str, u64>,
     lane: u32,
-    /// Recovered contents of the lane's objects and of an unattached one.
     expected: Snapshot,
 }
 
-/// Images of psyncs of each object and of all, with a checkpoint in between.
+/// Psyncs of each object and of all, with a checkpoint in between.
 fn left() -> Vec<Left> {
     let (medium, store) = format(4 << 20);
     ["a", "b", "c", "idle"].iter().for_each(|name| create(&store, name, 9000));
@@ -82,7 +80,7 @@ fn shown(medium: &SimMedium, name: &str) -> Result<Vec<u8>, StoreError> {
     contents(&store, writer.object())
 }
 
-/// The refused objects with reasons; others have the expected bytes.
+/// Reasons of refusals; other objects have the expected bytes.
 fn refused(medium: &SimMedium, expected: &Snapshot, what: &str) -> BTreeMap<String, String> {
     let mut refused = BTreeMap::new();
     for (name, (_, _, bytes)) in expected {
@@ -95,7 +93,6 @@ fn refused(medium: &SimMedium, expected: &Snapshot, what: &str) -> BTreeMap<Stri
     refused
 }
 
-/// After the damage is undone.
 fn assert_nothing_lost(medium: &SimMedium, expected: &Snapshot, what: &str) {
     assert_eq!(refused(medium, expected, what), BTreeMap::new(), "{what}");
 }
@@ -141,7 +138,7 @@ fn a_damaged_entry_costs_its_neighbours_nothing() {
     assert!(images > 10, "{images}");
 }
 
-/// Recovery rewrites them, and repair does where nothing is pending.
+/// Repair does where nothing is pending.
 #[test]
 fn a_damaged_progress_line_costs_nobody_anything() {
     for (nth, Left { image, slots, expected, .. }) in left().into_iter().enumerate() {
@@ -174,7 +171,7 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
             // Unwritable redo concerns the lane's objects; others find another lane.
             let found = refused(&damaged, &expected, &what);
             assert!(!found.contains_key("idle"), "{what}: {found:?}");
-            // A process that met the lane continues with other objects until it dies.
+            // Until it dies.
             let mut expected = expected.clone();
             if let Some((_, _, bytes)) = expected.get_mut("idle") {
                 bytes[..100].fill(0x5a);
@@ -190,7 +187,7 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
             device.kill();
             std::mem::forget(idle);
             met += u64::from(found.contains_key(*victim));
-            // With the sectors back, all is there.
+            // With the sectors back.
             let bytes = before.to_bytes();
             let sectors = (start + 3600) / 512 * 512..start + 4096;
             for at in sectors.step_by(512) {
@@ -203,8 +200,7 @@ fn an_unreadable_primary_costs_its_neighbours_nothing() {
     assert!(met > 10, "{met}");
 }
 
-/// More than one wrong bit: batches before the last refuse the lane; the last looks torn and costs
-/// its objects this psync.
+/// Batches before the last refuse the lane; the last looks torn.
 #[test]
 fn a_damaged_batch_is_never_shown_as_a_psync() {
     let mut seen = [0, 0];
@@ -218,7 +214,6 @@ fn a_damaged_batch_is_never_shown_as_a_psync() {
             let last = number + 2 == at.len();
             seen[usize::from(last)] += 1;
             if last {
-                // An earlier psync's state, of the batch's objects only.
                 let store = open(&damaged, 3).unwrap();
                 if recover_all(&store).is_err() {
                     assert!(is_reported(&damaged), "{what}");

@@ -113,7 +113,6 @@ fn many_objects_come_back() {
     assert_eq!(map(&medium).used.len(), expected.len());
 }
 
-/// The new table takes pages of the old one.
 #[test]
 fn a_full_pool_is_repaired() {
     let (medium, store) = format(1 << 20);
@@ -177,7 +176,6 @@ fn a_damaged_entry_is_kept_until_it_may_be_dropped() {
     }
 }
 
-/// Without the root and with damaged entries free space is unknown.
 #[test]
 fn space_not_known_to_be_free_is_not_taken() {
     let (medium, expected) = settled(6);

@@ -38,7 +38,6 @@ fn names(store: &Store, name: &str) -> Vec<String> {
     store.ties(name).unwrap().into_iter().map(|tie| tie.name).collect()
 }
 
-/// Everything is there, and goes when it should.
 #[track_caller]
 fn assert_whole(medium: &SimMedium) {
     assert_clean(medium);

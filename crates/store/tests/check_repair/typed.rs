@@ -42,13 +42,13 @@ fn trusted(medium: &SimMedium, expected: &Snapshot) -> Result<BTreeSet<String>, 
     Ok(trusted)
 }
 
-/// Repairs `damaged`, dying everywhere; only `left` are trusted in the end.
+/// Dying everywhere; only `left` are trusted in the end.
 fn die(damaged: &SimMedium, expected: &Snapshot, drop_damaged: bool, left: &[&str]) {
     let at_once = |medium: &SimMedium| trusted(medium, expected).map(drop);
     die_and(damaged, expected, drop_damaged, left, &at_once);
 }
 
-/// [`die`]; `at_once` judges the pool before the next repair.
+/// `at_once` judges before the next repair.
 fn die_and(
     damaged: &SimMedium,
     expected: &Snapshot,
@@ -121,7 +121,6 @@ fn a_lane_that_is_void_with_its_headers_leaves_nobody_trusted() {
     }
 }
 
-/// A damaged batch in the middle of the lane.
 #[test]
 fn a_lane_that_is_given_up_leaves_nobody_trusted() {
     for choice in [Choice::None, Choice::All] {
@@ -229,7 +228,7 @@ fn an_object_that_had_its_pages_with_another_is_not_trusted() {
     assert!(entry.binding.get() > first.binding.get());
     medium.write(other, entry.sealed(seed_of(&medium)).as_bytes()).unwrap();
     let left: Vec<_> = names[2..].iter().map(String::as_str).collect();
-    // An attach does not see the shared pages; after the repair they are not shared.
+    // An attach does not see the shared pages.
     let at_once = |medium: &SimMedium| match check(medium).is_clean() {
         true => trusted(medium, &expected).map(drop),
         false => Ok(()),
@@ -237,8 +236,7 @@ fn an_object_that_had_its_pages_with_another_is_not_trusted() {
     die_and(&medium, &expected, true, &left, &at_once);
 }
 
-/// The lost batch cleared the mark of "a" before foreign bytes were psynced; the entry in place has
-/// it.
+/// The lost batch cleared the mark before foreign bytes were psynced.
 #[test]
 fn a_mark_that_was_taken_does_not_come_back_with_an_older_table() {
     let (medium, store) = format(2 << 20);

@@ -219,7 +219,6 @@ fn a_lane_that_cannot_be_found_is_named() {
     assert_eq!(objects(&store).unwrap().len(), 4);
 }
 
-/// Later batches prove that it was whole.
 #[test]
 fn a_damaged_batch_before_intact_ones_is_reported() {
     let (medium, _) = orphaned();

@@ -8,14 +8,13 @@ use zerocopy::little_endian::{U16, U32, U64};
 const SEED: u64 = 5;
 const LANE: u64 = 4 << 20;
 
-/// A small window, and the shipped one.
 fn windows() -> Vec<usize> {
     let shipped = Transfers::SHIPPED.scan();
     // Too slow for an interpreter.
     if cfg!(miri) { vec![512] } else { vec![512, shipped] }
 }
 
-/// A lane with one batch of `lines` lines for offset 0, read in a `window`.
+/// One batch of `lines` lines for offset 0.
 fn lane(lines: usize, window: usize) -> (VolatileMedium, LaneLog) {
     let run = Run { target: U64::new(0), lines: U64::new(lines as u64) };
     let section = Section { kind: U16::new(kind::PSYNC), runs: U32::new(1), ..Section::default() };

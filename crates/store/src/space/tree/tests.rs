@@ -14,7 +14,6 @@ fn table(medium: &VolatileMedium) -> TableTransaction<'_> {
     of_pool(medium, LEN)
 }
 
-/// A transaction of a pool of `len` bytes.
 fn of_pool(medium: &VolatileMedium, len: u64) -> TableTransaction<'_> {
     let mut root = Root::new_zeroed();
     root.chunk_next = U64::new(DATA);
@@ -22,7 +21,6 @@ fn of_pool(medium: &VolatileMedium, len: u64) -> TableTransaction<'_> {
     TableTransaction::blank(medium, 7, len, root)
 }
 
-/// Checks every invariant of the tree.
 fn assert_sound(table: &TableTransaction<'_>, tree: TreeId, model: &BTreeMap<(u64, u64), u64>) {
     let mut leaves = Vec::new();
     table

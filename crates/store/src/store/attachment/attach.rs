@@ -26,16 +26,12 @@ use zerocopy::little_endian::U32;
 /// An object attached for reading; dropping it detaches.
 pub struct Reader {
     pub(super) store: Arc<Store>,
-    /// `None` in a read-only store, which keeps no writer away.
+    /// `None` in a read-only store.
     object_lock: Option<ObjectLock>,
     pub(super) object: Located,
-    /// Layers of an object with a base.
     pub(super) layers: Option<Layers>,
-    /// Its place in the followed object's lane.
     pub(super) tail: Option<Tail>,
-    /// The same at the attach.
     first_tail: Option<Tail>,
-    /// Its pages, if sealed.
     pub(super) sealed: Option<Arc<SealedPages>>,
 }
 
@@ -99,7 +95,6 @@ impl Store {
     /// unnoticed by the writer.
     pub fn follow(&self, reader: &mut Reader) -> Followed {
         let Some(tail) = &mut reader.tail else { return Followed::Newest };
-        // The caller's next step reports the error, or does better.
         let Ok(Some((found, lines))) = self.read_tail(tail) else { return Followed::Lost };
         let newer = found.shown() != tail.shown();
         let lines = match &reader.sealed {
@@ -152,7 +147,7 @@ impl Store {
                 let (mut object, object_lock) = self.open_for_reading(table, name, key)?;
                 let recovered = self.recover(table, &object)?;
                 if let Some((from, to)) = undefined(table, &object)? {
-                    // The progress line still announces it: only a writer changes that line.
+                    // Only a writer changes the progress line.
                     let medium = table.pages().medium();
                     clear_left(medium, &object.entry, from, to)?;
                     medium.barrier()?;
@@ -163,7 +158,7 @@ impl Store {
                     table.put_entry(&object)?;
                 }
                 let layers = table.layers(&object)?;
-                // The recovered lane is given back after publication.
+                // Given back after publication.
                 Ok((object, object_lock, layers, recovered))
             })
         })?;
@@ -186,7 +181,7 @@ impl Store {
         self.attach_any_writer(name, key, &|object| expect_key(object, None))
     }
 
-    /// [`attach_writer`](Store::attach_writer) of the bytes in the pool, encrypted or not.
+    /// [`attach_writer`](Store::attach_writer) without decryption.
     pub(in crate::store) fn attach_raw_writer(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Writer> {
         self.attach_any_writer(name, key, &|_| Ok(()))
     }
@@ -228,8 +223,8 @@ impl Store {
         })
     }
 
-    /// Publishes a change that attaches a writer. A dead process's lane that cannot be redone is
-    /// skipped in another attempt, because nothing was published.
+    /// Publishes a writer's binding. An attempt that fails at a dead process's lane published
+    /// nothing, and is repeated without that lane.
     pub(super) fn bind_writer(
         self: &Arc<Self>,
         change: impl Fn(&mut TableTransaction<'_>, &mut LaneSearch) -> Result<Unbound>,
@@ -252,8 +247,7 @@ impl Store {
         }
     }
 
-    /// Repeats `attempt` after held-still lanes and short locks, which cannot be awaited under the
-    /// table's lock.
+    /// Repeats `attempt` after holds and short locks, which are not awaited under the table's lock.
     pub(in crate::store) fn unless_held_still<R>(&self, mut attempt: impl FnMut() -> Result<R>) -> Result<R> {
         let mut deadline = self.apply_locks.deadline();
         loop {
@@ -290,7 +284,7 @@ impl Store {
         let (found, recovered) = recovered.map_or((None, Recovered::default()), |(l, r)| (Some(l), r));
         let lane = self.choose_lane(table, found, search)?;
         if undefined(table, &object)?.is_some() && self.apply_locks.is_held(lane.index)? {
-            // Clearing changes the lane, and after the binding a refusal would be too late.
+            // After the binding a refusal would be too late.
             return Err(self.apply_locks.refused(lane.index));
         }
         let layers = table.layers(&object)?;
@@ -328,7 +322,6 @@ impl Store {
         Ok(Unbound { object_lock, writer })
     }
 
-    /// Completes the attach after the binding is published.
     pub(super) fn attached(&self, pending: Unbound) -> Result<Writer> {
         // Rule L12 of docs/protocol.md.
         let Unbound { object_lock, mut writer } = pending;
@@ -340,7 +333,7 @@ impl Store {
     }
 }
 
-/// The range that a direct write left undefined in the primary.
+/// The range left undefined by a direct write.
 pub(in crate::store) fn undefined(
     table: &TableTransaction<'_>,
     object: &Located,
@@ -350,14 +343,14 @@ pub(in crate::store) fn undefined(
     Ok((from < to).then_some((from, to)))
 }
 
-/// A writer with an unpublished binding: nothing to detach, so the object's lock is apart.
+/// A writer with an unpublished binding.
 pub(super) struct Unbound {
     object_lock: ObjectLock,
     pub(super) writer: Writer,
 }
 
 impl Reader {
-    /// A reader of a base, locked by the caller, that was made of the object of `tail`.
+    /// A reader of a base made of `tail`'s object, locked by the caller.
     pub(in crate::store) fn of_base(
         store: &Arc<Store>,
         object_lock: ObjectLock,

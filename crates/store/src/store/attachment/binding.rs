@@ -13,14 +13,13 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 
 impl Store {
-    /// Records the attaching process.
     fn sign(&self, object: &mut Located, state: u8) {
         object.entry.state = state;
         object.entry.pid = U32::new(self.identity.pid);
         object.entry.boot = self.identity.realm();
     }
 
-    /// Binds the object to a lane under a new number.
+    /// Binds the object under a new number.
     pub(in crate::store) fn bind(
         &self,
         table: &mut TableTransaction<'_>,
@@ -33,7 +32,7 @@ impl Store {
         table.put_entry(object)
     }
 
-    /// The lane with a dead writer's unreplayed batches. The caller has the object.
+    /// The lane with pending batches of a dead writer. The caller has the object.
     pub(in crate::store) fn stale_lane(
         &self,
         table: &TableTransaction<'_>,
@@ -47,7 +46,7 @@ impl Store {
             return Err(StoreError::damaged(Part::Entry, object.offset));
         }
         let Some(directory) = directory(table, lane)? else {
-            // An object is detached before its lane is given up.
+            // Detaching precedes giving up the lane.
             let cause = Box::new(StoreError::damaged(Part::LaneDirectory, directory_slot(lane)));
             return Err(StoreError::LaneRefused { lane, cause });
         };
@@ -55,8 +54,8 @@ impl Store {
         Ok(stale.then_some(lane))
     }
 
-    /// Refuses an object that its last lane holds still. A later hold reads the table, now locked
-    /// by the caller, and finds the object unattached.
+    /// Refuses an object held still. A later hold finds it unattached in the table, now locked by
+    /// the caller.
     ///
     /// # Errors
     /// `HeldStill`.
@@ -68,7 +67,7 @@ impl Store {
         Ok(())
     }
 
-    /// Recovers the object if its last writer died; this process may use the recovered lane.
+    /// Recovers the object after a writer's death; returns the lane for use.
     ///
     /// # Errors
     /// `MemoryLeft`: commits outside the pool.
@@ -89,9 +88,9 @@ impl Store {
     ) -> Result<Option<(Arc<WriterLane>, Recovered)>> {
         let Some(lane) = self.stale_lane(table, object)? else { return Ok(None) };
         match self.lane_locks.get(lane) {
-            // The lane failed, and other objects on it are still attached.
+            // Other objects on it are still attached.
             Some(own) if own.is_poisoned() => return Err(StoreError::Poisoned),
-            // Its last detach settled it, but failed to update the table.
+            // The last detach failed to update the table.
             Some(_) => {
                 self.expect_not_held(object)?;
                 return Ok(None);
@@ -105,7 +104,7 @@ impl Store {
     }
 }
 
-/// Gives the object a new binding number: its bytes are about to change.
+/// For an object whose bytes change.
 pub(in crate::store) fn renumber(table: &mut TableTransaction<'_>, object: &mut Located) -> Result<()> {
     object.entry.binding = table.root.next_binding;
     let next = table.root.next_binding.get().checked_add(1);

@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 pub(super) type Images = BTreeMap<u64, Box<PageBytes>>;
 
-/// The pages in the pool, with pending lines in memory.
+/// Pages under pending lines.
 pub(super) struct Ciphertext {
     device: Arc<dyn Device>,
     pub(super) layers: SharedLayers,
     page_cache: Option<Arc<Mutex<PageCache>>>,
-    /// Pages with lines of psyncs after the base of a following reader.
+    /// Pages laid over a following reader's base.
     pub(super) laid: Mutex<Images>,
 }
 
@@ -48,8 +48,7 @@ impl Ciphertext {
         Ok(())
     }
 
-    /// [`read`](Ciphertext::read) while no pending line is written out: none is missed between page
-    /// and lines.
+    /// [`read`](Ciphertext::read) while no pending line is written out.
     #[cold]
     pub(super) fn read_still(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         if self.page_cache.is_none() {
@@ -71,7 +70,7 @@ impl Ciphertext {
     }
 }
 
-/// Bytes from `at` on, by page: page, offset in it, bytes.
+/// Bytes by page: page, offset in it, bytes.
 pub(super) fn by_page(mut at: u64, mut bytes: &[u8]) -> impl Iterator<Item = (u64, usize, &[u8])> {
     std::iter::from_fn(move || {
         let (page, offset) = (at / PAGE, (at % PAGE) as usize);

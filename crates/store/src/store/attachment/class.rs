@@ -10,14 +10,12 @@ use crate::store::pool::Store;
 use crate::table::{Class, Key, Located};
 use std::sync::Arc;
 
-/// Memory outside the pool with an object's commits.
+/// Memory with an object's commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Memory {
-    /// The object is of another class.
     None,
     /// New memory.
     New(u64),
-    /// A dead process's memory.
     Left(u64),
 }
 
@@ -48,7 +46,7 @@ impl Store {
         self.attach_found_writer(&find, Some(key), Memory::None)
     }
 
-    /// Attaches the object of `find`; without a key for its recovery.
+    /// Attaches without a key.
     pub(super) fn attach_found_writer(
         self: &Arc<Self>,
         find: &dyn Fn(&TableTransaction<'_>) -> Result<Located>,
@@ -63,7 +61,7 @@ impl Store {
     }
 }
 
-/// Whether the object may be written, and with this key, if required.
+/// Whether the object may be written, by this key if given.
 pub(super) fn expect_writable(object: &Located, key: Option<Key<'_>>) -> Result<()> {
     if object.entry.has(FLAG_READ_ONLY) {
         return Err(StoreError::ObjectReadOnly);

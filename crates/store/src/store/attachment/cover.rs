@@ -20,7 +20,7 @@ use std::ops::Range;
 
 const LINES: u64 = PAGE / LINE;
 
-/// Whether the batch, from run `first` on, changes pages that are not the object's own.
+/// Whether a run from `first` on changes a base's page.
 pub(super) fn needs_cover(batch: &Batch, first: usize, object: &Located, layers: &Layers) -> bool {
     let start = object.entry.primary_offset();
     batch.targets().skip(first).any(|(target, lines)| {
@@ -33,13 +33,11 @@ pub(super) fn needs_cover(batch: &Batch, first: usize, object: &Located, layers:
 pub(super) struct Covered {
     /// Their numbers.
     pub(super) pages: Vec<u64>,
-    /// Whether copied bytes need a barrier before publication; late, so that they travel while the
-    /// batch is built.
+    /// Whether copied bytes need a barrier before publication.
     pub(super) unproven: bool,
 }
 
-/// Completes the current section, from run `first` on, for pages that are not the object's own.
-/// `reserve` claims space in the extent.
+/// Completes pages of the current section, from run `first` on. `reserve` claims space.
 ///
 /// # Errors
 /// The base cannot be read. `NoSpace`: nothing happened.
@@ -52,7 +50,7 @@ pub(super) fn cover(
     reserve: &mut dyn FnMut(u64, u64) -> Result<()>,
 ) -> Result<Covered> {
     let start = object.entry.primary_offset();
-    // Lines (bits) in the batch, by page.
+    // Lines (bits), by page.
     let mut fresh: BTreeMap<u64, u64> = BTreeMap::new();
     for (target, lines) in batch.targets().skip(first) {
         let (from, to) = ((target - start) / LINE, (target - start) / LINE + lines);

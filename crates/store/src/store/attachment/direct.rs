@@ -72,7 +72,7 @@ impl Writer {
         Ok(())
     }
 
-    /// End of the bytes that a psync may publish without a comparison.
+    /// End of bytes to publish without comparison.
     pub(super) fn publishable(&self) -> Option<u64> {
         match &self.direct {
             Direct::Written(written) => Some(written.to()),
@@ -89,7 +89,6 @@ impl Writer {
         }
     }
 
-    /// Takes back an unpublished direct write.
     pub(super) fn cancel_direct(&mut self) -> Result<()> {
         let Some((from, to)) = self.announced() else {
             self.direct = Direct::None;
@@ -109,14 +108,13 @@ impl Writer {
         Ok(())
     }
 
-    /// The object's announced, unpublished range.
+    /// The announced range.
     fn announced(&self) -> Option<(u64, u64)> {
         let Standing { published, direct, .. } = self.standing;
         let to = direct.min(self.object.entry.extent_len());
         (published < to).then_some((published, to))
     }
 
-    /// Makes another standing durable.
     fn announce(&mut self, mut changing: Changing, standing: Standing) -> Result<()> {
         let mut batch = self.scratch.take().unwrap_or_default();
         batch.clear();

@@ -5,14 +5,13 @@ use crate::store::pool::Store;
 use crate::table::Located;
 use std::sync::Arc;
 
-/// The extent, as a hidden object's.
 pub(super) struct Former {
     pub(super) object: Located,
     pub(super) object_lock: ObjectLock,
 }
 
 impl Store {
-    /// If removal fails, the next resize removes it.
+    /// The next resize removes it otherwise.
     pub(super) fn remove_former(self: &Arc<Self>, Former { object, object_lock }: Former) {
         drop(object_lock);
         let _ = self.remove_left(Some(object));

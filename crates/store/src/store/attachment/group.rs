@@ -13,7 +13,7 @@ use crate::table::{Class, Key};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Counts as an object on a lane, so that a group spreads over the lanes before any is attached.
+/// Counts as an object on a lane, to spread a group.
 struct Expected(Arc<WriterLane>);
 
 impl Expected {
@@ -30,7 +30,6 @@ impl Drop for Expected {
     }
 }
 
-/// An object's binding, or the reason why it has none.
 type Bound = Result<(Unbound, Expected)>;
 
 impl Store {
@@ -55,7 +54,7 @@ impl Store {
         Ok(writers)
     }
 
-    /// Binds one object. After an outer error the table may be changed in part.
+    /// After an outer error the table may be changed in part.
     fn bind_one(
         self: &Arc<Self>,
         table: &mut TableTransaction<'_>,
@@ -77,7 +76,7 @@ impl Store {
                 let expected = Expected::of(&pending);
                 Ok(Ok((pending, expected)))
             }
-            // The lock precedes every change; a passing holder is awaited.
+            // The lock precedes every change.
             Err(error @ StoreError::Held { passing: false, .. }) => Ok(Err(error)),
             Err(error) => Err(error),
         }

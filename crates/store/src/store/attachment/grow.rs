@@ -27,17 +27,14 @@ const AHEAD: u64 = 1 << 20;
 /// How an attached object moves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Its memory is unused.
     Alone,
-    /// Its memory is in use.
     Beside,
     /// Its memory is in use and mapped from the present extent.
     Kept,
 }
 
 impl Store {
-    /// Grows an exclusively held object in place; zeros follow its first `kept` bytes. `None`: no
-    /// free pages behind it.
+    /// Zeros follow the first `kept` bytes. `None`: no free pages behind.
     pub(in crate::store) fn grow_here(
         &self,
         object: &Located,
@@ -61,7 +58,7 @@ impl Store {
         })
     }
 
-    /// Copies the object into a larger extent, which replaces the old one.
+    /// Moves the object to a larger extent.
     pub(in crate::store) fn move_larger(
         self: &Arc<Self>,
         object: &Located,
@@ -80,8 +77,7 @@ impl Store {
         self.move_by_hidden(object, kept, size, lane)
     }
 
-    /// Moves a small object with one table batch. `None`: its new space was known-zero; the table
-    /// has now claimed that.
+    /// Moves by one batch. `None`: the new space was known-zero, and is claimed now.
     fn move_at_once(
         self: &Arc<Self>,
         object: &Located,
@@ -133,7 +129,6 @@ impl Store {
         Ok(done.map(|(moved, base)| self.without_bases(moved, base)))
     }
 
-    /// Removes the object's base if this was its last user.
     fn without_bases(self: &Arc<Self>, object: Located, base: Option<Located>) -> Located {
         // The next resize or snapshot removes it otherwise.
         let _ = self.remove_left(base);
@@ -156,7 +151,7 @@ impl Store {
         self.unless_left(result)
     }
 
-    /// Exchanges the extents once the hidden one is durable.
+    /// Exchanges durable extents.
     pub(super) fn exchange_proven(
         self: &Arc<Self>,
         object: &Located,
@@ -171,7 +166,7 @@ impl Store {
         self.exchange(object, hidden, object_lock, size, lane)
     }
 
-    /// Removes hidden objects after a failure.
+    /// Reaps after a failure.
     pub(super) fn unless_left<R>(self: &Arc<Self>, result: Result<R>) -> Result<R> {
         if result.is_err() {
             // The next resize removes what remains.
@@ -216,7 +211,7 @@ impl Store {
         Ok(self.without_bases(moved, base))
     }
 
-    /// Copies bytes of an object with these layers; durable after a barrier of the returned epoch.
+    /// Durable after a barrier of the returned epoch.
     pub(super) fn copy(
         &self,
         from: &Located,
@@ -242,11 +237,10 @@ impl Store {
         Ok(medium)
     }
 
-    /// A hidden object that lends its extent of `pages` pages.
+    /// A hidden object with a spare extent.
     pub(super) fn create_lender(self: &Arc<Self>, pages: u64, sparse: bool) -> Result<(Located, ObjectLock)> {
         let how = CreateOptions { size: pages * PAGE, sparse, ..CreateOptions::default() };
         match self.create_hidden("resize", &how) {
-            // A dead resize's hidden object may be in the way.
             Err(StoreError::NoRoom { .. } | StoreError::NoAddresses { .. }) if self.reap()? > 0 => {
                 self.create_hidden("resize", &how)
             }
@@ -291,14 +285,13 @@ impl Writer {
         self.extend(size, way)
     }
 
-    /// Grows the extent for this size. Returns whether it moved.
+    /// Returns whether the object moved.
     pub(super) fn extend(&mut self, size: u64, way: Way) -> Result<bool> {
         let changing = self.change()?;
         let (store, mut object) = (self.store.clone(), self.object);
         let old = object.entry.pages.get();
         if let Some(grown) = store.grow_here(&object, size, old * PAGE)? {
             self.object = grown;
-            // The last piece is longer now.
             self.backed.clear();
             return Ok(false);
         }
@@ -307,7 +300,6 @@ impl Writer {
                 self.settle_to_move(&changing)?;
                 object = store.move_larger(&object, old * PAGE, size, Some(self.lane.index))?;
                 self.object = object;
-                // The copy owns all pages.
                 self.take_layers(None);
             }
             Way::Beside | Way::Kept => self.move_beside(&changing, size, way == Way::Kept)?,
@@ -318,13 +310,13 @@ impl Writer {
 }
 
 impl Writer {
-    /// Copying, and leaving the lane's batches, needs a durable primary.
+    /// A copy needs a durable primary.
     pub(super) fn settle_to_move(&mut self, changing: &Changing) -> Result<()> {
         self.dissolve_page_cache(changing)?;
         self.settle_within(changing)
     }
 
-    /// Clears the last page behind the object's end, where a shrink may have left bytes.
+    /// A shrink may have left bytes there.
     fn clear_end(&mut self) -> Result<()> {
         let (size, end) = (self.object.entry.size.get(), self.object.entry.extent_len());
         let from = size / LINE * LINE;
@@ -343,13 +335,12 @@ impl Writer {
     }
 }
 
-/// Pages of the extent at this size.
 pub(super) fn pages_of(object: &Located, size: u64) -> Result<u64> {
     let pages = object.entry.pages_of(size).filter(|_| size <= 1 << 46);
     pages.ok_or(StoreError::BadSize { size, why: "the address range ends at 64 TiB" })
 }
 
-/// Extends the object's addresses to `len` bytes.
+/// Extends the object's addresses.
 pub(in crate::store) fn reach(
     table: &mut TableTransaction<'_>,
     object: &mut Located,

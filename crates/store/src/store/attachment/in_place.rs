@@ -41,7 +41,7 @@ impl InPlace {
     /// # Errors
     /// Those of the medium and the table.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<bool> {
-        // Under the table's lock, so that nothing is freed.
+        // Under the lock nothing is freed.
         self.store.view(|table| {
             let now = table.entry(self.tail.object().offset).ok().filter(|now| self.tail.is_there(now));
             now.map_or(Ok(false), |now| table.read_object(&now, offset, bytes).map(|()| true))

@@ -12,7 +12,7 @@ use crate::store::pool::{Space, Store};
 use std::sync::Arc;
 use zerocopy::little_endian::U32;
 
-/// Objects per change, far below the capacity of the table's lane.
+/// Objects per change, far below the table's lane.
 pub(super) const MOST_AT_ONCE: usize = 256;
 
 impl Store {
@@ -58,11 +58,10 @@ impl Drop for Writer {
     }
 }
 
-/// Ends the attachments of writers on one lane; skips ended ones.
+/// Ends the writers of one lane; skips ended ones.
 ///
 /// # Errors
-/// The lane is poisoned, or the lane or table cannot be written: the next attach of each object
-/// recovers it.
+/// The lane is poisoned, or a write failed: the next attach recovers the objects.
 fn end(writers: &mut [&mut Writer]) -> Result<()> {
     let mut locks = Vec::with_capacity(writers.len());
     let mut leaving: Vec<&mut Writer> = Vec::with_capacity(writers.len());
@@ -76,13 +75,12 @@ fn end(writers: &mut [&mut Writer]) -> Result<()> {
     let (store, lane) = (first.store.clone(), first.lane.clone());
     let (result, changing) = match settle_for_good(&mut leaving) {
         Ok(changing) => {
-            // The lane has nothing of the objects, but until this process gives it up, processes
-            // that find an object bound to it wait.
+            // Other processes wait for the objects' lane while this one has it.
             let unbound = unbind(&store, &leaving).inspect_err(|_| store.give_up_lane(&lane));
             (unbound, Some(changing))
         }
         Err(error) => {
-            // The entries still say W: the next attach must recover from the lane.
+            // The entries say W: the next attach must recover.
             lane.poison();
             (Err(error), None)
         }
@@ -101,7 +99,7 @@ fn end(writers: &mut [&mut Writer]) -> Result<()> {
     result.map(drop)
 }
 
-/// Settles objects of one lane within the change that detaches them.
+/// Settles and detaches in one change.
 fn settle_for_good(writers: &mut [&mut Writer]) -> Result<Changing> {
     for writer in writers.iter_mut() {
         if writer.lane.is_poisoned() {
@@ -109,7 +107,7 @@ fn settle_for_good(writers: &mut [&mut Writer]) -> Result<Changing> {
         }
         writer.unsettled &= !Mutant::UnsettledDetach.is_on();
         match writer.cancel_direct() {
-            // The progress line still announces it, and the next attach takes it back.
+            // The next attach takes it back.
             Err(StoreError::NoSpace) => {}
             cancelled => cancelled?,
         }
@@ -120,8 +118,8 @@ fn settle_for_good(writers: &mut [&mut Writer]) -> Result<Changing> {
     Ok(changing)
 }
 
-/// Makes primaries and progress lines of objects on one lane durable in place. Within the same
-/// change they leave the lane or move, so that no process holds them by a lane that they left.
+/// Makes primaries and progress lines of one lane's objects durable. They leave the lane in the
+/// same change, so that no hold relies on it.
 ///
 /// # Errors
 /// `Poisoned`: a failed psync's batch may be whole, and would not count under a new binding.

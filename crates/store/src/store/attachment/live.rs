@@ -13,7 +13,6 @@ use crate::sync::Mutex;
 use crate::table::{Layers, SharedLayers};
 use std::sync::Arc;
 
-/// The lane of an object being read.
 pub(super) type SharedLane = Arc<Mutex<Arc<WriterLane>>>;
 
 /// Pages for the memory of a writer.
@@ -21,7 +20,6 @@ pub(super) type SharedLane = Arc<Mutex<Arc<WriterLane>>>;
 pub struct LivePages {
     pub(super) store: Arc<Store>,
     pub(super) lane: SharedLane,
-    /// Offset of the object's entry.
     pub(super) entry: u64,
     pub(super) layers: SharedLayers,
 }
@@ -31,8 +29,7 @@ impl LivePages {
         lock(&self.layers).revision()
     }
 
-    /// Whether the bases moved since revision `seen`, so that bytes read may be stale. The layers
-    /// are then new.
+    /// Whether the bases moved since revision `seen`; the layers are then new.
     ///
     /// # Errors
     /// As for [`read`](LivePages::read).
@@ -70,7 +67,7 @@ impl LivePages {
         }
     }
 
-    /// Takes the table's layers, unless a psync has, which may have added pages since.
+    /// Takes the table's layers, unless a psync has.
     #[cold]
     fn look_again(&self) -> Result<()> {
         let lane = lock(&self.lane).clone();
@@ -85,7 +82,7 @@ impl LivePages {
             return Ok(());
         }
         if on != lane.index && lane.medium().is_over() {
-            // After a failed move others may see the object on the other lane, and revise that.
+            // After a failed move the other lane may be revised.
             return Err(StoreError::Poisoned);
         }
         if layers.revision() != changing.revision() {

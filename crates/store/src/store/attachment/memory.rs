@@ -45,7 +45,7 @@ impl Store {
         }
         let find = |table: &TableTransaction<'_>| {
             let object = self.usable(table, name)?;
-            // Its commits may be those of transactions on both.
+            // It may share transactions.
             if Class::of(&object.entry) != Some(Class::Transactional) {
                 expect_class(&object, Class::OnDemand)?;
             }
@@ -140,7 +140,7 @@ impl Store {
         writer.detach()
     }
 
-    /// Refuses an unattached object with commits that the pool lacks.
+    /// Refuses an object with commits in memory.
     ///
     /// # Errors
     /// `MemoryLeft`.

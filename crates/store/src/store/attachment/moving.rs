@@ -22,11 +22,11 @@ use std::ops::Range;
 use zerocopy::little_endian::U64;
 
 impl Writer {
-    /// Moves the object to a larger extent; `kept`: keeps the former for memory.
+    /// Moves the object; `kept`: keeps the former extent.
     pub(super) fn move_beside(&mut self, changing: &Changing, size: u64, kept: bool) -> Result<()> {
         let store = self.store.clone();
         let (pages, sparse) = (pages_of(&self.object, size)?, self.object.entry.has(FLAG_SPARSE));
-        // The most likely failure, before any change.
+        // The most likely failure.
         let (mut object, object_lock) = store.create_lender(pages, sparse)?;
         let copied = match self.copy_into(changing, &object) {
             Ok(copied) => copied,
@@ -44,7 +44,7 @@ impl Writer {
                 return Err(error);
             }
             Err(error) => {
-                // The exchange may be in force, and memory shows one of the extents.
+                // Memory shows one of the extents.
                 self.former.push(former);
                 return Err(error);
             }
@@ -58,7 +58,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Copies the object into `larger`'s extent; durable after a barrier of the returned epoch.
+    /// Durable after a barrier of the returned epoch.
     fn copy_into(&mut self, changing: &Changing, larger: &Located) -> Result<Epoch> {
         self.settle_to_move(changing)?;
         let layers = self.store.view(|table| table.layers(&self.object))?;
@@ -66,7 +66,7 @@ impl Writer {
         self.store.copy(&self.object, layers.as_ref(), larger, own)
     }
 
-    /// Exchanges the extents once the copy is durable; returns the object's layers.
+    /// Returns the object's layers.
     fn exchange_with(&mut self, larger: &mut Located, copied: &Epoch, size: u64) -> Result<Option<Layers>> {
         if !Mutant::EarlyExchange.is_on() {
             copied.barrier()?;
@@ -108,7 +108,6 @@ pub(in crate::store) fn is_harmless(error: &StoreError) -> bool {
     )
 }
 
-/// The object's own bytes, in runs.
 fn own_runs(object: &Located, layers: Option<&Layers>) -> Vec<Range<u64>> {
     let pages = object.entry.pages.get();
     let runs = layers.map_or_else(|| std::iter::once(0..pages).collect(), |layers| layers.own_runs(pages));

@@ -35,7 +35,7 @@ impl Writer {
             })
         });
         if let Err(error) = renamed {
-            // The next attach for writing tries again.
+            // The next attach tries again.
             let _ = self.finish_rename();
             return Err(error);
         }

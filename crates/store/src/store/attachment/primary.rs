@@ -21,10 +21,9 @@ pub struct Primary<'a> {
     object: &'a Located,
     start: u64,
     page_cache: Option<MutexGuard<'a, PageCache>>,
-    /// Locked per read: a comparison may fault on a shadow page, which a thread fills by these
-    /// layers.
+    /// Locked per read, for threads that fill shadow pages meanwhile.
     layers: Option<&'a Mutex<Layers>>,
-    /// Plaintext of a sealed object, never cached.
+    /// Its plaintext is not cached.
     sealed: Option<&'a SealedPages>,
 }
 
@@ -53,7 +52,7 @@ impl Writer {
         look(&self.primary())
     }
 
-    /// Reads the object without pending lines.
+    /// Without pending lines.
     pub(super) fn read_primary(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
         Ok(lock(&self.layers).read(&*self.store.device, offset, bytes)?)
     }
@@ -158,7 +157,7 @@ impl Store {
         Ok(())
     }
 
-    /// The object's layers, with pending lines of its bitmap.
+    /// Layers with pending bitmap lines.
     fn layers_of(&self, object: &Located, waiting: Option<&PageCache>) -> Result<Option<Layers>> {
         if !object.entry.has(FLAG_OVERLAY) {
             return Ok(None);
@@ -210,13 +209,11 @@ impl Writer {
         self.apply_within(&self.lane.change()?)
     }
 
-    /// [`apply`](Writer::apply) within a change.
     pub(super) fn apply_within(&self, changing: &Changing) -> Result<()> {
         self.with_page_cache(changing, |page_cache, medium| Ok(page_cache.write_out(medium)?))
     }
 
-    /// [`apply_within`](Writer::apply_within), and empties the cache: the primary is about to
-    /// change.
+    /// Writes pending lines and empties the cache: the primary changes.
     pub(super) fn dissolve_page_cache(&self, changing: &Changing) -> Result<()> {
         self.with_page_cache(changing, |page_cache, medium| page_cache.dissolve(medium))
     }

@@ -19,7 +19,6 @@ impl Writer {
         stage([(self, changes)], None)?.commit()
     }
 
-    /// [`psync`](Writer::psync) as one step of an operation.
     pub(in crate::store) fn psync_step(&mut self, changes: &mut dyn Changes) -> Result<()> {
         self.psync(changes).map_err(StoreError::of_step)
     }
@@ -47,12 +46,11 @@ impl Writer {
         self.lane.timed.store(timed, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Most bytes of a batch in the object's lane.
     pub(in crate::store) fn lane_capacity(&self) -> u64 {
         self.lane.capacity()
     }
 
-    /// Makes room for a batch of `bytes` in the object's lane.
+    /// Makes room for a batch of `bytes` in the lane.
     ///
     /// # Errors
     /// `NoRoom`: nothing happened. `HeldStill`; those of the table.
@@ -79,7 +77,7 @@ impl Writer {
         Ok(self.store.device.verify()?)
     }
 
-    /// Claims space for a write to a sparse object, in remembered pieces.
+    /// Claims remembered pieces of a sparse object.
     pub(super) fn back(&mut self, target: u64, len: u64) -> Result<()> {
         const PIECE: u64 = 64 * 1024;
         let entry = &self.object.entry;
@@ -88,7 +86,7 @@ impl Writer {
         }
         let (start, end) = (entry.primary_offset(), entry.primary_offset() + entry.extent_len());
         if !(start..end).contains(&target) {
-            // The bitmap of an object with a base: its pages got space when they began to count.
+            // A bitmap; its pages have space.
             return Ok(());
         }
         let len = len.min(end - target);
@@ -121,7 +119,7 @@ impl Writer {
         Ok(true)
     }
 
-    /// Gives the lane a larger extent, for a batch of `bytes`.
+    /// Enlarges the lane for a batch of `bytes`.
     pub(super) fn enlarge_lane(&self, changing: &Changing, bytes: u64) -> Result<()> {
         self.store.exchange_lane(&self.lane, changing, LaneLog::len_for(bytes))
     }

@@ -27,7 +27,7 @@ impl Writer {
         let (hidden, object_lock) = store.create_lender(entry.pages.get(), entry.has(FLAG_SPARSE))?;
         let (target, sparse) = (hidden.entry.primary_offset(), entry.has(FLAG_SPARSE));
         let medium = store.latch.enter();
-        // The object stays: this process is its only writer, and an attachment keeps its bases.
+        // The attachment keeps the object and its bases.
         let rotated = sealed.rotate(
             &self.object,
             owners,

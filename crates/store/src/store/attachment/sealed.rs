@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// Wait for a change of slots, longer than a page's write.
+/// Longer than a page's write.
 const SLOTS_CHANGED: Duration = Duration::from_millis(200);
 
 impl Store {
@@ -53,13 +53,12 @@ impl Store {
             match self.published_slots(name, key)? {
                 Some(slots) if last || slots.iter().all(|slot| !slot.damaged) => return Ok(slots),
                 None if last => return Err(held),
-                // Also while slots change.
                 _ => self.device.pause(Duration::from_millis(1)),
             }
         }
     }
 
-    /// The pool's key slots; `None`: they are changing.
+    /// `None`: the slots are changing.
     fn published_slots(self: &Arc<Self>, name: &str, key: Key<'_>) -> Result<Option<Vec<SlotInfo>>> {
         self.view(|table| {
             let object = self.usable(table, name)?;
@@ -75,7 +74,7 @@ impl Store {
                 Ok::<_, StoreError>(bytes)
             };
             let (first, second) = (read()?, read()?);
-            // Psyncs change the root, not the slots.
+            // Psyncs change the root.
             if first[..ROOT] != second[..ROOT] || first[SLOTS..] != second[SLOTS..] {
                 return Ok(None);
             }
@@ -128,7 +127,7 @@ impl Reader {
         let asked = *self.asked();
         let opened = SealedPages::open(device, (&self.object, &asked), layers, None, None, unlocked);
         if opened.is_err() && !self.is_current()? {
-            // A read-only store keeps no writer away: the bytes may be of two psyncs.
+            // The bytes may be of two psyncs.
             return Err(StoreError::TableInMotion { seconds: 0.0 });
         }
         let sealed = self.sealed.insert(opened?);
@@ -201,8 +200,7 @@ impl Writer {
         !self.based && self.sealed.is_none()
     }
 
-    /// Collects a sealed object's changes into the current section of `batch`; returns the object's
-    /// end.
+    /// Collects sealed changes into the current section; returns the object's end.
     pub(super) fn collect_sealed(
         &mut self,
         sealed: &Arc<SealedPages>,
@@ -217,7 +215,7 @@ impl Writer {
         let start = self.object.entry.primary_offset();
         let content = start..start + self.object.entry.content_len();
         let done = collected.and_then(|_| {
-            // Lines behind the contents would be seals.
+            // Seals follow the contents.
             debug_assert!(
                 plain.targets().all(|(at, lines)| content.contains(&at) && at + lines * LINE <= content.end)
             );
@@ -234,7 +232,6 @@ impl Writer {
         })
     }
 
-    /// The batch with this change is durable.
     pub(super) fn accept_seals(&self, sealing: Sealing) -> Result<()> {
         let change = sealing.change();
         if let Some(root) = change.root().filter(|_| Mutant::RootApart.is_on()) {
@@ -262,7 +259,7 @@ impl Writer {
         let Some(sealed) = self.sealed.clone() else { return Err(SealError::NotSealed.into()) };
         let changing = self.change()?;
         let mut page = sealed.key_page(&self.object)?;
-        // Deriving a key takes long, and only this writer changes the page.
+        // Deriving a key takes long.
         drop(changing);
         let out = change(&mut page, unlocked.key())?;
         self.psync_key_page(page.bytes())?;
@@ -303,7 +300,6 @@ impl Writer {
         done
     }
 
-    /// Makes the key page durable.
     fn psync_key_page(&mut self, bytes: &[u8]) -> Result<()> {
         let sealed = self.sealed.take();
         let end = self.object.entry.extent_len();

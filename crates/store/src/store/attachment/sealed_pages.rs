@@ -32,19 +32,17 @@ use std::mem::swap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time to apply a durable batch: a page that does not verify by then never does.
+/// Longest application of a batch: other mismatches are damage.
 const APPLIED: Duration = Duration::from_secs(10);
 
-/// A change of the header or of data beside it.
+/// A change of the header or beside it.
 #[derive(Clone)]
 pub(super) enum Heading {
     /// New size.
     Size(u64),
-    /// Whether it has an anchor.
     Anchored(bool),
     /// New signer.
     Signer(Signer),
-    /// New name or ID.
     Identity(Identity),
 }
 
@@ -53,30 +51,27 @@ pub struct SealedPages {
     /// Locked before the parts of `pages`.
     seals: Mutex<Seals>,
     pages: Ciphertext,
-    /// A writer's pages, which may move.
+    /// Pages of a writer.
     live: Option<LivePages>,
 }
 
 struct Seals {
     tree: Tree,
-    /// Seals of a sealed batch until it is durable or given up: until the tree has them, page and
-    /// tree may differ.
+    /// Seals of a sealed batch, until accepted or given up.
     under_way: BTreeMap<u64, Seal>,
-    /// Whether the object may have left its extent for a place not known yet.
+    /// Whether the object may be moving.
     moving: bool,
 }
 
 #[derive(PartialEq, Eq)]
 struct Found {
     seal: Seal,
-    /// Its seal by a batch under way.
     next: Option<Seal>,
-    /// Its place in the extent.
     at: u64,
     moving: bool,
 }
 
-/// A collected change that is not durable; dropping it gives it up.
+/// A change that is not durable; dropping it gives it up.
 pub(super) struct Sealing {
     pages: Arc<SealedPages>,
     change: Change,
@@ -91,7 +86,6 @@ impl Sealing {
         &self.change
     }
 
-    /// Updates the tree once the batch is durable.
     pub(super) fn accept(mut self) {
         let mut seals = lock(&self.pages.seals);
         std::mem::take(&mut self.change).accept(&mut seals.tree);
@@ -105,7 +99,7 @@ impl Drop for Sealing {
     }
 }
 
-/// The object may move until this is dropped.
+/// Dropping it ends the move.
 pub(super) struct Moving(Arc<SealedPages>);
 
 impl Drop for Moving {
@@ -115,7 +109,7 @@ impl Drop for Moving {
 }
 
 impl SealedPages {
-    /// Opens the pages of `object`, which is `asked` or a state of it.
+    /// `object` is `asked`, or a state of it.
     pub(super) fn open(
         device: Arc<dyn Device>,
         (object, asked): (&Located, &Located),
@@ -127,7 +121,7 @@ impl SealedPages {
         let pages = Ciphertext::new(device, layers, page_cache);
         let key_page = pages.key_page(object)?;
         if !unlocked.is_for(&key_page) {
-            // The name has another object now, or the object another key.
+            // Another object or another key.
             return Err(SealError::WrongKey { slots: key_page.slots().len() }.into());
         }
         let tree = Tree::open(&key_page, unlocked.key(), unlocked.signer(), &mut |page, bytes| {
@@ -142,7 +136,7 @@ impl SealedPages {
         self.pages.key_page(object)
     }
 
-    /// Until dropped, pages that do not verify are read again.
+    /// Until dropped, mismatching pages are reread.
     pub(super) fn moving(self: &Arc<Self>) -> Moving {
         lock(&self.seals).moving = true;
         Moving(self.clone())
@@ -172,7 +166,7 @@ impl SealedPages {
         lock(&self.seals).tree.size()
     }
 
-    /// Whether no page was ever sealed.
+    /// Whether no page was sealed.
     pub(super) fn is_blank(&self) -> bool {
         lock(&self.seals).tree.is_blank()
     }
@@ -211,7 +205,7 @@ impl SealedPages {
         lock(&self.seals).tree.is_anchored()
     }
 
-    /// See [`Tree::rotate`]. The tree stays until [`follow`](SealedPages::follow).
+    /// The tree stays until [`follow`](SealedPages::follow).
     pub(super) fn rotate(
         &self,
         object: &Located,
@@ -230,7 +224,7 @@ impl SealedPages {
         lock(&self.seals).tree = tree;
     }
 
-    /// Puts a new header into the current section of `batch`, for an object at `start`.
+    /// Puts a new header into `batch`, for an object at `start`.
     pub(super) fn head(&self, heading: Heading, start: u64, batch: &mut Batch) -> Result<Change> {
         let (mut seals, mut change) = (lock(&self.seals), Change::default());
         let tree = &mut seals.tree;
@@ -259,7 +253,7 @@ impl SealedPages {
         self.unless_moved(|| self.read_once(page, bytes))
     }
 
-    /// [`read`](SealedPages::read) while bases do not move.
+    /// Bases must not move.
     fn read_once(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         let (found, opener) = self.find(page)?;
         if found.next.is_none() {
@@ -275,14 +269,13 @@ impl SealedPages {
         self.read_changing(page, bytes)
     }
 
-    /// [`read`](SealedPages::read) of a page that a psync is writing or that moves: broken only if
-    /// nothing changed during the read.
+    /// Reads a page being written or moved: broken only if nothing changed meanwhile.
     #[cold]
     fn read_changing(&self, page: u64, bytes: &mut PageBytes) -> Result<()> {
         let begin = Instant::now();
         let (mut found, mut opener) = self.find(page)?;
         loop {
-            // A page absent before the batch under way has undefined bytes, or the batch's.
+            // Absent before: bytes are undefined, or the batch's.
             for seal in [Some(found.seal), found.next].into_iter().flatten().filter(|seal| !seal.is_absent())
             {
                 self.pages.read_still(found.at, bytes)?;
@@ -291,7 +284,7 @@ impl SealedPages {
                 }
             }
             let now = self.find(page)?;
-            // A batch being applied leaves the page in part.
+            // A batch may be half applied.
             let applied = found.next.is_some() && !found.seal.is_absent() && begin.elapsed() < APPLIED;
             if now.0 == found && !found.moving && !applied {
                 bytes.fill(0);
@@ -302,12 +295,12 @@ impl SealedPages {
         }
     }
 
-    /// Reads pages, and again after a failure if the bases moved. The tree is not locked.
+    /// Repeats `read` if the bases moved. The tree is not locked.
     fn unless_moved<R>(&self, mut read: impl FnMut() -> Result<R>) -> Result<R> {
         loop {
             let seen = self.live.as_ref().map(LivePages::revision);
             let done = read();
-            // Waits for a psync, which may wait for the tree.
+            // This waits for a psync, which may wait for the tree.
             match (&self.live, seen) {
                 (Some(live), Some(seen))
                     if done.is_err() && !Mutant::MovedUnseen.is_on() && live.has_moved(seen)? => {}
@@ -333,7 +326,7 @@ impl SealedPages {
         (first..).zip(pages).try_for_each(|(page, bytes)| self.read(page, bytes))
     }
 
-    /// Seals the lines of `plain` into the current section of `batch`, for an object at `start`.
+    /// Seals `plain`, for an object at `start`, into `batch`.
     pub(super) fn seal(&self, plain: &Batch, start: u64, batch: &mut Batch) -> Result<Change> {
         let mut lines: BTreeMap<u64, Vec<(usize, &[u8])>> = BTreeMap::new();
         for (target, bytes) in plain.redo() {
@@ -352,7 +345,7 @@ impl SealedPages {
             for (offset, line) in lines {
                 bytes[offset..offset + line.len()].copy_from_slice(line);
             }
-            // Locked per page: faults are answered meanwhile.
+            // Locked per page, for faults.
             let mut seals = lock(&self.seals);
             change.page(&mut seals.tree, page, &mut bytes, &mut read)?;
             batch.copy_lines(start + seals.tree.shape().content_page(page) * PAGE, &bytes[..]);
@@ -367,8 +360,8 @@ impl SealedPages {
 }
 
 impl SealedPages {
-    /// Lays lines of later psyncs over the reader's pages; returns the changed contents. `None`:
-    /// the header changed. Neither that nor an error lays anything.
+    /// Lays later psyncs over the pages; returns changed contents. `None`: a new header. Without a
+    /// result nothing is laid.
     ///
     /// # Errors
     /// `Broken`: a page does not match its seal with them. The medium's.
@@ -409,8 +402,8 @@ impl SealedPages {
         Ok(Some(changed))
     }
 
-    /// Takes over the state of `newer`, which is unusable then; returns the differing contents.
-    /// `None`: another header. After an error nothing has changed.
+    /// Takes over the state of `newer`; returns differing contents. `None`: another header. After
+    /// an error nothing has changed.
     ///
     /// # Errors
     /// As for [`read`](SealedPages::read).
@@ -428,7 +421,6 @@ impl SealedPages {
     }
 }
 
-/// Contents that differ between the two.
 fn changes(
     newer: &mut Tree,
     older: &mut Tree,

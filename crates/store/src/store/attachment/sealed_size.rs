@@ -35,7 +35,7 @@ impl Store {
         let mut writer = self.attach_sealed_writer(name, key, unlocked)?;
         writer.resize(size)?;
         let object = *writer.object();
-        // The new size is durable, so an error would mislead; the next use recovers the object.
+        // The new size is durable; the next use recovers the object.
         let _ = writer.detach();
         Ok(object)
     }
@@ -59,8 +59,7 @@ impl Writer {
         self.resize_sealed(size).map(drop)
     }
 
-    /// Resizes the object after the last change [was finished](Writer::finish_resize). Returns
-    /// whether it moved.
+    /// Resizes after [finishing](Writer::finish_resize) the last change. Returns whether it moved.
     pub(super) fn resize_sealed(&mut self, size: u64) -> Result<bool> {
         pages_of(&self.object, size)?;
         if size < self.object.entry.size.get() {
@@ -68,36 +67,34 @@ impl Writer {
                 self.cut(size)?;
             }
             self.seal_size(size)?;
-            // The new size is durable, so an error would mislead; the next resize or attach for
-            // writing frees the pages.
+            // The new size is durable; the next resize or attach frees the pages.
             let _ = self.cut(size);
             return Ok(false);
         }
         let moving = self.sealed.as_ref().map(SealedPages::moving);
         let moved = self.extend(size, Way::Alone);
         drop(moving);
-        // Until the next step the header has the old size.
+        // The header still has the old size.
         self.size_as_sealed();
         let moved = moved?;
         self.seal_size(size)?;
         Ok(moved)
     }
 
-    /// Makes the size in the header durable.
     fn seal_size(&mut self, size: u64) -> Result<()> {
         let done = self.psync_header(Heading::Size(size));
         self.size_as_sealed();
         done
     }
 
-    /// Sets the writer's copy of the entry's size to the header's.
+    /// The entry's size becomes the header's.
     pub(super) fn size_as_sealed(&mut self) {
         if let Some(sealed) = &self.sealed {
             self.object.entry.size = U64::new(sealed.size());
         }
     }
 
-    /// Ends an interrupted resize: the table follows the header.
+    /// The table follows the header.
     pub(super) fn finish_resize(&mut self) -> Result<()> {
         let Some(sealed) = &self.sealed else { return Err(SealError::NotSealed.into()) };
         let (size, entry) = (sealed.size(), &self.object.entry);
@@ -120,10 +117,9 @@ impl Writer {
         self.cut(size)
     }
 
-    /// Frees the pages beyond this size.
     fn cut(&mut self, size: u64) -> Result<()> {
         let changing = self.change()?;
-        // Redo must not find lines of pages that become another's.
+        // Redo would overwrite the pages' next owner.
         self.dissolve_page_cache(&changing)?;
         self.settle_within(&changing)?;
         let (store, lane) = (self.store.clone(), self.lane.index);

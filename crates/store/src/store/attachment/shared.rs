@@ -15,7 +15,6 @@ pub struct Sharer {
     store: Arc<Store>,
     object: Located,
     object_lock: Option<ObjectLock>,
-    /// Whether this is the only holder.
     alone: bool,
 }
 

@@ -48,14 +48,11 @@ pub fn psync_all(
 /// before the commit. Dropped, it makes nothing durable.
 #[must_use = "nothing is durable before the commit"]
 pub struct Staged<'w, 'l> {
-    /// `None`: a psync of no object.
     writers: Option<(Writers<'w>, Changing)>,
-    /// Boxed: in a small psync copies of recent stores would show.
+    /// Boxed: copies of recent stores would show.
     batch: Box<Batch>,
     advances: Vec<Advance>,
-    /// Pages that become objects' own, by entry.
     claimed: Claims,
-    /// Changes of sealed objects, by entry.
     sealed: Seals,
     source: Option<&'l dyn BatchSource>,
 }
@@ -118,7 +115,7 @@ impl<'w> Psync<'w> {
 }
 
 impl Writer {
-    /// Appends the object's changes to `batch` as a section, and its new standing to `advances`.
+    /// Appends a section to `batch` and a standing to `advances`.
     fn advance(
         &mut self,
         changes: &mut dyn Changes,
@@ -175,14 +172,14 @@ impl Staged<'_, '_> {
         result
     }
 
-    /// The writers stay in place: copies of recent stores would show here too.
+    /// Copies of recent stores would show here too.
     fn publish(&mut self) -> Result<()> {
         let Staged { writers: Some((writers, changing)), batch, advances, claimed, sealed, source } = self
         else {
             return Ok(());
         };
         if advances.is_empty() {
-            // Nothing differs from the primary, but a primary that went back is not the last psync.
+            // The primary may have gone back.
             return expect_readings(writers.first.lane.medium());
         }
         if u32::try_from(batch.count()).is_err() {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// An object held still.
 pub struct StillObject {
-    /// First, so that reads end before the writer continues.
+    /// Dropped first.
     copy: Overlay,
     object: Located,
     layers: Option<Layers>,
@@ -41,13 +41,13 @@ impl Store {
             if now.is_some_and(|now| same(&now, &found)) {
                 return self.still(found, held).map(Some);
             }
-            // It was detached or changed lanes before the hold.
+            // It was detached, or moved.
             drop(held);
             self.apply_locks.pause(lane, &mut deadline)?;
         }
     }
 
-    /// The object, if a live process has it attached for writing.
+    /// The object, if a live writer has it.
     fn written(&self, name: &str, key: Key<'_>) -> Result<Option<Located>> {
         let object = self.view(|table| table.object(name))?;
         let instead = "attach what its last psync left, by a seal key";
@@ -55,7 +55,7 @@ impl Store {
         if !object.opens_for_reading(key) {
             return Err(StoreError::WrongKey);
         }
-        // The object's lock matters: its lane may belong to a process with other objects.
+        // Its lane may be another process's by now.
         let live =
             object.is_bound() && self.has_writer(&object)? && self.is_taken(object.entry.lane.get())?;
         Ok(live.then_some(object))
@@ -76,7 +76,6 @@ impl Store {
 
     fn still(&self, object: Located, held: ApplyLock) -> Result<StillObject> {
         let copy = Overlay::new(self.device.clone());
-        // The table as it is, its own lane included.
         let layers = self.view(|table| {
             let directory = directory(table, held.lane())?
                 .ok_or(StoreError::damaged(Part::LaneDirectory, directory_slot(held.lane())))?;
@@ -91,7 +90,6 @@ impl Store {
     }
 }
 
-/// Whether both are the same attachment.
 fn same(now: &Located, then: &Located) -> bool {
     (now.offset, now.entry.binding, now.entry.lane) == (then.offset, then.entry.binding, then.entry.lane)
 }

@@ -33,21 +33,19 @@ use crate::sync::{Ordering, fence};
 use crate::table::{Located, directory};
 use zeroize::Zeroizing;
 
-/// Most bytes of lines: beyond that another base costs less.
+/// Beyond that another base costs less.
 const MOST: usize = 64 << 20;
-/// Generations followed per call.
 const GENERATIONS: usize = 4;
 
-/// A position behind a followed writer.
 #[derive(Clone, Copy)]
 pub(in crate::store) struct Tail {
-    /// The object when the base was made.
+    /// The object at its base.
     object: Located,
     /// See invariant 1.
     shown: u64,
     /// The log's end, as read; `None`: the object had no writer.
     log: Option<LaneLog>,
-    /// The table lane's end at the last look at the table (invariant 5).
+    /// The table lane's end at the last look (invariant 5).
     seen: Option<LaneLog>,
 }
 
@@ -68,14 +66,13 @@ pub enum Followed {
 /// Lines of an object, in the order of psyncs.
 #[derive(Default)]
 pub struct Lines {
-    /// Offset in the object, and length.
     runs: Vec<(u64, usize)>,
     /// Perhaps plaintext.
     bytes: Zeroizing<Vec<u8>>,
 }
 
 impl Lines {
-    /// No lines, with room for `pages`, so that no copy is left behind by growth.
+    /// Room for `pages`, so that growth leaves no copy.
     pub(super) fn of_pages(pages: usize) -> Lines {
         Lines { runs: Vec::new(), bytes: Zeroizing::new(Vec::with_capacity(pages * PAGE as usize)) }
     }
@@ -90,7 +87,7 @@ impl Lines {
         })
     }
 
-    /// Adds bytes; does not extend runs before number `first`.
+    /// Keeps runs before number `first`.
     pub(super) fn add(&mut self, first: usize, offset: u64, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         match self.runs[first..].last_mut() {
@@ -100,7 +97,6 @@ impl Lines {
     }
 }
 
-/// A position behind a batch.
 #[derive(Clone, Copy)]
 struct Cut {
     log: LaneLog,
@@ -123,7 +119,7 @@ struct Ahead<'a> {
 }
 
 impl Ahead<'_> {
-    /// Batches before number `durable` are durable.
+    /// Batches before `durable` are durable.
     fn prove(&mut self, durable: u64) {
         let known = self.unproven.iter().take_while(|(number, _)| *number < durable).count();
         if let Some((_, cut)) = self.unproven.drain(..known).next_back() {
@@ -136,7 +132,7 @@ impl Ahead<'_> {
         let sections = batch.sections;
         for (index, section) in sections.iter().enumerate() {
             let binding = section.binding.get();
-            // Earlier batches are in the base.
+            // The base has earlier batches.
             if section.is_of_object()
                 && section.entry.get() == self.slot
                 && binding >= self.entry.binding.get()
@@ -154,7 +150,7 @@ impl Ahead<'_> {
     fn section(&mut self, batch: &mut BatchView<'_, '_>, index: usize, section: &Section) -> Result<()> {
         let is_psync = section.kind.get() == kind::PSYNC;
         if is_psync && section.psyncs.get() <= self.shown {
-            // The reader began with its lines: a checkpoint counts them before the lane loses them.
+            // A checkpoint counted the lane's lost batches.
             return Ok(());
         }
         let next = is_psync && section.psyncs.get() == self.shown + 1;
@@ -162,7 +158,7 @@ impl Ahead<'_> {
             self.lost = true;
         }
         self.shown = section.psyncs.get();
-        // No run spans batches, so that lines can be cut between them.
+        // Lines can be cut between batches.
         let (entry, first) = (self.entry, self.lines.runs.len());
         let (lines, lost) = (&mut self.lines, &mut self.lost);
         batch.redo(index, &mut |mut target, mut bytes| {
@@ -182,27 +178,26 @@ impl Ahead<'_> {
         })
     }
 
-    /// Continues in another generation, which began once all before was durable.
+    /// A new generation proves all before it.
     fn begin(&mut self, log: LaneLog) {
         self.prove(u64::MAX);
         self.proven.log = log;
     }
 
-    /// Reads batches until all seen at first are known to be durable: returned psyncs are among
-    /// them.
+    /// Reads until all batches seen at first are durable.
     fn read(&mut self, store: &Store) -> Result<()> {
         let lane = self.entry.lane.get();
         let (mut seen, mut deadline) = (None, store.apply_locks.deadline());
         loop {
             let mut log = self.go_back();
             scan_beside(&*store.device, store.seed, &mut log, &mut |batch| self.batch(batch))?;
-            // Its word is on a line that the writer changes in each psync.
+            // The writer changes that line in each psync.
             let any = !self.unproven.is_empty();
             if any && (Mutant::TailUnproven.is_on() || !store.apply_locks.is_changing(lane)?) {
                 self.prove(u64::MAX);
             }
             let seen = *seen.get_or_insert(log.sequence);
-            // After a new generation nothing follows the durable batches.
+            // Nothing follows the durable batches.
             if self.proven.log.sequence >= seen || self.unproven.is_empty() {
                 return Ok(());
             }
@@ -227,8 +222,7 @@ impl Ahead<'_> {
 }
 
 impl Tail {
-    /// The tail of a reader whose base was made of `object` at psync `shown`, with the present
-    /// table.
+    /// A reader whose base is `object` at psync `shown`.
     pub(in crate::store) fn of(
         store: &Store,
         table: &TableTransaction<'_>,
@@ -255,7 +249,7 @@ impl Tail {
         (self.object.entry.id, self.shown) == (other.object.entry.id, other.shown)
     }
 
-    /// Whether the object has its name and place; upkeep of its bases changes only the binding.
+    /// Whether name and place are the same; upkeep changes the binding.
     pub(super) fn is_there(&self, now: &Located) -> bool {
         let of = |entry: &Entry| {
             let place = (entry.primary, entry.pages, entry.size);
@@ -266,7 +260,7 @@ impl Tail {
     }
 }
 
-/// A lane's log before its first batch.
+/// Before the lane's first batch.
 fn lane_log(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Option<LaneLog>> {
     let Some(found) = directory(table, lane)? else { return Ok(None) };
     let (offset, len) = (found.offset.get(), found.len.get());
@@ -274,10 +268,10 @@ fn lane_log(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Op
 }
 
 impl Store {
-    /// The tail behind the durable batches, and their lines. `None`: a gap, or the object moved.
+    /// `None`: a gap, or the object moved.
     pub(super) fn read_tail(&self, tail: &Tail) -> Result<Option<Found>> {
         match self.read_tail_once(tail) {
-            // The reported loss may be of other pages: reads from now on count.
+            // Reads from now on count.
             Err(StoreError::Failed(_)) => self.read_tail_once(tail),
             read => read,
         }
@@ -285,10 +279,9 @@ impl Store {
 
     fn read_tail_once(&self, tail: &Tail) -> Result<Option<Found>> {
         let (slot, lane) = (tail.object.offset, tail.object.entry.lane.get());
-        // Batches beyond the medium's known end close the log.
+        // Batches beyond the known length would close the log.
         self.device.verify()?;
-        // The lane's log before the first batch, if the object lies where it did, and the psyncs
-        // hidden by checkpoints.
+        // The empty log if the object stayed, and its checkpointed psyncs.
         let look = || {
             self.view_as_of(|table| {
                 let now = table.entry(slot)?;
@@ -341,19 +334,19 @@ impl Store {
     fn found(&self, tail: &Tail, mut ahead: Ahead<'_>, seen: Option<LaneLog>) -> Result<Option<Found>> {
         let log = Some(ahead.go_back());
         let found = Tail { shown: ahead.shown, log, seen, ..*tail };
-        // Only recovery tells whether a dead writer's last psync took place.
+        // Only recovery judges a dead writer's last psync.
         Ok(self.is_taken(tail.object.entry.lane.get())?.then_some((found, ahead.lines)))
     }
 
-    /// Whether the table is as this reader last saw it.
+    /// Whether the table is unchanged.
     fn is_seen(&self, tail: &Tail) -> Result<bool> {
         tail.seen.map_or(Ok(false), |seen| self.is_table_still_at(&seen))
     }
 
-    /// Whether the lane is certainly in the generation of `log`, asked after reading its batches.
+    /// Whether the lane kept its generation, asked after its batches.
     fn is_generation(&self, log: &LaneLog) -> bool {
         fence(Ordering::Acquire);
-        // The directory states the log's generation, or a lower one.
+        // The directory's generation may be lower.
         let now = || LaneLog::read(&*self.device, self.seed, log.offset, log.len, log.generation);
         Mutant::LaneUnasked.is_on() || now().is_ok_and(|now| now.is_of_generation(log))
     }

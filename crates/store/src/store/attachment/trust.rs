@@ -19,7 +19,7 @@ impl Writer {
     #[must_use]
     pub fn is_blank(&self) -> bool {
         match &self.sealed {
-            // Its seals prove it, also after psyncs of its keys.
+            // Psyncs of keys leave it blank.
             Some(sealed) => sealed.is_blank(),
             None => self.standing.psyncs == 0 && self.standing.published == 0,
         }
@@ -42,7 +42,7 @@ impl Writer {
             object.entry.set(FLAG_TYPED, typed);
             table.put_entry(&object)
         })?;
-        // The rest of the entry may be new; the next change reads it.
+        // The next change rereads the entry.
         self.object.entry.set(FLAG_TYPED, typed);
         Ok(())
     }

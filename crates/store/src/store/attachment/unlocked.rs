@@ -18,7 +18,6 @@ pub struct Unlocked {
 }
 
 impl Unlocked {
-    /// The key of the object with this key page, by an owner's.
     pub(super) fn new(owner: &SealKey, key_page: &KeyPage) -> Result<Unlocked> {
         let (key, header) = (key_page.open(owner)?, key_page.header());
         let (signer, is_signed) = (owner.signer().cloned(), key_page.is_signed());
@@ -30,8 +29,7 @@ impl Unlocked {
         self.signer.as_ref()
     }
 
-    /// Refuses to write a signed object without its sign key. The tree judges objects that claim to
-    /// be unsigned.
+    /// The tree judges objects that claim to be unsigned.
     pub(super) fn expect_sign_key(&self) -> Result<()> {
         let signs = self.signer.as_ref().is_some_and(Signer::signs);
         if self.is_signed && !signs { Err(SealError::SignKeyNeeded.into()) } else { Ok(()) }

@@ -19,35 +19,30 @@ use std::sync::Arc;
 pub struct Writer {
     pub(super) store: Arc<Store>,
     pub(super) lane: Arc<WriterLane>,
-    /// The lane, for readers of the object's pages.
     pub(super) pages_lane: SharedLane,
-    /// `None` before the binding is published and after the attachment.
+    /// `None` outside of the attachment.
     pub(super) object_lock: Option<ObjectLock>,
     pub(super) object: Located,
     pub(super) standing: Standing,
     pub(super) direct: Direct,
     /// Whether the primary may hold bytes that are not durable.
     pub(super) unsettled: bool,
-    /// A batch whose memory the next psync reuses.
+    /// Reusable memory.
     pub(super) scratch: Option<Box<Batch>>,
-    /// Cached pages, where reading the medium is slow.
     pub(super) page_cache: Option<Arc<Mutex<PageCache>>>,
     /// The object's layers.
     pub(super) layers: SharedLayers,
-    /// Whether it has a base.
     pub(super) based: bool,
-    /// The lane's revision when the entry was last read.
+    /// Revision at the last read of the entry.
     pub(super) revision: u64,
-    /// Former extents that memory may be mapped from.
+    /// Extents that memory may show.
     pub(super) former: Vec<Former>,
-    /// Pieces of a sparse object known to have space (bits).
+    /// Pieces with space (bits).
     pub(super) backed: Vec<u64>,
-    /// Its pages, if sealed.
     pub(super) sealed: Option<Arc<SealedPages>>,
-    /// The next psync's change of its header, if sealed.
     pub(super) heading: Option<Heading>,
     pub(super) recovered: Recovered,
-    /// Whether the detach states that the pool has all commits.
+    /// Whether the pool has all commits at the detach.
     pub(super) forgets_memory: bool,
 }
 
@@ -70,8 +65,7 @@ impl Writer {
         self.recovered
     }
 
-    /// Begins a change and rereads the entry if needed: a hold of the lane may have made the extent
-    /// a base.
+    /// Begins a change; rereads a revised entry.
     ///
     /// # Errors
     /// `HeldStill`; those of the table: nothing happened.
@@ -81,7 +75,7 @@ impl Writer {
         Ok(changing)
     }
 
-    /// Rereads the entry if the lane was revised since.
+    /// Rereads a revised entry.
     #[inline]
     pub(super) fn see(&mut self, changing: &Changing) -> Result<()> {
         if changing.revision() == self.revision {
@@ -110,14 +104,14 @@ impl Writer {
         Ok(())
     }
 
-    /// Sets the object's layers; `None`: without a base.
+    /// `None`: without a base.
     pub(super) fn take_layers(&mut self, layers: Option<Layers>) {
         self.based = layers.is_some();
         let layers = layers.unwrap_or_else(|| Layers::alone(&self.object));
         *lock(&self.layers) = layers.in_revision(self.revision);
     }
 
-    /// Sets the lane and its revision from which the object's pages are read.
+    /// Pages are read at this lane's revision.
     pub(super) fn read_on(&self, lane: &Arc<WriterLane>, revision: u64) {
         if Mutant::PagesLaneKept.is_on() {
             return;

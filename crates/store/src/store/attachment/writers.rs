@@ -8,7 +8,7 @@ use crate::mutant::Mutant;
 use crate::store::lanes::Changing;
 use std::sync::Arc;
 
-/// The writers of a psync; one alone needs no allocation.
+/// One writer alone needs no allocation.
 pub(super) struct Writers<'w> {
     pub(super) first: &'w mut Writer,
     pub(super) others: Vec<&'w mut Writer>,
@@ -25,7 +25,7 @@ impl Writers<'_> {
         std::iter::once(&mut *self.first).chain(self.others.iter_mut().map(|writer| &mut **writer))
     }
 
-    /// Whether they have more than one lane.
+    /// Whether they have several lanes.
     ///
     /// # Errors
     /// One of them can make no psync, or not this one.
@@ -41,8 +41,7 @@ impl Writers<'_> {
         Ok(apart)
     }
 
-    /// Moves the objects to the first one's lane, each under a new binding, once its primary is
-    /// durable.
+    /// Moves durable primaries to the first lane, under new bindings.
     fn unite(&mut self) -> Result<()> {
         let (store, lane) = (&self.first.store, &self.first.lane);
         for writer in &mut self.others {
@@ -58,13 +57,12 @@ impl Writers<'_> {
             let moved = store.update(|table| {
                 object = table.entry(object.offset)?;
                 store.bind(table, &mut object, lane.index)?;
-                // Under the table's lock, so that the lane is not revised before the object is on
-                // it.
+                // No revision comes before the object is on the lane.
                 writer.read_on(lane, lane.newest_revision()?);
                 Ok(())
             });
             if let Err(error) = moved {
-                // After a failure of the medium others may see it on either lane.
+                // Others may see it on either lane.
                 let lost = left.medium().is_over();
                 writer.read_on(&left, if lost { u64::MAX } else { changing.revision() });
                 return Err(error);
@@ -77,7 +75,7 @@ impl Writers<'_> {
         Ok(())
     }
 
-    /// Claims space before the commit, so that a committed batch can be applied.
+    /// So that a committed batch can be applied.
     pub(super) fn reserve(&mut self, batch: &Batch) -> Result<()> {
         let mut targets = batch.targets();
         for section in batch.sections() {
@@ -96,7 +94,6 @@ impl Writers<'_> {
 /// psynced, grown or detached otherwise.
 #[must_use = "nothing is durable before the commit"]
 pub struct Psync<'w> {
-    /// `None`: a psync of no object.
     pub(super) writers: Option<(Writers<'w>, Changing)>,
 }
 

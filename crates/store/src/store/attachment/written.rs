@@ -9,7 +9,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// Makes everything written durable, of which bytes up to `to` are the object's.
+    /// Bytes up to `to` are the object's.
     pub(super) fn by_barrier(medium: &dyn Medium, to: u64) -> Result<Written> {
         medium.barrier()?;
         Ok(Written { to })
@@ -20,7 +20,6 @@ impl Written {
     }
 }
 
-/// State of an unpublished direct write.
 pub(super) enum Direct {
     /// Nothing was written.
     None,

@@ -15,7 +15,7 @@ pub(in crate::store) fn users<'o>(objects: impl IntoIterator<Item = &'o Object>)
 }
 
 impl Survey {
-    /// Checks that objects have an intact, long enough base, and that bases count their users.
+    /// Objects need an intact, long enough base, and bases the right count.
     pub(super) fn judge_bases(&mut self) {
         let resting: Vec<Object> = self.objects.iter().filter(|object| object.base != 0).copied().collect();
         let bases: BTreeMap<u64, Object> =
@@ -46,7 +46,7 @@ impl Survey {
     }
 }
 
-/// Chains of bases, each followed once: snapshots may form chains of thousands.
+/// Chains, each followed once: there may be thousands of snapshots.
 struct Chains<'b> {
     bases: &'b BTreeMap<u64, Object>,
     /// By entry, whether its chain ends.
@@ -54,7 +54,6 @@ struct Chains<'b> {
 }
 
 impl Chains<'_> {
-    /// Whether the object's chain is not circular.
     fn ends(&mut self, object: &Object) -> bool {
         let (mut met, mut at) = (BTreeSet::from([object.offset]), object.base);
         let ends = loop {

@@ -11,12 +11,10 @@ use crate::error::Result;
 use crate::format::checksum;
 use zerocopy::IntoBytes;
 
-/// Sums of an object's parts.
 pub(super) struct Brief {
     seed: u64,
     /// Slots that the tree of names leads to.
     pub offsets: Vec<u64>,
-    /// The last name's hash.
     last: Option<u64>,
     /// Members of the trees less those of the entries.
     names: u64,
@@ -55,7 +53,7 @@ impl Brief {
         self.hash(&[first]).wrapping_sub(self.hash(&[end]))
     }
 
-    /// A key of the tree of names; they come in order.
+    /// Keys come in order.
     pub(super) fn name(&mut self, (hash, low): (u64, u64), offset: u64) {
         self.unsure |= low != offset || self.last == Some(hash);
         self.last = Some(hash);
@@ -73,7 +71,7 @@ impl Brief {
         self.unsure |= self.offsets.windows(2).any(|pair| pair[0] == pair[1]);
     }
 
-    /// An intact object. Returns whether the survey keeps it.
+    /// Returns whether the survey keeps it.
     pub(super) fn object(&mut self, object: &Object) -> bool {
         let (high, low) = object.id;
         self.names = self.names.wrapping_sub(self.hash(&[object.hash, object.offset]));
@@ -94,17 +92,16 @@ impl Brief {
         object.bound || object.hidden || object.is_base || object.base != 0
     }
 
-    /// Pages that no object has; all should fill the range.
+    /// `others` and the objects should fill the range.
     pub(super) fn judge_pages(&mut self, others: &[Claim], range: (u64, u64)) {
         self.unsure |= !self.fill(self.pages, others, range);
     }
 
-    /// Addresses that no object has; all should fill the range.
     pub(super) fn judge_addresses(&mut self, others: &[Claim], range: (u64, u64)) {
         self.unsure |= !self.fill(self.addresses, others, range);
     }
 
-    /// Whether all ranges fill `range` without overlap: at each place as many begin as end.
+    /// At each place as many ranges begin as end.
     fn fill(&self, sum: u64, others: &[Claim], range: (u64, u64)) -> bool {
         let add = |sum: u64, claim: &Claim| sum.wrapping_add(self.ends(claim.first, claim.end));
         let sum = others.iter().fold(sum, add);

@@ -8,7 +8,7 @@ use crate::store::pool::{in_force, settled_superblocks};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The device with the pool's stated length, and its real length if that is less.
+/// The device with the pool's length; its own length if shorter.
 pub(super) fn whole(device: Arc<dyn Device>) -> Result<(Arc<dyn Device>, Option<u64>)> {
     let len = device.len();
     match in_force(&settled_superblocks(&*device)?, len) {
@@ -20,7 +20,7 @@ pub(super) fn whole(device: Arc<dyn Device>) -> Result<(Arc<dyn Device>, Option<
 }
 
 impl Survey {
-    /// Reports a medium of `cut` bytes and the objects that lost some.
+    /// Reports lost bytes.
     pub(super) fn judge_cut(&mut self, cut: u64) {
         let pool = self.medium.len();
         let (first, end) = (cut / PAGE, pool / PAGE);

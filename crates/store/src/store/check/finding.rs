@@ -135,7 +135,6 @@ impl Report {
         self.add_with(found, object, what, found.3.remedy().to_owned());
     }
 
-    /// [`add`](Report::add) with other advice.
     pub(in crate::store) fn add_with(
         &mut self,
         found: Found,

@@ -67,7 +67,6 @@ impl Survey {
         self.report.lanes = self.lanes.len() as u32;
     }
 
-    /// Reads the unused lanes.
     pub(super) fn read_lanes(&mut self, meter: &mut Meter<'_>) {
         let mut lanes = std::mem::take(&mut self.lanes);
         for lane in &mut lanes {
@@ -95,7 +94,7 @@ impl Survey {
         if lane.witnesses.generation(lane.directory.generation.get()).is_none() {
             return Ok(());
         }
-        // In the overlay, as recovery does on the medium.
+        // As recovery does on the medium.
         for at in mend_lane(&*medium, seed, &lane.directory)? {
             self.find_mended(at);
         }

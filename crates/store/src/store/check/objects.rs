@@ -88,7 +88,7 @@ impl Object {
         (!self.foreign).then(|| Claim::new(self.address, self.reserved, Owner::Object(self.offset)))
     }
 
-    /// Whether nothing needs it: deleted, a resize's leftover, or a nameless base without users.
+    /// Whether nothing needs it.
     pub(in crate::store) fn is_left(&self) -> bool {
         self.hidden && (!self.is_base || self.users == 0) && !self.tied
     }
@@ -102,7 +102,6 @@ impl Object {
     }
 }
 
-/// The trees' references to a slot.
 #[derive(Clone, Copy)]
 struct Mention {
     offset: u64,
@@ -111,7 +110,7 @@ struct Mention {
 }
 
 impl Survey {
-    /// Reads every entry of the trees, in the medium's order.
+    /// In the medium's order.
     pub(super) fn read_objects(&mut self, meter: &mut Meter<'_>) {
         let mut page = (u64::MAX, [0; PAGE as usize]);
         if let Some(brief) = &mut self.brief {
@@ -147,7 +146,7 @@ impl Survey {
         }
     }
 
-    /// Reads a mentioned entry; `page` is the last page read.
+    /// `page` is the last page read.
     fn read_mentioned(
         &mut self,
         mention: Mention,
@@ -233,7 +232,6 @@ impl Survey {
         }
     }
 
-    /// Whether name and ID lead to the object.
     fn compare(&mut self, mention: Mention, object: &Object) {
         if mention.hash != Some(object.hash) {
             let rebuild = Found(Severity::Error, Part::Entry, object.offset, Cure::Rebuild);
@@ -245,7 +243,6 @@ impl Survey {
         }
     }
 
-    /// Judges fields that contradict each other.
     fn judge_entry(&mut self, object: &Object, entry: &Entry) {
         let offset = object.offset;
         let name = entry.name();
@@ -291,7 +288,6 @@ impl Survey {
         }
     }
 
-    /// Finds names that two objects have.
     fn judge_names(&mut self) {
         let mut hashes: Vec<_> =
             self.objects.iter().filter(|o| !o.hidden).map(|o| (o.hash, o.offset)).collect();
@@ -312,7 +308,6 @@ impl Survey {
         }
     }
 
-    /// Finds IDs that two objects have.
     fn judge_ids(&mut self) {
         let unidentified = std::mem::take(&mut self.unidentified);
         if unidentified.is_empty() {
@@ -334,7 +329,6 @@ impl Survey {
         }
     }
 
-    /// Finds bindings that two objects have.
     fn judge_bindings_differ(&mut self) {
         let mut bindings: Vec<_> =
             self.objects.iter().filter(|o| o.binding != 0).map(|o| (o.binding, o.offset)).collect();
@@ -347,7 +341,7 @@ impl Survey {
         }
     }
 
-    /// Reports damaged progress lines, unless a pending batch or a living writer rewrites them.
+    /// Pending batches and living writers rewrite progress lines.
     pub(super) fn judge_progress(&mut self) {
         let suspects = std::mem::take(&mut self.progress);
         for offset in suspects {
@@ -365,7 +359,7 @@ impl Survey {
         }
     }
 
-    /// Another process's lock mode; if unknown, exclusive, so that the check leaves it to others.
+    /// If unknown, exclusive: the check leaves it to others.
     pub(super) fn held_as(&self, key: LockKey) -> Option<LockMode> {
         self.medium.probe(key).unwrap_or(Some(LockMode::Exclusive))
     }
@@ -375,7 +369,7 @@ impl Survey {
     }
 }
 
-/// Whether a field that should be zero is not.
+/// Whether a reserved field is set.
 fn has_later_fields(entry: &Entry) -> bool {
     let of_base = [entry.base, entry.overlay, entry.based].iter().any(|field| field.get() != 0);
     let of_ties = [entry.ties, entry.tie_count, entry.ties_sum].iter().any(|field| field.get() != 0);

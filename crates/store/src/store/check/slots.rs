@@ -21,7 +21,7 @@ pub(in crate::store) fn is_clean(slot: &Entry, offset: u64) -> bool {
 }
 
 impl Survey {
-    /// Follows the list of free table pages; `met` has the nodes' pages.
+    /// `met` has the nodes' pages.
     pub(super) fn read_free_pages(&mut self, met: &mut HashSet<u64>) {
         let Some(root) = self.root else { return };
         let mut page = root.free_page.get();
@@ -95,7 +95,6 @@ impl Survey {
         self.free_slots.sort_unstable();
     }
 
-    /// Checks that every slot is either used or free.
     pub(super) fn judge_slots(&mut self) {
         let objects = match &mut self.brief {
             Some(brief) => std::mem::take(&mut brief.offsets),
@@ -132,7 +131,6 @@ impl Survey {
         self.damaged.dedup();
     }
 
-    /// Judges a slot that nothing leads to.
     fn judge_stray(&mut self, offset: u64) {
         let Some(slot) = self.read::<Entry>(Part::Entry, offset) else {
             self.damaged.push(offset);

@@ -18,7 +18,6 @@ pub(in crate::store) enum Owner {
     Free,
 }
 
-/// A tree's name in reports.
 pub(super) fn title(tree: TreeId) -> &'static str {
     match tree {
         TreeId::Names => "tree of names",
@@ -30,7 +29,6 @@ pub(super) fn title(tree: TreeId) -> &'static str {
     }
 }
 
-/// A range of pages or addresses, and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::store) struct Claim {
     pub first: u64,
@@ -44,18 +42,17 @@ impl Claim {
     }
 }
 
-/// A gap, or overlapping claims.
 enum Fault {
     Gap(u64, u64),
     Overlap(Claim, Claim),
 }
 
-/// Compares sorted claims with the range that they should tile.
+/// Compares sorted claims with their range.
 fn tile(claims: &[Claim], from: u64, to: u64, mut report: impl FnMut(Fault)) {
     let mut at = from;
     let mut last: Option<Claim> = None;
     for claim in claims {
-        // The part beyond the end is reported with the claim.
+        // Reported with the claim.
         let first = claim.first.min(to);
         if first > at {
             report(Fault::Gap(at, first));
@@ -73,7 +70,7 @@ fn tile(claims: &[Claim], from: u64, to: u64, mut report: impl FnMut(Fault)) {
     }
 }
 
-/// Gaps (first, end) between sorted claims in a range.
+/// Gaps (first, end) between sorted claims.
 pub(in crate::store) fn gaps(claims: &[Claim], from: u64, to: u64) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     tile(claims, from, to, |fault| {
@@ -84,7 +81,6 @@ pub(in crate::store) fn gaps(claims: &[Claim], from: u64, to: u64) -> Vec<(u64, 
     found
 }
 
-/// Owners of overlapping claims.
 pub(in crate::store) fn overlapping(mut claims: Vec<Claim>) -> Vec<Owner> {
     claims.sort_unstable();
     claims.dedup();
@@ -110,7 +106,6 @@ impl Survey {
         }
     }
 
-    /// Judges the owners of all pages.
     pub(super) fn judge_space(&mut self) {
         let Some(root) = self.root else { return };
         let free = self.free_extents(TreeId::FreeByPage, TreeId::FreeBySize);
@@ -163,7 +158,7 @@ impl Survey {
                 let (first, last) = (b.first, a.end.min(b.end).saturating_sub(1));
                 let (one, other) = (self.describe(a.owner), self.describe(b.owner));
                 let what = format!("pages {first} to {last} belong to {one} and to {other}");
-                // Between two objects a person must decide; otherwise the table gives way.
+                // Between objects a person must decide.
                 let is_data = |owner| matches!(owner, Owner::Object(_) | Owner::Lane(_) | Owner::Slots);
                 let cure = if is_data(a.owner) && is_data(b.owner) { Cure::Drop } else { Cure::Rebuild };
                 let entry = [a.owner, b.owner].into_iter().find_map(|owner| match owner {
@@ -179,7 +174,6 @@ impl Survey {
         }
     }
 
-    /// Judges the owners of all addresses.
     pub(super) fn judge_addresses(&mut self) {
         let (from, len) = self.window;
         let to = from.saturating_add(len);
@@ -220,7 +214,7 @@ impl Survey {
         }
     }
 
-    /// The free extents (start, length) of two trees that should agree.
+    /// Extents (start, length) of two trees that should agree.
     fn free_extents(&mut self, by_start: TreeId, by_size: TreeId) -> Vec<(u64, u64)> {
         let (starts, sizes) = (&self.trees[by_start as usize], &self.trees[by_size as usize]);
         let extents: Vec<_> = starts.slots.iter().map(|((start, _), len)| (*start, *len)).collect();

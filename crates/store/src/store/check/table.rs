@@ -20,7 +20,7 @@ pub(in crate::store) struct TableLane {
 }
 
 impl Survey {
-    /// Brings the table up to date in the overlay, if its lane is reliable.
+    /// Applies the lane in the overlay, if reliable.
     pub(super) fn catch_up(&mut self) {
         if let Err(error) = self.try_catch_up() {
             self.note_later(&error);
@@ -37,7 +37,7 @@ impl Survey {
         let Some(generation) = witnesses.generation(1) else { return Ok(()) };
         let start = LaneLog::at_start(offset, len, generation);
         self.table.start = Some(start);
-        // In the overlay, as an open does on the medium.
+        // As an open does.
         for at in mend(&*self.medium, seed, &start)? {
             self.find_mended(at);
         }
@@ -67,7 +67,7 @@ impl Survey {
         }
     }
 
-    /// Reports a batch with one wrong bit, perhaps an interrupted commit.
+    /// It may be an interrupted commit.
     pub(super) fn find_mended(&mut self, at: u64) {
         let what = "one bit of this batch is wrong, its checksum says which";
         self.find(Severity::Note, Part::Record, at, Cure::Recover, what);
@@ -89,7 +89,7 @@ impl Survey {
         }
     }
 
-    /// Reads the root and the pool's length in it.
+    /// Reads root and length.
     ///
     /// # Errors
     /// `Truncated`: the medium is shorter than the pool.

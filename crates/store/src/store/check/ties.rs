@@ -9,8 +9,7 @@ use crate::table::{id_key, tied_to};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Survey {
-    /// Notes for each object whether it is tied. A repair drops damaged or cyclic lists; their
-    /// objects stay.
+    /// A repair drops damaged or cyclic lists; their objects stay.
     pub(super) fn judge_ties(&mut self) {
         let tied: Vec<u64> =
             self.objects.iter().filter(|object| object.ties.1 > 0).map(|object| object.offset).collect();
@@ -52,8 +51,7 @@ impl Survey {
     }
 }
 
-/// Objects in cycles: what is left after removing objects without ties or without ties to them,
-/// repeatedly.
+/// Objects in cycles: the rest after removing objects without ties, or ties to them.
 fn cyclic(targets: &BTreeMap<u64, Vec<u64>>) -> BTreeSet<u64> {
     let mut left: BTreeMap<u64, BTreeSet<u64>> =
         targets.iter().map(|(from, to)| (*from, to.iter().copied().collect())).collect();

@@ -30,7 +30,7 @@ struct Walk<'s, 'm, 'p> {
 }
 
 impl Survey {
-    /// Reads all trees; `met` receives their nodes' pages.
+    /// `met` receives the nodes' pages.
     pub(super) fn read_trees(&mut self, met: &mut HashSet<u64>, meter: &mut Meter<'_>) {
         let Some(root) = self.root else { return };
         for tree in TREES {
@@ -62,8 +62,7 @@ impl Walk<'_, '_, '_> {
         self.survey.find(Severity::Error, Part::Node, offset, Cure::Rebuild, what);
     }
 
-    /// Reads the subtree at `offset`, with keys in `low..high`, no deeper than `level` and no page
-    /// twice.
+    /// Keys are in `low..high`; no page is read twice.
     fn node(&mut self, offset: u64, level: u16, low: Key, high: Option<Key>) {
         if !self.survey.is_table_page(offset) {
             return self.fault(offset, "a tree leads to a node here, where none can be");

@@ -30,9 +30,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 /// Most cached pages of an object: 64 MiB.
 const LIMIT: usize = 16384;
-/// Bytes of neighbouring pages per write.
 const PIECE: usize = 64 << 10;
-/// Most bytes of an uncached page worth caching; more go to the primary at once.
+/// More bytes of an uncached page go to the primary.
 const FEW: usize = 16 * LINE as usize;
 
 /// A page, aligned to cache lines for fast comparison.
@@ -50,7 +49,6 @@ struct CachedPage {
     used: u64,
 }
 
-/// Cached pages, by offset in the pool.
 pub(in crate::store) struct PageCache {
     pages: HashMap<u64, CachedPage>,
     limit: usize,
@@ -63,7 +61,7 @@ impl PageCache {
         PageCache { pages: HashMap::new(), limit: LIMIT, round: 0 }
     }
 
-    /// Limits the cached pages from the next psync on.
+    /// From the next psync on.
     pub(in crate::store) fn set_limit(&mut self, pages: usize) {
         self.limit = pages;
     }
@@ -81,7 +79,7 @@ impl PageCache {
         self.limit.saturating_sub(self.pages.len())
     }
 
-    /// Caches a whole, up-to-date page, if there is room.
+    /// If there is room.
     pub(in crate::store) fn keep(&mut self, page: u64, bytes: Box<PageImage>) {
         let (room, used) = (self.room() > 0, self.round);
         match self.pages.entry(page) {
@@ -96,7 +94,7 @@ impl PageCache {
         }
     }
 
-    /// Overwrites `bytes`, read from the primary at `offset`, with cached lines.
+    /// `bytes` were read from the primary at `offset`.
     pub(in crate::store) fn amend(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset + bytes.len() as u64;
         let mut page = offset / PAGE * PAGE;
@@ -144,7 +142,7 @@ impl PageCache {
         Ok(())
     }
 
-    /// The cached page for `len` bytes, new if they are few.
+    /// New if `len` is small.
     fn cached_for(&mut self, page: u64, len: usize) -> Option<&mut CachedPage> {
         let (room, used) = (self.room() > 0, self.round);
         match self.pages.entry(page) {
@@ -161,7 +159,7 @@ impl PageCache {
         }
     }
 
-    /// Drops the least recently changed half, but none of the newest pages.
+    /// Drops the older half.
     fn thin_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
         let mut ages: Vec<(u64, u64)> =
             self.pages.iter().map(|(page, cached)| (cached.used, *page)).collect();
@@ -174,8 +172,7 @@ impl PageCache {
         Ok(())
     }
 
-    /// Writes all pending lines to the primary, durable after a barrier. After an error, unwritten
-    /// lines stay pending.
+    /// Durable after a barrier. After an error, unwritten lines stay pending.
     pub(in crate::store) fn write_out(&mut self, medium: &dyn Medium) -> std::result::Result<(), Fatal> {
         if Mutant::ApplyForgotten.is_on() {
             return Ok(());
@@ -183,12 +180,12 @@ impl PageCache {
         self.write_out_those(medium, |_, _| true)
     }
 
-    /// Another process wrote out every pending line.
+    /// Another process wrote all out.
     pub(in crate::store) fn written_out(&mut self) {
         self.pages.values_mut().for_each(|cached| cached.pending = 0);
     }
 
-    /// Drops all pages, without pending lines: the object moved.
+    /// The object moved; nothing is pending.
     pub(in crate::store) fn forget(&mut self) {
         debug_assert!(self.pages.values().all(|cached| cached.pending == 0));
         self.pages = HashMap::new();
@@ -232,7 +229,6 @@ impl PageCache {
         Ok(())
     }
 
-    /// Writes only a page's pending lines.
     fn write_lines(&mut self, medium: &dyn Medium, page: u64) -> std::result::Result<(), Fatal> {
         if let Some(cached) = self.pages.get_mut(&page) {
             for run in bytes_of(cached.pending) {
@@ -243,7 +239,7 @@ impl PageCache {
         Ok(())
     }
 
-    /// Writes out and drops all pages: the primary is about to change.
+    /// The primary is about to change.
     pub(in crate::store) fn dissolve(&mut self, medium: &dyn Medium) -> Result<()> {
         self.write_out(medium)?;
         self.pages = HashMap::new();
@@ -261,7 +257,7 @@ impl CachedPage {
     }
 }
 
-/// Bytes of lines (bits), neighbours together.
+/// Neighbouring lines together.
 fn bytes_of(lines: u64) -> impl Iterator<Item = Range<usize>> {
     runs(lines).map(|run| run.start * LINE as usize..run.end * LINE as usize)
 }
@@ -270,7 +266,7 @@ fn medium_write(medium: &dyn Medium, offset: u64, bytes: &[u8]) -> std::result::
     if bytes.is_empty() { Ok(()) } else { medium.write(offset, bytes) }
 }
 
-/// A page cache, if reading the medium takes system calls.
+/// If reads take system calls.
 pub(in crate::store) fn page_cache_for(medium: &dyn Medium) -> Option<Arc<Mutex<PageCache>>> {
     (!medium.capabilities().byte_addressable).then(|| Arc::new(Mutex::new(PageCache::new())))
 }
@@ -301,7 +297,7 @@ mod tests {
         let medium = VolatileMedium::new(4 * P);
         let mut cache = PageCache::new();
         cache.keep(P, zeros());
-        // Three pages at once, of which the middle one is cached.
+        // The middle page is cached.
         let run = vec![7; 3 * P as usize];
         cache.apply(&medium, [(0, &run[..])].into_iter()).unwrap();
         assert_eq!(read(&medium, 0, P as usize), filled(7));

@@ -19,7 +19,6 @@ use crate::lane::LaneLog;
 use crate::sync::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-/// State of a lane.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Nothing is being written.
@@ -33,11 +32,11 @@ enum Phase {
     },
 }
 
-/// The turn to write to the lane with its lock free; only one exists.
+/// The only right to write with the lock free.
 #[must_use]
 pub(in crate::store) struct Turn(());
 
-/// A durable batch that is not applied.
+/// A batch to apply.
 #[must_use]
 #[derive(Debug)]
 pub(in crate::store) struct Durable(());
@@ -49,7 +48,6 @@ pub(in crate::store) enum Asked {
     Refused,
 }
 
-/// Room for a batch.
 pub(in crate::store) enum Room {
     Fits,
     /// Not before another thread returns its turn.
@@ -61,13 +59,12 @@ pub(in crate::store) enum Room {
     Refused,
 }
 
-/// State of a lane and its log.
 pub(in crate::store) struct LaneState {
     log: LaneLog,
     phase: Phase,
     /// Batches being applied, which keep the generation.
     applying: usize,
-    /// `phase` for readers without the lock, never reset.
+    /// `phase` for lockless readers, never reset.
     poisoned: Arc<AtomicBool>,
 }
 
@@ -102,7 +99,7 @@ impl LaneState {
         }
     }
 
-    /// Writing → open; a poisoned lane stays poisoned.
+    /// Writing → open, unless poisoned.
     pub(in crate::store) fn give_back(&mut self, _turn: Turn) {
         self.phase = match self.phase {
             Phase::Poisoned { .. } => Phase::Poisoned { writing: false },
@@ -110,7 +107,7 @@ impl LaneState {
         };
     }
 
-    /// The turn's write of `batches` batches is durable; the lane ends at `log`.
+    /// The lane ends at `log` durably.
     pub(in crate::store) fn written(&mut self, turn: Turn, log: LaneLog, batches: usize) -> Vec<Durable> {
         self.give_back(turn);
         self.log = log;
@@ -118,13 +115,12 @@ impl LaneState {
         std::iter::repeat_with(|| Durable(())).take(batches).collect()
     }
 
-    /// The turn's write failed.
     pub(in crate::store) fn not_written(&mut self, turn: Turn) {
         self.give_back(turn);
         self.poison();
     }
 
-    /// Room for `bytes`, for the turn's thread or one that keeps the lock.
+    /// `turn`: the caller's; otherwise the caller keeps the lock.
     pub(in crate::store) fn room(&self, turn: Option<&Turn>, bytes: u64) -> Room {
         match self.phase {
             Phase::Poisoned { .. } => Room::Refused,
@@ -135,7 +131,7 @@ impl LaneState {
         }
     }
 
-    /// Appends a batch that fits, with the lock held throughout.
+    /// The batch fits, and the lock is held throughout.
     pub(in crate::store) fn append<T>(
         &mut self,
         write: impl FnOnce(&mut LaneLog) -> Result<T>,
@@ -152,7 +148,6 @@ impl LaneState {
         }
     }
 
-    /// A batch was applied, or failed to be.
     pub(in crate::store) fn applied(&mut self, _batch: Durable, succeeded: bool) {
         self.applying -= 1;
         if !succeeded {
@@ -160,13 +155,12 @@ impl LaneState {
         }
     }
 
-    /// No batch is being applied or written by another thread.
+    /// No other thread writes or applies.
     pub(in crate::store) fn is_idle(&self, turn: Option<&Turn>) -> bool {
         self.applying == 0 && (turn.is_some() || !self.is_writing())
     }
 
-    /// Checkpoints an idle lane: `void` makes the applied lines durable and begins the next
-    /// generation. `false`: not idle.
+    /// `void` makes applied lines durable and begins a generation. `false`: not idle.
     pub(in crate::store) fn checkpoint(
         &mut self,
         turn: Option<&Turn>,
@@ -182,7 +176,7 @@ impl LaneState {
         Ok(true)
     }
 
-    /// Moves a just checkpointed lane to another extent, where its next generation is durable.
+    /// Moves a just checkpointed lane; its next generation is durable there.
     pub(in crate::store) fn relocate(
         &mut self,
         relocate: impl FnOnce(LaneLog) -> Result<LaneLog>,

@@ -33,21 +33,20 @@ struct State {
     lane: LaneState,
     /// See invariant 3.
     changing: usize,
-    /// Threads that wait for `changed`; without any, no system call wakes them.
+    /// Without any, no system call wakes.
     waiting: usize,
     progress: BTreeMap<u64, Advance>,
     queue: Vec<(u64, Batch)>,
     done: HashMap<u64, (Batch, Result<Durable>)>,
     ticket: u64,
     used: LaneUse,
-    /// The lane's revision when a change last began.
     revision: u64,
-    /// Whether a generation began at this place, so that the first header copy states it.
+    /// Whether a generation began here, in the first header copy.
     begun: bool,
 }
 
 impl State {
-    /// The lane was revised: its log's lines are durable in the primaries.
+    /// Primaries have the log durably.
     fn revised(&mut self, revision: u64) {
         self.revision = revision;
         for advance in self.progress.values() {
@@ -57,13 +56,12 @@ impl State {
         }
     }
 
-    /// Returns the first queued batch with an error.
     fn refuse_first(&mut self, error: StoreError) {
         let (ticket, batch) = self.queue.remove(0);
         self.done.insert(ticket, (batch, Err(error)));
     }
 
-    /// Takes the first queued batches that fit into the lane together.
+    /// The first batches that fit together.
     fn take_fitting(&mut self) -> (Vec<u64>, Vec<Batch>) {
         let log = self.lane.log();
         let mut room = log.len - log.tail;
@@ -77,7 +75,6 @@ impl State {
     }
 }
 
-/// A lane of this process.
 pub(in crate::store) struct WriterLane {
     pub index: u32,
     lock: LaneLock<WriterLane>,
@@ -87,9 +84,7 @@ pub(in crate::store) struct WriterLane {
     seed: u64,
     state: Mutex<State>,
     changed: Condvar,
-    /// As in the state.
     poisoned: Arc<AtomicBool>,
-    /// As in the log.
     capacity: AtomicU64,
     /// Objects that this process bound to the lane.
     pub bound: AtomicUsize,
@@ -101,7 +96,7 @@ pub(in crate::store) struct WriterLane {
 }
 
 impl WriterLane {
-    /// The locked lane, empty from `log` on; `medium` was entered before the first read.
+    /// Empty from `log` on; `medium` was entered before the first read.
     pub(in crate::store) fn new(
         lane_lock: LaneLock<Self>,
         apply_locks: Arc<ApplyLocks>,
@@ -145,7 +140,6 @@ impl WriterLane {
         self.poisoned.load(Ordering::Acquire) || self.medium.is_over()
     }
 
-    /// The medium for changes of the lane's data.
     pub(in crate::store) fn medium(&self) -> &Epoch {
         &self.medium
     }
@@ -163,8 +157,7 @@ impl WriterLane {
         self.capacity.load(Ordering::Acquire)
     }
 
-    /// Makes a batch durable and applies it, which ends the caller's change; the batch keeps its
-    /// memory. `source` has borrowed lines.
+    /// Makes a batch durable and applies it; ends the change. `source` has borrowed lines.
     pub(in crate::store) fn commit(
         &self,
         changing: &mut Changing,
@@ -209,7 +202,7 @@ impl WriterLane {
         applied.map_err(StoreError::behind_commit)
     }
 
-    /// Applies a durable batch to page caches, or to primaries.
+    /// To page caches, or primaries.
     fn apply(&self, batch: &Batch, advances: &[Advance]) -> Result<()> {
         if advances.iter().all(|advance| advance.page_cache.is_none()) {
             return commit::apply(&self.medium, batch);
@@ -225,12 +218,12 @@ impl WriterLane {
         Ok(())
     }
 
-    /// The page cache of an object with perhaps pending lines.
+    /// It may have pending lines.
     pub(in crate::store) fn page_cache(&self, slot: u64) -> Option<Arc<Mutex<PageCache>>> {
         lock(&self.state).progress.get(&slot)?.page_cache.clone()
     }
 
-    /// Returns where borrowed lines begin in the lane.
+    /// Returns the borrowed lines' place.
     fn publish_alone<'a>(
         &'a self,
         state: MutexGuard<'a, State>,
@@ -247,7 +240,7 @@ impl WriterLane {
         Ok(appended)
     }
 
-    /// Joins batches that arrive during a durable write into the next.
+    /// Batches of a running write go to the next.
     fn publish_grouped<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -272,7 +265,6 @@ impl WriterLane {
         }
     }
 
-    /// Publishes the queued batches as one write.
     fn lead<'a>(&'a self, state: MutexGuard<'a, State>, turn: Turn) -> MutexGuard<'a, State> {
         let first = state.queue.first().map_or(0, |(_, batch)| batch.len());
         let mut state = match self.make_room(state, first, Some(&turn)) {
@@ -309,7 +301,7 @@ impl WriterLane {
         state
     }
 
-    /// The state with room for `bytes`, after a checkpoint if needed. `turn`: the caller's, if any.
+    /// Checkpoints for `bytes` if needed. `turn`: the caller's.
     #[allow(clippy::type_complexity)]
     fn make_room<'a>(
         &'a self,
@@ -352,14 +344,14 @@ impl WriterLane {
         }
     }
 
-    /// Makes everything applied durable and voids the lane's batches.
+    /// Makes everything applied durable and voids the lane.
     pub(in crate::store) fn checkpoint(self: &Arc<Self>) -> Result<()> {
         let mut changing = self.change()?;
         changing.end(&mut *self.idle(lock(&self.state))?);
         Ok(())
     }
 
-    /// The state of a just checkpointed lane. The caller has begun a change.
+    /// Just checkpointed. The caller has begun a change.
     fn idle<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Result<MutexGuard<'a, State>> {
         loop {
             if state.lane.is_idle(None) && self.is_poisoned() {
@@ -372,7 +364,7 @@ impl WriterLane {
         }
     }
 
-    /// Checkpoints; `false`: a batch is being written or applied.
+    /// `false`: a batch is being written or applied.
     fn try_checkpoint(&self, state: &mut State, turn: Option<&Turn>) -> Result<bool> {
         let (device, State { lane, progress, used, begun, .. }) = (&self.medium, state);
         let done = lane.checkpoint(turn, |log| {
@@ -388,7 +380,7 @@ impl WriterLane {
             if !Mutant::EarlyCheckpoint.is_on() {
                 device.barrier()?;
             }
-            // A failed read while applying may have lost lines without a failed write.
+            // A failed read may have lost lines.
             if self.is_poisoned() {
                 return Err(StoreError::Poisoned);
             }
@@ -402,7 +394,7 @@ impl WriterLane {
         Ok(done)
     }
 
-    /// Checkpoints and moves the lane to the extent from `relocate`, with a durable generation.
+    /// `relocate` returns an extent with a durable generation.
     pub(in crate::store) fn relocate(
         &self,
         _changing: &Changing,
@@ -415,7 +407,7 @@ impl WriterLane {
         Ok(())
     }
 
-    /// Forgets an object that leaves the lane with a durable primary.
+    /// The object's primary is durable.
     pub(in crate::store) fn forget(&self, entry: u64) {
         lock(&self.state).progress.remove(&entry);
         self.bound.fetch_sub(1, Ordering::Relaxed);

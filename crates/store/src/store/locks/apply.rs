@@ -45,13 +45,11 @@ const HELD: u64 = 2;
 /// This process's marks.
 #[derive(Default)]
 struct Own {
-    /// Lanes whose primaries it changes, if without words.
+    /// Without words.
     changing: BTreeSet<u32>,
-    /// Lanes whose primaries it holds still.
     held: BTreeSet<u32>,
 }
 
-/// The apply locks of a pool.
 pub(in crate::store) struct ApplyLocks {
     device: Arc<dyn Device>,
     patience: Arc<Patience>,
@@ -67,7 +65,7 @@ impl ApplyLocks {
         self.device.shared_word(apply_word(lane))
     }
 
-    /// Clears the marks of the lane's last process. The caller has the lane, and has begun nothing.
+    /// For a new holder with nothing begun.
     pub(in crate::store) fn take_over(&self, lane: u32) {
         if let Some(word) = self.word(lane) {
             word.fetch_and(HELD, Ordering::AcqRel);
@@ -85,8 +83,7 @@ impl ApplyLocks {
         }
     }
 
-    /// Begins to change primaries of this process's lane: one `begin` at a time, and an
-    /// [`end`](Self::end) for each `true`. `false`: they are held still.
+    /// One `begin` at a time, and an [`end`](Self::end) for each `true`. `false`: held still.
     pub(in crate::store) fn begin(&self, lane: u32) -> Result<bool> {
         if Mutant::HoldIgnored.is_on() {
             return Ok(true);
@@ -117,7 +114,7 @@ impl ApplyLocks {
         }
     }
 
-    /// Takes back a dead process's marks in the word. `false`: the holder lives.
+    /// `false`: the marks' process lives.
     fn take_back(&self, lane: u32, word: &AtomicU64) -> Result<bool> {
         let own = lock(&self.own);
         let gate = LockKey::ApplyGate(lane);
@@ -129,8 +126,7 @@ impl ApplyLocks {
         Ok(true)
     }
 
-    /// Whether another process holds the primaries still or wants to; for the process that changes
-    /// them.
+    /// For the process that changes them.
     pub(in crate::store) fn is_wanted(&self, lane: u32) -> Result<bool> {
         match self.word(lane) {
             Some(word) => Ok(word.load(Ordering::Acquire) & HELD != 0),
@@ -150,11 +146,10 @@ impl ApplyLocks {
         }
     }
 
-    /// Whether the lane's process is changing primaries or the log. If not, everything seen of the
-    /// lane before was written by ended changes.
+    /// Whether a change is under way. If not, earlier reads of the lane saw only ended changes.
     pub(in crate::store) fn is_changing(&self, lane: u32) -> Result<bool> {
         if self.device.capabilities().byte_addressable {
-            // The caller's reads of the lane precede the load of the word.
+            // Earlier reads precede the load.
             fence(Ordering::Acquire);
             let word = match self.word(lane) {
                 Some(word) => word.load(Ordering::Acquire),
@@ -166,11 +161,11 @@ impl ApplyLocks {
         if lock(&self.own).changing.contains(&lane) {
             return Ok(true);
         }
-        // An exclusive lock is a hold's, which began without changes under way.
+        // An exclusive lock is a hold's.
         Ok(self.device.probe(LockKey::Apply(lane))? == Some(LockMode::Shared))
     }
 
-    /// Ends [`begin`](Self::begin): its stores are visible to later holds.
+    /// Later holds see its stores.
     pub(in crate::store) fn end(&self, lane: u32) {
         match self.word(lane) {
             Some(word) => {
@@ -185,7 +180,6 @@ impl ApplyLocks {
         }
     }
 
-    /// A wait for a hold to end.
     pub(in crate::store) fn deadline(&self) -> Deadline {
         Deadline::of_a_moment(self.patience.get())
     }
@@ -198,12 +192,12 @@ impl ApplyLocks {
         Err(self.still(lane, deadline))
     }
 
-    /// [`pause`](Self::pause) with `error` at the deadline.
+    /// Returns `error` at the deadline.
     pub(in crate::store) fn pause_or(&self, error: StoreError, deadline: &mut Deadline) -> Result<()> {
         if deadline.pause(|moment| self.device.pause(moment)) { Ok(()) } else { Err(error) }
     }
 
-    /// [`pause`](Self::pause) for a change to end.
+    /// For a change to end.
     pub(in crate::store) fn pause_changed(&self, lane: u32, deadline: &mut Deadline) -> Result<()> {
         if deadline.pause(|moment| self.device.pause(moment)) {
             return Ok(());
@@ -211,7 +205,6 @@ impl ApplyLocks {
         Err(self.changing(lane, deadline))
     }
 
-    /// The error of a change that cannot wait.
     pub(in crate::store) fn refused(&self, lane: u32) -> StoreError {
         self.still(lane, &Deadline::after(std::time::Duration::ZERO))
     }
@@ -226,9 +219,8 @@ impl ApplyLocks {
         StoreError::HeldStill { lane, seconds: deadline.seconds(), holder }
     }
 
-    /// Holds the primaries of any process's lane still until dropped: everything in them is
-    /// psynced, or announced as direct, and the lane gets no batch. `lives`: whether a process has
-    /// the lane.
+    /// Holds a lane's primaries still until dropped: all is psynced, or announced as direct, and
+    /// the lane gets no batch. `lives`: whether a process has the lane.
     ///
     /// # Errors
     /// `NeedsRecovery`: no process has the lane. `HeldStill`: another hold lasts too long.
@@ -261,11 +253,11 @@ impl ApplyLocks {
         if lives()? { Ok(held) } else { Err(StoreError::NeedsRecovery) }
     }
 
-    /// Whether no change is under way after the announcement of a hold.
+    /// Whether all changes ended.
     fn is_still(&self, lane: u32) -> Result<bool> {
         match self.word(lane) {
             Some(word) => Ok(word.load(Ordering::Acquire) & CHANGING == 0),
-            // Its own lock of the lane would only change its mode.
+            // Locking it would only change the mode.
             None if lock(&self.own).changing.contains(&lane) => Ok(false),
             None => Ok(self.device.try_lock(LockKey::Apply(lane), LockMode::Exclusive)?),
         }
@@ -278,7 +270,7 @@ impl ApplyLocks {
     }
 }
 
-/// Sets the mark of a change, unless held off.
+/// Unless held off.
 fn begin(word: &AtomicU64) -> bool {
     if word.fetch_or(CHANGING, Ordering::AcqRel) & HELD == 0 {
         return true;
@@ -297,8 +289,7 @@ pub struct ApplyLock {
 }
 
 impl ApplyLock {
-    /// Makes the lane's process reread its entries at its next change. The caller made the log
-    /// durable in the primaries (invariant 2).
+    /// Revises the lane; its log is durable in the primaries (invariant 2).
     ///
     /// # Errors
     /// The medium's.
@@ -330,7 +321,7 @@ impl Drop for ApplyLock {
                 Some(word) => {
                     word.fetch_and(!HELD, Ordering::AcqRel);
                 }
-                // After a failed hold the lock may be that of this process's changes.
+                // The lock may be this process's change.
                 None if !own.changing.contains(&lane) => locks.device.unlock(LockKey::Apply(lane)),
                 None => {}
             }

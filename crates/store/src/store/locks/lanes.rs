@@ -8,7 +8,7 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-/// This process's lanes by index, each with a unique number: threads share the kernel lock.
+/// By index, with a unique number: threads share the kernel lock.
 pub(in crate::store) struct LaneLocks<L> {
     held: Mutex<BTreeMap<u32, (u64, Weak<L>)>>,
     taken: AtomicU64,
@@ -25,12 +25,11 @@ impl<L> LaneLocks<L> {
         lock(&self.held).values().filter_map(|(_, lane)| lane.upgrade()).collect()
     }
 
-    /// Lane `index`, if in use.
     pub(in crate::store) fn get(&self, index: u32) -> Option<Arc<L>> {
         lock(&self.held).get(&index).and_then(|(_, lane)| lane.upgrade())
     }
 
-    /// Locks lane `index`; `None`: in use, here or elsewhere.
+    /// `None`: in use, here or elsewhere.
     pub(in crate::store) fn take(
         self: &Arc<Self>,
         device: &Arc<dyn Device>,
@@ -44,7 +43,7 @@ impl<L> LaneLocks<L> {
         if !Mutant::LaneUnclaimed.is_on() && !device.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
             return Ok(None);
         }
-        // A lane being dropped has lost its lock to this one.
+        // A lane being dropped lost its lock.
         let number = self.taken.fetch_add(1, Ordering::Relaxed);
         held.insert(index, (number, Weak::new()));
         Ok(Some(LaneLock { locks: self.clone(), device: device.clone(), index, number }))
@@ -60,12 +59,12 @@ pub(in crate::store) struct LaneLock<L> {
 }
 
 impl<L> LaneLock<L> {
-    /// Records `lane` as the lock's owner, found by index.
+    /// Makes `lane` the owner.
     pub(in crate::store) fn is_of(&self, lane: &Arc<L>) {
         lock(&self.locks.held).insert(self.index, (self.number, Arc::downgrade(lane)));
     }
 
-    /// Releases the lock after `last`, unless a later lock took it over.
+    /// Unless a later lock took it over.
     pub(in crate::store) fn release(&self, last: impl FnOnce()) {
         let mut held = lock(&self.locks.held);
         if held.get(&self.index).is_some_and(|(number, _)| *number == self.number) {

@@ -13,8 +13,7 @@ pub(in crate::store) use wait::{Deadline, Patience, lock_table};
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// Locks a mutex despite poisoning: every guarded state here is whole between statements that can
-/// panic.
+/// Guarded states are whole wherever a panic may happen.
 pub(in crate::store) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

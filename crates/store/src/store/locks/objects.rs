@@ -25,13 +25,13 @@ impl ObjectLocks {
         Arc::new(ObjectLocks { device, realm, held: Mutex::default() })
     }
 
-    /// Readers of the object in this process; 0: it writes; `None`: not attached.
+    /// 0: it writes; `None`: not attached.
     pub(in crate::store) fn readers(&self, entry: u64) -> Option<usize> {
         lock(&self.held).get(&entry).copied()
     }
 
-    /// The object's holders: one, and the others. A writer is known by the table, unless of another
-    /// pid namespace, readers by their locks in `table`.
+    /// One holder, and the others. The table names writers of this pid namespace, locks in `table`
+    /// name readers.
     pub(in crate::store) fn holders_of<'t>(
         &self,
         object: &Located,
@@ -56,11 +56,10 @@ impl ObjectLocks {
         (holder, Others { processes, unseen })
     }
 
-    /// The error of an attach that meets holders.
     pub(in crate::store) fn held(&self, object: &Located, writer: bool) -> StoreError {
         let table = std::cell::OnceCell::new();
         let (holder, others) = self.holders_of(object, writer, || table.get_or_init(|| self.device.table()));
-        // A writer's lock and state appear in one step of the table.
+        // Lock and state appear in one step.
         StoreError::Held { holder, others, passing: writer && object.entry.state != STATE_W }
     }
 
@@ -68,7 +67,7 @@ impl ObjectLocks {
         let writer = true;
         let recorded = (object.entry.state == STATE_W).then(|| object.entry.pid.get());
         let recorded = recorded.filter(|pid| *pid != 0);
-        // A pid is meaningful only in its boot and namespace.
+        // A pid is meaningful only there.
         if let Some(pid) = recorded.filter(|_| object.entry.boot == self.realm) {
             return Holder::Process { process: self.device.process(pid), writer };
         }
@@ -87,7 +86,7 @@ pub(in crate::store) struct ObjectLock {
 }
 
 impl ObjectLock {
-    /// Locks `object`; the error names its holder.
+    /// The error names the holder.
     pub(in crate::store) fn take(
         locks: &Arc<ObjectLocks>,
         object: &Located,
@@ -104,7 +103,7 @@ impl ObjectLock {
         Err(locks.held(object, own.unwrap_or_else(writer)))
     }
 
-    /// [`take`](Self::take) for upkeep, which skips objects in use.
+    /// Skips objects in use, for upkeep.
     pub(in crate::store) fn try_take(
         locks: &Arc<ObjectLocks>,
         object: &Located,
@@ -128,7 +127,7 @@ impl ObjectLock {
         Ok(Some(ObjectLock { locks: locks.clone(), entry: object.offset }))
     }
 
-    /// Downgrades to a reader's lock.
+    /// Downgrades to reading.
     pub(in crate::store) fn share(&self) -> Result<()> {
         let mut held = lock(&self.locks.held);
         if held.get(&self.entry) == Some(&0) {

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 /// Default wait for the table.
 pub(in crate::store) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// This process's wait for the table.
 pub(in crate::store) struct Patience(AtomicU64);
 
 impl Default for Patience {
@@ -30,7 +29,6 @@ impl Patience {
     }
 }
 
-/// A wait under way.
 pub(in crate::store) struct Deadline {
     begin: Instant,
     wait: Duration,
@@ -44,7 +42,7 @@ impl Deadline {
         Deadline { begin: slices::begin(), wait, pause, longest_pause }
     }
 
-    /// [`after`](Deadline::after) for something as short as a psync.
+    /// For something as short as a psync.
     pub(in crate::store) fn of_a_moment(wait: Duration) -> Deadline {
         Deadline { longest_pause: Duration::from_micros(200), ..Deadline::after(wait) }
     }
@@ -57,7 +55,7 @@ impl Deadline {
         self.wait.as_secs_f64()
     }
 
-    /// Pauses by `sleep`, longer each time. `false`: the time, or the caller's slice, is over.
+    /// `false`: the time, or the caller's slice, is over.
     pub(in crate::store) fn pause(&mut self, sleep: impl FnOnce(Duration)) -> bool {
         let left = self.left();
         sleep(self.pause.min(left));
@@ -66,7 +64,6 @@ impl Deadline {
     }
 }
 
-/// Takes the table's lock.
 pub(in crate::store) fn lock_table(
     device: &dyn Device,
     mode: LockMode,

@@ -28,20 +28,20 @@ const RATIO: u64 = 8;
 /// Most pages per copy.
 const PIECE: usize = 256;
 
-/// A base, and those below that it absorbs.
+/// A base and those that it absorbs.
 struct Absorption {
     object: Located,
     base: Located,
     /// The absorbed bases, downwards.
     absorbed: Vec<Located>,
-    /// Pages to copy, ascending: (page, offset in the pool).
+    /// Pages to copy: (page, offset in the pool).
     pages: Vec<(u64, u64)>,
-    /// Bits that mark them: see [`Layers::claiming`].
+    /// See [`Layers::claiming`].
     claims: (Writes, Writes),
 }
 
 impl Absorption {
-    /// Chooses the bases to absorb. `live`: a process writes the object.
+    /// `live`: a process writes the object.
     fn find(
         table: &TableTransaction<'_>,
         object: &Located,
@@ -54,7 +54,7 @@ impl Absorption {
         if !base.entry.has(FLAG_OVERLAY) || !table.base(base)?.entry.has(FLAG_HIDDEN) {
             return Ok(None);
         }
-        // Pages are taken from the bases that own them.
+        // Copied from the owning bases.
         let layers = table.upper_layers(base, 0)?;
         let based = base.entry.based.get();
         let mut own: BTreeSet<u64> = layers.own_pages(based).collect();
@@ -67,7 +67,7 @@ impl Absorption {
             }
             let below = table.upper_layers(&lower, 0)?;
             let theirs = below.own_pages(lower.entry.pages.get()).count() as u64;
-            // The writer may have mapped the lowest extent, and not touched all of it.
+            // The writer may map the lowest extent.
             let mapped = live && !lower.entry.has(FLAG_OVERLAY);
             let most = (own.len() as u64 + beyond).saturating_mul(RATIO);
             if mapped || theirs > most {
@@ -87,7 +87,7 @@ impl Absorption {
         Ok((!absorbed.is_empty()).then_some(Absorption { object, base, absorbed, pages, claims }))
     }
 
-    /// Copies and marks the pages, durably.
+    /// Durable on return.
     fn copy(&self, medium: &dyn Medium) -> Result<()> {
         let start = self.base.entry.primary_offset();
         let mut bytes = Vec::new();
@@ -112,7 +112,7 @@ impl Absorption {
             medium.reserve(*offset, bytes.len() as u64)?;
             medium.write(*offset, bytes)?;
         }
-        // The object rests on the base already: a page precedes its bit.
+        // A page precedes its bit.
         if !Mutant::AbsorbedEarly.is_on() {
             medium.barrier()?;
         }
@@ -125,8 +125,7 @@ impl Absorption {
         Ok(())
     }
 
-    /// Lets the base rest below the absorbed ones; returns the next one below, if unneeded. `None`:
-    /// the table has changed.
+    /// Returns the next base below, if unneeded. `None`: the table has changed.
     fn relink(&self, table: &mut TableTransaction<'_>) -> Result<Option<Option<Located>>> {
         let (mut object, mut base) = (table.entry(self.object.offset)?, table.entry(self.base.offset)?);
         let of =
@@ -149,13 +148,13 @@ impl Absorption {
             first.is_unused_base().then_some(first)
         } else {
             if base.entry.based == base.entry.pages {
-                // Each page was written: none claims space any more.
+                // Each page was written.
                 base.entry.set(FLAG_SPARSE, last.entry.has(FLAG_SPARSE));
             }
             table.leave_base(&mut base)?
         };
         table.put_entry(&base)?;
-        // Tells readers without locks of a change below.
+        // For readers without locks.
         renumber(table, &mut object)?;
         table.put_entry(&object)?;
         Ok(Some(unused))
@@ -163,16 +162,16 @@ impl Absorption {
 }
 
 impl Store {
-    /// Shortens the chain below a new base of the object; skips parts that others use.
+    /// Shortens the chain below a new base, where unused.
     pub(super) fn absorb(self: &Arc<Self>, name: &str, base: &Located) -> Result<()> {
         let found = self.view(|table| {
             let object = table.object(name)?;
             let lock = match self.written_on(&object)? {
                 Some(_) => None,
-                // Its writer just died: pending psyncs count under the object's present number.
+                // Pending psyncs count under the present number.
                 None if object.is_bound() && !Mutant::AbsorbedUnrecovered.is_on() => return Ok(None),
                 None => match ObjectLock::try_take(&self.object_locks, &object, LockMode::Exclusive)? {
-                    // Its readers keep its layers in memory.
+                    // Readers keep its layers.
                     None => return Ok(None),
                     lock => lock,
                 },

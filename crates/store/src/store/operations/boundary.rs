@@ -49,8 +49,8 @@ impl Right {
 }
 
 impl Store {
-    /// Changes the entries of objects (name, key) in one step, while no process changes them.
-    /// `change` makes what it relies on durable, and may run repeatedly.
+    /// Changes objects' entries (name, key) while no process changes them. `change` makes what it
+    /// relies on durable, and may repeat.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `ObjectReadOnly`; `HeldStill`, `Changing`: not within
@@ -80,8 +80,7 @@ impl Store {
         }
     }
 
-    /// Holds the written objects' lanes still, in order, so that two callers do not wait for each
-    /// other.
+    /// In order, so that callers do not wait for each other.
     fn hold_lanes(self: &Arc<Self>, objects: &[(&str, Key<'_>)]) -> Result<Held> {
         let mut lanes = self.view(|table| {
             let mut lanes = Vec::new();
@@ -99,7 +98,7 @@ impl Store {
         for lane in lanes {
             match self.apply_locks.hold(lane, &|| self.is_taken(lane)) {
                 Ok(lock) => drop(held.insert(lane, lock)),
-                // Its writer died: the object is recovered.
+                // The object is recovered.
                 Err(StoreError::NeedsRecovery) => {}
                 Err(error) => return Err(error),
             }
@@ -107,7 +106,7 @@ impl Store {
         Ok(held)
     }
 
-    /// The lane on which a live process writes the object.
+    /// A live writer's lane.
     pub(super) fn written_on(&self, object: &Located) -> Result<Option<u32>> {
         let lane = object.entry.lane.get();
         let bound = object.entry.state == STATE_W && object.is_bound() && lane < LANES;
@@ -162,10 +161,10 @@ impl Store {
             for lock in held.values() {
                 lock.revise(table.pages().medium())?;
             }
-            // Recovered lanes are given back after publication.
+            // Given back after publication.
             Ok((Found::All(out), locks, recovered))
         };
-        // Unlocks under the table's lock, so that no process takes this for a reader.
+        // Under the table's lock, so that no process sees a reader.
         let unlocked = |(found, _locks, recovered)| (found, recovered);
         self.update_then(changed, unlocked).map(|(found, _recovered)| found)
     }

@@ -72,7 +72,7 @@ impl Store {
         });
         let made = written.and_then(|()| revived.publish());
         if made.is_err() {
-            // The hidden object has no holder; the first error counts.
+            // The first error counts.
             let _ = self.reap();
         }
         made
@@ -107,7 +107,7 @@ impl Store {
         Ok(Some(hash.id() == found.entry.id || Mutant::ContentUnchecked.is_on()))
     }
 
-    /// Passes all bytes of an object in pieces, with offsets.
+    /// Pieces with offsets.
     fn read_still(
         self: &Arc<Self>,
         name: &str,

@@ -52,11 +52,11 @@ impl Store {
         let bases = self.at_boundary(&objects, Right::Write, |table, objects| {
             let mut bases = Vec::with_capacity(of.len());
             for ((object, of), id) in objects.iter_mut().zip(of).zip(&ids) {
-                // An object may be named twice: its second snapshot rests on the first.
+                // An object's second snapshot rests on its first.
                 *object = table.entry(object.offset)?;
                 let mut base = self.freeze(table, object, Some(of.name), of.key, (*id, now))?;
                 self.go_on(table, object, &mut base)?;
-                // No reader before it has absorbed all that it can.
+                // No reader comes before the absorption.
                 let object_lock = ObjectLock::take(&self.object_locks, &base, LockMode::Exclusive)?;
                 bases.push((base, object_lock));
             }
@@ -64,7 +64,7 @@ impl Store {
             Ok(bases)
         })?;
         for (of, (base, _)) in of.iter().zip(&bases) {
-            // Without it the chain is longer, nothing else.
+            // Only the chain is longer then.
             let _ = self.absorb(of.object, base);
         }
         Ok(bases.into_iter().map(|(base, _)| base).collect())
@@ -107,14 +107,14 @@ impl Store {
             let how = how.with_keys_of(object, key);
             let mut base = self.freeze(table, object, None, Key::default(), (ids.1, now))?;
             let copy = self.rest_on(table, &mut base, copy, (ids.0, now), &how)?;
-            // Last, so that the object has the space behind.
+            // Last, for the space behind.
             self.go_on(table, object, &mut base)?;
             Self::prove(table)?;
             Ok(copy)
         })
     }
 
-    /// Makes the extent of an unchanging object a base with this ID and time.
+    /// Makes an extent a base with this ID and time.
     pub(super) fn freeze(
         &self,
         table: &mut TableTransaction<'_>,
@@ -133,8 +133,7 @@ impl Store {
         Ok(base)
     }
 
-    /// Lets the object rest on its former extent. A writer continues under another number, because
-    /// the base has all earlier batches.
+    /// A new number voids batches, which the base has.
     pub(super) fn go_on(
         &self,
         table: &mut TableTransaction<'_>,
@@ -147,7 +146,6 @@ impl Store {
         self.prepare_overlay(table, object)
     }
 
-    /// Adds an object on the base.
     fn rest_on(
         &self,
         table: &mut TableTransaction<'_>,
@@ -163,15 +161,15 @@ impl Store {
         Ok(object)
     }
 
-    /// Clears a new overlay's bitmap, and prepares its extent for first writes.
+    /// For an extent without own pages.
     fn prepare_overlay(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
         self.clear_bitmap(table, object)?;
-        // Its bytes do not matter: a page is read there once written whole.
+        // A page is read there once written whole.
         let medium = table.pages().medium();
         Ok(clear_fresh(medium, object.entry.primary_offset(), object.entry.extent_len(), 0)?)
     }
 
-    /// Clears a new overlay's summaries, and prepares the rest for first writes.
+    /// For first writes to a new overlay.
     pub(super) fn clear_bitmap(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
         let medium = table.pages().medium();
         let (start, len) = object.bitmap();
@@ -183,7 +181,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes progress and bitmaps durable before the entries are in force.
+    /// Before the entries are in force.
     pub(super) fn prove(table: &TableTransaction<'_>) -> Result<()> {
         if !Mutant::BaseUnproven.is_on() {
             table.pages().medium().barrier()?;

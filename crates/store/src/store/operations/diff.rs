@@ -46,7 +46,6 @@ impl Difference {
     }
 }
 
-/// An unchanging state of an object.
 struct Still {
     object: Located,
     layers: Layers,
@@ -58,17 +57,16 @@ impl Still {
         Still { layers: reader.take_layers().unwrap_or_else(|| Layers::alone(&object)), object }
     }
 
-    /// A page's place in the pool; `None`: behind the end.
+    /// `None`: behind the end.
     fn home(&self, page: u64) -> Option<u64> {
         (page < self.object.entry.pages.get()).then(|| self.layers.home(page))
     }
 
-    /// Reads a page of the extent.
     fn page(&self, medium: &dyn Medium, page: u64, bytes: &mut PageBytes) -> Result<()> {
         Ok(self.layers.read(medium, page * PAGE, bytes)?)
     }
 
-    /// Reads pages from `first` on, with zeros behind the end.
+    /// Zeros follow the end.
     fn read(&self, medium: &dyn Medium, first: u64, bytes: &mut [u8]) -> Result<()> {
         let left = self.object.entry.size.get().saturating_sub(first * PAGE);
         let (there, behind) = bytes.split_at_mut(left.min(bytes.len() as u64) as usize);
@@ -168,7 +166,7 @@ impl Store {
                 page += 1;
             }
             if page == first {
-                // The same place, but one object may end within the page.
+                // One object may end within the page.
                 let end = (page + 1) * PAGE;
                 if older_size.min(newer_size) >= end || older_size == newer_size {
                     page += 1;

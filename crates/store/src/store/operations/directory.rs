@@ -15,7 +15,7 @@ use crate::store::pool::Store;
 use crate::table::{Key, Located, SlotFound, check_name, entry_hash};
 use std::sync::Arc;
 
-/// Least lines that a new name changes: the checksum's and the name's.
+/// The checksum's line and the name's.
 const CHANGED: u64 = 2 * LINE;
 
 impl Store {
@@ -56,7 +56,6 @@ impl Store {
             }
             return Ok(moved);
         }
-        // Number of objects wholly renamed.
         let mut whole = 0;
         let moved = self.update(|table| {
             let objects = in_directory(table, from)?;
@@ -101,7 +100,6 @@ fn too_many(objects: u64, needed: u64, most: u64) -> StoreError {
     StoreError::TooManyAtOnce { objects, needed, most }
 }
 
-/// Objects whose names begin with `prefix`.
 fn in_directory(table: &TableTransaction<'_>, prefix: &str) -> Result<Vec<Located>> {
     let (mut entries, mut found) = (Vec::new(), Vec::new());
     table.walk(TreeId::Names, &mut |_, level, slots| {
@@ -125,7 +123,7 @@ fn in_directory(table: &TableTransaction<'_>, prefix: &str) -> Result<Vec<Locate
     Ok(found)
 }
 
-/// Renames objects after all lost their names: one may get another's.
+/// All lose their names first: one may get another's.
 fn rename_all(
     table: &mut TableTransaction<'_>,
     objects: Vec<Located>,

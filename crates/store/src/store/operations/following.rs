@@ -32,7 +32,7 @@ impl Store {
         if self.view(|table| table.object(name))?.entry.has(FLAG_BASE) {
             return self.attach_raw_reader(name, key);
         }
-        // Before others see it: they may merge a base without a lock.
+        // Others may merge an unlocked base.
         let mode = if Mutant::BaseSharedEarly.is_on() { LockMode::Shared } else { LockMode::Exclusive };
         let (id, now) = (random_id()?, now());
         let (object_lock, object, base) =
@@ -44,7 +44,7 @@ impl Store {
                 let object_lock = ObjectLock::take(&self.object_locks, &base, mode)?;
                 Ok((object_lock, *object, base))
             })?;
-        // Without it the chain is longer, nothing else.
+        // Only the chain is longer then.
         let _ = self.absorb(name, &base);
         object_lock.share()?;
         let (base, layers, tail) = self.view(|table| {
@@ -75,14 +75,13 @@ impl Store {
             }
             let failed = object.is_bound() && self.written_on(&object)?.is_none();
             if failed && !Mutant::FailedFollowed.is_on() {
-                // Its writer failed or died: recovery finds its last psync.
+                // Recovery finds its last psync.
                 return Ok(None);
             }
             let base = table.base(&object)?;
             let psyncs = |of: &Located| Ok::<_, StoreError>(Standing::in_line(&table.progress(of)?).psyncs);
             let shown = psyncs(&base)?;
-            // A named base can be destroyed between readers. The log lacks psyncs that the object's
-            // own line counts.
+            // A named base may change between readers; the log may lack psyncs.
             if !base.entry.has(FLAG_HIDDEN)
                 || base.entry.size != object.entry.size
                 || psyncs(&object)? != shown

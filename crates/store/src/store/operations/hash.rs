@@ -15,7 +15,6 @@ pub fn content_id(content: &[u8]) -> [u8; 16] {
     hash.id()
 }
 
-/// The ID of bytes that come in pieces.
 #[derive(Default)]
 pub(super) struct ContentHash(Sha256);
 
@@ -31,7 +30,7 @@ impl ContentHash {
     }
 }
 
-/// Reads `size` bytes as whole pages; passes on pieces with offsets.
+/// Whole pages, with offsets.
 pub(super) fn in_pieces(
     size: u64,
     read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
@@ -47,7 +46,6 @@ pub(super) fn in_pieces(
     Ok(())
 }
 
-/// The ID of `size` bytes, read as whole pages.
 pub(super) fn hash_pieces(size: u64, read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>) -> Result<[u8; 16]> {
     let mut hash = ContentHash::default();
     in_pieces(size, read, &mut |_, bytes| hash.add(bytes))?;

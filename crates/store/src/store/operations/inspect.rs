@@ -89,7 +89,6 @@ pub struct BatchDump {
     pub lines: u64,
 }
 
-/// Findings for several objects.
 #[derive(Default)]
 pub(super) struct Looked {
     lanes: LaneStandings,
@@ -132,7 +131,6 @@ impl Store {
         })
     }
 
-    /// State and holder of an object in `table`.
     pub(super) fn status_in(
         &self,
         table: &TableTransaction<'_>,
@@ -158,7 +156,7 @@ impl Store {
             }
             None => (None, Others::default()),
         };
-        // The lane first: a later checkpoint leaves its batches in the progress line.
+        // A later checkpoint leaves its batches in the progress line.
         let found = match stale {
             Some(lane) => lanes.of(self, table, lane, object)?,
             None => None,

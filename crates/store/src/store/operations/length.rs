@@ -30,7 +30,7 @@ impl Store {
     /// both lengths.
     pub fn lengthen(&self, len: u64) -> Result<u64> {
         let len = len / PAGE * PAGE;
-        // Formatted before roots had a length: the superblock's may be ahead from here.
+        // Roots of earlier releases have no length.
         self.update(|table| {
             table.root.length = U64::new(table.pool_len());
             Ok(())
@@ -62,11 +62,11 @@ fn expect_at_most(len: u64, max: u64, limit: &'static str) -> Result<()> {
     if len <= max { Ok(()) } else { Err(LengthError::TooLong { len, max, limit }.into()) }
 }
 
-/// Sets the length in both superblock slots in turn, durably.
+/// In turn, durably.
 fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
     let slots = superblocks(medium)?;
     let faults = faults(&slots);
-    // Leaves a slot that other software may have written.
+    // Other software may have written it.
     let damaged =
         |fault: &SlotFault| matches!(fault, SlotFault::NoMagic | SlotFault::Checksum | SlotFault::Geometry);
     if !faults.iter().all(|(fault, _)| damaged(fault)) {
@@ -80,7 +80,7 @@ fn lengthen_superblocks(medium: &dyn Medium, len: u64) -> Result<()> {
     if before.length.get() < len { wipe_spare(medium, before.length.get()) } else { Ok(()) }
 }
 
-/// Writes a missing copy of the superblock, if the medium has or can have its page.
+/// If the medium has or can have its page.
 fn spare(medium: &dyn Medium) -> Result<()> {
     let superblock = in_force(&superblocks(medium)?, medium.len())?;
     if is_spared(medium, &superblock) {

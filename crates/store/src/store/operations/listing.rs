@@ -82,8 +82,7 @@ impl Store {
         })
     }
 
-    /// Asks once whether another process has locked any of the objects. A later attach changes the
-    /// table, or is a reader's.
+    /// Later attaches change the table, or read.
     fn look_for_locks(&self, entries: &[u64]) -> Result<Looked> {
         let (Some(&from), Some(&to)) = (entries.iter().min(), entries.iter().max()) else {
             return Ok(Looked::default());

@@ -22,20 +22,18 @@ use crate::store::pool::Store;
 use crate::table::{Bitmap, Key, Layers, Located};
 use std::sync::Arc;
 
-/// Most layers above a pair: the merge's batch, with a new number for each, must fit the table's
-/// lane. Deeper pairs are merged later.
+/// Each layer above a pair gets a number in the merge's batch.
 const ABOVE: usize = 1000;
 /// Most pages per copy.
 const PIECE: u64 = 256;
 
-/// The extent that has the pages of both afterwards.
+/// The extent for the pages of both.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Into {
     Lower,
     Upper,
 }
 
-/// A pair to merge, and the objects above.
 struct Pair {
     /// The object and its bases down to the lower of the pair.
     chain: Vec<Located>,
@@ -43,7 +41,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// The first pair of the chain that can be merged. `live`: a process writes the object.
+    /// `live`: a process writes the object.
     fn find(table: &TableTransaction<'_>, object: &Located, live: bool) -> Result<Option<Pair>> {
         let mut chain = vec![*object];
         while let Some(upper) = chain.last().filter(|upper| upper.entry.has(FLAG_OVERLAY)) {
@@ -62,7 +60,7 @@ impl Pair {
             }
             let into = match lower.entry.pages >= upper.entry.pages {
                 true => Into::Lower,
-                // The writer may have mapped the lowest extent, and not touched all of it.
+                // The writer may map the lowest extent.
                 false if live || lower.entry.has(FLAG_OVERLAY) => continue,
                 false => Into::Upper,
             };
@@ -71,7 +69,6 @@ impl Pair {
         Ok(None)
     }
 
-    /// The upper and the lower one.
     fn both(&self) -> (&Located, &Located) {
         let [.., upper, lower] = &self.chain[..] else { unreachable!("a pair is two") };
         (upper, lower)
@@ -87,14 +84,14 @@ impl Pair {
         }
         let object = table.entry(self.chain[0].offset)?;
         let same = |now: &Located, then: &Located| {
-            // A writer that left would admit readers, which keep layers in memory.
+            // A writer that left would admit readers.
             let of = |entry: &Entry| (entry.id, entry.base, entry.binding, entry.state, entry.pages);
             of(&now.entry) == of(&then.entry)
         };
         Ok(same(&object, &self.chain[0]))
     }
 
-    /// Copies the pages durably; returns the bytes.
+    /// Durable; returns the bytes.
     fn copy(&self, medium: &dyn Medium, layers: &Layers) -> Result<u64> {
         let (upper, lower) = self.both();
         let pages = upper.entry.pages.get();
@@ -126,8 +123,7 @@ impl Pair {
         Ok(copied)
     }
 
-    /// Marks the upper one's pages in the lower one's bitmap. Readers look there only after the
-    /// exchange.
+    /// Readers look there after the exchange.
     fn claim(&self, medium: &dyn Medium, layers: &Layers) -> Result<()> {
         let (upper, lower) = self.both();
         let bitmap = Bitmap::read(&lower.entry, |offset, bytes| medium.read(offset, bytes))?;
@@ -138,15 +134,15 @@ impl Pair {
             medium.write(*offset, bytes)?;
         }
         if !first.is_empty() {
-            // A part that counts is durable: others see the lower one.
+            // Others see the lower one's counting parts.
             medium.barrier()?;
         }
         then.iter().try_for_each(|(offset, bytes)| Ok(medium.write(*offset, bytes)?))
     }
 
-    /// Changes the entries; returns the removed one, whose space the caller frees.
+    /// Returns the removed one, for the caller to free.
     fn merge(&self, table: &mut TableTransaction<'_>) -> Result<Located> {
-        // Tells readers without locks of a change below.
+        // For readers without locks.
         for above in &self.chain[..self.chain.len() - 1] {
             let mut above = table.entry(above.offset)?;
             renumber(table, &mut above)?;
@@ -181,7 +177,7 @@ impl Store {
     }
 
     fn merge_pair(self: &Arc<Self>, name: &str) -> Result<Option<u64>> {
-        // Taking the object changes the table, so only with a pair to merge.
+        // Taking the object changes the table.
         let found = self.view(|table| {
             let object = table.object(name)?;
             let live = self.written_on(&object)?.is_some();

@@ -38,7 +38,7 @@ impl Store {
         })
     }
 
-    /// Creates a hidden object, locked by the caller; `name` describes it.
+    /// A hidden object, locked; `name` describes it.
     pub(in crate::store) fn create_hidden(
         &self,
         name: &str,
@@ -48,18 +48,17 @@ impl Store {
         self.update(|table| {
             let object = table.create_hidden(name, id, now, how)?;
             self.prepare_extent(table, &object, 0)?;
-            // Before others see it: they may remove a hidden object without a lock.
+            // Others may remove an unlocked hidden object.
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
         })
     }
 
-    /// The options with the pool's address window.
     pub(in crate::store) fn with_window<'a>(&self, how: &CreateOptions<'a>) -> CreateOptions<'a> {
         CreateOptions { window: self.superblock.window_len.get(), ..*how }
     }
 
-    /// The object of that name, with usable contents.
+    /// With usable contents.
     ///
     /// # Errors
     /// `NotFound`, `ObjectFeature`; `VolatileGone`: it has none any more.
@@ -79,7 +78,7 @@ impl Store {
     pub fn rename(self: &Arc<Self>, name: &str, new: &str, key: Key<'_>) -> Result<()> {
         crate::table::check_name(new)?;
         if self.find(name)?.is_sealed() {
-            // Recovers it, so that its key page is in place.
+            // Recovers its key page.
             let _ = self.key_page(name, key);
         }
         self.unless_held_still(|| self.rename_now(name, new, key))
@@ -113,7 +112,7 @@ impl Store {
                 if !object.opens_for_writing(key) {
                     return Err(StoreError::WrongKey);
                 }
-                // A process that writes it has the entry in memory.
+                // Writers have the entry in memory.
                 let _object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
                 object.entry.set(FLAG_POSITION_INDEPENDENT, is);
                 table.put_entry(&object)

@@ -17,7 +17,6 @@ use crate::store::pool::Store;
 use crate::table::{Key, Located};
 use std::sync::Arc;
 
-/// Treatment of an attached object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Attached {
     Refused,
@@ -61,7 +60,6 @@ impl Store {
         })
     }
 
-    /// Removes the object of `find`.
     fn remove(
         self: &Arc<Self>,
         attached: Attached,
@@ -84,7 +82,7 @@ impl Store {
                     medium.zero(object.entry.primary_offset(), object.entry.extent_len())?;
                 }
                 if object.is_used_base() || table.is_tied(&object)? {
-                    // Others need it: it goes with the last of them.
+                    // It goes with the last of them.
                     table.hide(&mut object)?;
                     return Ok((None, None));
                 }
@@ -103,8 +101,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes what a removed object leaves: `left`, and objects tied to it. The next
-    /// [`reap`](Store::reap) removes those in use.
+    /// Removes `left` and objects tied to `gone`; [`reap`](Store::reap) removes those in use.
     pub(in crate::store) fn remove_behind(self: &Arc<Self>, gone: Option<&Located>, left: Option<Located>) {
         let _ = self.remove_left(left);
         if gone.is_some_and(|object| object.entry.has(FLAG_TARGET)) {
@@ -112,7 +109,7 @@ impl Store {
         }
     }
 
-    /// Removes a volatile object of an earlier boot, without a key: nothing is left to guard.
+    /// Needs no key: nothing is left to guard.
     ///
     /// # Errors
     /// `NotFound`: not such an object. `Held`: a process of another machine has it.
@@ -146,7 +143,7 @@ impl Store {
         Ok(removed)
     }
 
-    /// Calls `create`, and again after removing unusable objects: a volatile one of that name or,
+    /// Calls `create`, and again after removing obstacles: a volatile object of that name or,
     /// without room, all that are gone or unneeded.
     pub(in crate::store) fn with_way_made<R>(
         self: &Arc<Self>,
@@ -170,27 +167,27 @@ impl Store {
         if way_made { create() } else { Err(error) }
     }
 
-    /// Locks an object that is neither attached nor held still.
+    /// Neither attached nor held still.
     fn take_alone(&self, object: &Located) -> Result<ObjectLock> {
         let object_lock = ObjectLock::take(&self.object_locks, object, LockMode::Exclusive)?;
         self.expect_not_held(object)?;
         Ok(object_lock)
     }
 
-    /// Removes a hidden object that nothing needs, the bases below it, and objects tied to it;
-    /// leaves one in use to [`reap`](Store::reap). Returns their number.
+    /// Removes an unneeded hidden object, bases below, and objects tied to it; leaves one in use to
+    /// [`reap`](Store::reap). Returns their number.
     pub(in crate::store) fn remove_left(self: &Arc<Self>, left: Option<Located>) -> Result<u64> {
         let Removed { objects, was_target } = self.remove_chain(left)?;
         Ok(objects + if was_target { self.reap()? } else { 0 })
     }
 
-    /// Removes a hidden object and the unneeded bases below it.
+    /// With unneeded bases below.
     fn remove_chain(self: &Arc<Self>, mut left: Option<Located>) -> Result<Removed> {
         let mut removed = Removed::default();
         while let Some(object) = left.take() {
             left = self.update_then(
                 |table| {
-                    // The slot may be another object's by now.
+                    // The slot may be another's by now.
                     let Some(object) = table.find_id(&object.entry.id)? else { return Ok(None) };
                     if !object.is_left() && !Mutant::BaseFreed.is_on() || table.is_tied(&object)? {
                         return Ok(None);
@@ -239,20 +236,20 @@ impl Store {
         Ok(reaped)
     }
 
-    /// Removes an object that this process unlocked, if deleted meanwhile.
+    /// For an object just unlocked.
     pub(in crate::store) fn remove_if_deleted(self: &Arc<Self>, unlocked: &Located) {
-        // A look without the table's lock is cheap; a deleted object is looked at again. A failure
-        // that the system reports with it concerns this process.
+        // A lockless look is cheap; a deleted object is looked at again. A failure reported here
+        // concerns this process.
         let epoch = self.latch.enter();
         let found = read_struct::<Entry>(&epoch, unlocked.offset);
         let (Ok(entry), Ok(())) = (found, epoch.check_writeback()) else { return };
         if !self.read_only && entry.id == unlocked.entry.id && entry.has(FLAG_DELETED) {
-            // The detach has happened; the next `reap` removes what remains.
+            // The next `reap` removes what remains.
             let _ = self.remove_left(Some(Located { entry, ..*unlocked }));
         }
     }
 
-    /// Discards a destroyed object's space.
+    /// Discards its space.
     pub(in crate::store) fn give_back_all(&self, object: &Located) {
         for range in object.entry.ranges() {
             self.give_back(range.start, range.end - range.start);

@@ -55,7 +55,7 @@ impl Store {
         Ok(Some(object))
     }
 
-    /// Locks and recovers an unattached object with its bytes in the pool.
+    /// With its bytes in the pool.
     pub(super) fn take_recovered(
         self: &Arc<Self>,
         name: &str,
@@ -66,8 +66,7 @@ impl Store {
         self.take_any(name, right, key)
     }
 
-    /// Locks and recovers an unattached object. Its new number orphans memory that processes
-    /// shared.
+    /// A new number orphans processes' shared memory.
     pub(super) fn take_any(
         self: &Arc<Self>,
         name: &str,
@@ -88,7 +87,7 @@ impl Store {
             object.entry.lane = U32::new(NO_LANE);
             renumber(table, &mut object)?;
             table.put_entry(&object)?;
-            // The recovered lane is given back after publication.
+            // Given back after publication.
             Ok((object, object_lock, recovered))
         })?;
         drop(recovered);
@@ -118,12 +117,12 @@ impl Store {
         Ok(())
     }
 
-    /// Grows an exclusively held, unattached object.
+    /// The object is held exclusively.
     fn grow(self: &Arc<Self>, object: &mut Located, size: u64) -> Result<()> {
-        // Bytes that a shrink left behind the end come back as zeros.
+        // A shrink may have left bytes.
         let old = object.entry.pages.get() * PAGE;
         let kept = if size >= object.entry.size.get() { object.entry.size.get() } else { old };
-        // Bytes behind the end, in its last page, may be its base's: a copy has none.
+        // The last page may be the base's: a copy drops bytes behind the end.
         let here = if object.entry.has(FLAG_OVERLAY) { None } else { self.grow_here(object, size, kept)? };
         *object = match here {
             Some(grown) => grown,

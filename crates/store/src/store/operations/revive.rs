@@ -96,7 +96,7 @@ impl Attributes {
     /// End of the bytes that may not be zeros.
     #[must_use]
     pub fn end(&self) -> u64 {
-        // A pool relies on zeros after the published bytes.
+        // A pool relies on zeros behind.
         self.published.min(if self.is_sealed() { self.pages() * PAGE } else { self.size })
     }
 
@@ -157,7 +157,7 @@ impl Store {
     pub fn adopt(self: &Arc<Self>, kept: &Attributes) -> Result<Revived> {
         let (mut entry, superblock) = (kept.entry()?, self.superblock());
         let window = Window { start: superblock.window.get(), len: superblock.window_len.get() };
-        // Its contents hold in this boot.
+        // It holds in this boot.
         let boot = entry.has(FLAG_VOLATILE).then_some(self.identity.boot);
         if window.has(kept.address, kept.reserved) {
             entry.set(FLAG_FOREIGN, false);
@@ -177,7 +177,7 @@ impl Store {
     /// As for [`revive`](Store::revive); `NoAddresses`; `Refused` of a sealed object.
     pub fn adopt_elsewhere(self: &Arc<Self>, kept: &Attributes, shared: Option<u64>) -> Result<Revived> {
         if kept.is_sealed() {
-            // Pointers are changed in the object that contains them.
+            // Its pointers would change.
             let instead = "copy or move it as it is, and have it and its copy attached by two processes, or one after the other";
             return Err(SealError::Refused { what: "rebase", instead }.into());
         }
@@ -220,8 +220,7 @@ impl Store {
 }
 
 impl Store {
-    /// [`revive`](Store::revive) of a hidden object that `make` adds, with its progress, durable
-    /// before the entry is in force: a torn line would count as damaged.
+    /// Adds a hidden object by `make`, with durable progress: a torn line would count as damaged.
     pub(super) fn revive_made(
         self: &Arc<Self>,
         mut make: impl FnMut(&mut TableTransaction<'_>) -> Result<(Located, Standing)>,
@@ -230,7 +229,7 @@ impl Store {
             let (object, standing) = make(table)?;
             put_progress(table.pages().medium(), self.seed, &object, &standing)?;
             Self::prove(table)?;
-            // Before others see it: they may remove a hidden object without a lock.
+            // Others may remove an unlocked hidden object.
             let object_lock = ObjectLock::take(&self.object_locks, &object, LockMode::Exclusive)?;
             Ok((object, object_lock))
         })?;

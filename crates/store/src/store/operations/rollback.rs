@@ -51,12 +51,12 @@ impl Store {
                 unused
             },
         )?;
-        // The object is rolled back; the next resize or snapshot removes a base left.
+        // The next resize or snapshot removes the rest.
         let _ = self.remove_left(unused);
         Ok(())
     }
 
-    /// Locks and recovers the object, with a progress that covers the snapshot.
+    /// Its progress covers the snapshot.
     fn take_to_roll_back(
         self: &Arc<Self>,
         name: &str,
@@ -78,8 +78,7 @@ impl Store {
         }
     }
 
-    /// Raises the object's progress to `published` bytes, for a copy's snapshot or a direct write
-    /// left. Only a psync changes progress atomically.
+    /// Only a psync changes progress atomically.
     fn raise_progress(self: &Arc<Self>, name: &str, key: Key<'_>, published: u64) -> Result<()> {
         let mut writer = self.attach_raw_writer(name, key)?;
         let mut line = [0; LINE as usize];
@@ -91,7 +90,7 @@ impl Store {
         writer.detach()
     }
 
-    /// Changes the entries; returns the former base, if unneeded.
+    /// Returns the former base, if unneeded.
     fn roll_back(
         &self,
         table: &mut TableTransaction<'_>,
@@ -106,7 +105,7 @@ impl Store {
         object.entry.fingerprint = base.entry.fingerprint;
         object.entry.set(FLAG_TYPED, base.entry.has(FLAG_TYPED));
         let kept = (pages <= had).then_some(left.entry.primary.get());
-        // Space is taken before any is given back, which may still be needed.
+        // Freed space may still be needed.
         if Mutant::BitmapGivenUp.is_on() {
             table.pages().medium().zero(left.bitmap().0, left.bitmap().1)?;
         }
@@ -127,7 +126,6 @@ impl Store {
     }
 }
 
-/// The snapshot to return to.
 fn snapshot_of(
     table: &TableTransaction<'_>,
     object: &Located,

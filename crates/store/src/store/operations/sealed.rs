@@ -31,7 +31,7 @@ impl Store {
         }
         self.with_way_made(name, || {
             let id = random_id()?;
-            // Takes long, so without locks.
+            // Slow, so without locks.
             let (page, _key) = KeyPage::new(how.size, &Identity::of(id, name), keys)?;
             let hidden = self.create_hidden_sealed(name, id, how)?;
             hidden.write(KEY_PAGE * PAGE, page.bytes())?;
@@ -49,7 +49,7 @@ impl Store {
         self.revive_made(|table| {
             let object = table.create_sealed(name, id, now, &self.with_window(how))?;
             self.prepare_extent(table, &object, 0)?;
-            // A pool relies on zeros behind the published bytes, and the key page is not zeros.
+            // A pool relies on zeros behind, and the key page is none.
             let standing = Standing { published: object.entry.extent_len(), ..Standing::default() };
             Ok((object, standing))
         })

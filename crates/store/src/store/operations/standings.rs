@@ -23,7 +23,6 @@ use crate::table::{Located, directory};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as MapEntry;
 
-/// An object's standing by its lane.
 #[derive(Clone, Copy, Default)]
 pub(super) struct InLane {
     /// After the newest batch that counts: what recovery leaves.
@@ -44,15 +43,15 @@ pub struct Logged {
     pub bytes: u64,
 }
 
-/// By offset of the object's entry and binding.
+/// By entry's offset and binding.
 type Objects = HashMap<(u64, u64), InLane>;
 
-/// Standings by lane, read on demand.
+/// Read on demand.
 #[derive(Default)]
 pub(in crate::store) struct LaneStandings(HashMap<u32, Objects>);
 
 impl LaneStandings {
-    /// The object's standing by the lane; `None`: no batch of its binding.
+    /// `None`: no batch of its binding.
     pub(super) fn of(
         &mut self,
         store: &Store,
@@ -75,7 +74,6 @@ fn read(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Object
     let start =
         || LaneLog::read(medium, store.seed, found.offset.get(), found.len.get(), found.generation.get());
     let mut log = start()?;
-    // Batches of unknown durability, by number.
     let mut pending = Vec::new();
     let scanned = scan(medium, store.seed, &mut log, &mut |batch| {
         prove(&mut objects, &mut pending, batch.durable);
@@ -96,7 +94,7 @@ fn read(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Object
         Ok(())
     });
     match scanned {
-        // The next generation overwrote the batch while it was read.
+        // The next generation overwrote it.
         Err(StoreError::Damaged { .. }) if start()?.generation != log.generation => {}
         scanned => scanned?,
     }
@@ -107,7 +105,7 @@ fn read(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Object
     Ok(objects)
 }
 
-/// Batches before number `durable` are durable.
+/// Batches before `durable` are durable.
 fn prove(objects: &mut Objects, pending: &mut Vec<(u64, (u64, u64), Standing)>, durable: u64) {
     pending.retain(|(number, object, standing)| {
         if *number < durable {
@@ -118,7 +116,7 @@ fn prove(objects: &mut Objects, pending: &mut Vec<(u64, (u64, u64), Standing)>, 
 }
 
 /// The newer of the lane's standing, read before, and the progress line's. `unsettled`: the line
-/// may be torn by its writer; recovery rewrites it.
+/// may be torn.
 pub(super) fn newest(
     store: &Store,
     table: &TableTransaction<'_>,
@@ -130,7 +128,7 @@ pub(super) fn newest(
         let line = read_struct(&*store.device, object.offset + PROGRESS)?;
         Located { line, ..*object }.progress(store.seed)
     };
-    // A read-only store's table has the lines of new objects, and older ones of others.
+    // A read-only store's table may be older.
     let lines = [now().or_else(|_| now()), table.progress(object)];
     let known = lines.iter().flatten().map(Standing::in_line).chain(in_lane);
     if let Some(newest) = known.max_by_key(|standing| standing.psyncs) {

@@ -15,7 +15,6 @@ impl Store {
         self.tie_to(name, key, |table| table.object(to))
     }
 
-    /// [`tie`](Store::tie) to the object of `find`.
     pub(super) fn tie_to(
         self: &Arc<Self>,
         name: &str,
@@ -48,7 +47,7 @@ impl Store {
         self.view(|table| Ok(table.ties(&table.object(name)?)?.iter().map(Located::as_tie).collect()))
     }
 
-    /// Repeats the change until the table has space for the list.
+    /// Until the table has space for the list.
     fn change_ties<R>(
         self: &Arc<Self>,
         name: &str,

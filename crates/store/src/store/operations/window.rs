@@ -21,17 +21,14 @@ pub struct Window {
 
 const TIB: u64 = 1 << 40;
 
-/// Parts of the upper half of the user address space that executables and the system's mappings
-/// leave free.
+/// Unused by executables and system mappings, in the upper half.
 const PLACES: [(u64, u64); 2] = [(0x4000_0000_0000, 0x5400_0000_0000), (0x5800_0000_0000, 0x7a00_0000_0000)];
 
-/// From the first to the last place.
 pub(super) const ANY: Window = Window { start: PLACES[0].0, len: PLACES[1].1 - PLACES[0].0 };
 
-/// Alignment of windows: a huge page, which is one page of page tables.
+/// A huge page, or one page of page tables.
 const STEP: u64 = 2 << 20;
 
-/// Random places to compare.
 const CANDIDATES: usize = 64;
 
 /// Bytes at the start of a window that a pool of `len` bytes is likely to use: objects reserve
@@ -65,20 +62,19 @@ impl Window {
         best.0
     }
 
-    /// Whether the range is within the window.
     pub(super) fn has(&self, address: u64, len: u64) -> bool {
         let end = address.checked_add(len);
         address >= self.start && end.is_some_and(|end| end - self.start <= self.len)
     }
 
-    /// Bytes between this range and `start..start + len`; 0 if they overlap.
+    /// 0: they overlap.
     fn distance(&self, start: u64, len: u64) -> u64 {
         let after = start.saturating_sub(self.start.saturating_add(self.len));
         let before = self.start.saturating_sub(start.saturating_add(len));
         after.max(before)
     }
 
-    /// Refuses a user's window where objects cannot lie.
+    /// Where objects cannot lie.
     pub(in crate::store) fn verify(self, pool_len: u64) -> Result<Self> {
         let bad = |why| Err(StoreError::BadWindow { start: self.start, len: self.len, why });
         // An interpreter places memory anywhere.
@@ -96,7 +92,7 @@ impl Window {
     }
 }
 
-/// The place that `random` picks for a window of `len` bytes.
+/// The place that `random` picks.
 fn place(random: u64, len: u64) -> u64 {
     let room = |(from, to): (u64, u64)| (to - from - len) / STEP + 1;
     let pick = random % (room(PLACES[0]) + room(PLACES[1]));
@@ -121,7 +117,7 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// If thousands of known pools leave no free place, those of this process count.
+    /// If no place is free, this process's pools count.
     #[test]
     fn pools_of_this_process_do_not_meet_where_thousands_are_known() {
         let far: Vec<_> =
@@ -138,7 +134,7 @@ mod tests {
         }
     }
 
-    /// Counts the odds at the head of this file, which users are told.
+    /// The odds at the head of this file, which users are told.
     #[test]
     fn pools_that_do_not_know_of_each_other_meet_as_often_as_is_said() {
         const TRIES: u64 = 200_000;

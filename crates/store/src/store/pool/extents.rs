@@ -13,7 +13,7 @@ use crate::table::Located;
 pub(in crate::store) const KEEP: u64 = 256 << 10;
 
 impl Store {
-    /// Claims an extent's space, unless sparse, and makes it read as zeros from byte `from` on.
+    /// Zeros from byte `from` on; claimed unless sparse.
     pub(in crate::store) fn prepare_extent(
         &self,
         table: &mut TableTransaction<'_>,
@@ -35,7 +35,7 @@ impl Store {
         let sparse = object.entry.has(FLAG_SPARSE);
         let used = virgin.saturating_sub(start).min(len);
         if used == len && len <= KEEP && !sparse && !broken && medium.capabilities().barriers_wait_for_all {
-            // One durable write, without a barrier, which waits for others' writes.
+            // A barrier would wait for others' writes.
             return Ok(write_fresh(medium, start, &vec![0; len as usize])?);
         }
         if !Mutant::NoZeroing.is_on() {
@@ -45,15 +45,14 @@ impl Store {
             claimed(medium, medium.reserve(start, len), start, len)?;
         }
         if used > 0 && !Mutant::EarlyCreate.is_on() {
-            // The zeros are durable before the object exists.
+            // Before the object exists.
             medium.barrier()?;
         }
         table.raise_virgin(start + len);
         Ok(())
     }
 
-    /// Returns destroyed space to the file system, but a little: reclaiming costs more than
-    /// clearing.
+    /// Keeps a little: reclaiming costs more than clearing.
     pub(in crate::store) fn give_back(&self, offset: u64, len: u64) {
         if len > KEEP {
             self.device.discard(offset, len);
@@ -61,7 +60,7 @@ impl Store {
     }
 }
 
-/// The result of a reservation; on failure, frees its reserved part.
+/// Frees a failed reservation.
 pub(in crate::store) fn claimed(
     medium: &dyn Medium,
     result: std::result::Result<(), ReserveError>,
@@ -69,7 +68,7 @@ pub(in crate::store) fn claimed(
     len: u64,
 ) -> Result<()> {
     if let Err(ReserveError::NoSpace) = result {
-        // Zeroed, not discarded: space never allocated is known to read as zeros.
+        // Space never allocated is known to read as zeros.
         medium.zero(start, len)?;
     }
     Ok(result?)

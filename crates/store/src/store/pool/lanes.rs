@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zerocopy::little_endian::{U32, U64};
 
-/// Lanes per process: psyncs on different lanes do not meet.
+/// Psyncs on different lanes do not meet.
 const LANES_PER_PROCESS: usize = 4;
-/// Unbound lanes that a process keeps, for two threads that attach objects in turn.
+/// For two threads that attach in turn.
 const LANES_KEPT: usize = 2;
 
 #[derive(Clone, Copy)]
@@ -28,7 +28,6 @@ pub(in crate::store) struct Space {
     pub free: u64,
 }
 
-/// Findings during the choice of a lane.
 #[derive(Default)]
 pub(in crate::store) struct LaneSearch {
     /// A dead process's lane could not be redone. It is skipped from now on, but the epoch is over:
@@ -37,7 +36,7 @@ pub(in crate::store) struct LaneSearch {
 }
 
 impl Store {
-    /// Takes, replays and voids lane `index`; `None`: another process has it.
+    /// `None`: another process has it.
     pub(in crate::store) fn acquire(
         &self,
         table: &mut TableTransaction<'_>,
@@ -47,7 +46,7 @@ impl Store {
         let Some(lane_lock) = self.lane_locks.take(&self.device, index)? else { return Ok(None) };
         self.apply_locks.take_over(index);
         let (medium, revision) = (self.latch.enter(), self.apply_locks.revision(index)?);
-        // Under the table's lock a wait might never end.
+        // Under the table's lock a wait might not end.
         if !self.apply_locks.begin(index)? {
             return Err(self.apply_locks.refused(index));
         }
@@ -74,10 +73,10 @@ impl Store {
         Ok(found)
     }
 
-    /// Keeps a lane for later objects while the pool is open.
+    /// For later objects.
     pub(in crate::store) fn keep_lane(&self, lane: &Arc<WriterLane>) {
         let mut kept = lock(&self.kept);
-        // Under the list's lock: see `give_up_lane`.
+        // See `give_up_lane`.
         if lane.given_up.load(Ordering::Relaxed) {
             return;
         }
@@ -86,7 +85,7 @@ impl Store {
         }
     }
 
-    /// Keeps a lane only while objects are bound to it, also later ones.
+    /// Kept only while objects are bound to it.
     pub(in crate::store) fn give_up_lane(&self, lane: &Arc<WriterLane>) {
         let mut kept = lock(&self.kept);
         lane.given_up.store(true, Ordering::Relaxed);
@@ -95,7 +94,7 @@ impl Store {
         drop(given);
     }
 
-    /// Gives up failed lanes, for an attach to recover.
+    /// For an attach to recover.
     pub(in crate::store) fn forget_failed_lanes(&self) {
         let failed: Vec<_> = lock(&self.kept).extract_if(.., |lane| lane.is_poisoned()).collect();
         drop(failed);
@@ -113,7 +112,7 @@ impl Store {
         own.iter().try_for_each(|lane| lane.change().map(drop))
     }
 
-    /// A lane for one more object. `search` notes lanes that cannot be recovered.
+    /// `search` notes lanes that cannot be recovered.
     pub(in crate::store) fn choose_lane(
         &self,
         table: &mut TableTransaction<'_>,
@@ -133,7 +132,7 @@ impl Store {
         }
         match (self.acquire_any(table, search), own.into_iter().next()) {
             (Ok(lane), _) => Ok(lane),
-            // Any other failure may be half-way: the transaction must not be published.
+            // Other failures may be half-way.
             (Err(StoreError::NoRoom { .. } | StoreError::NoLane { .. }), Some(lane)) => Ok(lane),
             (Err(error), _) => Err(error),
         }
@@ -151,11 +150,11 @@ impl Store {
                 Ok(Some(found)) => match self.acquire(table, index) {
                     Ok(Some((lane, _))) => return Ok(lane),
                     Ok(None) | Err(StoreError::HeldStill { .. }) => {}
-                    // The lane and its objects are lost until a repair. Nothing was written.
+                    // Its objects wait for a repair.
                     Err(error @ StoreError::LaneRefused { .. }) if !Mutant::RefusedBlocksAll.is_on() => {
                         refused = Some(error);
                     }
-                    // A failed write of redo ends the epoch, and this attach.
+                    // Ends the epoch, and this attach.
                     Err(error @ StoreError::Failed(_)) if !Mutant::RefusedBlocksAll.is_on() => {
                         lock(&self.passed_over).insert(index, found.generation.get());
                         search.is_to_be_repeated = true;
@@ -164,7 +163,7 @@ impl Store {
                     Err(error) => return Err(error),
                 },
                 Ok(None) => unused = unused.or(Some(index)),
-                // A damaged slot costs a lane, not the pool; check reports it.
+                // Check reports it.
                 Err(StoreError::Damaged { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -176,8 +175,7 @@ impl Store {
         self.make_lane(table, index, LaneLog::default_len(table.pool_len(), index))
     }
 
-    /// Whether this process failed to recover the lane, still in that generation, for another
-    /// object.
+    /// Whether recovery failed in this generation, for another object.
     fn is_passed_over(&self, index: u32, found: &Directory) -> bool {
         lock(&self.passed_over).get(&index) == Some(&found.generation.get())
     }
@@ -197,7 +195,7 @@ impl Store {
         Ok(WriterLane::new(lane_lock, self.apply_locks.clone(), medium, self.seed, log, revision))
     }
 
-    /// Gives a lane another extent of `len` bytes. Its objects stay bound.
+    /// Objects stay bound.
     ///
     /// # Errors
     /// `NoRoom`: nothing happened. As for [`WriterLane::relocate`].
@@ -216,7 +214,7 @@ impl Store {
                     let generation = old.generation + 1;
                     let mut found = self.place_lane(table, index, len, generation)?;
                     table.give_extent(old.offset / PAGE, old.len / PAGE)?;
-                    // The lane's objects are still bound to it.
+                    // Objects stay bound.
                     found.since = before.since;
                     put_directory(table, index, found)?;
                     Ok(LaneLog::at_start(found.offset.get(), len, generation))
@@ -229,20 +227,19 @@ impl Store {
         })
     }
 
-    /// Shortens a lane that large batches lengthened, once no object is bound to it, if it has more
-    /// than an eighth of the pool's free bytes.
+    /// Once unbound, if it has more than an eighth of the free bytes.
     pub(in crate::store) fn shorten_lane(&self, lane: &WriterLane, changing: &Changing, space: Space) {
         let len = LaneLog::default_len(space.pool, lane.index);
         let has = lane.capacity();
         let is_idle = lane.bound.load(Ordering::Relaxed) == 0 && !lane.is_poisoned();
         if is_idle && has > len && has > space.free / 8 {
-            // Without room for the shorter one the lane stays.
+            // It stays without room.
             let _ = self.exchange_lane(lane, changing, len);
         }
     }
 
-    /// Allocates a lane's extent, written once where that spares later writes metadata, and enters
-    /// it in the directory. Only zeros may go to the space before that is published.
+    /// Writes the extent once if that spares later metadata, and enters it. Unpublished space takes
+    /// only zeros.
     pub(in crate::store) fn place_lane(
         &self,
         table: &mut TableTransaction<'_>,

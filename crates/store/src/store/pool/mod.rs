@@ -51,7 +51,7 @@ impl Identity {
 
 /// An open pool.
 pub struct Store {
-    /// For reads and locks; changes go through an epoch of `latch`.
+    /// Changes go through an epoch of `latch`.
     pub(in crate::store) device: Arc<dyn Device>,
     pub(in crate::store) latch: Arc<FaultLatch>,
     pub(in crate::store) superblock: Superblock,
@@ -63,11 +63,11 @@ pub struct Store {
     pub(in crate::store) lane_locks: Arc<LaneLocks<WriterLane>>,
     pub(in crate::store) apply_locks: Arc<ApplyLocks>,
     pub(in crate::store) object_locks: Arc<ObjectLocks>,
-    /// Unbound lanes kept for the next writers.
+    /// For the next writers.
     pub(in crate::store) kept: Mutex<Vec<Arc<WriterLane>>>,
-    /// Ends of other processes' lanes up to which this process redid them durably.
+    /// Ends of others' lanes that this process redid durably.
     pub(in crate::store) redone: Mutex<BTreeMap<u32, LaneLog>>,
-    /// Generations of dead lanes that could not be redone for another object.
+    /// Generations of dead lanes that could not be redone.
     pub(in crate::store) passed_over: Mutex<BTreeMap<u32, u64>>,
 }
 
@@ -142,7 +142,7 @@ impl Store {
         &self.superblock
     }
 
-    /// Runs `change` on the table and publishes it durably as one batch.
+    /// Publishes `change` durably as one batch.
     pub(in crate::store) fn update<R>(
         &self,
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>,
@@ -150,19 +150,18 @@ impl Store {
         self.update_then(change, |out| out)
     }
 
-    /// [`update`](Store::update), then `after` with the table still held: a destroyed object's lock
-    /// ends there, before another object gets the slot.
+    /// `after` runs with the table held: a destroyed object's lock ends before its slot is reused.
     pub(in crate::store) fn update_then<R, S>(
         &self,
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>,
         after: impl FnOnce(R) -> S,
     ) -> Result<S> {
-        // Other processes may wait for an object bound to one of them.
+        // Other processes may wait for them.
         let done = self.table.update_then(change, after).inspect_err(|_| self.forget_failed_lanes());
         done.map_err(|error| self.unless_formatted(error))
     }
 
-    /// Runs `look` on the table; a read-only store repeats it if the table changes.
+    /// A read-only store repeats `look` after changes.
     pub(in crate::store) fn view<R>(
         &self,
         look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
@@ -170,7 +169,7 @@ impl Store {
         self.view_as_of(look).map(|(seen, _)| seen)
     }
 
-    /// [`view`](Store::view), with the end of the table's lane.
+    /// Also returns the lane's end.
     pub(in crate::store) fn view_as_of<R>(
         &self,
         look: impl FnMut(&TableTransaction<'_>) -> Result<R>,
@@ -178,7 +177,7 @@ impl Store {
         self.table.view(look).map_err(|error| self.unless_formatted(error))
     }
 
-    /// Whether the table is certainly as it was when its lane ended there, without its lock.
+    /// Without its lock.
     pub(in crate::store) fn is_table_still_at(&self, end: &LaneLog) -> Result<bool> {
         self.table.is_still_at(end)
     }
@@ -193,7 +192,7 @@ impl Store {
         !SLOTS.into_iter().any(another)
     }
 
-    /// An error of the table, unless another pool was formatted over this one.
+    /// Unless another pool was formatted over this one.
     fn unless_formatted(&self, error: StoreError) -> StoreError {
         let damage = matches!(error, StoreError::Damaged { .. } | StoreError::BatchDamaged { .. });
         if damage && !self.is_there() { MediumError::Gone { what: FORMATTED }.into() } else { error }

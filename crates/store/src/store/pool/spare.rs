@@ -13,21 +13,19 @@ use zerocopy::{FromBytes, IntoBytes};
 
 const PIECE: u64 = 1 << 20;
 
-/// Whether the medium has the page behind the pool.
 pub(in crate::store) fn has_room(medium: &dyn Medium, superblock: &Superblock) -> bool {
     superblock.length.get().checked_add(PAGE).is_some_and(|end| end <= medium.len())
 }
 
-/// Whether this superblock's copy is there.
 pub(in crate::store) fn is_spared(medium: &dyn Medium, superblock: &Superblock) -> bool {
     let copy = || read_struct::<Superblock>(medium, superblock.length.get());
     has_room(medium, superblock) && copy().is_ok_and(|found| found.as_bytes() == superblock.copy().as_bytes())
 }
 
-/// Writes the copy durably, if the medium has its page.
+/// If the medium has its page.
 pub(in crate::store) fn write_spare(medium: &dyn Medium, superblock: &Superblock) -> Result<()> {
     if has_room(medium, superblock) {
-        // A whole page, because an earlier attempt may have failed to write its block.
+        // An earlier attempt may have failed.
         let mut page = [0; PAGE as usize];
         page[..size_of::<Superblock>()].copy_from_slice(superblock.copy().as_bytes());
         write_fresh(medium, superblock.length.get(), &page)?;
@@ -46,11 +44,10 @@ pub(in crate::store) fn wipe_spare(medium: &dyn Medium, offset: u64) -> Result<(
     Ok(())
 }
 
-/// The copy of a pool whose slots are lost; `why`: their error.
+/// The copy, if both slots are lost; `why`: their error.
 ///
-/// Looks at the last page of the medium, then, if something else looks like a pool, at all others
-/// from the end, for media longer than the pool; there a copy must match the table, because objects
-/// may hold other pools' bytes.
+/// The last page first, then, if something looks like a pool, all from the end: on a longer medium
+/// a copy must match the table, because objects may hold other pools' bytes.
 pub(in crate::store) fn find_spare(medium: &dyn Medium, why: &StoreError) -> Option<Superblock> {
     let lost = match why {
         StoreError::Damaged { .. } => true,
@@ -88,7 +85,7 @@ pub(in crate::store) fn find_spare(medium: &dyn Medium, why: &StoreError) -> Opt
     None
 }
 
-/// Whether a table root, or a header of a table's lane, seems to be there.
+/// A root, or a header of the table's lane.
 fn has_table(medium: &dyn Medium) -> bool {
     let magic = |offset: u64| {
         let mut bytes = [0; 4];
@@ -98,7 +95,7 @@ fn has_table(medium: &dyn Medium) -> bool {
         || lane::HEADERS.iter().any(|copy| magic(TABLE_LANE + copy) == Some(lane::HEADER_MAGIC))
 }
 
-/// Whether the table root, or the table lane's header, is of this pool.
+/// Whether root or lane header is this pool's.
 fn goes_with_table(medium: &dyn Medium, found: &Superblock) -> bool {
     let (seed, len) = (found.seed.get(), found.length.get());
     let root = read_struct::<Root>(medium, TABLE_ROOT).is_ok_and(|root| root.verify(seed, len));

@@ -24,7 +24,7 @@ pub struct SuperblockSlot {
     pub fault: Option<SlotFault>,
 }
 
-/// Both slots as found; zeros beyond the medium's end.
+/// Zeros beyond the medium's end.
 pub(in crate::store) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSlot; 2]> {
     let slot = |offset: u64| -> Result<SuperblockSlot> {
         let fits = offset + size_of::<Superblock>() as u64 <= medium.len();
@@ -34,10 +34,10 @@ pub(in crate::store) fn superblocks(medium: &dyn Medium) -> Result<[SuperblockSl
     Ok([slot(SLOTS[0])?, slot(SLOTS[1])?])
 }
 
-/// Reads of slots that another process may be writing.
+/// Another process may be writing.
 const LOOKS: usize = 4;
 
-/// [`superblocks`], reread if unusable: another process may be lengthening the pool.
+/// Rereads unusable slots: the pool may be growing.
 pub(in crate::store) fn settled_superblocks(device: &dyn Device) -> Result<[SuperblockSlot; 2]> {
     let mut slots = superblocks(device)?;
     for _ in 0..LOOKS {
@@ -65,9 +65,8 @@ pub(in crate::store) fn in_force(slots: &[SuperblockSlot; 2], medium: u64) -> Re
     newest.ok_or_else(|| why_unusable(&faults(slots), medium))
 }
 
-/// Writes both slots durably in turn; returns the last version. `superblock` has the number in
-/// force; `is_usable`: a slot can be in force. An unusable slot comes first, else the newest; the
-/// other serves meanwhile.
+/// Durably in turn; returns the last. `superblock` has the number in force; `is_usable`: a slot can
+/// be in force. An unusable slot comes first, else the newest.
 pub(in crate::store) fn write_superblocks(
     medium: &dyn Medium,
     mut superblock: Superblock,
@@ -87,7 +86,6 @@ pub(in crate::store) fn write_superblocks(
     Ok(superblock)
 }
 
-/// The most telling fault.
 pub(in crate::store) fn why_unusable(faults: &[(SlotFault, Superblock)], medium: u64) -> StoreError {
     for (fault, slot) in faults {
         match *fault {

@@ -6,8 +6,7 @@ use crate::store::check::{Survey, users};
 use zerocopy::little_endian::U64;
 
 impl SettledRepair<'_> {
-    /// Recounts the users of bases, drops objects without their base, if allowed, and removes
-    /// leftovers. The table is sound otherwise.
+    /// The table is sound otherwise.
     pub(super) fn mend_bases(
         &mut self,
         mut survey: Survey,
@@ -41,7 +40,6 @@ impl SettledRepair<'_> {
             }
         }
         if self.actions.len() > before {
-            // Unused bases are known now.
             survey = self.survey(progress)?;
         }
         while self.reap(&survey)? {

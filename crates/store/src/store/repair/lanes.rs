@@ -20,16 +20,14 @@ use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
 impl SettledRepair<'_> {
-    /// Recovers the lanes' batches and detaches the objects bound to them. After a new table, no
-    /// lane keeps batches that name other slots.
+    /// After a new table, no lane keeps batches that name other slots.
     pub(super) fn recover(&mut self, survey: &Survey, rebuilt: bool) -> Result<()> {
-        // Lanes left as they are, with their objects.
         let mut left = survey.lost_lanes.clone();
         for lane in &survey.lanes {
             let bound: Vec<_> =
                 survey.objects.iter().filter(|o| o.bound && o.lane == lane.index).copied().collect();
             self.rewrite_lane(lane, &bound)?;
-            // A damaged lane without objects is voided too, or the next writer would be refused.
+            // The next writer would be refused it.
             let spoilt = lane.refused.is_some() && self.options.drop_damaged;
             let emptied = rebuilt && lane.newest > 0;
             if (!bound.is_empty() || spoilt || emptied) && !self.recover_lane(lane, &bound, survey)? {
@@ -48,7 +46,6 @@ impl SettledRepair<'_> {
         self.detach(&bound)
     }
 
-    /// Rewrites damaged header copies.
     fn rewrite_lane(&mut self, lane: &LaneFound, bound: &[Object]) -> Result<()> {
         let (offset, len) = (lane.directory.offset.get(), lane.directory.len.get());
         let copies = lane.witnesses.copies;
@@ -69,7 +66,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Replays and voids a lane; false: left as it is.
+    /// False: left as it is.
     fn recover_lane(&mut self, lane: &LaneFound, bound: &[Object], survey: &Survey) -> Result<bool> {
         let slot = LANE_DIRECTORY + u64::from(lane.index) * LINE;
         let mut directory = lane.directory;
@@ -90,7 +87,7 @@ impl SettledRepair<'_> {
             Ok((log, _)) => (log.generation, None),
             Err(error @ StoreError::LaneRefused { .. }) if self.options.drop_damaged => {
                 let error = self.damage(error)?;
-                // Above every generation in it, so that no batch counts again.
+                // So that no batch counts again.
                 let (offset, len) = (directory.offset.get(), directory.len.get());
                 let highest = highest_generation(&*medium, self.seed, offset, len)?;
                 let waiting: u64 = lane.waiting.values().sum();
@@ -123,9 +120,8 @@ impl SettledRepair<'_> {
         Ok(true)
     }
 
-    /// Replays lanes with a damaged directory slot, found by their headers and identified by their
-    /// batches' objects, and detaches these objects. False: such a lane cannot be replayed, and may
-    /// not be given up.
+    /// Finds lanes without a slot by header and objects, replays and detaches. False: one cannot be
+    /// replayed, and may not be given up.
     pub(super) fn salvage_lanes(&mut self, survey: &Survey, plan: &Plan) -> Result<bool> {
         let mut wanted: Vec<_> =
             plan.objects.iter().filter(|o| o.bound && survey.lost_lanes.contains(&o.lane)).copied().collect();
@@ -141,7 +137,7 @@ impl SettledRepair<'_> {
         }
         known.sort_unstable();
         let open = gaps(&known, DATA / PAGE, self.len / PAGE);
-        // An extent that a lane left may still look like it: the newest is the lane.
+        // A lane's former extent may look like it: the newest counts.
         let mut best: BTreeMap<u32, Directory> = BTreeMap::new();
         for (offset, end, generation) in scan::lanes(&*self.medium, self.seed, &open) {
             let len = end - offset;
@@ -205,8 +201,7 @@ impl SettledRepair<'_> {
         Ok(true)
     }
 
-    /// Detaches dead writers' objects whose lanes were replayed or given up. Their entries are
-    /// intact; the rest of the table need not be.
+    /// Their lanes are done; their entries are intact.
     fn detach(&mut self, objects: &[Object]) -> Result<()> {
         for part in objects.chunks(TOGETHER) {
             let mut entries = Vec::with_capacity(part.len());
@@ -223,7 +218,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// The lane of an object with batches here.
+    /// By its batches' objects.
     fn lane_of(&self, offset: u64, len: u64, generation: u64, wanted: &[Object]) -> Result<Option<u32>> {
         let mut log = LaneLog::at_start(offset, len, generation);
         let mut lane = None;
@@ -238,8 +233,7 @@ impl SettledRepair<'_> {
         Ok(lane)
     }
 
-    /// Rewrites unmendable progress lines: all of the object counts as published, so that nothing
-    /// is taken for a direct write.
+    /// All of the object counts as published, nothing as a direct write.
     pub(super) fn rewrite_progress(&mut self, survey: &Survey) -> Result<()> {
         self.distrust(survey.progress.iter().copied())?;
         for &offset in &survey.progress {
@@ -261,8 +255,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Removes deleted objects, leftovers of resizes, and unneeded bases. Returns whether others
-    /// may have been tied to one.
+    /// Returns whether others may have been tied to one.
     pub(super) fn reap(&mut self, survey: &Survey) -> Result<bool> {
         let mut was_target = false;
         for object in survey.objects.iter().filter(|object| object.is_left()) {

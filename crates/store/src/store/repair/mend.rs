@@ -14,12 +14,12 @@ use crate::store::check::{Survey, is_damaged};
 use crate::store::pool::SuperblockSlot;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Structs tried per kind: each costs milliseconds.
+/// Each costs milliseconds.
 const TRIES: usize = 256;
 /// Nodes tried.
 const NODE_TRIES: usize = 16;
 
-/// `value` with the one bit changed that makes it verify, and the bit's byte.
+/// The mended value and the bit's byte.
 fn one_bit<T>(value: &T, verify: impl Fn(&T) -> bool) -> Option<(T, usize)>
 where
     T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy,
@@ -37,13 +37,12 @@ where
     None
 }
 
-/// The superblock of a slot with one wrong bit.
 pub(super) fn superblock(slot: &SuperblockSlot, medium: u64) -> Option<Superblock> {
     one_bit(&slot.superblock, |tried| tried.verify(medium).is_ok()).map(|(mended, _)| mended)
 }
 
 impl Repair {
-    /// Corrects single bits of the table in place. Returns whether there were any.
+    /// Returns whether there were any.
     pub(super) fn mend(&mut self, survey: &Survey) -> Result<bool> {
         let (seed, len) = (self.seed, self.len);
         let before = self.actions.len();
@@ -79,7 +78,7 @@ impl Repair {
             return Ok(());
         };
         let mended = unmarked(mended, at, seed);
-        // The first line has the flags and the checksum, which may change together.
+        // Flags and checksum may change together.
         let changed = if at < LINE as usize { 0..LINE as usize } else { at..at + 1 };
         self.medium.write(offset + changed.start as u64, &mended.as_bytes()[changed])?;
         self.did(Part::Entry, offset, Some(mended.name()), format!("one wrong bit put right, in byte {at}"));
@@ -90,7 +89,6 @@ impl Repair {
     where
         T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy,
     {
-        // An unreadable structure is not mended.
         let Ok(value) = read_struct::<T>(&*self.medium, offset) else { return Ok(()) };
         let Some((mended, at)) = one_bit(&value, verify) else { return Ok(()) };
         self.medium.write(offset + at as u64, &mended.as_bytes()[at..=at])?;

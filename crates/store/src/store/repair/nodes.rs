@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U32, U64};
 
-/// Slots per new node, with room for first insertions.
+/// Leaves room for insertions.
 const FILL: usize = CAPACITY * 9 / 10;
 
 pub(super) type Pair = ((u64, u64), u64);
@@ -26,7 +26,7 @@ pub(super) fn nodes_for(keys: usize) -> usize {
     total
 }
 
-/// Writes a tree of ascending `keys` into `pages`, not durably.
+/// `keys` ascend; not durable.
 pub(super) fn build(
     medium: &dyn Medium,
     seed: u64,
@@ -46,7 +46,7 @@ pub(super) fn build(
             }
             node.seal(seed);
             medium.write(offset, node.as_bytes())?;
-            // The leftmost child takes all keys below its neighbour's.
+            // It takes all keys below its neighbour's.
             above.push((if above.is_empty() { (0, 0) } else { part[0].0 }, offset));
         }
         level += 1;

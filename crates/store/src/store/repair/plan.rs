@@ -24,7 +24,6 @@ pub(super) struct Kept {
     pub id: Option<(u64, u64)>,
 }
 
-/// A plan; see the module.
 pub(super) struct Plan {
     /// Ascending by offset.
     pub objects: Vec<Object>,
@@ -126,7 +125,6 @@ impl Repair {
         Ok(Some(plan))
     }
 
-    /// Records the loss of an unreadable entry.
     fn drop_entry(&mut self, offset: u64) {
         let entry = read_struct::<Entry>(&*self.medium, offset).ok();
         let name = entry.map(|entry| entry.name()).filter(|name| !name.is_empty());
@@ -135,7 +133,7 @@ impl Repair {
         self.losing(format!("the object, if there was one: {bytes}, whose place is no longer known"));
     }
 
-    /// Of objects with common pages, keeps the one attached last, then created last.
+    /// Keeps the one attached last, then created last.
     fn drop_doubled(&mut self, objects: &mut Vec<Object>) -> usize {
         let mut by_worth: Vec<_> = objects.clone();
         by_worth.sort_unstable_by_key(|object| (object.binding, object.created, object.offset));
@@ -164,7 +162,7 @@ impl Repair {
         goes.len()
     }
 
-    /// Keeps pages and addresses that damaged entries may have from counting as free.
+    /// For damaged entries.
     fn spare_damaged(&mut self, survey: &Survey, plan: &mut Plan) -> Result<bool> {
         let complete = |tree: TreeId| survey.trees[tree as usize].complete;
         if complete(TreeId::FreeByPage) && complete(TreeId::FreeByAddress) {
@@ -212,7 +210,7 @@ fn page_of(slot: u64) -> u64 {
     slot / PAGE * PAGE
 }
 
-/// Adds the gaps between `known` to `claims`.
+/// The gaps between `known`.
 fn add_gaps(claims: &mut Vec<Claim>, mut known: Vec<Claim>, from: u64, to: u64) {
     known.sort_unstable();
     let open = gaps(&known, from, to);
@@ -220,7 +218,7 @@ fn add_gaps(claims: &mut Vec<Claim>, mut known: Vec<Claim>, from: u64, to: u64) 
     claims.sort_unstable();
 }
 
-/// The keys that led to damaged entries.
+/// Keys that led to damaged entries.
 fn leads_to(survey: &Survey, damaged: &[u64]) -> Vec<Kept> {
     let mut kept: HashMap<u64, Kept> =
         damaged.iter().map(|offset| (*offset, Kept { offset: *offset, hash: None, id: None })).collect();
@@ -241,7 +239,7 @@ fn leads_to(survey: &Survey, damaged: &[u64]) -> Vec<Kept> {
 
 const _: () = assert!(PAGE.is_multiple_of(SIZE));
 
-/// A binding number above all recorded ones.
+/// Above all recorded ones.
 pub(super) fn next_binding(survey: &Survey, objects: &[Object]) -> u64 {
     let bindings = objects.iter().map(|object| object.binding);
     let waiting = survey.lanes.iter().map(|lane| lane.newest);

@@ -14,7 +14,7 @@ use crate::store::check::{Claim, Owner, Survey, gaps, is_clean};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Spare table pages of a new table, if there is room.
+/// If there is room.
 const SPARE: u64 = 64;
 
 /// Pages for new nodes, in order of use: (first, end).
@@ -29,7 +29,6 @@ impl Site {
 }
 
 impl SettledRepair<'_> {
-    /// Builds a new table, if the damage allows it.
     pub(super) fn rebuild(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let Some(plan) = self.plan(survey, progress)? else {
             let what = "the table's structures are not built anew: because of damaged entries it is unknown which space is free";
@@ -99,7 +98,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Pages for the new nodes, outside of the old table if there is enough free space.
+    /// Outside of the old table, if possible.
     fn choose_site(&self, survey: &Survey, plan: &Plan, names: usize, addresses: usize) -> Result<Site> {
         let (from, to) = (DATA / PAGE, self.len / PAGE);
         let open = gaps(&plan.pages, from, to);
@@ -114,7 +113,6 @@ impl SettledRepair<'_> {
             let mut pieces: Vec<(u64, u64)> = Vec::new();
             let mut have = 0;
             for (first, end) in largest {
-                // Each piece may leave an extent on either side.
                 let extents = open.len() + 2 * (pieces.len() + 1);
                 let nodes = 2 * (nodes_for(names) + nodes_for(extents) + nodes_for(addresses));
                 needed = nodes as u64 + spare;
@@ -131,7 +129,7 @@ impl SettledRepair<'_> {
         Err(StoreError::NoRoom { needed: needed * PAGE, largest, free })
     }
 
-    /// The old root's fields if intact, else safe values.
+    /// The old fields if intact, else safe values.
     fn new_root(&self, survey: &Survey, plan: &Plan, claimed: &[Claim]) -> Root {
         let next = next_binding(survey, &plan.objects);
         let end = claimed.iter().map(|claim| claim.end).max().unwrap_or(0) * PAGE;
@@ -150,7 +148,7 @@ impl SettledRepair<'_> {
         root
     }
 
-    /// Unused pages: adjacent ones at the end become the chunk, the rest the list.
+    /// Adjacent pages at the end become the chunk.
     fn list_pages(&mut self, root: &mut Root, mut left: Vec<u64>) -> Result<()> {
         let tail = left.windows(2).rev().take_while(|pair| pair[0] + 1 == pair[1]).count();
         let chunk = left.split_off(left.len() - (tail + 1).min(left.len()));
@@ -166,8 +164,8 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Clears unused slots before the new table is in force. The old table stays sound: its free
-    /// slots stay listed, and none of its used slots is added.
+    /// Before the new table is in force. The old one stays sound: its free slots stay listed, and
+    /// no used slot is added.
     fn clear_slots(&mut self, plan: &Plan) -> Result<()> {
         let mut unclean = Vec::new();
         for offset in unused_slots(plan) {
@@ -183,8 +181,8 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Lists the cleared slots after the new table is in force. A death in between leaves unlisted
-    /// free slots, which check reports.
+    /// After the new table is in force. A death in between leaves unlisted slots, which check
+    /// reports.
     fn list_slots(&mut self, plan: &Plan) -> Result<()> {
         let mut free: Vec<_> = unused_slots(plan).collect();
         // The last one listed is used first.
@@ -195,8 +193,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Marks the site as written in the old table, before the first write: if repair dies, users of
-    /// the old table must not take the site for zeros.
+    /// Before the first write: users of the old table must not take the site for zeros.
     fn spoil_site(&mut self, survey: &Survey, site: &Site) -> Result<()> {
         let end = site.pieces.iter().map(|(_, end)| end * PAGE).max().unwrap_or(0);
         let Some(mut root) = survey.root.filter(|root| root.virgin.get() < end) else { return Ok(()) };
@@ -208,7 +205,7 @@ impl SettledRepair<'_> {
         self.publish(|batch| batch.copy_lines(TABLE_ROOT, sealed.as_bytes()))
     }
 
-    /// Switches from the old table to the new one.
+    /// Ends the old table.
     fn put_in_force(&mut self, survey: &Survey, root: Root) -> Result<()> {
         let sealed = root.sealed(self.seed);
         self.publish(|batch| {
@@ -236,7 +233,6 @@ fn unused_slots(plan: &Plan) -> impl Iterator<Item = u64> + '_ {
     slots.filter(|slot| !plan.uses(*slot))
 }
 
-/// Keys of the trees of names and IDs.
 fn name_keys(plan: &Plan) -> (Vec<Pair>, Vec<Pair>) {
     let mut names: Vec<Pair> = plan.objects.iter().map(|o| ((o.hash, o.offset), o.offset)).collect();
     let mut ids: Vec<Pair> = plan.objects.iter().map(|o| (o.id, o.offset)).collect();
@@ -244,7 +240,7 @@ fn name_keys(plan: &Plan) -> (Vec<Pair>, Vec<Pair>) {
     ids.extend(plan.kept.iter().filter_map(|kept| Some((kept.id?, kept.offset))));
     names.sort_unstable();
     ids.sort_unstable();
-    // Of two entries with one ID it finds one; check reports it.
+    // Check reports the other.
     ids.dedup_by_key(|(id, _)| *id);
     (names, ids)
 }

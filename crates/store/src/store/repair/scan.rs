@@ -23,7 +23,7 @@ pub(super) struct Scanned {
     pub unreadable: Vec<u64>,
 }
 
-/// Calls `look(offset, page)` for every page from `from` to `to`; returns the unreadable ones.
+/// Returns the unreadable pages.
 fn pages(medium: &dyn Medium, from: u64, to: u64, look: &mut dyn FnMut(u64, &[u8])) -> Vec<u64> {
     let mut unreadable = Vec::new();
     let mut buffer = vec![0; PIECE as usize];
@@ -88,13 +88,12 @@ pub(super) fn entries(
     Ok(found)
 }
 
-/// Possible lanes in these pages: (offset, end of the range, highest generation), by an intact
-/// header or, for a new lane, its first batch.
+/// Possible lanes: (offset, end of the range, highest generation), by header or first batch.
 pub(super) fn lanes(medium: &dyn Medium, seed: u64, ranges: &[(u64, u64)]) -> Vec<(u64, u64, u64)> {
     let mut found: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for &(first, end) in ranges {
         let (first, end) = (first * PAGE, end * PAGE);
-        // A lane with unreadable first pages is not found, and reported as lost.
+        // Reported as lost.
         let _ = pages(medium, first, end, &mut |offset, page| {
             let headers = HEADERS.map(|copy| {
                 let bytes = &page[copy as usize..copy as usize + size_of::<Header>()];

@@ -35,7 +35,6 @@ impl<'r> SettledRepair<'r> {
         SettledRepair { repair, log }
     }
 
-    /// Publishes a change of a sound table.
     pub(super) fn update(
         &mut self,
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<()>,
@@ -49,7 +48,6 @@ impl<'r> SettledRepair<'r> {
         self.publish(|batch| table.pages().changed_runs(|offset, bytes| batch.copy_lines(offset, bytes)))
     }
 
-    /// Publishes the lines of `fill`.
     pub(super) fn publish(&mut self, fill: impl FnOnce(&mut Batch)) -> Result<()> {
         let mut batch = Batch::new();
         batch.begin(kind::TABLE, 0, 0);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// The highest generation of a batch header in the lane.
+/// Of a batch header in the lane.
 pub(super) fn highest_generation(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<u64> {
     let mut highest = 0;
     for at in (offset..offset + len).step_by(LINE as usize) {
@@ -33,7 +33,7 @@ pub(super) fn highest_generation(medium: &dyn Medium, seed: u64, offset: u64, le
 }
 
 impl Repair {
-    /// Rewrites a lane's damaged header copies with `generation`.
+    /// `generation`: what they should say.
     pub(super) fn rewrite_headers(
         &mut self,
         offset: u64,
@@ -53,7 +53,7 @@ impl Repair {
         Ok(())
     }
 
-    /// Applies and voids the table lane's batches, so that changes can be published.
+    /// So that changes can be published.
     pub(super) fn settle_table(
         &mut self,
         survey: &Survey,
@@ -91,20 +91,20 @@ impl Repair {
         log.state_again(&*medium, seed)?;
         medium.barrier()?;
         log.next_generation(&*medium, seed)?;
-        // Both copies are whole before anything relies on them.
+        // Before anything relies on them.
         medium.barrier()?;
         Ok(SettledRepair::new(self, log))
     }
 
-    /// Without the lane's changes, neither the root nor any object's mark is reliable.
+    /// Changes of root and marks are lost.
     fn doubt(&mut self, survey: &Survey, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         self.distrust_all(progress)?;
         self.doubt_root(survey)
     }
 
-    /// The lost changes may include first writes to space, and attaches: all space counts as
-    /// written, and bindings continue above all known ones. In place, while the lane still shows
-    /// the damage: after a tear, the next repair builds a new table.
+    /// Lost changes may include first writes and attaches: all space counts as written, and
+    /// bindings continue above all known ones. In place, while the lane shows the damage: after a
+    /// tear, the next repair builds a new table.
     fn doubt_root(&mut self, survey: &Survey) -> Result<()> {
         let mut root: Root = read_struct(&*self.medium, TABLE_ROOT)?;
         if !root.verify(self.seed, self.len) || Mutant::UnwrittenKept.is_on() {
@@ -118,10 +118,9 @@ impl Repair {
         Ok(self.medium.barrier()?)
     }
 
-    /// Handles one damaged batch before intact ones. The table in place may be newer than all; if
-    /// it is unsound, all other batches are redone. Exception: that would take an object back
-    /// behind its last attach, in the damaged batch, and lose its psyncs since, unless it gains
-    /// what cannot be rebuilt.
+    /// One batch before intact ones is damaged. If the table in place, perhaps newer, is unsound,
+    /// all others are redone, unless that loses an attach of the damaged batch, with its psyncs,
+    /// and gains only what can be rebuilt.
     fn close_gap(
         &mut self,
         survey: &Survey,
@@ -152,7 +151,7 @@ impl Repair {
     }
 }
 
-/// Whether an object was attached later in `now` than in `then`.
+/// Whether `now` has a later attach.
 fn takes_back(now: &Survey, then: &Survey) -> bool {
     let bindings: HashMap<u64, u64> =
         then.objects.iter().map(|object| (object.offset, object.binding)).collect();
@@ -161,7 +160,7 @@ fn takes_back(now: &Survey, then: &Survey) -> bool {
         .any(|object| bindings.get(&object.offset).is_some_and(|binding| *binding < object.binding))
 }
 
-/// Redoes every intact batch of the lane's generation, whatever is between them.
+/// Whatever is between them.
 fn redo_around(medium: &dyn Medium, seed: u64, start: LaneLog) -> Result<()> {
     let end = start.offset + start.len;
     let mut log = start;
@@ -180,7 +179,7 @@ fn redo_around(medium: &dyn Medium, seed: u64, start: LaneLog) -> Result<()> {
             continue;
         }
         log.tail += LINE;
-        // If the next line may be a later batch's header, the scan continues there.
+        // The scan continues at a later batch's header.
         if log.fits(LINE) {
             let header: batch::Header = read_struct(medium, log.position())?;
             let (sequence, room) = (header.sequence.get(), end - log.position());

@@ -17,10 +17,10 @@ use std::mem::offset_of;
 use zerocopy::IntoBytes;
 
 impl Repair {
-    /// Clears every object's mark in place, because lost changes of the table may have cleared
-    /// marks before foreign bytes were psynced. The damaged lane keeps the pool closed meanwhile. A
-    /// torn entry lacks one bit, the mark's, or its checksum: [`unmarked`] corrects it. Few at a
-    /// time, so that the next repair tries all.
+    /// Clears all marks in place, because lost changes may have cleared them before foreign bytes
+    /// were psynced. The damaged lane keeps the pool closed. A torn entry lacks one bit, the
+    /// mark's, or its checksum: [`unmarked`] corrects it. Few at a time, so that the next repair
+    /// tries all.
     pub(super) fn distrust_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
         let survey = self.survey(progress)?;
         let mut entries: BTreeSet<u64> = survey.objects.iter().map(|object| object.offset).collect();
@@ -39,7 +39,7 @@ impl Repair {
         Ok(())
     }
 
-    /// The marked entries among these, without the mark. Damaged ones cannot be attached.
+    /// Damaged entries cannot be attached.
     fn without_mark(&self, entries: impl IntoIterator<Item = u64>) -> Result<Vec<(u64, Entry)>> {
         let mut changed = Vec::new();
         for offset in entries {
@@ -61,7 +61,7 @@ impl Repair {
 }
 
 impl SettledRepair<'_> {
-    /// Clears the mark of objects with these entries, durably.
+    /// Durable on return.
     pub(super) fn distrust(&mut self, entries: impl IntoIterator<Item = u64>) -> Result<()> {
         for part in self.without_mark(entries)?.chunks(TOGETHER) {
             self.publish(|batch| {
@@ -72,7 +72,7 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Clears the mark of objects with contested pages, and of those outside all trees.
+    /// For contested pages, and entries outside all trees.
     pub(super) fn distrust_disputed(&mut self, survey: &Survey, plan: &Plan) -> Result<()> {
         let mut claims = survey.claims().to_vec();
         claims.extend(plan.objects.iter().flat_map(Object::claims));
@@ -85,7 +85,7 @@ impl SettledRepair<'_> {
     }
 }
 
-/// The mended entry with one bit corrected in byte `at`, without a doubtful mark.
+/// Does not restore a doubtful mark.
 pub(super) fn unmarked(mut mended: Entry, at: usize, seed: u64) -> Entry {
     if at == offset_of!(Entry, flags) && mended.has(FLAG_TYPED) {
         mended.set(FLAG_TYPED, false);

@@ -36,11 +36,9 @@ struct State {
     leading: bool,
     /// See invariant 3.
     failed: bool,
-    /// Threads that wait for `changed`.
     waiting: usize,
     /// Of these, threads whose number depends on one not told yet.
     apart: usize,
-    /// Threads to wait for before the next publication.
     company: Company,
 }
 
@@ -50,11 +48,9 @@ pub struct Commits {
     changed: Condvar,
     /// The objects, by entry; all on one lane.
     writers: Mutex<BTreeMap<u64, Writer>>,
-    /// Most bytes of a batch in the lane.
     capacity: AtomicU64,
     /// Number of objects.
     objects: AtomicUsize,
-    /// Whether one may have a base.
     based: AtomicBool,
 }
 
@@ -65,7 +61,7 @@ impl Default for Commits {
 }
 
 impl Commits {
-    /// `pace`: assumed duration of a publication until one is measured.
+    /// `pace`: assumed duration until one is measured.
     pub(crate) fn with_pace(pace: Duration) -> Self {
         let state = State {
             queue: Queue::new(),
@@ -162,7 +158,7 @@ impl Commits {
         grown
     }
 
-    /// Notes the lane's state for lockless queries.
+    /// For lockless queries.
     fn measure(&self, writers: &BTreeMap<u64, Writer>) {
         let capacity = writers.values().map(Writer::lane_capacity).min().unwrap_or(0);
         self.capacity.store(capacity, Ordering::Relaxed);
@@ -231,8 +227,7 @@ impl Commits {
         self.notify(&state);
     }
 
-    /// Wakes threads whose number can go on now; not those that wait for company, which the telling
-    /// thread joins.
+    /// Not those that wait for company, which the telling thread joins.
     fn notify(&self, state: &State) {
         if state.apart > 0 && !state.leading {
             self.changed.notify_all();
@@ -252,7 +247,7 @@ impl Commits {
         }
         let joins = !state.queue.is_taken(sequence);
         state.company.arrive(joins);
-        // After a panic there is nothing to wait for: see invariant 3.
+        // See invariant 3.
         let (mut state, outcome) = loop {
             if state.queue.is_durable(sequence) {
                 break (state, Ok(()));
@@ -288,8 +283,7 @@ impl Commits {
         outcome
     }
 
-    /// Waits for the threads expected in the next publication; one thread watches the clock for
-    /// all.
+    /// One thread watches the clock for all.
     fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>, watch: Watch) -> MutexGuard<'a, State> {
         state.waiting += 1;
         let (mut state, in_time) = wait_for(&self.changed, &self.state, state, watch.patience);
@@ -360,7 +354,6 @@ fn publish(writers: &mut BTreeMap<u64, Writer>, lines: &BTreeMap<u64, Lines<'_>>
     stage(parts, None)?.commit()
 }
 
-/// The publishing thread; dropping it lets others continue.
 struct Lead<'a> {
     commits: &'a Commits,
     /// Begin of the publication, if others wait.

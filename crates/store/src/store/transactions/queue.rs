@@ -27,21 +27,19 @@ const ONE: u64 = LINE + size_of::<Run>() as u64;
 /// Lines of a base's page, and of its bits.
 const WHOLE: u64 = (PAGE / LINE + 2) * ONE;
 
-/// Most bytes of a commit of `lines` lines, in at most `objects` objects and `pages` pages of
-/// bases.
+/// Most bytes; `pages` may be bases'.
 pub(super) fn weight(lines: usize, objects: usize, pages: usize) -> u64 {
     let sections = lines.min(objects) as u64 * size_of::<Section>() as u64;
     // Header, and padding of sections and runs.
     lines as u64 * ONE + pages as u64 * WHOLE + sections + 2 * LINE
 }
 
-/// Lines of a commit that always fit `room`, wherever in `objects` objects.
+/// Lines that always fit `room`.
 pub(super) fn fitting(room: u64, objects: usize, based: bool) -> u64 {
     let fixed = weight(0, 0, 0) + objects as u64 * size_of::<Section>() as u64;
     room.saturating_sub(fixed) / if based { ONE + WHOLE } else { ONE }
 }
 
-/// Number of pages of these places (object, offset).
 pub(super) fn pages(places: impl Iterator<Item = (u64, u64)>) -> usize {
     let mut pages: Vec<_> = places.map(|(object, offset)| (object, offset / PAGE)).collect();
     pages.sort_unstable();
@@ -72,18 +70,17 @@ impl Queue {
         sequence < self.durable
     }
 
-    /// Whether the commit is durable or about to be.
     pub(super) fn is_taken(&self, sequence: u64) -> bool {
         sequence < self.next
     }
 
-    /// The largest number up to which everything was told.
+    /// All up to it were told.
     pub(super) fn last(&self) -> u64 {
         let run = (self.next..).zip(self.told.keys()).take_while(|(expected, told)| expected == *told);
         self.next - 1 + run.count() as u64
     }
 
-    /// Tells a commit; one without lines needs no room.
+    /// Without lines it needs no room.
     pub(super) fn tell(&mut self, sequence: u64, lines: Vec<ChangedLine>, weight: u64) {
         debug_assert!(
             sequence >= self.next && !self.told.contains_key(&sequence),
@@ -92,8 +89,7 @@ impl Queue {
         self.told.insert(sequence, Told { lines, weight });
     }
 
-    /// Takes the next commits, at least one, within `room` bytes; `None`: the next number was not
-    /// told.
+    /// At least one; `None`: the next number was not told.
     pub(super) fn take(&mut self, room: u64) -> Option<Group> {
         let (mut group, mut used) = (Vec::new(), 0_u64);
         while let Some(told) = self.told.get(&self.next) {
@@ -107,7 +103,6 @@ impl Queue {
         (!group.is_empty()).then_some(Group(group))
     }
 
-    /// All taken commits are durable.
     pub(super) fn made_durable(&mut self) {
         self.durable = self.next;
     }
@@ -116,12 +111,11 @@ impl Queue {
 /// An object's lines, by offset.
 pub(super) type Lines<'a> = BTreeMap<u64, &'a [u8; LINE as usize]>;
 
-/// Successive commits for one batch.
 #[derive(Debug)]
 pub(super) struct Group(Vec<Vec<ChangedLine>>);
 
 impl Group {
-    /// The newest content of each line, by object.
+    /// By object.
     pub(super) fn lines(&self) -> BTreeMap<u64, Lines<'_>> {
         let mut all: BTreeMap<u64, Lines<'_>> = BTreeMap::new();
         for line in self.0.iter().flatten() {
@@ -135,7 +129,6 @@ impl Group {
         all
     }
 
-    /// The last commit alone, if there are more.
     pub(super) fn newest(&self) -> Option<Group> {
         self.0
             .split_last()

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Slots per batch, within the table's lane.
+/// Within the table's lane.
 const TOGETHER: usize = 128;
 
-/// Converts all slots and voids all lanes, durably. Returns the number of objects.
+/// Durable; returns the number of objects.
 pub(super) fn convert(device: &Arc<dyn Device>, superblock: &Superblock) -> Result<u64> {
     let (medium, seed, len): (&dyn Medium, _, _) =
         (&**device, superblock.seed.get(), superblock.length.get());
@@ -66,7 +66,7 @@ fn publish(
     append(medium, seed, log, &mut batch)
 }
 
-/// An object's slot in format 2, detached; `None`: converted already.
+/// Detached; `None`: converted already.
 fn converted(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<Option<Slot>> {
     let mut bytes = [0; SIZE as usize];
     medium.read(offset, &mut bytes)?;
@@ -83,7 +83,6 @@ fn converted(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<Op
     Ok(Some(slot))
 }
 
-/// Gives each lane a new generation, without batches.
 fn void_lanes(medium: &dyn Medium, seed: u64, len: u64, batch: &mut Batch) -> Result<()> {
     let root: crate::format::root::Root = read_struct(medium, TABLE_ROOT)?;
     for lane in 0..LANES {
@@ -100,7 +99,7 @@ fn void_lanes(medium: &dyn Medium, seed: u64, len: u64, batch: &mut Batch) -> Re
     Ok(())
 }
 
-/// The highest generation in the directory, the headers and the batches.
+/// In the directory, headers and batches.
 fn highest(medium: &dyn Medium, seed: u64, lane: &Directory) -> Result<u64> {
     let (offset, len) = (lane.offset.get(), lane.len.get());
     let mut highest = lane.generation.get();

@@ -12,13 +12,11 @@ use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U32;
 
-/// A pool without pending batches.
 pub(super) struct Drained {
     pub(super) objects: u64,
     pub(super) recovered: u64,
 }
 
-/// Drains the pool durably.
 pub(super) fn drain(
     device: &Arc<dyn Device>,
     identity: Identity,
@@ -38,7 +36,7 @@ pub(super) fn drain(
     Ok(Drained { objects: pool.slots.len() as u64, recovered })
 }
 
-/// Recovers dead writers' objects in the overlay; returns their number.
+/// In the overlay; returns their number.
 fn recover(pool: &OldPool, identity: Identity) -> Result<u64> {
     let store = Store::open(pool.overlay.clone(), identity)?;
     let mut recovered = 0;
@@ -58,7 +56,6 @@ fn recover(pool: &OldPool, identity: Identity) -> Result<u64> {
     Ok(recovered)
 }
 
-/// Writes redone lines to their places.
 fn put_in_place(device: &dyn Device, pool: &OldPool) -> Result<()> {
     let changed = pool.overlay.changed();
     let mut extents = Vec::new();

@@ -18,18 +18,16 @@ use zerocopy::{FromBytes, IntoBytes};
 const PIECE: u64 = 1 << 20;
 
 pub(super) struct OldPool {
-    /// The pool in format 2.
     pub(super) overlay: Arc<Overlay>,
     pub(super) seed: u64,
     pub(super) len: u64,
-    /// Offsets of the objects' slots.
     pub(super) slots: BTreeSet<u64>,
-    /// Pages of the table after its lane's batches, in format 1.
+    /// Pages after the table's batches.
     pub(super) table: Vec<(u64, Vec<u8>)>,
 }
 
 impl OldPool {
-    /// Reads the pool; nothing on `device` changes.
+    /// Nothing on `device` changes.
     ///
     /// # Errors
     /// The table's lane, or an entry, is damaged; the medium's.
@@ -68,7 +66,7 @@ impl OldPool {
     }
 }
 
-/// Offsets of the slots in the trees of names and IDs.
+/// In the trees of names and IDs.
 pub(super) fn slots(medium: &dyn Medium, seed: u64, len: u64) -> Result<BTreeSet<u64>> {
     let table = TableTransaction::begin(medium, seed, len)?;
     let mut found = BTreeSet::new();
@@ -83,7 +81,7 @@ pub(super) fn slots(medium: &dyn Medium, seed: u64, len: u64) -> Result<BTreeSet
     Ok(found)
 }
 
-/// Directory slots of lanes with space; the check names damaged ones.
+/// Check names damaged ones.
 fn lanes(medium: &dyn Medium, seed: u64, len: u64) -> Result<Vec<Directory>> {
     let mut all = Vec::new();
     for lane in 0..LANES {
@@ -93,7 +91,6 @@ fn lanes(medium: &dyn Medium, seed: u64, len: u64) -> Result<Vec<Directory>> {
     Ok(all)
 }
 
-/// Converts every intact batch header in the lane.
 fn headers(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<()> {
     let (mut at, end) = (offset + BODY, offset + len);
     while at < end {
@@ -113,7 +110,7 @@ fn headers(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<()> 
     Ok(())
 }
 
-/// Converts headers with one wrong bit, which recovery in format 1 would correct.
+/// As recovery in format 1 would.
 fn wrong_bits(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<()> {
     let mut log = *start;
     loop {

@@ -6,8 +6,8 @@ use crate::store::locks::lock;
 use std::sync::Arc;
 
 impl WriterLane {
-    /// Begins a change of the primaries of the lane's objects, or of its log. Waits while they are
-    /// held still. Changes do not nest: the inner would wait for a hold that waits for the outer.
+    /// Begins a change of primaries or log; waits out holds. Changes do not nest: the inner would
+    /// wait for a hold that waits for the outer.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened.
@@ -17,7 +17,7 @@ impl WriterLane {
         loop {
             let may = match state.changing {
                 0 => locks.begin(self.index)?,
-                // More changes may begin until a hold waits for all to end.
+                // A waiting hold admits no more changes.
                 _ => !locks.is_wanted(self.index)?,
             };
             if may {
@@ -39,7 +39,6 @@ impl WriterLane {
         Ok(Changing { lane: Some(self.clone()), revision })
     }
 
-    /// Notes a new revision of the lane.
     fn see_revision(&self, state: &mut State) -> Result<()> {
         let revision = self.apply_locks.revision(self.index)?;
         if revision != state.revision {
@@ -66,8 +65,7 @@ impl WriterLane {
     }
 }
 
-/// A begun change of primaries; see invariant 3 of the lane. Dropping it ends it, under the lane's
-/// lock.
+/// A begun change; dropping it ends it, under the lane's lock.
 #[must_use]
 pub(in crate::store) struct Changing {
     /// `None` once ended.
@@ -76,13 +74,12 @@ pub(in crate::store) struct Changing {
 }
 
 impl Changing {
-    /// The lane's revision, fixed until the change ends.
+    /// Fixed until the change ends.
     #[inline]
     pub(in crate::store) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Ends it, with the lane's lock held.
     pub(super) fn end(&mut self, state: &mut State) {
         if let Some(lane) = self.lane.take() {
             lane.changed(state);
