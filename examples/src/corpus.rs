@@ -9,7 +9,6 @@ pub(crate) struct Corpus {
     pub(crate) roots: Vec<PathBuf>,
     /// In order, each once.
     pub(crate) files: Vec<(PathBuf, Version)>,
-    /// Unreadable folders.
     pub(crate) unreadable: u64,
 }
 
@@ -50,7 +49,6 @@ impl Corpus {
         Ok(corpus)
     }
 
-    /// Whether the walk would find `path`.
     pub(crate) fn covers(&self, path: &Path) -> bool {
         self.unreadable == 0 && self.roots.iter().any(|root| path.starts_with(root))
     }

@@ -22,7 +22,6 @@ pub(crate) struct Place {
     /// Kind of medium
     #[arg(long, global = true, value_name = "KIND", default_value = "auto", value_parser = medium())]
     pub(crate) medium: MediumKind,
-    /// Name of the program.
     #[arg(skip)]
     program: &'static str,
 }

@@ -16,7 +16,6 @@ const BALANCE: &[u8] = b"account 4711 holds 1000 coins";
 const FORGED: &[u8] = b"account 4711 holds 9999 coins";
 
 struct Theft {
-    /// The thief has read the secret.
     read: bool,
 }
 
@@ -28,7 +27,6 @@ fn steal(path: &Path, name: &str) -> Result<Theft> {
     // 2. Open its place, past the library.
     let file = File::options().read(true).write(true).open(path)?;
     println!("  2. opened its place");
-    // 3. Read and write.
     let mut bytes = vec![0; SIZE as usize];
     file.read_exact_at(&mut bytes, found.offset)?;
     let at = bytes.windows(BALANCE.len()).position(|window| window == BALANCE);

@@ -4,8 +4,9 @@
  * pointers, and calls psync. All changes since the last psync become durable as one step; after a
  * crash at any instant the object is exactly as some psync left it.
  *
- * Functions return 0, or a pointer; for an error -1, or NULL. pmo_errno and pmo_error_message have
- * the error. Strings are UTF-8 and end with a zero byte.
+ * Functions return 0, or a pointer; for an error -1, or NULL, with pmo_errno and pmo_error_message.
+ * Strings are UTF-8 and end with a zero byte. Callbacks must not throw; their pointers are valid
+ * until they return.
  *
  * The manual pages are made of the comments that begin with two asterisks. */
 #ifndef PMO_H
@@ -118,11 +119,11 @@ enum pmo_medium { PMO_MEDIUM_AUTO, PMO_MEDIUM_FILE, PMO_MEDIUM_MEMORY, PMO_MEDIU
  * marked by pmo_mark_dirty may be lost. */
 enum pmo_tracking { PMO_TRACKING_AUTO, PMO_TRACKING_WP_ASYNC, PMO_TRACKING_MPROTECT, PMO_TRACKING_EXPLICIT };
 
-/** How to open or format a pool; zeros are defaults. The medium is an enum pmo_medium, the tracking
- * an enum pmo_tracking. The window, in multiples of 2 MiB, is the address range for objects of a
- * new pool; the label of a new pool has up to 128 bytes. The ahead_limit is how many bytes of an
- * object may be filled before they are touched; 0: any number. Flags: those of the function without
- * options, PMO_UNTRUSTED, PMO_FAULT_IN, PMO_INHERIT_READS. */
+/** How to open or format a pool; zeros are defaults. medium is an enum pmo_medium, tracking an enum
+ * pmo_tracking. The window, in multiples of 2 MiB, is the address range of a new pool's objects;
+ * its label has up to 128 bytes. ahead_limit is how many bytes of an object may be filled before
+ * they are touched; 0: any number. Flags: those of the function without options, PMO_UNTRUSTED,
+ * PMO_FAULT_IN, PMO_INHERIT_READS. */
 struct pmo_pool_options {
     uint32_t flags;
     uint32_t medium;
@@ -154,10 +155,10 @@ pmo_pool *pmo_open_or_format(const char *path, uint64_t size, unsigned flags);
 /** As pmo_open_or_format, with options. */
 pmo_pool *pmo_open_or_format_with(const char *path, uint64_t size, const struct pmo_pool_options *options);
 
-/** Sets how long calls wait: attach, resize, rename and destroy for an object in use elsewhere, all
- * calls for the pool's table, pmo_psync_cut for locks. Then they fail with PMO_ERR_HELD or
- * PMO_ERR_BUSY. By default they do not wait for objects, and 20 s for the rest; for a killed
- * process that the kernel has not ended yet always 100 ms. */
+/** Limits waits: of attach, resize, rename and destroy for an object in use elsewhere, of all calls
+ * for the pool's table, of pmo_psync_cut for locks. Then they fail with PMO_ERR_HELD or
+ * PMO_ERR_BUSY. By default objects are not waited for, the rest 20 s; a killed process that still
+ * exists always 100 ms. */
 int pmo_wait(pmo_pool *pool, uint64_t milliseconds);
 
 /** Closes a pool. Attached objects stay attached. */
@@ -181,9 +182,8 @@ struct pmo_pool_info {
 /** Fills in info about the pool. */
 int pmo_pool_info(pmo_pool *pool, struct pmo_pool_info *info);
 
-/** Lengthens the pool to length bytes, rounded down to whole pages. Other users go on, and get the
- * new space when an object needs it. A pool on a device becomes at most as long as the device; no
- * pool becomes shorter. */
+/** Lengthens the pool to length bytes, rounded down to whole pages, beside its other users, which
+ * get the space when an object needs it. A device limits its pool; no pool becomes shorter. */
 int pmo_pool_grow(pmo_pool *pool, uint64_t length);
 
 enum {
@@ -220,8 +220,8 @@ enum {
 };
 
 /** How stores become durable: plain stores by psync; transactional ones by each commit; on demand
- * by pmo_tx_sync, later than the commit, which outlives the process; or never, in an object that
- * processes share by pmo_attach_shared. */
+ * by pmo_tx_sync, after the commit, which outlives the process; or never, in objects shared by
+ * pmo_attach_shared. */
 enum pmo_durability {
     PMO_DURABILITY_PSYNC,
     PMO_DURABILITY_TRANSACTIONAL,
@@ -229,10 +229,10 @@ enum pmo_durability {
     PMO_DURABILITY_SHARED
 };
 
-/** The pool's entry of an object; sizes in bytes. The state is 'D' (detached), 'R' (read), 'W'
- * (written), 'P' or 'C' (psync under way); holder is a process or 0; created is in seconds since
- * 1970; psyncs counts the durable ones; own is the size of unshared pages; durability is an enum
- * pmo_durability, or the number of a later release. */
+/** The pool's entry of an object; sizes in bytes. state is 'D' (detached), 'R' (read), 'W'
+ * (written), 'P' or 'C' (psync under way); holder a process or 0; created in seconds since 1970;
+ * psyncs the durable ones; own the size of unshared pages; durability an enum pmo_durability, or a
+ * later release's number. */
 struct pmo_stat {
     char name[512];
     uint8_t id[16];
@@ -252,7 +252,7 @@ struct pmo_stat {
 int pmo_stat(pmo_pool *pool, const char *name, struct pmo_stat *stat);
 
 /** Calls each for every object of the pool, in no order, until it returns nonzero, which is
- * returned. Its first argument is valid until it returns. It must not throw. */
+ * returned. */
 int pmo_list(pmo_pool *pool, int (*each)(const struct pmo_stat *stat, void *context), void *context);
 
 /* ---- objects ---- */
@@ -262,9 +262,9 @@ enum {
     PMO_READ = 'r',
     /** Attach for loads and stores: one process at a time. */
     PMO_WRITE = 'w',
-    /** With PMO_WRITE, to find mistakes: psync fails with PMO_ERR_STRAY_POINTER, and makes nothing
-     * durable, while pmo_audit finds addresses of the program, its libraries or its memory. Each
-     * psync costs a pmo_audit. */
+    /** With PMO_WRITE, to find mistakes: each psync costs a pmo_audit, and fails with
+     * PMO_ERR_STRAY_POINTER, durably changing nothing, while that finds addresses of the program,
+     * its libraries or its memory. */
     PMO_AUDIT = 256,
     /** As PMO_AUDIT, and also for addresses of other objects. */
     PMO_AUDIT_OBJECTS = 512
@@ -272,10 +272,10 @@ enum {
 
 /** How to create an object; zeros, but for the size, are defaults. Flags: PMO_STAT_READ_ONLY,
  * PMO_STAT_SPARSE, PMO_STAT_VOLATILE, PMO_STAT_POSITION_INDEPENDENT, PMO_STAT_READABLE_OUTSIDE of
- * transactional objects and those on demand, and PMO_STAT_ECC, which makes an object transactional
- * that is not on demand, at twice its size in whole pages. The reach is the address space kept for
- * growth, in bytes; 0: several times the pool's length, or several times the size once objects have
- * half of the pool's addresses. Keys are bytes; without any, all users of the pool may attach. The
+ * transactional objects and those on demand, and PMO_STAT_ECC, at twice the size in whole pages,
+ * which makes an object transactional unless it is on demand. reach is the address space kept for
+ * growth, in bytes; 0: several times the pool's length, or the object's size once objects have half
+ * of the pool's addresses. Keys are bytes; without any, all users of the pool may attach.
  * durability is an enum pmo_durability. */
 struct pmo_create_options {
     uint64_t size;
@@ -296,9 +296,9 @@ int pmo_create_with(pmo_pool *pool, const char *name, const struct pmo_create_op
 
 /** Creates a read-only object of these bytes, whose ID is their hash, the first 16 bytes of
  * SHA-256; id, which may be NULL, receives it. An object with that ID, of any name, is taken
- * instead, after a comparison of its bytes. Returns 1 if it was made, 0 if it was there, -1 for an
- * error: PMO_ERR_EXISTS if another object has the name, PMO_ERR_DAMAGED if the object's bytes
- * differ. "id:" and the ID's 32 digits also name the object. */
+ * instead, after a comparison. Returns 1 if it was made, 0 if it was there, -1 for an error:
+ * PMO_ERR_EXISTS if another object has the name, PMO_ERR_DAMAGED if the bytes differ. "id:" and the
+ * ID's 32 digits also name the object. */
 int pmo_create_by_content(pmo_pool *pool, const char *name, const void *content, size_t size, uint8_t *id);
 
 /** Destroys a detached object. pmo_delete also takes attached ones. */
@@ -356,25 +356,25 @@ enum {
     PMO_PSYNC_CUT = 1
 };
 
-/** Marks size bytes from address, in an attached object, as stored to, for the next psync. psync
- * itself finds every store through the page tables. It misses those of devices that have pinned a
- * page: registered buffers of io_uring, RDMA, VFIO, and O_DIRECT reads that begin before a psync
- * and end after it. Mark the range when it is pinned, and after each such I/O, before the psync
- * that must include its bytes. The first mark keeps the object's pages in place until detach; pin
- * again after a pmo_grow that moved the object. With tracking by mprotect, mark also stores by
- * /proc/self/mem or a debugger; with explicit tracking, all stores. Any thread may call it at any
- * time. Ignored for an object attached for reading. */
+/** Marks size bytes from address, in an attached object, as stored to. psync itself finds every
+ * store through the page tables, but not those of devices that have pinned a page: registered
+ * buffers of io_uring, RDMA, VFIO, and O_DIRECT reads across a psync. Mark the range when it is
+ * pinned, and after each such I/O, before the psync that must include its bytes. The first mark
+ * keeps the object's pages in place until detach; pin again after a pmo_grow that moved the object.
+ * With tracking by mprotect, mark also stores by /proc/self/mem or a debugger; with explicit
+ * tracking, all stores. Any thread may call it at any time. Ignored for an object attached for
+ * reading. */
 int pmo_mark_dirty(const void *address, size_t size);
 
-/** Reads the pages of size bytes from address, in an attached object, into memory, and returns how
- * many bytes from address on are there, or -1 for an error. An unreadable page is an error here; a
- * touch of it is SIGBUS. Call it before a system call accesses untouched pages on device-DAX where
- * `pmo doctor` says that userfaultfd sees faults of user code only: such calls fail with EFAULT.
- * Bytes beyond the object are ignored. Other threads may use the object meanwhile. */
+/** Reads the pages of size bytes from address, in an attached object, into memory; returns how many
+ * bytes from address are there, or -1 for an error. An unreadable page is an error here, but SIGBUS
+ * at a touch. Call it before system calls that access untouched pages on device-DAX where `pmo
+ * doctor` says that userfaultfd sees faults of user code only: they fail with EFAULT. Bytes beyond
+ * the object are ignored. Other threads may use the object meanwhile. */
 int64_t pmo_prefault(const void *address, size_t size);
 
-/** Makes all stores to the object since its last psync durable, as one step. The address may be any
- * in the object. No thread stores to it meanwhile. Ignored for an object attached for reading. */
+/** Makes all stores to the object since its last psync durable, as one step. Any address in the
+ * object will do. No thread stores to it meanwhile. Ignored for an object attached for reading. */
 int pmo_psync(void *object);
 
 /** As pmo_psync. Flags: PMO_PSYNC_CUT. */
@@ -384,26 +384,24 @@ int pmo_psync_flags(void *object, unsigned flags);
  * none. Flags: PMO_PSYNC_CUT. */
 int pmo_psync_all(void *const *objects, size_t count, unsigned flags);
 
-/** Takes the object back to its last psync, or to zeros: stores, allocations and roots since then
- * are undone. Its size and address stay. The argument may be any address in the object. No other
- * thread uses it meanwhile, and pointers to blocks allocated since are invalid. With explicit
- * tracking, only marked stores are undone. Ignored for an object attached for reading. After an
- * error nothing is undone. */
+/** Takes the object back to its last psync, or to zeros: later stores, allocations and roots are
+ * undone. Its size and address stay. Any address in the object will do. No other thread uses it
+ * meanwhile, and pointers to later blocks are invalid. With explicit tracking, only marked stores
+ * are undone. Ignored for an object attached for reading. After an error nothing is undone. */
 int pmo_revert(void *object);
 
-/** Begins a transaction of this thread on an attached object, by recording bytes before they
- * change: TXSTART, TXRECORD and TXEND. An object has one at a time; another thread waits here. It
- * is for psynced objects; <pmo/transaction.h> is for transactional ones. The argument may be any
- * address in the object. */
+/** Begins a transaction of this thread on a psynced object, given by any address in it, by
+ * recording bytes before they change: TXSTART, TXRECORD and TXEND. An object has one at a time;
+ * another thread waits here. <pmo/transaction.h> is for transactional objects. */
 int pmo_txstart(void *object);
 
 /** Records size bytes from address, in the object of the thread's transaction, before they change;
  * PMO_TXRECORD records a variable. Repeats are allowed. Recorded bytes need no marks. */
 int pmo_txrecord(const void *address, size_t size);
 
-/** Ends the thread's transaction by a psync, which makes its changes and all other stores since the
- * last psync durable as one step. After an error the transaction is over, its changes are in
- * memory, and another pmo_psync may make them durable. No thread stores to the object meanwhile. */
+/** Ends the thread's transaction by a psync, which makes all stores since the last psync durable as
+ * one step. After an error the transaction is over, its changes are in memory, and another
+ * pmo_psync may make them durable. No thread stores to the object meanwhile. */
 int pmo_txend(void);
 
 /** Ends the thread's transaction and restores all recorded bytes, without a psync. So does the end
@@ -413,9 +411,9 @@ int pmo_txabort(void);
 /** Records a variable of the object: PMO_TXRECORD(node->next). */
 #define PMO_TXRECORD(variable) pmo_txrecord(&(variable), sizeof(variable))
 
-/** An address in an object that means nothing in the next run. offset is its place, in bytes from
- * the object's start; target is the address. place is the path to it from its root, with its
- * described type, such as "list.next (*mut node)", or its block; into says what it points into. */
+/** An address in an object that means nothing in the next run: offset is its place, in bytes from
+ * the object's start; target the address; place its path from a root, with its described type, such
+ * as "list.next (*mut node)", or its block; into what it points into. */
 struct pmo_pointer {
     uint64_t offset;
     uint64_t target;
@@ -424,10 +422,10 @@ struct pmo_pointer {
 };
 
 /** Finds addresses in the object that point into the program, its libraries, its stack, malloc's
- * memory or another attached object, and calls each, which may be NULL, for them. Returns their
- * number, or -1 for an error. It examines every aligned word of all live blocks, or of the whole
- * object if it has no heap: numbers that look like addresses count, and so do bytes older than
- * their block. The first argument of each is valid until it returns. It must not throw. */
+ * memory or another attached object; calls each, which may be NULL, for them. Returns their number,
+ * or -1 for an error. It examines every aligned word of all live blocks, or of the whole object
+ * without a heap: numbers that look like addresses count, and so do bytes older than their block.
+ */
 int64_t pmo_audit(const void *object, void (*each)(const struct pmo_pointer *pointer, void *context), void *context);
 
 /* ---- transactions ---- */
@@ -439,14 +437,14 @@ int pmo_set_durability(pmo_pool *pool, const char *name, const void *key, size_t
 
 /** Sets whether plain loads outside of transactions see a detached object, transactional or on
  * demand (1), or are a SIGSEGV (0, the default). A load sees committed bytes alone, maybe before
- * they are durable. Each aligned word of 8 bytes is read as of one moment, several are not: some
- * words of a commit in progress may be there. Words change meanwhile: load them as atomics
- * (__atomic_load_n) or as volatile. Stores outside stay a SIGSEGV. PMO_ERR_CLASS_MISMATCH: another
- * durability, or check words. Changing to a durability without transactions ends this. */
+ * they are durable. An aligned word of 8 bytes is of one moment, several are not: some may be of a
+ * commit in progress. Load words as atomics (__atomic_load_n) or as volatile, as they change
+ * meanwhile. Stores outside stay a SIGSEGV. PMO_ERR_CLASS_MISMATCH: another durability, or check
+ * words. A durability without transactions resets this. */
 int pmo_set_readable_outside(pmo_pool *pool, const char *name, const void *key, size_t key_len, int readable);
 
 /** Attaches a transactional object, or one on demand, and returns its first byte: the same address
- * in every process and run. Transactions of this process's threads read and change it, and each is
+ * in every process and run. Transactions of this process's threads read and change it; each is
  * durable when it has committed. A plain load or store is a SIGSEGV; of an object that is
  * PMO_STAT_READABLE_OUTSIDE, only a store. An object whose last process died is recovered first.
  * pmo_detach detaches it. Its heap is that of pmo_tx_alloc and pmo_tx_root; other functions of
@@ -454,26 +452,24 @@ int pmo_set_readable_outside(pmo_pool *pool, const char *name, const void *key, 
  *
  * On demand (PMO_DURABILITY_ON_DEMAND), a commit outlives the process without a durable write. It
  * is durable after pmo_tx_sync, pmo_psync or the detach, and now and then (pmo_set_epochs). A power
- * cut leaves whole transactions, in order: all durable ones, and maybe some after them. A guard of
- * the machine (pmo guard) makes all durable when the power fails. Such an object has no heap. */
+ * cut leaves whole transactions, in order: all durable ones, maybe more. A guard of the machine
+ * (pmo guard) makes all durable when the power fails. Such an object has no heap. */
 void *pmo_attach_transactional(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** States that an object attached for transactions, or for blocks, begins with a value of size
- * bytes: until detach it becomes no heap, so that no allocation overwrites the value
- * (PMO_ERR_NOT_A_HEAP). PMO_ERR_BAD_SIZE: the object is smaller. A program that allocates keeps
- * such a value in a root instead. */
+ * bytes: until detach no heap overwrites it (PMO_ERR_NOT_A_HEAP). PMO_ERR_BAD_SIZE: the object is
+ * smaller. A program that allocates keeps such a value in a root. */
 int pmo_tx_begin_with(const void *object, size_t size);
 
-/** As pmo_attach_transactional, for transactions on objects of both kinds. A transaction on objects
- * on demand and a transactional one, attached by this function, is durable when it has committed,
- * with all earlier commits on demand. */
+/** As pmo_attach_transactional, for transactions on objects of both kinds. One on objects on demand
+ * and a transactional one, attached by this function, is durable when it has committed, with all
+ * earlier commits on demand. */
 void *pmo_attach_with_on_demand(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
-/** Waits until all transactions that this thread committed on demand in this pool, and all that
- * they read, are durable; object is any address in an attached object of the pool. Threads that
- * wait at the same time share one durable write. Commits on transactional objects are durable
- * already: for them it only fails if one could not be made durable. After an error the next attach
- * recovers the objects. */
+/** Waits until this thread's commits on demand in this pool, and all that they read, are durable;
+ * object is any address in an attached object of the pool. Concurrent waits share one durable
+ * write. Commits on transactional objects are durable already: it only fails if one could not be.
+ * After an error the next attach recovers the objects. */
 int pmo_tx_sync(const void *object);
 
 /** Commits on demand of this process that a power cut would lose: transactions, at most, and
@@ -483,8 +479,8 @@ struct pmo_pending {
     uint64_t bytes;
 };
 
-/** Fills in the commits on demand that are not durable in the pool of an attached object, given by
- * any address in it. There are none if only transactional objects are attached. */
+/** Fills in the pending commits on demand in the pool of an attached object, given by any address
+ * in it; none if only transactional objects are attached. */
 int pmo_tx_pending(const void *object, struct pmo_pending *pending);
 
 /** Makes commits on demand of this process in this pool durable after milliseconds (default 1000;
@@ -507,16 +503,15 @@ void *pmo_attach_for_blocks(pmo_pool *pool, const char *name, const void *key, s
 /** A transaction of the thread that began it. */
 typedef struct pmo_tx pmo_tx;
 
-/** Enables explanations on standard error of deadly accesses to objects: the object's name, the
- * offset, the remedy. They are loads or stores outside of a transaction, stores to an object
- * attached for reading, and accesses to a detached object. PMO_EXPLAIN_FAULTS=1 in the environment
- * does the same for any program. A handler for SIGSEGV that is installed later comes first. */
+/** Explains deadly accesses to objects on standard error: the object's name, the offset, the
+ * remedy. They are loads or stores outside of a transaction, stores to an object attached for
+ * reading, and accesses to a detached object. PMO_EXPLAIN_FAULTS=1 in the environment does the same
+ * for any program. A later handler for SIGSEGV comes first. */
 int pmo_explain_faults(void);
 
 /** Begins a transaction on count transactional objects of one pool. NULL for an error;
- * PMO_ERR_IN_TRANSACTION if the thread has one already. Prefer PMO_TX and pmo_transaction of
- * pmo/transaction.h, and pmo::transaction of pmo.hpp: they run a transaction again by themselves.
- */
+ * PMO_ERR_IN_TRANSACTION if the thread has one. Prefer PMO_TX and pmo_transaction of
+ * pmo/transaction.h, and pmo::transaction of pmo.hpp, which repeat it after conflicts. */
 pmo_tx *pmo_tx_begin(void *const *objects, size_t count);
 
 /** Copies size bytes of the transaction's objects, as the transaction sees them, to the program's
@@ -532,10 +527,9 @@ struct pmo_type;
 
 /** Allocates size bytes in the heap of an object of the transaction, given by any address in it, if
  * the transaction commits. Returns their address, a multiple of 16; the bytes are undefined. NULL
- * for an error: PMO_ERR_NOT_A_HEAP if no pmo_tx_root has made a heap of the object;
- * PMO_ERR_CONFLICT as for pmo_tx_read, also if the full heap grows at the next beginning;
- * PMO_ERR_HEAP_FULL if it cannot grow, for the reason in the message, and the transaction may go
- * on. */
+ * for an error: PMO_ERR_NOT_A_HEAP without a heap, which pmo_tx_root makes; PMO_ERR_CONFLICT as for
+ * pmo_tx_read, also if the full heap grows at the next beginning; PMO_ERR_HEAP_FULL if it cannot
+ * grow, and the transaction may go on. */
 void *pmo_tx_alloc(pmo_tx *tx, const void *object, size_t size);
 
 /** Frees a block of pmo_tx_alloc, if the transaction commits. NULL is ignored. PMO_ERR_CONFLICT as
@@ -544,10 +538,10 @@ void *pmo_tx_alloc(pmo_tx *tx, const void *object, size_t size);
 int pmo_tx_free(pmo_tx *tx, void *block);
 
 /** Returns the address of a root in the heap of an object of the transaction, given by any address
- * in it. A missing root is made of zeros, with the type, if the transaction commits; a blank object
- * then becomes a heap, whose first byte the program cannot use. NULL for an error:
- * PMO_ERR_ROOT_TYPE if it has another type; PMO_ERR_EXISTS if the object has other contents;
- * PMO_ERR_NOT_A_HEAP after pmo_tx_begin_with; others as for pmo_tx_alloc. */
+ * in it. A missing root is made of zeros if the transaction commits; a blank object becomes a heap,
+ * whose first byte the program cannot use. NULL for an error: PMO_ERR_ROOT_TYPE for another type;
+ * PMO_ERR_EXISTS if the object has other contents; PMO_ERR_NOT_A_HEAP after pmo_tx_begin_with;
+ * others as for pmo_tx_alloc. */
 void *pmo_tx_root(pmo_tx *tx, const void *object, const char *name, const struct pmo_type *type);
 
 /** Undoes the transaction's changes and begins it again, after a pause if it met another one. After
@@ -555,17 +549,17 @@ void *pmo_tx_root(pmo_tx *tx, const void *object, const char *name, const struct
 int pmo_tx_again(pmo_tx *tx);
 
 /** Commits the transaction. 0: it is over; its changes, and all that it read, are durable, or, on
- * demand, outlive the process. 1: it met another one and is undone; pmo_tx_again begins it again.
- * -1: an error, and it is over; after PMO_ERR_NO_ROOM without effect, after others with all or no
- * changes once its objects are attached again. */
+ * demand, outlive the process. 1: a conflict; it is undone, and pmo_tx_again begins it again. -1:
+ * an error, and it is over; after PMO_ERR_NO_ROOM without effect, after others with all or no
+ * changes at the next attach. */
 int pmo_tx_commit(pmo_tx *tx);
 
 /** Ends the transaction without effect. */
 int pmo_tx_abort(pmo_tx *tx);
 
-/** Has the transaction run alone in the pool: PMO_ERR_CONFLICT unless it does already, and from
- * pmo_tx_again on it does. For one that is long, or must not run again. PMO_ERR_CLASS_MISMATCH for
- * objects on demand. */
+/** Has the transaction run alone in the pool: PMO_ERR_CONFLICT unless it does already; from
+ * pmo_tx_again on it does. For long or unrepeatable ones. PMO_ERR_CLASS_MISMATCH for objects on
+ * demand. */
 int pmo_tx_alone(pmo_tx *tx);
 
 /** Calls a function once the transaction is durable, in the order of these calls. A run that does
@@ -578,11 +572,11 @@ int pmo_tx_on_abort(pmo_tx *tx, void (*each)(void *context), void *context);
 /* ---- copies and snapshots ---- */
 
 /** Keeps the bytes of the object's last psync under the name snapshot, to be attached for reading,
- * or copied by pmo_create_from. It takes constant time, also while the object is attached: a writer
- * goes on, and its next psync waits a moment. The pool needs a free piece as large as the object;
- * later only pages that the object changes take space. PMO_ERR_BUSY: the writer is busy for longer
- * than pmo_wait says. After an error nothing happened. The key is the one for writing, if the
- * object has any; the snapshot has it where the object has a key. */
+ * or copied by pmo_create_from. It takes constant time, also beside a writer, whose next psync
+ * waits a moment. The pool needs a free piece as large as the object; later only pages that the
+ * object changes take space. PMO_ERR_BUSY: the writer is busy for longer than pmo_wait says. After
+ * an error nothing happened. The key is the one for writing, if the object has any; the snapshot
+ * then has it. */
 int pmo_snapshot(pmo_pool *pool, const char *name, const char *snapshot, const void *key, size_t key_len);
 
 /** An object, and the name of its snapshot. */
@@ -597,46 +591,46 @@ struct pmo_snapshot {
 int pmo_snapshot_all(pmo_pool *pool, const struct pmo_snapshot *snapshots, size_t count, const void *key, size_t key_len);
 
 /** Creates an object named copy with the bytes of an object's last psync, or of a snapshot. It
- * takes constant time, also while the object is attached: the first change of a shared page writes
- * the whole page. Both have the same address, and pointers stay right; a process attaches one of
- * them at a time. The pool needs a free piece as large as the object, or two unless it is a
- * snapshot; later only pages that change take space. The options, which may be NULL, give keys and
- * the flags PMO_STAT_READ_ONLY and PMO_STAT_VOLATILE; their size and reach are 0. Without keys in
- * the options the copy has the key of this call, if the object has any. */
+ * takes constant time, also beside a writer; the first change of a shared page writes the whole
+ * page. Both have the same address, and pointers stay right; a process attaches one of them at a
+ * time. The pool needs a free piece as large as the object, or two unless it is a snapshot; later
+ * only pages that change take space. The options, which may be NULL, give keys and the flags
+ * PMO_STAT_READ_ONLY and PMO_STAT_VOLATILE; their size and reach are 0. By default the copy has the
+ * key of this call, if the object has any. */
 int pmo_create_from(pmo_pool *pool, const char *name, const char *copy, const void *key, size_t key_len,
                     const struct pmo_create_options *options);
 
-/** Flag of pmo_copy_to and pmo_move_to: the object gets other addresses, its pointers are adjusted,
- * and a process can attach both. It must be a heap whose roots are described with all that they
- * lead to (struct pmo_type), or PMO_STAT_POSITION_INDEPENDENT, or never psynced; else
+/** Flag of pmo_copy_to and pmo_move_to: the object gets other addresses, its pointers change
+ * accordingly, and a process can attach both. It must be a heap whose roots are described with all
+ * that they lead to (struct pmo_type), PMO_STAT_POSITION_INDEPENDENT, or never psynced; else
  * PMO_ERR_UNSUITABLE names an unknown pointer. */
 #define PMO_REBASE 1u
 
 /** Copies the state of an object's last psync, or a snapshot, to another pool, or with PMO_REBASE
  * maybe to the same one, as an object with its own identity. Without PMO_REBASE both have the same
  * addresses, and a process attaches one of them at a time. Users of the object go on. The key is
- * also the copy's, if the object has one. each, which may be NULL, is called with bytes done and
- * bytes in all. After an error nothing has happened. */
+ * also the copy's, if the object has one. Calls each, which may be NULL, with bytes done and bytes
+ * in all. After an error nothing has happened. */
 int pmo_copy_to(pmo_pool *pool, const char *name, const void *key, size_t key_len, pmo_pool *other, const char *copy,
                 unsigned flags, void (*each)(uint64_t done, uint64_t all, void *context), void *context);
 
 /** Moves a detached object to another pool, with its identity, its keys, and, without PMO_REBASE,
- * its addresses. Its snapshots and copies stay. The death of the process leaves it here, or, late,
- * in both pools: the next call then fails with PMO_ERR_EXISTS; destroy one of the two. */
+ * its addresses. Its snapshots and copies stay. A death leaves it here, or, late, in both pools:
+ * the next call fails with PMO_ERR_EXISTS; destroy one of the two. */
 int pmo_move_to(pmo_pool *pool, const char *name, const void *key, size_t key_len, pmo_pool *other, unsigned flags,
                 void (*each)(uint64_t done, uint64_t all, void *context), void *context);
 
-/** Attaches an object for reading as its last psync left it, beside present and later writers; or a
- * snapshot. Returns its first byte, which is the writer's address; PMO_ERR_ADDRESS_TAKEN if this
- * process has the object attached. Its bytes and heap stay as they are until pmo_refresh. The pool
- * is open for writing and needs a free piece as large as the object. pmo_detach detaches it. */
+/** Attaches an object for reading as its last psync left it, beside any writers; or a snapshot.
+ * Returns its first byte, at the writer's address; PMO_ERR_ADDRESS_TAKEN if this process has the
+ * object attached. Its bytes and heap stay unchanged until pmo_refresh. The pool is open for
+ * writing and needs a free piece as large as the object. pmo_detach detaches it. */
 void *pmo_attach_snapshot(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** Advances an object of pmo_attach_snapshot to the newest psync. newer, which may be NULL, is set
  * to 1 if there was one, else to 0. The address stays, the size may change; look up pointers, roots
- * and blocks again. No other thread uses the object meanwhile. After an error the object is
- * unchanged; if it could not be mapped, say where it grew to, accesses are a SIGSEGV until another
- * call succeeds. PMO_ERR_NOT_FOUND: the object was destroyed or renamed. */
+ * and blocks again. No other thread uses the object meanwhile. After an error it is unchanged; if
+ * it could not be mapped where it grew to, accesses are a SIGSEGV until another call succeeds.
+ * PMO_ERR_NOT_FOUND: it was destroyed or renamed. */
 int pmo_refresh(void *object, int *newer);
 
 /** Work that pmo_collect did: removed objects without a name, and copied bytes. */
@@ -647,9 +641,8 @@ struct pmo_collected {
 
 /** Merges unshared remains of copies, and removes remains of deleted snapshots and copies, so that
  * no object takes more space than one never copied. Other processes may use the pool meanwhile. It
- * costs the pages that are copied. Calls each, which may be NULL and must not throw, with the
- * number of objects examined, and of all. Fills in collected, which may be NULL. After an error,
- * work done before stays done. */
+ * costs the copied pages. Calls each, which may be NULL, with the number of objects examined, and
+ * of all. Fills in collected, which may be NULL. After an error, finished work stays. */
 int pmo_collect(pmo_pool *pool, void (*each)(uint64_t done, uint64_t all, void *context), void *context,
                 struct pmo_collected *collected);
 
@@ -664,17 +657,17 @@ struct pmo_scrubbed {
 
 /** Reads all words of a detached object that was created with PMO_STAT_ECC, and repairs damaged
  * ones durably. Up to 6 wrong bits of the 128 of a word and its check word are repaired, and nearly
- * all damages of 7. Other damaged words are lost: a transaction that reads one fails with
- * PMO_ERR_DAMAGED until one stores it. Calls each, which may be NULL and must not throw, with bytes
- * done and bytes in all. Fills in scrubbed, which may be NULL. PMO_ERR_CLASS_MISMATCH: the object
- * has no check words. After another error, repairs made before stay. */
+ * all damages of 7. Other words are lost: a transaction that reads one fails with PMO_ERR_DAMAGED
+ * until one stores it. Calls each, which may be NULL, with bytes done and bytes in all. Fills in
+ * scrubbed, which may be NULL. PMO_ERR_CLASS_MISMATCH: no check words. After another error,
+ * finished repairs stay. */
 int pmo_scrub(pmo_pool *pool, const char *name, const void *key, size_t key_len,
               void (*each)(uint64_t done, uint64_t all, void *context), void *context, struct pmo_scrubbed *scrubbed);
 
-/** Sets a detached object to the bytes and size of its snapshot, or of a snapshot of its copy, in
- * constant time. The snapshot stays. Later psyncs of the object are lost unless another snapshot
- * has them. PMO_ERR_NOT_FOUND: it is no snapshot with the object's address. After an error the
- * object is unchanged. */
+/** Sets a detached object to the bytes and size of its snapshot, or its copy's, in constant time.
+ * The snapshot stays. Later psyncs of the object are lost unless another snapshot has them.
+ * PMO_ERR_NOT_FOUND: no snapshot with the object's address. After an error the object is unchanged.
+ */
 int pmo_rollback(pmo_pool *pool, const char *name, const char *snapshot, const void *key, size_t key_len);
 
 /** How two objects differ: how many pages of 4 KiB differ, and the sizes in bytes. */
@@ -685,32 +678,32 @@ struct pmo_difference {
 };
 
 /** Compares the states of two objects' last psyncs, or snapshots, in any mix. Calls each, which may
- * be NULL and must not throw, for every run of differing pages of 4 KiB: the first, counted from
- * the object's start, and how many. Bytes past an object's end count as zeros. Fills in difference,
- * which may be NULL. Pages that both share are not read. Other processes may have either attached.
- * The key is that of each that needs one for reading. */
+ * be NULL, for every run of differing pages of 4 KiB: the first, counted from the object's start,
+ * and how many. Bytes past an object's end count as zeros. Fills in difference, which may be NULL.
+ * Shared pages are not read. Other processes may have either attached. The key is that of each that
+ * needs one for reading. */
 int pmo_diff(pmo_pool *pool, const char *older, const char *newer, const void *key, size_t key_len,
              void (*each)(uint64_t first, uint64_t count, void *context), void *context, struct pmo_difference *difference);
 
 /** Destroys detached snapshots of an object that a retention policy drops. The policy keep lists
  * ages with periods: 24h:1h,7d:1d keeps one for each hour of the last 24 hours, of older ones one
  * for each day of the last 7 days, and the newest of all; units are s, m, h, d, w. Only snapshots
- * count that are named after the object and the time, as ledger@2026-11-24T03:00:00Z. Calls each,
- * which may be NULL and must not throw, with the name of each destroyed one; returns their number,
- * or -1 for an error, after which they stay destroyed. */
+ * named OBJECT@TIME count, such as ledger@2026-11-24T03:00:00Z. Calls each, which may be NULL, with
+ * the name of each destroyed one; returns their number, or -1 for an error, after which they stay
+ * destroyed. */
 int64_t pmo_thin(pmo_pool *pool, const char *name, const char *keep, const void *key, size_t key_len,
                  void (*each)(const char *snapshot, void *context), void *context);
 
 /* ---- the end of objects ---- */
 
 /** Deletes an object, attached or not: its name is free at once, and no process can attach it.
- * Processes that have it attached keep it, psyncs included; its space is free after the last of
- * them has detached it, or died. */
+ * Attached processes keep it, psyncs included; its space is free after the last one's detach or
+ * death. */
 int pmo_delete(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 /** Ties an object to another one, named to, which it then outlives: deleted or destroyed, it loses
  * its name, but stays until the other one is gone and no process has it attached.
- * PMO_ERR_TIE_CYCLE: the other one is tied to it already, directly or not. An existing tie is not
+ * PMO_ERR_TIE_CYCLE: the other one is tied to it, maybe through others. An existing tie is not
  * added again. */
 int pmo_tie(pmo_pool *pool, const char *name, const char *to, const void *key, size_t key_len);
 
@@ -734,7 +727,7 @@ struct pmo_tie {
 };
 
 /** Calls each for every existing object that an object is tied to, until it returns nonzero, which
- * is returned. Its first argument is valid until it returns. It must not throw. */
+ * is returned. */
 int pmo_ties(pmo_pool *pool, const char *name, int (*each)(const struct pmo_tie *tie, void *context), void *context);
 
 /* ---- sealed objects ---- */
@@ -754,40 +747,40 @@ pmo_seal_key *pmo_seal_key_file(const char *path);
  * memory for each passphrase slot of the object. */
 pmo_seal_key *pmo_seal_key_passphrase(const char *passphrase);
 
-/** Makes a key of the standard output of a command, which /bin/sh runs without a standard input and
- * which is killed after so many milliseconds. It equals the key of a key file of the same bytes.
- * The error of a failed command has its standard error, never its output. */
+/** Makes a key of the standard output of a command, which /bin/sh runs without a standard input,
+ * and kills after so many milliseconds. A key file of the same bytes gives the same key. The error
+ * of a failed command has its standard error, never its output. */
 pmo_seal_key *pmo_seal_key_command(const char *command, uint64_t milliseconds);
 
 /** Makes a key of the credential of that name which systemd gave to this service: a file in the
- * folder that CREDENTIALS_DIRECTORY names. It equals the key of a key file of the same bytes. */
+ * folder CREDENTIALS_DIRECTORY. A key file of the same bytes gives the same key. */
 pmo_seal_key *pmo_seal_key_credential(const char *name);
 
-/** Makes a key of the TPM 2.0 of this machine, or, if path is not NULL, of the device or socket of
- * one. Its slot has a random secret, sealed under the storage key of the TPM's owner hierarchy: a
- * copy of the pool does not open elsewhere, and every process with access to the TPM opens the
- * object. Clearing the TPM loses its slots: add a second key, elsewhere. */
+/** Makes a key of the TPM 2.0 of this machine, or of the device or socket at path, if not NULL. Its
+ * slot has a random secret, sealed under the storage key of the TPM's owner hierarchy: a copy of
+ * the pool does not open elsewhere, and every process with access to the TPM opens the object.
+ * Clearing the TPM loses its slots: add a second key, elsewhere. */
 pmo_seal_key *pmo_seal_key_tpm(const char *path);
 
 /** Copies a key, to be freed on its own, whose new slots expire at a time in seconds since 1970. An
- * object keeps at least one key that does not expire. Other software, or a wrong clock, gets around
- * this guard rail; not around pmo_remove_key and pmo_reencrypt. */
+ * object keeps at least one key without expiry. Other software, or a wrong clock, gets around this
+ * guard rail; not around pmo_remove_key and pmo_reencrypt. */
 pmo_seal_key *pmo_seal_key_until(const pmo_seal_key *seal, uint64_t seconds);
 
-/** Copies a passphrase, to be freed on its own, at another cost: its new slots ask for so many
- * bytes of memory and passes of Argon2id, by default 64 MiB and 3. Slots can be forged: one above
- * 256 MiB, or five times the default work, opens only by a passphrase of that cost. PMO_ERR_SEALED:
- * it is no passphrase, or the cost exceeds 1 GiB or 16 passes. */
+/** Copies a passphrase, to be freed on its own, at another cost: its new slots take so many bytes
+ * of memory and passes of Argon2id, by default 64 MiB and 3. Slots can be forged: one above 256
+ * MiB, or five times the default work, opens only by a passphrase of that cost. PMO_ERR_SEALED: no
+ * passphrase, or more than 1 GiB or 16 passes. */
 pmo_seal_key *pmo_seal_key_costing(const pmo_seal_key *seal, uint64_t memory, uint32_t passes);
 
 /** An anchor: a place outside of the pool that keeps the number of an object's newest state. It is
- * one of three. A file, out of reach of attackers that may put back the pool. A command of the
- * shell, which reads a line, `get`, or `put` and a record, and answers with the record, or nothing
- * if there is none, or `stored` once it is durable. Or a file anywhere with the index of a counter,
- * such as 0x01800042, of the TPM 2.0 of this machine, or of the device or socket tpm. Unused fields
- * are 0. timeout is the command's limit, in milliseconds, by default a minute; interval, in
- * milliseconds, is how long psyncs go on without telling the anchor, by default a minute, or, as a
- * TPM wears, an hour. */
+ * one of three. A file, out of reach of attackers that may put back the pool. A shell command,
+ * which reads a line, `get`, or `put` and a record, and answers with the record, if there is one,
+ * or `stored` once it is durable. Or a file anywhere with the index of a counter, such as
+ * 0x01800042, of this machine's TPM 2.0, or of the device or socket tpm. Unused fields are 0.
+ * timeout is the command's limit, in milliseconds, by default a minute; interval, in milliseconds,
+ * is how long psyncs go on without telling the anchor, by default a minute, or, as a TPM wears, an
+ * hour. */
 struct pmo_anchor {
     const char *file;
     const char *command;
@@ -799,10 +792,10 @@ struct pmo_anchor {
 };
 
 /** Copies a key, to be freed on its own, with an object's anchor. An attach then fails with
- * PMO_ERR_POOL_BEHIND if the whole object was put back to an older state, and with
- * PMO_ERR_ANCHOR_BEHIND if the anchor was. An object attached so for writing needs its anchor from
- * then on. Attach, psync at its interval, and detach tell the anchor of the newest state; if a
- * process dies, states since then are indistinguishable. */
+ * PMO_ERR_POOL_BEHIND if the object was put back to an older state, and with PMO_ERR_ANCHOR_BEHIND
+ * if the anchor was. An object attached so for writing needs its anchor from then on. Attach, psync
+ * at its interval, and detach tell the anchor of the newest state; states between that and a death
+ * are indistinguishable. */
 pmo_seal_key *pmo_seal_key_anchored(const pmo_seal_key *seal, const struct pmo_anchor *anchor);
 
 /** Copies a key, to be freed on its own, with the key file at path that signs the object: 32 random
@@ -816,10 +809,9 @@ pmo_seal_key *pmo_seal_key_signed_by(const pmo_seal_key *seal, const char *path)
  * is PMO_ERR_DAMAGED. */
 pmo_seal_key *pmo_seal_key_verified_by(const pmo_seal_key *seal, const char *digits);
 
-/** Copies a key, to be freed on its own, for an object that was sealed under this name, with any
- * name and ID of its own: a copy, a snapshot, or one renamed without its key. Otherwise an object
- * sealed under another name or ID is refused (PMO_ERR_SEALED): two objects of the same keys may
- * have been exchanged. */
+/** Copies a key, to be freed on its own, for an object that was sealed under this name: a copy, a
+ * snapshot, or one renamed without its key. Otherwise an object sealed under another name or ID is
+ * refused (PMO_ERR_SEALED), as objects of the same keys may have been exchanged. */
 pmo_seal_key *pmo_seal_key_sealed_as(const pmo_seal_key *seal, const char *name);
 
 /** Stores the verify key of the key file at path, as 64 digits and a zero: digits has room for 65
@@ -831,8 +823,8 @@ int pmo_seal_key_free(pmo_seal_key *seal);
 
 /** Creates a sealed object: its bytes in the pool are encrypted and authenticated; only owners of a
  * seal key read them, and changes by others are noticed. Name, size, times, and which pages change
- * stay visible; only an anchor detects a complete older state of the whole pool. The options are
- * those of pmo_create_with; the label of the key's slot has up to 56 bytes, for people. */
+ * stay visible; only an anchor detects an older state of the whole pool. The options are those of
+ * pmo_create_with; the label of the key's slot has up to 56 bytes, for people. */
 int pmo_create_sealed(pmo_pool *pool, const char *name, const struct pmo_create_options *options, const pmo_seal_key *seal,
                       const char *label);
 
@@ -858,14 +850,13 @@ int pmo_rename_sealed(pmo_pool *pool, const char *name, const char *new_name, co
  * from now on; for a copy seal has its origin's name (pmo_seal_key_sealed_as). */
 int pmo_bind_name(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
 
-/** Seals a detached, sealed object by a new key, which these keys open, each in its slot. Other
- * slots go, so that owners of other keys cannot read later psyncs. The first key opens the object.
- * It needs its space once more meanwhile; a crash leaves the former key or the new one, and the
- * whole object. */
+/** Seals a detached, sealed object by a new key, which these keys open, each in its slot; the first
+ * opens the object now. Other slots go: owners of other keys cannot read later psyncs. It needs its
+ * space once more meanwhile; a crash leaves the whole object with the former key or the new one. */
 int pmo_reencrypt(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *const *seals, size_t count);
 
 /** Accepts the state of a detached, sealed object as the newest, against the record of the key's
- * anchor: for a state put back on purpose, a lost anchor, or another one. A key without an anchor
+ * anchor: for a state put back on purpose, a lost or another anchor. A key without an anchor
  * removes the object's. */
 int pmo_set_anchor(pmo_pool *pool, const char *name, const void *key, size_t key_len, const pmo_seal_key *seal);
 
@@ -896,8 +887,7 @@ struct pmo_key_slot {
 };
 
 /** Calls each for every used key slot of a sealed object, attached or not, until it returns
- * nonzero, which is returned. Its first argument is valid until it returns. It must not throw. No
- * seal key is needed. */
+ * nonzero, which is returned. It needs no seal key. */
 int pmo_key_slots(pmo_pool *pool, const char *name, const void *key, size_t key_len,
                   int (*each)(const struct pmo_key_slot *slot, void *context), void *context);
 
@@ -936,7 +926,7 @@ int pmo_heap_open(void *object, unsigned flags);
  * PMO_HEAP_GROW. */
 int pmo_heap_open_or_format(void *object, unsigned flags);
 
-/** Allocates size bytes, at a multiple of 16, in the object. Copying a struct there also copies its
+/** Allocates size bytes, at a multiple of 16, in the object. A struct copied there brings its
  * padding, arbitrary bytes of the process: store the members, or clear the struct first. The next
  * psync makes blocks durable, as in use or as free. Any number of threads may allocate and free at
  * once. */
@@ -980,12 +970,11 @@ struct pmo_heap_stats {
 int pmo_heap_stats(void *object, struct pmo_heap_stats *stats);
 
 /** Checks the object's heap, and calls each, which may be NULL, for every finding: its offset, in
- * bytes from the object's start, and its description. Returns the number of findings, or -1 for an
- * error. No other thread uses the heap meanwhile. */
+ * bytes from the object's start, and its description. Returns their number, or -1 for an error. No
+ * other thread uses the heap meanwhile. */
 int64_t pmo_heap_check(void *object, void (*each)(uint64_t offset, const char *what, void *context), void *context);
 
-/** Calls each for every live block, by address, until it returns nonzero, which is returned. It
- * must not throw. */
+/** Calls each for every live block, by address, until it returns nonzero, which is returned. */
 int pmo_heap_blocks(void *object, int (*each)(void *block, size_t size, void *context), void *context);
 
 /* ---- named roots ---- */
@@ -1032,9 +1021,9 @@ void *pmo_root(void *object, const char *name, const struct pmo_type *type);
 int pmo_root_remove(void *object, const char *name);
 
 /** A step from one version of a type to the next. convert fills the new value, zeroed bytes, from
- * the old one, which it leaves unchanged, and returns 0; otherwise nothing changes. It may allocate
- * in the object. drop, which may be NULL, frees what an old value owns beside its block and does
- * not share with the new one, once the root has that. Neither may throw, psync, or touch roots. */
+ * the unchanged old one, and returns 0; otherwise nothing changes. It may allocate in the object.
+ * drop, which may be NULL, frees what an old value owns beside its block and does not share with
+ * the new one, once the root has that. Neither may throw, psync, or touch roots. */
 struct pmo_converter {
     const struct pmo_type *from;
     const struct pmo_type *to;
@@ -1054,8 +1043,8 @@ struct pmo_reset {
 
 /** How a root gets the program's type. make fills in the zeroed bytes of a new value, and returns
  * 0: for a missing root (without make an error), or a reset one. With told, a root whose type no
- * converters lead away from is reset: the blocks of its value are freed, by its description in the
- * heap, and told is called; no other trace stays. */
+ * converters lead away from is reset: its value's blocks are freed, by its description in the heap,
+ * and told is called. */
 struct pmo_root_options {
     const struct pmo_converter *converters;
     size_t count;
@@ -1065,12 +1054,12 @@ struct pmo_root_options {
 };
 
 /** Returns the address of a root as a value of the program's type, made, converted or reset if need
- * be. Converters form a chain from the version in the heap, found whole before any runs; a version
- * without one is an error that names it. The new value replaces the old one, which is freed with
- * its block; the next psync makes this durable as one step, and a crash before leaves the old one.
- * After an error, new blocks are freed and the old value stays; only if drop has freed the old
- * block does the root have the new one. It costs a walk over the heap's blocks if there is
- * something to do. No other thread uses the object meanwhile. */
+ * be. Converters form a chain from the version in the heap, found whole before any runs; a missing
+ * one is an error that names the version. The new value replaces the old one, which is freed with
+ * its block; the next psync makes this durable as one step. After an error, new blocks are freed
+ * and the old value stays; only if drop has freed the old block does the root have the new one. It
+ * walks over the heap's blocks if there is something to do. No other thread uses the object
+ * meanwhile. */
 void *pmo_root_from(void *object, const char *name, const struct pmo_type *type, const struct pmo_root_options *options);
 
 /** A root. */
@@ -1083,8 +1072,7 @@ struct pmo_root {
     uint64_t fingerprint[2];
 };
 
-/** Calls each for every root, by name, until it returns nonzero, which is returned. Its first
- * argument is valid until it returns. It must not throw. */
+/** Calls each for every root, by name, until it returns nonzero, which is returned. */
 int pmo_roots(void *object, int (*each)(const struct pmo_root *root, void *context), void *context);
 
 /** Writes the text of a type's layout to text, cut to len bytes with the zero byte, and its
@@ -1152,7 +1140,7 @@ int pmo_type_describe(const struct pmo_type *type, char *text, size_t len, uint6
 /* ---- pointers from object to object ---- */
 
 /** A pointer in an object to a place in the same or another object, the same in any pool: 24 bits
- * are an entry in the object's table of other objects, 0 for the object itself, and 40 bits an
+ * of an entry in the object's table of other objects, 0 for the object itself, and 40 bits of an
  * offset. 0 is null. */
 typedef uint64_t pmo_ptr;
 
@@ -1167,26 +1155,24 @@ int pmo_space_add(pmo_pool *pool);
 /** Stops looking for objects in a pool. Attached ones stay attached. */
 int pmo_space_remove(pmo_pool *pool);
 
-/** The address that a far pointer leads to, of at least size bytes; home is any address in the
- * attached object that contains the pointer. Its target is attached for reading if it is not
- * attached, and stays so until pmo_detach. PMO_ERR_DANGLING: a null pointer, a missing entry, an
- * object in no added pool, or one that ends before. */
+/** The address of a far pointer's target of at least size bytes; home is any address in the
+ * attached object that contains the pointer. An unattached target is attached for reading, until
+ * pmo_detach. PMO_ERR_DANGLING: a null pointer, a missing entry, an object in no added pool, or one
+ * that ends before. */
 void *pmo_lea(const void *home, pmo_ptr pointer, size_t size);
 
-/** Makes a far pointer, for the attached object with a heap that contains home, to target in the
- * same or another attached object, by an entry for the enum pmo_rights, found or added. The next
- * psync of home's object makes the entry durable with the pointer. 0 for an error: PMO_ERR_DANGLING
- * for the first byte of an object. */
+/** Makes a far pointer, for the attached heap that contains home, to target in the same or another
+ * attached object, by an entry for the enum pmo_rights, found or added. The next psync of home's
+ * object makes both durable. 0 for an error: PMO_ERR_DANGLING for the first byte of an object. */
 pmo_ptr pmo_store(const void *home, const void *target, unsigned rights);
 
 /* ---- views ---- */
 
 /* A view is an object with slots, each for an object of the same pool. A program that attaches a
- * view has each of these at its own address from the first load or store by any code, which
- * attaches it, for stores if the slot asks for them. It is then known by its address as any other,
- * but pmo_detach refuses it. An unavailable object or a forbidden access is a SIGSEGV; pmo_view_at
- * says why. To system calls an unused object's address is EFAULT. A NULL view is the one of
- * pmo_view_start. */
+ * view has each of these at its own address: the first load or store by any code attaches it, for
+ * stores if the slot asks for them. It then equals any attached object, but pmo_detach refuses it.
+ * An unavailable object or a forbidden access is a SIGSEGV; pmo_view_at says why. To system calls
+ * an unused object's address is EFAULT. A NULL view is the one of pmo_view_start. */
 
 /** Makes a view with so many empty slots, up to 65536. */
 int pmo_view_create(pmo_pool *pool, const char *name, size_t slots);
@@ -1238,12 +1224,12 @@ int pmo_context_rights(pmo_pool *pool, const char *const *contexts, size_t count
 int pmo_view_attach_in(pmo_pool *pool, const char *view, const char *const *contexts, size_t count);
 
 /** As pmo_view_attach, in count security contexts of threads: an access needs a thread that has
- * entered contexts which allow it. Objects to which each context gives the same rights open and
- * close as one, and a process can have 15 such classes; pmo_view_at fails with PMO_ERR_NO_ROOM for
- * an object of one more, and with PMO_ERR_UNSUITABLE for one tracked by mprotect. With protection
- * keys of the processor (`pmo doctor`) a thread has its rights for itself; without them all threads
- * share them. A forbidden access is a SIGSEGV, or EFAULT for a system call. Calls of this library
- * need the thread's rights, but not to make stores durable. After a jump out of a signal handler
+ * entered contexts which allow it. Objects with the same rights in each context open and close as
+ * one, and a process can have 15 such classes; pmo_view_at fails with PMO_ERR_NO_ROOM beyond them,
+ * and with PMO_ERR_UNSUITABLE for an object tracked by mprotect. With the processor's protection
+ * keys (`pmo doctor`) a thread has its rights for itself; without them all threads share them. A
+ * forbidden access is a SIGSEGV, or EFAULT for a system call. Calls of this library need the
+ * thread's rights, but not to make stores durable. After a jump out of a signal handler
  * (siglongjmp) a thread is in no contexts: call pmo_view_leave_all, then enter again. */
 int pmo_view_attach_switched(pmo_pool *pool, const char *view, const char *const *contexts, size_t count);
 
@@ -1273,13 +1259,13 @@ int pmo_view_adopt(pmo_pool *pool, const char *view);
 /** Detaches a view and its objects. */
 int pmo_view_detach(pmo_pool *pool, const char *view);
 
-/** Attaches the view that `pmo run` named in the environment, in the security contexts that it
- * named. resumed, which may be NULL, is set to 1 if an earlier process in the view died, else to 0.
- * The header pmo/resume.h then calls a function of the program. */
+/** Attaches the view that `pmo run` named in the environment, in its security contexts. resumed,
+ * which may be NULL, is set to 1 if an earlier process in the view died, else to 0. The header
+ * pmo/resume.h then calls a function of the program. */
 int pmo_view_start(int *resumed);
 
-/** Whether the process that died may have lost stores to the object in a slot of that view, having
- * had it for stores, or as it was a volatile one that is gone: 1 or 0; -1 for an error. */
+/** Whether the process that died may have lost stores to the object in a slot of that view,
+ * attached for stores, or a volatile one that is gone: 1 or 0; -1 for an error. */
 int pmo_view_lost(size_t slot);
 
 /* ---- structs that later versions extend ---- */
@@ -1327,9 +1313,9 @@ int pmo_extension_failed(const char *of);
 /* ---- objects that processes share ---- */
 
 /** Attaches an object of PMO_DURABILITY_SHARED, and returns its first byte: the same address in
- * every process. Any number of processes, all of one user, use it at once as threads share memory:
- * by atomics, or under their own locks. Nothing becomes durable; it stays until the object is
- * destroyed or the machine restarts. pmo_detach detaches it. */
+ * every process. Any number of processes of one user use it at once as threads share memory: by
+ * atomics, or under their own locks. Nothing becomes durable; it stays until it is destroyed or the
+ * machine restarts. pmo_detach detaches it. */
 void *pmo_attach_shared(pmo_pool *pool, const char *name, const void *key, size_t key_len);
 
 enum {
@@ -1338,8 +1324,8 @@ enum {
 };
 
 /** Sleeps while the word of a shared object is as expected, for so many nanoseconds at most;
- * negative: for any time. Returns 1 if it changed, 0 if the time is over. A store wakes no waiter
- * by itself: call pmo_wake after it. */
+ * negative: for any time. Returns 1 if it changed, 0 if the time is over. A store wakes no waiter:
+ * call pmo_wake after it. */
 int pmo_wait_word(const uint32_t *word, uint32_t expected, int64_t nanoseconds);
 
 /** A word to wait for; reserved is 0. */
@@ -1356,7 +1342,7 @@ int64_t pmo_wait_any(const struct pmo_word *words, size_t count, int64_t nanosec
 /** Wakes at most so many sleepers on the word, in any process; returns how many there were. */
 int64_t pmo_wake(const uint32_t *word, uint32_t most);
 
-/** How a queue is made: the most messages that it holds, a power of two, and the longest one's
+/** How a queue is made: slots, the most messages in it, a power of two, and the longest one's
  * bytes; one_producer is 1 for one at a time, which is faster, and 0 for any number; reserved is 0.
  */
 struct pmo_queue_options {
@@ -1384,8 +1370,7 @@ int pmo_send(pmo_queue *queue, const void *message, size_t len, int64_t nanoseco
 
 /** Takes the next message out, within so many nanoseconds; negative: without limit. Returns its
  * length, or PMO_TIMED_OUT. The buffer has room for the queue's longest message. PMO_ERR_HELD:
- * another process receives, which one does at a time, from its first call until it closes the
- * queue, or ends. */
+ * another process is the receiver, from its first call until it closes the queue, or ends. */
 int64_t pmo_receive(pmo_queue *queue, void *into, size_t len, int64_t nanoseconds);
 
 /* ---- the paper's names ---- */

@@ -32,7 +32,7 @@ pub struct StrayPointer {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_audit(
     object: *const c_void,

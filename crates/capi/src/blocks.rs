@@ -73,7 +73,7 @@ extern "C" fn wait(address: usize) -> *const c_char {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_for_blocks(
     handle: *mut pmo_pool,

@@ -33,7 +33,7 @@ fn change(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_context_create(
     handle: *mut pmo_pool,
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn pmo_context_create(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_context_default(
     handle: *mut pmo_pool,
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn pmo_context_default(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_context_set(
     handle: *mut pmo_pool,
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn pmo_context_set(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_context_clear(
     handle: *mut pmo_pool,
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn pmo_context_clear(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_context_rights(
     handle: *mut pmo_pool,

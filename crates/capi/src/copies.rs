@@ -17,7 +17,7 @@ pub struct SnapshotOf {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_snapshot(
     handle: *mut pmo_pool,
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn pmo_snapshot(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_snapshot_all(
     handle: *mut pmo_pool,
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn pmo_snapshot_all(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_create_from(
     handle: *mut pmo_pool,
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn pmo_create_from(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_snapshot(
     handle: *mut pmo_pool,
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn pmo_attach_snapshot(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_refresh(object: *mut c_void, newer: *mut c_int) -> c_int {
     status(|| {
@@ -130,7 +130,7 @@ pub struct Collected {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_collect(
     handle: *mut pmo_pool,
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn pmo_collect(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_rollback(
     handle: *mut pmo_pool,
@@ -176,7 +176,7 @@ pub struct Difference {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_diff(
     handle: *mut pmo_pool,
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn pmo_diff(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_thin(
     handle: *mut pmo_pool,

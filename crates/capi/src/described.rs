@@ -44,7 +44,7 @@ impl Described {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_type_describe(
     ty: *const Type,

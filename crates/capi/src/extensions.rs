@@ -41,7 +41,7 @@ impl Extension {
     }
 
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn with(&self, number: usize) -> Result<ExtensionOf<'_>> {
         let ty = self.ty()?;
         // SAFETY: the caller's promise.
@@ -79,7 +79,7 @@ impl Extension {
 /// Extensions up to a number.
 ///
 /// # Safety
-/// As the header says.
+/// See the header.
 unsafe fn up_to<'a>(all: *const Extension, number: usize) -> Result<&'a [Extension]> {
     if number == 0 {
         return Err(Failure::argument("extensions are numbered from 1"));
@@ -89,7 +89,7 @@ unsafe fn up_to<'a>(all: *const Extension, number: usize) -> Result<&'a [Extensi
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_extend(
     base: *const c_void,
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn pmo_extend(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_extended(
     base: *const c_void,
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn pmo_extended(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_extended_copy(to: *mut c_void, from: *const c_void, ty: *const Type) -> c_int {
     status(|| {
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn pmo_extended_copy(to: *mut c_void, from: *const c_void,
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_extended_free(block: *mut c_void, count: usize, ty: *const Type) -> c_int {
     status(|| {

@@ -24,7 +24,7 @@ pub extern "C" fn pmo_space_remove(handle: *mut pmo_pool) -> c_int {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_lea(home: *const c_void, pointer: u64, size: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn pmo_lea(home: *const c_void, pointer: u64, size: usize)
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_store(home: *const c_void, target: *const c_void, rights: c_uint) -> u64 {
     guarded(0, || {

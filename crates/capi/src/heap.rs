@@ -15,7 +15,7 @@ fn options(with: c_uint) -> Result<HeapOptions> {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_heap_format(object: *mut c_void, with: c_uint) -> c_int {
     // SAFETY: the caller's promise.
@@ -23,7 +23,7 @@ pub unsafe extern "C" fn pmo_heap_format(object: *mut c_void, with: c_uint) -> c
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_heap_open(object: *mut c_void, with: c_uint) -> c_int {
     // SAFETY: the caller's promise.
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn pmo_heap_open(object: *mut c_void, with: c_uint) -> c_i
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_heap_open_or_format(object: *mut c_void, with: c_uint) -> c_int {
     // SAFETY: the caller's promise.
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn pmo_heap_open_or_format(object: *mut c_void, with: c_ui
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_malloc(object: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn pmo_malloc(object: *mut c_void, size: usize) -> *mut c_
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_calloc(object: *mut c_void, count: usize, size: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn pmo_calloc(object: *mut c_void, count: usize, size: usi
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_aligned_alloc(
     object: *mut c_void,
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn pmo_aligned_alloc(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_realloc(object: *mut c_void, block: *mut c_void, size: usize) -> *mut c_void {
     guarded(null_mut(), || {
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn pmo_realloc(object: *mut c_void, block: *mut c_void, si
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_free(block: *mut c_void) -> c_int {
     status(|| match block.is_null() {
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn pmo_free(block: *mut c_void) -> c_int {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_can_free(block: *const c_void) -> c_int {
     status(|| match block.is_null() {
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn pmo_can_free(block: *const c_void) -> c_int {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_usable_size(block: *const c_void) -> usize {
     // SAFETY: the caller's promise.
@@ -127,7 +127,7 @@ pub struct HeapStats {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_heap_stats(object: *mut c_void, stats: *mut HeapStats) -> c_int {
     status(|| {
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn pmo_heap_stats(object: *mut c_void, stats: *mut HeapSta
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_heap_check(
     object: *mut c_void,
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn pmo_heap_check(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_heap_blocks(
     object: *mut c_void,

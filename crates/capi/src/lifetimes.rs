@@ -6,7 +6,7 @@ use crate::handles::{pmo_pool, pool};
 use std::ffi::{c_char, c_int, c_void};
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_delete(
     handle: *mut pmo_pool,
@@ -22,7 +22,7 @@ pub unsafe extern "C" fn pmo_delete(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tie(
     handle: *mut pmo_pool,
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn pmo_tie(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tie_to_process(
     handle: *mut pmo_pool,
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn pmo_tie_to_process(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tie_to_thread(
     handle: *mut pmo_pool,
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn pmo_tie_to_thread(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_untie(
     handle: *mut pmo_pool,
@@ -103,7 +103,7 @@ pub struct Tie {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_ties(
     handle: *mut pmo_pool,

@@ -84,7 +84,7 @@ impl Stat {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_stat(handle: *mut pmo_pool, name: *const c_char, stat: *mut Stat) -> c_int {
     status(|| {
@@ -113,7 +113,7 @@ impl CreateOptions {
     /// Options with flags out of `known`.
     ///
     /// # Safety
-    /// As the header says.
+    /// See the header.
     pub(crate) unsafe fn read(&self, known: c_uint) -> Result<indelible::CreateOptions> {
         let durability = class(self.durability)?;
         flags(self.flags & !known, [])?;
@@ -131,7 +131,7 @@ impl CreateOptions {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_create(handle: *mut pmo_pool, name: *const c_char, size: u64) -> c_int {
     // SAFETY: the caller's promise.
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn pmo_create(handle: *mut pmo_pool, name: *const c_char, 
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_create_with(
     handle: *mut pmo_pool,
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn pmo_create_with(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_destroy(
     handle: *mut pmo_pool,
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn pmo_destroy(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_resize(
     handle: *mut pmo_pool,
@@ -188,7 +188,7 @@ pub unsafe extern "C" fn pmo_resize(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_rename(
     handle: *mut pmo_pool,
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn pmo_rename(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_create_by_content(
     handle: *mut pmo_pool,
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn pmo_create_by_content(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_reach(
     handle: *mut pmo_pool,
@@ -245,7 +245,7 @@ pub unsafe extern "C" fn pmo_set_reach(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_position_independent(
     handle: *mut pmo_pool,
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn pmo_set_position_independent(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach(
     handle: *mut pmo_pool,
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn pmo_attach(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_at(
     handle: *mut pmo_pool,
@@ -340,7 +340,7 @@ pub extern "C" fn pmo_detach(object: *mut c_void) -> c_int {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_grow(object: *mut c_void, size: u64) -> c_int {
     // SAFETY: the caller's promise.
@@ -361,7 +361,7 @@ pub struct ObjectInfo {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_object(address: *const c_void, object: *mut ObjectInfo) -> c_int {
     status(|| {

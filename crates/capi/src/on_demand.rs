@@ -22,7 +22,7 @@ pub extern "C" fn pmo_tx_sync(object: *const c_void) -> c_int {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_pending(object: *const c_void, pending: *mut Pending) -> c_int {
     status(|| {
@@ -43,7 +43,7 @@ pub extern "C" fn pmo_set_epochs(handle: *mut pmo_pool, milliseconds: u64, bytes
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_guard(handle: *mut pmo_pool, socket: *const c_char) -> c_int {
     status(|| {

@@ -15,7 +15,7 @@ unsafe fn key<'a>(key: *const c_char) -> Result<&'a [u8]> {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pcreate(name: *const c_char, size: usize, with: *const c_char) -> *mut c_void {
     guarded(null_mut(), || {
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn pcreate(name: *const c_char, size: usize, with: *const 
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pdestroy(name: *const c_char, with: *const c_char) -> c_int {
     status(|| {
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn pdestroy(name: *const c_char, with: *const c_char) -> c
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn attach(name: *const c_char, perm: c_int, with: *const c_char) -> *mut c_void {
     guarded(null_mut(), || {
@@ -55,7 +55,7 @@ pub extern "C" fn detach(addr: *mut c_void) -> c_int {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn psync(addr: *mut c_void) -> c_int {
     // SAFETY: the caller's promise.

@@ -21,7 +21,7 @@ fn opened(open: impl FnOnce() -> Result<indelible::Pool>) -> *mut pmo_pool {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_open(path: *const c_char, with: c_uint) -> *mut pmo_pool {
     // SAFETY: the caller's promise.
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn pmo_open(path: *const c_char, with: c_uint) -> *mut pmo
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_open_with(path: *const c_char, with: *const PoolWith) -> *mut pmo_pool {
     // SAFETY: the caller's promise.
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn pmo_open_with(path: *const c_char, with: *const PoolWit
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_format(path: *const c_char, size: u64, with: c_uint) -> *mut pmo_pool {
     // SAFETY: the caller's promise.
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn pmo_format(path: *const c_char, size: u64, with: c_uint
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_format_with(
     path: *const c_char,
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn pmo_format_with(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_open_or_format(path: *const c_char, size: u64, with: c_uint) -> *mut pmo_pool {
     // SAFETY: the caller's promise.
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn pmo_open_or_format(path: *const c_char, size: u64, with
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_open_or_format_with(
     path: *const c_char,
@@ -97,7 +97,7 @@ pub extern "C" fn pmo_wait(handle: *mut pmo_pool, milliseconds: u64) -> c_int {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_use(path: *const c_char) -> c_int {
     status(|| {
@@ -123,14 +123,14 @@ pub struct PoolInfo {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_pool_grow(handle: *mut pmo_pool, length: u64) -> c_int {
     status(|| Ok(pool(handle)?.grow(length).map(drop)?))
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_pool_info(handle: *mut pmo_pool, info: *mut PoolInfo) -> c_int {
     status(|| {
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn pmo_pool_info(handle: *mut pmo_pool, info: *mut PoolInf
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_list(
     handle: *mut pmo_pool,

@@ -142,7 +142,7 @@ fn none() -> Failure {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_txstart(object: *mut c_void) -> c_int {
     status(|| {
@@ -157,21 +157,21 @@ pub unsafe extern "C" fn pmo_txstart(object: *mut c_void) -> c_int {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_txrecord(address: *const c_void, size: usize) -> c_int {
     status(|| own(|own| own.as_mut().ok_or_else(none)?.record(address.addr(), size)))
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_txend() -> c_int {
     status(|| own(|own| own.take().ok_or_else(none))?.end())
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_txabort() -> c_int {
     status(|| own(|own| own.take().ok_or_else(none))?.undo())

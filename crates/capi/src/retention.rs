@@ -57,7 +57,7 @@ struct Opening<'a> {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_root_from(
     object: *mut c_void,
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn pmo_root_from(
 
 impl Opening<'_> {
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn open(&self) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         let error = match unsafe { raw::root(self.object, self.name, &self.wanted.info()) } {
@@ -96,7 +96,7 @@ impl Opening<'_> {
     }
 
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn change(&self, error: indelible::Error) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         let (root, steps) = unsafe { (raw::root_any(self.object, self.name)?, self.steps()?) };
@@ -113,7 +113,7 @@ impl Opening<'_> {
     }
 
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn steps(&self) -> Result<Vec<Step<'_>>> {
         // SAFETY: the caller's promise.
         let converters = unsafe { array(self.options.converters, self.options.count, "converters") }?;
@@ -128,7 +128,7 @@ impl Opening<'_> {
     /// Zeroed, for a value.
     ///
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn block(&self, of: &Described) -> Result<*mut u8> {
         let (size, align) = (of.size, of.align.max(16));
         // SAFETY: the caller's promise; the block is as long.
@@ -141,7 +141,7 @@ impl Opening<'_> {
     }
 
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn made(&self) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         let value = unsafe { self.block(&self.wanted) }?;
@@ -154,7 +154,7 @@ impl Opening<'_> {
     }
 
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn create(&self) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         unsafe {
@@ -166,7 +166,7 @@ impl Opening<'_> {
     }
 
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn replace(&self, value: *mut u8) -> Result<()> {
         let size = self.wanted.size as u64;
         // SAFETY: the caller's promise.
@@ -176,7 +176,7 @@ impl Opening<'_> {
     /// Converts step by step. Old values are freed once the root has the new one.
     ///
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn convert(&self, chain: &[&Step<'_>], first: *mut u8) -> Result<*mut u8> {
         let mut old = Vec::with_capacity(chain.len());
         // SAFETY: the caller's promise.
@@ -199,7 +199,7 @@ impl Opening<'_> {
     /// The last version, and the values before it with their converters.
     ///
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn last_version<'c>(
         &self,
         chain: &[&Step<'c>],
@@ -224,7 +224,7 @@ impl Opening<'_> {
     }
 
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn reset(&self, root: &indelible::Root) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         unsafe {
@@ -256,7 +256,7 @@ impl Opening<'_> {
     /// then stays.
     ///
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn is_in_block_of_another(&self, value: *mut u8) -> Result<bool> {
         // SAFETY: the caller's promise.
         unsafe {
@@ -270,7 +270,7 @@ impl Opening<'_> {
     /// If `body` fails, frees all blocks that it left: converters need not clean up.
     ///
     /// # Safety
-    /// As the header says.
+    /// See the header.
     unsafe fn undone_if_it_fails(&self, body: impl FnOnce() -> Result<*mut u8>) -> Result<*mut u8> {
         // SAFETY: the caller's promise.
         let before: HashSet<usize> =

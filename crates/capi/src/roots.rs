@@ -21,7 +21,7 @@ pub struct Root {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_root_create(
     object: *mut c_void,
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn pmo_root_create(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_root(object: *mut c_void, name: *const c_char, ty: *const Type) -> *mut c_void {
     guarded(null_mut(), || {
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn pmo_root(object: *mut c_void, name: *const c_char, ty: 
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_root_remove(object: *mut c_void, name: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn pmo_root_remove(object: *mut c_void, name: *const c_cha
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_roots(
     object: *mut c_void,

@@ -16,7 +16,7 @@ pub struct Scrubbed {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_scrub(
     handle: *mut pmo_pool,

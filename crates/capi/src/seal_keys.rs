@@ -43,7 +43,7 @@ pub(crate) fn made(make: impl FnOnce() -> Result<SealKey>) -> *mut pmo_seal_key 
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_bytes(start: *const c_void, len: usize) -> *mut pmo_seal_key {
     // SAFETY: the caller's promise.
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn pmo_seal_key_bytes(start: *const c_void, len: usize) ->
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_file(path: *const c_char) -> *mut pmo_seal_key {
     // SAFETY: the caller's promise.
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn pmo_seal_key_file(path: *const c_char) -> *mut pmo_seal
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_passphrase(passphrase: *const c_char) -> *mut pmo_seal_key {
     // SAFETY: the caller's promise.
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn pmo_seal_key_passphrase(passphrase: *const c_char) -> *
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_command(
     command: *const c_char,
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn pmo_seal_key_command(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_credential(name: *const c_char) -> *mut pmo_seal_key {
     // SAFETY: the caller's promise.
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn pmo_seal_key_credential(name: *const c_char) -> *mut pm
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_tpm(path: *const c_char) -> *mut pmo_seal_key {
     made(|| {
@@ -133,7 +133,7 @@ pub struct AnchorOptions {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_anchored(
     seal: *const pmo_seal_key,
@@ -190,7 +190,7 @@ pub extern "C" fn pmo_seal_key_free(seal: *mut pmo_seal_key) -> c_int {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_create_sealed(
     handle: *mut pmo_pool,
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn pmo_create_sealed(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_sealed(
     handle: *mut pmo_pool,
@@ -242,7 +242,7 @@ pub struct KeySlot {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_key_slots(
     handle: *mut pmo_pool,
@@ -277,7 +277,7 @@ pub unsafe extern "C" fn pmo_key_slots(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_add_key(
     handle: *mut pmo_pool,
@@ -299,7 +299,7 @@ pub unsafe extern "C" fn pmo_add_key(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_change_key(
     handle: *mut pmo_pool,
@@ -321,7 +321,7 @@ pub unsafe extern "C" fn pmo_change_key(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_remove_key(
     handle: *mut pmo_pool,

@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 const DIGITS: usize = 65;
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_snapshot_sealed(
     handle: *mut pmo_pool,
@@ -29,7 +29,7 @@ pub unsafe extern "C" fn pmo_attach_snapshot_sealed(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_resize_sealed(
     handle: *mut pmo_pool,
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn pmo_resize_sealed(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_reencrypt(
     handle: *mut pmo_pool,
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn pmo_reencrypt(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_anchor(
     handle: *mut pmo_pool,
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn pmo_set_anchor(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_rename_sealed(
     handle: *mut pmo_pool,
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn pmo_rename_sealed(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_bind_name(
     handle: *mut pmo_pool,
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn pmo_bind_name(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_sealed_as(
     seal: *const pmo_seal_key,
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn pmo_seal_key_sealed_as(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_signed_by(
     seal: *const pmo_seal_key,
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn pmo_seal_key_signed_by(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_seal_key_verified_by(
     seal: *const pmo_seal_key,
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn pmo_seal_key_verified_by(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_verify_key(path: *const c_char, digits: *mut c_char) -> c_int {
     status(|| {
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn pmo_verify_key(path: *const c_char, digits: *mut c_char
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_change_signer(
     handle: *mut pmo_pool,

@@ -67,7 +67,7 @@ fn timeout(nanoseconds: i64) -> Option<Duration> {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_shared(
     handle: *mut pmo_pool,
@@ -88,7 +88,7 @@ pub extern "C" fn pmo_wait_word(word: *const u32, expected: u32, nanoseconds: i6
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_wait_any(words: *const WordOf, count: usize, nanoseconds: i64) -> i64 {
     guarded(-1, || {
@@ -106,7 +106,7 @@ pub extern "C" fn pmo_wake(word: *const u32, most: u32) -> i64 {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_queue_open(at: *mut c_void, options: *const QueueOf) -> *mut pmo_queue {
     guarded(null_mut(), || {
@@ -139,7 +139,7 @@ pub extern "C" fn pmo_queue_close(queue: *mut pmo_queue) -> c_int {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_send(
     queue: *mut pmo_queue,
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn pmo_send(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_receive(
     queue: *mut pmo_queue,

@@ -55,7 +55,7 @@ pub(crate) fn durability(class: Option<Class>) -> u32 {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_durability(
     handle: *mut pmo_pool,
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn pmo_set_durability(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_set_readable_outside(
     handle: *mut pmo_pool,
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn pmo_set_readable_outside(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_transactional(
     handle: *mut pmo_pool,
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn pmo_attach_transactional(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_attach_with_on_demand(
     handle: *mut pmo_pool,
@@ -131,7 +131,7 @@ pub extern "C" fn pmo_tx_begin_with(object: *const c_void, size: usize) -> c_int
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_begin(objects: *const *mut c_void, count: usize) -> *mut pmo_tx {
     guarded(null_mut(), || {
@@ -154,7 +154,7 @@ pub extern "C" fn pmo_tx_again(tx: *mut pmo_tx) -> c_int {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_read(
     tx: *mut pmo_tx,
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn pmo_tx_read(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_write(
     tx: *mut pmo_tx,
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn pmo_tx_write(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_alloc(tx: *mut pmo_tx, object: *const c_void, size: usize) -> *mut c_void {
     guarded(null_mut(), || {
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn pmo_tx_alloc(tx: *mut pmo_tx, object: *const c_void, si
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_free(tx: *mut pmo_tx, block: *mut c_void) -> c_int {
     status(|| {
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn pmo_tx_free(tx: *mut pmo_tx, block: *mut c_void) -> c_i
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_tx_root(
     tx: *mut pmo_tx,

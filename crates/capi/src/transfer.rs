@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 const REBASE: c_uint = 1;
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_copy_to(
     handle: *mut pmo_pool,
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn pmo_copy_to(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_move_to(
     handle: *mut pmo_pool,

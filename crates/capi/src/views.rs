@@ -92,7 +92,7 @@ impl Views {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_create(handle: *mut pmo_pool, name: *const c_char, slots: usize) -> c_int {
     status(|| {
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn pmo_view_create(handle: *mut pmo_pool, name: *const c_c
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_set(
     handle: *mut pmo_pool,
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn pmo_view_set(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_clear(handle: *mut pmo_pool, view: *const c_char, slot: usize) -> c_int {
     status(|| {
@@ -135,7 +135,7 @@ pub unsafe extern "C" fn pmo_view_clear(handle: *mut pmo_pool, view: *const c_ch
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_attach(handle: *mut pmo_pool, view: *const c_char) -> c_int {
     // SAFETY: the caller's promise; there are no contexts.
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn pmo_view_attach(handle: *mut pmo_pool, view: *const c_c
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_attach_in(
     handle: *mut pmo_pool,
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn pmo_view_attach_in(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_attach_switched(
     handle: *mut pmo_pool,
@@ -197,7 +197,7 @@ unsafe fn attach(
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_enter(
     handle: *mut pmo_pool,
@@ -239,7 +239,7 @@ pub extern "C" fn pmo_view_leave_all() -> c_int {
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_at(handle: *mut pmo_pool, view: *const c_char, slot: usize) -> *mut c_void {
     guarded(null_mut(), || {
@@ -249,7 +249,7 @@ pub unsafe extern "C" fn pmo_view_at(handle: *mut pmo_pool, view: *const c_char,
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_psync(handle: *mut pmo_pool, view: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn pmo_view_psync(handle: *mut pmo_pool, view: *const c_ch
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_adopt(handle: *mut pmo_pool, view: *const c_char) -> c_int {
     // SAFETY: the caller's promise.
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn pmo_view_adopt(handle: *mut pmo_pool, view: *const c_ch
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_detach(handle: *mut pmo_pool, view: *const c_char) -> c_int {
     status(|| {
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn pmo_view_detach(handle: *mut pmo_pool, view: *const c_c
 }
 
 /// # Safety
-/// As the header says.
+/// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmo_view_start(resumed: *mut c_int) -> c_int {
     status(|| {

@@ -10,7 +10,6 @@ use std::ops::{Range, RangeInclusive};
 
 /// A command in progress, with the database locked.
 pub(crate) struct Call<'a, 'h> {
-    /// The command's name and arguments.
     pub(crate) words: &'a [&'a [u8]],
     pub(crate) keys: &'a mut Keys<'h, Value<'h>>,
     pub(crate) heap: HeapRef<'h>,
@@ -25,12 +24,10 @@ pub(crate) struct Call<'a, 'h> {
 pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) name: Vec<u8>,
-    /// The client leaves.
     pub(crate) ends: bool,
 }
 
 impl<'h> Call<'_, 'h> {
-    /// The first argument's value.
     pub(crate) fn value(&self) -> Option<&Value<'h>> {
         self.keys.get(self.words[1], self.now).map(|item| &item.value)
     }
@@ -77,7 +74,6 @@ pub(crate) enum Refusal {
     Arguments(&'static str),
     Expiry(&'static str),
     Other(&'static str),
-    /// The heap is full.
     Heap(indelible::Error),
 }
 
@@ -119,7 +115,6 @@ pub(crate) struct Command {
 /// Any number of words.
 pub(crate) const MANY: usize = usize::MAX;
 
-/// A reading command.
 pub(crate) const fn looks(
     name: &'static str,
     words: RangeInclusive<usize>,
@@ -128,7 +123,6 @@ pub(crate) const fn looks(
     Command { name, words, changes: false, run }
 }
 
-/// A changing command.
 pub(crate) const fn changes(
     name: &'static str,
     words: RangeInclusive<usize>,
@@ -137,7 +131,6 @@ pub(crate) const fn changes(
     Command { name, words, changes: true, run }
 }
 
-/// A whole number.
 pub(crate) fn integer(word: &[u8]) -> Result<i64, Refusal> {
     number(word).ok_or(Refusal::NotAnInteger)
 }
@@ -147,7 +140,6 @@ pub(crate) fn count(word: &[u8]) -> Result<usize, Refusal> {
     count.ok_or(Refusal::Other("value is out of range, must be positive"))
 }
 
-/// A number with a fraction.
 pub(crate) fn float(word: &[u8]) -> Result<f64, Refusal> {
     let number = std::str::from_utf8(word).ok().and_then(|text| text.parse::<f64>().ok());
     number.filter(|number| !number.is_nan()).ok_or(Refusal::NotAFloat)

@@ -7,12 +7,10 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bytes read at a time.
 const PIECE: usize = 64 << 10;
 /// Bytes of waiting replies that stop execution: a client that does not read costs this and one
 /// reply.
 const FULL: usize = 1 << 20;
-/// Bytes of one request.
 const REQUEST: usize = 1 << 30;
 /// Bytes of buffers that an idle client keeps.
 const KEEP: usize = 16 << 10;
@@ -22,13 +20,10 @@ pub(crate) struct Connection {
     protocol: Box<dyn Protocol>,
     input: Vec<u8>,
     reply: Reply,
-    /// Sent bytes of the reply.
     sent: usize,
-    /// Replies since the last send.
     answered: usize,
     /// No request is executed any more: the client leaves, or broke the protocol.
     ends: bool,
-    /// The client takes no more bytes for now.
     is_blocked: bool,
     /// Input may have whole requests, left as replies waited.
     has_more: bool,
@@ -54,7 +49,6 @@ impl Connection {
         self.is_blocked
     }
 
-    /// Whether requests need no more input.
     pub(crate) fn has_more(&self) -> bool {
         self.has_more && !self.is_blocked
     }

@@ -52,7 +52,6 @@ pub(crate) enum Value<'h> {
     List(List<'h>),
 }
 
-/// A value of memcached's protocol.
 #[derive(Persist)]
 #[repr(C)]
 pub(crate) struct Cached<'h> {
@@ -79,7 +78,7 @@ pub(crate) struct Rank<'h> {
     pub(crate) member: Bytes<'h>,
 }
 
-/// A number ordered as the scores.
+/// Ordered as the scores.
 pub(crate) fn ordered(score: f64) -> u64 {
     // Both zeros have one number.
     let bits = (score + 0.0).to_bits();
@@ -119,7 +118,6 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
         self.items.get(key).filter(|item| !item.is_over(now))
     }
 
-    /// Removes an expired key.
     pub(crate) fn is_there(&mut self, key: &[u8], now: u64) -> bool {
         let over = self.items.get(key).map(|item| item.is_over(now));
         if over == Some(true) {
@@ -231,7 +229,6 @@ impl<'h, V: Persist<'h>> Keys<'h, V> {
 ///
 /// # Errors
 /// The heap is full; nothing changed.
-/// The heap is full: the text is as it was.
 pub(crate) fn assign(text: &mut Bytes<'_>, bytes: &[u8]) -> Result<()> {
     text.try_reserve(bytes.len().saturating_sub(text.len()))?;
     text.clear();

@@ -158,7 +158,6 @@ fn rename(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// The arguments of a scan.
 pub(crate) struct Part<'a> {
     pub(crate) cursor: u64,
     pub(crate) count: usize,

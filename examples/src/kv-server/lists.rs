@@ -109,7 +109,6 @@ fn push(call: &mut Call<'_, '_>, at: End, creates: bool) -> Done {
     Ok(())
 }
 
-/// `LPOP key [count]`
 fn pop(call: &mut Call<'_, '_>, at: End) -> Done {
     let most = call.words.get(2).map(|word| count(word)).transpose()?;
     let taken = change(call, |list| {

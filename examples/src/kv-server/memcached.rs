@@ -39,7 +39,6 @@ const SILENT: [&[u8]; 12] = [
     b"verbosity",
 ];
 
-/// A request to store a value.
 struct Store<'i> {
     kind: &'i [u8],
     key: &'i [u8],
@@ -120,7 +119,6 @@ impl Protocol for Memcached {
     }
 }
 
-/// Executes a request of one line.
 fn run(service: &Service<'_>, words: &[&[u8]], reply: &mut Reply) -> Answer {
     match words {
         [command @ (b"get" | b"gets"), keys @ ..] => {
@@ -189,7 +187,6 @@ fn checked(keys: &[&[u8]]) -> Answer {
     if keys.iter().any(|key| key.len() > KEY) { Err(FORMAT) } else { Ok(()) }
 }
 
-/// Appends an existing value.
 fn show(access: &Access<'_, '_>, key: &[u8], unique: bool, reply: &mut Reply) {
     let Some(item) = access.database.cache.get(key, access.now) else { return };
     let Cached { flags, unique: number, bytes } = &item.value;
@@ -209,7 +206,6 @@ fn end(now: u64, time: i64) -> u64 {
     let seconds = |time: i64| u64::try_from(time).unwrap_or(0).saturating_mul(1000);
     match time {
         0 => 0,
-        // It has expired.
         time if time < 0 => 1,
         time if time <= MONTH => now.saturating_add(seconds(time)),
         time => seconds(time),
@@ -346,7 +342,6 @@ fn number(word: &[u8]) -> Option<i64> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-/// An unsigned number.
 fn unsigned(word: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(word).ok()?;
     text.parse().ok().filter(|_| !text.starts_with('+'))

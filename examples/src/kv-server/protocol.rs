@@ -3,7 +3,6 @@
 use crate::reply::Reply;
 use crate::service::Service;
 
-/// The outcome of a step.
 pub(crate) enum Step {
     /// No whole request: the input stays.
     Incomplete,
@@ -12,12 +11,10 @@ pub(crate) enum Step {
         len: usize,
         /// A request was executed that expects a reply.
         answered: bool,
-        /// The connection ends after the reply.
         ends: bool,
     },
 }
 
-/// A connection's protocol.
 pub(crate) trait Protocol {
     /// Executes the first request of an input, and appends its reply. After `Incomplete`, the next
     /// input begins with the same bytes.

@@ -7,7 +7,6 @@ use crate::reply::Reply;
 use crate::request::Parser;
 use crate::service::{Access, Service};
 
-/// Bytes of a transaction's requests.
 const QUEUE: usize = 1 << 29;
 
 pub(crate) struct Redis {

@@ -1,15 +1,12 @@
 //! Replies of the Redis protocol, versions 2 and 3, or of text.
 
-/// Most bytes of waiting replies.
 const MOST: usize = 1 << 30;
 
-/// Replies in sequence.
 pub(crate) struct Reply {
     bytes: Vec<u8>,
     /// 2 or 3.
     pub(crate) version: u8,
     most: usize,
-    /// Bytes were left out.
     overflows: bool,
 }
 
@@ -126,7 +123,6 @@ impl Reply {
         if self.version == 3 { self.line(b',', &text) } else { self.bulk(text.as_bytes()) }
     }
 
-    /// Lines of text.
     pub(crate) fn verbatim(&mut self, text: &str) {
         if self.version == 3 {
             self.counted(b'=', text.len() + 4);

@@ -5,10 +5,8 @@ use std::ops::Range;
 /// Most words of a request, and bytes of a word.
 const WORDS: i64 = 1 << 20;
 const BYTES: usize = 512 << 20;
-/// Bytes of a line.
 const LINE: usize = 64 << 10;
 
-/// A request's words and length.
 type Request<'i> = (Vec<&'i [u8]>, usize);
 
 /// Reads a request once, even if it arrives in many pieces.
@@ -16,7 +14,6 @@ type Request<'i> = (Vec<&'i [u8]>, usize);
 pub(crate) struct Parser {
     /// Words still to come, after the first line.
     left: Option<i64>,
-    /// Bytes read.
     at: usize,
     words: Vec<Range<usize>>,
 }

@@ -18,7 +18,6 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// Events and accepted clients at a time.
 const EVENTS: usize = 1024;
 const ARRIVALS: usize = 64;
 /// Pause of the listeners after a failed accept.
@@ -118,7 +117,6 @@ impl<'s, 'h> EventLoop<'s, 'h> {
         }
     }
 
-    /// Waits at most `idle` milliseconds for an event.
     fn wait(&mut self, events: &mut Vec<epoll::Event>, idle: Option<u64>) -> Result<()> {
         let now = Instant::now();
         if self.resumes.is_some_and(|moment| moment <= now) {
@@ -156,7 +154,6 @@ impl<'s, 'h> EventLoop<'s, 'h> {
             }
             match socket.accept().and_then(|(stream, _)| self.greet(stream, *speaks)) {
                 Ok(()) => self.complained = false,
-                // Another thread accepted it.
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {

@@ -18,7 +18,6 @@ pub(crate) struct Service<'h> {
     /// As many are durable.
     durable: AtomicU64,
     pub(crate) figures: Figures,
-    /// Most connected clients.
     pub(crate) most_clients: usize,
 }
 
@@ -103,7 +102,6 @@ impl<'h> Service<'h> {
     }
 }
 
-/// Milliseconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -73,7 +73,6 @@ fn found<'a, 'h>(call: &'a Call<'_, 'h>) -> Result<Option<&'a Sorted<'h>>, Refus
     sorted(call.value())
 }
 
-/// Which members get which scores.
 #[derive(Default)]
 struct Rule {
     only_new: bool,
@@ -216,7 +215,6 @@ fn remove(call: &mut Call<'_, '_>) -> Done {
     Ok(())
 }
 
-/// Removes the members of `which`.
 fn remove_all(call: &mut Call<'_, '_>, which: impl FnOnce(&Sorted<'_>) -> Vec<Vec<u8>>) -> Done {
     let removed = change(call, |set| which(set).iter().filter(|member| set.take(member)).count())?;
     call.reply.count(removed.unwrap_or(0));

@@ -60,7 +60,6 @@ pub(crate) const COMMANDS: &[Command] = &[
     changes("INCRBYFLOAT", 3..=3, add_float),
 ];
 
-/// Bytes of a text.
 const LONGEST: usize = 512 << 20;
 
 /// The text of the key at argument `at`.

@@ -13,9 +13,7 @@ use std::path::{Path, PathBuf};
 struct Index {
     #[persist(target)]
     slots: Far<Slot>,
-    /// Slots.
     room: u64,
-    /// Keys.
     len: u64,
     /// Slots that are not empty.
     used: u64,
@@ -158,7 +156,6 @@ impl FarStore {
         Ok(self.len()? == 0)
     }
 
-    /// The table in its object.
     fn table(&self) -> Result<(At<'_, Index>, &[Slot], Home<'_>)> {
         let home = self.space.home(&self.index)?;
         let index = home.get(self.root)?;
@@ -169,7 +166,6 @@ impl FarStore {
         Ok((index, slots, home))
     }
 
-    /// Finds a key's slot.
     #[inline]
     fn find(&self, key: &[u8]) -> Result<(Found, u64)> {
         let (index, slots, home) = self.table()?;
@@ -257,7 +253,6 @@ impl FarStore {
         Ok(!was_there)
     }
 
-    /// A larger table.
     fn enlarge(&mut self) -> Result<()> {
         let (index, slots, _) = self.table()?;
         let mut head = *index;
@@ -326,7 +321,6 @@ impl FarStore {
         others.iter().try_for_each(|object| Ok(self.space.psync(object)?))
     }
 
-    /// Data in other pools than the index's.
     fn elsewhere(&self) -> impl Iterator<Item = [u8; 16]> {
         self.data.iter().filter(|data| data.pool != self.pool.path()).map(|data| data.object)
     }

@@ -7,7 +7,6 @@ use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-/// An index file's header.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Header {
@@ -31,7 +30,6 @@ struct Slot {
     value_len: u64,
 }
 
-/// A data file's header.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct DataHeader {
@@ -134,7 +132,6 @@ impl FileStore {
         <[Slot]>::mut_from_prefix_with_elems(bytes, room).map(|(slots, _)| slots).ok().context(DAMAGED)
     }
 
-    /// A slot's key and value.
     #[inline]
     fn texts(&self, slot: &Slot) -> Result<(&[u8], &[u8])> {
         let (file, offset) = (slot.at >> OFFSET_BITS, slot.at & ((1 << OFFSET_BITS) - 1));
@@ -264,13 +261,11 @@ fn data_header(bytes: &mut [u8]) -> Result<&mut DataHeader> {
     DataHeader::mut_from_prefix(bytes).map(|(header, _)| header).ok().context(DAMAGED)
 }
 
-/// A free block's word.
 fn word(bytes: &mut [u8], at: u64) -> Result<&mut u64> {
     let word = bytes.get_mut(at as usize..).and_then(|bytes| bytes.get_mut(..8));
     word.and_then(|word| u64::mut_from_bytes(word).ok()).context(DAMAGED)
 }
 
-/// Allocates a block.
 fn take(file: &mut MappedFile, class: usize) -> Result<u64> {
     if class >= CLASSES {
         bail!("a key and its value have up to {} bytes", 1_u64 << (CLASSES - 1));

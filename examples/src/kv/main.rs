@@ -88,7 +88,6 @@ fn line(texts: &[&[u8]]) -> Result<()> {
     Ok(out.write_all(b"\n")?)
 }
 
-/// A durable change of the store.
 fn change(arguments: &Arguments, change: impl FnOnce(&mut FarStore, &[u8; 16]) -> Result<()>) -> Result<()> {
     let open = |path: &Path| Pool::open_or_format(path, SIZE);
     let pool = open(&arguments.pool)?;

@@ -1,5 +1,6 @@
 //! A store of keys and values of any size, with an index apart from the data (S2.24): in objects,
 //! and in plain files.
+//!
 //! Modules: `table` (a key's slot), `far` and `orders` (objects), `files` (plain files).
 
 mod far;

@@ -15,7 +15,6 @@ pub(super) fn hash(seed: u64, key: &[u8]) -> u64 {
     XxHash3_64::oneshot_with_seed(seed, key).max(REMOVED + 1)
 }
 
-/// Whether one more slot may be used.
 pub(super) fn has_room(used: u64, room: u64) -> bool {
     used.saturating_add(1).saturating_mul(4) <= room.saturating_mul(3)
 }

@@ -81,7 +81,6 @@ pub struct FarTree<K, V> {
 pub struct FarNodes<'t, S, K, V> {
     tree: &'t FarTree<K, V>,
     space: S,
-    /// Number of made nodes.
     made: usize,
 }
 
@@ -189,7 +188,6 @@ impl<S: Borrow<Space>, K: FarKey, V: Plain + Copy> Walk for FarNodes<'_, S, K, V
 }
 
 impl<S: BorrowMut<Space>, K: FarKey, V: Plain + Copy> FarNodes<'_, S, K, V> {
-    /// An object's pointer to a place.
     fn far(&mut self, from: &[u8; 16], to: Option<Place<K, V>>) -> Result<Far<FarNode<K, V>>> {
         match to {
             None => Ok(Far::null()),

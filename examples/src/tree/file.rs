@@ -30,7 +30,6 @@ impl Node {
     }
 }
 
-/// In place of the first node.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct Header {

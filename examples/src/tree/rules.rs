@@ -196,7 +196,6 @@ fn after_remove<N: Nodes>(
     }
 }
 
-/// The last node in one direction.
 fn outermost<W: Walk>(nodes: &W, mut at: W::Place, side: Side) -> Result<W::Place> {
     let mut steps = Steps::default();
     while let Some(child) = nodes.links(at)?.child(side) {
@@ -251,7 +250,6 @@ pub fn check<W: Walk>(nodes: &W) -> Result<usize> {
     Ok(below(nodes, root, 1)?.0)
 }
 
-/// Nodes below, and black ones on each path.
 fn below<W: Walk>(nodes: &W, at: W::Place, depth: usize) -> Result<(usize, usize)> {
     ensure!(depth <= super::MOST_STEPS, "a way down has no end");
     let of = nodes.links(at)?;

@@ -29,9 +29,7 @@ impl File<'_> {
 }
 
 impl<'a> indelible_examples::Reader<'a> for Reader<'a> {
-    /// Its number.
     type File = u32;
-    /// Its text and its data.
     type Word = (&'a PString<'a>, &'a Word<'a>);
 
     fn totals(self) -> Result<Totals> {

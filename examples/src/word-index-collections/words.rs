@@ -12,9 +12,7 @@ pub(crate) struct Words<'h> {
     /// Psyncs of the build.
     pub(crate) step: u64,
     pub(crate) postings: u64,
-    /// Words, with repetitions.
     pub(crate) tokens: u64,
-    /// Bytes of indexed text.
     pub(crate) bytes: u64,
     /// The next file's number; none is reused.
     pub(crate) next: u32,
@@ -27,13 +25,11 @@ pub(crate) struct Words<'h> {
 #[derive(Persist, Default)]
 #[repr(C)]
 pub(crate) struct Word<'h> {
-    /// Occurrences in all files.
     pub(crate) count: u64,
     /// Ascending by file.
     pub(crate) postings: PVec<'h, Posting>,
 }
 
-/// A word in a file.
 #[derive(Persist, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Posting {
@@ -51,7 +47,6 @@ pub(crate) struct File<'h> {
     /// Nanoseconds since 1970.
     pub(crate) modified: i64,
     pub(crate) tokens: u64,
-    /// Bytes of unpacked text.
     pub(crate) bytes: u64,
     pub(crate) words: PVec<'h, u32>,
 }

@@ -9,7 +9,6 @@
 //! 2. A [`Record`] has a value for every bit pattern (`Plain`) and no interior mutability (`Copy`).
 //! 3. A [`Record`] has no padding, so that bytes stay bytes.
 //! 4. References live as long as the borrow of their slice, shared or exclusive as it is.
-//!    exclusive as it is.
 
 #![allow(unsafe_code)]
 

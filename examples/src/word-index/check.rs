@@ -107,7 +107,6 @@ fn words(reader: Reader<'_>, space: &mut Space, files: &Files) -> Result<()> {
     Ok(())
 }
 
-/// A table's buckets, hashes, number.
 fn table<'a, T: Node + Record + 'a>(
     reader: Reader<'a>,
     table: &Table<T>,
@@ -130,7 +129,6 @@ fn table<'a, T: Node + Record + 'a>(
     Ok(ensure(len == table.len, || format!("a table of {} has {len}", table.len))?)
 }
 
-/// Bytes of structures.
 #[derive(Default)]
 struct Space(Vec<(usize, usize)>);
 

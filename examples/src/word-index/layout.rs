@@ -30,9 +30,7 @@ pub(crate) struct Root {
     /// [`INITIALS`] lists of words, by first two letters.
     pub(crate) initials: *mut *mut Word,
     pub(crate) postings: u64,
-    /// Words, with repetitions.
     pub(crate) tokens: u64,
-    /// Bytes of indexed text.
     pub(crate) bytes: u64,
 }
 
@@ -48,7 +46,6 @@ pub(crate) struct Table<T> {
 #[derive(Clone, Copy, Plain)]
 #[repr(C)]
 pub(crate) struct Word {
-    /// In its bucket.
     pub(crate) next: *mut Word,
     /// The next word with the same first two letters.
     pub(crate) alike: *mut Word,
@@ -58,11 +55,9 @@ pub(crate) struct Word {
     pub(crate) postings: *mut Posting,
     /// Postings.
     pub(crate) files: u64,
-    /// Occurrences in all files.
     pub(crate) count: u64,
 }
 
-/// A word in a file.
 #[derive(Clone, Copy, Plain)]
 #[repr(C)]
 pub(crate) struct Posting {
@@ -77,7 +72,6 @@ pub(crate) struct Posting {
 #[derive(Clone, Copy, Plain)]
 #[repr(C)]
 pub(crate) struct File {
-    /// In its bucket.
     pub(crate) next: *mut File,
     pub(crate) hash: u64,
     pub(crate) path: *mut u8,
@@ -89,7 +83,6 @@ pub(crate) struct File {
     /// Postings.
     pub(crate) distinct: u64,
     pub(crate) tokens: u64,
-    /// Bytes of unpacked text.
     pub(crate) bytes: u64,
 }
 

@@ -107,7 +107,6 @@ impl<'a> Reader<'a> {
 }
 
 impl<'a> indelible_examples::Reader<'a> for Reader<'a> {
-    /// Its address.
     type File = *mut File;
     type Word = &'a Word;
 

@@ -9,7 +9,6 @@ use indelible_examples::{Damage, Digest, Fuse, Index, Version, hash};
 use std::path::Path;
 use std::ptr::null_mut;
 
-/// A table's first buckets.
 const BUCKETS: u64 = 4096;
 
 pub(crate) struct Native {
@@ -171,7 +170,6 @@ impl Native {
         Ok(self.arena.get(base.cast())?)
     }
 
-    /// Zeroed space.
     fn alloc(&mut self, len: u64) -> Result<*mut u8> {
         let at = self.root()?.free;
         let end = at.wrapping_add(len.next_multiple_of(8) as usize);
@@ -248,7 +246,6 @@ impl Native {
         Ok(())
     }
 
-    /// Doubles the buckets.
     fn enlarge<T: Node + Record>(&mut self, old: Table<T>) -> Result<Table<T>> {
         let chains = self.reader()?.buckets(&old)?.to_vec();
         let bucket_count = old.bucket_count * 2;

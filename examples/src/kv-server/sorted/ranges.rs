@@ -22,7 +22,6 @@ pub(crate) const COMMANDS: &[Command] = &[
     looks("ZREVRANK", 3..=3, |call| rank(call, true)),
 ];
 
-/// A range's kind.
 #[derive(Default)]
 struct Asked {
     /// Whether `BYSCORE` and `REV` are allowed.
@@ -49,7 +48,6 @@ pub(super) fn between(least: &[u8], most: &[u8]) -> Result<Range<u64>, Refusal> 
 }
 
 impl<'h> Sorted<'h> {
-    /// Members in a range of scores.
     pub(super) fn between(&self, range: &Range<u64>) -> impl DoubleEndedIterator<Item = &Rank<'h>> {
         self.order.range((range.start, &b""[..])..(range.end, &b""[..]))
     }
