@@ -1,12 +1,12 @@
-//! The bytes that may be not durable at a time: what can be written between the failure of the
-//! power and its end (S1.6, S1.10).
+//! The bytes that may be not durable: what can be written between power failure and power loss
+//! (S1.6, S1.10).
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Bytes that a medium writes in a second, as long as nothing was measured.
+/// Bytes per second of a medium before any measurement.
 pub const ASSUMED: u64 = 8 << 20;
-/// Epochs that a measurement has.
+/// Epochs of a measurement.
 const EPOCHS: usize = 16;
 
 /// The time that a power failure leaves.
@@ -16,18 +16,18 @@ pub struct Budget {
     pub hold_up: Duration,
     /// Safety margin.
     pub safety: Duration,
-    /// Bytes that are written in a second, if they are not to be measured.
+    /// Bytes per second, if not to be measured.
     pub bandwidth: Option<u64>,
 }
 
 impl Budget {
-    /// Time to write in, if the failure is told so late.
+    /// Time left for writing after a detection of this latency.
     #[must_use]
     pub fn time(&self, latency: Duration) -> Duration {
         self.hold_up.saturating_sub(latency).saturating_sub(self.safety)
     }
 
-    /// Bytes for a writer that has one of so many equal parts of the time, and writes so fast.
+    /// Bytes of a writer that has one of `parts` equal parts of the time, at this rate.
     pub(crate) fn share(&self, latency: Duration, parts: usize, rate: &Rate) -> u64 {
         let bandwidth = self.bandwidth.or(rate.bytes_per_second()).unwrap_or(ASSUMED);
         let time = self.time(latency).as_nanos() / parts.max(1) as u128;
@@ -41,7 +41,7 @@ impl Budget {
 pub(crate) struct Rate(VecDeque<(u64, Duration)>);
 
 impl Rate {
-    /// An epoch of so many bytes took so long. One that changed nothing says nothing.
+    /// Notes an epoch. An empty one is ignored.
     pub(crate) fn note(&mut self, bytes: u64, took: Duration) {
         if bytes > 0 {
             self.0.push_back((bytes, took));
@@ -51,8 +51,8 @@ impl Rate {
         }
     }
 
-    /// With small epochs, which wait more than they write, it is less than the medium can do: a
-    /// budget that follows from it is small, and never too large.
+    /// Small epochs wait more than they write, so that the rate is a lower bound: the budget is
+    /// never too large.
     pub(crate) fn bytes_per_second(&self) -> Option<u64> {
         let bytes: u128 = self.0.iter().map(|(bytes, _)| u128::from(*bytes)).sum();
         let time: u128 = self.0.iter().map(|(_, took)| took.as_nanos()).sum();

@@ -1,4 +1,4 @@
-//! Asking a guard for its state.
+//! Queries a guard.
 
 use crate::error::GuardError;
 use crate::report::{RoundReport, Status};
@@ -8,19 +8,19 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// Bytes of an answer, at most.
+/// Most bytes of an answer.
 const LONGEST: u64 = 64 << 20;
 
-/// The state of the guard at `socket`.
+/// Returns the state of the guard at `socket`.
 ///
 /// # Errors
-/// There is none, or it does not answer this user, or not in time.
+/// No guard listens, or it does not answer this user in time.
 pub fn status(socket: &Path, patience: Duration) -> Result<Status, GuardError> {
     ask(socket, "status\n", patience)
 }
 
-/// Has the guard at `socket` ask all writers to publish, as if the power failed, but for killing
-/// those that do not answer.
+/// Makes the guard at `socket` ask all writers to publish, as in a power failure, but without
+/// kills.
 ///
 /// # Errors
 /// As for [`status`].

@@ -1,12 +1,12 @@
-//! The power, as a detector sees it.
+//! The state of the power.
 
-/// The power, as a detector sees it.
+/// The state of the power, as a detector sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// It is there.
+    /// The power is on.
     Fine,
-    /// It fails: the machine goes on for the time that it holds up.
+    /// The power fails: the machine runs for the hold-up time.
     Failing,
-    /// The detector cannot tell, and why: the guard goes on as it was.
+    /// The detector cannot tell, for this reason: the guard's state stays.
     Blind(String),
 }

@@ -1,5 +1,5 @@
-//! Bytes of a client, in both directions. Nothing that it sends, or does not read, makes the guard
-//! wait, or keep more than a bounded part of it.
+//! A client's bytes in both directions. No client can block the guard or make it keep unbounded
+//! data.
 
 use crate::kernel::Peer;
 use crate::process::Process;
@@ -10,14 +10,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Bytes of a line, at most: a path of 4096 bytes as digits, and some words.
+/// Most bytes of a line: a path of 4096 bytes in hex, and some words.
 const LONGEST: usize = 9000;
-/// Bytes that wait for a client to read them, at most.
+/// Most unread bytes for a client.
 const WAITING: usize = 1 << 20;
-/// Bytes that are read of one client before it is another one's turn.
+/// Bytes read of a client per turn.
 const TURN: usize = 64 << 10;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: UnixStream,
@@ -25,14 +24,13 @@ pub(crate) struct Connection {
     to_send: VecDeque<u8>,
 }
 
-/// The lines that a client has sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// Lines, perhaps none, and it may send more.
+    /// Lines, perhaps none; more may follow.
     Lines(Vec<String>),
-    /// Lines, and it has closed its end.
+    /// The last lines before the client closed its end.
     Last(Vec<String>),
-    /// It does not keep to the protocol.
+    /// A violation of the protocol.
     Garbage,
 }
 
@@ -42,7 +40,6 @@ impl Connection {
         Ok(Connection { stream, received: Vec::new(), to_send: VecDeque::new() })
     }
 
-    /// Takes the whole lines that have come.
     pub(crate) fn receive(&mut self) -> Received {
         let (mut ended, mut bytes) = (false, [0; 4096]);
         let mut turn = 0;
@@ -74,14 +71,13 @@ impl Connection {
         }
     }
 
-    /// Sends now as much as goes, and the rest later. `false`: the client does not read, or is
-    /// gone.
+    /// Sends what fits now, and the rest later. `false`: the client does not read, or is gone.
     pub(crate) fn send(&mut self, text: &str) -> bool {
         self.to_send.extend(text.as_bytes());
         self.to_send.len() <= WAITING && self.flush()
     }
 
-    /// Sends of the rest as much as goes. `false`: the client is gone.
+    /// Sends more of the rest. `false`: the client is gone.
     pub(crate) fn flush(&mut self) -> bool {
         while !self.to_send.is_empty() {
             match self.stream.write(self.to_send.as_slices().0) {
@@ -94,7 +90,7 @@ impl Connection {
         true
     }
 
-    /// Whether something waits for the client to read it.
+    /// Whether unread bytes wait.
     pub(crate) fn is_behind(&self) -> bool {
         !self.to_send.is_empty()
     }
@@ -106,17 +102,16 @@ impl AsFd for Connection {
     }
 }
 
-/// Time for a client's first message.
+/// Time limit of a client's first message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A connection, and its process.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) connection: Connection,
     pub(crate) peer: Peer,
-    /// The process that made it, until it registers; `None`: it is gone.
+    /// The connecting process, until it registers; `None`: it is gone.
     pub(crate) process: io::Result<Option<Process>>,
-    /// Deadline of its first message; `None`: it has sent that.
+    /// Deadline of its first message; `None`: received.
     pub(crate) until: Option<Instant>,
     pub(crate) writer: Option<Writer>,
 }

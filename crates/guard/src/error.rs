@@ -3,14 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why there is no guard, or no answer of one.
+/// Why there is no guard, or no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GuardError {
     /// The kernel refused a call on a file or a socket.
     #[error("cannot {what} {}: {source}", path.display())]
     File {
-        /// The call, as words.
+        /// The call, in words.
         what: &'static str,
         /// The file.
         path: PathBuf,
@@ -20,16 +20,16 @@ pub enum GuardError {
     /// Another guard listens at the socket.
     #[error("another guard has the socket {}", .0.display())]
     Taken(PathBuf),
-    /// The socket's path names something else.
+    /// The socket's path names another kind of file.
     #[error("{} is there, and is no socket", .0.display())]
     NoSocket(PathBuf),
     /// No guard listens.
     #[error("no guard listens at {}", .0.display())]
     Absent(PathBuf),
-    /// The guard answers users alone that it belongs to.
+    /// The guard answers only its own user and root.
     #[error("the guard at {} belongs to another user", .0.display())]
     Denied(PathBuf),
-    /// The guard said something else than an answer, or nothing in time.
+    /// The guard gave no proper answer in time.
     #[error("the guard at {} does not answer: {why}", path.display())]
     Answer {
         /// The socket.
@@ -48,7 +48,7 @@ pub enum GuardError {
 }
 
 impl GuardError {
-    /// Advice, one sentence without a full stop.
+    /// Advice: one sentence without a full stop.
     #[must_use]
     pub fn remedy(&self) -> &'static str {
         match self {

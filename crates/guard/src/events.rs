@@ -1,4 +1,4 @@
-//! Things that other threads of the guard tell its loop.
+//! Events from other threads for the guard's loop.
 
 use crate::condition::Condition;
 use std::io::{self, Read, Write};
@@ -7,28 +7,26 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 
-/// A thing that happened.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A detector, by its place in the list.
+    /// A detector's condition, by its index.
     Condition(usize, Condition),
-    /// The end of a recovery, by its number; an error says why it failed.
+    /// The end of a recovery, by number.
     Recovered(u64, Result<(), String>),
     /// The guard is to end.
     Stop,
-    /// It is to end when it has recovered what dead processes left; `true`: it has looked for
-    /// these since it was told so.
+    /// The guard ends after recovering dead processes' memory; `true`: it has looked for such
+    /// processes since the request.
     Finish(bool),
 }
 
-/// The end of the threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     events: mpsc::Sender<Event>,
     wake: Arc<UnixStream>,
 }
 
-/// The end of the loop; readable when there are events.
+/// The loop's end; readable when there are events.
 #[derive(Debug)]
 pub(crate) struct Events {
     events: Receiver<Event>,
@@ -47,7 +45,7 @@ impl Sender {
     /// `false`: the loop has ended.
     pub(crate) fn send(&self, event: Event) -> bool {
         let sent = self.events.send(event).is_ok();
-        // If there is no room, the loop is awake.
+        // A full pipe means that the loop is awake.
         let _ = (&*self.wake).write(&[0]);
         sent
     }
@@ -58,7 +56,6 @@ impl Sender {
 }
 
 impl Events {
-    /// Takes all that there are.
     pub(crate) fn take(&mut self) -> Vec<Event> {
         let mut bytes = [0; 512];
         while matches!(self.wake.read(&mut bytes), Ok(got) if got > 0) {}

@@ -1,7 +1,7 @@
-//! The loop of the guard: one thread, which waits for clients, deaths, detectors, and the ends of
-//! rounds and recoveries.
+//! The guard's loop: one thread, which waits for clients, deaths, detectors, and ends of rounds and
+//! recoveries.
 //!
-//! No client can make it wait: connections do not block, and recoveries have threads of their own.
+//! It never blocks on a client: connections are nonblocking, and recoveries have their own threads.
 
 use crate::budget::Budget;
 use crate::condition::Condition;
@@ -22,12 +22,12 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Connections that are accepted in a turn.
+/// Connections accepted per turn.
 const TURN: usize = 64;
-/// Pause before connections are accepted again, after the system had no room for one.
+/// Pause of accepting after the system lacked resources.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The settings of the guard.
+/// Settings of the guard.
 pub struct Config {
     /// Path of the socket: see [`default_socket`](crate::default_socket).
     pub socket: PathBuf,
@@ -35,19 +35,19 @@ pub struct Config {
     pub budget: Budget,
     /// Detectors.
     pub detectors: Vec<Box<dyn Detector>>,
-    /// Recovers the memory of a process that died.
+    /// Recovers a dead process's memory.
     pub recover: Recover,
-    /// Is told everything that happens.
+    /// Receives all notes.
     pub note: Box<dyn FnMut(&Note) + Send>,
 }
 
-/// A guard that listens. Dropping it ends it: its writers go on without.
+/// A listening guard. Dropping it ends it; its writers go on without one.
 pub struct Guard {
     socket: Socket,
     events: Events,
     sender: Sender,
     state: State,
-    /// No client is accepted before this moment.
+    /// Accepts no client before this moment.
     paused: Option<Instant>,
 }
 
@@ -56,18 +56,18 @@ pub struct Guard {
 pub struct Stop(Sender);
 
 impl Stop {
-    /// Has [`Guard::run`] return.
+    /// Makes [`Guard::run`] return.
     pub fn stop(&self) {
         self.0.send(Event::Stop);
     }
 
-    /// Lets [`Guard::run`] return once the memory of processes that are dead by now is recovered.
+    /// Makes [`Guard::run`] return once the memory of processes that are already dead is recovered.
     pub fn finish(&self) {
         self.0.send(Event::Finish(false));
     }
 
-    /// Has the first SIGTERM of the process [finish](Self::finish) the guard. The process keeps
-    /// the signal back by [`hold_back_signals`](crate::hold_back_signals), or it dies of it.
+    /// Makes the process's first SIGTERM [finish](Self::finish) the guard. Call
+    /// [`hold_back_signals`](crate::hold_back_signals), or the signal kills the process.
     ///
     /// # Errors
     /// The kernel gives no thread.
@@ -112,13 +112,13 @@ impl Guard {
         Ok(Guard { socket, events, sender, state, paused: None })
     }
 
-    /// Ends it from another thread.
+    /// A handle that ends it from another thread.
     #[must_use]
     pub fn stop(&self) -> Stop {
         Stop(self.sender.clone())
     }
 
-    /// Does its work until it is [stopped](Self::stop).
+    /// Works until it is [stopped](Self::stop).
     ///
     /// # Errors
     /// The kernel refuses to wait.
@@ -151,7 +151,6 @@ impl Guard {
         }
     }
 
-    /// Waits until there is something to do.
     fn wait(&mut self) -> io::Result<Ready> {
         let now = Instant::now();
         self.paused = self.paused.filter(|until| *until > now);
@@ -186,7 +185,7 @@ impl Guard {
         Ok(ready)
     }
 
-    /// Accepts a connection; `false`: none waits, or the system has no room for it now.
+    /// Accepts a connection; `false`: none waits, or the system lacks resources.
     fn accept(&mut self) -> bool {
         let stream = match self.socket.listener.accept() {
             Ok((stream, _)) => stream,
@@ -197,7 +196,7 @@ impl Guard {
                 return false;
             }
         };
-        // One that cannot be served is closed.
+        // An unserved connection is closed.
         if let Ok(peer) = kernel::peer(&stream)
             && self.state.make_room(peer.uid)
         {
@@ -210,11 +209,11 @@ impl Guard {
     }
 }
 
-/// Things that can be done without waiting.
+/// Work that can be done without waiting.
 #[derive(Default)]
 struct Ready {
     listener: bool,
-    /// Clients that have sent something, or can be sent more, by number.
+    /// Clients to receive from or send to, by number.
     clients: Vec<u64>,
     /// Clients whose process is dead.
     dead: Vec<u64>,

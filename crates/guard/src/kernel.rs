@@ -1,8 +1,7 @@
-//! Calls of the kernel that no library wraps: waiting for a signal, the lines of a serial port, and
-//! the process at the other end of a socket.
+//! Kernel calls without a wrapper: waiting for signals and for lines of a serial port, peers of a
+//! socket.
 //!
-//! Invariants: each call gets memory that is as large as it says, and of which any bytes are a
-//! value.
+//! Invariants: each call gets memory of the stated size in which any bytes are valid.
 
 #![allow(unsafe_code)]
 
@@ -22,20 +21,18 @@ fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
     }
 }
 
-/// Keeps SIGPWR and SIGTERM for threads that wait for them: they do not end the process any more.
-/// To be called before the process has other threads.
+/// Blocks SIGPWR and SIGTERM for threads that wait for them, so that they do not end the process.
+/// Call it before the process has other threads.
 pub fn hold_back_signals() {
     let set = set_of(&[libc::SIGPWR, libc::SIGTERM]);
-    // SAFETY: changes the mask of this thread, which those that it starts inherit.
+    // SAFETY: changes this thread's mask, which its new threads inherit.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
 }
 
-/// Waits until the process gets a SIGPWR.
 pub(crate) fn wait_for_power_signal() -> io::Result<()> {
     wait_for(libc::SIGPWR)
 }
 
-/// Waits until the process gets a SIGTERM.
 pub(crate) fn wait_for_termination() -> io::Result<()> {
     wait_for(libc::SIGTERM)
 }
@@ -49,14 +46,14 @@ fn wait_for(signal: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Waits until one of the modem-control lines in `mask` changes.
+/// Waits until a modem-control line in `mask` changes.
 pub(crate) fn wait_for_lines(port: impl AsFd, mask: i32) -> io::Result<()> {
     // SAFETY: this call takes a number.
     let done = unsafe { libc::ioctl(port.as_fd().as_raw_fd(), libc::TIOCMIWAIT, mask) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The modem-control lines that are on.
+/// The active modem-control lines.
 pub(crate) fn lines(port: impl AsFd) -> io::Result<i32> {
     let mut lines = 0;
     // SAFETY: the call stores one `int`.
@@ -64,8 +61,7 @@ pub(crate) fn lines(port: impl AsFd) -> io::Result<i32> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(lines) }
 }
 
-/// The process that made a connection; ID 0: it is not to be seen from here, as in another
-/// container.
+/// A connection's peer process; ID 0: invisible from here, as in another container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) pid: i32,
@@ -79,11 +75,11 @@ pub(crate) fn peer(socket: impl AsFd) -> io::Result<Peer> {
     Ok(Peer { pid: peer.pid, uid: peer.uid, gid: peer.gid })
 }
 
-/// `SO_PEERPIDFD` of Linux 6.5, of every architecture that this project builds for.
+/// `SO_PEERPIDFD` of Linux 6.5, on every supported architecture.
 const SO_PEERPIDFD: libc::c_int = 77;
 
-/// A descriptor of the process that made a connection: of that process, not of its number, which
-/// another process may have by now. Dead processes have none before Linux 6.16.
+/// A descriptor of the connecting process itself; its number may be another process's by now. Dead
+/// processes have none before Linux 6.16.
 pub(crate) fn peer_process(socket: impl AsFd) -> io::Result<OwnedFd> {
     // SAFETY: any bytes are a `c_int`.
     let fd = unsafe { option::<libc::c_int>(socket, SO_PEERPIDFD) }?;
@@ -91,15 +87,13 @@ pub(crate) fn peer_process(socket: impl AsFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Reads an option of a socket.
-///
 /// # Safety
 /// Any bytes are a `T`.
 unsafe fn option<T>(socket: impl AsFd, name: libc::c_int) -> io::Result<T> {
     let mut value = MaybeUninit::<T>::zeroed();
     let mut len = size_of::<T>() as libc::socklen_t;
     let socket = socket.as_fd().as_raw_fd();
-    // SAFETY: the call fills at most `len` bytes of `value`, of which any are a value.
+    // SAFETY: the call fills at most `len` bytes of `value`; any bytes are valid.
     unsafe {
         let into = value.as_mut_ptr().cast();
         if libc::getsockopt(socket, libc::SOL_SOCKET, name, into, &raw mut len) != 0 {

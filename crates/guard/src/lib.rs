@@ -1,18 +1,17 @@
-//! The guard: it has commits on demand become durable when the power fails, and when the process
-//! that made them dies.
+//! The guard: makes commits on demand durable when the power fails, and when their process dies.
 //!
 //! Objects on demand ([`indelible::Class::OnDemand`]) are committed to memory that outlives the
-//! process, and become durable now and then. A process that has some registers with the guard by
-//! itself. The guard
+//! process, and become durable from time to time. Their processes register with the guard by
+//! themselves. The guard
 //!
-//! - tells it how much may be not durable at a time, so that all of it can be written in the time
-//!   that the power supply gives ([`Budget`]);
-//! - asks it to publish when a [`Detector`] says that the power fails, kills it if it does not
-//!   answer in time, and recovers its memory then;
-//! - recovers its memory when it dies.
+//! - tells each how much may be not durable, so that all of it can be written in the power supply's
+//!   hold-up time ([`Budget`]);
+//! - asks each to publish when a [`Detector`] reports a power failure, kills those without a timely
+//!   answer, and recovers their memory;
+//! - recovers a process's memory when it dies.
 //!
-//! Nothing that the contract of objects on demand promises depends on it: a guard that is absent,
-//! dead, slow, or lies, costs time, or the commits of the last interval in a power cut.
+//! The contract of objects on demand does not depend on it: an absent, dead, slow or lying guard
+//! costs time, or the commits of the last interval in a power cut.
 //!
 //! | module | owns |
 //! |---|---|

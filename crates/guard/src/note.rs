@@ -1,10 +1,10 @@
-//! Things that a guard says while it runs.
+//! Notes of a running guard.
 
 use crate::report::{DetectorReport, RoundReport};
 use serde::Serialize;
 use std::fmt;
 
-/// See the module; as JSON an object with a field `event`.
+/// A note; as JSON an object with a field `event`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Note {
@@ -22,14 +22,14 @@ pub enum Note {
         /// Path of the pool.
         pool: String,
     },
-    /// A process died; all that it left in memory is durable.
+    /// A process died; everything in its memory is durable.
     Recovered {
         /// Process ID.
         pid: i32,
         /// Path of the pool.
         pool: String,
     },
-    /// A process died, and its memory could not be recovered now.
+    /// A process died; its memory could not be recovered.
     Lost {
         /// Process ID.
         pid: i32,
@@ -38,16 +38,16 @@ pub enum Note {
         /// The reason.
         why: String,
     },
-    /// A client was sent away.
+    /// The guard refused a client.
     Refused {
         /// Process ID.
         pid: i32,
         /// The reason.
         why: String,
     },
-    /// A detector sees something else than before.
+    /// A detector's condition changed.
     Detector(DetectorReport),
-    /// All writers have published, or could not.
+    /// A round ended.
     Round(RoundReport),
 }
 

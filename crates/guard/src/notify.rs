@@ -1,12 +1,12 @@
-//! Telling the service manager that the guard is ready: one datagram.
+//! Reports readiness to the service manager.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Sends `READY=1` to the socket that `NOTIFY_SOCKET` names, if there is one.
+/// Sends `READY=1` to the socket in `NOTIFY_SOCKET`, if set.
 ///
 /// # Errors
-/// The socket is not there.
+/// The socket does not exist.
 pub fn ready() -> std::io::Result<()> {
     let Some(name) = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return Ok(()) };
     let address = match name.as_encoded_bytes() {

@@ -1,31 +1,29 @@
-//! Room for clients, by user: no user's clients keep another user's away, and none keeps root away.
+//! Limits of clients by user: no user's clients keep out another user's, and none keep out root.
 
 use std::collections::BTreeMap;
 
-/// Clients at a time. Each takes two descriptors, of the 1024 that a process has by default.
+/// Most clients. Each takes two descriptors, of 1024 by default.
 const CLIENTS: usize = 400;
-/// Places for clients of root and of the guard's own user alone.
+/// Places for root and the guard's own user alone.
 const RESERVED: usize = 80;
-/// Clients at a time of one other user.
+/// Most clients of one other user.
 const OF_A_USER: usize = 100;
 
-/// Whether there is room for one more client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     /// There is.
     Free,
-    /// A client of this user, who has the most, must leave for it.
+    /// A client of this user, with the most clients, must leave for it.
     Of(u32),
     /// There is none.
     None,
 }
 
-/// Whether the guard answers this user: its own, and root.
+/// Whether the guard answers this user: its own, or root.
 pub(crate) fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
-/// Whether there is room for a client of `user` beside clients of `others`.
 pub(crate) fn room(user: u32, others: impl Iterator<Item = u32>) -> Room {
     let (mut all, mut of_users) = (0, BTreeMap::<u32, usize>::new());
     for other in others {
@@ -53,7 +51,7 @@ pub(crate) fn room(user: u32, others: impl Iterator<Item = u32>) -> Room {
 mod tests {
     use super::*;
 
-    /// Lets clients in as the guard does; returns the users of all that are in.
+    /// Admits clients as the guard does.
     fn let_in(inside: &mut Vec<u32>, user: u32) -> bool {
         match room(user, inside.iter().copied()) {
             Room::None => return false,
@@ -74,16 +72,15 @@ mod tests {
         let count = |inside: &[u32], user| inside.iter().filter(|other| **other == user).count();
         assert_eq!(inside.len(), CLIENTS - RESERVED);
         (first..first + 4).for_each(|user| assert!(count(&inside, user) >= 79, "{inside:?}"));
-        // A user who comes late finds room, and as much as the others have.
+        // A late user gets as many places as the others have.
         assert!((0..200).filter(|_| let_in(&mut inside, first + 9)).count() > 62);
         assert!(count(&inside, first + 9) >= 63, "{inside:?}");
         assert_eq!(inside.len(), CLIENTS - RESERVED);
-        // Root has its places, whatever the others do.
         for nth in 0..RESERVED {
             assert!(let_in(&mut inside, 0), "{nth}");
         }
         assert!(!let_in(&mut inside, 0));
-        // Without a place left, users still share those that are theirs.
+        // Without a free place, users still share theirs.
         assert!(let_in(&mut inside, first + 10));
         assert_eq!(inside.len(), CLIENTS);
     }

@@ -1,9 +1,9 @@
-//! The process that made a connection, as a descriptor: its number may be another process's by now.
+//! The connecting process, as a descriptor: its number may be another process's by now.
 //!
-//! A child may keep a connection whose maker is gone, so an open connection says nothing about the
-//! number. Linux 6.5 gives the maker itself (`SO_PEERPIDFD`). Before, the number is looked up when
-//! the connection is accepted, and may be another process's then. So a kill is checked as the
-//! connection's user would be: it ends a process that this user may end, whichever it is.
+//! A child may keep a connection of a gone process, so an open connection says nothing about the
+//! number. Linux 6.5 gives the process itself (`SO_PEERPIDFD`). Before, the number is looked up at
+//! the accept and may be another process's. So a kill is checked as the connection's user would be:
+//! it ends only a process that this user may end.
 
 use crate::kernel::{self, Peer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// See the module. Readable once the process is dead.
+/// Readable once the process is dead.
 #[derive(Debug)]
 pub(crate) struct Process {
     fd: OwnedFd,
@@ -20,7 +20,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The process that made a connection; `None`: it is gone.
+    /// The connecting process; `None`: it is gone.
     pub(crate) fn of(socket: impl AsFd, peer: Peer) -> io::Result<Option<Process>> {
         let Some(pid) = Pid::from_raw(peer.pid) else {
             return Err(io::Error::other("its process is not to be seen from here"));
@@ -34,28 +34,27 @@ impl Process {
         match fd {
             Ok(fd) => Ok(Some(Process { fd, peer })),
             Err(error) => match Errno::from_io_error(&error) {
-                // The kernel's words for a process that is gone differ by release.
+                // The error of a gone process differs by kernel release.
                 Some(Errno::SRCH | Errno::INVAL | Errno::NODATA) => Ok(None),
                 _ => Err(error),
             },
         }
     }
 
-    /// Ends the process, if the connection's user may. Never the guard's own, where it is
+    /// Kills the process, if the connection's user may; never the guard's own, which may be
     /// registered with itself.
     pub(crate) fn kill(&self) {
         if self.peer.pid.unsigned_abs() != std::process::id() && self.user_may_end() {
-            // One that is gone already is no failure; neither is another: its death, or its
-            // connection's end, tells.
+            // Errors are ignored: its death, or its connection's end, tells.
             let _ = pidfd_send_signal(&self.fd, Signal::KILL);
         }
     }
 
-    /// Whether the connection's user may send the process signals: it may have become another
-    /// user's since it connected, by a program with the bit of set-user-ID.
+    /// Whether the connection's user may signal the process: a set-user-ID program may have changed
+    /// its user.
     fn user_may_end(&self) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.peer.pid));
-        // As it lives still, the number was its own when the file was read.
+        // Still alive, it had this number when the file was read.
         self.peer.uid == 0
             || status.is_ok_and(|status| self.lives() && may_signal(&status, self.peer.uid) == Some(true))
     }
@@ -66,7 +65,7 @@ impl Process {
     }
 }
 
-/// Whether `user` has the real or the saved user ID of a process; `None`: `status` has none.
+/// Whether `user` is the real or saved user ID of a process; `None`: `status` lacks them.
 fn may_signal(status: &str, user: u32) -> Option<bool> {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     let ids = line.split_whitespace().map(|id| id.parse().ok()).collect::<Option<Vec<u32>>>()?;
@@ -89,7 +88,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::process::{Command, Stdio};
 
-    /// A process, with a descriptor of it that a connection of `user` would have.
+    /// A process with its descriptor, as of a connection by `user`.
     fn child_of(user: u32) -> (std::process::Child, Process) {
         let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let fd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();

@@ -1,36 +1,36 @@
-//! Lines of text between writers, people and the guard.
-//! `crates/indelible/src/transaction/guarded.rs` lists those of writers; it is the other end.
+//! Text lines between writers, users and the guard. `crates/indelible/src/transaction/guarded.rs`
+//! is the writers' end and lists their lines.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Version of the protocol, which a writer names.
+/// Version that a writer names.
 const VERSION: &str = "1";
-/// Bytes of a path, at most.
+/// Most bytes of a path.
 const LONGEST_PATH: usize = 4096;
 
-/// A line of a client.
+/// A client's line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// It has objects on demand of a pool.
+    /// It has a pool's objects on demand.
     Writer { pool: PathBuf, id: [u8; 16], number: u64 },
     /// Its last epoch.
     Measured { bytes: u64, took: Duration },
     /// It has published its commits.
     Published { token: u64, bytes: u64 },
-    /// It could not.
+    /// It could not publish.
     Failed { token: u64, why: String },
-    /// It has nothing any more.
+    /// It has no objects on demand left.
     Bye,
     /// Asks for the state.
     Status,
-    /// Asks all writers to publish as if the power failed.
+    /// Asks all writers to publish as in a power failure.
     Rehearse,
 }
 
-/// Reads a line; `None`: it is none of this protocol.
+/// `None`: the line is not of this protocol.
 pub(crate) fn parse(line: &str) -> Option<Request> {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
     let words: Vec<&str> = rest.split(' ').collect();
@@ -60,7 +60,7 @@ pub(crate) fn parse(line: &str) -> Option<Request> {
     }
 }
 
-/// Bytes from digits, at most so many.
+/// Bytes from hex digits, at most `longest`.
 fn hex(digits: &str, longest: usize) -> Option<Vec<u8>> {
     let (pairs, odd) = digits.as_bytes().as_chunks::<2>();
     if !odd.is_empty() || pairs.len() > longest {
@@ -70,12 +70,10 @@ fn hex(digits: &str, longest: usize) -> Option<Vec<u8>> {
     pairs.iter().map(|[high, low]| u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()).collect()
 }
 
-/// The line that sets a writer's bound.
 pub(crate) fn budget(bytes: u64) -> String {
     format!("budget {bytes}\n")
 }
 
-/// The line that has a writer publish.
 pub(crate) fn publish(token: u64) -> String {
     format!("publish {token}\n")
 }

@@ -1,30 +1,27 @@
-//! Recoveries of memory that processes left: each on a thread of its own, a few at a time, and of
-//! each user a few, so that those of one user keep no other user's waiting for good.
+//! Recoveries of memory left by processes: each on its own thread, limited in number and per user,
+//! so that no user starves another.
 
 use crate::events::{Event, Sender};
 use crate::writer::Departed;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Recoveries at a time; those of root begin beside as many of other users.
+/// Most concurrent recoveries; root's start beside as many of other users.
 const AT_A_TIME: usize = 16;
-/// Recoveries at a time of one user.
+/// Most concurrent recoveries of one user.
 const OF_A_USER: usize = 4;
-/// Recoveries of a user that wait, at most. One that is left out is the next attach's.
+/// Most waiting recoveries of a user. Others are left to the next attach.
 const WAITING: usize = 256;
 
-/// Brings a dead process's memory to the pool, with the rights of its user, and in a bounded time,
-/// whatever that user does; an error, for people, if the process has it still, or it cannot be
-/// brought there.
+/// Brings a dead process's memory to the pool, with its user's rights and in bounded time. Fails
+/// with a text if the process still has it, or if it cannot be brought there.
 pub type Recover = Arc<dyn Fn(&Departed) -> Result<(), String> + Send + Sync>;
 
-/// See the module.
 pub(crate) struct Recoveries {
     recover: Recover,
     sender: Sender,
     next: u64,
     waiting: VecDeque<(u64, Departed)>,
-    /// Those that have begun.
     running: BTreeMap<u64, Departed>,
 }
 
@@ -33,8 +30,8 @@ impl Recoveries {
         Recoveries { recover, sender, next: 0, waiting: VecDeque::new(), running: BTreeMap::new() }
     }
 
-    /// Begins one, ahead of those that wait if it is `urgent`. Returns its number; `None`: too many
-    /// of its user wait.
+    /// Begins one, first in line if `urgent`. Returns its number; `None`: too many of its user
+    /// wait.
     pub(crate) fn begin(&mut self, departed: Departed, urgent: bool) -> Option<u64> {
         if self.waiting.iter().filter(|(_, waits)| waits.uid == departed.uid).count() >= WAITING {
             return None;
@@ -50,21 +47,20 @@ impl Recoveries {
         Some(self.next)
     }
 
-    /// One has ended: the process that it was for.
+    /// Ends a recovery; returns its process.
     pub(crate) fn end(&mut self, number: u64) -> Option<Departed> {
         let departed = self.running.remove(&number);
         self.go_on();
         departed
     }
 
-    /// Those still under way, by number.
+    /// Unfinished ones, by number.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &Departed)> {
         let waiting = self.waiting.iter().map(|(number, departed)| (*number, departed));
         waiting.chain(self.running.iter().map(|(number, departed)| (*number, departed)))
     }
 
-    /// The place of the recovery that is next: of the users that have the fewest, the one that
-    /// waits longest.
+    /// The index of the next recovery: of the users with the fewest, the longest waiting.
     fn turn(&self) -> Option<usize> {
         let running = |user| self.running.values().filter(|other| other.uid == user).count();
         let full = self.running.values().filter(|other| other.uid != 0).count() >= AT_A_TIME;
@@ -96,7 +92,7 @@ mod tests {
 
     #[test]
     fn recoveries_of_one_user_do_not_stall_those_of_another() {
-        // Those of users other than root and 9 end when they are let go.
+        // Recoveries of users other than root and 9 wait for the gate.
         let gate = Arc::new((Mutex::new(false), Condvar::new()));
         let at_gate = gate.clone();
         let recover: Recover = Arc::new(move |departed| {
@@ -124,7 +120,7 @@ mod tests {
         assert_eq!(recoveries.running.len(), OF_A_USER);
         recoveries.begin(of(9), false).unwrap();
         assert_eq!(next(&mut recoveries), 9);
-        // Users with all places between them do not stall root, and another one is next.
+        // Users with all places between them do not stall root or another user.
         for user in 2..=4 {
             (0..10).for_each(|_| assert!(recoveries.begin(of(user), true).is_some()));
         }
@@ -134,7 +130,7 @@ mod tests {
         let late = recoveries.begin(of(9), false).unwrap();
         let first = *recoveries.running.keys().next().unwrap();
         assert!(!recoveries.running.contains_key(&late));
-        // One has ended, as its time was over.
+        // One has ended by its time limit.
         recoveries.end(first).unwrap();
         assert_eq!(next(&mut recoveries), 9);
         *gate.0.lock().unwrap() = true;

@@ -1,21 +1,21 @@
-//! The state of the guard, for people and programs: it travels as one line of JSON.
+//! The guard's state, as one line of JSON.
 
 use serde::{Deserialize, Serialize};
 
 /// A detector.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DetectorReport {
-    /// Its name, with the device, file or server that it watches.
+    /// Its name, with the watched device, file or server.
     pub name: String,
-    /// `fine`, `failing`, or `blind`: it cannot tell.
+    /// `fine`, `failing` or `blind`.
     pub condition: String,
-    /// Why it cannot tell.
+    /// Why it is blind.
     pub why: Option<String>,
-    /// Milliseconds, at most, from a failure until the guard is told.
+    /// Most milliseconds from a failure to its report.
     pub latency_ms: u64,
 }
 
-/// A process that is registered, with one of its pools.
+/// A registered process with one of its pools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriterReport {
     /// Process ID.
@@ -24,25 +24,25 @@ pub struct WriterReport {
     pub uid: u32,
     /// Path of the pool.
     pub pool: String,
-    /// Bytes that may be not durable; more are made durable at once.
+    /// Bytes that may be not durable.
     pub budget: u64,
-    /// Bytes that its epochs wrote in a second, if there were any.
+    /// Bytes per second of its epochs, if any.
     pub bytes_per_second: Option<u64>,
 }
 
-/// The end that a round had for a writer.
+/// A writer's outcome of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// It made its commits durable.
     Published,
-    /// It could not.
+    /// It could not publish.
     Failed,
-    /// It did not answer in time, and was killed; its commits were recovered.
+    /// Killed without a timely answer; its commits were recovered.
     Recovered,
-    /// They could not be recovered.
+    /// Its commits could not be recovered.
     Lost,
-    /// It did not answer in time. A rehearsal kills no writer.
+    /// No timely answer in a rehearsal, which kills no writer.
     Silent,
 }
 
@@ -53,26 +53,26 @@ pub struct WriterRound {
     pub pid: i32,
     /// Path of the pool.
     pub pool: String,
-    /// The end of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// Bytes that became durable, as the writer says.
+    /// Durable bytes, as reported by the writer.
     pub bytes: u64,
-    /// Microseconds since the round began, by the guard's clock.
+    /// Microseconds from the round's begin, by the guard's clock.
     pub microseconds: u64,
     /// Why it failed.
     pub why: Option<String>,
 }
 
-/// All writers published once.
+/// A round in which all writers publish.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundReport {
     /// The detector, or `rehearsal`.
     pub cause: String,
     /// Whether everything became durable.
     pub durable: bool,
-    /// Microseconds until it had ended.
+    /// Microseconds until its end.
     pub microseconds: u64,
-    /// Microseconds that there were.
+    /// Allowed microseconds.
     pub allowed: u64,
     /// The writers.
     pub writers: Vec<WriterRound>,
@@ -87,11 +87,11 @@ pub struct Status {
     pub failing: bool,
     /// Detectors.
     pub detectors: Vec<DetectorReport>,
-    /// Processes that are registered.
+    /// Registered processes.
     pub writers: Vec<WriterReport>,
-    /// Memory of processes that died, which was recovered, since the guard began.
+    /// Recovered memories of dead processes since the start.
     pub recovered: u64,
-    /// Such memory that could not be.
+    /// Memories that could not be recovered.
     pub lost: u64,
     /// The last round.
     pub last: Option<RoundReport>,

@@ -1,29 +1,28 @@
-//! A round: all writers are asked to publish, and each has an outcome.
+//! A round: all writers are asked to publish, and each gets an outcome.
 
 use crate::report::{Outcome, RoundReport, WriterRound};
 use crate::writer::Departed;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// A writer without an outcome yet.
 #[derive(Debug)]
 struct Open {
     pid: i32,
     pool: String,
 }
 
-/// See the module. Writers are known by the number of their connection.
+/// Writers are identified by their connection's number.
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) token: u64,
     cause: String,
-    /// No writer is killed.
+    /// Kills no writer.
     pub(crate) rehearsal: bool,
     begun: Instant,
     allowed: Duration,
     open: BTreeMap<u64, Open>,
     ended: Vec<WriterRound>,
-    /// The time has run out, and the rest was dealt with.
+    /// The time ran out, and the rest was handled.
     pub(crate) late: bool,
     /// Connections that wait for the outcome.
     pub(crate) askers: Vec<u64>,
@@ -36,13 +35,12 @@ impl Round {
         Round { token, cause, rehearsal, begun, allowed, open, ended, late: false, askers }
     }
 
-    /// A writer was asked.
     pub(crate) fn ask(&mut self, client: u64, writer: &Departed) {
         let pool = writer.pool.to_string_lossy().into_owned();
         self.open.insert(client, Open { pid: writer.pid, pool });
     }
 
-    /// The end for a writer, if it has none.
+    /// Sets a writer's outcome, if it has none.
     pub(crate) fn end(&mut self, client: u64, outcome: Outcome, bytes: u64, why: Option<String>) {
         if let Some(Open { pid, pool }) = self.open.remove(&client) {
             let microseconds = micros(self.begun.elapsed());
@@ -50,17 +48,14 @@ impl Round {
         }
     }
 
-    /// The writers without an outcome.
     pub(crate) fn open(&self) -> Vec<u64> {
         self.open.keys().copied().collect()
     }
 
-    /// Whether all have one.
     pub(crate) fn is_over(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// When its time runs out.
     pub(crate) fn deadline(&self) -> Instant {
         self.begun + self.allowed
     }

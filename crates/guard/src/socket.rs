@@ -1,5 +1,5 @@
-//! The socket at which the guard listens, and the lock that makes it the only one there. A guard
-//! that was killed leaves both files, and no lock.
+//! The guard's socket, and the lock that excludes other guards. A killed guard leaves both files,
+//! but no lock.
 
 use crate::error::GuardError;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// The socket of this user's guard: of root, that of the machine.
+/// The socket of this user's guard; root's is the machine's.
 #[must_use]
 pub fn default_socket() -> PathBuf {
     let mut sockets = indelible::guard_sockets();
@@ -22,12 +22,12 @@ pub fn default_socket() -> PathBuf {
     }
 }
 
-/// A socket that listens, until this is dropped.
+/// A listening socket, closed on drop.
 #[derive(Debug)]
 pub(crate) struct Socket {
     pub(crate) listener: UnixListener,
     path: PathBuf,
-    /// Its lock lasts as long as it is open.
+    /// Held while open.
     _lock: File,
 }
 
@@ -53,7 +53,7 @@ impl Socket {
             Err(error) => return Err(failed("lock", beside)(error.into())),
         }
         match fs::symlink_metadata(path) {
-            // That of a guard that is gone.
+            // The socket of a gone guard.
             Ok(there) if there.file_type().is_socket() => {
                 fs::remove_file(path).map_err(failed("remove the old socket", path))?;
             }
@@ -61,7 +61,7 @@ impl Socket {
             Err(_) => {}
         }
         let listener = UnixListener::bind(path).map_err(failed("listen at", path))?;
-        // Every user's processes may register; the guard asks the kernel for their user.
+        // Processes of every user may register; the kernel tells their user.
         fs::set_permissions(path, Permissions::from_mode(0o666))
             .map_err(failed("open to all users", path))?;
         listener.set_nonblocking(true).map_err(failed("listen at", path))?;
@@ -71,7 +71,7 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        // The lock is still there: it is this guard's.
+        // This guard still holds the lock.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -90,7 +90,6 @@ mod tests {
         UnixStream::connect(&path).expect("the first one listens still");
         drop(first);
         assert!(!path.exists());
-        // A death leaves the files.
         let killed = UnixListener::bind(&path).unwrap();
         drop(killed);
         assert!(path.exists());

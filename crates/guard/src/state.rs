@@ -1,5 +1,4 @@
-//! The clients of a guard, the power as its detectors see it, and the round that is under way:
-//! everything that the loop changes when something happens.
+//! The guard's clients, power and current round: everything that events change.
 
 use crate::budget::Budget;
 use crate::condition::Condition;
@@ -20,11 +19,10 @@ use std::time::{Duration, Instant};
 struct Eye {
     report: DetectorReport,
     latency: Duration,
-    /// It reported a failure, and not yet that the power is back.
+    /// It reported a failure, and no return of the power since.
     failing: bool,
 }
 
-/// See the module.
 pub(crate) struct State {
     budget: Budget,
     note: Box<dyn FnMut(&Note) + Send>,
@@ -32,7 +30,7 @@ pub(crate) struct State {
     clients: BTreeMap<u64, Client>,
     next: u64,
     pub(crate) recoveries: Recoveries,
-    /// The parts of a round that are recoveries, by their numbers.
+    /// The round's recoveries, by number.
     in_round: BTreeMap<u64, u64>,
     recovered: u64,
     lost: u64,
@@ -75,14 +73,14 @@ impl State {
         self.clients.insert(self.next, client);
     }
 
-    /// Makes room for a client of this user; `false`: there is none.
+    /// Makes room for a client of this user; `false`: impossible.
     pub(crate) fn make_room(&mut self, user: u32) -> bool {
         match places::room(user, self.clients.values().map(|client| client.peer.uid)) {
             Room::Free => true,
             Room::None => false,
             Room::Of(most) => {
                 let of_most = self.clients().filter(|(_, client)| client.peer.uid == most);
-                // Writers stay as long as there are others, and the oldest ones longest.
+                // Other clients leave before writers, new ones before old ones.
                 let leaves = of_most.max_by_key(|(id, client)| (client.writer.is_none(), *id));
                 let leaves = leaves.map(|(id, _)| id);
                 leaves.into_iter().for_each(|id| self.send_away(id));
@@ -91,7 +89,7 @@ impl State {
         }
     }
 
-    /// Closes a connection for another one. A writer goes on as without a guard, and comes again.
+    /// Closes a connection for another one. A writer goes on without a guard, and reconnects.
     fn send_away(&mut self, id: u64) {
         let Some(client) = self.clients.remove(&id) else { return };
         let why = "its user has the most connections, and others need room";
@@ -111,12 +109,10 @@ impl State {
         self.detectors.iter().any(|detector| detector.failing)
     }
 
-    /// The time of the slowest detector.
     fn latency(&self) -> Duration {
         self.detectors.iter().map(|detector| detector.latency).max().unwrap_or_default()
     }
 
-    /// A detector tells its condition.
     pub(crate) fn condition(&mut self, nth: usize, condition: Condition) {
         let was = self.is_failing();
         let Some(detector) = self.detectors.get_mut(nth) else { return };
@@ -144,7 +140,7 @@ impl State {
         }
     }
 
-    /// Takes a client's messages, and sends it more.
+    /// Receives a client's messages, and sends it more.
     pub(crate) fn serve(&mut self, id: u64) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         let sent = client.connection.flush();
@@ -165,7 +161,7 @@ impl State {
         self.tell_budgets(false);
     }
 
-    /// Ends the connection of a client, which may come again.
+    /// Ends a client's connection; it may reconnect.
     fn refuse(&mut self, id: u64, why: &str) {
         if let Some(client) = self.clients.get(&id) {
             (self.note)(&Note::Refused { pid: client.peer.pid, why: why.into() });
@@ -216,7 +212,7 @@ impl State {
             return self.refuse(id, "it is registered already");
         }
         let Peer { pid, uid, gid } = client.peer;
-        // Writers listen to guards of root and of their own user alone.
+        // Writers accept only guards of root and of their own user.
         if !is_trusted(uid) && !rustix::process::geteuid().is_root() {
             return self.refuse(id, "it is another user's, and this guard is not root's");
         }
@@ -238,7 +234,7 @@ impl State {
         }
     }
 
-    /// Answers people: the guard's own user, and root.
+    /// Answers the guard's own user, and root.
     fn answer(&mut self, id: u64, request: &Request) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.until = None;
@@ -269,7 +265,6 @@ impl State {
         self.say(id, &format!("{text}\n"));
     }
 
-    /// Sends an answer, and ends the connection.
     fn say(&mut self, id: u64, text: &str) {
         if let Some(mut client) = self.clients.remove(&id) {
             // A client that does not read gets as much as fits into the socket.
@@ -293,7 +288,7 @@ impl State {
         }
     }
 
-    /// Sends a line to a writer; one that does not read is treated as one that is gone.
+    /// Sends a line to a writer; one that does not read counts as gone.
     fn send(&mut self, id: u64, text: &str) {
         if let Some(client) = self.clients.get_mut(&id)
             && !client.connection.send(text)
@@ -302,15 +297,14 @@ impl State {
         }
     }
 
-    /// Tells writers how much may be not durable, if that has changed by much, or `all` of them.
+    /// Sends writers their budgets, if much changed, or to `all`.
     fn tell_budgets(&mut self, all: bool) {
         // Rule G3 of docs/protocol.md.
         if self.is_failing() || self.round.is_some() {
             return;
         }
         let (latency, mut lines) = (self.latency(), Vec::new());
-        // Equal shares of users, and of the writers of each: a user's writers take from that user
-        // alone.
+        // Equal shares of users, and of each user's writers: a writer costs only its own user.
         let mut of_users = BTreeMap::<u32, usize>::new();
         for client in self.clients.values().filter(|client| client.writer.is_some()) {
             *of_users.entry(client.peer.uid).or_default() += 1;
@@ -329,11 +323,10 @@ impl State {
         }
     }
 
-    /// Asks all writers to publish.
     fn begin_round(&mut self, cause: String, rehearsal: bool, allowed: Duration) {
         self.token += 1;
         let mut round = Round::new(self.token, cause, rehearsal, allowed);
-        // A failure ends a rehearsal; the people who wait for that see the round that it became.
+        // A failure ends a rehearsal; its askers see the failure's round.
         round.askers = self.round.take().map_or_else(Vec::new, |before| before.askers);
         self.in_round.clear();
         // Rule G8 of docs/protocol.md: the pool lacks the commits being recovered.
@@ -357,7 +350,7 @@ impl State {
         self.end_round();
     }
 
-    /// Ends the round, if all writers have an outcome.
+    /// Ends the round once all writers have an outcome.
     fn end_round(&mut self) {
         let Some(round) = self.round.take_if(|round| round.is_over()) else { return };
         let report = round.report();
@@ -369,7 +362,7 @@ impl State {
         self.tell_budgets(true);
     }
 
-    /// A client is gone, or sent away. One that was a writer may have died.
+    /// A client is gone or refused. A writer may have died.
     pub(crate) fn departed(&mut self, id: u64) {
         let Some(client) = self.clients.remove(&id) else { return };
         // Rule G7 of docs/protocol.md.
@@ -380,7 +373,7 @@ impl State {
         }
     }
 
-    /// Recovers a process's memory, for a client of the round that is under way.
+    /// Recovers a process's memory, perhaps for a client of the round.
     fn recover(&mut self, departed: Departed, of_round: Option<u64>) {
         match (self.recoveries.begin(departed.clone(), of_round.is_some()), of_round) {
             (Some(number), Some(id)) => drop(self.in_round.insert(number, id)),
@@ -389,7 +382,6 @@ impl State {
         }
     }
 
-    /// A recovery has ended.
     pub(crate) fn recovered(&mut self, number: u64, done: Result<(), String>) {
         let of_round = self.in_round.remove(&number);
         if let Some(departed) = self.recoveries.end(number) {
@@ -417,13 +409,13 @@ impl State {
         }
     }
 
-    /// The next moment at which time alone has something happen.
+    /// The next timed event.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let round = self.round.as_ref().filter(|round| !round.late).map(Round::deadline);
         self.clients.values().filter_map(|client| client.until).chain(round).min()
     }
 
-    /// Runs the actions that are due by time alone.
+    /// Handles due timed events.
     pub(crate) fn pass_time(&mut self, now: Instant) {
         let silent: Vec<u64> = self
             .clients()
@@ -441,9 +433,9 @@ impl State {
                 _ if round.rehearsal => {
                     round.end(id, Outcome::Silent, 0, Some("it did not answer in time".into()))
                 }
-                // Its death starts its memory's recovery, which is its end in the round.
+                // Its death starts its memory's recovery, which gives it an outcome.
                 Some(writer) => writer.process.kill(),
-                // It is gone already, and being recovered.
+                // It is gone, and being recovered.
                 None => {}
             }
         }

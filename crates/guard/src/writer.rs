@@ -1,35 +1,33 @@
-//! A process that is registered, with one of its pools.
+//! A registered process with one of its pools.
 
 use crate::budget::Rate;
 use crate::process::Process;
 use crate::report::WriterReport;
 use std::path::PathBuf;
 
-/// A process that is gone, and may have left commits in memory.
+/// A gone process that may have left commits in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departed {
-    /// Path of the pool, as the process said it.
+    /// Path of the pool, by the process.
     pub pool: PathBuf,
-    /// ID of the pool, as the process said it.
+    /// ID of the pool, by the process.
     pub id: [u8; 16],
-    /// Number of its memory, as the process said it.
+    /// Number of its memory, by the process.
     pub number: u64,
-    /// Process ID, as the kernel says it.
+    /// Process ID, by the kernel.
     pub pid: i32,
-    /// User, as the kernel reports it: work for the process has the rights of that user, and no
-    /// others.
+    /// User, by the kernel: work for the process has only that user's rights.
     pub uid: u32,
-    /// Group, as the kernel says it.
+    /// Group, by the kernel.
     pub gid: u32,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) departed: Departed,
     pub(crate) process: Process,
     pub(crate) rate: Rate,
-    /// The bound that it was told last; `None`: none yet.
+    /// Its last budget; `None`: none yet.
     pub(crate) told: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Clients that are hostile, or broken, and guards that there are two of.
+//! Hostile and broken clients, and two guards.
 
 use crate::support::{AMPLE, PATIENCE, Rig, attach, step, until};
 use indelible_guard::detector::FileDetector;
@@ -8,11 +8,11 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sends something, and waits until the guard has closed the connection, if it does.
+/// Sends bytes and waits for the guard to close the connection, if it does.
 fn send(rig: &Rig, bytes: &[u8]) -> UnixStream {
     let mut stream = UnixStream::connect(&rig.socket).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    // The guard may have closed it in the middle.
+    // The guard may have closed it already.
     let _ = stream.write_all(bytes);
     stream
 }
@@ -38,7 +38,7 @@ fn hostile_clients_are_sent_away_and_others_are_served() {
         let mut rest = Vec::new();
         let _ = send(&rig, bytes).read_to_end(&mut rest);
     }
-    // Claims about pools and rounds that there are none of.
+    // False claims about pools and rounds.
     let mut liar = send(
         &rig,
         format!("{hello}published 1 5 5\npublished 77 5 5\nfailed 3 x\nmeasured 18446744073709551615 0\n")
@@ -48,8 +48,7 @@ fn hostile_clients_are_sent_away_and_others_are_served() {
     let last = step(&a, &b);
     liar.write_all(b"bye\n").unwrap();
     rig.registered(1);
-    // One that reads nothing, and asks all the time; one that says nothing; one that leaves in the
-    // middle of a word.
+    // One asks without reading, one is silent, one leaves within a word.
     let asks = send(&rig, "status\n".repeat(50_000).as_bytes());
     let says_nothing = send(&rig, b"");
     drop(send(&rig, b"stat"));
@@ -59,8 +58,7 @@ fn hostile_clients_are_sent_away_and_others_are_served() {
     drop((asks, says_nothing));
 }
 
-/// A writer of a file that is no pool: the error of its recovery is reported, and disturbs no other
-/// client.
+/// The file is no pool: the recovery's error is reported and disturbs no other client.
 #[test]
 fn a_recovery_that_fails_is_told() {
     let rig = Rig::new(AMPLE);
@@ -73,7 +71,7 @@ fn a_recovery_that_fails_is_told() {
 #[test]
 fn clients_that_say_nothing_do_not_keep_others_away() {
     let rig = Rig::new(AMPLE);
-    // More than there is room for, unless it is root, who may have all places.
+    // More than a user's places; root may have all.
     let idle: Vec<_> = (0..380).map(|_| UnixStream::connect(&rig.socket)).collect();
     until("the guard answers again", || status(&rig.socket, PATIENCE).is_ok());
     drop(idle);
@@ -95,7 +93,6 @@ fn there_is_one_guard_at_a_socket() {
         Config { socket: rig.dir.path().join("other.sock"), detectors: vec![Box::new(Broken)], ..config() };
     let refused = Guard::start(broken).err().expect("a detector that cannot work");
     assert!(refused.to_string().contains("broken") && !refused.remedy().is_empty(), "{refused}");
-    // It listens no more.
     assert!(!rig.dir.path().join("other.sock").exists());
 }
 

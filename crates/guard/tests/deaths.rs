@@ -7,8 +7,7 @@ use indelible_guard::{Note, Outcome};
 use indelible_testing::Seeded;
 use std::sync::{Arc, Mutex, mpsc};
 
-/// No process attaches the object, and yet it is durable: a power cut after the death takes
-/// nothing.
+/// No process attaches the object before the power cut.
 #[test]
 fn s1_09_a_death_publishes() {
     let rig = Rig::new(AMPLE);
@@ -42,7 +41,7 @@ fn writers_outlive_their_guard() {
         rig.registered(1);
         std::fs::write(&rig.power, "failing").unwrap();
         rig.end();
-        // It was told to publish, or not; it is bound by nothing any more.
+        // Asked to publish or not, it has no bound any more.
         until("commits are on demand", || {
             step(&a, &b);
             a.pending().bytes > 0
@@ -57,7 +56,6 @@ fn writers_outlive_their_guard() {
     assert_eq!(rig.durable(), last);
 }
 
-/// A detach is no death.
 #[test]
 fn a_writer_that_detaches_leaves() {
     let rig = Rig::new(AMPLE);
@@ -74,7 +72,6 @@ fn a_writer_that_detaches_leaves() {
     );
 }
 
-/// The writer and the guard die at once: the next attach has everything.
 #[test]
 fn without_a_guard_a_death_loses_nothing() {
     let mut rig = Rig::new(AMPLE);
@@ -88,8 +85,7 @@ fn without_a_guard_a_death_loses_nothing() {
     assert!(rig.durable() >= said);
 }
 
-/// A process died before the power fails, and its memory is being recovered: until that is done,
-/// not everything is durable.
+/// Until the earlier death's recovery is done, not everything is durable.
 #[test]
 fn a_round_waits_for_recoveries_that_began_before_it() {
     let mut rig = Rig::without_guard();

@@ -1,4 +1,4 @@
-//! A connection whose maker is gone, and whose maker's number another process has.
+//! A connection of a gone process whose number another process has.
 
 use crate::support::{Rig, until};
 use indelible_guard::{Budget, Note};
@@ -44,7 +44,7 @@ fn maker() {
     Command::new("cat").stdout(OwnedFd::from(stream)).spawn().unwrap();
 }
 
-/// The process that has this number next.
+/// The next process with this number.
 fn process_of(number: u32) -> Option<Child> {
     for _ in 0..100 {
         std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).ok()?;
@@ -83,7 +83,7 @@ fn numbers_come_round() {
     };
     until("the guard takes notice", || rig.notes.lock().unwrap().iter().any(told));
     rig.fail();
-    // A process that lives reads to the end of its input, and prints it.
+    // A living process reads its input to the end and prints it.
     let mut said = String::new();
     let sent = victim.stdin.take().unwrap().write_all(b"alive");
     victim.stdout.take().unwrap().read_to_string(&mut said).unwrap();

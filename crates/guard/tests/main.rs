@@ -1,5 +1,5 @@
-//! The guard with processes that have objects on demand. A writer is this program again, running
-//! one hidden test.
+//! The guard with processes that have objects on demand. A writer is this program, running one
+//! hidden test.
 
 mod clients;
 mod deaths;

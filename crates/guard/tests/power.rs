@@ -1,4 +1,4 @@
-//! The power fails.
+//! Power failures.
 
 use crate::support::{AMPLE, PATIENCE, Rig, attach, step, until};
 use indelible_guard::{Budget, Outcome, rehearse};
@@ -25,7 +25,6 @@ fn s1_07_at_the_signal_everything_that_was_committed_becomes_durable() {
         let said = writer.said().unwrap();
         assert!(rig.durable() >= said, "while the power fails every transaction is durable when it returns");
     }
-    // The power is back: commits are on demand again.
     std::fs::write(&rig.power, "fine").unwrap();
     until("the power is back", || !rig.status().failing);
     until("commits run ahead of what is durable", || {
@@ -34,7 +33,6 @@ fn s1_07_at_the_signal_everything_that_was_committed_becomes_durable() {
     });
 }
 
-/// A process that cannot publish in time is killed, and its commits are recovered.
 fn late_writer(mutant: Option<&str>) {
     let rig = Rig::new(SHORT);
     let mut writer = rig.writer_with("stuck", mutant);
@@ -86,11 +84,10 @@ fn a_rehearsal_publishes_and_kills_nobody() {
     assert!(writer.child.try_wait().unwrap().is_none(), "it lives");
 }
 
-/// The time that is left, and the bandwidth, say how much may be not durable; what exceeds it is
-/// durable at once, and counted.
+/// Commits beyond the budget are durable at once, and counted.
 #[test]
 fn s1_10_a_budget_bounds_the_commits_that_are_not_durable() {
-    // One second at 512 bytes a second, for one writer.
+    // One second at 512 bytes per second, for one writer.
     let budget = Budget {
         hold_up: Duration::from_millis(1150),
         safety: Duration::from_millis(100),
@@ -113,7 +110,6 @@ fn s1_10_a_budget_bounds_the_commits_that_are_not_durable() {
     }
     let before = pending().at_once;
     assert!(before >= 50, "{before}");
-    // Another writer has half of it.
     let other = Rig::without_guard();
     let _writer = other.writer_at("idle", &rig.socket);
     rig.registered(2);

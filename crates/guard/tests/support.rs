@@ -16,11 +16,10 @@ use tempfile::TempDir;
 pub type Cells = [TxCell<u64>; 64];
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Time enough for everything.
 pub const AMPLE: Budget =
     Budget { hold_up: Duration::from_secs(61), safety: Duration::from_secs(1), bandwidth: Some(1 << 20) };
 
-/// A folder with a pool of two objects on demand, and a guard that a file tells of power failures.
+/// A folder with a pool of two objects on demand, and a guard whose power is a file.
 pub struct Rig {
     pub dir: TempDir,
     pub pool: PathBuf,
@@ -49,12 +48,11 @@ impl Rig {
         rig
     }
 
-    /// Starts a guard.
     pub fn guard(&mut self, budget: Budget, detectors: Vec<Box<dyn Detector>>) {
         self.guard_with(budget, detectors, Arc::new(recover));
     }
 
-    /// One that recovers by `recover`.
+    /// Starts a guard that recovers by `recover`.
     pub fn guard_with(&mut self, budget: Budget, detectors: Vec<Box<dyn Detector>>, recover: Recover) {
         let notes = self.notes.clone();
         let note = Box::new(move |note: &Note| notes.lock().unwrap().push(note.clone()));
@@ -64,7 +62,6 @@ impl Rig {
         self.guard = Some((stop, std::thread::spawn(move || guard.run().unwrap())));
     }
 
-    /// Ends the guard.
     pub fn end(&mut self) {
         if let Some((stop, thread)) = self.guard.take() {
             stop.stop();
@@ -76,12 +73,12 @@ impl Rig {
         status(&self.socket, PATIENCE).unwrap()
     }
 
-    /// Returns once so many writers are registered.
+    /// Waits until so many writers are registered.
     pub fn registered(&self, count: usize) {
         until("writers register", || self.status().writers.len() == count);
     }
 
-    /// Lets the power fail, and returns the guard's report.
+    /// Lets the power fail; returns the guard's report.
     pub fn fail(&self) -> RoundReport {
         std::fs::write(&self.power, "failing").unwrap();
         let of_power = |round: &RoundReport| round.cause.starts_with("file ");
@@ -89,14 +86,14 @@ impl Rig {
         self.status().last.unwrap()
     }
 
-    /// The number of transactions, as a power cut would leave it.
+    /// The number of transactions after a power cut.
     pub fn durable(&self) -> u64 {
         let pool = Pool::open(&self.pool).unwrap();
         let seen = pool.attach_snapshot_anywhere("b", b"").unwrap();
         u64::from_le_bytes(seen.as_slice()[..8].try_into().unwrap())
     }
 
-    /// Starts a writer that does something: see [`write`].
+    /// Starts a writer of this kind: see [`write`].
     pub fn writer(&self, kind: &str) -> Writer {
         self.writer_with(kind, None)
     }
@@ -105,7 +102,7 @@ impl Rig {
         self.writer_of(kind, mutant, &self.socket)
     }
 
-    /// One that looks for its guard elsewhere.
+    /// Starts a writer with its guard elsewhere.
     pub fn writer_at(&self, kind: &str, socket: &Path) -> Writer {
         self.writer_of(kind, None, socket)
     }
@@ -137,28 +134,28 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Recovers in this process, as the tool does in one of its own.
+/// Recovers in this process; the tool uses a separate one.
 pub fn recover(departed: &Departed) -> Result<(), String> {
     let pool = Pool::open(&departed.pool).map_err(|error| error.to_string())?;
     pool.set_wait(Duration::from_secs(5));
     pool.recover_memory(departed.number).map(drop).map_err(|error| error.to_string())
 }
 
-/// A process that writes, killed at the latest when this is dropped.
+/// A writing process, killed on drop.
 pub struct Writer {
     pub child: Child,
     output: BufReader<ChildStdout>,
 }
 
 impl Writer {
-    /// The next number of a transaction that it says; `None`: it is dead.
+    /// Its next transaction number; `None`: it is dead.
     pub fn said(&mut self) -> Option<u64> {
         loop {
             let mut line = String::new();
             if self.output.read_line(&mut line).unwrap() == 0 {
                 return None;
             }
-            // A line that its death cut off says nothing.
+            // A line cut off by its death is ignored.
             if let Some((_, number)) = line.strip_suffix('\n').and_then(|line| line.split_once("ROUND ")) {
                 return Some(number.parse().unwrap());
             }
@@ -177,7 +174,7 @@ impl Drop for Writer {
     }
 }
 
-/// Adds one to a cell of both objects, and to one that counts, whose value it returns.
+/// Adds one to a cell of both objects, and to a counter, whose value it returns.
 pub fn step(a: &TxObject<Cells>, b: &TxObject<Cells>) -> u64 {
     transaction(&[a, b], |tx| {
         tx.update(&a[8], |value| value + 1)?;
@@ -192,14 +189,14 @@ pub fn step(a: &TxObject<Cells>, b: &TxObject<Cells>) -> u64 {
 pub fn attach(pool: &Path, socket: &Path) -> (Pool, TxObject<Cells>, TxObject<Cells>) {
     let pool = Pool::open(pool).unwrap();
     pool.set_guard(socket);
-    // Only explicit requests make anything durable.
+    // Only explicit requests make commits durable.
     pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 40 });
     let [a, b] = ["a", "b"].map(|name| pool.attach_transactional(name).unwrap());
     (pool, a, b)
 }
 
-/// A process that commits until it is killed: `busy`; a few transactions, and then nothing: `idle`;
-/// the same, with a transaction that does not end: `stuck`.
+/// A process that commits until it is killed (`busy`), or a few times and then waits (`idle`), or
+/// also leaves a transaction open (`stuck`).
 #[test]
 #[ignore = "run by the other tests as a process of its own"]
 fn writer() {

@@ -1,4 +1,4 @@
-//! A UPS, as a real `upsd` with a driver that plays one tells of it.
+//! A UPS reported by a real `upsd` with a simulating driver.
 
 use crate::support::{AMPLE, Rig, attach, step, until};
 use indelible_guard::Detector;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const EVERY: Duration = Duration::from_millis(100);
 
-/// `upsd` and its driver, ended when this is dropped.
+/// `upsd` and its driver, ended on drop.
 struct Nut {
     dir: TempDir,
     processes: Vec<Child>,
@@ -26,7 +26,7 @@ fn find(names: &[&str]) -> Option<PathBuf> {
 }
 
 impl Nut {
-    /// `None`, and a word, where the programs are not installed.
+    /// `None`, reported: the programs are not installed.
     fn start() -> Option<Nut> {
         let upsd = find(&["/lib/nut/upsd", "/usr/lib/nut/upsd", "/usr/sbin/upsd"]);
         let driver = find(&["/lib/nut/dummy-ups", "/usr/lib/nut/dummy-ups", "/usr/libexec/nut/dummy-ups"]);
@@ -34,7 +34,7 @@ impl Nut {
             indelible_testing::not_tested("a real upsd: nut-server is not installed");
             return None;
         };
-        // A short path: the driver's socket has it.
+        // A short path for the driver's socket.
         let dir = TempDir::new_in("/tmp").unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let nut = Nut { dir, processes: Vec::new(), port };
@@ -56,14 +56,14 @@ impl Nut {
     }
 
     fn write(&self, name: &str, text: &str) {
-        // As one step: the driver reads it again and again.
+        // Atomically: the driver rereads it.
         let new = self.path("new");
         fs::write(&new, text).unwrap();
         fs::set_permissions(&new, fs::Permissions::from_mode(0o640)).unwrap();
         fs::rename(new, self.path(name)).unwrap();
     }
 
-    /// The UPS reports this status from now on.
+    /// Sets the UPS's status.
     fn say(&self, status: &str) {
         self.write("test.dev", &format!("ups.status: {status}\nTIMER 1\n"));
     }
@@ -129,7 +129,7 @@ fn s1_10_a_real_upsd_tells_that_the_power_fails() {
     assert_eq!((round.writers[0].outcome, rig.durable()), (Outcome::Published, last));
     nut.say("OL CHRG");
     until("the power is back", || !rig.status().failing);
-    // Without upsd the state is unknown, and nothing else happens.
+    // Without upsd the state is unknown, and nothing happens.
     let mut upsd = nut.processes.pop().unwrap();
     upsd.kill().unwrap();
     upsd.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Blocks of a span that one thread owns, freed by others.
+//! Blocks of one thread's span, freed by others.
 
 use crate::allocation;
 use crate::cache::Cache;
@@ -13,7 +13,7 @@ const SIZE: usize = 1024;
 /// Address stated for the blocks, never stored to.
 const DATA: usize = 1 << 20;
 
-/// An allocation of a model that the heap takes for permanent; freed after each order.
+/// A model's allocation that the heap takes for permanent; freed after each order.
 struct Made<T: 'static>(NonNull<T>);
 
 impl<T> Made<T> {
@@ -31,11 +31,11 @@ impl<T> Drop for Made<T> {
     }
 }
 
-/// A span of two blocks that two threads may own, one after the other.
+/// A span of two blocks with two successive owners.
 struct Setup {
     span: &'static Span,
     caches: [&'static Cache; 2],
-    /// The heap's: owners change with it.
+    /// The heap's lock: owners change under it.
     lock: Arc<Mutex<()>>,
     _made: (Made<Span>, Made<[AtomicU8; 2]>, Made<Cache>, Made<Cache>),
 }
@@ -48,7 +48,7 @@ impl Setup {
         let (first_made, first) = Made::new(Cache::blank());
         let (second_made, second) = Made::new(Cache::blank());
         let site = Site { page: 1, pages: 1, class: 0, size: SIZE, data: DATA, first: 0 };
-        // SAFETY: the allocation bytes are there as long as the span.
+        // SAFETY: the allocation bytes exist as long as the span.
         #[allow(unsafe_code)]
         unsafe {
             span.become_of(&site, bytes, true)
@@ -75,15 +75,13 @@ impl Setup {
     }
 }
 
-/// Looks for a block as a thread does that has none at hand; whether the span was found to be
-/// empty.
+/// Looks for a block as a thread without one does; returns whether the span was empty.
 fn advance(cache: &'static Cache) -> (bool, usize) {
     let mut released = 0;
     let found = cache.advance(0, &mut |_| released += 1);
     (found, released)
 }
 
-/// Two threads free the same block.
 pub(crate) fn of_two_frees_one_is_refused() {
     let setup = Setup::new();
     let thread = setup.free(1);
@@ -91,8 +89,8 @@ pub(crate) fn of_two_frees_one_is_refused() {
     assert!(mine != thread.join().unwrap());
 }
 
-/// Two threads free a block each, while the owner looks for one, and again when they are done: both
-/// are there then.
+/// Two threads free a block each while the owner looks, and again when they are done: both are
+/// there then.
 pub(crate) fn blocks_that_others_freed_come_back() {
     let setup = Setup::new();
     let threads = [setup.free(0), setup.free(1)];
@@ -107,12 +105,12 @@ pub(crate) fn blocks_that_others_freed_come_back() {
     );
 }
 
-/// The owner frees one block itself, and looks, while another thread frees the other.
+/// The owner frees one block and looks while another thread frees the other.
 pub(crate) fn a_block_freed_while_its_owner_looks() {
     let setup = Setup::new();
     let thread = setup.free(1);
     let owner = setup.caches[0];
-    // None is left: the span goes out of the way, and back into the list with its first free block.
+    // None is left: the span leaves the list, and returns with its first free block.
     let early = advance(owner);
     if early == (false, 0) {
         assert!(!setup.span.free_unheeded(0), "the owner has to look");
@@ -126,8 +124,7 @@ pub(crate) fn a_block_freed_while_its_owner_looks() {
     assert!(known || released == 1, "{early:?} {released}");
 }
 
-/// The owner ends and another thread takes the span, while a third frees a block: the new owner
-/// finds it.
+/// The owner ends, another thread takes the span, a third frees a block: the new owner finds it.
 pub(crate) fn a_block_freed_as_its_owner_ends() {
     let setup = Setup::new();
     let thread = setup.free(1);
@@ -140,7 +137,7 @@ pub(crate) fn a_block_freed_as_its_owner_ends() {
     {
         let _heap = setup.lock.lock().unwrap();
         setup.span.own(new);
-        // Blocks sent to a thread that ended go to the span's present owner.
+        // Blocks sent to an ended thread go to the span's present owner.
         old.open_inbox(&mut |_| panic!("it is another thread's"));
     }
     setup.span.put(place::FULL);

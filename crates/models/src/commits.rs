@@ -16,8 +16,8 @@ const LANE: u64 = 64 << 10;
 const PAGE: u64 = 4096;
 const NAMES: [&str; 3] = ["a", "b", "large"];
 
-/// A pool with objects `a`, `b` and `large`, made once, by the store as it is built: that part need
-/// not be explored.
+/// A pool with objects `a`, `b` and `large`, made once by the normal store: that part needs no
+/// exploration.
 pub(crate) fn image() -> &'static [u8] {
     use indelible_store as real;
     use real::medium::Medium as _;
@@ -37,18 +37,18 @@ pub(crate) fn image() -> &'static [u8] {
     })
 }
 
-/// A thread with a stack that the store fits into.
+/// A thread whose stack fits the store.
 pub(crate) fn spawn<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
     Builder::new().stack_size(1 << 18).spawn(body).unwrap()
 }
 
-/// A process that has just opened a copy of that pool.
+/// A process that just opened a copy of that pool.
 fn begin() -> (Arc<VolatileMedium>, Arc<Store>) {
     let (medium, _, store) = begin_on_disk();
     (medium, store)
 }
 
-/// As that one, with the disk that the process sees.
+/// As [`begin`], with the process's disk.
 pub(crate) fn begin_on_disk() -> (Arc<VolatileMedium>, Arc<Shared>, Arc<Store>) {
     let medium = Arc::new(VolatileMedium::new(POOL));
     medium.write(0, image()).unwrap();
@@ -68,7 +68,7 @@ pub(crate) fn attach(store: &Arc<Store>, name: &str) -> Writer {
     store.attach_writer(name, Key::default()).unwrap()
 }
 
-/// The first byte of a line of an object, as seen by a process that recovers this one's lane.
+/// The first byte of an object's line, seen by a process that recovers this one's lane.
 pub(crate) fn recovered(medium: &Arc<VolatileMedium>, name: &str, line: u64) -> u8 {
     let store = Store::open(Arc::new(Shared::new(medium)), Identity::default()).unwrap();
     let writer = attach(&store, name);
@@ -77,8 +77,7 @@ pub(crate) fn recovered(medium: &Arc<VolatileMedium>, name: &str, line: u64) -> 
     byte[0]
 }
 
-/// Two threads psync objects of one lane: both are in the lane and in place, in one write or in
-/// two.
+/// Psyncs in one write or in two: both are in the lane and in place.
 pub(crate) fn commits_of_two_threads_are_both_kept() {
     spawn(|| {
         let (medium, store) = begin();
@@ -92,7 +91,7 @@ pub(crate) fn commits_of_two_threads_are_both_kept() {
         let used = b.lane_use();
         assert_eq!(used.batches, 2);
         assert!((1..=2).contains(&used.commits));
-        // Both die here: what recovery finds is in the lane.
+        // Both die here: recovery finds only the lane.
         std::mem::forget((a, b));
         assert_eq!((recovered(&medium, "a", 1), recovered(&medium, "b", 2)), (7, 9));
     })
@@ -100,7 +99,7 @@ pub(crate) fn commits_of_two_threads_are_both_kept() {
     .unwrap();
 }
 
-/// A checkpoint beside a psync: the batch counts in the generation it was written in.
+/// The batch counts in the generation that it was written in.
 pub(crate) fn a_checkpoint_beside_a_commit_loses_nothing() {
     spawn(|| {
         let (medium, store) = begin();
@@ -118,7 +117,6 @@ pub(crate) fn a_checkpoint_beside_a_commit_loses_nothing() {
     .unwrap();
 }
 
-/// One thread gives up the last attachment of a lane while another takes one.
 pub(crate) fn a_lane_given_up_while_another_takes_one() {
     spawn(|| {
         let (medium, store) = begin();
@@ -138,7 +136,6 @@ pub(crate) fn a_lane_given_up_while_another_takes_one() {
     .unwrap();
 }
 
-/// psync of a whole page of an object.
 fn psync_page(writer: &mut Writer, value: u8) -> Result<()> {
     writer.psync(&mut |primary: u64, batch: &mut Batch| {
         batch.copy_lines(primary, &[value; PAGE as usize]);
@@ -146,8 +143,8 @@ fn psync_page(writer: &mut Writer, value: u8) -> Result<()> {
     })
 }
 
-/// The lane has room for one batch of two: the writer of the second one checkpoints first, beside
-/// the application of the other, and nothing of either is lost.
+/// The lane fits one of two batches: the second writer checkpoints beside the first one's
+/// application.
 pub(crate) fn a_lane_that_runs_full_beside_a_commit() {
     spawn(|| {
         let (medium, store) = begin();
@@ -176,9 +173,9 @@ pub(crate) fn a_lane_that_runs_full_beside_a_commit() {
     .unwrap();
 }
 
-/// A durable write fails after `WRITES` others, of one batch or of the two that came during the one
-/// before: a psync that returned is there, one that failed is not, as nothing of it was written,
-/// and no object of the lane can be psynced any more.
+/// A durable write fails after `WRITES` others, of one batch or of two that came during the one
+/// before: returned psyncs are there, failed ones are not, and the lane's objects take no more
+/// psyncs.
 pub(crate) fn a_failed_write_fails_each_batch_that_it_carried<const WRITES: u32>() {
     spawn(|| {
         let (medium, disk, store) = begin_on_disk();

@@ -1,4 +1,4 @@
-//! The bitmap that the SIGSEGV handler writes, and whose turn it is in a watched range.
+//! The SIGSEGV handler's bitmap, and turns in a watched range.
 
 use crate::bitmap::Tree;
 use crate::pages::Pages;
@@ -37,7 +37,6 @@ pub(crate) fn a_bit_set_during_a_clear_of_everything_is_found() {
     assert_eq!(found(&tree), [1]);
 }
 
-/// Two handlers set bits at once.
 pub(crate) fn bits_set_at_once_are_found() {
     let tree = Arc::new(Tree::new(64 * 3));
     let handler = tree.clone();
@@ -47,7 +46,7 @@ pub(crate) fn bits_set_at_once_are_found() {
     assert_eq!(found(&tree), [3, 70]);
 }
 
-/// A range with something that only the thread whose turn it is may touch; loom notices if two do.
+/// A range with data for the thread whose turn it is; loom reports concurrent access.
 struct Watched {
     turn: Turn,
     table: UnsafeCell<usize>,
@@ -78,7 +77,7 @@ impl Watched {
     }
 }
 
-/// Handlers do not touch held pages, from the hold's return to its release.
+/// Handlers leave held pages alone, from the hold's return to its release.
 pub(crate) fn a_hold_excludes_handlers() {
     let watched = Watched::new();
     let handler = watched.clone();
@@ -89,7 +88,6 @@ pub(crate) fn a_hold_excludes_handlers() {
     assert!(thread.join().unwrap());
 }
 
-/// A range that was withdrawn is not touched any more.
 pub(crate) fn a_withdrawn_range_is_left_alone() {
     let watched = Watched::new();
     let handler = watched.clone();
@@ -100,7 +98,6 @@ pub(crate) fn a_withdrawn_range_is_left_alone() {
     assert!(thread.join().unwrap());
 }
 
-/// A page whose bit is set by a handler before a hold is found during it.
 pub(crate) fn a_hold_sees_what_handlers_set() {
     let shared = Arc::new((Turn::default(), Tree::new(130), AtomicUsize::new(0)));
     shared.0.publish(1000, 100);
@@ -120,8 +117,8 @@ pub(crate) fn a_hold_sees_what_handlers_set() {
     thread.join().unwrap();
 }
 
-/// A page that a handler makes writable while its owner protects it again, and a neighbour that
-/// only the handler touches.
+/// A handler makes a page writable while its owner protects it again; only the handler touches a
+/// neighbour.
 pub(crate) fn a_page_is_never_writable_without_its_bit() {
     let shared = Arc::new((Turn::default(), Pages::new(2, 1), [AtomicUsize::new(0), AtomicUsize::new(0)]));
     shared.0.publish(1000, 100);
@@ -136,7 +133,7 @@ pub(crate) fn a_page_is_never_writable_without_its_bit() {
     let handler = shared.clone();
     let thread = thread::spawn(move || {
         let (turn, pages, writable) = &*handler;
-        // The second and later times make neighbours writable as well.
+        // From the second time on, neighbours become writable, too.
         let open = |claim: &crate::turn::Claim| pages.open(claim, 1, |pages| allow(writable, pages));
         matches!(turn.pass(1050, || false, || 2, open), Passed::Done(true))
     });
@@ -157,13 +154,13 @@ pub(crate) fn a_page_is_never_writable_without_its_bit() {
     assert_eq!(bits.contains(&1), opened);
 }
 
-/// The value that a waiting handler sleeps on tells it to go on, or its holder wakes it.
+/// The value that a waiting handler sleeps on lets it go on, or its holder wakes it.
 pub(crate) fn a_handler_that_waits_is_woken() {
     let turn = Arc::new(Turn::default());
     turn.publish(1000, 100);
     let handler = turn.clone();
     let thread = thread::spawn(move || match handler.pass(1050, || false, || 2, |_| ()) {
-        // As the kernel does: it goes to sleep only while the value is still there.
+        // As the kernel does: sleeps only while the value is unchanged.
         Passed::Held(value) => {
             handler.held.compare_exchange(value, value, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         }

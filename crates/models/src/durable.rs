@@ -6,9 +6,8 @@ use crate::store::{ChangedLine, Commits};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Two threads commit, each to an object of its own, under the numbers 1 and 2, and tell and wait
-/// in any order. `WRITES`: the durable writes that succeed; all of them if there are more than it
-/// takes.
+/// Two threads commit to their own objects as numbers 1 and 2, and tell and wait in any order.
+/// `WRITES`: durable writes that succeed.
 fn two_commits<const WRITES: u32>() {
     spawn(|| {
         let (medium, disk, store) = begin_on_disk();
@@ -40,8 +39,7 @@ fn two_commits<const WRITES: u32>() {
         assert!(failed || commits.flush().is_ok());
         assert!(WRITES > 0 || failed);
         std::mem::forget(commits);
-        // A write that fails leaves nothing here. The commits that are there are a prefix, and all
-        // that were acknowledged are among them.
+        // A failed write leaves nothing. The commits found are a prefix with all acknowledged ones.
         let found = [recovered(&medium, "a", 1) == 1, recovered(&medium, "b", 1) == 2];
         assert_eq!(found, done);
         assert!(found[0] || !found[1], "the second is there without the first");
@@ -50,9 +48,8 @@ fn two_commits<const WRITES: u32>() {
     .unwrap();
 }
 
-/// Two threads that commit twice and three times, to one object, and expect each other: no
-/// publication waits for ever, not even for one that has not noticed that its last commit is
-/// durable, and all commits are there.
+/// Two threads commit twice and three times to one object, and expect each other: no publication
+/// waits for ever, even for a thread that has not noticed its last commit's durability.
 pub(crate) fn commits_of_those_that_are_expected_end() {
     spawn(|| {
         let (medium, _, store) = begin_on_disk();

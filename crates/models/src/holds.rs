@@ -1,4 +1,4 @@
-//! A thread that holds an object still while another psyncs it.
+//! A thread holds an object still while another psyncs it.
 
 use crate::commits::{POOL, attach, image, spawn};
 use crate::error::{Result, StoreError};
@@ -11,7 +11,7 @@ use crate::table::Key;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Two lines that are no neighbours: they get to the primary one after the other.
+/// No neighbours: they reach the primary one after the other.
 const LINES: [u64; 2] = [1, 3];
 
 fn psync(writer: &mut Writer, value: u8) -> Result<()> {
@@ -23,8 +23,8 @@ fn psync(writer: &mut Writer, value: u8) -> Result<()> {
     })
 }
 
-/// A hold shows one psync, and the same one until it ends; a psync that it kept waiting did not
-/// happen. In loom's time no thread waits: one of the two is refused if both are under way.
+/// A hold shows one psync until its end; a psync that it delayed did not happen. Without time in
+/// loom, one of two overlapping calls is refused.
 pub(crate) fn a_held_object_is_whole<const WORD: bool>() {
     spawn(|| {
         let medium = Arc::new(VolatileMedium::new(POOL));
@@ -34,7 +34,7 @@ pub(crate) fn a_held_object_is_whole<const WORD: bool>() {
         store.set_patience(Duration::ZERO);
         let mut a = attach(&store, "a");
         psync(&mut a, 1).unwrap();
-        // The lines are in the primary from here on, not in the log.
+        // From here on the lines are in the primary, not in the log.
         a.checkpoint().unwrap();
         let thread = spawn(move || {
             // On a disk lines wait in memory for a checkpoint.
@@ -62,7 +62,7 @@ pub(crate) fn a_held_object_is_whole<const WORD: bool>() {
             assert!(result.is_ok() || refusals, "{result:?}");
         }
         psync(&mut a, 3).unwrap();
-        // It dies here, with the medium still there.
+        // It dies here; the medium stays.
         std::mem::forget(a);
         drop(medium);
     })

@@ -1,8 +1,8 @@
-//! State that threads share, run in every order that the memory model allows, as far as loom goes.
+//! Shared state of threads, run in every order of the memory model, within loom's limits.
 //!
-//! The sources are those of `crates/store` and `crates/indelible`, included by path; they take
-//! their atomics, mutexes and condition variables from a module `sync` each, in whose place this
-//! crate has loom's. So the models are of the code itself, and its own build knows nothing of them.
+//! Sources of `crates/store` and `crates/indelible` are included by path. They take atomics,
+//! mutexes and condition variables from a module `sync`, which this crate replaces by loom's: the
+//! models run the code itself, and its own build knows nothing of them.
 #![allow(dead_code, missing_docs, unused_imports)]
 
 #[path = "../../store/src/commit.rs"]
@@ -50,7 +50,7 @@ mod sync {
         std::time::Duration::ZERO
     }
 
-    /// Loom has no time: the wait is over at any moment, before any notification.
+    /// Loom has no time: the wait may end at any moment, before any notification.
     pub fn wait_for<'a, T>(
         _: &Condvar,
         mutex: &'a Mutex<T>,
@@ -86,7 +86,7 @@ mod layout {
     pub(crate) const SPAN_BLOCKS: usize = 128;
 }
 
-/// One parking lot for all locks, and one try before a thread waits there.
+/// One parking lot for all locks, and one try before a thread waits.
 mod parking {
     use crate::sys::sync::{Condvar, Mutex};
     use crate::sys::total::AtomicU64;
@@ -182,14 +182,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Model {
     /// The property that it shows.
     pub name: &'static str,
-    /// Times that a thread may be interrupted where it need not wait, per order; `None`: any
-    /// number.
+    /// Preemptions per order; `None`: unlimited.
     pub preemptions: Option<usize>,
     body: fn(),
 }
 
 impl Model {
-    /// Runs it; returns how many orders there were.
+    /// Runs it in every order; returns the number of orders.
     ///
     /// # Panics
     /// In the first order that breaks a promise.

@@ -1,4 +1,4 @@
-//! Locks that lie in objects, and the gate at which a cut waits for their holders.
+//! Locks in objects, and the gate at which a cut waits for their holders.
 
 use crate::gate::Gate;
 use crate::lock_word::{acquire, exclusive, release_exclusive, release_shared, shared};
@@ -14,7 +14,7 @@ const BEFORE: u64 = 6 << 32;
 /// loom's threads are never late.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Data with a lock that a dead process left behind as taken, and a gate.
+/// Data with a lock left taken by a dead process, and a gate.
 struct Guarded {
     word: AtomicU64,
     gate: Gate,
@@ -61,7 +61,7 @@ impl Guarded {
     }
 }
 
-/// Two threads store under a lock: neither beside the other, and neither waits for ever.
+/// Two threads store under a lock: neither concurrently, and neither waits for ever.
 pub(crate) fn a_lock_has_one_holder() {
     let guarded = Guarded::new();
     let other = guarded.clone();
@@ -71,8 +71,7 @@ pub(crate) fn a_lock_has_one_holder() {
     assert_eq!(guarded.get(), 2);
 }
 
-/// A thread that shares the lock sees another's stores under it, or not, but none happens beside
-/// its look.
+/// A shared holder sees another's stores or not, but none concurrently.
 pub(crate) fn a_lock_is_shared_or_exclusive() {
     let guarded = Guarded::new();
     let other = guarded.clone();
@@ -88,7 +87,6 @@ pub(crate) fn a_lock_is_shared_or_exclusive() {
     assert_eq!(guarded.get(), 2);
 }
 
-/// A cut waits for a thread that is inside, and none comes in meanwhile.
 pub(crate) fn a_cut_holds_whole_sections() {
     let guarded = Guarded::new();
     let other = guarded.clone();
@@ -98,7 +96,7 @@ pub(crate) fn a_cut_holds_whole_sections() {
     thread.join().unwrap();
 }
 
-/// As before, with two threads that exclude each other by a lock of the object.
+/// The two sections exclude each other by a lock of the object.
 pub(crate) fn a_cut_beside_two_sections_ends() {
     let guarded = Guarded::new();
     let threads = [(); 2].map(|()| {
@@ -115,8 +113,7 @@ pub(crate) fn a_cut_beside_two_sections_ends() {
     assert_eq!(guarded.get(), 2);
 }
 
-/// A gate that opens while its cut goes on: sections come in, and the next cut waits for the end of
-/// this one.
+/// The gate opens during its cut: sections enter, and the next cut waits for this one's end.
 pub(crate) fn a_gate_opens_beside_a_cut() {
     let guarded = Guarded::new();
     let cutting = Arc::new(UnsafeCell::new(()));
@@ -128,7 +125,7 @@ pub(crate) fn a_gate_opens_beside_a_cut() {
         let mut closed = guarded.gate.close(PATIENCE).unwrap();
         let seen = guarded.get();
         closed.open();
-        // loom reports a cut beside another one.
+        // loom reports concurrent cuts.
         cutting.with_mut(|_| thread::yield_now());
         drop(closed);
         seen
@@ -145,7 +142,7 @@ pub(crate) fn a_gate_opens_beside_a_cut() {
     storing.join().unwrap();
 }
 
-/// To be shared by the threads of a model, which checks each access.
+/// Shared by a model's threads; loom checks each access.
 struct Sent(Arc<UnsafeCell<()>>);
 
 // SAFETY: loom checks every access.

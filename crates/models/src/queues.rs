@@ -11,15 +11,15 @@ struct Queue {
     states: [AtomicU64; 2],
     tail: AtomicU64,
     head: AtomicU64,
-    /// They order nothing: that is for the states.
+    /// They order nothing: states do.
     messages: [AtomicU64; 2],
     filled: AtomicU32,
     taken: AtomicU32,
-    /// Producers that are dead, by their numbers.
+    /// Dead producers, by number.
     dead: [AtomicBool; 3],
 }
 
-/// Sleeps as the kernel has it: as long as the bell is armed.
+/// Sleeps like the kernel: while the bell is armed.
 fn sleep(bell: &AtomicU32) {
     while bell.load(Ordering::Acquire) == Bell::ARMED {
         thread::yield_now();
@@ -31,7 +31,7 @@ impl Queue {
         Slots { states: &self.states, tail: &self.tail, head: &self.head }
     }
 
-    /// Claims a slot, asleep while the queue is full.
+    /// Claims a slot; sleeps while the queue is full.
     fn claim(&self, owner: u32) -> u64 {
         let attempt = || match self.slots().claim(owner) {
             Claim::At(number) => Some(number),
@@ -65,7 +65,7 @@ impl Queue {
         message
     }
 
-    /// The message of this number, for which the consumer sleeps.
+    /// Receives message `number`; sleeps until it comes.
     fn receive(&self, number: u64) -> u64 {
         let attempt = || match self.slots().front(number) {
             Front::Ready(8) => Some(self.take(number)),
@@ -85,8 +85,7 @@ impl Queue {
     }
 }
 
-/// Producers with their messages, and a consumer that sleeps: each message comes once, whole, those
-/// of a producer in their order, and no thread sleeps for ever.
+/// Each message comes once, whole, in its producer's order, and no thread sleeps for ever.
 fn messages_come(all: &[(u32, &'static [u64])]) {
     let queue = Arc::new(Queue::default());
     let producers: Vec<_> = all
@@ -105,18 +104,17 @@ fn messages_come(all: &[(u32, &'static [u64])]) {
     }
 }
 
-/// Two producers' messages.
 pub(crate) fn messages_come_once_and_sleepers_are_woken() {
     messages_come(&[(1, &[11]), (2, &[21])]);
 }
 
-/// A producer finds the queue full, and sleeps as well.
+/// A producer finds the queue full and sleeps.
 pub(crate) fn a_full_queue_has_room_again() {
     messages_come(&[(1, &[11, 12, 13])]);
 }
 
-/// A producer dies with a claimed slot, at once or before its message is published: the consumer
-/// leaves that slot out, and has the message of the other one, once.
+/// A producer dies with a claimed slot, at once or before publication: the consumer skips the slot
+/// and gets the other's message once.
 pub(crate) fn a_slot_of_a_dead_producer_is_left_out() {
     let queue = Arc::new(Queue::default());
     let (dying, living) = (queue.clone(), queue.clone());
@@ -149,7 +147,7 @@ pub(crate) fn a_slot_of_a_dead_producer_is_left_out() {
     assert_eq!((received, left_out), (vec![21], 1));
 }
 
-/// One producer, which fills the queue, and a consumer: all messages in their order.
+/// The producer fills the queue.
 pub(crate) fn messages_of_one_producer_come_in_order() {
     let queue = Arc::new(Queue::default());
     let producing = queue.clone();

@@ -1,4 +1,4 @@
-//! A medium that several stores, of one process or of several, have open.
+//! A medium that several stores, of one or several processes, have open.
 
 use crate::medium::volatile::VolatileMedium;
 use crate::medium::{Capabilities, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError};
@@ -7,20 +7,20 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Memory whose durable writes are dear, so that commits are grouped; or memory as such, with two
+/// Memory with expensive durable writes, so that commits are grouped; or plain memory, with two
 /// words for the lane.
 ///
-/// Threads may be interrupted at any read and write if they are `steps`, else only while a durable
-/// write waits.
+/// Threads may be interrupted at any read and write if `steps`, else only while a durable write
+/// waits.
 pub(crate) struct Shared {
-    /// The model has it: a process that plays dead keeps its store for ever, but not a megabyte in
-    /// each order of threads.
+    /// Weak: a process that plays dead keeps its store for ever, but not a megabyte per order of
+    /// threads.
     memory: Weak<VolatileMedium>,
     /// The lane's apply word and its revision.
     words: Option<[AtomicU64; 2]>,
     steps: Option<AtomicU64>,
-    /// Durable writes until one fails; `NEVER`: none does. Not for loom to explore: the order of
-    /// the writes decides.
+    /// Durable writes until a failure; `NEVER`: none. Invisible to loom: the order of the writes
+    /// decides.
     until_failure: AtomicU32,
 }
 
@@ -36,7 +36,7 @@ impl Shared {
         }
     }
 
-    /// One whose reads and writes are steps; with a word it is memory.
+    /// Reads and writes are steps; with a word it is memory.
     pub(crate) fn in_steps(memory: &Arc<VolatileMedium>, word: bool) -> Self {
         let words = word.then(|| [AtomicU64::new(0), AtomicU64::new(0)]);
         Shared { words, steps: Some(AtomicU64::new(0)), ..Self::new(memory) }
@@ -52,7 +52,7 @@ impl Shared {
         }
     }
 
-    /// Has one durable write fail, after so many more that succeed. Nothing of it is written.
+    /// Makes a durable write fail without effect after `writes` successes.
     pub(crate) fn fail_after(&self, writes: u32) {
         self.until_failure.store(writes, Ordering::Relaxed);
     }

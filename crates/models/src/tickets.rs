@@ -7,8 +7,7 @@ use loom::thread;
 
 const THREADS: usize = 3;
 
-/// Stores of each thread, and those of them that are durable. The atomics order nothing: that is
-/// for the rounds.
+/// Stores of each thread, and the durable ones. The atomics order nothing: rounds do.
 #[derive(Default)]
 struct Heap {
     rounds: Rounds<&'static str>,
@@ -57,8 +56,7 @@ pub(crate) fn a_ticket_that_was_waited_for_is_durable() {
     assert!((1..=THREADS).contains(&heap.cuts.load(Relaxed)));
 }
 
-/// Two threads, each of which commits twice, and is expected by the other: one of them closes each
-/// round.
+/// Each of two threads commits twice and is expected by the other: one closes each round.
 pub(crate) fn who_is_expected_keeps_nobody_waiting() {
     let hour = std::time::Duration::from_secs(3600);
     let heap = Arc::new(Heap { rounds: Rounds::with_pace(hour), ..Heap::default() });

@@ -1,15 +1,14 @@
-//! loom's atomics, mended in two respects.
+//! loom's atomics, corrected in two respects.
 //!
-//! All that is `SeqCst` has one order. loom itself takes it for `AcqRel`, so that two threads that
-//! each store and then look at the other's store might miss each other, which they may not. A fence
-//! before each such operation gives the order. loom's fences do more: a thread that passes one
-//! knows all that those before knew. So where a model needs knowledge of plain data that only
-//! `SeqCst` operations on other atomics carry, it sees less than the memory model allows.
+//! All `SeqCst` operations have one order. loom takes them for `AcqRel`, so that two threads that
+//! each store and then read the other's store might miss each other. A fence before each such
+//! operation gives the order. loom's fences do more: a thread that passes one sees what threads
+//! before it saw. So where knowledge of plain data travels by `SeqCst` operations on other atomics
+//! alone, a model explores less than the memory model allows.
 //!
-//! Every two operations on an atomic are tried in both orders. loom remembers one access of each,
-//! so that a thread that loads before it exchanges makes it forget another thread's load, and the
-//! order in which that comes behind the exchange. A counter beside each atomic, changed by every
-//! operation, is what it remembers.
+//! All pairs of operations on an atomic are tried in both orders. loom remembers one access of each
+//! thread's, so that a load before an exchange hides another thread's load and its orders. A
+//! counter beside each atomic, changed by every operation, is remembered instead.
 
 use loom::sync::atomic::{AtomicUsize as Counter, Ordering, fence};
 
@@ -26,8 +25,8 @@ macro_rules! total {
                 Self { atomic: loom::sync::atomic::$name::new(value), operations: Counter::new(0) }
             }
 
-            /// Does `operation` in its place among those on this atomic, and among all that is
-            /// `SeqCst`.
+            /// Does `operation` in its place among those on this atomic, and among all `SeqCst`
+            /// ones.
             fn placed<R>(&self, order: Ordering, operation: impl FnOnce(&loom::sync::atomic::$name $(<$of>)?) -> R) -> R {
                 self.operations.fetch_add(1, Ordering::Relaxed);
                 if order == Ordering::SeqCst {
@@ -60,7 +59,7 @@ macro_rules! total {
                 self.placed(order, |atomic| atomic.compare_exchange(old, new, order, failed))
             }
 
-            /// As `compare_exchange`: loom's never fails for nothing, either.
+            /// As `compare_exchange`: loom's has no spurious failures either.
             pub(crate) fn compare_exchange_weak(
                 &self,
                 old: $value,

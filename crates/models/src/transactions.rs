@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 use std::sync::Arc;
 
-/// Two words, each on a line and a stripe of its own; and whether they are changed in place.
+/// Two words, each with its own line and stripe; whether they change in place.
 struct Words([AtomicU64; 2], bool);
 
 // SAFETY: relaxed loads and stores of a word for each address.
@@ -51,7 +51,7 @@ fn set(member: &mut Member, word: usize, value: u64) -> Result<(), Conflict> {
     unsafe { member.running().expect("a transaction").store((word * 64) as *mut u64, value) }
 }
 
-/// One try of a transaction: its sequence number and the result of `body`, if it committed.
+/// One try: its sequence number and `body`'s result, if it committed.
 fn attempt<R>(
     stm: &Arc<Stm<Words, Volatile>>,
     body: impl FnOnce(&mut Member) -> Result<R, Conflict>,
@@ -75,7 +75,6 @@ pub(crate) fn a_transaction_sees_one_state_in_place() {
     one_state(memory_in_place());
 }
 
-/// No reader sees a value that a transaction stored in place and took back.
 pub(crate) fn undone_stores_are_never_seen() {
     let stm = memory_in_place();
     let other = stm.clone();
@@ -178,8 +177,7 @@ pub(crate) fn alone_is_alone() {
     assert!(written.is_some_and(|written| written != number), "nothing is in its way");
 }
 
-/// Memory as a thread that is alone copies it has whole commits: those up to the clock's number,
-/// and no other.
+/// An exclusive thread's copy of memory has exactly the commits up to the clock's number.
 pub(crate) fn an_epoch_has_whole_commits() {
     let stm = memory();
     let other = stm.clone();

@@ -1,5 +1,5 @@
-//! The models, in four tests that run beside each other: each model may take seconds.
-//! `INDELIBLE_MODEL=text` runs those whose names have it.
+//! The models, in four parallel tests, as each may take seconds. `INDELIBLE_MODEL=text` selects by
+//! name.
 
 use indelible_models::MODELS;
 use std::time::Instant;

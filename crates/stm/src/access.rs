@@ -1,21 +1,20 @@
 //! Reading and changing words in a transaction.
 //!
-//! A word is read between two looks at its stripe. It belongs to the snapshot, else the snapshot is
-//! made a later one in which all that was read before is still so; or the transaction is doomed. So
-//! no transaction ever sees two states of memory at once (opacity). A line that is changed is owned
-//! from then on, and the change waits in the write set. Where memory is changed [in
-//! place](Memory::in_place), the write set has the bytes as they were instead, and memory the
-//! changes: no other transaction takes them for anything while the line is owned.
+//! A word is read between two looks at its stripe. It belongs to the snapshot; else the snapshot
+//! advances, if all former reads are still valid, or the transaction is doomed. So no transaction
+//! sees two states of memory (opacity). A changed line is owned from then on, and the change waits
+//! in the write set. In memory that changes [in place](Memory::in_place), the write set has the
+//! former bytes and memory the changes, hidden by the ownership.
 //!
-//! A transaction stores a damaged word as it was before, so that its commit repairs it. If its
-//! former value cannot be found, the transaction is doomed.
+//! A transaction stores a damaged word's former value, so that its commit repairs it. If that value
+//! cannot be found, the transaction is doomed.
 //!
 //! # Invariants
 //!
-//! 1. The caller of an unsafe function here promises of the bytes what [`Memory`] asks of words:
-//!    they are there until the transaction has ended, together with the rest of their words.
-//! 2. A line in the write set has only bytes that the caller stored to, and words with check words
-//!    whole.
+//! 1. Callers of unsafe functions here promise what [`Memory`] asks of words: the bytes, with the
+//!    rest of their words, exist until the transaction has ended.
+//! 2. A line in the write set has only bytes that the caller stored to, and whole words where they
+//!    have check words.
 
 use super::descriptor::Descriptor;
 use super::error::Conflict;
@@ -25,17 +24,15 @@ use super::stripes::{LINE, State};
 use super::sync::{Ordering, fence};
 use super::write_set::{Entry, NONE, bits};
 
-/// Bytes of a word.
 pub(crate) const WORD: usize = 8;
 
-/// The bytes `from..to` of a word, as a mask.
 #[inline]
 const fn mask(from: usize, to: usize) -> u8 {
     ((1_u16 << to) - (1_u16 << from)) as u8
 }
 
 impl<M: Memory, S: Sink> Descriptor<M, S> {
-    /// The word at this address, a multiple of 8.
+    /// Loads the word at this address, a multiple of 8.
     ///
     /// # Safety
     ///
@@ -52,8 +49,8 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// A word on a stripe that belongs to the snapshot, as it was seen. `None`: the stripe has
-    /// changed since.
+    /// Loads a word of a stripe in the snapshot, as it was seen. `None`: the stripe has changed
+    /// since.
     ///
     /// # Safety
     ///
@@ -98,9 +95,8 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// The word at this address, a multiple of 8, as it is in memory just now, with the
-    /// transaction's own changes. It is no part of the transaction's reads, and may be of any
-    /// moment.
+    /// The word at this address, a multiple of 8, as in memory now, with the transaction's own
+    /// changes. It is not part of the reads.
     ///
     /// # Safety
     ///
@@ -115,7 +111,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         below & !bits(changed) | own
     }
 
-    /// Remembers that a stripe was read, but for one that was read just before.
+    /// Notes a read stripe, unless it was read just before.
     #[inline]
     fn note_read(&mut self, stripe: usize, seen: State) {
         let read = (stripe as u32, seen);
@@ -124,7 +120,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// The bytes of a word that the transaction has changed, and which these are; `newest` as for
+    /// A word's bytes changed by the transaction, as values and mask; `newest` as for
     /// [`WriteSet::find`](super::write_set::WriteSet::find).
     #[inline]
     fn own(&self, address: usize, newest: u32) -> (u64, u8) {
@@ -134,7 +130,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         line.map_or((0, 0), |line| (line.words[word], line.changed(word)))
     }
 
-    /// A word on a stripe that the transaction owns.
+    /// Loads a word of an owned stripe.
     ///
     /// # Safety
     ///
@@ -152,7 +148,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// Stores a damaged word, of which nothing is changed, as it was before.
+    /// Restores the former value of a damaged, unchanged word.
     ///
     /// # Safety
     ///
@@ -197,7 +193,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Ok(())
     }
 
-    /// Stores to memory at once, and remembers the bytes that it had.
+    /// Stores to memory at once, and keeps the former bytes.
     ///
     /// # Safety
     ///
@@ -211,14 +207,14 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
             let before = unsafe { self.stm.memory.load(address) }.unwrap_or_default();
             self.writes.lines[line].set(word, before, fresh);
         }
-        // A thread that reads the new value sees afterwards that the stripe was owned.
+        // A thread that reads the new value then sees that the stripe was owned.
         fence(Ordering::Release);
         // SAFETY: the caller's promise (1); no other thread stores to it.
         unsafe { self.stm.memory.store(address, value, bits(mask)) };
     }
 
-    /// Has the bytes that line number `line` changed in place, and that are not in `kept`, as they
-    /// were before; and those in `kept` as in `words`.
+    /// Restores the former bytes that line number `line` changed in place, except those in `kept`,
+    /// which become those in `words`.
     pub(crate) fn undo_in_place(&mut self, line: usize, kept: u64, words: &[u64; 8]) {
         let entry = &mut self.writes.lines[line];
         for (word, changed) in entry.changed_words() {
@@ -246,7 +242,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// The bytes that line number `line` has changed, as the transaction sees them.
+    /// The changed bytes of line number `line`, as the transaction sees them.
     pub(crate) fn changes(&self, line: usize) -> (u64, [u64; 8]) {
         let entry = &self.writes.lines[line];
         let mut words = entry.words;
@@ -289,7 +285,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         self.writes.lines.len() - 1
     }
 
-    /// `size` bytes, at most 8, at any address, in the lowest bytes of the result.
+    /// Loads `size` bytes, at most 8, at any address, into the lowest bytes of the result.
     ///
     /// # Safety
     ///
@@ -305,7 +301,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         unsafe { self.load_across(address) }
     }
 
-    /// Up to 8 bytes that cross a word, in the lowest bytes of the result.
+    /// Loads up to 8 bytes that cross a word.
     ///
     /// # Safety
     ///
@@ -318,7 +314,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Ok(low >> (8 * at) | high << (8 * (WORD - at)))
     }
 
-    /// Changes `size` bytes, at most 8, at any address to the lowest ones of `value`.
+    /// Changes `size` bytes, at most 8, at any address, to the lowest ones of `value`.
     ///
     /// # Safety
     ///
@@ -339,8 +335,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         unsafe { self.store_word(address - at, value << (8 * at), mask(at, at + size)) }
     }
 
-    /// Changes bytes that cross a word.
-    ///
     /// # Safety
     ///
     /// As for [`store_bits`](Self::store_bits).
@@ -355,8 +349,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// Fills `into` with the bytes at this address.
-    ///
     /// # Safety
     ///
     /// Invariant 1.
@@ -373,8 +365,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Ok(())
     }
 
-    /// Changes the bytes at this address.
-    ///
     /// # Safety
     ///
     /// Invariant 1, and the bytes may be stored to.

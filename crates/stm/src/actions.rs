@@ -1,4 +1,4 @@
-//! Actions that a program has asked for, to be done once its transaction has ended.
+//! Actions that a program registered for the end of its transaction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -26,7 +26,7 @@ impl Actions {
         forget(&mut self.aborted);
     }
 
-    /// The transaction has committed: in the order in which they were asked for.
+    /// After the commit: runs actions in the order of registration.
     #[inline]
     pub(crate) fn committed(&mut self) {
         forget(&mut self.aborted);
@@ -35,7 +35,7 @@ impl Actions {
         }
     }
 
-    /// It was aborted: the last one first, as one undoes.
+    /// After an abort: runs actions in reverse order.
     #[inline]
     pub(crate) fn aborted(&mut self) {
         forget(&mut self.committed);
@@ -45,7 +45,7 @@ impl Actions {
     }
 }
 
-/// Drops all of them: hardly ever are there any.
+/// There are hardly ever any.
 #[inline]
 fn forget(actions: &mut Vec<Action>) {
     if !actions.is_empty() {
@@ -53,8 +53,7 @@ fn forget(actions: &mut Vec<Action>) {
     }
 }
 
-/// Runs all of them, also if one panics; that goes on afterwards, unless the thread unwinds
-/// already.
+/// Runs all, even if one panics; the panic resumes afterwards, unless the thread unwinds already.
 #[cold]
 fn run(actions: impl Iterator<Item = Action>) {
     let mut panicked = None;

@@ -2,7 +2,7 @@
 
 use super::sync::{AtomicU64, Ordering};
 
-/// Counts commits. Alone on its cache lines: each commit changes it.
+/// Counts commits. Alone on its cache lines, as each commit changes it.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(crate) struct Clock(AtomicU64);
@@ -12,15 +12,15 @@ impl Clock {
         Clock(AtomicU64::new(0))
     }
 
-    /// The largest number taken. The caller sees every stripe that a commit up to it has, as owned
-    /// or as newer.
+    /// The largest number taken. The caller sees every stripe of commits up to it as owned or
+    /// newer.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Takes the next number. The caller owns all stripes that it changes: this is what publishes
-    /// that to [`Clock::now`].
+    /// Takes the next number. The caller owns all stripes that it changes, which this publishes to
+    /// [`Clock::now`].
     #[inline]
     pub(crate) fn tick(&self) -> u64 {
         self.0.fetch_add(1, Ordering::AcqRel) + 1

@@ -1,15 +1,14 @@
 //! The steps of a commit: sequence, validate, tell the sink, store, release.
 //!
-//! The number is taken while the transaction owns all that it changes, and its reads are validated
-//! after that. So it sees a commit with a smaller number that changed any of them, and the order of
-//! the numbers is one in which the transactions could have run one after the other. Stripes are
-//! held from the first store to the last change in memory, and over no wait for a medium.
+//! The number is taken while the transaction owns all that it changes; its reads are validated
+//! afterwards. So it sees smaller commits that changed them, and the numbers are a serial order.
+//! Stripes are held from the first store to the last change in memory, and never across a wait for
+//! a medium.
 //!
 //! # Invariants
 //!
-//! 1. The words of the write set are there and may be stored to: the callers that stored promised
-//!    that.
-//! 2. The transaction owns their stripes, so that no other thread stores to them.
+//! 1. The words of the write set exist and may be stored to, as the storing callers promised.
+//! 2. The transaction owns their stripes: no other thread stores to them.
 
 use super::access::WORD;
 use super::descriptor::{Descriptor, Phase};
@@ -21,8 +20,8 @@ use super::sync::{Ordering, fence};
 use super::write_set::bits;
 
 impl<M: Memory, S: Sink> Descriptor<M, S> {
-    /// Commits, and waits until the sink acknowledges that. After an error but `Unacknowledged` it
-    /// is still to be aborted.
+    /// Commits and waits for the sink's acknowledgement. After an error other than `Unacknowledged`
+    /// the caller must abort.
     #[inline(always)]
     pub(crate) fn commit(&mut self) -> Result<Receipt, CommitError<S::Error>> {
         if self.phase != Phase::Running {
@@ -42,7 +41,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Ok(receipt)
     }
 
-    /// All its reads were valid at its snapshot: there is nothing to look at again.
+    /// All reads were valid at its snapshot: no validation is needed.
     fn receipt_of_reader(&self) -> Receipt {
         let newest = self.reads.iter().map(|(_, seen)| seen.sequence()).max();
         let newest_read = newest.map_or(0, |newest| newest.max(self.stm.alone_until()));
@@ -54,13 +53,13 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         let stopped = self.stm.broken.is(Mutant::ClockStopped);
         let sequence = if stopped { self.stm.clock.now() } else { self.stm.clock.tick() };
         self.phase = Phase::Sequenced(sequence);
-        // If no other transaction committed since the snapshot, it still holds.
+        // Without a commit since the snapshot, it still holds.
         let must_look = sequence != self.snapshot + 1 && !self.stm.broken.is(Mutant::Unvalidated);
         if must_look && !self.is_valid() {
             return Err(Conflict.into());
         }
         if let Err(error) = self.stm.sink.commit(&mut self.own, sequence, &self.writes) {
-            // The sink knows of the number.
+            // The sink knows the number.
             self.phase = Phase::Running;
             return Err(CommitError::Refused(error));
         }
@@ -77,15 +76,14 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Ok(Receipt { sequence, newest_read: self.snapshot })
     }
 
-    /// Brings the changes to memory.
     #[inline]
     fn store(&self) {
-        // A thread that reads a changed word sees afterwards that its stripe was owned.
+        // A thread that reads a changed word then sees that its stripe was owned.
         fence(Ordering::Release);
         for line in self.writes.lines.iter().filter(|line| !line.in_place) {
             for (word, changed) in line.changed_words() {
                 let (address, value) = (line.address + word * WORD, line.words[word]);
-                // SAFETY: the word is there (1), and no other thread stores to it (2).
+                // SAFETY: the word exists (1), and no other thread stores to it (2).
                 unsafe { self.stm.memory.store(address, value, bits(changed)) };
             }
         }

@@ -1,15 +1,12 @@
-//! The behaviour of a thread after a conflict: it waits a random time, longer each time, and at
-//! last asks to be alone.
+//! Back-off after conflicts: random, growing waits; at last the thread runs alone.
 
 use super::sync::{spin_loop, yield_now};
 
-/// Conflicts of a transaction after which it runs alone.
+/// Conflicts after which a transaction runs alone.
 const ALONE_AFTER: u32 = 16;
-/// Conflicts after which it gives its processor away while it waits: the other may need that to get
-/// on.
+/// Conflicts after which it yields its processor, which the other may need.
 const YIELD_AFTER: u32 = 2;
 
-/// The conflicts of one transaction.
 #[derive(Debug)]
 pub(crate) struct Contention {
     conflicts: u32,
@@ -17,29 +14,25 @@ pub(crate) struct Contention {
 }
 
 impl Contention {
-    /// `seed` tells threads apart, so that they do not wait in step.
+    /// `seed` differs by thread, so that they do not wait in step.
     pub(crate) fn new(seed: u64) -> Self {
         Contention { conflicts: 0, random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 }
     }
 
-    /// The transaction is over.
     #[inline]
     pub(crate) fn settle(&mut self) {
         self.conflicts = 0;
     }
 
-    /// Whether the next try must be alone.
     #[inline]
     pub(crate) fn wants_alone(&self) -> bool {
         self.conflicts >= ALONE_AFTER
     }
 
-    /// The next try must be alone.
     pub(crate) fn ask_alone(&mut self) {
         self.conflicts = ALONE_AFTER;
     }
 
-    /// After a conflict: waits.
     #[cold]
     pub(crate) fn back_off(&mut self) {
         self.conflicts += 1;

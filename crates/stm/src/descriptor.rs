@@ -1,4 +1,4 @@
-//! A thread's transaction: its reads and changes, and the snapshot in which all reads are valid.
+//! A thread's transaction: reads, changes, and the snapshot in which all reads are valid.
 
 use super::actions::Actions;
 use super::contention::Contention;
@@ -15,40 +15,39 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 thread_local! {
-    /// Whether this thread is in a transaction, of any memory but those that are beside others.
+    /// Whether this thread is in a transaction of any memory without `BESIDE_OTHERS`.
     // loom's macro knows no constants.
     #[allow(clippy::missing_const_for_thread_local)]
     static IN_TRANSACTION: Cell<bool> = Cell::new(false);
 }
 
-/// How far a transaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Idle,
     Running,
-    /// It has met another one, and owns nothing any more.
+    /// It met another one and owns nothing.
     Doomed,
     /// It has its sequence number, which it must tell the sink.
     Sequenced(u64),
-    /// It is committed; its changes are on their way to memory.
+    /// Committed; its changes go to memory.
     Storing(u64),
 }
 
-/// The transactions of a thread, one after the other, with state that the thread keeps in between.
+/// A thread's successive transactions, with the state kept in between.
 pub(crate) struct Descriptor<M: Memory, S: Sink> {
     pub(crate) stm: Arc<Stm<M, S>>,
     pub(crate) seat: Arc<Seat>,
     pub(crate) number: u32,
-    /// Stripes whose state is below this one are free, and as of the snapshot; there are none for a
-    /// transaction that is doomed or over.
+    /// Stripes below this state are free and in the snapshot; a doomed or ended transaction has
+    /// none.
     limit: State,
     pub(crate) snapshot: u64,
-    /// Stripes that were read, as they were then.
+    /// Read stripes with their states.
     pub(crate) reads: Vec<(u32, State)>,
     pub(crate) writes: WriteSet,
     pub(crate) phase: Phase,
     pub(crate) alone: bool,
-    /// A word that it read and that is lost: it is damaged, and its former value cannot be found.
+    /// A read word that is damaged beyond repair.
     pub(crate) lost: Option<usize>,
     pub(crate) actions: Actions,
     pub(crate) contention: Contention,
@@ -77,7 +76,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// Begins a transaction, or has the thread alone for work that is no transaction of this kind.
+    /// Begins a transaction, or exclusive work of another kind.
     pub(crate) fn begin(&mut self) -> Result<(), BeginError> {
         if self.phase != Phase::Idle || (!M::BESIDE_OTHERS && IN_TRANSACTION.with(Cell::get)) {
             return Err(BeginError::Nested);
@@ -91,7 +90,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         if !M::BESIDE_OTHERS {
             IN_TRANSACTION.with(|inside| inside.set(true));
         }
-        // Those of a transaction whose sink panicked.
+        // Actions of a transaction whose sink panicked.
         self.actions.forget();
         self.take_snapshot(self.stm.clock.now());
         self.lost = None;
@@ -105,7 +104,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         self.limit = State::free(now + 1);
     }
 
-    /// The thread is in no transaction any more. It owns no stripe.
+    /// The thread leaves its transaction, without an owned stripe.
     #[inline]
     pub(crate) fn leave(&mut self) {
         self.phase = Phase::Idle;
@@ -121,17 +120,17 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         if M::BESIDE_OTHERS {
             return;
         }
-        // A thread that ends has no such variable any more, and begins nothing.
+        // An ending thread has no such variable, and begins nothing.
         let _ = IN_TRANSACTION.try_with(|inside| inside.set(false));
     }
 
-    /// Whether a stripe is free, and as of the snapshot.
+    /// Whether a stripe is free and in the snapshot.
     #[inline]
     pub(crate) fn covers(&self, state: State) -> bool {
         state < self.limit
     }
 
-    /// Makes the snapshot a later one, if all that was read is still so.
+    /// Advances the snapshot, if all reads are still valid.
     #[cold]
     pub(crate) fn extend(&mut self) -> Result<(), Conflict> {
         if self.phase != Phase::Running {
@@ -148,7 +147,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Ok(())
     }
 
-    /// Whether all that was read is still so.
     pub(crate) fn is_valid(&self) -> bool {
         self.reads.iter().all(|&(stripe, seen)| {
             let state = self.stm.stripes.look(stripe as usize);
@@ -156,7 +154,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         })
     }
 
-    /// Waits a short time for the owner of a stripe.
+    /// Waits briefly for a stripe's owner.
     #[cold]
     pub(crate) fn wait_for(&mut self, stripe: usize) -> Result<(), Conflict> {
         for _ in 0..SPINS {
@@ -168,8 +166,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Err(self.doom())
     }
 
-    /// The transaction cannot commit: gives back all that it owns, and reads and stores nothing
-    /// from now on.
+    /// Dooms the transaction: it gives back what it owns, and neither reads nor stores from now on.
     #[cold]
     pub(crate) fn doom(&mut self) -> Conflict {
         self.give_back();
@@ -178,10 +175,10 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Conflict
     }
 
-    /// Has the stripes as they were; forgets the changes, and undoes those in place.
+    /// Restores the stripes; forgets the changes, and undoes those in place.
     ///
-    /// A thread may have read the undone values between two looks at a stripe. If that were as
-    /// before, the second look would tell it nothing: so the stripes get a new number.
+    /// A thread may have read undone values between two looks at a stripe. To be noticed by the
+    /// second look, the stripes get a new number.
     fn give_back(&mut self) {
         let mut undone = false;
         for nth in 0..self.writes.lines.len() {
@@ -202,8 +199,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         self.writes.lines.clear();
     }
 
-    /// Ends a transaction without effect, wherever it is; one that is committed already ends as
-    /// such.
+    /// Ends a transaction without effect, whatever its phase; a committed one ends as such.
     pub(crate) fn abort(&mut self) {
         let phase = self.phase;
         match phase {
@@ -214,7 +210,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
             }
             Phase::Running | Phase::Doomed | Phase::Sequenced(_) => {}
         }
-        // First of all, so that a sink or an action that panics leaves nothing owned.
+        // First of all, so that a panicking sink or action leaves nothing owned.
         self.give_back();
         self.leave();
         if let Phase::Sequenced(sequence) = phase {
@@ -223,7 +219,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         self.actions.aborted();
     }
 
-    /// Gives the stripes back as changed by this commit.
+    /// Releases the stripes as changed by this commit.
     #[inline]
     pub(crate) fn release(&self, sequence: u64) {
         for line in &self.writes.lines {

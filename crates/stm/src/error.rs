@@ -1,18 +1,17 @@
 //! Why transactions do not commit.
 
-/// The transaction has met another one, and nothing that it goes on to do has an effect: it is to
-/// return, and to be run again.
+/// The transaction met another one and has no effect: return, and run it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the transaction has met another one; return this error from the closure, which is run again")]
 #[non_exhaustive]
 pub struct Conflict;
 
-/// How a closure says that its transaction is not to commit.
+/// How a closure declines its commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abort<E> {
-    /// It must be run again.
+    /// Run it again.
     Conflict(Conflict),
-    /// The program wants it undone.
+    /// The program cancels it.
     Cancel(E),
 }
 
@@ -25,7 +24,7 @@ impl<E> From<Conflict> for Abort<E> {
 /// Why a transaction could not begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BeginError {
-    /// The thread is in a transaction: pass that one on instead.
+    /// The thread is in a transaction: pass that one on.
     #[error(
         "a transaction runs on this thread already; use it, by passing it to the function that needs one"
     )]
@@ -40,7 +39,7 @@ pub enum BeginError {
 /// Why a step to commit failed. `R` is the sink's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError<R> {
-    /// It is aborted, and can be run again.
+    /// Aborted; it can be run again.
     #[error(transparent)]
     Conflict(#[from] Conflict),
     /// The sink refused it: it is aborted.
@@ -49,12 +48,12 @@ pub enum CommitError<R> {
     /// Committed in memory; durability unknown.
     #[error("the transaction is committed in memory, and may not be durable")]
     Unacknowledged(#[source] R),
-    /// The process was forked while the transaction ran: it is aborted in the child.
+    /// The process was forked during the transaction, which is aborted in the child.
     #[error("this process was forked in the middle of a transaction, which goes on in its parent alone")]
     Forked,
 }
 
-/// Why a transaction did not take place. `E` is the closure's own error, `R` the sink's.
+/// Why a transaction did not take place. `E` is the closure's error, `R` the sink's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error<E, R> {
     /// The closure cancelled it.
@@ -63,16 +62,16 @@ pub enum Error<E, R> {
     /// It did not begin.
     #[error(transparent)]
     Begin(#[from] BeginError),
-    /// The sink refused it: nothing of it is left.
+    /// The sink refused it without effect.
     #[error("the commit was refused, and nothing of the transaction is left")]
     Refused(#[source] R),
     /// Committed in memory; durability unknown.
     #[error("the transaction is committed in memory, and may not be durable")]
     Unacknowledged(#[source] R),
-    /// It read a damaged word, whose former value cannot be found.
+    /// It read a word that is damaged beyond repair.
     #[error("the word at {0:#x} is damaged beyond repair, and nothing of the transaction is left")]
     Lost(usize),
-    /// The process was forked while the transaction ran: it is aborted in the child.
+    /// The process was forked during the transaction, which is aborted in the child.
     #[error("this process was forked in the middle of a transaction, which goes on in its parent alone")]
     Forked,
 }

@@ -1,26 +1,24 @@
-//! Which transactions run, and how one thread gets to be alone.
+//! Running transactions, and exclusive access of one thread.
 //!
-//! A thread announces a transaction in its seat and then looks at the gate; a thread that wants to
-//! be alone closes the gate and then looks at the seats. Both are sequentially consistent, so that
-//! one of the two sees the other.
+//! A thread announces a transaction in its seat, then looks at the gate; an exclusive thread closes
+//! the gate, then looks at the seats. Both are sequentially consistent, so that one sees the other.
 
 use super::sync::total::AtomicU64;
 use super::sync::{Condvar, Mutex, MutexGuard, Ordering, SPINS, spin_loop, yield_now};
 use std::sync::{Arc, PoisonError};
 
-/// The gate lets transactions begin.
+/// Transactions may begin.
 const OPEN: u64 = 0;
 /// One thread is alone, or waits for the others to end.
 const CLOSED: u64 = 1;
-/// This process is the child of a fork: nothing begins here any more.
+/// This process is a fork's child: nothing begins any more.
 const FORKED: u64 = 2;
 
-/// This process is a child of the one that made the memory: transactions end here without effect.
+/// This process is a child of the memory's maker: transactions end without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ForkedChild;
 
-/// A thread's announcement of its transaction: 0 for none, else one more than a lower bound of its
-/// snapshot.
+/// A thread's announcement: 0 for none, else one more than a lower bound of its snapshot.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(crate) struct Seat(AtomicU64);
@@ -30,7 +28,7 @@ impl Seat {
         Arc::new(Seat(AtomicU64::new(0)))
     }
 
-    /// Says that the snapshot is a later one now.
+    /// Announces a later snapshot.
     pub(crate) fn advance(&self, snapshot: u64) {
         self.0.store(snapshot + 1, Ordering::Release);
     }
@@ -40,7 +38,6 @@ impl Seat {
         self.0.store(0, Ordering::Release);
     }
 
-    /// Waits until its value is `done`.
     fn wait(&self, done: impl Fn(u64) -> bool) {
         let mut rounds = 0;
         while !done(self.0.load(Ordering::SeqCst)) {
@@ -54,26 +51,25 @@ impl Seat {
     }
 }
 
-/// The seats of all threads; the number of a seat is its owner's in the stripes.
+/// All seats; a seat's number is its owner's in the stripes.
 #[derive(Debug, Default)]
 struct Seats {
     all: Vec<Option<Arc<Seat>>>,
 }
 
-/// The gate.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(crate) struct Gate {
     state: AtomicU64,
-    /// Whether a thread has the right to be alone.
+    /// Whether a thread has exclusive access.
     taken: Mutex<bool>,
     given_back: Condvar,
     seats: Mutex<Seats>,
-    /// Counts the seats that were added.
+    /// Counts added seats.
     added: AtomicU64,
 }
 
-/// The seats as a thread has last looked at the list of them.
+/// The seats as of a thread's last look at the list.
 #[derive(Debug, Default)]
 pub(crate) struct KnownSeats {
     seats: Vec<Arc<Seat>>,
@@ -95,8 +91,8 @@ impl Gate {
         }
     }
 
-    /// A seat for a thread, and its number. In a child of a fork no other thread knows of it: locks
-    /// may be held for ever there.
+    /// A thread's seat and number. In a fork's child no other thread knows it: locks may be held
+    /// for ever there.
     pub(crate) fn seat(&self) -> (Arc<Seat>, u32) {
         let seat = Seat::free();
         if self.is_forked() {
@@ -108,21 +104,19 @@ impl Gate {
             seats.all.push(None);
         }
         seats.all[number] = Some(seat.clone());
-        // Before the seat says anything: who does not see the count took a number that its snapshot
-        // will have.
+        // Precedes the seat's first announcement: a thread that misses the count took a number that
+        // the seat's snapshot will have.
         self.added.fetch_add(1, Ordering::SeqCst);
         (seat, u32::try_from(number).expect("fewer threads than numbers"))
     }
 
-    /// The thread with this seat has ended.
     pub(crate) fn vacate(&self, number: u32) {
         if !self.is_forked() {
             lock(&self.seats).all[number as usize] = None;
         }
     }
 
-    /// Announces a transaction whose snapshot will be `now` or later; waits for a thread that is
-    /// alone.
+    /// Announces a transaction with snapshot `now` or later; waits for an exclusive thread.
     #[inline]
     pub(crate) fn enter(&self, seat: &Seat, now: u64) -> Result<(), ForkedChild> {
         loop {
@@ -139,7 +133,7 @@ impl Gate {
         }
     }
 
-    /// Waits until no thread has the right to be alone.
+    /// Waits until no thread has exclusive access.
     #[cold]
     fn wait_for_right(&self) -> MutexGuard<'_, bool> {
         let mut taken = lock(&self.taken);
@@ -173,13 +167,13 @@ impl Gate {
         self.given_back.notify_all();
     }
 
-    /// Waits until no transaction runs whose snapshot is before `sequence`.
+    /// Waits until no transaction runs with a snapshot before `sequence`.
     pub(crate) fn quiesce(&self, sequence: u64) {
         self.wait_for_all(|said| said == 0 || said > sequence);
     }
 
-    /// As [`Gate::quiesce`], without a lock unless there are new seats. A seat that was vacated
-    /// says nothing.
+    /// As [`Gate::quiesce`], without a lock unless there are new seats. Vacated seats announce
+    /// nothing.
     pub(crate) fn quiesce_known(&self, sequence: u64, known: &mut KnownSeats) {
         let added = self.added.load(Ordering::SeqCst);
         if added != known.added {
@@ -190,14 +184,13 @@ impl Gate {
         known.seats.iter().for_each(|seat| seat.wait(|said| said == 0 || said > sequence));
     }
 
-    /// Waits until each seat has said something that is `done`. Seats are taken and vacated
-    /// meanwhile, also by transactions that are waited for.
+    /// Waits until each seat announced a `done` value. Seats come and go meanwhile.
     fn wait_for_all(&self, done: impl Fn(u64) -> bool) {
         let seats: Vec<Arc<Seat>> = lock(&self.seats).all.iter().flatten().cloned().collect();
         seats.iter().for_each(|seat| seat.wait(&done));
     }
 
-    /// This process is the child of a fork. One atomic store.
+    /// Marks the process as a fork's child by one atomic store.
     pub(crate) fn fork(&self) {
         self.state.store(FORKED, Ordering::SeqCst);
     }

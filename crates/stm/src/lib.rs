@@ -1,11 +1,10 @@
-//! A software transactional memory in which commits are told to a sink, in the order in which they
-//! serialise.
+//! A software transactional memory that reports commits to a sink in their serial order.
 //!
 //! Threads run closures as transactions; each sees memory as of one moment, with its own changes,
-//! and changes it at one moment or not at all. The unit of conflicts is the cache line. Changes
-//! wait in the transaction until it commits; then its [`Sink`] gets them, line by line and with a
-//! sequence number, before they are stored to memory and before others see them. Without a sink
-//! ([`Volatile`]) it is a transactional memory as such.
+//! and changes it at one moment or not at all. Conflicts are by cache line. Changes wait in the
+//! transaction until it commits; then its [`Sink`] gets them by line, with a sequence number,
+//! before memory and other threads do. Without a sink ([`Volatile`]) it is a plain transactional
+//! memory.
 //!
 //! ```
 //! use indelible_stm::{Abort, Direct, Stm, TxWord, Volatile};
@@ -25,12 +24,11 @@
 //! assert_eq!((from.into_inner(), to.into_inner()), (7, 3));
 //! ```
 //!
-//! A [`Memory`] may have its words changed in place instead, and undone if the transaction does not
-//! commit.
+//! A [`Memory`] may instead have its words changed in place, and undone on an abort.
 //!
-//! The algorithm is that of word-based, time-based transactional memories with write-back and
-//! ownership from the first store, after "Time-Based Software Transactional Memory" (Felber,
-//! Fetzer, Marlier, Riegel, 2010), with one stripe for a line.
+//! The algorithm: word-based, time-based transactional memory with write-back and ownership from
+//! the first store, after "Time-Based Software Transactional Memory" (Felber, Fetzer, Marlier,
+//! Riegel, 2010), with one stripe per line.
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]

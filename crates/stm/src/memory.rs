@@ -1,76 +1,70 @@
-//! The memory that the words of a transaction are in, and the one implementation that takes
-//! addresses as they are.
+//! The memory of a transaction's words, and the direct implementation.
 //!
 //! # Invariants
 //!
-//! 1. An address that reaches a [`Memory`] is that of an aligned word which the caller of an unsafe
+//! 1. An address that reaches a [`Memory`] is that of an aligned word that the caller of an unsafe
 //!    function of [`Transaction`](crate::Transaction) promised to be valid until the transaction
 //!    has ended, or of a [`TxWord`](crate::TxWord) that outlives it.
-//! 2. All accesses of such a word while transactions run are these: relaxed atomics of the whole
-//!    word. So there is no data race and no mixture of sizes; the order comes from stripes and
-//!    clock.
+//! 2. While transactions run, all accesses of such a word are relaxed atomics of the whole word:
+//!    there are no data races or mixed sizes; stripes and clock give the order.
 //! 3. The provenance of an address was exposed where it became a number.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A word in memory differs from the last store to it.
+/// A word in memory differs from its last store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a word in memory is not what was last stored to it")]
 pub struct Damaged;
 
-/// Gives access to words by their addresses: as they are ([`Direct`]), or at another place, such as
-/// a second mapping.
+/// Accesses words by address: directly ([`Direct`]) or elsewhere, such as by a second mapping.
 ///
 /// # Safety
 ///
-/// `load` and `store` are relaxed atomic operations on one word for each address, which nothing
-/// else shares; a word has the value of the last store to it, or a load reports that it has not.
-/// Neither panics.
+/// `load` and `store` are relaxed atomic operations on one word per address, shared with nothing
+/// else; a word has its last store's value, or a load reports damage. Neither panics.
 pub unsafe trait Memory: Send + Sync {
-    /// Whether a thread may be in a transaction of this memory and in one of another at once: that
-    /// of a library whose transactions call another library, which has its own. Its user sees to it
-    /// then that each thread has one [`Thread`](crate::Thread) of this memory.
+    /// Whether a thread may be in a transaction of this memory and of another at once: for a
+    /// library whose transactions call another one. Each thread then has one
+    /// [`Thread`](crate::Thread) of this memory.
     const BESIDE_OTHERS: bool = false;
 
     /// The word at this address, a multiple of 8.
     ///
     /// # Errors
     ///
-    /// [`Damaged`], also if another thread stores to a word with a check word meanwhile.
+    /// [`Damaged`], also during another thread's store to a word with a check word.
     ///
     /// # Safety
     ///
-    /// The word is there, and only transactions of the same [`Stm`](crate::Stm) access it
-    /// meanwhile.
+    /// The word exists, and only transactions of the same [`Stm`](crate::Stm) access it.
     unsafe fn load(&self, address: usize) -> Result<u64, Damaged>;
 
-    /// Stores the bits of `value` that are set in `bits`; all of them, if the word has a check
-    /// word. No other thread stores to the word meanwhile.
+    /// Stores the bits of `value` in `bits`; all of them, if the word has a check word. No other
+    /// thread stores to it meanwhile.
     ///
     /// # Safety
     ///
     /// As for `load`; and the word may be stored to.
     unsafe fn store(&self, address: usize, value: u64, bits: u64);
 
-    /// Whether the word at this address has a [check word](crate::ecc), so that damage is noticed.
-    /// It is stored whole alone: bytes of a damaged word beside new ones would get a check word
-    /// that says that they are right.
+    /// Whether the word has a [check word](crate::ecc). Then it is only stored whole: bytes of a
+    /// damaged word beside new ones would get a fitting check word.
     #[inline]
     fn is_checked(&self, address: usize) -> bool {
         let _ = address;
         false
     }
 
-    /// Whether a transaction stores to the line at this address at once, and undoes that if it does
-    /// not commit. Code that the transaction runs and that accesses memory plainly sees its stores
-    /// then. The same for all of a line, while transactions run; such a line has no check words.
+    /// Whether stores to this line go to memory at once and are undone on an abort, so that plain
+    /// code in the transaction sees them. Constant for the whole line while transactions run; such
+    /// a line has no check words.
     #[inline]
     fn in_place(&self, line: usize) -> bool {
         let _ = line;
         false
     }
 
-    /// The value that a damaged word had, if its check word tells. No other thread stores to it
+    /// A damaged word's former value, if its check word tells. No other thread stores to it
     /// meanwhile.
     ///
     /// # Safety
@@ -82,7 +76,7 @@ pub unsafe trait Memory: Send + Sync {
     }
 }
 
-/// The memory of the process: each word is where its address says.
+/// The process's memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Direct;
 
@@ -92,13 +86,13 @@ impl Direct {
     /// As for [`Memory::load`].
     #[inline]
     unsafe fn word<'a>(address: usize) -> &'a AtomicU64 {
-        // SAFETY: the word is there and aligned (1), accessed as an atomic alone (2), and its
+        // SAFETY: the word exists, aligned (1), is accessed as an atomic alone (2), and its
         // provenance is exposed (3).
         unsafe { AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(address)) }
     }
 }
 
-// SAFETY: relaxed loads and stores of the word itself; the owner of its stripe alone stores.
+// SAFETY: relaxed loads and stores of the word itself; only the owner of its stripe stores.
 unsafe impl Memory for Direct {
     #[inline]
     unsafe fn load(&self, address: usize) -> Result<u64, Damaged> {

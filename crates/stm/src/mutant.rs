@@ -1,26 +1,26 @@
-//! Rules broken on request, to prove that the tests see them. Without the feature `__mutants`,
-//! which nothing but tests uses, none is ever on and the compiler drops the places that ask.
+//! Rules broken on request, to prove that tests notice. Without the feature `__mutants`, for tests
+//! alone, none is on and the compiler drops the checks.
 
-/// One rule, broken.
+/// A broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
-    /// A transaction commits whether or not its reads are still valid.
+    /// A transaction commits with invalid reads.
     Unvalidated,
-    /// A stripe is released before the changes of its lines are in memory.
+    /// A stripe is released before the changes are in memory.
     ReleasedFirst,
     /// Commits do not advance the clock.
     ClockStopped,
-    /// A transaction that sees a line newer than its snapshot goes on with its earlier reads.
+    /// A transaction that sees a newer line keeps its earlier reads.
     DoomedGoesOn,
-    /// The first of several possible former values of a damaged word is taken.
+    /// A damaged word becomes the first of several possible values.
     FirstCandidate,
-    /// A stripe whose changes in place were undone is as it was before them.
+    /// Undone changes in place leave the stripe's number as it was.
     UndoneUnnoticed,
 }
 
 #[cfg(feature = "__mutants")]
 impl Mutant {
-    /// All of them.
+    /// All rules.
     #[must_use]
     pub fn all() -> [Mutant; 6] {
         [

@@ -1,10 +1,10 @@
-//! Words whose check words follow them, 16 bytes together: how a memory of such words loads, stores
-//! and repairs them, and how it lists a change of them, line by line.
+//! Words followed by their check words, 16 bytes together: loads, stores, repairs, and lists of
+//! changes by line.
 //!
 //! # Invariants
 //!
-//! 1. A place that a caller gives is a multiple of 16, and its word and check word are there,
-//!    accessed as atomics alone.
+//! 1. A caller's place is a multiple of 16; its word and check word exist and are accessed as
+//!    atomics alone.
 
 #![allow(unsafe_code)]
 
@@ -19,17 +19,17 @@ const LINE: u64 = super::stripes::LINE as u64;
 /// Pairs in a line.
 const PAIRS: usize = LINE as usize / PAIR;
 
-/// The word and the check word at a place, as they are in memory.
+/// The word and check word at a place, as in memory.
 ///
 /// # Safety
 /// Invariant 1.
 #[inline]
 unsafe fn pair(place: usize) -> (u64, u64) {
-    // SAFETY: the caller's promise (1); plain words are always what they are.
+    // SAFETY: the caller's promise (1); plain words are never damaged.
     unsafe { (Direct.load(place).unwrap_or_default(), Direct.load(place + 8).unwrap_or_default()) }
 }
 
-/// [`Memory::load`], of the word at a place.
+/// [`Memory::load`] of the word at a place.
 ///
 /// # Errors
 /// As there.
@@ -43,7 +43,7 @@ pub unsafe fn load(place: usize) -> Result<u64, Damaged> {
     if is_whole(word, check) { Ok(word) } else { Err(Damaged) }
 }
 
-/// [`Memory::store`], of the word at a place, with its check word.
+/// [`Memory::store`] of the word at a place, with its check word.
 ///
 /// # Safety
 /// As there, for word and check word.
@@ -57,7 +57,7 @@ pub unsafe fn store(place: usize, value: u64, bits: u64) {
     }
 }
 
-/// [`Memory::repaired`], of the word at a place; that word, if it is not damaged.
+/// [`Memory::repaired`] of the word at a place; an undamaged one as it is.
 ///
 /// # Safety
 /// As there, for word and check word.
@@ -69,19 +69,19 @@ pub unsafe fn repaired(place: usize) -> Option<u64> {
     if is_whole(word, check) { Some(word) } else { repair(word, check).ok().map(|found| found.word) }
 }
 
-/// A line of pairs of which a commit changes some.
+/// A line of pairs that a commit changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairLine {
-    /// Offset of its first byte from the place of the first pair of all.
+    /// Offset from the first pair's place.
     pub offset: u64,
-    /// Bit i: byte i is of a pair that changes.
+    /// Bit i: byte i is in a changing pair.
     pub mask: u64,
-    /// All of its pairs, as they are after the commit.
+    /// All of its pairs after the commit.
     pub words: [u64; 8],
 }
 
 impl PairLine {
-    /// Its bytes, as the pool has them.
+    /// Its bytes, as in the pool.
     #[must_use]
     pub fn bytes(&self) -> [u8; LINE as usize] {
         let mut bytes = [0; LINE as usize];
@@ -91,17 +91,17 @@ impl PairLine {
     }
 }
 
-/// Offsets of the lines of pairs that change with the bytes of `mask` in the line of words at this
-/// offset: the first has the pairs of its lower half.
+/// Offsets of the lines of pairs changed by `mask` in the line of words at this offset: the first
+/// has the pairs of its lower half.
 pub fn halves(offset: u64, mask: u64) -> impl Iterator<Item = u64> {
     (0..2).filter(move |half| (mask >> (32 * half)) as u32 != 0).map(move |half| 2 * offset + half * LINE)
 }
 
-/// The lines of pairs that a change of a line of words is, which lies at this offset of words.
-/// `base`: the place of the first pair of all.
+/// The lines of pairs that a change of the line of words at this offset makes. `base`: the first
+/// pair's place.
 ///
 /// # Safety
-/// Invariant 1, for the pairs of that line, whose owner asks.
+/// Invariant 1, for the pairs of that line, which the caller owns.
 pub unsafe fn changed<'w>(
     base: usize,
     offset: u64,
@@ -115,7 +115,7 @@ pub unsafe fn changed<'w>(
             let (before, check) = unsafe { pair(base + at as usize + nth * PAIR) };
             let in_line = first + nth;
             let bits = bits((mask >> (8 * in_line)) as u8);
-            // An unchanged word may be damaged, and stays damaged, for its next reader to notice.
+            // An unchanged word may be damaged, and stays so for its next reader to notice.
             if bits == 0 {
                 *into = [before, check];
             } else {
@@ -164,7 +164,7 @@ mod tests {
     fn words_are_stored_with_their_check_words_and_repaired() {
         let (memory, _) = eight_pairs();
         let place = memory.as_ptr().expose_provenance() + 3 * PAIR;
-        // SAFETY: a pair of the array, which is not looked at meanwhile.
+        // SAFETY: a pair of the array, which is not read meanwhile.
         unsafe {
             store(place, 0x1122_3344_5566_7788, u64::MAX);
             store(place, 0xff, 0xff);

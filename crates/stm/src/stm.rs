@@ -1,4 +1,4 @@
-//! A transactional memory: the state that its threads share.
+//! A transactional memory: the threads' shared state.
 
 use super::clock::Clock;
 use super::gate::Gate;
@@ -9,19 +9,18 @@ use super::stripes::Stripes;
 use super::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Stripes that there are by default, as a power of two: 2 MiB of them, lines 16 MiB apart share
-/// one.
+/// Default number of stripes, as a power of two: 2 MiB, lines 16 MiB apart share one.
 const BITS: u32 = 18;
 
-/// Transactions of several threads over the words that `M` has, told to `S`.
+/// Transactions of several threads over `M`'s words, reported to `S`.
 ///
-/// All transactions that share data belong to one of these, and so do all sequence numbers.
+/// All transactions that share data belong to one of these, with one order of sequence numbers.
 #[derive(Debug)]
 pub struct Stm<M: Memory = Direct, S: Sink = Volatile> {
     pub(crate) clock: Clock,
     pub(crate) stripes: Stripes,
     pub(crate) gate: Gate,
-    /// The last number that a thread took alone, whose changes no stripe knows of.
+    /// The last exclusive number, whose changes no stripe shows.
     alone: AtomicU64,
     pub(crate) memory: M,
     pub(crate) sink: S,
@@ -29,22 +28,21 @@ pub struct Stm<M: Memory = Direct, S: Sink = Volatile> {
 }
 
 impl<M: Memory, S: Sink> Stm<M, S> {
-    /// One with 262,144 stripes.
+    /// Makes one with 262,144 stripes.
     pub fn new(memory: M, sink: S) -> Arc<Self> {
         Self::with_stripes(BITS, memory, sink)
     }
 
-    /// One of 2 to the power of `bits` stripes. Fewer take less memory, and let more transactions
-    /// meet that have nothing in common.
+    /// Makes one with 2^`bits` stripes. Fewer take less memory, and cause more false conflicts.
     ///
     /// # Panics
     ///
-    /// If `bits` is above 30.
+    /// `bits` is above 30.
     pub fn with_stripes(bits: u32, memory: M, sink: S) -> Arc<Self> {
         Arc::new(Self::build(bits, memory, sink, Broken::default()))
     }
 
-    /// One that breaks a rule.
+    /// Makes one that breaks a rule.
     #[cfg(feature = "__mutants")]
     pub fn with_mutant(bits: u32, memory: M, sink: S, mutant: Option<super::mutant::Mutant>) -> Arc<Self> {
         Arc::new(Self::build(bits, memory, sink, Broken(mutant)))
@@ -73,20 +71,20 @@ impl<M: Memory, S: Sink> Stm<M, S> {
         &self.sink
     }
 
-    /// The largest sequence number that was taken.
+    /// The largest sequence number taken.
     pub fn now(&self) -> u64 {
         self.clock.now()
     }
 
-    /// Waits until no transaction runs that began before commit number `sequence` and has not seen
-    /// it. Data that this commit took out of shared structures are the caller's own then, without
-    /// transactions. Not to be called by a transaction, which it would wait for.
+    /// Waits until no transaction runs that began before commit `sequence` and has not seen it:
+    /// data unlinked by that commit are then the caller's own. A transaction must not call it, as
+    /// it would wait for itself.
     pub fn quiesce(&self, sequence: u64) {
         self.gate.quiesce(sequence);
     }
 
-    /// In the child of a fork, as the first thing: no transaction begins or commits here any more.
-    /// One atomic store.
+    /// Call it first in a fork's child: no transaction begins or commits there any more. One atomic
+    /// store.
     pub fn forked(&self) {
         self.gate.fork();
     }
@@ -95,7 +93,7 @@ impl<M: Memory, S: Sink> Stm<M, S> {
         self.alone.load(Ordering::Relaxed)
     }
 
-    /// Takes a number for a thread that is alone.
+    /// Takes a number for an exclusive thread.
     pub(crate) fn number_alone(&self) -> u64 {
         let sequence = self.clock.tick();
         // Readers begin after the gate was opened.

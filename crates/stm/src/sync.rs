@@ -1,5 +1,4 @@
-//! The atomics and locks that threads share, and no others: the models crate compiles the same
-//! sources with loom's versions.
+//! All atomics and locks shared by threads: the models crate replaces them by loom's.
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -7,10 +6,10 @@ pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::thread::yield_now;
 pub(crate) use std::thread_local;
 
-/// Atomics of which the sequentially consistent operations have one order, which loom's have not.
+/// Atomics whose sequentially consistent operations have one order, unlike loom's.
 pub(crate) mod total {
     pub(crate) use std::sync::atomic::AtomicU64;
 }
 
-/// Rounds that a thread spins before it gives its processor away, or gives up.
+/// Spins before a thread yields its processor, or gives up.
 pub(crate) const SPINS: u32 = 64;

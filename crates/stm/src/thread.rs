@@ -1,4 +1,4 @@
-//! A thread that takes part: it runs transactions, or is alone.
+//! A participating thread: it runs transactions, or is alone.
 
 use super::descriptor::{Descriptor, Phase};
 use super::error::{Abort, BeginError, CommitError, Error};
@@ -9,25 +9,25 @@ use super::stm::Stm;
 use super::transaction::Transaction;
 use std::sync::Arc;
 
-/// The part that a thread takes in an [`Stm`]. Dropping it aborts a transaction that runs.
+/// A thread's part in an [`Stm`]. Dropping it aborts a running transaction.
 ///
-/// A thread has at most one transaction at a time, of all memories together. A transaction does not
-/// wait for other threads' transactions: one of them may be waiting to be alone.
+/// A thread has at most one transaction at a time, of all memories. A transaction must not wait for
+/// other threads' transactions: one of them may be waiting to be alone.
 pub struct Thread<M: Memory = Direct, S: Sink = Volatile> {
     descriptor: Descriptor<M, S>,
-    /// Transactions that began inside of the one that runs, and are parts of it.
+    /// Transactions nested in the running one.
     nested: usize,
 }
 
 impl<M: Memory, S: Sink> Stm<M, S> {
-    /// Has the calling thread take part. A thread keeps the result for all its transactions: it has
-    /// the buffers, and the sink's state of the thread.
+    /// Registers the calling thread. Keep the result for all transactions: it has the buffers, and
+    /// the sink's state.
     pub fn thread(self: &Arc<Self>) -> Thread<M, S> {
         Thread { descriptor: Descriptor::new(self.clone()), nested: 0 }
     }
 }
 
-/// Aborts a transaction that does not end otherwise: its closure panicked.
+/// Aborts a transaction whose closure panicked.
 struct Running<'t, M: Memory, S: Sink>(&'t mut Descriptor<M, S>);
 
 impl<M: Memory, S: Sink> Drop for Running<'_, M, S> {
@@ -37,13 +37,12 @@ impl<M: Memory, S: Sink> Drop for Running<'_, M, S> {
 }
 
 impl<M: Memory, S: Sink> Thread<M, S> {
-    /// Runs `body` as a transaction: all of it takes effect at once, or nothing. If it meets
-    /// others, it is run again, at last alone; so it does nothing that cannot be done again. An
-    /// error that it returns, and a panic, undo it.
+    /// Runs `body` as a transaction: all or nothing takes effect at once. After conflicts it runs
+    /// again, at last alone; so `body` must be repeatable. Its error, and a panic, undo it.
     ///
     /// # Errors
     ///
-    /// [`Error`]: it did not take place, but for [`Error::Unacknowledged`].
+    /// [`Error`]: it did not take place, except for [`Error::Unacknowledged`].
     pub fn atomically<'env, R, E>(
         &mut self,
         mut body: impl FnMut(&mut Transaction<'_, 'env, M, S>) -> Result<R, Abort<E>>,
@@ -63,7 +62,7 @@ impl<M: Memory, S: Sink> Thread<M, S> {
                     self.descriptor.contention.settle();
                     return Err(Error::Cancelled(error));
                 }
-                // After a conflict its own error says nothing of its data.
+                // After a conflict the closure's error says nothing about its data.
                 Err(Abort::Cancel(_) | Abort::Conflict(_)) => CommitError::Conflict(super::error::Conflict),
             };
             drop(running);
@@ -84,8 +83,8 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         error
     }
 
-    /// Begins a transaction, for callers that restart by themselves: C, and code that a compiler
-    /// made. Inside of one of this thread's it is a part of that, which ends with it.
+    /// Begins a transaction for callers that restart themselves: C and compiled code. Within a
+    /// transaction of this thread it is a part of that.
     ///
     /// # Errors
     ///
@@ -98,8 +97,8 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         self.descriptor.begin()
     }
 
-    /// As [`Thread::begin`] outside of a transaction, but for one that meets no other, and so is
-    /// never run again.
+    /// As [`Thread::begin`] outside of a transaction, for one that meets no other and never runs
+    /// again.
     ///
     /// # Errors
     ///
@@ -111,30 +110,30 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         begun
     }
 
-    /// As [`Stm::quiesce`], for a thread that quiesces after each commit: it takes no lock unless
-    /// there are new threads. Not to be called in a transaction.
+    /// As [`Stm::quiesce`], without a lock unless there are new threads, for threads that quiesce
+    /// often. Not for use in a transaction.
     pub fn quiesce(&mut self, sequence: u64) {
         self.descriptor.stm.gate.quiesce_known(sequence, &mut self.descriptor.known);
     }
 
-    /// The transaction that runs.
+    /// The running transaction.
     ///
-    /// No lifetime sees to it that the memory that it stores to stays until it ends: that is the
-    /// promise of its unsafe functions; of words of safe Rust it takes static ones.
+    /// No lifetime ensures that its memory outlives it: its unsafe functions promise that; safe
+    /// Rust words are static.
     pub fn running(&mut self) -> Option<Transaction<'_, 'static, M, S>> {
         (self.descriptor.phase != Phase::Idle).then(|| Transaction::new(&mut self.descriptor))
     }
 
-    /// Ends what [`Thread::begin`] began. `None`: it was inside of another, which goes on.
+    /// Ends what [`Thread::begin`] began. `None`: it was nested in another, which goes on.
     ///
     /// # Errors
     ///
-    /// [`CommitError`]: the transaction is aborted, but for [`CommitError::Unacknowledged`]. After
-    /// a conflict, this has waited for as long as is good before the next try.
+    /// [`CommitError`]: the transaction is aborted, except for [`CommitError::Unacknowledged`].
+    /// After a conflict, this has backed off for the next try.
     ///
     /// # Panics
     ///
-    /// If no transaction runs.
+    /// No transaction runs.
     pub fn commit(&mut self) -> Result<Option<Receipt>, CommitError<S::Error>> {
         assert!(self.descriptor.phase != Phase::Idle, "there is no transaction to commit; begin one");
         if self.nested > 0 {
@@ -154,9 +153,8 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         Err(error)
     }
 
-    /// Ends the transaction, and all that it is a part of, without effect. After a conflict the
-    /// caller begins it again: `again` waits for a good time before that. Does nothing if none
-    /// runs.
+    /// Ends the transaction with all that contain it, without effect. After a conflict `again`
+    /// backs off before the caller begins it again. Does nothing if none runs.
     pub fn abort(&mut self, again: bool) {
         self.nested = 0;
         let running = self.descriptor.phase != Phase::Idle;
@@ -168,7 +166,7 @@ impl<M: Memory, S: Sink> Thread<M, S> {
     }
 
     /// Waits until no transaction runs, and lets none begin until the result is dropped: for work
-    /// that cannot be undone, or cannot be told word by word.
+    /// that cannot be undone or reported by words.
     ///
     /// # Errors
     ///
@@ -190,9 +188,9 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         (self.descriptor.stm.sink(), &mut self.descriptor.own)
     }
 
-    /// Lets no thread be [`alone`](Thread::alone) before [`leave`](Thread::leave): the caller
-    /// changes memory as a part of a transaction of another memory, such as one that a compiler's
-    /// blocks have. Waits for one that is. The thread runs no transaction here meanwhile.
+    /// Lets no thread be [`alone`](Thread::alone) until [`leave`](Thread::leave), while the caller
+    /// changes memory as part of another memory's transaction, such as a compiled block. Waits for
+    /// an exclusive thread. The thread runs no transaction here meanwhile.
     ///
     /// # Errors
     ///
@@ -211,15 +209,15 @@ impl<M: Memory, S: Sink> Thread<M, S> {
     }
 }
 
-/// The right to be alone: no transaction runs.
+/// Exclusive access: no transaction runs.
 pub struct Alone<'t, M: Memory, S: Sink> {
     running: Running<'t, M, S>,
 }
 
 impl<M: Memory, S: Sink> Alone<'_, M, S> {
-    /// Takes a sequence number. Everything before is stored, and all work of other threads comes
-    /// after; so the caller may change memory as it likes, and tells the sink, or the threads that
-    /// wait for this number, itself.
+    /// Takes a sequence number. Everything before is stored, and other threads' work comes after;
+    /// so the caller may change memory, and itself tells the sink or threads that wait for this
+    /// number.
     pub fn sequence(&mut self) -> u64 {
         self.running.0.stm.number_alone()
     }

@@ -1,4 +1,4 @@
-//! A running transaction, as programs see it.
+//! A running transaction, for programs.
 
 use super::access::WORD;
 use super::descriptor::Descriptor;
@@ -25,13 +25,13 @@ use std::sync::atomic::AtomicU64;
 pub struct TxWord(AtomicU64);
 
 impl TxWord {
-    /// A word with this value.
+    /// Makes a word.
     #[must_use]
     pub fn new(value: u64) -> Self {
         TxWord(AtomicU64::new(value))
     }
 
-    /// The value, while no transaction can have the word.
+    /// The value, once no transaction can have the word.
     #[must_use]
     pub fn into_inner(self) -> u64 {
         self.0.into_inner()
@@ -42,18 +42,18 @@ impl TxWord {
     }
 }
 
-/// The changes of a transaction until some moment: see [`Transaction::checkpoint`].
+/// A transaction's changes up to a moment: see [`Transaction::checkpoint`].
 #[derive(Clone, Debug, Default)]
 pub struct Checkpoint(Vec<(u64, [u64; 8])>);
 
 /// A running transaction of a thread.
 ///
-/// It shows memory as of one moment, with its own changes; others see these once it commits, and
-/// never otherwise. An operation that returns [`Conflict`] has doomed it: pass the error on, so
-/// that it is run again. A function that takes a transaction is a part of it (nesting is
-/// flattened). It remembers each line that it reads, by 16 bytes, and each that it changes, by 112.
+/// It shows memory as of one moment, with its own changes, which others see only once it commits.
+/// [`Conflict`] means that it is doomed: pass the error on, so that it runs again. A function that
+/// takes a transaction is a part of it (nesting is flattened). It keeps 16 bytes per read line and
+/// 112 per changed line.
 ///
-/// `'env` is the time for which the changed memory is borrowed: longer than it runs.
+/// The changed memory is borrowed for `'env`, which outlives it.
 pub struct Transaction<'t, 'env, M: Memory, S: Sink> {
     pub(crate) descriptor: &'t mut Descriptor<M, S>,
     pub(crate) env: PhantomData<&'env mut &'env ()>,
@@ -72,9 +72,8 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
     ///
     /// # Safety
     ///
-    /// The memory has the aligned words of 8 bytes in which the number lies. They stay there until
-    /// the transaction has ended, and meanwhile all accesses to any byte of them are by
-    /// transactions of the same [`Stm`](crate::Stm).
+    /// The number lies in aligned words of 8 bytes that exist until the transaction has ended;
+    /// meanwhile only transactions of the same [`Stm`](crate::Stm) access any byte of them.
     #[inline]
     pub unsafe fn load<T: Number>(&mut self, from: *const T) -> Result<T, Conflict> {
         // SAFETY: the caller's promise.
@@ -96,8 +95,8 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         unsafe { self.descriptor.store_bits(to.expose_provenance(), size_of::<T>(), value.to_bits()) }
     }
 
-    /// Reads a word of 8 bytes at a multiple of 8: [`load`](Transaction::load) without the check
-    /// whether it crosses a word.
+    /// Reads a word of 8 bytes at a multiple of 8, without [`load`](Transaction::load)'s check for
+    /// crossing.
     ///
     /// # Errors
     ///
@@ -133,11 +132,11 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
     ///
     /// # Errors
     ///
-    /// [`Conflict`]: part of `into` may have been filled.
+    /// [`Conflict`]: a part of `into` may be filled.
     ///
     /// # Safety
     ///
-    /// As for `load`. `into` is no such memory.
+    /// As for `load`. `into` is outside of such memory.
     pub unsafe fn load_bytes(&mut self, from: *const u8, into: &mut [u8]) -> Result<(), Conflict> {
         // SAFETY: the caller's promise.
         unsafe { self.descriptor.load_bytes(from.expose_provenance(), into) }
@@ -151,15 +150,14 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
     ///
     /// # Safety
     ///
-    /// As for `store`. `bytes` are no such memory.
+    /// As for `store`. `bytes` are outside of such memory.
     pub unsafe fn store_bytes(&mut self, to: *mut u8, bytes: &[u8]) -> Result<(), Conflict> {
         // SAFETY: the caller's promise.
         unsafe { self.descriptor.store_bytes(to.expose_provenance(), bytes) }
     }
 
-    /// The word as it is in memory just now, with the transaction's own changes. The transaction
-    /// does not rely on it: it may be of any moment, and conclusions from it must be checked by
-    /// `load`.
+    /// The word as in memory now, with the transaction's own changes. It may be of any moment:
+    /// conclusions need a check by `load`.
     ///
     /// # Safety
     ///
@@ -171,57 +169,56 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         unsafe { self.descriptor.peek_word(from.expose_provenance()) }
     }
 
-    /// Has something done once the transaction is committed and acknowledged; in the order of these
-    /// calls, outside of the transaction. A try that does not commit drops it.
+    /// Registers an action for after the acknowledged commit, in order of registration, outside of
+    /// the transaction. An aborted try drops it.
     pub fn on_commit(&mut self, action: Box<dyn FnOnce()>) {
         self.descriptor.actions.on_commit(action);
     }
 
-    /// Registers an action for the case that this try of the transaction does not commit, for any
-    /// reason, a conflict among them; the last call first, outside of the transaction.
+    /// Registers an action for an abort of this try, for any reason, conflicts included; in reverse
+    /// order, outside of the transaction.
     pub fn on_abort(&mut self, action: Box<dyn FnOnce()>) {
         self.descriptor.actions.on_abort(action);
     }
 
-    /// Dooms the transaction; its next try runs alone, and meets no other.
+    /// Dooms the transaction; its next try runs alone.
     pub fn restart_alone(&mut self) -> Conflict {
         self.descriptor.contention.ask_alone();
         self.descriptor.doom()
     }
 
-    /// Whether no other transaction runs, so that this one meets none.
+    /// Whether no other transaction runs.
     #[must_use]
     pub fn is_alone(&self) -> bool {
         self.descriptor.alone
     }
 
-    /// All that it has changed so far; nothing if it is doomed.
+    /// All its changes so far; none if it is doomed.
     #[must_use]
     pub fn writes(&self) -> &WriteSet {
         &self.descriptor.writes
     }
 
-    /// Which bytes of the line at this address it has changed in place: bit i stands for byte i.
+    /// The bytes of the line at this address that it changed in place: bit i stands for byte i.
     #[must_use]
     pub fn changed_in_place(&self, line: usize) -> u64 {
         self.descriptor.changed_in_place(line)
     }
 
-    /// Lets the transaction undo nothing in this range, which it has changed in place: the memory
-    /// has another use now.
+    /// Makes an abort undo nothing in this range, changed in place: the memory has another use now.
     pub fn forget(&mut self, range: std::ops::Range<usize>) {
         self.descriptor.forget(range);
     }
 
-    /// Its changes until now, to which [`Transaction::restore`] takes it back.
+    /// Its changes so far, for [`Transaction::restore`].
     #[must_use]
     pub fn checkpoint(&self) -> Checkpoint {
         let lines = 0..self.descriptor.writes.lines.len();
         Checkpoint(lines.map(|line| self.descriptor.changes(line)).collect())
     }
 
-    /// Undoes its changes since a checkpoint of this run of it. It still owns these lines, and
-    /// still relies on its reads since.
+    /// Undoes its changes since a checkpoint of this run. It still owns these lines and relies on
+    /// its reads since.
     pub fn restore(&mut self, checkpoint: &Checkpoint) {
         for nth in 0..self.descriptor.writes.lines.len() {
             let (mask, words) = checkpoint.0.get(nth).copied().unwrap_or_default();
@@ -234,8 +231,8 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         }
     }
 
-    /// The address of a word that it read, which is damaged, and whose former value cannot be
-    /// found. The transaction is doomed: it would meet the word again.
+    /// The address of a read word that is damaged beyond repair. The transaction is doomed: it
+    /// would read the word again.
     #[inline]
     #[must_use]
     pub fn lost(&self) -> Option<usize> {
@@ -255,7 +252,7 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
 }
 
 impl<'env, S: Sink> Transaction<'_, 'env, Direct, S> {
-    /// The value of a word.
+    /// Reads a word.
     ///
     /// # Errors
     ///
@@ -266,15 +263,14 @@ impl<'env, S: Sink> Transaction<'_, 'env, Direct, S> {
         unsafe { self.descriptor.load_word(word.address()) }
     }
 
-    /// Changes the value of a word, if the transaction commits.
+    /// Stores to a word, if the transaction commits.
     ///
     /// # Errors
     ///
     /// [`Conflict`].
     #[inline]
     pub fn set(&mut self, word: &'env TxWord, value: u64) -> Result<(), Conflict> {
-        // SAFETY: the word is borrowed for longer than the transaction runs, and only transactions
-        // access it.
+        // SAFETY: the borrow outlives the transaction, and only transactions access the word.
         unsafe { self.descriptor.store_word(word.address(), value, u8::MAX) }
     }
 }

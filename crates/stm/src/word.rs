@@ -1,14 +1,14 @@
-//! Values that are read and stored as such: numbers of 1, 2, 4 and 8 bytes.
+//! Numbers of 1, 2, 4 and 8 bytes.
 
 /// A number of 1, 2, 4 or 8 bytes.
 pub trait Number: Copy + sealed::Number {}
 
 pub(crate) mod sealed {
     pub trait Number: Sized {
-        /// The number whose bytes are the lowest of these bits.
+        /// The number in the lowest bytes.
         fn from_bits(bits: u64) -> Self;
 
-        /// A word whose lowest bytes are the number's.
+        /// The number in the lowest bytes of a word.
         fn to_bits(self) -> u64;
     }
 }

@@ -3,29 +3,25 @@
 use super::stripes::{LINE, State};
 use std::ops::Range;
 
-/// No line.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// One line that is changed.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) address: usize,
     /// Bit i: byte i is changed.
     pub(crate) mask: u64,
-    /// The bytes that are changed in their places, as they will be, or `in_place` as they were;
-    /// others are zero.
+    /// The changed bytes as they will be, or, `in_place`, as they were; others are zero.
     pub(crate) words: [u64; 8],
     pub(crate) stripe: usize,
-    /// The stripe as it was before this line made the transaction its owner. `None`: an earlier
-    /// line did.
+    /// The stripe before this line made the transaction its owner. `None`: an earlier line did.
     pub(crate) before: Option<State>,
-    /// The line before this one on the same stripe, or `NONE`.
+    /// The previous line on the same stripe, or `NONE`.
     pub(crate) next: u32,
-    /// Memory has the changes already.
+    /// Memory has the changes.
     pub(crate) in_place: bool,
 }
 
-/// The bits of the bytes whose numbers are the bits of `mask`.
+/// Expands `mask` from a bit per byte to all bits.
 #[inline]
 pub(crate) const fn bits(mask: u8) -> u64 {
     // Byte i keeps bit i alone; adding 0x7f carries any bit to the byte's highest.
@@ -35,7 +31,7 @@ pub(crate) const fn bits(mask: u8) -> u64 {
 }
 
 impl Entry {
-    /// Changes the bytes `mask` of word number `word` to those of `value`.
+    /// Sets the bytes `mask` of word number `word` to those of `value`.
     #[inline]
     pub(crate) fn set(&mut self, word: usize, value: u64, mask: u8) {
         let bits = bits(mask);
@@ -43,13 +39,12 @@ impl Entry {
         self.mask |= u64::from(mask) << (8 * word);
     }
 
-    /// The changed bytes of a word.
     #[inline]
     pub(crate) const fn changed(&self, word: usize) -> u8 {
         (self.mask >> (8 * word)) as u8
     }
 
-    /// Has no bytes changed but those of `kept`.
+    /// Drops changes except in the bytes of `kept`.
     pub(crate) fn keep_alone(&mut self, kept: u64) {
         self.mask &= kept;
         for (word, value) in self.words.iter_mut().enumerate() {
@@ -57,7 +52,7 @@ impl Entry {
         }
     }
 
-    /// The words of which bytes are changed, with these bytes as a mask.
+    /// Words with changed bytes, and their masks.
     #[inline]
     pub(crate) fn changed_words(&self) -> impl Iterator<Item = (usize, u8)> + use<> {
         let mut rest = self.mask;
@@ -72,8 +67,7 @@ impl Entry {
     }
 }
 
-/// All changes of a transaction: each line once, in the order in which the lines were first stored
-/// to.
+/// All changes of a transaction: each line once, in the order of first stores.
 #[derive(Debug, Default)]
 pub struct WriteSet {
     pub(crate) lines: Vec<Entry>,
@@ -97,7 +91,7 @@ impl WriteSet {
         self.lines.is_empty()
     }
 
-    /// Number of bytes that are changed.
+    /// Number of changed bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.lines.iter().map(|line| line.mask.count_ones() as usize).sum()
@@ -116,7 +110,7 @@ impl WriteSet {
         None
     }
 
-    /// The stripe whose newest line is `newest`, as it was before the transaction owned it.
+    /// The stripe with newest line `newest`, as before the transaction owned it.
     pub(crate) fn before(&self, newest: u32) -> Option<State> {
         let mut at = newest;
         while let Some(line) = self.lines.get(at as usize) {
@@ -140,31 +134,31 @@ impl<'a> Line<'a> {
         self.0.address
     }
 
-    /// Which bytes are changed: bit i stands for byte i.
+    /// The changed bytes: bit i stands for byte i.
     #[must_use]
     pub fn mask(&self) -> u64 {
         self.0.mask
     }
 
-    /// The line's words; bytes that are not changed are zero. A line that is [changed in
+    /// The line's words; unchanged bytes are zero. A line [changed in
     /// place](crate::Memory::in_place) has its former bytes here.
     #[must_use]
     pub fn words(&self) -> &'a [u64; 8] {
         &self.0.words
     }
 
-    /// Which bits of a word are changed.
+    /// The changed bits of a word.
     ///
     /// # Panics
     ///
-    /// If `word` is not below 8.
+    /// `word` is 8 or more.
     #[must_use]
     pub fn word_bits(&self, word: usize) -> u64 {
         assert!(word < LINE / 8, "a line has 8 words, and no word {word}");
         bits(self.0.changed(word))
     }
 
-    /// The runs of changed bytes, as ranges within the line, in order.
+    /// Runs of changed bytes, as ranges within the line.
     pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let (mask, mut at) = (self.0.mask, 0);
         std::iter::from_fn(move || {

@@ -1,12 +1,11 @@
-//! Transactions on words that have check words: a damaged word is repaired by the transaction that
-//! reads it, or named.
+//! Transactions on words with check words: a reader repairs a damaged word, or names it.
 
 use indelible_stm::ecc::{check_word, is_whole, repair};
 use indelible_stm::{Abort, Conflict, Damaged, Error, Memory, Stm, Thread, Transaction, Volatile};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Words and check words; word number n has the address 8 n.
+/// Word number n has the address 8 n.
 struct Pairs(Vec<[AtomicU64; 2]>);
 
 // SAFETY: relaxed loads and stores of a word and its check word, which only this memory has.
@@ -88,11 +87,11 @@ fn s1_13_a_reader_of_a_damaged_word_commits_its_repair() {
     stm.memory().damage(5, 0b1011 << 30, 1);
     assert_eq!(read(&mut thread, 5).unwrap(), (5, Some(1)));
     assert!(stm.memory().is_whole(5));
-    // Now it is as any other, and reading it changes nothing.
+    // Reading the repaired word changes nothing.
     assert_eq!(read(&mut thread, 5).unwrap(), (5, None));
 }
 
-/// A transaction that is undone repairs nothing; its next run does.
+/// An undone transaction repairs nothing; its next run does.
 #[test]
 fn a_repair_is_a_change_like_others() {
     let stm = words(64);
@@ -104,7 +103,7 @@ fn a_repair_is_a_change_like_others() {
     });
     assert_eq!(undone, Err(Error::Cancelled(())));
     assert!(!stm.memory().is_whole(9));
-    // A hint may be of any kind; the load is right, before and behind a change of the line.
+    // A hint may be anything; the load is right, before and after a change of the line.
     let (seen, _) = thread
         .atomically(|tx| {
             store(tx, 8 * 8, &[1])?;
@@ -127,7 +126,7 @@ fn s1_14_a_part_of_a_word_is_stored_with_the_rest_as_it_was() {
     assert_eq!([17, 18].map(|nth| read(&mut thread, nth).unwrap()), expected.map(|value| (value, None)));
 }
 
-/// It ends the transaction, which is not run again, whatever the closure returns.
+/// The transaction ends and is not run again, whatever the closure returns.
 #[test]
 fn s1_14_a_lost_word_is_named() {
     let stm = words(64);
@@ -142,8 +141,7 @@ fn s1_14_a_lost_word_is_named() {
         Ok::<_, Abort<()>>((lost, tx.lost()))
     });
     assert_eq!((swallowed, runs), (Err(Error::Lost(33 * 8)), 1));
-    // Its other changes are undone; a store of some of its bytes meets it as well, one of all makes
-    // it whole.
+    // Other changes are undone; a partial store meets the damage, too, a whole one repairs it.
     assert_eq!(read(&mut thread, 0).unwrap().0, 0);
     let part = thread.atomically(|tx| Ok::<_, Abort<()>>(store(tx, 33 * 8, &[1])?));
     assert_eq!(part, Err(Error::Lost(33 * 8)));
@@ -153,8 +151,7 @@ fn s1_14_a_lost_word_is_named() {
     assert!(text.contains("0x108"), "{text}");
 }
 
-/// Words change while others read them: no reader takes a word beside another's check word for
-/// damaged.
+/// No reader takes a word beside another's check word for damaged.
 #[test]
 fn words_that_are_being_stored_are_not_damaged() {
     let stm = words(8);

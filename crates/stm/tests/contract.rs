@@ -1,4 +1,4 @@
-//! How transactions end, and all that a program may do wrong.
+//! Ends of transactions, and misuses by programs.
 
 use crate::support::{
     Apart, PANIC_IN_ACKNOWLEDGEMENT, PANIC_IN_COMMIT, PANIC_IN_SKIPPED, PANIC_IN_STORED,
@@ -38,7 +38,7 @@ fn is_free<S: Sink>(stm: &Arc<Stm<Direct, S>>, word: &TxWord) -> bool {
     })
 }
 
-/// Has it noted how a transaction ends.
+/// Notes how the transaction ends.
 fn register<S: Sink>(tx: &mut Transaction<'_, '_, Direct, S>, ends: &Rc<RefCell<Vec<&'static str>>>) {
     let note = |name| {
         let ends = ends.clone();
@@ -106,7 +106,7 @@ fn an_action_that_panics_stops_no_other() {
     assert_eq!((ends.take(), value(&stm, &word)), (vec!["first", "second"], 1));
 }
 
-/// A conflict that the closure hides: it cannot commit, and its own error is not believed.
+/// A hidden conflict: it cannot commit, and its own error does not count.
 #[test]
 fn a_doomed_transaction_reads_nothing_and_decides_nothing() {
     for (hidden, expected) in [(Ok(()), Ok(())), (Err(Abort::Cancel("torn")), Err(Error::Cancelled("torn")))]
@@ -141,7 +141,7 @@ fn a_transaction_inside_of_one_is_an_error_or_a_part() {
         Ok(())
     });
     assert!(done.is_ok());
-    // In pieces, it is a part: its end ends nothing, its abort aborts all.
+    // Nested, it is a part: its end ends nothing, its abort aborts all.
     let mut thread = stm.thread();
     for aborted in [false, true] {
         thread.begin().unwrap();
@@ -168,7 +168,7 @@ fn set<S: Sink>(thread: &mut Thread<Direct, S>, word: &TxWord, value: u64) {
 
 /// The word without a transaction.
 fn word_now(word: &TxWord) -> u64 {
-    // SAFETY: the word is there; it is read as transactions do.
+    // SAFETY: the word exists; it is read as transactions do.
     unsafe { indelible_stm::Memory::load(&Direct, (&raw const *word).expose_provenance()) }.unwrap()
 }
 
@@ -212,7 +212,7 @@ fn a_commit_that_is_not_acknowledged_is_in_memory() {
     assert_eq!((failed, ends.take()), (Err(Error::Unacknowledged("the disk failed")), vec![]));
     stm.sink().ask(0);
     assert_eq!((value(&stm, &word), is_free(&stm, &word)), (1, true));
-    // Readers are acknowledged as well, and name the commit that they rely on.
+    // Readers are acknowledged, too, and name the commit that they rely on.
     let (_, receipt) =
         stm.thread().atomically(|tx| -> Result<u64, Abort<()>> { Ok(tx.get(&word)?) }).unwrap();
     assert_eq!((receipt.sequence(), receipt.newest_read(), receipt.durable_from()), (None, 1, 1));
@@ -301,7 +301,7 @@ fn a_number_whose_transaction_is_not_valid_is_told_as_skipped() {
 fn a_thread_that_ends_in_a_transaction_aborts_it() {
     thread_local!(static KEPT: RefCell<Option<Thread>> = const { RefCell::new(None) });
     let (word, stm) = (TxWord::new(0), sound(Volatile));
-    // Not of a scope: such a thread may be joined before its variables are dropped.
+    // Not a scoped thread, which may be joined before its variables are dropped.
     let (leaked, memory): (&'static TxWord, _) = (Box::leak(Box::new(word)), stm.clone());
     std::thread::spawn(move || {
         let mut thread = memory.thread();
@@ -333,11 +333,11 @@ fn a_child_of_a_fork_commits_nothing() {
         let refused = result == Err(Error::Forked) && word_now(&word) == 0;
         let again = thread.begin() == Err(BeginError::Forked) && thread.alone().is_err();
         let anew = stm.thread().begin() == Err(BeginError::Forked);
-        // SAFETY: ends the process at once: the test's other threads are not in it.
+        // SAFETY: ends the process at once, without the test's other threads.
         unsafe { libc::_exit(i32::from(!(refused && again && anew))) };
     }
     let mut status = -1;
-    // SAFETY: waits for the child of above.
+    // SAFETY: waits for the child above.
     let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!((waited, status), (child, 0));
     assert!(result.is_ok());
@@ -367,7 +367,7 @@ fn nobody_runs_beside_a_thread_that_is_alone() {
         drop(alone);
         others.into_iter().for_each(|other| other.join().unwrap());
     });
-    // Readers after it rely on it, as no stripe knows of its changes.
+    // Later readers rely on it, as no stripe shows its changes.
     let (_, receipt) = thread.atomically(|tx| -> Result<u64, Abort<()>> { Ok(tx.get(&word)?) }).unwrap();
     assert_eq!((receipt.newest_read(), stm.now()), (2, 2));
 }
@@ -386,7 +386,6 @@ fn a_try_that_asks_for_it_is_alone() {
     });
     assert!(done.is_ok());
     assert_eq!((tries.get(), value(&stm, &word)), (2, 2));
-    // The next one is not.
     assert!(!thread.atomically(|tx| -> Result<bool, Abort<()>> { Ok(tx.is_alone()) }).unwrap().0);
 }
 
@@ -396,7 +395,7 @@ fn quiescence_waits_for_older_snapshots_alone() {
     quiescence(|stm| stm.thread().quiesce(1));
 }
 
-/// A thread with a list of participants waits for later ones as well.
+/// The known seats do not hide later threads.
 #[test]
 fn a_thread_that_waited_before_waits_for_new_threads_too() {
     let (stm, over, knows, begun) =
@@ -420,7 +419,6 @@ fn a_thread_that_waited_before_waits_for_new_threads_too() {
     });
 }
 
-/// A transaction goes back to its changes as of some moment, as often as it likes.
 #[test]
 fn a_transaction_goes_back_to_a_checkpoint() {
     let (Apart(first), Apart(second), stm) = &(Apart::default(), Apart::default(), sound(Volatile));
@@ -457,7 +455,7 @@ fn quiescence(quiesce: impl Fn(&std::sync::Arc<Stm>) + Copy + Send + Sync) {
             }));
             (0..100).for_each(|_| std::thread::yield_now());
             over.store(true, Ordering::Relaxed);
-            // It sees the commit from now on: no thread needs to wait for it any more.
+            // It sees the commit: no thread needs to wait for it any more.
             tx.get(word)?;
             assert_eq!(tx.snapshot(), 1);
             elsewhere(|| quiesce(stm));
@@ -468,7 +466,7 @@ fn quiescence(quiesce: impl Fn(&std::sync::Arc<Stm>) + Copy + Send + Sync) {
     });
 }
 
-/// That of a library whose transactions call another one.
+/// A library whose transactions call another one.
 struct Beside;
 
 // SAFETY: as `Direct`.

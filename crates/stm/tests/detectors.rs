@@ -1,6 +1,5 @@
-//! Promises of the memory, each kept by many threads at once, or in one order of steps that tells
-//! for certain. A detector says how the promise was broken; `mutants.rs` has each of them see a
-//! broken rule.
+//! Promises of the memory, under many threads or in one certain order of steps. A detector
+//! describes the broken promise; `mutants.rs` shows each a broken rule.
 
 use crate::support::{Apart, Remembering, Rule, stm};
 use indelible_stm::{
@@ -8,10 +7,10 @@ use indelible_stm::{
 };
 use std::sync::{Arc, OnceLock};
 
-/// Less for Miri, which needs a second for a millisecond's work.
+/// Miri needs a second for a millisecond's work.
 const SLOWER: u64 = if cfg!(miri) { 50 } else { 1 };
 
-/// Runs `f` in a thread of its own, in the middle of this one's work.
+/// Runs `f` on another thread, within this one's work.
 fn elsewhere<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(f).join().expect("no panic"))
 }
@@ -24,7 +23,7 @@ fn set_all<'env, S: Sink>(stm: &Arc<Stm<Direct, S>>, words: &[&'env TxWord], val
     assert!(stm.thread().atomically(stored).is_ok());
 }
 
-/// Threads move money between accounts; its sum stays, in every snapshot.
+/// Transfers between accounts keep the sum, in every snapshot.
 pub fn bank(threads: u64, rounds: u64, rule: Rule) -> Result<(), String> {
     const MONEY: u64 = 100;
     let accounts: Vec<TxWord> = (0..16).map(|_| TxWord::new(MONEY)).collect();
@@ -67,7 +66,7 @@ pub fn bank(threads: u64, rounds: u64, rule: Rule) -> Result<(), String> {
     }
 }
 
-/// Two words are always the same, also to transactions that will be aborted.
+/// Two words are always equal, also to transactions that will abort.
 pub fn equal_words(threads: u64, rounds: u64, rule: Rule) -> Result<(), String> {
     let pairs: Vec<(Apart, Apart)> = (0..4).map(|_| Default::default()).collect();
     let stm = stm(6, Direct, Volatile, rule);
@@ -120,7 +119,7 @@ pub fn skew(rule: Rule) -> Result<(), String> {
     if taken { Err("both were taken".into()) } else { Ok(()) }
 }
 
-/// A transaction that has read one word does not see a later state of another.
+/// A transaction that has read one word sees no later state of another.
 pub fn torn_view(rule: Rule) -> Result<(), String> {
     let (Apart(one), Apart(other)) = &(Apart::default(), Apart::default());
     let stm = stm(6, Direct, Volatile, rule);
@@ -141,7 +140,7 @@ pub fn torn_view(rule: Rule) -> Result<(), String> {
     wrong
 }
 
-/// Numbers of commits are told once each, none is left out.
+/// Each commit's number is told once, without gaps.
 pub fn numbers(rule: Rule) -> Result<(), String> {
     let word = TxWord::new(0);
     let stm = stm(3, Direct, Volatile, rule);
@@ -156,7 +155,7 @@ pub fn numbers(rule: Rule) -> Result<(), String> {
     Ok(())
 }
 
-/// Memory in which a transaction looks at each word before it is changed.
+/// Memory in which a transaction reads each word before it changes.
 #[derive(Clone, Default)]
 struct Watched(Arc<Watching>);
 
@@ -189,7 +188,7 @@ unsafe impl Memory for Watched {
     }
 }
 
-/// While a commit changes memory, its words cannot be read.
+/// Words cannot be read while a commit changes memory.
 pub fn half_stored(rule: Rule) -> Result<(), String> {
     let words = crate::support::Arena::new(16);
     let watching = Watched::default();
@@ -209,7 +208,7 @@ pub fn half_stored(rule: Rule) -> Result<(), String> {
     }
 }
 
-/// At the moment at which the sink is told, the words cannot be read, and memory is as before.
+/// When the sink is told, the words cannot be read, and memory is unchanged.
 #[test]
 fn the_sink_is_told_before_memory_changes() {
     struct Looking(Arc<TxWord>);
@@ -217,7 +216,7 @@ fn the_sink_is_told_before_memory_changes() {
         type Own = ();
         type Error = ();
         fn commit(&self, (): &mut (), sequence: u64, _: &WriteSet) -> Result<(), ()> {
-            // SAFETY: the word is there; it is read as transactions do.
+            // SAFETY: the word exists; it is read as transactions do.
             let value = unsafe { Direct.load((&raw const *self.0).expose_provenance()) };
             assert_eq!(value, Ok(sequence - 1));
             Ok(())
@@ -260,8 +259,7 @@ fn nobody_reads_half_a_commit() {
     half_stored(None).unwrap();
 }
 
-/// A transaction that meets others every time gets to be alone; the closure is run that often at
-/// most.
+/// After repeated conflicts it runs alone; the closure runs at most that often.
 #[test]
 fn a_transaction_that_always_conflicts_runs_alone_at_last() {
     let word = TxWord::new(0);
@@ -281,8 +279,7 @@ fn a_transaction_that_always_conflicts_runs_alone_at_last() {
     assert_eq!(word.into_inner(), 2);
 }
 
-/// Each thread changes all words in an order of its own: no thread waits for ever, and nothing is
-/// lost.
+/// Each thread changes all words in its own order, without deadlock or loss.
 #[test]
 fn threads_that_all_change_the_same_get_on() {
     const ROUNDS: u64 = 50 / SLOWER;

@@ -1,11 +1,11 @@
-//! Words that tell when they are damaged. `pmo-evidence ecc` has more of the same.
+//! Words that detect damage. `pmo-evidence ecc` does more of the same.
 
 use crate::support::Rule;
 use indelible_stm::ecc::{Beyond, Repaired, check_word, is_whole, repair};
 use indelible_testing::{Seeded, codewords};
 use std::sync::OnceLock;
 
-/// The codewords of 14 ones. There are none of fewer, but zero.
+/// The codewords of 14 ones. None but zero has fewer.
 fn of_fourteen() -> &'static [u128] {
     static FOUND: OnceLock<Vec<u128>> = OnceLock::new();
     FOUND.get_or_init(|| codewords(check_word))
@@ -21,7 +21,7 @@ fn repaired(word: u64, check: u64, rule: Rule) -> Result<Repaired, Beyond> {
     }
 }
 
-/// Damages a word by these bits; `Err` says how the repair is wrong.
+/// Damages a word by these bits; `Err`: the repair is wrong.
 fn judge(word: u64, bits: u128, rule: Rule) -> Result<(), String> {
     let whole = (word, check_word(word));
     let result = repaired(whole.0 ^ (bits >> 64) as u64, whole.1 ^ bits as u64, rule);
@@ -89,7 +89,7 @@ fn there_are_335_damages_of_14_bits_that_nobody_notices_and_none_of_fewer() {
     assert!(of_fourteen().iter().all(|codeword| codeword.count_ones() == 14));
     let whole = |codeword: &u128| is_whole((codeword >> 64) as u64, *codeword as u64);
     assert!(of_fourteen().iter().all(whole));
-    // Half of one is half of no other: so many damages of 7 bits have two explanations.
+    // Halves are distinct: so many damages of 7 bits have two explanations.
     let halves = 14 * 13 * 12 * 11 * 10 * 9 * 8 / 5040;
     let common = |one: &u128, other: &u128| one != other && (one & other).count_ones() >= 7;
     assert!(of_fourteen().iter().all(|one| !of_fourteen().iter().any(|other| common(one, other))));
@@ -124,7 +124,7 @@ fn words_with_two_explanations_are_refused() {
     ambiguous_words(None).unwrap();
 }
 
-/// The limit of the code: 8 bits of a codeword of 14 look like the other 6.
+/// 8 bits of a codeword of 14 look like the other 6.
 #[test]
 fn damage_of_eight_bits_may_be_taken_for_another() {
     let codeword = of_fourteen()[0];

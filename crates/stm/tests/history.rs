@@ -1,13 +1,12 @@
-//! Histories of 2 to 8 threads, checked whole: each transaction, those that were aborted among
-//! them, is redone at its place in the order that the sequence numbers say, on bytes that only such
-//! redone transactions change.
+//! Checks whole histories of 2 to 8 threads: each transaction, aborted ones included, is redone in
+//! the order of sequence numbers.
 
 use crate::support::{Arena, Remembering, Rule, stm};
 use indelible_stm::{Abort, Direct, Thread, Transaction};
 use indelible_testing::Seeded;
 use std::sync::Arc;
 
-/// One step: the word's number, and the value found or stored.
+/// A step: the word's number, and the value found or stored.
 #[derive(Clone, Debug)]
 enum Step {
     Found(usize, Vec<u8>),
@@ -17,7 +16,7 @@ enum Step {
 /// One try of a transaction.
 #[derive(Debug)]
 struct Try {
-    /// `Some`: it committed, and changed something.
+    /// `Some`: it committed a change.
     sequence: Option<u64>,
     snapshot: u64,
     /// The last commit that must be durable for this committed one.
@@ -26,7 +25,7 @@ struct Try {
 }
 
 impl Try {
-    /// After how many commits its place is.
+    /// The number of commits before it.
     fn place(&self) -> u64 {
         self.sequence.map_or(self.snapshot, |sequence| sequence.saturating_sub(1))
     }
@@ -59,7 +58,7 @@ impl Try {
     }
 }
 
-/// Random steps of one transaction; `steps` gets those that were taken.
+/// Random steps of one transaction; `steps` gets those taken.
 fn program(
     tx: &mut Transaction<'_, '_, Direct, Remembering>,
     arena: &Arena,
@@ -88,7 +87,6 @@ fn program(
     if random.u8(..8) == 0 { Err(Abort::Cancel(())) } else { Ok(()) }
 }
 
-/// Tries of one thread.
 fn tries(
     thread: &mut Thread<Direct, Remembering>,
     arena: &Arena,
@@ -114,8 +112,7 @@ fn tries(
     tries
 }
 
-/// Runs random programs; `Err` says which transaction has seen a state that there was not at its
-/// place.
+/// Runs random programs; `Err` names a transaction that saw a wrong state.
 pub fn check(seed: u64, threads: usize, count: usize, words: usize, rule: Rule) -> Result<(), String> {
     let arena = Arena::new(words);
     let stm = stm(4, Direct, Remembering::default(), rule);
@@ -130,7 +127,7 @@ pub fn check(seed: u64, threads: usize, count: usize, words: usize, rule: Rule) 
         let threads: Vec<_> = (0..threads).map(|number| scope.spawn(run(number))).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
     });
-    // At the same place those that committed come last.
+    // At the same place, committed ones come last.
     all.sort_by_key(|one| (one.place(), one.sequence.is_some()));
     let (mut bytes, mut last) = (vec![0; arena.len()], vec![0; arena.len()]);
     for one in &all {

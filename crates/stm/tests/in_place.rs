@@ -5,7 +5,6 @@ use indelible_stm::{Abort, Checkpoint, Damaged, Direct, Error, Memory, Stm, Vola
 use indelible_testing::Seeded;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// The memory of the process, changed in place.
 struct InPlace;
 
 // SAFETY: as `Direct`, which it uses.
@@ -78,14 +77,14 @@ fn random_programs_in_place_agree_with_bytes_and_go_back_to_checkpoints() {
     }
 }
 
-/// Memory in the middle of whose load another transaction stores to the word, and is undone.
+/// Memory in which, during a load, another transaction stores to the word and is undone.
 #[derive(Clone, Default)]
 struct Undoing(Arc<Asked>);
 
 #[derive(Default)]
 struct Asked {
     stm: OnceLock<Weak<Stm<Undoing, Volatile>>>,
-    /// The word, and whether the other one meets a third, and so is undone before it ends.
+    /// The word, and whether the other one is undone early, by a third.
     at: Mutex<Option<(usize, bool)>>,
 }
 
@@ -139,8 +138,7 @@ fn undone_while_read(meets: bool, rule: Rule) -> Result<(), String> {
     }
 }
 
-/// A transaction does not read another's stores that were taken back when it was cancelled, or when
-/// it met a third.
+/// Stores undone by a cancel or a conflict are not read.
 pub fn undone(rule: Rule) -> Result<(), String> {
     undone_while_read(false, rule)
 }
@@ -155,8 +153,7 @@ fn stores_that_are_undone_are_never_read() {
     doomed(None).unwrap();
 }
 
-/// Two words are always the same, also to transactions that will be aborted, beside others that
-/// take back what they stored.
+/// Two words are always equal, also to transactions that will abort, beside others that are undone.
 #[test]
 fn no_transaction_sees_two_states_at_once_in_place() {
     const ROUNDS: u64 = if cfg!(miri) { 20 } else { 3000 };

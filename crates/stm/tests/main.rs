@@ -1,4 +1,4 @@
-//! The tests of the transactional memory, one program.
+//! The tests of the transactional memory.
 
 mod checked;
 mod contract;

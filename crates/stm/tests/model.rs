@@ -1,4 +1,4 @@
-//! One thread, random programs, beside a vector of bytes.
+//! One thread's random programs beside a vector of bytes.
 
 use crate::support::{Arena, Remembering, runs, stm};
 use indelible_stm::{Abort, Conflict, Direct, Error, Number, Transaction};
@@ -6,7 +6,7 @@ use indelible_testing::Seeded;
 
 type Tx<'t, 'env> = Transaction<'t, 'env, Direct, Remembering>;
 
-/// Stores a number of some type, and reads it again.
+/// Stores a number and reads it again.
 fn number<T: Number + PartialEq + std::fmt::Debug>(
     tx: &mut Tx<'_, '_>,
     at: *mut u8,

@@ -1,4 +1,4 @@
-//! Each broken rule is noticed by two detectors at least.
+//! At least two detectors notice each broken rule.
 
 use crate::detectors::{bank, equal_words, half_stored, numbers, skew, torn_view};
 use crate::support::Rule;
@@ -7,7 +7,7 @@ use indelible_stm::Mutant;
 
 type Detector = (&'static str, fn(Rule) -> Result<(), String>);
 
-/// Those that depend on how threads meet have many tries.
+/// Those that depend on scheduling have many tries.
 const DETECTORS: &[Detector] = &[
     ("history", |rule| (0..300).try_for_each(|seed| history::check(seed, 4, 60, 16, rule))),
     ("bank", |rule| (0..100).try_for_each(|_| bank(4, 50, rule))),

@@ -1,4 +1,4 @@
-//! Memory for tests, sinks that remember, rules that are broken or not.
+//! Memory for tests, recording sinks, and broken rules.
 
 use indelible_stm::{Direct, Memory, Sink, Stm, WriteSet};
 use std::collections::BTreeMap;
@@ -10,7 +10,6 @@ pub type Rule = Option<indelible_stm::Mutant>;
 #[cfg(not(feature = "__mutants"))]
 pub type Rule = Option<std::convert::Infallible>;
 
-/// A transactional memory that breaks `rule`.
 pub fn stm<M: Memory, S: Sink>(bits: u32, memory: M, sink: S, rule: Rule) -> Arc<Stm<M, S>> {
     #[cfg(feature = "__mutants")]
     return Stm::with_mutant(bits, memory, sink, rule);
@@ -21,7 +20,7 @@ pub fn stm<M: Memory, S: Sink>(bits: u32, memory: M, sink: S, rule: Rule) -> Arc
     }
 }
 
-/// One on the memory of the process that breaks no rule.
+/// Makes one on the process's memory that breaks no rule.
 pub fn sound<S: Sink>(sink: S) -> Arc<Stm<Direct, S>> {
     Stm::with_stripes(10, Direct, sink)
 }
@@ -50,15 +49,15 @@ impl Arena {
     }
 }
 
-/// The message of a sink on one number.
+/// A sink's record of one number.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Changed bytes: address, content.
+    /// (address, changed bytes).
     Committed(Vec<(usize, Vec<u8>)>),
     Skipped,
 }
 
-/// A sink that remembers all, and refuses on request.
+/// A sink that records all, and refuses on request.
 #[derive(Default)]
 pub struct Remembering {
     pub told: Mutex<BTreeMap<u64, Told>>,
@@ -87,12 +86,12 @@ impl Remembering {
 
     fn tell(&self, sequence: u64, told: Told) {
         if self.told.lock().unwrap().insert(sequence, told).is_some() {
-            // A panic here would come in the middle of an abort.
+            // A panic here would come within an abort.
             self.twice.lock().unwrap().push(sequence);
         }
     }
 
-    /// Number of transactions told of, each number once and none left out.
+    /// Number of told transactions; numbers must be unique and without gaps.
     pub fn dense(&self) -> u64 {
         let told = self.told.lock().unwrap();
         assert_eq!(self.twice.lock().unwrap()[..], [], "told twice");
@@ -100,7 +99,7 @@ impl Remembering {
         told.len() as u64
     }
 
-    /// All changes told, redone in order over zeros.
+    /// All told changes, redone in order over zeros.
     pub fn redone(&self, arena: &Arena) -> Vec<u8> {
         let mut bytes = vec![0; arena.len()];
         for told in self.told.lock().unwrap().values() {
@@ -114,7 +113,7 @@ impl Remembering {
     }
 }
 
-/// The runs of bytes that are changed.
+/// Runs of changed bytes.
 pub fn runs(writes: &WriteSet) -> Vec<(usize, Vec<u8>)> {
     let mut runs = Vec::new();
     for line in writes.lines() {
@@ -156,7 +155,7 @@ impl Sink for Remembering {
     }
 }
 
-/// A word on a line, and a stripe, of its own.
+/// A word with its own line and stripe.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct Apart(pub indelible_stm::TxWord);

@@ -1,11 +1,11 @@
-//! Functions of the program that are called when its block has committed, or is undone.
+//! The program's functions to call after a block has committed or is undone.
 
 use crate::blocks::{Thread, fatal};
 use crate::mutant::Mutant;
 use std::ffi::c_void;
 
 type Function = extern "C" fn(*mut c_void);
-/// Functions and their arguments.
+/// (function, argument).
 pub(crate) type Called = Vec<(Function, *mut c_void)>;
 
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl Actions {
         (self.commit.len(), self.undo.len())
     }
 
-    /// Those of a block that has committed.
+    /// Those of a committed block.
     pub(crate) fn take_commit(&mut self) -> Called {
         self.undo.clear();
         std::mem::take(&mut self.commit)
@@ -34,7 +34,7 @@ impl Actions {
     }
 }
 
-/// Calls them. The thread's state may be used by them, as by any block.
+/// Calls them; they may use the thread's state, as any block may.
 pub(crate) fn call(all: Called) {
     for (function, argument) in all {
         function(argument);

@@ -1,11 +1,10 @@
-//! Memory that blocks allocate and free: undoing a block frees its allocations; memory that a block
-//! frees stays until the block has committed and no block can read it any more.
+//! Memory allocated and freed by blocks: undoing a block frees its allocations; memory that it
+//! frees stays until it has committed and no block can read it.
 
 use crate::blocks::{Thread, fatal};
 use crate::weak;
 use std::ffi::c_void;
 
-/// How a block of memory is freed.
 #[derive(Clone, Copy)]
 enum By {
     Free,
@@ -27,13 +26,13 @@ impl Allocations {
         (self.made.len(), self.freed.len())
     }
 
-    /// The memory that a block that has committed freed.
+    /// The memory that a committed block freed.
     pub(crate) fn take_freed(&mut self) -> Unused {
         self.made.clear();
         Unused(std::mem::take(&mut self.freed))
     }
 
-    /// The memory that was allocated since a mark, and is undone; nothing that was freed since is.
+    /// The memory allocated since a mark and undone; frees since are cancelled.
     pub(crate) fn take_made(&mut self, (made, freed): (usize, usize)) -> Unused {
         self.freed.truncate(freed);
         Unused(self.made.split_off(made))
@@ -54,8 +53,8 @@ fn free_now(pointer: *mut c_void, by: By) {
         By::Delete => weak::delete(),
         By::DeleteArray => weak::delete_array(),
     };
-    // SAFETY: the matching function allocated it, and it has no users: the program promises that
-    // where it frees it, else the undone block alone had it.
+    // SAFETY: the matching function allocated it, and it has no users: the freeing program promises
+    // that, or only the undone block had it.
     unsafe {
         match delete {
             Some(delete) => delete(pointer),

@@ -1,12 +1,12 @@
 //! Loads, stores and logs of compiled code, of every size.
 //!
-//! The names also tell of the access before: that is not needed. Larger numbers, and those of the
-//! x87, are those of [`registers`](crate::registers).
+//! The names' hints about earlier accesses are not needed. Larger numbers, and those of the x87,
+//! are in [`registers`](crate::registers).
 
 use crate::blocks::Thread;
 use indelible_stm::Number;
 
-/// A number at any address.
+/// Loads a number at any address.
 ///
 /// # Safety
 /// Invariant 1 of the crate.
@@ -15,7 +15,7 @@ pub(crate) unsafe fn load<T: Number>(from: *const T) -> T {
     if let Some(thread) = Thread::transacting(from.addr())
         && let Some(mut running) = thread.running()
     {
-        // SAFETY: the caller's promise; a word of which a byte may be loaded is there whole.
+        // SAFETY: the caller's promise; a word with a loadable byte exists whole.
         match unsafe { running.load(from) } {
             Ok(value) => return value,
             Err(_) => Thread::again(),
@@ -45,7 +45,7 @@ pub(crate) unsafe fn store<T: Number>(to: *mut T, value: T) {
     }
 }
 
-/// Keeps bytes that are stored to in place, if that may be undone: `own` are bytes that, by the
+/// Logs bytes before a store in place, if it may be undone: `own` bytes are those that, by the
 /// compiled code, no other thread knows.
 ///
 /// # Safety
@@ -95,8 +95,8 @@ barriers! {
     u64, _ITM_LU8, [_ITM_RU8 _ITM_RaRU8 _ITM_RaWU8 _ITM_RfWU8], [_ITM_WU8 _ITM_WaRU8 _ITM_WaWU8];
     f32, _ITM_LF, [_ITM_RF _ITM_RaRF _ITM_RaWF _ITM_RfWF], [_ITM_WF _ITM_WaRF _ITM_WaWF];
     f64, _ITM_LD, [_ITM_RD _ITM_RaRD _ITM_RaWD _ITM_RfWD], [_ITM_WD _ITM_WaRD _ITM_WaWD];
-    // A vector of 8 bytes, and a complex number of two floats, are in registers as one number of 8
-    // bytes is.
+    // A vector of 8 bytes and a complex number of two floats are in registers like one number of 8
+    // bytes.
     f64, _ITM_LM64, [_ITM_RM64 _ITM_RaRM64 _ITM_RaWM64 _ITM_RfWM64], [_ITM_WM64 _ITM_WaRM64 _ITM_WaWM64];
     f64, _ITM_LCF, [_ITM_RCF _ITM_RaRCF _ITM_RaWCF _ITM_RfWCF], [_ITM_WCF _ITM_WaRCF _ITM_WaWCF];
 }

@@ -1,8 +1,8 @@
-//! The blocks of a thread: how they begin, are run again, are cancelled and commit.
+//! The blocks of a thread: begin, rerun, cancel, commit.
 //!
 //! A block runs as a transaction, or *directly*: alone, with plain accesses, because its actions
-//! cannot be undone. An inner block is a part of the outer one. If it may be cancelled, the changes
-//! until then are kept, to which a cancel goes back.
+//! cannot be undone. An inner block is a part of the outer one; if it may be cancelled, the changes
+//! before it are kept for that.
 
 mod ending;
 
@@ -21,10 +21,9 @@ use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a line of the transactional memory.
 const LINE: usize = 64;
 
-/// How much of everything there was when a block began.
+/// Sizes of all logs at a block's begin.
 #[derive(Clone, Copy, Default)]
 struct Marks {
     log: usize,
@@ -42,11 +41,10 @@ struct Level {
     checkpoint: Option<Checkpoint>,
 }
 
-/// A thread that runs blocks.
 pub(crate) struct Thread {
     /// Whether accesses are those of a transaction.
     transacts: bool,
-    /// Whether plain stores are logged: there is a checkpoint.
+    /// Whether plain stores are logged for a checkpoint.
     logs: bool,
     /// All frames below this address are the block's alone.
     stack: usize,
@@ -56,7 +54,7 @@ pub(crate) struct Thread {
     irrevocable: bool,
     /// A heap that the block needs room in does not grow.
     full: bool,
-    /// The thread is alone because the process is copied.
+    /// The thread is alone for a fork.
     held_still: bool,
     id: u64,
     generation: u32,
@@ -66,7 +64,7 @@ pub(crate) struct Thread {
     pub(crate) exceptions: Exceptions,
 }
 
-/// Writes a message and ends the process: compiled code knows no errors.
+/// Writes a message and ends the process: compiled code has no errors.
 #[cold]
 pub(crate) fn fatal(why: &str) -> ! {
     let message = format!("libpmo-tm: {why}\n");
@@ -75,13 +73,13 @@ pub(crate) fn fatal(why: &str) -> ! {
     std::process::abort();
 }
 
-/// Where the stack of this thread ends; 0 if the system does not say.
+/// The end of this thread's stack; 0 if unknown.
 #[cold]
 fn stack_end() -> usize {
     let mut attributes = std::mem::MaybeUninit::uninit();
     let (mut low, mut len) = (std::ptr::null_mut(), 0);
-    // SAFETY: attributes that the first call fills in, if it returns 0, are read by the second and
-    // ended by the third.
+    // SAFETY: the first call fills the attributes in, if it returns 0; the second reads and the
+    // third destroys them.
     unsafe {
         if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
             return 0;
@@ -92,7 +90,7 @@ fn stack_end() -> usize {
     low.addr() + len
 }
 
-/// Ends the thread's part when the thread ends.
+/// Ends the thread's part at its end.
 struct Owner(Cell<*mut Thread>);
 
 impl Drop for Owner {
@@ -107,7 +105,7 @@ impl Drop for Owner {
             drop(thread);
             actions::call(called);
         } else {
-            // Its locks may be those of threads that the child does not have.
+            // Its locks may be those of threads that the child lacks.
             std::mem::forget(thread);
         }
     }
@@ -117,7 +115,7 @@ thread_local! {
     static OWNER: std::cell::OnceCell<Owner> = const { std::cell::OnceCell::new() };
 }
 
-/// The thread that runs a block; null if it never ran one.
+/// The thread's state; null if it never ran a block.
 #[inline(always)]
 fn current() -> *mut Thread {
     std::ptr::with_exposed_provenance_mut(entry::current())
@@ -145,7 +143,7 @@ impl Thread {
             exceptions: Exceptions::default(),
         }));
         entry::set_current(thread.expose_provenance());
-        // In the last destructors of a thread there is nowhere to keep it: it is leaked.
+        // In a thread's last destructors it cannot be kept: it is leaked.
         let _ = OWNER.try_with(|owner| match owner.get() {
             Some(owner) => owner.0.set(thread),
             None => drop(owner.set(Owner(Cell::new(thread)))),
@@ -171,7 +169,7 @@ impl Thread {
         (thread.transacts && !own && !thread.exceptions.have(address)).then_some(thread)
     }
 
-    /// Keeps bytes that are stored to in place, but for those that the transaction puts back.
+    /// Logs bytes before a store in place, except those that the transaction restores.
     ///
     /// # Safety
     /// As for [`Log::keep`].
@@ -184,7 +182,7 @@ impl Thread {
                 true => self.running().map_or(0, |running| running.changed_in_place(line)),
                 false => 0,
             };
-            // A run of bytes of one line of which the transaction puts all back, or none.
+            // A run of bytes of one line of which the transaction restores all, or none.
             let rest = theirs >> first;
             let run = if rest & 1 == 1 { rest.trailing_ones() } else { rest.trailing_zeros() };
             let run = most.min(run as usize);
@@ -196,8 +194,7 @@ impl Thread {
         }
     }
 
-    /// The thread ends in the block: the frames that it was in are no more, and others are in their
-    /// place.
+    /// The thread ends in the block: its frames are replaced by others.
     fn leave_frames(&mut self) {
         if self.levels.is_empty() {
             return;
@@ -209,15 +206,14 @@ impl Thread {
         }
     }
 
-    /// The thread, if plain stores are logged: what compiled code logs if its block may be run
-    /// again (`own`), or all if an inner block may be cancelled.
+    /// The thread, if plain stores are logged: those that compiled code logs for a rerun (`own`),
+    /// or all if an inner block may be cancelled.
     #[inline(always)]
     pub(crate) fn logging<'t>(own: bool) -> Option<&'t mut Thread> {
         // SAFETY: as for `with`.
         unsafe { current().as_mut() }.filter(|thread| thread.logs || own && thread.transacts)
     }
 
-    /// Whether the block cannot be undone.
     pub(crate) fn is_irrevocable(&self) -> bool {
         self.irrevocable
     }
@@ -258,7 +254,7 @@ impl Thread {
         self.code(properties)
     }
 
-    /// Which code of a block is run.
+    /// The code of a block to run.
     fn code(&self, properties: u32) -> u32 {
         let plain = !self.transacts && !self.logs && properties & property::UNINSTRUMENTED != 0;
         match plain || properties & property::INSTRUMENTED == 0 {
@@ -267,11 +263,11 @@ impl Thread {
         }
     }
 
-    /// Takes back all stores since some marks but those to frames below `stack`, which are no more;
-    /// returns the actions to be called.
+    /// Undoes all stores since marks, except those to dead frames below `stack`; returns the
+    /// actions to call.
     fn undo(&mut self, to: Marks, stack: usize) -> Called {
-        // SAFETY: the bytes that compiled code logged are the thread's own, and no other thread had
-        // the bytes stored in place (1).
+        // SAFETY: logged bytes are the thread's own, and no other thread had the bytes stored in
+        // place (1).
         unsafe { self.log.undo(to.log, stack) };
         self.exceptions.undo(to.exceptions);
         self.allocations.take_made(to.allocations).free();
@@ -292,13 +288,13 @@ impl Thread {
         (first, self.undo(Marks::default(), stack))
     }
 
-    /// The thread, as long as no other reference to it exists.
+    /// The thread, without another reference to it.
     fn own<'t>() -> &'t mut Thread {
         // SAFETY: null, or the thread's own (2).
         unsafe { current().as_mut() }.unwrap_or_else(|| fatal("no block runs"))
     }
 
-    /// The thread, made if it never ran a block, or in another process.
+    /// The thread, made on first use, or in another process.
     #[inline]
     fn ready<'t>() -> &'t mut Thread {
         // SAFETY: null, or the thread's own (2).
@@ -309,15 +305,15 @@ impl Thread {
         Thread::own()
     }
 
-    /// The transaction of the block that runs on this thread, if one does.
+    /// The transaction of this thread's block, if one runs.
     pub(crate) fn in_transaction<'t>() -> Option<Transaction<'t, 'static, Words, Commits>> {
         // SAFETY: as for `with`.
         let thread = unsafe { current().as_mut() }.filter(|thread| !thread.levels.is_empty())?;
         thread.transaction.running()
     }
 
-    /// Has an object grow for its heap: at once if the block is alone, else before it is run again.
-    /// `false`: it has met a limit, now or in a run of this block before.
+    /// Grows an object for its heap: at once if the block is alone, else before a rerun. `false`:
+    /// it has met a limit, now or in a former run of this block.
     pub(crate) fn grow(address: usize, needed: usize) -> bool {
         let thread = Thread::own();
         if thread.full {
@@ -332,13 +328,13 @@ impl Thread {
         })
     }
 
-    /// Runs the outermost block again, after a while: it has met another one.
+    /// Runs the outermost block again after a conflict and a back-off.
     #[cold]
     pub(crate) fn again() -> ! {
         Thread::again_after(true, || {})
     }
 
-    /// Runs the outermost block again, once `act` has returned, which owns nothing any more then.
+    /// Runs the outermost block again after `act`, which leaves nothing owned.
     fn again_after(conflict: bool, act: impl FnOnce()) -> ! {
         Thread::own().running().and_then(|running| running.lost()).into_iter().for_each(objects::lost);
         let irrevocable = Thread::own().irrevocable;
@@ -371,7 +367,7 @@ impl Thread {
         Some(result)
     }
 
-    /// Before the process is copied: no block of another thread is in the middle of anything.
+    /// Before a fork: no other thread's block is underway.
     pub(crate) fn hold_still() {
         let thread = Thread::ready();
         if thread.levels.is_empty() {
@@ -379,7 +375,7 @@ impl Thread {
         }
     }
 
-    /// The process has been copied.
+    /// After a fork.
     pub(crate) fn go_on() {
         let thread = Thread::own();
         if std::mem::take(&mut thread.held_still) {
@@ -388,7 +384,7 @@ impl Thread {
     }
 }
 
-/// `_ITM_beginTransaction`, given where it returns to.
+/// `_ITM_beginTransaction`, given its return address.
 ///
 /// # Safety
 /// Called by the code of [`entry`] alone.

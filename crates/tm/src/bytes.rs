@@ -3,7 +3,7 @@
 use crate::barriers::keep;
 use crate::blocks::Thread;
 
-/// Bytes that are copied at a time.
+/// Bytes copied at a time.
 const PIECE: usize = 256;
 
 /// # Safety
@@ -49,7 +49,7 @@ unsafe fn store(to: *mut u8, bytes: &[u8], shared: bool) {
 /// Invariant 1 of the crate.
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, size: usize, reads: bool, writes: bool) {
     let mut room = [0; PIECE];
-    // Bytes that are overwritten are copied before.
+    // Overwritten bytes are copied first.
     let backwards = to.addr().wrapping_sub(from.addr()) < size;
     let mut done = 0;
     while done < size {

@@ -1,12 +1,11 @@
-//! Functions and their clones for blocks: tables that each program and library registers when it is
-//! loaded.
+//! Functions and their clones for blocks: tables registered by each loaded program and library.
 
 use crate::blocks::{Thread, fatal};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{PoisonError, RwLock};
 
-/// Tables by their address, each with its clones by function.
+/// Tables by address, each with clones by function.
 static TABLES: RwLock<BTreeMap<usize, BTreeMap<usize, usize>>> = RwLock::new(BTreeMap::new());
 
 /// # Safety

@@ -1,4 +1,4 @@
-//! Numbers by which compiled code and this library tell each other of blocks.
+//! Numbers of the interface with compiled code.
 
 /// Properties of a block.
 pub(crate) mod property {
@@ -17,7 +17,7 @@ pub(crate) mod action {
     pub(crate) const ABORTED: u32 = 0x10;
 }
 
-/// Why a block is ended by its program.
+/// Why a program ends a block.
 pub(crate) mod reason {
     use std::ffi::c_int;
 

@@ -1,20 +1,17 @@
-//! The beginning of a block, to which control returns when it is run again: GCC's code calls
-//! `_ITM_beginTransaction` as one calls `setjmp`.
+//! The beginning of a block, to which control returns for a rerun: GCC's code calls
+//! `_ITM_beginTransaction` like `setjmp`.
 //!
 //! # Invariants
 //!
-//! 1. A [`Beginning`] has the registers that a function keeps for its caller (System V ABI,
-//!    x86-64), and the address where the block goes on. The frame of the caller is there as long as
-//!    the block runs: GCC's code leaves a block by `_ITM_commitTransaction`, which ends it, and by
-//!    nothing else.
-//! 2. [`Beginning::go_on`] abandons frames that lie below: those of GCC's code, which need nothing
-//!    else, and one of an exported function of this library, which owns nothing at that moment.
-//! 3. `pmo_tm_current` is the thread's own word; its only users are [`current`] and
-//!    [`set_current`].
+//! 1. A [`Beginning`] has the callee-saved registers (System V ABI, x86-64), and the address where
+//!    the block goes on. The caller's frame exists while the block runs: GCC's code leaves a block
+//!    only by `_ITM_commitTransaction`.
+//! 2. [`Beginning::go_on`] abandons the frames below: those of GCC's code, which need nothing else,
+//!    and one of an exported function of this library, which owns nothing then.
+//! 3. `pmo_tm_current` is the thread's own word, used only by [`current`] and [`set_current`].
 //!
-//! Rounding modes and the like are not kept: functions that change them are no part of a block that
-//! is run again. Processes with shadow stacks do not load this library with them, as it does not
-//! say that it knows them.
+//! Rounding modes and the like are not kept: functions that change them are in no rerunnable block.
+//! Processes with shadow stacks do not load this library with them, as it does not declare support.
 
 use crate::mutant::Mutant;
 use std::arch::{asm, global_asm};
@@ -23,7 +20,7 @@ use std::arch::{asm, global_asm};
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Beginning {
-    /// The stack pointer after the return: what lies below belongs to the block.
+    /// The stack pointer after the return: the block's frames lie below.
     pub(crate) stack: usize,
     kept: [usize; 6],
     address: usize,
@@ -69,8 +66,8 @@ global_asm!(
 );
 
 impl Beginning {
-    /// A copy, taken word by word, as `_ITM_beginTransaction` stored it: a load of two words at
-    /// once would stall until both stores have left the store buffer.
+    /// Copies word by word, as `_ITM_beginTransaction` stored it: a load of two words at once would
+    /// stall until both stores left the store buffer.
     ///
     /// # Safety
     ///
@@ -96,8 +93,8 @@ impl Beginning {
         if Mutant::RegistersNotRestored.is_on() {
             self.kept = [0; 6];
         }
-        // SAFETY: the registers are those of the caller's frame (1); nothing below it is needed any
-        // more (2).
+        // SAFETY: the registers are those of the caller's frame (1); nothing below it is needed
+        // (2).
         unsafe {
             asm!(
                 "mov rbx, [rdi + 8]",
@@ -121,7 +118,7 @@ impl Beginning {
 #[inline(always)]
 pub(crate) fn current() -> usize {
     let word;
-    // SAFETY: a load of the thread's own word (3), which has a place in the thread's static block.
+    // SAFETY: a load of the thread's own word (3), in its static block.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + pmo_tm_current@GOTTPOFF]",
@@ -146,7 +143,7 @@ pub(crate) fn set_current(word: usize) {
     }
 }
 
-/// The stack pointer, or an address below it: what a caller's frame has lies above.
+/// The stack pointer, or an address below it: the caller's frame lies above.
 #[inline(always)]
 pub(crate) fn stack() -> usize {
     let stack;

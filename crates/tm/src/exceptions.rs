@@ -1,17 +1,17 @@
-//! Exceptions of C++ that a block throws and catches: those of a block that is undone are no more.
+//! C++ exceptions thrown and caught by blocks: those of an undone block vanish.
 //!
-//! The object that is thrown is the block's own, and accessed in place: the unwinder reads it, and
-//! it is freed in the middle of the block where the last handler ends.
+//! A thrown object is the block's own, and accessed in place: the unwinder reads it, and the last
+//! handler's end frees it within the block.
 
 use crate::blocks::{Thread, fatal};
 use crate::weak;
 use std::ffi::c_void;
 use std::ops::Range;
 
-/// Bytes from the header that the unwinder knows to the exception of the program.
+/// Bytes from the unwinder's header to the program's exception.
 const HEADER: usize = 32;
 
-/// An object that the block allocated, to throw it.
+/// An object allocated by the block for a throw.
 struct Object {
     bytes: Range<usize>,
     freed: bool,
@@ -20,20 +20,19 @@ struct Object {
 #[derive(Default)]
 pub(crate) struct Exceptions {
     objects: Vec<Object>,
-    /// Allocated, and not thrown yet.
+    /// Allocated, not thrown.
     unthrown: Vec<*mut c_void>,
-    /// Thrown, and not caught yet.
+    /// Thrown, not caught.
     thrown: Vec<*mut c_void>,
-    /// The exceptions of handlers that have begun and not ended.
+    /// The exceptions of running handlers.
     caught: Vec<*mut c_void>,
 }
 
-/// How much there was: objects, exceptions that were not thrown yet, and not caught yet, and
-/// handlers.
+/// Numbers of objects, unthrown and uncaught exceptions, and handlers.
 pub(crate) type Mark = [usize; 4];
 
 impl Exceptions {
-    /// The block has committed: they are the program's.
+    /// After the commit they are the program's.
     pub(crate) fn forget(&mut self) {
         self.objects.clear();
         self.unthrown.clear();
@@ -64,7 +63,7 @@ impl Exceptions {
         Some(object.bytes.clone())
     }
 
-    /// Ends those since a mark, of a block that is undone.
+    /// Ends those since a mark, of an undone block.
     pub(crate) fn undo(&mut self, [objects, unthrown, thrown, caught]: Mark) {
         self.objects.truncate(objects);
         for exception in self.unthrown.split_off(unthrown.min(self.unthrown.len())) {
@@ -79,8 +78,8 @@ impl Exceptions {
         let Some(cleanup) = weak::cleanup() else { return };
         for exception in thrown {
             let header = exception.wrapping_byte_sub(HEADER);
-            // SAFETY: it was thrown in the block and reached no handler; the handlers are those
-            // that the block began.
+            // SAFETY: it was thrown in the block and reached no handler; the handlers are the
+            // block's.
             unsafe { cleanup(std::ptr::null_mut(), header, std::mem::take(&mut handlers)) };
         }
         if handlers > 0 {
@@ -91,8 +90,7 @@ impl Exceptions {
 }
 
 impl Thread {
-    /// The object may be freed: its next owner's bytes must stay in its memory, even if the block
-    /// is undone.
+    /// The object may be freed: its next owner's bytes must survive an undo.
     fn leave_exception(&mut self, exception: *mut c_void) {
         if let Some(bytes) = self.exceptions.set_freed(exception, true) {
             self.log.forget(&bytes);

@@ -1,5 +1,5 @@
-//! Forks: no block is in the middle of its commit when the process is copied, and the child's
-//! blocks know nothing of threads that it does not have.
+//! Forks: no block is within its commit during a fork, and the child's blocks ignore threads that
+//! it lacks.
 
 use crate::blocks::Thread;
 use crate::{objects, words};
@@ -8,17 +8,17 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// How often this process is a child of one that used this library.
+/// Number of forks from a user of this library to this process.
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Sees to forks from now on.
+/// Handles forks from now on.
 pub(crate) fn watch() {
     static WATCHED: Once = Once::new();
     WATCHED.call_once(|| {
-        // SAFETY: functions without arguments, which are there as long as the process: the library
-        // is not unloaded.
+        // SAFETY: functions without arguments that live as long as the process: the library is
+        // never unloaded.
         unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
     });
 }

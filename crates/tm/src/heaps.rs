@@ -1,12 +1,12 @@
-//! Memory that blocks allocate in persistent objects: libpmo has the heaps, and reads and changes
-//! their words by the functions that it gets here, as a part of the block. So a block's allocations
-//! are there if, and as soon as, it has committed; one that is undone leaves nothing.
+//! Memory that blocks allocate in persistent objects: libpmo has the heaps and accesses their words
+//! by the functions passed here, as part of the block. So allocations appear with the commit; an
+//! undone block leaves none.
 //!
-//! Each function has a clone by the name that GCC gives it, which compiled code calls in a block:
-//! of functions that it is told to be pure, GCC drops a block that does nothing else.
+//! Each function has a clone under GCC's name for it, which compiled code calls in a block: GCC
+//! drops a block that calls only pure functions.
 //!
 //! `_ITM_malloc` and the like, which GCC calls for malloc in a block, give memory of the process: a
-//! program says by name which object memory is to lie in.
+//! program names the object explicitly.
 
 use crate::blocks::{Thread, fatal};
 use crate::objects;
@@ -16,7 +16,7 @@ use std::ptr::{null, null_mut, with_exposed_provenance, with_exposed_provenance_
 
 extern "C" fn load(address: usize, into: *mut u64) -> c_int {
     let Some(mut running) = Thread::in_transaction() else { return 1 };
-    // SAFETY: a word of an object that is attached, as libpmo promises.
+    // SAFETY: a word of an attached object, as libpmo promises.
     match unsafe { running.load(with_exposed_provenance::<u64>(address)) } {
         Ok(value) => {
             // SAFETY: room for a word, as libpmo promises.
@@ -45,7 +45,7 @@ extern "C" fn peek(address: usize) -> u64 {
     unsafe { running.peek(with_exposed_provenance::<u64>(address)) }
 }
 
-/// Words as the transaction of the block has them.
+/// Words as the block's transaction has them.
 pub(crate) static WORDS: Words = Words { load, store, store_byte, peek };
 
 extern "C" fn load_direct(address: usize, into: *mut u64) -> c_int {
@@ -55,8 +55,8 @@ extern "C" fn load_direct(address: usize, into: *mut u64) -> c_int {
 }
 
 extern "C" fn store_direct(address: usize, value: u64) -> c_int {
-    // SAFETY: a word of an object that is attached, as libpmo promises; its page is exposed to the
-    // thread, whose block is alone.
+    // SAFETY: a word of an attached object, as libpmo promises; its page is exposed to the thread,
+    // whose block is alone.
     unsafe { with_exposed_provenance_mut::<u64>(address).write(value) };
     0
 }
@@ -72,12 +72,12 @@ extern "C" fn peek_direct(address: usize) -> u64 {
     unsafe { with_exposed_provenance::<u64>(address).read() }
 }
 
-/// Words at the objects' own addresses, where a block that cannot be undone has them.
+/// Words at the objects' own addresses, for irrevocable blocks.
 static DIRECT: Words =
     Words { load: load_direct, store: store_direct, store_byte: store_byte_direct, peek: peek_direct };
 
-/// Makes a step in the heap of the object that has an address. `None`: it failed, which libpmo says
-/// why, or there is no room. The block may be run again instead.
+/// Makes a step in the heap of the object at an address. `None`: it failed, with libpmo's error, or
+/// there is no room. May rerun the block.
 fn step(address: usize, make: impl Fn(&Object, *const Words) -> Answer) -> Option<usize> {
     let functions = objects::functions()?;
     let words: *const Words = match Thread::with(|thread| thread.is_irrevocable()) {

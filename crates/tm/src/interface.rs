@@ -1,5 +1,4 @@
-//! Functions of the interface that end blocks, and tell how they run; `entry` has the one that
-//! begins them.
+//! Interface functions that end blocks, and describe them; `entry` begins blocks.
 
 use crate::blocks::Thread;
 use std::ffi::{c_int, c_void};
@@ -9,7 +8,7 @@ pub extern "C" fn _ITM_commitTransaction() {
     Thread::end();
 }
 
-/// The block is left by an exception, and commits.
+/// An exception leaves the block, which commits.
 #[unsafe(no_mangle)]
 pub extern "C" fn _ITM_commitTransactionEH(_exception: *mut c_void) {
     _ITM_commitTransaction();
@@ -25,7 +24,7 @@ pub extern "C" fn _ITM_changeTransactionMode(_mode: c_int) {
     Thread::go_irrevocable();
 }
 
-/// 0 outside of blocks, 1 in one that may be run again, 2 in one that cannot be undone.
+/// 0 outside of blocks, 1 in a rerunnable one, 2 in an irrevocable one.
 #[unsafe(no_mangle)]
 pub extern "C" fn _ITM_inTransaction() -> c_int {
     Thread::with(|thread| if thread.is_irrevocable() { 2 } else { 1 }).unwrap_or(0)

@@ -1,18 +1,17 @@
 //! Former bytes of memory that a block changes in place without its transaction: GCC's code logs
-//! memory that no other thread knows; an irrevocable block logs its stores where an inner block may
-//! be cancelled.
+//! memory known to no other thread; an irrevocable block logs stores for cancellable inner blocks.
 
 use crate::entry;
 use crate::mutant::Mutant;
 use std::ops::Range;
 
-/// Bytes below the stack pointer that the functions that undo may use.
+/// Bytes below the stack pointer for the undoing functions.
 const BELOW: usize = 512;
-/// In the place of an address: there is nothing to undo any more.
+/// In place of an address: nothing to undo.
 const FREED: usize = 0;
 
-/// The part of the stack that frames of a block had and that calls of this library have now: from
-/// below the stack pointer to `end`.
+/// The stack that a block's frames had and this library's calls now have: from below the stack
+/// pointer to `end`.
 #[inline(always)]
 pub(crate) fn frames(end: usize) -> Range<usize> {
     let here = entry::stack();
@@ -26,7 +25,6 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// How much there is.
     pub(crate) fn mark(&self) -> usize {
         self.entries.len()
     }
@@ -36,8 +34,6 @@ impl Log {
         self.bytes.clear();
     }
 
-    /// Keeps bytes as they are.
-    ///
     /// # Safety
     /// They may be read, and stored to until the block has ended.
     pub(crate) unsafe fn keep(&mut self, address: usize, len: usize) {
@@ -48,8 +44,8 @@ impl Log {
         self.bytes.extend_from_slice(now);
     }
 
-    /// Has all as it was at a mark, the last first; but for the stack up to `stack`, where frames
-    /// of the block were, and those of this function are.
+    /// Restores bytes to a mark, the last first, except on the stack up to `stack`, where frames of
+    /// the block were and this function's are.
     ///
     /// # Safety
     /// As for `keep`.

@@ -1,4 +1,4 @@
-//! A file or a pipe, to which a script, or another service, writes `failing` and `fine`.
+//! A file or pipe to which a script or service writes `failing` and `fine`.
 
 use super::{Detector, Watch, poll};
 use crate::condition::Condition;
@@ -8,18 +8,17 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Time between two looks at a file.
 const EVERY: Duration = Duration::from_millis(50);
-/// Bytes of a file that matter.
+/// Most relevant bytes of a file.
 const SHORT: u64 = 64;
 
-/// See the module. A file is looked at 20 times a second; one that is absent or empty says that the
-/// power is there. A pipe is read line by line.
+/// See the module. A file is read 20 times a second; an absent or empty one means that the power is
+/// on. A pipe is read line by line.
 #[derive(Clone, Debug)]
 pub struct FileDetector(PathBuf);
 
 impl FileDetector {
-    /// A detector of the file or pipe at `path`.
+    /// Watches the file or pipe at `path`.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> FileDetector {
         FileDetector(path.into())
@@ -65,7 +64,7 @@ impl Detector for FileDetector {
         if !self.is_pipe() {
             return poll(self, EVERY, watch);
         }
-        // Open for writing as well: it does not end with the last writer.
+        // Also open for writing: the pipe does not end with the last writer.
         let pipe = File::options().read(true).write(true).open(&self.0)?;
         let mut lines = BufReader::new(pipe);
         loop {

@@ -1,8 +1,8 @@
-//! A modem-control line of a serial port: a power supply's PWR_OK, or the contact of a simple UPS.
+//! A modem-control line of a serial port: a power supply's PWR_OK, or a simple UPS's contact.
 //!
-//! The kernel tells of changes (`TIOCMIWAIT`), if the port's driver can. It tells only threads that
-//! wait at that moment, and of `ri` only when it goes off, as a 16550 reports no more: so the line
-//! is polled as well. Pseudo-terminals have no such lines.
+//! The kernel reports changes (`TIOCMIWAIT`) if the port's driver can, only to threads that wait at
+//! that moment, and of `ri` only the falling edge, as a 16550 reports no more: so the line is also
+//! polled. Pseudo-terminals have no such lines.
 
 use super::{Detector, Watch};
 use crate::condition::Condition;
@@ -16,26 +16,25 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// Time between two looks at a line, if the kernel tells nothing.
+/// Interval of polls.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// The lines that a detector can watch: names, and bits of the kernel's.
+/// Lines to watch: names, and the kernel's bits.
 const LINES: [(&str, i32); 4] =
     [("cd", libc::TIOCM_CD), ("cts", libc::TIOCM_CTS), ("dsr", libc::TIOCM_DSR), ("ri", libc::TIOCM_RI)];
 
 /// The lines of a port.
 pub trait Port: Send + Sync + 'static {
-    /// The lines that are on, as bits of `TIOCMGET`.
+    /// The active lines, as bits of `TIOCMGET`.
     ///
     /// # Errors
     /// Those of the kernel.
     fn lines(&self) -> io::Result<i32>;
 
-    /// Waits until one of the lines in `mask` changes. A change without a waiting thread is not
-    /// told.
+    /// Waits until a line in `mask` changes. Changes without a waiting thread are lost.
     ///
     /// # Errors
-    /// Those of the kernel: `ENOTTY`, `EINVAL` and the like where the driver cannot.
+    /// Those of the kernel: `ENOTTY`, `EINVAL` and the like without driver support.
     fn wait(&self, mask: i32) -> io::Result<()>;
 }
 
@@ -47,9 +46,9 @@ impl SerialPort {
     /// Opens a device.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The device cannot be opened.
     pub fn open(path: &Path) -> io::Result<SerialPort> {
-        // Without waiting for a carrier, and without becoming the process's terminal.
+        // Without waiting for a carrier or becoming the controlling terminal.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(SerialPort(rustix::fs::open(path, flags, Mode::empty())?.into()))
     }
@@ -72,13 +71,13 @@ pub struct LineDetector<P> {
     port: Arc<P>,
     mask: i32,
     line: &'static str,
-    /// The power is there while the line is on.
+    /// The power is on while the line is active.
     fine_on: bool,
 }
 
 impl LineDetector<SerialPort> {
-    /// A detector of the line `cd`, `cts`, `dsr` or `ri` of the port at `path`. A `!` in front of
-    /// its name: the power is there while the line is off.
+    /// Watches the line `cd`, `cts`, `dsr` or `ri` of the port at `path`. With a `!` before its
+    /// name the power is on while the line is inactive.
     ///
     /// # Errors
     /// There is no such line or port, or the port has no lines.
@@ -90,7 +89,7 @@ impl LineDetector<SerialPort> {
 }
 
 impl<P: Port> LineDetector<P> {
-    /// A detector of an open port: see [`open`](LineDetector::open).
+    /// Watches a line of an open port: see [`open`](LineDetector::open).
     ///
     /// # Errors
     /// There is no such line, or the port has no lines.
@@ -102,14 +101,13 @@ impl<P: Port> LineDetector<P> {
         Ok(LineDetector { path: path.into(), port: Arc::new(port), mask, line, fine_on })
     }
 
-    /// The power, by the lines that are on.
     fn decide(&self, lines: i32) -> Condition {
         if (lines & self.mask != 0) == self.fine_on { Condition::Fine } else { Condition::Failing }
     }
 }
 
-/// Starts a thread that waits for changes of the lines in `mask`, one after the other, until the
-/// receiver is dropped or the driver cannot tell of them.
+/// Starts a thread that reports changes of the lines in `mask` until the receiver is dropped or the
+/// driver fails.
 fn changes(port: Arc<impl Port>, mask: i32) -> io::Result<Receiver<io::Result<()>>> {
     let (sender, changes) = sync_channel(1);
     let wait = move || {
@@ -128,7 +126,7 @@ fn changes(port: Arc<impl Port>, mask: i32) -> io::Result<Receiver<io::Result<()
     std::thread::Builder::new().name("line".into()).spawn(wait).map(|_| changes)
 }
 
-/// Whether a driver does not tell of changes.
+/// Whether the driver cannot report changes.
 fn cannot_tell(error: &io::Error) -> bool {
     let found = Errno::from_io_error(error);
     [Errno::NOTTY, Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS].into_iter().any(|errno| found == Some(errno))
@@ -170,7 +168,7 @@ mod tests {
     use crate::events::Sender;
     use std::sync::Mutex;
 
-    /// Lines as they are at one look after the other; then the port is gone.
+    /// Scripted states of the lines, then the port is gone.
     struct Script {
         lines: Mutex<Vec<i32>>,
         waits: fn() -> io::Result<()>,
@@ -191,7 +189,7 @@ mod tests {
     const CD: i32 = libc::TIOCM_CD;
 
     fn told(line: &str, waits: fn() -> io::Result<()>) -> (Vec<Condition>, String) {
-        // The first look is that at the port itself.
+        // The first look is at the port itself.
         told_of(vec![0, CD, CD | libc::TIOCM_CTS, libc::TIOCM_CTS, 0, CD], line, waits)
     }
 

@@ -1,5 +1,4 @@
-//! Detectors of power failures. Each has a thread of its own, and tells the guard whenever its
-//! condition changes.
+//! Detectors of power failures. Each has its own thread and reports changes to the guard.
 
 mod file;
 mod line;
@@ -16,43 +15,43 @@ use crate::events::Sender;
 use std::io;
 use std::time::Duration;
 
-/// A way to know that the power fails.
+/// Detects power failures.
 pub trait Detector: Send {
-    /// Its name, with the thing that it watches.
+    /// Its name, with the watched thing.
     fn name(&self) -> String;
 
-    /// The time, at most, from a failure until it tells.
+    /// Most time from a failure to its report.
     fn latency(&self) -> Duration;
 
-    /// The condition now.
+    /// The current condition.
     ///
     /// # Errors
-    /// It can never work here.
+    /// The detector can never work here.
     fn look(&mut self) -> io::Result<Condition>;
 
-    /// Tells changes, until the guard has ended ([`Watch::tell`] returns it), or it cannot any
-    /// more.
+    /// Reports changes until the guard has ended ([`Watch::tell`] returns it) or the detector
+    /// fails.
     ///
     /// # Errors
-    /// The reason why it cannot: the guard takes it for blind from then on.
+    /// The cause of its failure: the guard takes it for blind from then on.
     fn watch(&mut self, watch: &Watch) -> io::Result<()>;
 }
 
-/// The way from a detector to its guard.
+/// A detector's channel to its guard.
 pub struct Watch {
     pub(crate) sender: Sender,
     pub(crate) nth: usize,
 }
 
 impl Watch {
-    /// Tells the condition. `false`: the guard has ended.
+    /// Reports the condition. `false`: the guard has ended.
     #[must_use]
     pub fn tell(&self, condition: Condition) -> bool {
         self.sender.condition(self.nth, condition)
     }
 }
 
-/// Looks again and again, and tells the conditions it finds.
+/// Polls and reports conditions.
 fn poll(detector: &mut impl Detector, every: Duration, watch: &Watch) -> io::Result<()> {
     loop {
         let condition = detector.look()?;

@@ -1,5 +1,4 @@
-//! A UPS that Network UPS Tools watch: their `upsd` is asked again and again, by its protocol of
-//! lines over TCP.
+//! A UPS watched by Network UPS Tools: polls `upsd` by its text protocol over TCP.
 
 use super::{Detector, Watch, poll};
 use crate::condition::Condition;
@@ -7,13 +6,13 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// The port that `upsd` has by itself.
+/// `upsd`'s default port.
 const PORT: u16 = 3493;
-/// Bytes of an answer, at most.
+/// Most bytes of an answer.
 const LONGEST: u64 = 512;
 
-/// See the module. The power fails once the UPS is on its battery (`OB`), has little left in it
-/// (`LB`), or is about to be shut down (`FSD`).
+/// See the module. The power fails once the UPS is on battery (`OB`), low (`LB`), or shutting down
+/// (`FSD`).
 #[derive(Debug)]
 pub struct NutDetector {
     ups: String,
@@ -23,10 +22,10 @@ pub struct NutDetector {
 }
 
 impl NutDetector {
-    /// Of `UPS@HOST` or `UPS@HOST:PORT`, which is asked so often.
+    /// Watches `UPS@HOST` or `UPS@HOST:PORT`, polled every `every`.
     ///
     /// # Errors
-    /// It is neither.
+    /// The name has another form.
     pub fn new(name: &str, every: Duration) -> io::Result<NutDetector> {
         let wrong = || io::Error::new(io::ErrorKind::InvalidInput, "give UPS@HOST or UPS@HOST:PORT");
         let (ups, host) = name.split_once('@').ok_or_else(wrong)?;
@@ -43,7 +42,7 @@ impl NutDetector {
         Ok(NutDetector { ups: ups.to_owned(), host, every, connection: None })
     }
 
-    /// The status words of the UPS, as `upsd` has them.
+    /// The UPS's status words.
     fn ask(&mut self) -> io::Result<String> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
@@ -75,7 +74,6 @@ fn connect(host: &str, patience: Duration) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// The meaning of an answer.
 fn meaning(ups: &str, line: &str) -> Condition {
     let status = line
         .trim_end()
@@ -101,14 +99,13 @@ impl Detector for NutDetector {
         format!("nut {}@{}", self.ups, self.host)
     }
 
-    /// The time between two questions, and that of an answer. The driver that polls the UPS adds
-    /// its own, which is unknown.
+    /// The poll interval and an answer's time. The driver adds its own, unknown one.
     fn latency(&self) -> Duration {
         2 * self.every
     }
 
     fn look(&mut self) -> io::Result<Condition> {
-        // A connection that upsd closed meanwhile is made anew.
+        // Reconnects after `upsd` closed the connection.
         let again = self.connection.is_some();
         let mut answer = self.ask();
         if answer.is_err() && again {

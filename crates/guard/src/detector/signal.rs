@@ -1,4 +1,4 @@
-//! SIGPWR, as an init system or a UPS daemon sends it.
+//! SIGPWR from an init system or a UPS daemon.
 
 use super::{Detector, Watch};
 use crate::condition::Condition;
@@ -8,11 +8,11 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Files whose first letter gives the signal's meaning: O, the power is back.
+/// Files whose first letter tells the signal's meaning: with O the power is back.
 const STATUS: [&str; 2] = ["/run/powerstatus", "/etc/powerstatus"];
 
-/// See the module. The process keeps the signal back by
-/// [`hold_back_signals`](crate::hold_back_signals), or it dies of it.
+/// See the module. Call [`hold_back_signals`](crate::hold_back_signals), or the signal kills the
+/// process.
 #[derive(Clone, Debug)]
 pub struct SignalDetector {
     status: Vec<PathBuf>,
@@ -25,7 +25,6 @@ impl Default for SignalDetector {
 }
 
 impl SignalDetector {
-    /// The meaning of a signal that has come.
     fn meaning(&self) -> Condition {
         let first = |path: &PathBuf| {
             let mut letter = [0];

@@ -1,9 +1,9 @@
 //! Rules D1 to D14: two processes have two objects on demand, `a` and `b`, of one pool. They
 //! attach, commit, publish epochs, leave, and die at any step; each of them recovers, and sweeps
-//! the folder of memory. A user copies the pool's file. The power is cut.
+//! the folder of memory. The pool's file is copied. The power is cut.
 //!
-//! The content of an object is the number of the last commit that changed it. A change of the pool
-//! is atomic and durable, which the model of lanes shows.
+//! An object's content is the number of the last commit that changed it. Changes of the pool are
+//! atomic and durable, as the model of lanes shows.
 
 mod steps;
 
@@ -11,20 +11,19 @@ use super::{NO_LOSS, fails, holds};
 use stateright::{Model, Property};
 
 const OBJECTS: usize = 2;
-/// The pool, and the copy of its file.
 const ORIGINAL: usize = 0;
 const COPY: usize = 1;
 
-/// A rule as the code does not have it.
+/// A broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// No rule is broken.
     Nothing,
     /// Rule D1: the owner of memory does not lock it.
     Unlocked,
-    /// Rule D2: an entry states memory that is not there yet.
+    /// Rule D2: an entry states memory before it exists.
     BoundFirst,
-    /// Rule D2: as an object leaves, its memory goes before the mark in the entry.
+    /// Rule D2: a leaving object's memory goes before the mark in the entry.
     RemovedFirst,
     /// Rule D3: a log never becomes valid.
     LogUnvalidated,
@@ -38,8 +37,7 @@ pub(crate) enum Broken {
     EpochEach,
     /// Rule D5: a wait for durability does not wait.
     SyncNotAwaited,
-    /// Rule D6: an object leaves the space with unpublished commits, as in an earlier version of
-    /// the code.
+    /// Rule D6: an object leaves the space with unpublished commits.
     LeftUnpublished,
     /// Rule D6: an object leaves with unpublished commits, and its memory goes.
     MemoryGivenUp,
@@ -47,20 +45,19 @@ pub(crate) enum Broken {
     FailedForgotten,
     /// Rule D7: lines of an epoch without room are not marked again.
     MarksLost,
-    /// Rule D8: memory is recovered while a process has it.
+    /// Rule D8: memory of a living process is recovered.
     RecoveredUnlocked,
-    /// Rule D9: a recovery brings one object after the other to the pool.
+    /// Rule D9: a recovery publishes object by object.
     RecoveredEach,
-    /// Rule D9: memory that was not filled counts.
+    /// Rule D9: unfilled memory counts.
     UnfilledCounts,
-    /// Rule D10: memory is removed while entries still name it.
+    /// Rule D10: memory is removed while entries name it.
     RemovedEarly,
     /// Rule D11: an object is attached without a recovery.
     MemoryForgotten,
-    /// Rule D12: a sweep judges before it locks, as the code once did.
+    /// Rule D12: a sweep judges before it locks.
     JudgedUnlocked,
-    /// Rule D13: a sweep takes memory for that of any file with the pool's ID, as the code once
-    /// did.
+    /// Rule D13: a sweep takes memory for that of any file with the pool's ID.
     SweptByCopy,
     /// Rule D13: so does a recovery.
     RecoveredByCopy,
@@ -68,7 +65,7 @@ pub(crate) enum Broken {
     BootIgnored,
 }
 
-/// The number of events of each kind, at most.
+/// Limits of events by kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) processes: usize,
@@ -91,11 +88,10 @@ pub(crate) struct Demand {
     pub(crate) broken: Broken,
 }
 
-/// A pool's file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Pool {
     values: [u8; OBJECTS],
-    /// Number and boot of the memory that each entry states.
+    /// Number and boot of the memory in each entry.
     stated: [Option<(u8, u8)>; OBJECTS],
 }
 
@@ -111,11 +107,11 @@ pub(crate) enum Of {
 struct Part {
     group: u8,
     of: Of,
-    /// The process that has its lock.
+    /// The holder of its lock.
     owner: Option<usize>,
     filled: bool,
     value: u8,
-    /// Number of the commit that the log has.
+    /// Number of the commit in the log.
     log: Option<u8>,
 }
 
@@ -134,10 +130,10 @@ enum View {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Doing {
     Nothing,
-    /// Attaching: the memory is there, if the entry is not first.
+    /// Attaching: memory exists, unless the entry comes first.
     Made(usize),
     Bound(usize),
-    /// Leaving: the mark in the entry goes, if the memory is not first.
+    /// Leaving: the mark in the entry goes, unless memory goes first.
     Forgotten(usize),
     Recovering {
         pool: usize,
@@ -157,9 +153,9 @@ struct Process {
     group: Option<u8>,
     views: [View; OBJECTS],
     doing: Doing,
-    /// The commit under way: its number, and the objects that have it.
+    /// The current commit: its number, and the objects that have it.
     commit: Option<(u8, u8)>,
-    /// The epoch under way: its lines, and the last commit that it has.
+    /// The current epoch: its lines, and its last commit.
     epoch: Option<([Option<u8>; OBJECTS], u8)>,
     last: u8,
     durable: u8,
@@ -177,11 +173,10 @@ const GONE: Process = Process {
     failed: false,
 };
 
-/// A commit that has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Commit {
     group: u8,
-    /// The objects that it changed; none of them once it is lost.
+    /// The changed objects; none once it is lost.
     changed: [bool; OBJECTS],
     /// A caller was told that it is durable.
     acknowledged: bool,
@@ -217,7 +212,7 @@ pub(crate) enum Action {
     FailEpoch(usize),
     Sync(usize),
     Leave(usize, usize),
-    /// The object's changes cannot be published, as the process is in a transaction on another one.
+    /// The process is in a transaction on another object, so that changes cannot be published.
     LeaveInside(usize, usize),
     End(usize),
     Continue(usize),
@@ -261,7 +256,7 @@ impl State {
         self.parts.retain(|part| (part.group, part.of) != (group, of));
     }
 
-    /// The memory that an entry states and that means something.
+    /// The valid memory that an entry states.
     fn stated(&self, pool: usize, object: usize, broken: Broken) -> Option<u8> {
         let (group, boot) = self.pools.get(pool)?.stated[object]?;
         (boot == self.boot || broken == Broken::BootIgnored).then_some(group)
@@ -271,7 +266,6 @@ impl State {
         (0..OBJECTS).any(|object| self.stated(pool, object, broken) == Some(group))
     }
 
-    /// Whether a living process has the object's lock.
     fn is_held(&self, object: usize) -> bool {
         self.processes.iter().any(|process| {
             process.views[object] != View::Out
@@ -283,12 +277,11 @@ impl State {
         })
     }
 
-    /// The number of the last commit that changed an object.
     fn newest(&self, object: usize) -> u8 {
         self.commits.iter().rposition(|commit| commit.changed[object]).map_or(0, |nth| nth as u8 + 1)
     }
 
-    /// Looks for losses among objects that no living process has.
+    /// Looks for losses among objects without a living process.
     fn look(&mut self, broken: Broken) {
         for object in 0..OBJECTS {
             match self.stated(ORIGINAL, object, broken) {
@@ -308,7 +301,6 @@ impl State {
         }
     }
 
-    /// The pool keeps its bytes, and memory is gone.
     fn cut_power(&mut self) {
         let values = self.pools[ORIGINAL].values;
         let mut before = Vec::<(Commit, bool)>::new();
@@ -333,7 +325,6 @@ impl State {
         self.processes.iter_mut().for_each(|process| *process = GONE);
     }
 
-    /// A process is gone, and its locks.
     fn die(&mut self, process: usize) {
         self.processes[process] = GONE;
         for part in self.parts.iter_mut().filter(|part| part.owner == Some(process)) {
@@ -462,7 +453,7 @@ impl Model for Demand {
                     let own = &mut state.processes[nth];
                     (0..OBJECTS).filter(|o| lines[*o].is_some()).for_each(|object| own.mark(object, true));
                 } else {
-                    // The next epoch finds nothing to do.
+                    // The next epoch finds no work.
                     state.processes[nth].durable = state.processes[nth].last;
                 }
             }
@@ -496,7 +487,7 @@ impl Model for Demand {
                 if !state.is_stated(ORIGINAL, group, broken) {
                     state.remove(group, Of::Head);
                 }
-                // The next process recovers the memory that stays.
+                // The next process recovers the remaining memory.
                 state.die(nth);
             }
             Action::Continue(nth) => state.go_on(nth, broken),
@@ -536,7 +527,7 @@ impl Model for Demand {
 }
 
 impl Demand {
-    /// Calls that a process which does nothing else may begin.
+    /// Calls that an idle process may begin.
     fn begin(&self, state: &State, nth: usize, actions: &mut Vec<Action>) {
         let (scope, broken, process) = (&self.scope, self.broken, &state.processes[nth]);
         let is_writer = nth < scope.writers && !process.failed;

@@ -1,27 +1,26 @@
 //! Rules G1 to G10: a guard, and writers that register, commit, publish and die at any step; the
 //! power fails and comes back.
 //!
-//! Once a round has ended with everything durable while the power fails, the power may be gone at
-//! any moment: no commit that was acknowledged may be missing from the pool then, of writers that
-//! the guard had, and of memory that it recovers. Lines between a writer and the guard arrive in
-//! order, and late.
+//! After a fully durable round during a failure, the power may go at any moment: no acknowledged
+//! commit may be missing then, of the guard's writers and of the memory that it recovers. Lines
+//! arrive in order, and late.
 
 use super::{NO_LOSS, fails, holds};
 use stateright::{Model, Property};
 
-/// Commits that may be not durable, of all writers.
+/// Commits of all writers that may be not durable.
 const BUDGET: u8 = 2;
 
-/// A rule as the code does not have it.
+/// A broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// No rule is broken.
     Nothing,
     /// Rule G1: a writer keeps its bound when the guard is gone.
     BoundKept,
-    /// Rule G2: a writer that comes while the power fails is not asked.
+    /// Rule G2: a writer that registers during a failure is not asked.
     LateUnasked,
-    /// Rule G2: a writer that is quiet is sent away, as a client that says nothing.
+    /// Rule G2: a quiet writer is refused like a silent client.
     QuietExpired,
     /// Rule G3: a commit beyond the bound is acknowledged before it is durable.
     BudgetIgnored,
@@ -33,30 +32,30 @@ pub(crate) enum Broken {
     AnsweredEarly,
     /// Rule G5: an answer to an earlier request counts.
     TokenIgnored,
-    /// Rule G6: a writer that does not answer is left out.
+    /// Rule G6: a silent writer is left out.
     SilentLeftOut,
-    /// Rule G6: a process is killed by its number, which another one has by now.
+    /// Rule G6: a process is killed by its reused number.
     KilledByNumber,
     /// Rule G6: a rehearsal kills.
     RehearsalKills,
     /// Rule G7: a writer whose connection ends has published.
     GoneIsDurable,
-    /// Rule G8: memory that is being recovered is not in the round.
+    /// Rule G8: memory in recovery is not in the round.
     RecoveryUncounted,
-    /// Rule G9: a writer says farewell with commits that the pool lacks.
+    /// Rule G9: a writer says farewell with unpublished commits.
     FarewellUnpublished,
-    /// Rule G10: a detector that cannot see says that the power is back.
+    /// Rule G10: a blind detector reports that the power is back.
     BlindIsFine,
 }
 
-/// The number of events of each kind, at most.
+/// Limits of events by kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) writers: usize,
-    /// One for each writer.
+    /// For each writer.
     pub(crate) commits: u8,
     pub(crate) deaths: u8,
-    /// Failures of the power, and rehearsals.
+    /// Failures and rehearsals.
     pub(crate) rounds: u8,
     /// Ends of the guard.
     pub(crate) ends: u8,
@@ -82,7 +81,7 @@ enum ToWriter {
     Publish(u8),
 }
 
-/// The steps of a writer that was asked to publish.
+/// The steps of a publishing writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Publishing {
     No,
@@ -93,10 +92,10 @@ enum Publishing {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Writer {
-    /// Which of the processes with this number it is.
+    /// Distinguishes processes with this number.
     life: u8,
     alive: bool,
-    /// It has detached all of its objects; memory stays if the pool lacks commits.
+    /// It has detached all objects; memory stays if the pool lacks commits.
     detached: bool,
     commits: u8,
     durable: u8,
@@ -109,7 +108,7 @@ struct Writer {
 /// The guard's end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Client {
-    /// The process that made it.
+    /// The connecting process.
     life: u8,
     registered: bool,
     told: Option<u8>,
@@ -123,7 +122,7 @@ struct Round {
     rehearsal: bool,
     late: bool,
     open: Vec<(usize, u8)>,
-    /// All that have ended are durable.
+    /// All ended ones are durable.
     durable: bool,
 }
 
@@ -131,16 +130,15 @@ struct Round {
 pub(crate) struct State {
     writers: Vec<Writer>,
     clients: Vec<Option<Client>>,
-    /// The power, and how the guard has it.
+    /// The power, and the guard's view of it.
     fails: bool,
     failing: bool,
     up: bool,
     token: u8,
     round: Option<Round>,
-    /// Writers whose memory is being recovered.
+    /// Writers whose memory is in recovery.
     recovering: Vec<(usize, u8)>,
-    /// Writers and memory that the guard had when the round began: it said that all of them are
-    /// durable.
+    /// Writers and memory of the guard at the round's begin, reported as durable.
     promised: Vec<(usize, u8)>,
     known: Vec<(usize, u8)>,
     deaths: u8,
@@ -154,15 +152,15 @@ pub(crate) struct State {
 pub(crate) enum Action {
     Commit(usize),
     Connect(usize),
-    /// The writer follows a line.
+    /// The writer handles a line.
     Follow(usize),
     Publish(usize),
     /// The writer finds the connection closed.
     FindClosed(usize),
-    /// It detaches its objects, after an epoch or, as that fails, without.
+    /// It detaches its objects, after an epoch or, after a failed one, without.
     Detach(usize, bool),
     Die(usize),
-    /// Another process with the same number attaches, which recovers first.
+    /// Another process with the same number attaches, and recovers first.
     Replace(usize),
     /// The guard takes a line.
     Take(usize),
@@ -221,7 +219,7 @@ impl State {
         }
     }
 
-    /// Equal shares of the writers, unless the power fails or a round is under way.
+    /// Equal shares, unless the power fails or a round runs.
     fn tell_budgets(&mut self, all: bool, broken: Broken) {
         if (self.failing || self.round.is_some()) && broken != Broken::BudgetWhileFailing {
             return;
@@ -249,7 +247,7 @@ impl State {
         self.end_round(broken);
     }
 
-    /// Ends a writer, or a memory, of the round.
+    /// Sets the outcome of a writer or a memory in the round.
     fn end(&mut self, who: (usize, u8), durable: bool, broken: Broken) {
         if let Some(round) = &mut self.round
             && round.open.contains(&who)
@@ -316,7 +314,6 @@ impl State {
         }
     }
 
-    /// The time of the round has run out.
     fn run_out(&mut self, broken: Broken) {
         let Some(round) = &mut self.round else { return };
         round.late = true;
@@ -343,7 +340,7 @@ impl State {
 
     fn lacks(&self, (nth, life): (usize, u8)) -> bool {
         let writer = &self.writers[nth];
-        // A later one has recovered this one's memory.
+        // A later process has recovered this one's memory.
         writer.life == life && writer.durable < writer.commits
     }
 
@@ -530,7 +527,7 @@ impl Model for Guards {
                 if publishes {
                     writer.durable = writer.commits;
                 }
-                // The thread that answers the guard is the last to know.
+                // The thread that answers the guard learns it last.
                 let says = writer.durable == writer.commits || broken == Broken::FarewellUnpublished;
                 let client = state.clients[nth].as_mut().filter(|client| client.life == writer.life);
                 if let (Some(client), true, true) = (client, says, writer.linked) {

@@ -1,11 +1,10 @@
 //! Rules L1 to L12: two processes psync one object in two lanes. Processes die, the power is cut,
 //! and write-back fails.
 //!
-//! The object has two words, and the psync of number *n* makes both of them *n*. A batch, a header
-//! or a word is written as one piece; a power cut keeps any subset of the pieces that no barrier
-//! covers, and leaves headers and batches half written. A failed write-back leaves a page that
-//! shows bytes which the medium lacks, until it is dropped; each process that has the file open is
-//! told once.
+//! The object has two words; the psync of number *n* sets both to *n*. A batch, a header or a word
+//! is written as one piece; a power cut keeps any subset of the pieces without a barrier, and
+//! leaves headers and batches half written. A page with a failed write-back shows bytes that the
+//! medium lacks, until it is dropped; each process with the file open gets one report.
 
 mod steps;
 
@@ -13,10 +12,10 @@ use super::{NO_LOSS, fails, holds};
 use stateright::{Model, Property};
 
 const LANES: usize = 2;
-/// Batches that a lane has room for.
+/// Batches that fit into a lane.
 const ROOM: u8 = 2;
 
-/// A rule as the code does not have it.
+/// A broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// No rule is broken.
@@ -39,9 +38,9 @@ pub(crate) enum Broken {
     FirstCopyAlone,
     /// Rule L7: a lane is taken over without a durable statement.
     GenerationUnstated,
-    /// Rule L7: that is the copy which may be the only durable one.
+    /// Rule L7: the statement overwrites the copy that may be the only durable one.
     SureCopyRisked,
-    /// Rule L8: batches that are visible are redone as if they were durable.
+    /// Rule L8: visible batches are redone as if they were durable.
     VisibleIsDurable,
     /// Rule L9: a recovery writes only the words that differ.
     RedoOnlyDifferent,
@@ -53,13 +52,13 @@ pub(crate) enum Broken {
     UnsettledDetach,
     /// Rule L11: a process goes on with its log after a failed write.
     FailureIgnored,
-    /// Rule L12: a table that is visible is taken for durable.
+    /// Rule L12: a visible table is taken for durable.
     TableVisible,
-    /// Rule L12: an object is psynced while its binding is not durable.
+    /// Rule L12: an object is psynced before its binding is durable.
     BoundLater,
 }
 
-/// The number of events of each kind, at most.
+/// Limits of events by kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) processes: usize,
@@ -77,7 +76,7 @@ pub(crate) struct Lanes {
     pub(crate) broken: Broken,
 }
 
-/// A piece of the file: as processes see it, and as the medium has it.
+/// A piece of the file, as processes see it and on the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Piece<T> {
     seen: T,
@@ -96,7 +95,6 @@ impl<T: Copy + PartialEq> Piece<T> {
         self.dirty = value != self.durable;
     }
 
-    /// Writes it once more, durably.
     fn persist(&mut self) {
         self.durable = self.seen;
         self.dirty = false;
@@ -112,8 +110,7 @@ impl<T: Copy + PartialEq> Piece<T> {
         !self.dirty && self.seen != self.durable
     }
 
-    /// The power fails: a page that awaits write-back has the nth of its possible outcomes on the
-    /// medium.
+    /// The power fails: a dirty page gets the nth of its possible outcomes.
     fn cut(&mut self, nth: u16, torn: Option<T>) {
         self.durable = match nth {
             _ if !self.dirty => self.durable,
@@ -142,13 +139,13 @@ struct Lane {
     slots: [Piece<Slot>; ROOM as usize],
 }
 
-/// The table of the pool, as a batch of its lane leaves it.
+/// The pool's table after a batch of its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Table {
     /// Generation at the acquisition, and the first binding since.
     lanes: [(u8, u8); LANES],
     next_binding: u8,
-    /// That of the object, and its lane if it is bound.
+    /// The object's binding, and its lane if bound.
     binding: u8,
     lane: Option<u8>,
 }
@@ -165,11 +162,10 @@ struct Change {
 struct Hold {
     generation: u8,
     sequence: u8,
-    /// A generation was begun by this holder.
+    /// This holder began a generation.
     begun: bool,
 }
 
-/// The next step of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Step {
     Rest,
@@ -190,10 +186,10 @@ enum Step {
 struct Process {
     /// It has the file open.
     open: bool,
-    /// A failed write-back waits to be told.
+    /// A failed write-back awaits its report.
     untold: bool,
     holds: [Option<Hold>; LANES],
-    /// Binding and lane of the object that it has attached.
+    /// Binding and lane of the attached object.
     attached: Option<(u8, u8)>,
     step: Step,
 }
@@ -205,9 +201,9 @@ const GONE: Process =
 pub(crate) struct State {
     words: [Piece<u8>; 2],
     lanes: Vec<Lane>,
-    /// All changes since the last durable state, that one first.
+    /// All changes since the last durable state, which comes first.
     table: Vec<Change>,
-    /// The process that has the table locked.
+    /// The holder of the table's lock.
     locked: Option<usize>,
     processes: Vec<Process>,
     acknowledged: u8,
@@ -268,7 +264,6 @@ impl State {
         self.table.last().expect("the table of the format").table
     }
 
-    /// All pages that await write-back are durable.
     fn barrier(&mut self) {
         self.words.iter_mut().for_each(Piece::write_back);
         for lane in &mut self.lanes {
@@ -281,14 +276,14 @@ impl State {
         self.forget_changes();
     }
 
-    /// Changes before a durable one matter no more, if all of them are durable.
+    /// Drops changes before a durable one, if all are durable.
     fn forget_changes(&mut self) {
         let durable = self.table.iter().take_while(|change| change.durable).count();
         self.table.drain(..durable.saturating_sub(1));
     }
 
-    /// The call asks for durability: `false` if it tells of a failed write-back. The process begins
-    /// anew then.
+    /// A call that asks for durability; `false`: it reports a failed write-back, and the process
+    /// restarts.
     fn asks(&mut self, process: usize, broken: Broken) -> bool {
         let failed = std::mem::take(&mut self.processes[process].untold) && broken != Broken::FailureIgnored;
         if failed {
@@ -304,7 +299,6 @@ impl State {
         }
     }
 
-    /// Writes the words of a psync.
     fn apply(&mut self, value: u8) {
         self.words.iter_mut().for_each(|word| word.write(value));
     }
@@ -315,7 +309,6 @@ impl State {
         self.table.push(Change { table, durable: false, dirty: true });
     }
 
-    /// The last change of the table is durable.
     fn publish_durably(&mut self) {
         if let Some(change) = self.table.last_mut() {
             (change.durable, change.dirty) = (true, false);
@@ -323,7 +316,7 @@ impl State {
         self.forget_changes();
     }
 
-    /// Takes the table. `false`: the process was told of a failure.
+    /// Takes the table. `false`: the process got a report of a failure.
     fn catch_up(&mut self, process: usize, broken: Broken) -> bool {
         self.locked = Some(process);
         if broken == Broken::TableVisible {
@@ -348,7 +341,7 @@ impl State {
         self.acknowledged = self.acknowledged.max(first);
     }
 
-    /// The pieces, each with the number of states in which a power cut may leave it.
+    /// The pieces, with their numbers of outcomes of a power cut.
     fn pieces(&self) -> Vec<(Place, u16)> {
         let of = |dirty: bool, outcomes| if dirty { outcomes } else { 1 };
         let mut pieces = Vec::new();
@@ -496,7 +489,7 @@ impl Model for Lanes {
                     return Some(state);
                 }
                 let Some(lane) = state.choose(nth, broken) else {
-                    // Held: it is tried again later.
+                    // Held: retried later.
                     return None;
                 };
                 let step = match state.processes[nth].holds[lane as usize] {

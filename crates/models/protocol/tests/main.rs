@@ -1,9 +1,8 @@
-//! The protocols of docs/protocol.md, as models: every state that small scopes have. As the code
-//! is, none of them loses anything; with a rule broken, a loss is found.
+//! Models of the protocols in docs/protocol.md: all states of small scopes are explored. No intact
+//! model loses anything; each broken rule shows a loss.
 //!
-//! Each model is of the rules, not of the code: a step is the code between two moments at which a
-//! process may die or another one may act. `cargo xtask tools protocol` runs the larger scopes as
-//! well.
+//! Models are of the rules, not of the code: a step is the code between two moments at which a
+//! process may die or another may act. `cargo xtask tools protocol` runs larger scopes, too.
 
 mod demand;
 mod guard;
@@ -17,8 +16,7 @@ use std::time::Instant;
 /// One thread for each of two processors.
 const THREADS: usize = 2;
 
-/// Explores all states of a model. Returns the first loss as its steps, the last one with the state
-/// that it leads to.
+/// Explores all states; returns the first loss as its steps, the last one with its state.
 fn loss<M>(name: &str, model: M) -> Option<Vec<String>>
 where
     M: Model + Send + Sync + 'static,
@@ -32,7 +30,7 @@ where
     let seconds = begin.elapsed().as_secs_f64();
     println!("{states:>8} states in {seconds:>5.1} s, {} steps deep: {name}", checker.max_depth());
     let path = checker.discovery(NO_LOSS);
-    // A model that never comes to an interesting state would show nothing.
+    // A model without interesting states would prove nothing.
     let missed = checker.model().properties().into_iter().map(|property| property.name);
     let missed: Vec<_> =
         missed.filter(|other| *other != NO_LOSS && checker.discovery(other).is_none()).collect();
@@ -44,10 +42,8 @@ where
     Some(steps)
 }
 
-/// The property that every model has.
 const NO_LOSS: &str = "nothing acknowledged is lost";
 
-/// Fails if the model has a loss.
 fn holds<M>(name: &str, model: M)
 where
     M: Model + Send + Sync + 'static,
@@ -59,7 +55,6 @@ where
     }
 }
 
-/// Fails unless the model, in which a rule is broken, has a loss.
 fn fails<M>(name: &str, model: M)
 where
     M: Model + Send + Sync + 'static,

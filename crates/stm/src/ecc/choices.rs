@@ -1,16 +1,13 @@
-//! One wrong bit of each column with an odd number of them: 4 choices a column.
+//! One wrong bit of each odd column: 4 choices per column.
 //!
-//! The shares of all choices for up to three columns, and for the other ones, are summed once, so
-//! that a search combines two numbers for each choice for all of them, and can look one half up in
-//! a table of the other.
+//! Sums of shares for up to three columns, and for the others, are computed once: a search combines
+//! two numbers per choice, and can look one half up in a table of the other.
 
 use super::errors::{HALVES, SHARES, bit};
 
-/// Columns of the first part.
 pub(crate) const FIRST: u32 = 3;
 
-/// The choices for some columns. Choice `n` takes in column `i` the half that the bits 2 i and 2 i
-/// + 1 of `n` say.
+/// Choice `n` takes in column `i` the half in bits 2 i and 2 i + 1 of `n`.
 struct Part<const MOST: usize> {
     columns: u32,
     shares: [u32; MOST],
@@ -18,7 +15,7 @@ struct Part<const MOST: usize> {
 }
 
 impl<const MOST: usize> Part<MOST> {
-    /// `columns` has a bit for each; there are at most `MOST` choices.
+    /// `columns` is a bit set with at most `MOST` choices.
     fn new(columns: u32) -> Part<MOST> {
         let mut part = Part { columns, shares: [0; MOST], len: 1 };
         for column in ones(columns) {
@@ -45,7 +42,7 @@ impl<const MOST: usize> Part<MOST> {
     }
 }
 
-/// The numbers of the ones of a mask, in order.
+/// The positions of a mask's ones, in order.
 fn ones(mut mask: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let lowest = (mask != 0).then(|| mask.trailing_zeros());
@@ -54,7 +51,7 @@ fn ones(mut mask: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// All choices for up to three columns, and others that have at most `REST` choices.
+/// All choices for up to three columns, and the rest with at most `REST` choices.
 pub(crate) struct Choices<const REST: usize> {
     first: Part<64>,
     rest: Part<REST>,
@@ -67,8 +64,8 @@ impl<const REST: usize> Choices<REST> {
         Choices { first: Part::new(first), rest: Part::new(odd & !first) }
     }
 
-    /// Gives each choice's share, added to `sum`, to `complete`; and to `found` the bits of each
-    /// choice for which it returns bits, with these.
+    /// Passes each choice's share plus `sum` to `complete`; passes the bits of the choice, with the
+    /// bits that `complete` returned, to `found`.
     #[inline]
     pub(crate) fn each(&self, sum: u32, complete: impl Fn(u32) -> Option<u128>, mut found: impl FnMut(u128)) {
         for (number, rest) in self.rest.shares().iter().enumerate() {
@@ -80,8 +77,8 @@ impl<const REST: usize> Choices<REST> {
         }
     }
 
-    /// Gives to `found` the bits of each choice whose share is `sum`: those of the rest are looked
-    /// up among the first.
+    /// Passes to `found` the bits of each choice with share `sum`: the rest's shares are looked up
+    /// among the first.
     pub(crate) fn each_of_share(&self, sum: u32, mut found: impl FnMut(u128)) {
         if REST == 1 {
             // A table for one look-up costs more than it saves.
@@ -94,10 +91,10 @@ impl<const REST: usize> Choices<REST> {
     }
 }
 
-/// Shares by their value, with open addressing.
+/// An open-addressing table of shares.
 struct Lookup<'a> {
     shares: &'a [u32],
-    /// Numbers of shares, plus one; 0 where there is none.
+    /// Index of the share plus one; 0: empty.
     places: [u8; 256],
 }
 

@@ -1,14 +1,13 @@
-//! CRC-32C of one word, from a register of zero and without a final inversion: it is linear, and
-//! that of zero is zero.
+//! CRC-32C of one word, from a zero register without final inversion: linear, and zero for zero.
 //!
 //! # Invariants
 //!
-//! 1. The function that needs SSE 4.2 is called on processors that have it.
+//! 1. The function that needs SSE 4.2 runs only on processors with it.
 
-/// The polynomial, reflected.
+/// Reflected.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// A table for one byte after the other.
+/// Bytewise table.
 const TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -42,7 +41,6 @@ fn by_instruction(word: u64) -> u32 {
     std::arch::x86_64::_mm_crc32_u64(0, word) as u32
 }
 
-/// The CRC of a word.
 #[inline]
 pub(crate) fn crc(word: u64) -> u32 {
     #[cfg(target_arch = "x86_64")]
@@ -59,9 +57,9 @@ mod tests {
 
     #[test]
     fn both_ways_agree_with_the_published_check_value() {
-        // Of "123456789" the usual CRC-32C, which begins with ones and ends with an inversion, is
-        // 0xe3069283. Linearity leads to ours: of the first eight bytes it is this one with the
-        // register's ones in the first four.
+        // The usual CRC-32C of "123456789", with initial ones and a final inversion, is 0xe3069283.
+        // By linearity ours of the first eight bytes is this one with the register's ones in the
+        // first four.
         let first = u64::from_le_bytes(*b"12345678") ^ 0xffff_ffff;
         let register = portable(first);
         let last = !(register >> 8 ^ TABLE[(register as u8 ^ b'9') as usize]);

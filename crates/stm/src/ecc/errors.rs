@@ -1,5 +1,4 @@
-//! Errors of a word and its check word, as changes of the two sums that are zero in an undamaged
-//! word.
+//! Errors of a word and its check word, as changes of two sums that are zero in an undamaged word.
 //!
 //! A word W = A‖B and its check word E = C‖D have 32 columns of four bits, one of each half. The
 //! sum of halves, F = A ⊕ B ⊕ C ⊕ D, has a one for each column with an odd number of wrong bits.
@@ -30,7 +29,7 @@ pub(crate) const fn bit(half: Half, column: u32) -> u128 {
         })
 }
 
-/// The share of that bit: the sum S of a word in which it alone is wrong.
+/// The share of that bit: S of a word with it alone wrong.
 #[inline]
 pub(crate) const fn share(half: Half, column: u32) -> u32 {
     match half {
@@ -41,7 +40,7 @@ pub(crate) const fn share(half: Half, column: u32) -> u32 {
     }
 }
 
-/// Shares of all bits, by column and half.
+/// By column and half.
 pub(crate) const SHARES: [[u32; 4]; 32] = {
     let mut shares = [[0; 4]; 32];
     let mut at = 0;

@@ -1,10 +1,9 @@
-//! Words of memory that tell when they are damaged, and are repaired.
+//! Words of memory that detect damage and are repaired.
 //!
-//! A word of 64 bits has a check word of 64 bits. Every damage of up to 13 of the 128 bits is
-//! noticed. Damage of up to 6 bits is repaired; of 7 bits as well, but for 1,149,720 of the
-//! 94,525,795,200 ways to damage 7 bits: for these there are two words that the undamaged one may
-//! have been, and the repair is refused. Damage of 8 bits and more may look like another damage of
-//! at most 7, and be "repaired" to a wrong word.
+//! A word of 64 bits has a check word of 64 bits. Damage of up to 13 of the 128 bits is noticed. Up
+//! to 6 bits are repaired; 7 bits, too, except 1,149,720 of 94,525,795,200 cases with two
+//! explanations, which are refused. More than 7 bits may look like a damage of at most 7, and be
+//! "repaired" to a wrong word.
 //!
 //! ```
 //! use indelible_stm::ecc::{check_word, is_whole, repair};
@@ -28,33 +27,33 @@ use super::mutant::{Broken, Mutant};
 use crc::crc;
 use search::explain;
 
-/// The most wrong bits that are looked for.
+/// The most wrong bits that a repair looks for.
 pub const MOST_FLIPS: u32 = 7;
 
-/// A word that was damaged, as it was before.
+/// A damaged word's former value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repaired {
     /// The word.
     pub word: u64,
     /// Its check word.
     pub check: u64,
-    /// How many of the 128 bits were wrong.
+    /// Wrong bits of the 128.
     pub flips: u32,
 }
 
 /// Why a word is not repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Beyond {
-    /// No damage of 7 bits or fewer explains it.
+    /// No damage of at most 7 bits explains it.
     #[error("more than 7 of its 128 bits are wrong")]
     TooManyFlips,
-    /// Several do.
+    /// Several damages explain it.
     #[error("7 of its 128 bits are wrong, in one of two ways")]
     Ambiguous,
 }
 
-/// The check word of a word: C‖D, with D = CRC-32C(W) and C = A ⊕ B ⊕ D for W = A‖B. That of 0 is
-/// 0, so memory that was never written is whole.
+/// The check word C‖D, with D = CRC-32C(W) and C = A ⊕ B ⊕ D for W = A‖B. That of 0 is 0, so
+/// unwritten memory is valid.
 #[inline]
 #[must_use]
 pub fn check_word(word: u64) -> u64 {
@@ -62,15 +61,14 @@ pub fn check_word(word: u64) -> u64 {
     u64::from((word >> 32) as u32 ^ word as u32 ^ crc) << 32 | u64::from(crc)
 }
 
-/// Whether a word is the one that its check word was made of.
+/// Whether a word fits its check word.
 #[inline]
 #[must_use]
 pub fn is_whole(word: u64, check: u64) -> bool {
     check_word(word) == check
 }
 
-/// Finds the former value of a damaged word, if at most [`MOST_FLIPS`] bits are wrong and there is
-/// only one such word. A whole word is returned as it is.
+/// Finds a word's former value, if at most [`MOST_FLIPS`] bits are wrong and it is unique.
 ///
 /// # Errors
 ///

@@ -6,17 +6,15 @@ use super::crc::crc;
 use super::errors::PAIRS;
 use super::sums::{one_pair, two_pairs};
 
-/// Damages that explain a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Candidates {
     /// None, one, or several different ones.
     pub(crate) found: u32,
-    /// The first one.
     pub(crate) bits: u128,
 }
 
 impl Candidates {
-    /// The same bits come several times: three of a column are any one of them, and a pair.
+    /// The same bits come several times: three of a column as any one of them, and a pair.
     pub(crate) fn add(&mut self, bits: u128) {
         if self.found == 0 {
             *self = Candidates { found: 1, bits };
@@ -26,23 +24,21 @@ impl Candidates {
     }
 }
 
-/// The damages of at most [`MOST_FLIPS`] bits that explain a word, in the order of their size;
-/// larger ones are not looked for once there is one. Two different words with their check words
-/// differ in 14 bits at least (`codewords` in the tests finds all that differ in so many), so one
-/// of 6 bits or fewer is the only one.
+/// The damages of at most [`MOST_FLIPS`] bits that explain a word, by size, up to the smallest size
+/// with one. Two words with their check words differ in at least 14 bits (`codewords` in the tests
+/// finds all that differ in so many), so one of at most 6 bits is unique.
 pub(crate) fn explain(word: u64, check: u64) -> Candidates {
     let odd = ((word ^ check) >> 32) as u32 ^ (word ^ check) as u32;
     let sum = crc(word) ^ check as u32;
     match odd.count_ones() {
-        // A bit or two are the usual damage: clearing room for choices of more columns would be
-        // most of the work.
+        // One or two bits are usual: clearing room for more columns would dominate.
         columns if columns <= FIRST => search::<1>(odd, sum),
         columns if columns <= MOST_FLIPS => search::<256>(odd, sum),
         _ => Candidates::default(),
     }
 }
 
-/// As [`explain`], with at most `REST` choices for the columns after the first ones.
+/// As [`explain`], with at most `REST` choices for the columns after the first.
 fn search<const REST: usize>(odd: u32, sum: u32) -> Candidates {
     let (choices, mut candidates) = (Choices::<REST>::new(odd), Candidates::default());
     for pairs in 0..=(MOST_FLIPS - odd.count_ones()) / 2 {
@@ -54,8 +50,8 @@ fn search<const REST: usize>(odd: u32, sum: u32) -> Candidates {
     candidates
 }
 
-/// The damages by one bit of each odd column and `pairs` pairs, at most three, whose share is
-/// `sum`. None of fewer pairs explains it.
+/// The damages by one bit of each odd column and `pairs` pairs, at most three, with share `sum`.
+/// Fewer pairs do not explain it.
 fn with_pairs<const REST: usize>(pairs: u32, choices: &Choices<REST>, sum: u32, mut found: impl FnMut(u128)) {
     match pairs {
         0 => choices.each_of_share(sum, found),

@@ -1,22 +1,21 @@
-//! The pairs of wrong bits, one or two of them, that have a given share in S.
+//! One or two pairs of wrong bits with a given share in S.
 //!
-//! The tables are made at compile time. The thread that answers page faults repairs words as well,
-//! and must not wait, for a lock or in the allocator, for a thread that waits for the page.
+//! Tables are made at compile time: the thread that answers page faults repairs words, too, and
+//! must not wait for locks or the allocator.
 //!
 //! # Invariants
 //!
-//! 1. A table has no two entries of one share. Otherwise the difference of the two would be a
-//!    codeword of at most 8 ones. `insert` compares, so that a code for which this is false does
-//!    not compile.
+//! 1. A table has no two entries of one share: their difference would be a codeword of at most 8
+//!    ones. `insert` compares, so that a violating code does not compile.
 
 use super::errors::{PAIRS, Pair};
 
-/// Numbers of two entries of [`PAIRS`]; of a single one with that of none, 0. An empty place has
-/// none twice.
+/// Indices of two entries of [`PAIRS`]; of a single one with 0, the entry of none. An empty place
+/// has 0 twice.
 type Numbers = [u8; 2];
 
-/// Places are powers of two. The few pairs nearly never meet, and a look-up that finds nothing, as
-/// nearly all do, ends at an empty place.
+/// Places are powers of two. Collisions are rare, and a failed look-up, the usual case, ends at an
+/// empty place.
 const ONE_BITS: u32 = 12;
 static ONE: [Numbers; 1 << ONE_BITS] = {
     let mut table = [[0; 2]; 1 << ONE_BITS];
@@ -46,22 +45,21 @@ static TWO: [Numbers; 1 << TWO_BITS] = {
     table
 };
 
-/// Pairs of a column are numbered in the order AB, AC, AD, BC, BD, CD. Two of one column are a
-/// single pair if they have a bit in common, and all four bits otherwise, of which one entry is
-/// enough.
+/// Pairs of a column are numbered AB, AC, AD, BC, BD, CD. Two of one column are a single pair if
+/// they share a bit, else all four bits, of which one entry suffices.
 const fn is_needed(first: usize, second: usize) -> bool {
     let (column, other) = ((first - 1) / 6, (second - 1) / 6);
     column != other || matches!([(first - 1) % 6, (second - 1) % 6], [0, 5])
 }
 
-/// The pair or pairs with these numbers, as one.
+/// The pair or pairs as one.
 #[inline]
 const fn sum(numbers: Numbers) -> Pair {
     let (first, second) = (&PAIRS[numbers[0] as usize], &PAIRS[numbers[1] as usize]);
     Pair { share: first.share ^ second.share, bits: first.bits ^ second.bits }
 }
 
-/// The place at which a search for a share begins, in a table of `places`.
+/// The place where a search begins in a table of `places`.
 #[inline]
 const fn place(share: u32, places: usize) -> usize {
     (share.wrapping_mul(0x9e37_79b1) >> (32 - places.trailing_zeros())) as usize
@@ -96,7 +94,7 @@ pub(crate) fn one_pair(share: u32) -> Option<u128> {
     find(&ONE, share)
 }
 
-/// The bits of the two pairs that have this share together and have no bit in common.
+/// The bits of two disjoint pairs with this share.
 #[inline]
 pub(crate) fn two_pairs(share: u32) -> Option<u128> {
     find(&TWO, share)

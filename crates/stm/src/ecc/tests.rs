@@ -1,4 +1,4 @@
-//! The search for damages, held against a plain one.
+//! Compares the search with a plain one.
 
 mod reference;
 
@@ -6,11 +6,11 @@ use super::search::explain;
 use super::{Beyond, check_word, repair};
 use indelible_testing::{Seeded, codewords};
 
-/// The plain search needs minutes for all damages of a kind that has many, and a test of every day
-/// has seconds: one in so many is compared there, all of them with `--release`.
+/// The plain search needs minutes for numerous damages: one in so many is compared, all of them
+/// with `--release`.
 const STRIDE: usize = if cfg!(debug_assertions) { 97 } else { 1 };
 
-/// Both find as much. If several damages are possible, either may be the first.
+/// Of several possible damages either may be the first.
 fn compare(bits: u128) {
     let (word, check) = ((bits >> 64) as u64, bits as u64);
     let (found, plain) = (explain(word, check), reference::explain(word, check));
@@ -79,8 +79,8 @@ fn random_damage_is_found_as_by_the_plain_search() {
     }
 }
 
-/// Bits that cancel out in their columns, but for a few: uniform ones seldom do, and it takes
-/// searches of several pairs to find them.
+/// Bits that mostly cancel out in their columns, which uniform ones seldom do: they need searches
+/// of several pairs.
 fn in_few_columns(random: &mut fastrand::Rng, count: u32) -> u128 {
     let mut bits = 0_u128;
     while bits.count_ones() < count {

@@ -43,8 +43,7 @@ impl Thread {
         unsafe { beginning.go_on(action::ABORTED | action::RESTORE) }
     }
 
-    /// Ends the innermost block. For the outermost one, all that it did takes effect, or it is run
-    /// again.
+    /// Ends the innermost block. The outermost one takes effect, or runs again.
     pub(crate) fn end() {
         let thread = Thread::own();
         if thread.levels.len() > 1 {
@@ -65,15 +64,15 @@ impl Thread {
         actions::call(called);
     }
 
-    /// `None`: it has met another one.
+    /// `None`: a conflict.
     pub(super) fn commit(&mut self) -> Option<Option<Receipt>> {
         if self.generation != fork::generation() {
-            // The child of a fork in a block that cannot be undone: there are no others.
+            // A fork's child in an irrevocable block: there are no others.
             self.transaction.abort(false);
             return Some(None);
         }
         self.irrevocable.then(|| objects::close(true));
-        // On demand one that may be run again is told at once that there is no room.
+        // On demand, a repeatable block learns at once that there is no room.
         if (objects::any_durable() || self.irrevocable && objects::any())
             && let Some(short) =
                 self.transaction.running().and_then(|running| objects::shortage(running.writes()))
@@ -100,8 +99,8 @@ impl Thread {
         }
     }
 
-    /// The block has committed. Waits until no block runs that began before: memory that this one
-    /// unlinked from shared data is then the thread's own.
+    /// After the commit: waits until no earlier block runs, so that unlinked memory is the thread's
+    /// own.
     #[inline]
     pub(super) fn settle(&mut self, receipt: Option<Receipt>) {
         (self.transacts, self.logs, self.stack) = (false, false, 0);

@@ -1,9 +1,8 @@
-//! The steps of an attach, a commit, a leave, a recovery and a sweep.
+//! The steps of an attach, commit, leave, recovery and sweep.
 
 use super::*;
 
 impl State {
-    /// The next step of an attach, leave, recovery or sweep.
     pub(super) fn go_on(&mut self, process: usize, broken: Broken) {
         let own = self.processes[process].clone();
         let then = match own.doing {
@@ -49,7 +48,7 @@ impl State {
         self.processes[process].doing = then;
     }
 
-    /// Whether no entry of a pool states this memory, which is that pool's.
+    /// Whether no entry of a pool states this memory of that pool.
     pub(super) fn is_leftover(&self, pool: usize, group: u8, broken: Broken) -> bool {
         // The memory of this model is the original's.
         let is_own = pool == ORIGINAL || broken == Broken::SweptByCopy;
@@ -64,7 +63,7 @@ impl State {
         self.make(group, Of::Object(object), process, broken);
     }
 
-    /// Takes the locks, and lays the log over memory. `None`: it is refused.
+    /// Takes the locks and applies the log to memory. `None`: refused.
     pub(super) fn recover(
         &mut self,
         process: usize,
@@ -100,7 +99,7 @@ impl State {
         Some(Doing::Recovering { pool, group, members, next: 0 })
     }
 
-    /// The steps of a recovery: publish, tell the entries, remove memory, remove the head.
+    /// The steps of a recovery: publish, update the entries, remove memory, remove the head.
     pub(super) fn recover_on(
         &mut self,
         process: usize,
@@ -147,7 +146,7 @@ impl State {
         Doing::Recovering { pool, group, members, next: next + 1 }
     }
 
-    /// A transaction on all objects that the process has: its log becomes valid.
+    /// A transaction on all objects of the process: its log becomes valid.
     pub(super) fn commit(&mut self, process: usize, broken: Broken) {
         let number = self.commits.len() as u8 + 1;
         let own = &mut self.processes[process];
@@ -164,7 +163,7 @@ impl State {
         }
     }
 
-    /// The next of its objects has it; after the last one the log ends.
+    /// Stores to the next object; after the last one the log ends.
     pub(super) fn store(&mut self, process: usize) {
         let own = &mut self.processes[process];
         let (number, next) = own.commit.expect("a commit");
@@ -187,7 +186,7 @@ impl State {
         }
     }
 
-    /// An object leaves whose commits the pool has: the mark in its entry goes, then its memory.
+    /// An object leaves with published commits: the mark in its entry goes, then its memory.
     pub(super) fn leave(&mut self, process: usize, object: usize, broken: Broken) {
         self.processes[process].views[object] = View::Out;
         self.processes[process].doing = Doing::Forgotten(object);
@@ -198,8 +197,7 @@ impl State {
         }
     }
 
-    /// An object leaves whose commits the pool lacks: its memory stays, and the space knows nothing
-    /// of it.
+    /// An object leaves with unpublished commits: its memory stays, unknown to the space.
     pub(super) fn give_up(&mut self, process: usize, object: usize) {
         self.processes[process].views[object] = View::Out;
         let group = self.processes[process].group.expect("a group");

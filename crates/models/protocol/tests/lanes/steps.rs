@@ -1,9 +1,8 @@
-//! The steps of an attach, a psync, a checkpoint and a detach, and the judgement of a lane.
+//! The steps of an attach, psync, checkpoint and detach, and the judgement of a lane.
 
 use super::*;
 
 impl State {
-    /// The next step of an attach, psync, checkpoint or detach.
     pub(super) fn go_on(&mut self, process: usize, broken: Broken) {
         let step = self.processes[process].step;
         match step {
@@ -92,7 +91,7 @@ impl State {
                 let Some((_, lane)) = self.processes[process].attached else { return };
                 let hold = self.processes[process].holds[lane as usize].as_mut().expect("a lane");
                 let slot = &mut self.lanes[lane as usize].slots[hold.sequence as usize];
-                // A failure that the caller ignores leaves it lost.
+                // An ignored failure leaves it lost.
                 slot.write_back();
                 hold.sequence += 1;
                 self.acknowledged = self.acknowledged.max(value);
@@ -132,12 +131,12 @@ impl State {
         self.processes[process].step = step;
     }
 
-    /// The judgement once more: of a write that failed, pages that were seen may be gone.
+    /// Judges once more: after a failed write, seen pages may be gone.
     pub(super) fn judged(&self, lane: u8, broken: Broken) -> (u8, u8) {
         self.judge(lane as usize, broken).unwrap_or_default()
     }
 
-    /// Redoes the batches that count. `false`: there is none.
+    /// Redoes the counting batches. `false`: none.
     pub(super) fn redo(&mut self, lane: u8, end: u8, broken: Broken) -> bool {
         let table = self.table();
         let mut redone = false;
@@ -159,8 +158,8 @@ impl State {
         redone
     }
 
-    /// The generation that the witnesses of a lane state, and how many batches it has; `None`: the
-    /// lane is refused.
+    /// The generation by a lane's witnesses, and its number of batches; `None`: the lane is
+    /// refused.
     pub(super) fn judge(&self, lane: usize, broken: Broken) -> Option<(u8, u8)> {
         let at_least = self.table().lanes[lane].0;
         let Lane { headers, slots } = &self.lanes[lane];
@@ -185,7 +184,7 @@ impl State {
             _ => false,
         };
         let end = (0..ROOM).take_while(|nth| counts(*nth)).count() as u8;
-        // A batch behind the end says that the one at the end was durable.
+        // A batch behind the end proves that the one at the end was durable.
         let damaged = (end + 1..ROOM).any(|nth| match slots[nth as usize].seen {
             Slot::Batch { generation, sequence, .. } => generation == log && sequence == nth,
             _ => false,
@@ -193,8 +192,7 @@ impl State {
         (!damaged).then_some((log, end))
     }
 
-    /// The copy of the header that the next holder writes, and its generation, as in
-    /// `LaneLog::take_over`.
+    /// The header copy that the next holder writes, and its generation, as in `LaneLog::take_over`.
     pub(super) fn take_over(&self, lane: usize, generation: u8, broken: Broken) -> (Option<u8>, u8) {
         if broken == Broken::GenerationUnstated {
             return (None, generation + 1);
@@ -210,8 +208,7 @@ impl State {
         }
     }
 
-    /// The object's lane, or one that the process has or that is free. `None`: another process has
-    /// it.
+    /// The object's lane, or an own or free one. `None`: another process has it.
     pub(super) fn choose(&self, process: usize, broken: Broken) -> Option<u8> {
         let table = self.table();
         let has = |process: &Process, lane: usize| process.holds[lane].is_some();

@@ -1,21 +1,21 @@
-//! A plain search, with which the shipped one is compared: all choices of one bit of each odd
-//! column, with all choices of pairs, of which the last alone is looked up. It shares the columns
-//! and their shares with the shipped one, and neither tables nor candidates.
+//! A plain search for comparison: all choices of one bit per odd column, with all choices of pairs,
+//! the last one looked up. It shares columns and shares with the shipped one, but neither tables
+//! nor candidates.
 
 use super::super::MOST_FLIPS;
 use super::super::crc::crc;
 use super::super::errors::{HALVES, PAIRS, Pair, SHARES, bit};
 
-/// Places of a table in which pairs are found by their share in S.
+/// Places of the table of pairs by share.
 const PLACES: usize = 1024;
-/// The upper bits of a product with it are the place to begin at.
+/// The upper bits of a product with it are the first place.
 const FACTOR: u32 = 0x9e37_79b1;
 
 const fn place(share: u32) -> usize {
     (share.wrapping_mul(FACTOR) >> 22) as usize
 }
 
-/// Numbers of pairs, plus one; 0 for none.
+/// Indices of pairs plus one; 0 for none.
 static TABLE: [u8; PLACES] = {
     let mut table = [0; PLACES];
     let mut number = 0;
@@ -30,7 +30,7 @@ static TABLE: [u8; PLACES] = {
     table
 };
 
-/// The pair, or none, that adds this to S. No two add the same.
+/// The pair, or none, with this share. Shares are unique.
 fn pair_of(share: u32) -> Option<Pair> {
     let mut at = place(share);
     loop {
@@ -46,9 +46,9 @@ fn pair_of(share: u32) -> Option<Pair> {
     }
 }
 
-/// The damages of at most [`MOST_FLIPS`] bits that explain a word, looked for in the order of their
-/// size. Two different words with their check words differ in 14 bits at least (`codewords` in the
-/// tests finds all that differ in so many), so one of 6 bits or fewer is the only one.
+/// The damages of at most [`MOST_FLIPS`] bits that explain a word, by size. Two words with their
+/// check words differ in at least 14 bits (`codewords` in the tests finds all that differ in so
+/// many), so one of at most 6 bits is unique.
 pub(super) fn explain(word: u64, check: u64) -> Candidates {
     let mut candidates = Candidates::default();
     let halves = ((word ^ check) >> 32) as u32 ^ (word ^ check) as u32;
@@ -60,17 +60,15 @@ pub(super) fn explain(word: u64, check: u64) -> Candidates {
     candidates
 }
 
-/// Damages that explain a word.
 #[derive(Default)]
 pub(super) struct Candidates {
     /// None, one, or several different ones.
     pub(super) found: u32,
-    /// The first one.
     pub(super) bits: u128,
 }
 
 impl Candidates {
-    /// The same bits come several times: three of a column are any one of them, and a pair.
+    /// The same bits come several times: three of a column as any one of them, and a pair.
     fn add(&mut self, bits: u128) {
         if bits.count_ones() <= MOST_FLIPS && (self.found == 0 || self.bits != bits) {
             self.bits = if self.found == 0 { bits } else { self.bits };
@@ -79,8 +77,7 @@ impl Candidates {
     }
 }
 
-/// Tries each of the four bits of each column that has an odd number of wrong ones, and then
-/// `pairs` pairs. `sum` is what has to come to zero.
+/// Tries each of the four bits of each odd column, then `pairs` pairs. `sum` must become zero.
 fn columns(odd: u32, sum: u32, bits: u128, pairs: u32, candidates: &mut Candidates) {
     if odd == 0 {
         return cancelling(sum, bits, pairs, 1, candidates);
@@ -92,8 +89,7 @@ fn columns(odd: u32, sum: u32, bits: u128, pairs: u32, candidates: &mut Candidat
     }
 }
 
-/// Tries `pairs` pairs of bits that cancel out in their column, from number `first` on; the last
-/// one is looked up.
+/// Tries `pairs` pairs from number `first` on; the last one is looked up.
 fn cancelling(sum: u32, bits: u128, pairs: u32, first: usize, candidates: &mut Candidates) {
     match pairs {
         0 if sum == 0 => candidates.add(bits),
