@@ -22,7 +22,6 @@ const CONTEXT: u64 = u64::from_le_bytes(CONTEXTS.magic);
 const ARRAY: u64 = u64::from_le_bytes(*b"PMO-NDAR");
 const ARRAY_HEADER: usize = 4096;
 
-/// The type of an object, and the bytes that its data need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contents {
     pub(crate) what: &'static str,
@@ -94,11 +93,9 @@ fn array(header: &[u8]) -> Option<u64> {
     item.checked_mul(count)?.checked_add(start.into())
 }
 
-/// The remaining description of an array's elements.
 struct Description<'t>(&'t str);
 
 impl<'t> Description<'t> {
-    /// Bytes of a value of the next type.
     fn item(&mut self) -> Option<u64> {
         if self.eat("{") {
             // A type of the package ml_dtypes: one byte, except bfloat16.
@@ -153,7 +150,6 @@ impl<'t> Description<'t> {
         number.parse().ok()
     }
 
-    /// A text, with its escapes.
     fn text(&mut self) -> Option<&'t str> {
         let rest = self.0.strip_prefix('"')?;
         let (mut end, mut escaped) = (None, false);
@@ -250,7 +246,6 @@ impl Inner {
     }
 }
 
-/// Shortens an attached object's heap to `size` bytes, or refuses.
 fn fit(writer: &mut Writer, size: u64) -> Result<(), Cause> {
     let entry = writer.object().entry;
     let (old, sealed) = (entry.usable(entry.size.get()), writer.object().is_sealed());
@@ -272,13 +267,10 @@ fn fit(writer: &mut Writer, size: u64) -> Result<(), Cause> {
     }
 }
 
-/// The words of an object attached without memory.
 struct WordsAtRest<'w> {
     writer: &'w mut Writer,
     ecc: bool,
-    /// Bytes of words.
     len: u64,
-    /// Pages read so far, with changes.
     pages: BTreeMap<u64, Box<PageImage>>,
     lines: BTreeSet<u64>,
 }

@@ -171,7 +171,6 @@ fn examine(path: &Path, facilities: &mut Vec<Facility>) -> Option<MediumKind> {
     let opened = if path.is_dir() {
         let probe = path.join(format!(".pmo-doctor-{}", std::process::id()));
         let made = media::create(&probe, 1 << 20, &media::CreateOptions::default());
-        // Only the open descriptor is needed.
         let _ = std::fs::remove_file(&probe);
         made
     } else {

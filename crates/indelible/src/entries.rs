@@ -36,7 +36,6 @@ impl Entries {
         HEADER + entries * self.size
     }
 
-    /// Bytes of the largest one, in whole pages.
     pub(crate) fn most_bytes(&self) -> usize {
         self.len(self.most).next_multiple_of(4096)
     }

@@ -2,7 +2,6 @@
 
 use crate::error::{Error, ErrorKind};
 
-/// An attach for writing, with the replayed bytes of a dead writer's lane.
 pub(crate) fn attached(object: &str, bytes: usize, recovered_bytes: u64) {
     #[cfg(feature = "tracing")]
     match recovered_bytes {

@@ -197,7 +197,6 @@ impl Rights {
         self == Rights::READ || self == Rights::READ | Rights::WRITE
     }
 
-    /// The common rights; there may be none.
     pub(crate) const fn and(self, other: Rights) -> Rights {
         Rights(self.0 & other.0)
     }

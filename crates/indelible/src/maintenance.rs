@@ -40,7 +40,6 @@ pub fn check(
     let check = |access, progress: &mut dyn FnMut(u64, u64)| {
         run("check", path, options, access, |media| {
             let mut report = Store::check(media.device().clone(), progress)?;
-            // Unopenable pools are in the report.
             let _ = note_no_spare(media.device(), &mut report);
             if let Ok(store) = Store::open(media.device().clone(), identity()) {
                 let _ = note_living_writers(&store, media.device(), &mut report);
@@ -59,7 +58,6 @@ pub fn check(
     }
 }
 
-/// Notes a missing copy of the superblock, where the pool has no page for it.
 fn note_no_spare(device: &Arc<dyn Device>, report: &mut Report) -> Result<(), StoreError> {
     if let Some(len) = Store::len_without_spare(&**device)? {
         report.findings.push(Finding {
@@ -74,10 +72,8 @@ fn note_no_spare(device: &Arc<dyn Device>, report: &mut Report) -> Result<(), St
     Ok(())
 }
 
-/// Objects per look at the table.
 const PIECE: usize = 1024;
 
-/// Calls `look` for each intact object that `wanted` accepts, until it breaks off.
 fn each_object(
     store: &Arc<Store>,
     wanted: impl Fn(&Located) -> bool,
@@ -109,7 +105,6 @@ fn note_living_writers(
             return Ok(ControlFlow::Continue(()));
         }
         let pid = writer.pid;
-        // That writer's remains need no further notes.
         report.findings.retain(|found| {
             (found.severity, found.part, found.offset) != (Severity::Note, Part::Entry, object.offset)
         });

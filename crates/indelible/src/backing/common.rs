@@ -22,7 +22,6 @@ const CLAIMS: u64 = 1 << 48;
 pub(crate) struct Common(Backing);
 
 impl Common {
-    /// The memory of this identity, if present.
     pub(crate) fn find(
         folders: Folders<'_>,
         identity: &Identity,
@@ -47,7 +46,6 @@ impl Common {
         make_locked(folders.memory, identity, (len, folders.origin), LockMode::Shared).map(Common)
     }
 
-    /// Maps `len` bytes from `from` on, whole pages, at a fixed or any address.
     pub(crate) fn map(&self, addr: Option<usize>, from: usize, len: usize) -> Result<Mapping, BackingError> {
         let offset = (PAGE + from) as u64;
         Ok(Mapping::shared(addr, (len, 0), self.0.fd.as_fd(), offset, Protection::ReadWrite)?)
@@ -57,7 +55,6 @@ impl Common {
         self.0.path()
     }
 
-    /// Whether the file was not truncated.
     pub(crate) fn is_whole(&self) -> Result<bool, BackingError> {
         let stat = rustix::fs::fstat(&self.0.fd).map_err(failed("examine", self.path()))?;
         Ok(stat.st_size as u64 >= (PAGE + self.0.len) as u64)

@@ -14,7 +14,6 @@ pub(crate) enum BackingError {
         "memory of an object cannot be kept for the next process: the kernel does not tell which boot this is; mount /proc"
     )]
     NoBoot,
-    /// Another process has it, or this one for other objects.
     #[error("the memory of an object, {}, is in use by {holder}", path.display())]
     InUse { path: PathBuf, holder: Holder },
     #[error("the memory of an object, {}, is there already", path.display())]
@@ -25,7 +24,6 @@ pub(crate) enum BackingError {
         path.display(), origin.display()
     )]
     OfOriginal { path: PathBuf, origin: PathBuf },
-    /// Its name belongs to something that this user did not make.
     #[error("{} has the name of an object's memory and is not used: {why}", path.display())]
     Foreign { path: PathBuf, why: String },
     #[error("the memory of an object, {}, is not used: {why}; without the file, the object is as it was last durable", path.display())]

@@ -45,7 +45,6 @@ pub(super) fn open(path: &Path, own: impl Fn(u32) -> bool) -> Result<Option<(Fil
         Ok(file) => file.into(),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
         Err(error) => {
-            // The file's kind explains more than the error of opening it.
             if let Ok(stat) = rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {
                 judge(&stat)?;
             }

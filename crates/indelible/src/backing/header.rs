@@ -10,7 +10,6 @@ use std::os::unix::ffi::OsStrExt;
 const MAGIC: [u8; 16] = *b"indelible shadow";
 /// Version of this layout, and of the log and the figures in the bytes; others are refused.
 pub(super) const VERSION: u64 = 4;
-/// Offset of the number of bytes.
 pub(super) const LENGTH: usize = 6 * 16;
 /// Offset of the origin: device, inode, length of the path, a checksum of these and the path, and
 /// the path.
@@ -49,13 +48,11 @@ fn word(page: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*page.get(at..)?.first_chunk()?))
 }
 
-/// Device, inode and length of the path, and their checksum with the path.
 fn origin_words((device, inode): (u64, u64), path: &[u8]) -> [[u8; 8]; 4] {
     let words = [device, inode, path.len() as u64].map(u64::to_le_bytes);
     [words[0], words[1], words[2], checksum(VERSION, &[words.as_flattened(), path]).to_le_bytes()]
 }
 
-/// Encodes the page of a file with `len` bytes of an object of this pool.
 pub(super) fn encode(identity: &Identity, len: usize, origin: &Origin) -> Vec<u8> {
     let path = origin.path.as_os_str().as_bytes();
     let path = if path.len() > LONGEST { &[] } else { path };
@@ -80,7 +77,6 @@ pub(super) fn length(page: &[u8]) -> Option<usize> {
     usize::try_from(word(page, LENGTH)?).ok()
 }
 
-/// How a page differs from [`encode`]'s.
 pub(super) fn differs(page: &[u8], identity: &Identity, len: usize) -> Option<Wrong> {
     let pairs = page.chunks_exact(16).zip(fields(identity, len)).enumerate();
     match pairs.into_iter().find(|(_, (found, (_, bytes)))| found != bytes) {

@@ -2,7 +2,6 @@
 
 const PREFIX: &str = "indelible-";
 
-/// One attachment of one object, in one boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) pool: [u8; 16],

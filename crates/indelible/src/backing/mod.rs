@@ -53,9 +53,7 @@ pub(crate) const MEMORY: &str = "/dev/shm";
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Folders<'a> {
-    /// In memory; [`MEMORY`] except in tests.
     pub(crate) memory: &'a Path,
-    /// The pool's.
     pub(crate) beside: &'a Path,
     /// The pool itself, which a file of memory states; another pool may have the same ID.
     pub(crate) origin: &'a Origin,
@@ -71,7 +69,6 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    /// The backing of a dead process; `None`: none.
     pub(crate) fn find(
         folders: Folders<'_>,
         identity: &Identity,
@@ -146,7 +143,6 @@ impl Backing {
         Ok(Mapping::shared(addr, (len, room), self.fd.as_fd(), Backing::offset(from), protection)?)
     }
 
-    /// The file offset of a byte of its memory.
     pub(crate) fn offset(at: usize) -> u64 {
         (PAGE + at) as u64
     }
@@ -214,7 +210,6 @@ impl Drop for Backing {
     }
 }
 
-/// The length that a file is searched with.
 #[derive(Clone, Copy)]
 enum Length {
     Exactly(usize),
@@ -247,7 +242,6 @@ pub(crate) fn peek(
     true
 }
 
-/// Opens, judges and locks the file of this identity, in the first folder that has it.
 fn find_anywhere(
     folders: Folders<'_>,
     identity: &Identity,
@@ -263,7 +257,6 @@ fn find_anywhere(
     }
 }
 
-/// Opens, judges and locks a file of this identity, for the pool of this origin.
 fn find_locked(
     (folder, pool): (&Path, &Origin),
     identity: &Identity,
@@ -290,7 +283,6 @@ fn find_locked(
     }
     let fd = ForkFd::new(file.into()).map_err(failed("keep", &path))?;
     let found = Backing { fd, path, len };
-    // The owner may have removed it before we had the lock.
     let stat = rustix::fs::fstat(&found.fd).map_err(failed("examine", &found.path))?;
     if stat.st_nlink == 0 {
         return Ok(None);
@@ -299,7 +291,6 @@ fn find_locked(
     Ok(Some(found))
 }
 
-/// The stated origin; `None`: none intact.
 fn stated_origin(file: &File) -> Option<Origin> {
     let mut page = vec![0; PAGE];
     file.read_exact_at(&mut page, 0).ok()?;

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 pub(crate) struct Origin {
     /// Device and inode of the file, or [`u64::MAX`] and the device number; `None`: neither.
     pub(crate) file: Option<(u64, u64)>,
-    /// Its path when the memory was made.
     pub(crate) path: PathBuf,
 }
 
@@ -48,7 +47,6 @@ mod tests {
             assert_eq!((stated.is_file_of(&pool), stated.may_be_of(&pool)), (same_file, usable), "{pool:?}");
             assert_eq!((pool.is_file_of(&stated), pool.may_be_of(&stated)), (same_file, usable), "{pool:?}");
         }
-        // Unstated, too long paths never match.
         assert!(!origin(Some((1, 2)), "").may_be_of(&origin(Some((1, 3)), "")));
     }
 }

@@ -26,8 +26,8 @@ pub(crate) struct Swept {
     pub(crate) kept: Vec<(PathBuf, Kept)>,
 }
 
-/// Removes files of other boots than `boot`, and unused files of this one that are not `wanted`,
-/// given their intact stated origin. They may have commits that are nowhere else.
+/// Removes files of other boots than `boot`, and unused ones of this boot unless `wanted`, given
+/// their intact stated origin. They may have commits that are nowhere else.
 pub(crate) fn sweep(
     folder: &Path,
     boot: [u8; 16],
@@ -39,7 +39,7 @@ pub(crate) fn sweep(
     })
 }
 
-/// Removes unused files that state the pool at `path` and are not `wanted`.
+/// Unless a process has them or they are `wanted`.
 pub(crate) fn sweep_path(
     folder: &Path,
     path: &Path,

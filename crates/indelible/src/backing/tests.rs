@@ -189,7 +189,6 @@ fn of_processes_that_race_one_makes_it() {
         child.0.wait().unwrap();
     }
     assert_eq!(won, ROUNDS);
-    // No file is half made.
     for round in 0..ROUNDS {
         Backing::find(rig.folders(), &identity(round), PAGE).unwrap().expect("made by one of them");
     }
@@ -209,7 +208,6 @@ fn two_mappings_show_the_same_bytes() {
         store(&other, offset, 2);
         assert_eq!(load(&fixed, offset), 2);
     }
-    // The header is in neither.
     drop((fixed, other, backing));
     assert!(rig.find(&identity(1)).unwrap().is_some());
 }
@@ -345,7 +343,6 @@ fn files_of_other_users_are_refused() {
     }
     let left = rig.leave(&identity(1));
     fs::set_permissions(rig.memory.path(), fs::Permissions::from_mode(0o1777)).unwrap();
-    // A thread becomes that user; the process does not.
     let refused = std::thread::scope(|scope| {
         let other = scope.spawn(|| {
             // SAFETY: the call changes this thread's credentials alone.
@@ -534,7 +531,6 @@ fn a_copy_of_a_pool_has_no_memory_of_the_original() {
     assert!(found((3, 4), "/srv/moved.pmo"));
     assert!(!found((3, 5), "/srv/copy.pmo"));
     assert!(found((3, 5), "/srv/a pool.pmo"));
-    // The copy does not wait for the original's process.
     let _used = rig.find(&identity(1)).unwrap();
     assert!(!found((3, 5), "/srv/copy.pmo"));
 }

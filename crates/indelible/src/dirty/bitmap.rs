@@ -3,7 +3,6 @@
 use crate::sys::sync::{AtomicU64, Ordering, zeroed};
 
 const BLOCK: usize = 64 * WORDS;
-/// Words of a block: together 4 KiB.
 const WORDS: usize = 512;
 
 /// One bit per page, with one owner. Blocks are allocated with their first bit.
@@ -50,7 +49,6 @@ impl Bits {
         words.map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// End of the run of equal bits from `page`, at most `end`.
     #[inline]
     pub(super) fn run_end(&self, page: usize, end: usize) -> usize {
         let flip = if self.get(page) { u64::MAX } else { 0 };
@@ -104,7 +102,6 @@ impl Tree {
         }
     }
 
-    /// Clears a bit and emptied summaries.
     pub(super) fn clear(&self, page: usize) {
         let mut bit = page;
         for (n, level) in self.levels.iter().enumerate() {
@@ -122,7 +119,6 @@ impl Tree {
         }
     }
 
-    /// Visits set pages in ascending order.
     pub(super) fn for_each(&self, mut each: impl FnMut(usize)) {
         self.descend(self.levels.len() - 1, 0, &mut each);
     }

@@ -15,7 +15,6 @@ pub(super) struct Chunks {
     base: usize,
     pages: usize,
     known: Bits,
-    /// The runs of set bits in `known`.
     runs: Vec<PageRange>,
 }
 
@@ -48,7 +47,6 @@ impl Chunks {
         self.known.get(self.of(page))
     }
 
-    /// All pages of the page's chunk.
     pub(super) fn around(&self, page: usize) -> PageRange {
         let chunk = self.of(page);
         PageRange::new(self.first(chunk), self.first(chunk + 1).min(self.pages))
@@ -63,7 +61,6 @@ impl Chunks {
         ((self.base / CHUNK + chunk) * CHUNK).saturating_sub(self.base) / PAGE
     }
 
-    /// Whether the run contains a whole chunk.
     pub(super) fn cover(&self, run: PageRange) -> bool {
         !self.within(run).is_empty()
     }
@@ -110,7 +107,6 @@ mod tests {
 
     #[test]
     fn a_chunk_is_known_once_all_its_pages_are_protected() {
-        // The first chunk has 511 pages, the last 9.
         let mut chunks = Chunks::new(3 * CHUNK + PAGE);
         chunks.grow(511 + 512 + 9);
         assert_eq!(chunks.around(510), PageRange::new(0, 511));

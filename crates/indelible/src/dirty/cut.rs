@@ -34,7 +34,6 @@ impl Bystanders for Unknown {
     }
 }
 
-/// How a cut's content stays fixed until it is collected and compared.
 pub(crate) enum Cut<'a> {
     Closed,
     /// Stores to dirty pages wait; others belong to the next psync.

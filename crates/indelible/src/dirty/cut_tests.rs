@@ -11,7 +11,6 @@ use std::sync::{Mutex, MutexGuard};
 /// Over many page tables: most pages are absent, and some chunks become known.
 const PAGES: usize = 12_000;
 
-/// Copies as long as it takes.
 struct Patient;
 
 impl Bystanders for Patient {
@@ -118,7 +117,6 @@ fn a_cut_shows_one_moment_and_loses_nothing() {
                     primary[*page] =
                         copy.map_or_else(|| rig.load(*page), |copy| unsafe { copy.cast::<u64>().read() });
                 }
-                // One psync in five fails.
                 if round % 5 != 4 {
                     rig.settle(&dirty, &dirty.clone());
                 }
@@ -171,7 +169,6 @@ fn a_store_after_the_moment_is_the_next_psyncs() {
     assert!(rig.collect().is_superset(&expected));
 }
 
-/// A thread that begins to store to a page; `done` after its store.
 struct Waiting {
     at: usize,
     begun: AtomicBool,

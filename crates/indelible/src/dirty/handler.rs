@@ -17,7 +17,6 @@ use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
 use crate::sys::signal::Verdict;
 
-/// This thread's number in a turn.
 pub(super) fn me() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }

@@ -70,7 +70,6 @@ fn lawful_stores_after_racing_ones_are_found() {
     }
 }
 
-/// Another signal's handler stores while ours waits for a cut.
 #[test]
 fn another_handler_may_store_while_ours_runs() {
     static TARGET: AtomicUsize = AtomicUsize::new(0);

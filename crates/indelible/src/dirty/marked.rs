@@ -32,13 +32,11 @@ impl Marked {
         self.lines.grow(pages);
     }
 
-    /// The lines of a collected page.
     #[inline]
     pub(super) fn lines(&self, page: usize) -> u64 {
         self.taken.of(page)
     }
 
-    /// Whether nothing is marked or unsettled.
     pub(super) fn is_empty(&self) -> bool {
         self.taken.is_empty() && self.lines.is_empty()
     }
@@ -86,7 +84,6 @@ mod tests {
         assert_eq!(found(&mut marked, false), expected);
         marked.grow(10);
         assert_eq!(found(&mut marked, false), expected);
-        // Another line, of a page whose other lines are settled.
         marked.lines.mark(once(128..129));
         marked.settle(&[PageRange::new(0, 1), PageRange::new(3, 9)]);
         assert_eq!(marked.lines(3), 0);

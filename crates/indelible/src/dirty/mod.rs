@@ -63,10 +63,8 @@ use wp_async::WpAsync;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DirtyError {
-    /// The kernel lacks the requested rung.
     #[error("tracking stores by {rung} is not possible here: {source}")]
     Unavailable { rung: Rung, source: io::Error },
-    /// The caller refused to hold up stores.
     #[error("other threads store to it all the time")]
     Restless,
     /// A system call failed; dirty pages stay dirty.
@@ -113,9 +111,7 @@ pub(crate) struct Tracker {
     backend: Box<dyn Backend>,
     /// Marked lines, on every rung.
     marked: Marked,
-    /// Stores are held up, by protection or by a gate.
     held: bool,
-    /// Only the gate holds stores up.
     gated: bool,
     /// All stores: marked pages that were not found stand still as well.
     closed: bool,
@@ -172,7 +168,6 @@ impl Tracker {
         self.backend.compared(pages, took);
     }
 
-    /// The set of marked bytes, for any thread at any time.
     pub(crate) fn marks(&self) -> &Arc<DirtyLines> {
         &self.marked.lines
     }

@@ -35,12 +35,11 @@ impl PageTables {
         self.uffd.register(self.addr(pages.start), pages.count as usize * PAGE, Watch::Writes)
     }
 
-    /// Protects the pages, absent ones included.
+    /// Absent ones included.
     pub(super) fn protect(&self, pages: PageRange) -> io::Result<()> {
         self.uffd.protect(self.addr(pages.start), pages.count as usize * PAGE)
     }
 
-    /// Visits the runs that `seek` finds among `pages`, ascending, with whether they are dirty.
     #[inline]
     pub(super) fn scan(
         &mut self,

@@ -17,11 +17,9 @@ use super::bitmap::Tree;
 use super::turn::{Claim, Hold};
 use crate::sys::sync::{AtomicUsize, Ordering};
 
-/// The pages that may be stored to.
 #[derive(Debug)]
 pub(super) struct Pages {
     writable: Tree,
-    /// Pages that the tree has room for.
     capacity: usize,
     /// Pages of the range, at most `capacity`; grows only.
     count: AtomicUsize,
@@ -49,7 +47,6 @@ impl Pages {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Returns whether there was room.
     pub(super) fn grow(&self, count: usize) -> bool {
         let room = count <= self.capacity;
         if room {
@@ -102,7 +99,6 @@ impl Pages {
         self.splits.store(0, Ordering::Relaxed);
     }
 
-    /// Visits pages that may have been stored to, ascending.
     pub(super) fn for_each(&self, each: impl FnMut(usize)) {
         self.writable.for_each(each);
     }

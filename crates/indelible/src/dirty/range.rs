@@ -16,7 +16,6 @@ impl PageRange {
         self.start + self.count
     }
 
-    /// The run as indices, cut off at `pages`.
     pub(super) fn within(self, pages: usize) -> std::ops::Range<usize> {
         let clip = |page: u64| usize::try_from(page).unwrap_or(usize::MAX).min(pages);
         let start = clip(self.start);
@@ -40,7 +39,6 @@ pub(super) fn push(out: &mut Vec<PageRange>, kept: usize, start: usize, end: usi
     out.push(PageRange::new(start, end));
 }
 
-/// Sorts and joins the runs beyond the first `kept`.
 pub(super) fn normalise(out: &mut Vec<PageRange>, kept: usize) {
     out[kept..].sort_unstable();
     let mut last = kept;

@@ -45,7 +45,6 @@ impl Slot {
         }
     }
 
-    /// Whether it belongs to a parent process.
     pub(super) fn is_stale(&self) -> bool {
         fork::is_stale(self.generation.load(Ordering::SeqCst))
     }
@@ -73,7 +72,6 @@ impl Slot {
     }
 }
 
-/// `None`: no slot is left.
 pub(super) fn claim() -> Option<&'static Slot> {
     for chunk in &REGISTRY {
         let mut slots = chunk.load(Ordering::Acquire);
@@ -98,7 +96,7 @@ pub(super) fn claim() -> Option<&'static Slot> {
     None
 }
 
-/// The first answer of a slot that covers the address. Async-signal-safe.
+/// Async-signal-safe.
 pub(super) fn find<R>(addr: usize, ask: impl Fn(&'static Slot) -> Option<R>) -> Option<R> {
     for chunk in &REGISTRY {
         let slots = chunk.load(Ordering::Acquire);

@@ -15,7 +15,6 @@ pub(super) struct Reprotection {
 }
 
 impl Reprotection {
-    /// Decides about the pages of an object of `pages` pages.
     pub(super) fn reach(
         &mut self,
         changed: &[PageRange],
@@ -107,7 +106,6 @@ mod tests {
     fn pages_are_left_as_advised_and_others_protected() {
         let (plan, _) = reach(&[1, 5, 6], &[9, 10], &[5, 9]);
         assert_eq!(plan.protect(), [PageRange::new(1, 2), PageRange::new(6, 7), PageRange::new(10, 11)]);
-        // In a new chunk that takes protecting all of it.
         let (plan, _) = reach(&[2 * CHUNK + 3], &[], &[2 * CHUNK + 3]);
         assert_eq!(plan.protect(), [PageRange::new(2 * CHUNK, 3 * CHUNK)]);
         assert!(plan.left.is_empty());
@@ -117,7 +115,6 @@ mod tests {
     fn one_call_protects_what_no_page_to_be_left_is_between() {
         let (_, calls) = reach(&[1, 40, 90, 100, 200, 600, 1020], &[95, 700], &[95]);
         assert_eq!(calls, [pages(&[1, 40, 90]), pages(&[100, 200]), pages(&[600, 700]), pages(&[1020])]);
-        // Nothing else is touched in a new chunk.
         let (_, calls) = reach(&[CHUNK - 1, CHUNK, 2 * CHUNK - 2, 2 * CHUNK + 1, 2 * CHUNK + 3], &[], &[]);
         assert_eq!(
             calls,

@@ -9,7 +9,6 @@ use std::str::FromStr;
 pub(crate) enum Rung {
     WpAsync,
     Mprotect,
-    /// The program marks its changes.
     Explicit,
 }
 

@@ -12,12 +12,10 @@ use super::*;
 use crate::mapping::Mapping;
 use crate::sys::mmap::Protection;
 
-/// An unused address: each test takes its own windows of 128 GiB.
 pub(crate) fn window(n: usize) -> usize {
     0x5200_0000_0000 + (n << 37)
 }
 
-/// The rungs of this machine; reports missing ones.
 pub(crate) fn rungs() -> Vec<Rung> {
     let (here, absent): (Vec<_>, Vec<_>) = Rung::ALL.into_iter().partition(|rung| rung.available());
     for rung in absent {
@@ -65,7 +63,6 @@ impl Rig {
         self.mapping.base().as_ptr().wrapping_add(page * PAGE).cast()
     }
 
-    /// Marks a page on the rung that needs marks.
     fn stored(&self, page: usize) {
         if self.tracker.rung() == Rung::Explicit {
             self.tracker.marks().mark(std::iter::once(page * PAGE..(page + 1) * PAGE));
@@ -119,7 +116,6 @@ fn random(seed: &mut u64) -> u64 {
     *seed >> 33
 }
 
-/// Random loads, stores, failed psyncs, holds and renewals.
 #[test]
 fn no_stored_page_is_ever_missed() {
     for (rung, advised) in rungs().into_iter().flat_map(|rung| [(rung, false), (rung, true)]) {
@@ -153,7 +149,6 @@ fn no_stored_page_is_ever_missed() {
                 }
                 let dirty = rig.collect();
                 assert!(dirty.is_superset(&model), "round {round}: missed {:?}", model.difference(&dirty));
-                // One psync in four fails.
                 let settles = below(4) != 0;
                 if settles {
                     rig.settle(&dirty, &model);
@@ -272,7 +267,6 @@ fn a_cut_never_tears() {
         rig.store(10, 0);
         rig.store(590, 0);
         let (a, b) = (rig.at(10).expose_provenance(), rig.at(590).expose_provenance());
-        /// Ends the other thread even after a failed assertion.
         struct Stop<'a>(&'a AtomicBool);
         impl Drop for Stop<'_> {
             fn drop(&mut self) {
@@ -308,7 +302,6 @@ fn a_cut_never_tears() {
                 rig.tracker.release().unwrap();
                 assert_eq!(first, second, "{rung}: a store landed during the hold");
                 assert!(first.0 == first.1 || first.0 == first.1 + 1, "{rung}: {first:?}");
-                // The storing thread progresses.
                 while stored.load(Ordering::Relaxed) == before {
                     std::thread::yield_now();
                 }
@@ -533,7 +526,6 @@ fn few_mappings_only_make_the_clusters_larger() {
     let addr = window(8);
     let pages = 4096;
     let mut rig = Rig::new(addr, pages, Rung::Mprotect);
-    // Only one at a time may know the range.
     rig.tracker.backend = Box::new(Explicit::new(addr, pages * PAGE));
     rig.tracker.backend = Box::new(Mprotect::with_budget(addr, pages, 4, SecondChance::default()).unwrap());
     let model: BTreeSet<_> = (0..pages).step_by(97).collect();
@@ -574,7 +566,6 @@ fn without_mappings_everything_is_protected_by_one_call() {
     let mut rig = Rig::new(addr, pages, Rung::Mprotect);
     rig.tracker.backend = Box::new(Explicit::new(addr, pages * PAGE));
     rig.tracker.backend = Box::new(Mprotect::new(addr, pages, Apart).unwrap());
-    // The third fault makes the whole range writable.
     [0, 100, 200].into_iter().for_each(|page| rig.store(page, 1));
     let dirty = rig.collect();
     assert_eq!(dirty.len(), pages);

@@ -40,9 +40,7 @@ pub(super) struct Hold<'a> {
 }
 
 pub(super) enum Passed<R> {
-    /// The range was withdrawn.
     Gone,
-    /// This thread holds the range.
     Own,
     /// Another thread does: the value of `held` to wait on.
     Held(u32),
@@ -60,7 +58,6 @@ impl Turn {
         self.start.load(Ordering::SeqCst) <= addr && addr < self.end.load(Ordering::SeqCst)
     }
 
-    /// A handler's part: runs `work` in its turn.
     pub(super) fn pass<R>(
         &self,
         addr: usize,

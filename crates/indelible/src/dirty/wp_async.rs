@@ -48,7 +48,6 @@ use crate::sys::{PAGE, faults};
 /// Up to so many pages, scans of new chunks are fast and not timed.
 const FEW_PAGES: usize = 16 * 512;
 
-/// The descriptor that watches the range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WatchedBy {
     /// This tracker registers the range, now and after a renewal; with this descriptor, if any.
@@ -66,7 +65,6 @@ pub(super) struct WpAsync<P> {
     chunks: Chunks,
     policy: P,
     gate: Gate,
-    /// Other threads go on: see `cut`.
     cut: bool,
     copies: Copies,
     beside: bool,
@@ -79,7 +77,6 @@ pub(super) struct WpAsync<P> {
     quiet_at: Option<u64>,
     /// Pages that existed in new chunks at the last question, and those chunks' number.
     sparse: (u64, u64),
-    /// Pages are filled before they are tracked, and equal the primary then.
     filled: bool,
 }
 
@@ -121,7 +118,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(this)
     }
 
-    /// Tracks new pages up to `pages`.
     fn track(&mut self, pages: usize, filled: bool) -> io::Result<()> {
         if pages == self.pages {
             return Ok(());
@@ -141,7 +137,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         }
         self.chunks.grow(pages);
         if filled {
-            // The pages before were filled, too.
             self.chunks.know(&[PageRange::new(0, pages)]);
         }
         self.policy.grow(pages);
@@ -150,7 +145,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(())
     }
 
-    /// Reports known chunks and, if it `asks`, new ones, in order.
     #[inline]
     fn gather(&mut self, asks: bool, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let mut at = 0;
@@ -274,7 +268,6 @@ struct NewChunk {
 }
 
 impl NewChunk {
-    /// Adds all its pages, or the dirty ones, to `protect`.
     fn close(
         &self,
         pending: &[PageRange],

@@ -3,7 +3,6 @@
 use super::Facility;
 use std::path::{Path, PathBuf};
 
-/// Copy-on-write file systems, which need space to overwrite.
 const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
 
 struct Mount {
@@ -31,7 +30,6 @@ impl Mount {
     }
 }
 
-/// Facts about the file system at `path`; empty if unknown.
 pub(super) fn facts(path: &Path) -> Vec<Facility> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     // An unnamed file's descriptor link leads nowhere, but names the folder.

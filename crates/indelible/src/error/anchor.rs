@@ -30,7 +30,6 @@ impl AnchorError {
         Cause::Anchor(AnchorError { step: Step::Written, source })
     }
 
-    /// The cause, for a change that happened all the same.
     pub(crate) fn after_a_change(cause: Cause) -> Cause {
         match cause {
             Cause::Anchor(error) => Cause::Anchor(AnchorError { step: Step::Told, ..error }),

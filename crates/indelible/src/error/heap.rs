@@ -148,7 +148,6 @@ impl HeapError {
         }
     }
 
-    /// Advice that differs from the kind's.
     pub(crate) fn remedy(&self) -> Option<&'static str> {
         Some(match self {
             HeapError::Needs { what: "sealed heap", .. } => {

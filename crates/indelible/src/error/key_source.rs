@@ -4,7 +4,6 @@ use super::CommandError;
 use std::io;
 use std::path::PathBuf;
 
-/// The variable with the folder of a service's credentials.
 pub(crate) const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
 /// Never contains a key.

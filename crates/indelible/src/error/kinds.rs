@@ -195,7 +195,6 @@ fn seal_kind(error: &SealError) -> ErrorKind {
     }
 }
 
-/// Advice on an irreparable word.
 pub(super) const LOST_WORD: &str = "store the whole word anew in a transaction, or restore the object from a backup; `pmo scrub` lists all such words";
 
 /// Advice on a seal or an irreparable word, which a repair without a key cannot mend.

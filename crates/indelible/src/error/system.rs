@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use std::io;
 
 impl Cause {
-    /// The system's error, if that is the cause.
     pub(super) fn system(&self) -> Option<&io::Error> {
         match self {
             Cause::Store(error) => of_store(error),
@@ -44,7 +43,6 @@ impl Cause {
         })
     }
 
-    /// Advice on a limit of the process.
     pub(super) fn limit(&self) -> Option<&'static str> {
         match Errno::from_io_error(self.system()?)? {
             Errno::MFILE => {

@@ -13,7 +13,6 @@ use crate::mapping::SecretBuffer;
 
 /// Pages filled together: a thread that touches one waits for all.
 const PIECE: usize = 4;
-/// Queued pieces at most.
 const LONGEST: usize = 256;
 const THREADS: usize = 4;
 
@@ -87,7 +86,6 @@ impl Ahead {
     }
 }
 
-/// Splits a window into runs of neighbours.
 fn pieces(window: Window) -> Vec<ops::Range<usize>> {
     let mut pieces: Vec<ops::Range<usize>> = Vec::new();
     for page in window.pages() {

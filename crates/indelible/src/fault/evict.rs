@@ -30,7 +30,6 @@ struct Pages {
 }
 
 impl Pages {
-    /// Sets the bit of a page; returns its former value.
     fn set(&mut self, page: usize, to: bool) -> bool {
         let (word, bit) = (page / 64, 1 << (page % 64));
         if self.bits.len() <= word {
@@ -59,7 +58,7 @@ impl Resident {
         self.limit
     }
 
-    /// Whether predicted pages may still be filled.
+    /// For predicted pages.
     pub(super) fn has_room(&self) -> bool {
         self.pages().order.len() < self.limit
     }
@@ -73,7 +72,6 @@ impl Resident {
         }
     }
 
-    /// Forbids eviction from here on.
     pub(super) fn keep(&self) {
         self.pages().kept = true;
     }
@@ -135,13 +133,11 @@ mod tests {
         resident.filled(100..116);
         resident.filled(0..16);
         assert_eq!(evicted(&resident, |_| true), [0..0; 0]);
-        // Filled twice, it counts once.
         resident.filled(100..116);
         assert_eq!(evicted(&resident, |_| true), [0..0; 0]);
         resident.filled(50..51);
         assert_eq!(evicted(&resident, |page| page != 101), [100..101, 102..104]);
         assert_eq!(evicted(&resident, |_| true), [0..0; 0]);
-        // An evicted page comes back as the newest; a kept one stays the oldest.
         resident.filled(100..101);
         resident.filled(200..203);
         assert_eq!(evicted(&resident, |_| true), [101..102, 104..107]);

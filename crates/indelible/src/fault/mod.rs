@@ -45,7 +45,6 @@ pub(crate) use source::{
     Decoded, Layered, Live, LostWord, OnSlowMedium, PageError, PageSource, Primary, SLOW, Sealed,
 };
 
-/// Pages filled at once, at most.
 const BATCH: usize = 64;
 
 pub(crate) struct ServeParams {
@@ -121,13 +120,12 @@ impl Served {
         Ok(())
     }
 
-    /// Undoes a `grow`.
     pub(crate) fn shrink(&mut self, len: usize) {
         self.range.set_len(len);
         self.len = len;
     }
 
-    /// The first page that could not be filled, and why. Threads that touch it get SIGBUS.
+    /// Threads that touch it get SIGBUS.
     pub(crate) fn failure(&self) -> Option<Arc<PageError>> {
         self.range.failure()
     }

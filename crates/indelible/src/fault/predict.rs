@@ -43,7 +43,6 @@ const RECENT: usize = 16;
 const NEWEST: usize = 8;
 /// Pages that a program may skip behind a window and still follow its stream.
 const PASSED: isize = 2;
-/// Longest distance of a stream's pages.
 const FARTHEST: isize = 128;
 
 /// Pages to fill in order: from `first`, `stride` apart, `count` without the trigger. All lie in
@@ -79,9 +78,7 @@ struct Stream {
     before: usize,
     /// The first page behind the window; `None`: the object ends there.
     next: Option<usize>,
-    /// Pages so far.
     length: usize,
-    /// Time of the last window.
     used: u64,
 }
 
@@ -100,7 +97,6 @@ impl Stream {
 pub(super) struct Predictor {
     depth: PredictionDepth,
     streams: Vec<Stream>,
-    /// The newest last.
     recent: Vec<usize>,
     time: u64,
 }
@@ -110,7 +106,6 @@ impl Predictor {
         Predictor { depth, streams: Vec::new(), recent: Vec::new(), time: 0 }
     }
 
-    /// Learns of a fault at `page` of `pages`; returns the window to fill next.
     pub(super) fn missed(&mut self, page: usize, pages: usize) -> Option<Window> {
         if self.depth == PredictionDepth::Pages(0) {
             return None;
@@ -150,7 +145,6 @@ impl Predictor {
         near.or_else(far)
     }
 
-    /// Replaces the stream unused for longest.
     fn place_for(&mut self, stream: Stream) -> usize {
         if self.streams.len() < STREAMS {
             self.streams.push(stream);
@@ -192,7 +186,6 @@ impl Predictor {
             true => (pages - 1 - first) / stream.stride.unsigned_abs() + 1,
             false => first / stream.stride.unsigned_abs() + 1,
         };
-        // Including the trigger.
         let count = (depth + 1).min(room);
         stream.before = stream.count - stream.trigger;
         (stream.start, stream.count, stream.trigger) = (first, count, count / 2);

@@ -99,7 +99,6 @@ impl Measured {
         }
     }
 
-    /// Counts a touch; returns whether it would fault without measuring.
     fn touch(&mut self, page: usize) -> bool {
         let before = std::mem::replace(self.at(page), Standing::Touched);
         self.touched += u64::from(before != Standing::Touched);
@@ -132,12 +131,10 @@ impl Prediction {
         Some(self.measured.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether predicted pages are discarded.
     pub(super) fn is_measured(&self) -> bool {
         self.measured.is_some()
     }
 
-    /// Records a fault of an absent page; returns the window to fill next.
     pub(super) fn missed(&self, page: usize, pages: usize) -> Option<Window> {
         self.faults.fetch_add(1, Ordering::Relaxed);
         if !self.measured().is_none_or(|mut measured| measured.touch(page)) {
@@ -150,12 +147,10 @@ impl Prediction {
         Some(window)
     }
 
-    /// Records a touch of a page that another thread was filling.
     pub(super) fn came_late(&self) {
         self.late.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records predicted pages as filled, or as read if measured.
     pub(super) fn filled(&self, pages: impl ExactSizeIterator<Item = usize>) {
         let count = pages.len() as u64;
         if let Some(mut measured) = self.measured() {

@@ -33,12 +33,10 @@ pub(super) struct Range {
     failure: OnceLock<Arc<PageError>>,
 }
 
-/// Claims of pages; each belongs to one thread.
 #[derive(Default)]
 struct Claims {
     taken: Vec<Claim>,
     closed: bool,
-    /// Threads waiting for the end of a claim.
     waiters: usize,
 }
 
@@ -105,7 +103,6 @@ impl Range {
         self.failure.get().cloned()
     }
 
-    /// Keeps the first failure: it explains the others.
     pub(super) fn fail(&self, error: PageError) {
         let _ = self.failure.set(Arc::new(error));
     }
@@ -154,7 +151,6 @@ impl Range {
         (!claims.closed).then(|| claims.take(first..pages.end))
     }
 
-    /// Ends a claim; returns the faults that arrived meanwhile.
     pub(super) fn end(&self, pages: &ops::Range<usize>) -> Vec<usize> {
         let mut claims = self.claims();
         let at = claims.taken.iter().position(|claim| claim.pages == *pages);
@@ -165,7 +161,7 @@ impl Range {
         ended.map_or(Vec::new(), |claim| claim.waiting)
     }
 
-    /// Waits until no page is being filled, and ends service.
+    /// Waits until no page is being filled.
     pub(super) fn close(&self) {
         let mut claims = self.claims();
         claims.closed = true;
@@ -176,7 +172,6 @@ impl Range {
         *self.source.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Takes up to `wanted` pages from the budget.
     pub(super) fn reserve(&self, wanted: usize) -> usize {
         let taken = |budget: usize| Some(budget - wanted.min(budget));
         let before = self.budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken);

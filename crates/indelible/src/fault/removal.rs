@@ -21,7 +21,6 @@ type WriteOut = Box<dyn Fn() + Send + Sync>;
 
 struct Service {
     uffd: Uffd,
-    /// By order of arrival.
     objects: Mutex<(u64, BTreeMap<u64, WriteOut>)>,
 }
 
@@ -43,7 +42,7 @@ fn service() -> io::Result<&'static Service> {
 
 impl Service {
     fn run(&self) {
-        // Ends only with a broken descriptor; ours is never closed.
+        // Ends only with a broken descriptor.
         while self.uffd.wait_for_removals(|| self.write_out()).is_ok() {}
     }
 

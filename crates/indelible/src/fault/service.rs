@@ -25,7 +25,6 @@ pub(super) struct Service {
     started: Mutex<bool>,
 }
 
-/// Opens the descriptor, with the widest reach that this user may have.
 pub(super) fn open() -> io::Result<Uffd> {
     Uffd::open(Reach::UserMode, FEATURE_POISON, WP_ASYNC)
 }
@@ -60,7 +59,7 @@ impl Service {
         loop {
             let done = self.uffd.wait(|addr| self.answer(addr, buffer));
             if done.is_err() {
-                // Only a broken descriptor ends up here; ours is never closed.
+                // Only a broken descriptor ends up here.
                 return;
             }
         }
@@ -72,8 +71,7 @@ impl Service {
         (addr - range.base < range.len()).then(|| Arc::clone(range))
     }
 
-    /// Answers a fault or passes it on: no other fault waits for a slow source or for pages filled
-    /// ahead.
+    /// No other fault waits for a slow source or for pages filled ahead.
     fn answer(&'static self, addr: usize, buffer: &mut [u8]) {
         let addr = addr & !(PAGE - 1);
         let Some(range) = self.find(addr) else { return };
@@ -104,14 +102,12 @@ impl Service {
         }
     }
 
-    /// Fills the first claimed page, for which a thread waits, then those ahead, and answers faults
-    /// that arrived meanwhile.
+    /// A thread waits for the first page.
     fn resolve(&self, range: &Range, claimed: ops::Range<usize>, buffer: &mut [u8]) {
         self.answer_one(range, &claimed, buffer);
         self.finish(range, &claimed, buffer);
     }
 
-    /// Ends a claim, and answers the faults that arrived meanwhile.
     fn finish(&self, range: &Range, claimed: &ops::Range<usize>, buffer: &mut [u8]) {
         let mut waiting = range.end(claimed);
         while let Some(addr) = waiting.pop() {
@@ -127,7 +123,7 @@ impl Service {
         }
     }
 
-    /// Answers one fault, with pages ahead as far as `buffer` has room.
+    /// Also fills pages ahead, as far as `buffer` has room.
     fn answer_one(&self, range: &Range, claimed: &ops::Range<usize>, buffer: &mut [u8]) {
         let (page, addr) = (claimed.start, range.addr(claimed.start));
         let room = page..claimed.end.min(page + buffer.len() / PAGE);
@@ -135,7 +131,6 @@ impl Service {
             let first = self.install(range, page, &buffer[..PAGE]);
             Self::filled(range, page..page + 1);
             let ahead = match &first {
-                // Pages ahead may stay absent.
                 Ok(_) => self.install(range, page + 1, &buffer[PAGE..count * PAGE]).unwrap_or(0),
                 Err(_) => 0,
             };
@@ -152,8 +147,7 @@ impl Service {
         }
     }
 
-    /// Fills predicted pages that are absent and unclaimed. A failed page stays absent; touching it
-    /// is an error.
+    /// A failed page stays absent; touching it is an error.
     fn fill_predicted(&self, range: &Range, pages: ops::Range<usize>, buffer: &mut [u8]) {
         // In a range with stores the owner decides about eviction, perhaps long after this
         // prediction.
@@ -182,8 +176,8 @@ impl Service {
         }
     }
 
-    /// Fills the absent ones of `count` pages from `first`; returns how many are present from the
-    /// first on: fewer after the budget is spent. A failed page stays absent.
+    /// Returns how many pages are present from the first on: fewer after the budget is spent. A
+    /// failed page stays absent.
     pub(super) fn prefault(&self, range: &Range, first: usize, count: usize) -> Result<usize, PageError> {
         let mut buffer = buffer(BATCH).map_err(|error| refused(first, error))?;
         let mut done = 0;
@@ -252,7 +246,6 @@ impl Service {
                     installed += n / PAGE;
                 }
                 Err(e) => match e.raw_os_error() {
-                    // The address space was changing.
                     Some(libc::EAGAIN) => {}
                     Some(libc::EEXIST) => {
                         // The page also answers another thread's fault.
@@ -273,7 +266,6 @@ impl Service {
         Ok(installed)
     }
 
-    /// Evicts after a fill.
     fn filled(range: &Range, pages: ops::Range<usize>) {
         let Some(resident) = &range.resident else { return };
         resident.filled(pages);
@@ -306,7 +298,6 @@ impl Service {
     }
 }
 
-/// Retries of a failed copy into memory.
 const TRIES: usize = 3;
 
 fn buffer(pages: usize) -> io::Result<SecretBuffer> {

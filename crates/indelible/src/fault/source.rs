@@ -71,7 +71,6 @@ pub(crate) struct Live(pub(crate) LivePages);
 
 impl PageSource for Live {
     fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
-        // This waits for nothing that touches a served range.
         each_if_not_all(first, bytes, |page, bytes| self.0.read((page * PAGE) as u64, bytes))
     }
 }
@@ -84,7 +83,6 @@ pub(crate) struct Layered {
 
 impl PageSource for Layered {
     fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError> {
-        // No holder of this lock touches a served range.
         let layers = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
         each_if_not_all(first, bytes, |page, bytes| layers.read(&*self.device, (page * PAGE) as u64, bytes))
     }
@@ -136,7 +134,6 @@ impl PageSource for Decoded {
     }
 }
 
-/// A source on a medium that takes [`SLOW`] or longer per page.
 pub(crate) struct OnSlowMedium(pub(crate) Arc<dyn PageSource>);
 
 impl PageSource for OnSlowMedium {

@@ -17,7 +17,6 @@ const PAGES: usize = 100;
 enum Event {
     Fails,
     Panics,
-    /// Says so, and waits for permission.
     Waits(Sender<()>, Receiver<()>),
 }
 
@@ -33,7 +32,7 @@ impl Scripted {
         Arc::new(Scripted { byte, slow, script: Mutex::default(), read: Mutex::default() })
     }
 
-    /// Lets the next read of a page wait; the channels report its arrival and release it.
+    /// The channels report the read's arrival and release it.
     fn wait_at(&self, page: usize) -> (Receiver<()>, Sender<()>) {
         let ((say, said), (go, gone)) = (channel(), channel());
         self.script.lock().unwrap().insert(page, Event::Waits(say, gone));
@@ -75,7 +74,6 @@ impl PageSource for Scripted {
     }
 }
 
-/// Fields drop in this order.
 struct Area {
     served: Served,
     mapping: Mapping,
@@ -147,7 +145,6 @@ fn serves() -> bool {
     serves
 }
 
-/// Enough for a busy machine.
 const LONG: Duration = Duration::from_secs(30);
 
 #[test]
@@ -185,7 +182,6 @@ fn pages_filled_ahead_keep_no_fault_waiting_elsewhere() {
     thread::scope(|scope| {
         let filler = scope.spawn(|| a.served.prefault(0..80));
         there.recv().unwrap();
-        // The filling thread answers this fault.
         let inside = scope.spawn(|| a.load(90));
         scope.spawn(|| answer.send(b.load(0)).unwrap());
         let answered = answered.recv_timeout(LONG);
@@ -285,7 +281,6 @@ fn a_source_on_a_slow_medium_says_so() {
     assert_eq!(slow.read(11, &mut bytes).unwrap_err().page, 12);
 }
 
-/// Waits until predicted pages were filled.
 fn settle(area: &Area, filled: u64) {
     let begin = Instant::now();
     while area.served.prediction().unwrap().filled < filled {

@@ -14,13 +14,11 @@ use indelible_store::table::Key;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes read at a time.
 const CHUNK: usize = 256 << 10;
 /// Bytes of lines kept in memory before the log is reattached, whose lane then has fewer.
 const MOST: usize = 64 << 20;
 /// Attaches before the lane counts as unusable.
 const ATTEMPTS: u32 = 50;
-/// Between attaches beside a process that is attaching.
 const PAUSE: Duration = Duration::from_micros(500);
 
 pub(super) struct Beside {
@@ -31,13 +29,12 @@ pub(super) struct Beside {
     newest: Header,
     /// Offsets and bytes.
     ahead: Vec<(usize, Vec<u8>)>,
-    /// Bytes of the log from `begin` on.
     buffer: Vec<u8>,
     begin: usize,
 }
 
 impl Beside {
-    /// `None`: neither the lane nor the object's place can be used, or the pool is read-only.
+    /// `None`: neither the lane nor the object's place helps, or the pool is read-only.
     pub(super) fn attach(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Option<Beside>, Cause> {
         pool.alive()?;
         if pool.store.is_read_only() {
@@ -162,7 +159,6 @@ impl Beside {
         Ok(Some(&self.buffer[at - self.begin..]))
     }
 
-    /// Whether the lines cover all of these bytes.
     fn is_ahead(&self, at: usize, len: usize) -> bool {
         let reached = self.ahead.iter().fold(at, |reached, (offset, bytes)| {
             if *offset <= reached { reached.max(offset + bytes.len()) } else { reached }

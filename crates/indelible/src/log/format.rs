@@ -11,7 +11,6 @@ pub(super) const HEAD: usize = 40;
 /// Six words of 64 bits, least significant byte first, then zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Offset behind the last record.
     pub(super) end: usize,
     pub(super) records: u64,
     /// The queue of the last appended messages; 0: none.
@@ -68,13 +67,11 @@ pub(super) struct Record<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// Bytes of a record with `len` payload bytes.
 pub(super) fn room(len: usize) -> usize {
     HEAD + len.next_multiple_of(8)
 }
 
 impl<'a> Record<'a> {
-    /// Fills in `into`, which has [`room`] for it.
     pub(super) fn encode(&self, into: &mut [u8]) -> Result<(), LogError> {
         let len = self.bytes.len();
         let short = u32::try_from(len).map_err(|_| LogError::TooLong { len })?;

@@ -141,7 +141,6 @@ impl LogReader {
         Ok(changed)
     }
 
-    /// Switches to another way, as the log cannot be read in place any more.
     fn read_elsewhere(&mut self) -> Result<()> {
         if let Source::Beside(beside) = &self.source {
             self.source = self.pool.log_elsewhere(&self.name, beside.key())?;

@@ -8,7 +8,6 @@ use crate::shared::Consumer;
 use indelible_store::Mutant;
 use std::time::Duration;
 
-/// Bytes of a new log.
 const FIRST: u64 = 64 << 10;
 /// Growth beyond the immediate need, at most.
 const MOST: usize = 64 << 20;
@@ -163,7 +162,6 @@ impl Log {
             Ok(count)
         });
         if collected.is_err() {
-            // They are looked at again; logged ones are known by their numbers.
             consumer.rewind();
         }
         collected

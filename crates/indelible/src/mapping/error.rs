@@ -12,7 +12,6 @@ pub(crate) enum MappingError {
     Io { addr: usize, len: usize, source: io::Error },
 }
 
-/// Describes the mapping that occupies the range.
 pub(super) fn occupant(addr: usize, len: usize) -> String {
     std::fs::read_to_string("/proc/self/maps")
         .ok()

@@ -36,13 +36,11 @@ const WIPED_AT_ONCE: usize = 1 << 20;
 enum Kind {
     /// A private file mapping from an offset: stores stay in this process.
     File(ForkFd, u64),
-    /// A shared file mapping from an offset.
     Shared(ForkFd, u64),
     Anonymous,
 }
 
 impl Kind {
-    /// Changes the file offset; returns the former one.
     fn begin_at(&mut self, offset: u64) -> u64 {
         match self {
             Kind::File(_, at) | Kind::Shared(_, at) => std::mem::replace(at, offset),
@@ -63,7 +61,6 @@ pub(crate) struct Mapping {
     protection: Protection,
     generation: u32,
     inherited: bool,
-    /// Overwrite contents before unmapping.
     secret: bool,
 }
 
@@ -297,7 +294,6 @@ impl Mapping {
         done
     }
 
-    /// Whether it holds plaintext of a sealed object.
     pub(crate) fn is_secret(&self) -> bool {
         self.secret
     }
@@ -366,7 +362,6 @@ impl Mapping {
         }
     }
 
-    /// Adopts a longer range, which a test has mapped.
     #[cfg(test)]
     pub(crate) fn adopt(&mut self, len: usize) {
         self.len = len;

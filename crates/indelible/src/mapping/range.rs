@@ -19,7 +19,6 @@ pub(super) fn duplicate(file: BorrowedFd<'_>) -> io::Result<ForkFd> {
     ForkFd::new(rustix::io::fcntl_dupfd_cloexec(file, 3)?)
 }
 
-/// Refuses impossible ranges.
 pub(super) fn check(addr: usize, len: usize) -> Result<(), MappingError> {
     let bad = |why| Err(MappingError::Range { addr, len, why });
     if !addr.is_multiple_of(PAGE) || !len.is_multiple_of(PAGE) {
@@ -34,7 +33,6 @@ pub(super) fn check(addr: usize, len: usize) -> Result<(), MappingError> {
     }
 }
 
-/// The first address beyond user space.
 pub(crate) fn user_end() -> usize {
     1 << crate::sys::va_bits()
 }

@@ -13,7 +13,6 @@ use std::sync::Once;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
 
-/// Objects that are named; further ones are not.
 const SLOTS: usize = 256;
 const NAME: usize = 64;
 
@@ -33,7 +32,6 @@ pub(crate) enum Access {
     Transactions,
     Loads,
     All,
-    /// None: detached.
     Gone,
 }
 
@@ -42,7 +40,6 @@ impl Slot {
         self.access.load(Relaxed) == access as u8
     }
 
-    /// Whether its object has, or had, the address.
     fn holds(&self, addr: usize) -> bool {
         let base = self.base.load(Acquire);
         base != 0 && addr.wrapping_sub(base) < self.len.load(Relaxed)
@@ -70,7 +67,6 @@ impl Named {
     /// `len`: bytes that may become its own.
     pub(crate) fn new(base: usize, len: usize, name: &str, access: Access) -> Named {
         explain_if_asked();
-        // Forgets the object that had the addresses before.
         for slot in SLOTS_OF_OBJECTS.iter().filter(|slot| slot.holds(base) && slot.is_of(Access::Gone)) {
             if slot.take() {
                 slot.base.store(0, Release);

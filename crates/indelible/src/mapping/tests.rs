@@ -6,7 +6,6 @@ fn file(len: u64) -> std::fs::File {
     file
 }
 
-/// An unused address: each test takes its own gigabyte.
 fn window(n: usize) -> usize {
     0x5100_0000_0000 + (n << 30)
 }

@@ -35,18 +35,15 @@ use crate::sys::{loops, ofd, process};
 const FILE: u64 = (1 << 62) + (1 << 33) - 2;
 /// Locked, shared, by processes that write to a loop device over it.
 const DEVICE: u64 = (1 << 62) + (1 << 33) - 1;
-/// Stacked loop devices that are followed.
 const DEPTH: u32 = 8;
 /// Pauses in milliseconds before a refused claim is retried: a child that the last holder is
 /// starting has copies of its files until `exec`. They double, as each refusal searches all
 /// processes for the holder's name.
 const PAUSES: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/// Why a device has one writer.
 const ALONE: &str = "; a block device, and what it stands on, is written by one process at a time";
 
 impl Media {
-    /// Excludes other writers that byte locks do not reach.
     pub(crate) fn claim(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
         for pause in PAUSES {
             match self.try_claim(path, allow_remote) {
@@ -128,7 +125,6 @@ impl Media {
                 "the node is not the kernel's own (devtmpfs)",
                 "the pool can be read only: use the node in a devtmpfs, or bind-mount it here",
             ),
-            // Read without write, for the group or others.
             _ if mode & !(mode << 1) & 0o044 != 0 => (
                 false,
                 "some users may read the file but not write to it",
@@ -144,7 +140,6 @@ impl Media {
     }
 }
 
-/// Claims a block device and the file under it.
 fn device(
     path: &Path,
     fd: BorrowedFd<'_>,
@@ -178,7 +173,6 @@ fn device(
     rustix::fs::fadvise(fd, 0, None, Advice::DontNeed).map_err(|e| failed("read anew", path, e))
 }
 
-/// Excludes writers of the file or device under a loop device.
 fn under(
     path: &Path,
     rdev: u64,
@@ -236,7 +230,6 @@ fn backing_path(rdev: u64) -> Option<PathBuf> {
     Some(PathBuf::from(text.trim_end_matches('\n')))
 }
 
-/// Describes the visible user of a block device.
 fn user(rdev: u64) -> String {
     let own = std::process::id();
     let has = |folder: &Path| {
@@ -268,7 +261,6 @@ fn named(pid: u32) -> String {
     format!("process {pid} ({}{stopped})", process.name().unwrap_or_else(|| "?".into()))
 }
 
-/// A line of `/proc/self/mountinfo`.
 struct Mount {
     device: String,
     at: String,

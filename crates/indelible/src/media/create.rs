@@ -15,7 +15,6 @@ use crate::sys::ofd;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CreateOptions {
     pub(crate) choice: MediumChoice,
-    /// Reuse an existing file or device: a file loses its contents.
     pub(crate) replace: bool,
     pub(crate) allow_remote: bool,
 }
@@ -64,7 +63,6 @@ impl Media {
             rustix::fs::linkat(CWD, this, CWD, path, AtFlags::SYMLINK_FOLLOW)
                 .map_err(|e| failed("create", path, e))?;
             sync_parent(path).inspect_err(|_| {
-                // A pool whose format failed is removed.
                 let _ = rustix::fs::unlink(path);
             })?;
         }
@@ -97,7 +95,6 @@ fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
     sync_parent(path)
 }
 
-/// Makes the directory entry of `path` durable.
 fn sync_parent(path: &Path) -> Result<(), MediaError> {
     const ACTION: &str = "make durable the name of";
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -36,7 +36,6 @@ const REMOTE: &[(u32, &str)] = &[
 const TMPFS: u32 = 0x0102_1994;
 const RAMFS: u32 = 0x8584_58f6;
 
-/// Opens an existing pool's medium without reading it.
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Media, MediaError> {
     let read_only = options.access == Wanted::ReadOnly;
     // NONBLOCK: a FIFO must be refused, not waited for.
@@ -201,7 +200,6 @@ fn dax_length(stat: &Stat, path: &Path) -> Result<u64, MediaError> {
 pub(super) fn failed(action: &'static str, path: &Path, error: Errno) -> MediaError {
     match error {
         Errno::ROFS => MediaError::Medium { path: path.into(), source: MediumError::ReadOnly },
-        // The error of opening a directory for writing.
         Errno::ISDIR => MediaError::Kind { path: path.into(), kind: "directory" },
         _ => io_error(action, path, error.into()),
     }

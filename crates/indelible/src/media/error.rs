@@ -16,7 +16,6 @@ pub(crate) enum MediaError {
     /// A barrier failed; some earlier writes may be on the medium.
     #[error("cannot {action} {path}: {source}")]
     Barrier { action: &'static str, path: PathBuf, source: io::Error },
-    /// Neither a regular file, nor a block device, nor a DAX device.
     #[error("{path} is a {kind}; a pool is a regular file, a block device or a DAX device")]
     Kind { path: PathBuf, kind: &'static str },
     /// The file system keeps no reliable locks or mappings.
@@ -43,7 +42,6 @@ pub(crate) enum MediaError {
 }
 
 impl MediaError {
-    /// Advice for a user who lacks a permission.
     pub(crate) fn permission(&self) -> Option<&'static str> {
         match self {
             MediaError::Io { action: READ, .. } => Some(

@@ -38,7 +38,7 @@ impl Barriers {
         let own = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty());
         match own.map_err(io::Error::from).and_then(ForkFd::new) {
             Ok(own) => Barriers::Own(own),
-            // No /proc, or no right to open the file again.
+            // No /proc, or no right to reopen.
             Err(_) => Barriers::Shared(Mutex::new(())),
         }
     }
@@ -51,13 +51,11 @@ impl Barriers {
     }
 }
 
-/// A file or a block device.
 pub(crate) struct FileMedium {
     fd: Arc<ForkFd>,
     barriers: Barriers,
     shows_holes: bool,
     forgets_blocks: bool,
-    /// Only grows.
     len: AtomicU64,
     read_only: bool,
 }
@@ -76,7 +74,6 @@ impl FileMedium {
         live(&self.fd)
     }
 
-    /// Extends the known bounds to `len`.
     fn know(&self, len: u64) {
         self.len.fetch_max(len, Ordering::Relaxed);
     }
@@ -187,7 +184,6 @@ impl Medium for FileMedium {
     fn check_barriers(&self) -> Result<(), Fatal> {
         match &self.barriers {
             Barriers::Own(fd) => writeback::take_error(live(fd)?).map_err(space::failed),
-            // No separate reports.
             Barriers::Shared(_) => Ok(()),
         }
     }

@@ -16,7 +16,6 @@ use crate::sys::sync::{AtomicU64, Ordering, zeroed};
 pub(super) struct Mapping {
     pub(super) base: NonNull<u8>,
     pub(super) mapped: usize,
-    /// One bit per page that has its blocks; empty if all have.
     known: Box<[AtomicU64]>,
     newer: OnceLock<Box<Mapping>>,
 }
@@ -41,7 +40,6 @@ impl Mapping {
         })
     }
 
-    /// Sets or clears the bits of all pages touched.
     fn mark(&self, offset: u64, len: u64, known: bool) {
         if len == 0 || self.known.is_empty() {
             return;
@@ -92,7 +90,6 @@ impl Mappings {
         newest
     }
 
-    /// Ensures that `len` bytes are mapped, if need be by `map`, which gets the bytes to map.
     pub(super) fn cover<E>(
         &self,
         len: usize,
@@ -107,17 +104,14 @@ impl Mappings {
         for (new, old) in newer.known.iter().zip(&old.known) {
             new.store(old.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        // Alone under the lock.
         let _ = old.newer.set(Box::new(newer));
         Ok(())
     }
 
-    /// Records that the range's pages have blocks.
     pub(super) fn know(&self, offset: u64, len: u64) {
         self.newest().mark(offset, len, true);
     }
 
-    /// Records that the range's pages may lack blocks.
     pub(super) fn forget(&self, offset: u64, len: u64) {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.newest().mark(offset, len, false);

@@ -56,7 +56,6 @@ pub(super) enum Backing {
 pub(crate) struct MemoryMedium {
     fd: Arc<ForkFd>,
     mappings: Mappings,
-    /// Grows only, once that is mapped.
     len: AtomicU64,
     read_only: bool,
     backing: Backing,
@@ -74,7 +73,6 @@ fn whole_pages(len: u64) -> std::io::Result<usize> {
     pages.filter(|len| *len > 0 && *len <= isize::MAX as usize).ok_or(std::io::ErrorKind::InvalidInput.into())
 }
 
-/// Maps the file with room for its growth.
 fn map(fd: &ForkFd, mapped: usize, read_only: bool, backing: Backing) -> std::io::Result<Mapping> {
     let protection = if read_only { Protection::Read } else { Protection::ReadWrite };
     let no_fork = NoFork::enter()?;
@@ -110,7 +108,6 @@ impl MemoryMedium {
         self.mappings.newest().base
     }
 
-    /// Extends the known bounds to `len`.
     fn know(&self, len: u64) -> std::io::Result<()> {
         if len > self.len() {
             self.mappings
@@ -164,7 +161,7 @@ impl MemoryMedium {
         Ok(done)
     }
 
-    /// Populates page tables of a range with blocks, for writing.
+    /// For writing.
     fn populate(&self, offset: u64, len: u64) {
         let start = offset as usize / PAGE * PAGE;
         let end = (offset + len) as usize;
@@ -326,7 +323,6 @@ impl Medium for MemoryMedium {
         let (mut from, end) = (offset, offset + len);
         while from < end {
             let len = (end - from).min(PIECE);
-            // Has blocks afterwards: writing a hole back would claim some.
             let at = self.target(from, len)?;
             // SAFETY: the range was checked and has blocks (2).
             unsafe { flush::write_back(at, len as usize) };

@@ -32,7 +32,6 @@ pub use model::{CacheModel, MediumModel, Traffic};
 use crate::sys::fork::ForkFd;
 use crate::sys::ofd;
 
-/// The kind of medium to use for a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum MediumChoice {
     /// DAX devices, DAX files and tmpfs files as such, everything else as a file.
@@ -53,7 +52,6 @@ pub(crate) enum MediaKind {
     Memory,
     Dax,
     DevDax,
-    /// Given by the caller as a `Device`.
     Other,
 }
 
@@ -89,7 +87,6 @@ impl Default for OpenOptions {
     }
 }
 
-/// An open medium and its parts beside `Device`.
 #[derive(Clone)]
 pub(crate) struct Media {
     kind: MediaKind,
@@ -97,7 +94,6 @@ pub(crate) struct Media {
     file: Option<Arc<ForkFd>>,
     memory: Option<Arc<MemoryMedium>>,
     identity: Option<(u64, u64)>,
-    /// Descriptors that keep other writers away: see claim.rs.
     claimed: Arc<[ForkFd]>,
 }
 

@@ -43,7 +43,6 @@ pub struct CacheModel {
 const PAGE: u64 = 4096;
 
 impl MediumModel {
-    /// Bytes transferred for a range.
     fn moved(&self, offset: u64, len: u64) -> u64 {
         let unit = u64::from(self.unit.max(1));
         if len == 0 { 0 } else { (offset + len).next_multiple_of(unit) - offset / unit * unit }
@@ -55,7 +54,6 @@ impl MediumModel {
     }
 }
 
-/// Transfer time.
 fn moving(bytes: u64, rate: u64) -> Duration {
     Duration::from_nanos((u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1))) as u64)
 }
@@ -111,7 +109,6 @@ impl Traffic {
         prices[prices.len() / 2]
     }
 
-    /// Books a transfer on the idle medium; returns its end.
     fn book(&self, begin: Instant, long: Duration) -> Instant {
         let now = (begin - self.epoch).as_nanos() as u64;
         let long = long.as_nanos() as u64;
@@ -183,7 +180,6 @@ impl Traffic {
         let late = (wait_until(target) - target).as_nanos() as i64;
         let more = if late < HABIT { late } else { 0 };
         let owed = |owed: i64| Some((owed - early + more).clamp(0, HABIT));
-        // Always succeeds.
         let _ = self.late.fetch_update(Ordering::Relaxed, Ordering::Relaxed, owed);
     }
 }
@@ -254,7 +250,6 @@ mod tests {
         let begin = Instant::now();
         let first = traffic.book(begin, MS);
         assert_eq!((first - begin, traffic.book(begin, 2 * MS) - first), (MS, 2 * MS));
-        // An idle medium accumulates no credit.
         let later = begin + 10 * MS;
         assert_eq!(traffic.book(later, MS) - later, MS);
     }
@@ -276,7 +271,6 @@ mod tests {
         let traffic = Traffic::new(MediumModel { cache: Some(cache), ..model() });
         assert_eq!(traffic.look(0, 2 * PAGE), (0, 2 * PAGE));
         assert_eq!(traffic.look(PAGE, 2 * PAGE), (PAGE, PAGE));
-        // The fifth page evicts the first.
         assert_eq!(traffic.look(4 * PAGE, 1), (0, 1));
         assert_eq!(traffic.look(0, PAGE), (0, PAGE));
         assert_eq!(traffic.look(2 * PAGE, PAGE), (PAGE, 0));

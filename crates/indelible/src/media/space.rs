@@ -6,7 +6,6 @@ use indelible_store::medium::{Extended, Fatal, MediumError, ReserveError};
 use rustix::fs::{FallocateFlags, FileType, SeekFrom, fallocate, fstat, fstatfs, ftruncate, seek};
 use rustix::io::Errno;
 
-/// Bytes per write where the file system needs zeros.
 const PIECE: usize = 1 << 20;
 
 /// Maps the error of a change. `ENOSPC` is not special: it may come from earlier write-back or
@@ -18,7 +17,6 @@ pub(super) fn failed(error: Errno) -> Fatal {
     }
 }
 
-/// Maps the error of a reservation.
 pub(super) fn refused(error: Errno) -> ReserveError {
     match error {
         Errno::NOSPC | Errno::DQUOT | Errno::FBIG => ReserveError::NoSpace,
@@ -26,7 +24,6 @@ pub(super) fn refused(error: Errno) -> ReserveError {
     }
 }
 
-/// Refuses an access beyond `size`, without overflow.
 #[inline]
 pub(super) fn check(offset: u64, len: u64, size: u64) -> Result<(), MediumError> {
     if offset <= size && len <= size - offset {

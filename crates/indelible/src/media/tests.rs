@@ -5,7 +5,6 @@ use indelible_store::medium::{Fatal, LockKey, LockMode, MediumError, ReserveErro
 
 use super::*;
 
-/// The temporary directory's own file system, and tmpfs.
 fn places() -> Vec<tempfile::TempDir> {
     let mut places = vec![tempfile::tempdir().unwrap()];
     match tempfile::tempdir_in("/dev/shm") {
@@ -204,7 +203,6 @@ fn locks_exclude_holders_and_nothing_else() {
                 b.unlock(key);
                 a.unlock(key);
             }
-            // Failing and successful conversions.
             assert!(a.try_lock(key, Shared).unwrap() && b.try_lock(key, Shared).unwrap());
             assert!(!a.try_lock(key, Exclusive).unwrap());
             assert_eq!(b.probe(key).unwrap(), Some(Shared), "a conversion in vain keeps the mode");
@@ -244,7 +242,6 @@ fn a_forked_child_keeps_no_lock_and_gets_a_clear_error() {
         let mut answer = [0];
         assert_eq!(rustix::io::read(&answers.0, &mut answer).unwrap(), 1);
         assert_eq!(answer, [1]);
-        // The holder is gone while its child lives on.
         drop(held);
         assert_eq!(first.device().probe(LockKey::Object(8192)).unwrap(), None);
         rustix::io::write(&asks.1, &[0]).unwrap();

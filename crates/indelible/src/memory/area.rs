@@ -17,10 +17,8 @@ pub(super) const WORD: usize = 8;
 pub(super) const HEAD: usize = PAGE;
 /// The first word, once the bytes are complete.
 const FILLED: u64 = u64::from_le_bytes(*b"filled!\0");
-/// Index of the second word.
 pub(super) const MARKED: usize = 1;
 
-/// Memory that is accessed word by word.
 #[derive(Debug)]
 pub(crate) struct Words(Mapping);
 
@@ -118,13 +116,11 @@ impl Area {
         Ok(())
     }
 
-    /// Stores whole words of the object from `offset` on.
     pub(crate) fn put(&self, offset: usize, bytes: &[u8]) {
         let words = self.words.all()[offset / WORD..].iter().zip(bytes.as_chunks::<WORD>().0);
         words.for_each(|(word, bytes)| word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed));
     }
 
-    /// Loads whole words of the object from `offset` on.
     pub(crate) fn get(&self, offset: usize, bytes: &mut [u8]) {
         let words = self.words.all()[offset / WORD..].iter().zip(bytes.as_chunks_mut::<WORD>().0);
         words.for_each(|(word, bytes)| *bytes = word.load(Ordering::Relaxed).to_le_bytes());

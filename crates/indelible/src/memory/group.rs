@@ -12,7 +12,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 struct Logs {
     backings: Vec<Backing>,
-    /// Unused logs.
     free: Vec<Log>,
 }
 
@@ -45,7 +44,6 @@ impl Group {
         &self.place
     }
 
-    /// Its number in objects' entries.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -97,7 +95,6 @@ impl Group {
         Ok(())
     }
 
-    /// Returns a log without an entry.
     pub(crate) fn give_back(&self, log: Log) {
         self.logs().free.push(log);
     }

@@ -9,11 +9,9 @@
 use super::area::{WORD, Words};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Words before the lines.
 const HEAD: usize = 3;
 /// The last commit's number, valid or not.
 pub(super) const LAST: usize = 2;
-/// Words of a line.
 const LINE: usize = 3 + 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,6 @@ impl Place {
         Identity { pool: self.pool, object, binding: number, boot: self.boot }
     }
 
-    /// An object's shared memory, with this number in its entry.
     pub(crate) fn shared(&self, object: [u8; 16], binding: u64) -> Identity {
         self.object(binding, object)
     }

@@ -21,7 +21,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Bytes compared at a time.
 const PIECE: usize = 256 << 10;
 
 struct Member {
@@ -115,7 +114,6 @@ fn is_shared(store: &Store, identity: &Identity) -> bool {
             found.entry.binding.get() == identity.binding && Class::of(&found.entry) == Some(Class::Shared)
         }
         Err(StoreError::NotFound) => false,
-        // Unknown whether there is one.
         Err(_) => true,
     }
 }
@@ -192,7 +190,6 @@ fn redo(members: &[Member], logs: &[(Log, Backing)], number: u64) -> Result<(), 
     Ok(())
 }
 
-/// Stores a line's changed bytes to memory.
 fn lay(area: &Area, line: &Logged) {
     let at = line.offset as usize;
     let mut bytes = [0; LINE as usize];
@@ -237,7 +234,6 @@ fn publish(store: &Arc<Store>, members: &[Member], number: u64) -> Result<(), Me
     Ok(())
 }
 
-/// The lines in which memory differs from the pool.
 fn compare(member: &Member, pages: &LivePages, lines: &mut Vec<ChangedLine>) -> Result<(), MemoryError> {
     let len = member.area.len();
     let (mut durable, mut newest) = (vec![0; PIECE.min(len)], vec![0; PIECE.min(len)]);

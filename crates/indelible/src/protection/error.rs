@@ -7,13 +7,11 @@ use crate::sys::pkey::Lack;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProtectionError {
-    /// Every number is taken.
     #[error(
         "no protection key is left for one more class of objects: a process has {MOST} at most, this library has \
          {ours} of them and the program has the others; close what is not needed, or put objects into one class"
     )]
     NoKeys { ours: u32 },
-    /// No keys here.
     #[error("there are no protection keys: {}", .0.why())]
     Lacking(Lack),
     #[error("the objects were attached before a fork, in the parent process; attach them here")]

@@ -32,7 +32,6 @@ impl Guards {
 struct Thread {
     generation: Cell<u32>,
     epoch: Cell<u32>,
-    /// Indexed by the place of the domain.
     guards: [Cell<Guards>; 2 * (MOST + 1)],
 }
 
@@ -69,7 +68,6 @@ impl Place {
         THREAD.with(|thread| self.guards(thread).get().right())
     }
 
-    /// Counts a guard. Returns its epoch.
     #[inline]
     pub(super) fn add(self, access: Protection) -> u32 {
         THREAD.with(|thread| {

@@ -80,7 +80,6 @@ impl Kept {
         }
     }
 
-    /// Gives the key back, closed for this thread.
     pub(super) fn give_back(&self) {
         self.set(Protection::None);
         OURS.fetch_and(!rights::mask(self.key.index()), Ordering::Relaxed);
@@ -91,7 +90,6 @@ impl Kept {
     }
 }
 
-/// Drops this thread's rights to our keys.
 pub(super) fn close_all() {
     if pkey::lack().is_some() {
         return;

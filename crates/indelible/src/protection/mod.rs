@@ -69,7 +69,6 @@ enum Number {
 
 impl Domain {
     pub(crate) fn new(means: Means) -> Result<Arc<Domain>, ProtectionError> {
-        // Otherwise a fork would not be detected.
         fork::install().map_err(ProtectionError::Refused)?;
         let number = match means {
             Means::Keys => Number::Key(keys::Kept::new()?),
@@ -225,7 +224,6 @@ pub(crate) struct Open {
     /// The epoch of the counted guard. `None`: the thread's right was not its guards': in a handler
     /// with closed domains, or with inherited rights.
     counted: Option<u32>,
-    /// Rights belong to a thread.
     _thread: PhantomData<*const ()>,
 }
 
@@ -237,7 +235,6 @@ impl Drop for Open {
         }
         let place = self.domain.place();
         let left = match self.counted {
-            // Another call closed the domain.
             Some(epoch) if !Place::is_current(epoch) => return,
             Some(_) => {
                 place.remove(self.access);

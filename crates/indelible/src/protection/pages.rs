@@ -58,7 +58,6 @@ impl Slot {
         }
     }
 
-    /// Counts a thread's change of right.
     fn count(&mut self, before: Protection, after: Protection) {
         for (right, more) in [(before, false), (after, true)] {
             let threads = match right {
@@ -171,7 +170,6 @@ impl Table {
             let done = slot.apply();
             if done.is_err() && right > before {
                 slot.count(right, before);
-                // Closes opened pages again, as far as possible.
                 let _ = slot.apply();
                 return done;
             }

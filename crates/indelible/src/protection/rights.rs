@@ -11,7 +11,6 @@ pub(super) const CLOSED: u32 = 0x5555_5554;
 const NO_ACCESS: u32 = 1;
 const NO_STORES: u32 = 2;
 
-/// The bits of class `index`, 1 to [`MOST`].
 #[inline]
 pub(super) fn mask(index: usize) -> u32 {
     debug_assert!((1..=MOST).contains(&index));
@@ -55,7 +54,6 @@ mod tests {
                 assert_eq!(with(word, index, Protection::None), CLOSED);
             }
         }
-        // Ordinary memory stays accessible.
         assert_eq!(of(CLOSED, 0), Protection::ReadWrite);
     }
 }

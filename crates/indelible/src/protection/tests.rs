@@ -24,7 +24,6 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The available means; reports missing ones.
 fn all_means() -> Vec<Means> {
     if let Err(lack) = pkey::available() {
         indelible_testing::not_tested(format_args!("protection keys: {}", lack.why()));
@@ -46,7 +45,6 @@ fn alone(test: &str, means: Means, body: impl FnOnce(Means)) -> ExitStatus {
     command.output().unwrap().status
 }
 
-/// Memory at an address of this file's test alone.
 struct Memory {
     addr: usize,
     len: usize,
@@ -195,7 +193,6 @@ fn rights_are_those_of_a_thread() {
         let _range = memory.add(&domain);
         let (opened, seen) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            // Started while the domain is closed.
             let other = scope.spawn(|| {
                 while !opened.load(Ordering::Acquire) {
                     std::thread::yield_now();
@@ -301,7 +298,6 @@ fn memory_mapped_anew_is_closed_again_by_reapplying() {
         for page in 0..4 {
             assert_eq!(access(memory.addr + page * PAGE), Protection::None, "{means:?}, page {page}");
         }
-        // While it is open, too.
         let open = domain.open(Protection::Read).unwrap();
         memory.map(1, Place::Over);
         // SAFETY: as above.

@@ -34,7 +34,6 @@ pub struct ExtensionOf<'a> {
 /// The heaps of objects attached by address.
 struct ByAddress;
 
-/// A thread inside the gate of a heap.
 struct Inside {
     heap: *const RawHeap,
     /// Not `Send`: the thread that entered must leave.

@@ -122,7 +122,6 @@ pub unsafe fn store(home: *const u8, target: *const u8, rights: Rights) -> Resul
     let entry = FarEntry { target: FarTarget::Object(to.id), rights };
     let mut number = place.heap.far_index(&entry);
     if matches!(number, Err(HeapError::Full { .. })) {
-        // Grows, if it may.
         let room =
             place.heap.malloc_in(place.attachment, 4 * 4096).map_err(|error| place.failed(STORE, error))?;
         // SAFETY: a block that no other code knows of.

@@ -63,7 +63,6 @@ impl Pinned {
         closed.map_err(|cause| found.error("close", cause))
     }
 
-    /// Marks stored bytes, where tracking needs marks.
     pub(crate) fn stored(&self, range: Range<usize>) {
         if let Ok(found) = find("mark stores to", self.base) {
             found.stored(self.base + range.start..self.base + range.end);

@@ -17,7 +17,6 @@ use std::ptr::null;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// The heap that a thread used last.
 #[derive(Clone, Copy)]
 struct Last {
     base: usize,

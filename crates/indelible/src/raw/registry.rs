@@ -30,7 +30,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-/// Counts closed heaps.
 pub(super) static EPOCH: AtomicU64 = AtomicU64::new(0);
 
 static ATTACHED: RwLock<BTreeMap<usize, Slot>> = RwLock::new(BTreeMap::new());
@@ -51,12 +50,10 @@ pub(super) struct Attachment {
     pub(super) mapping: Mapping,
     pub(super) name: String,
     pub(super) id: [u8; 16],
-    /// Resolved targets of the object's entries, by number.
     links: Mutex<HashMap<u32, Link>>,
     pub(super) base: NonNull<u8>,
     /// Changes under the lock of the core.
     len: AtomicUsize,
-    /// Index of an [`Audit`].
     audit: AtomicUsize,
     generation: u32,
 }
@@ -114,7 +111,6 @@ impl Attachment {
         matches!(self.mapping, Mapping::Writer(..))
     }
 
-    /// Whether stores must be marked.
     pub(super) fn is_explicit(&self) -> bool {
         self.core().and_then(|core| core.marks()).is_some_and(|(_, explicit)| explicit)
     }
@@ -323,7 +319,6 @@ fn enter(
 /// more.
 pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
     let found = match ATTACHED.read().unwrap_or_else(PoisonError::into_inner).get(&address.addr()) {
-        // Even one without bytes.
         Some(slot) if !fork::is_stale(slot.attachment.generation) => slot.attachment.clone(),
         _ => find("refresh", address.addr())?,
     };
@@ -361,7 +356,6 @@ pub(super) fn remove(key: usize, by_view: bool) -> Option<Result<Option<Arc<Atta
     Some(Ok(all.remove(&key).map(|slot| slot.attachment)))
 }
 
-/// Whether the object at `base` is attached exactly once.
 pub(super) fn is_attached_once(base: usize) -> bool {
     let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
     all.get(&base).is_some_and(|slot| slot.count == 1)

@@ -20,7 +20,6 @@ pub fn attach(pool: &Pool, name: &str, key: &[u8]) -> Result<NonNull<u8>> {
     let base = object.as_ptr();
     let mut objects = OBJECTS.write().unwrap_or_else(PoisonError::into_inner);
     let attached = objects.entry(base.addr()).or_default();
-    // Forgets those of a parent process.
     attached.retain(|other| other.check().is_ok());
     attached.push(object);
     Ok(NonNull::new(base).unwrap_or(NonNull::dangling()))

@@ -37,7 +37,6 @@ pub unsafe fn set_audit(address: *const u8, audit: Audit) -> Result<()> {
 }
 
 impl Attachment {
-    /// Fails if audits are on and such addresses exist.
     pub(super) fn audited(&self, operation: &'static str) -> Result<()> {
         let audit = self.audit();
         if audit == Audit::Off {

@@ -38,7 +38,6 @@ pub fn attach_with_on_demand(pool: &Pool, name: &str, key: &[u8]) -> Result<NonN
     Ok(at(own as u64))
 }
 
-/// Attaches and registers.
 pub(super) fn enter(
     pool: &Pool,
     name: &str,
@@ -48,7 +47,6 @@ pub(super) fn enter(
     let attached = inner.alive().and_then(|()| attach(inner));
     let failed = |cause| Error::new("attach", cause).pool(pool.path()).object(name);
     let home = Arc::new(Home::new(attached.map_err(failed)?));
-    // Forgets attachments of a parent process.
     OBJECTS.write().unwrap_or_else(PoisonError::into_inner).insert(home.attached().own(), home.clone());
     Ok(home)
 }
@@ -124,7 +122,6 @@ pub(super) fn find(address: usize) -> Option<Arc<Home>> {
     home.attached().place(address, 1).map(|_| home.clone())
 }
 
-/// Begins a transaction on objects of one pool, each given by any address in it.
 pub(super) fn begin(objects: &[*const u8]) -> Result<()> {
     let here = |address: &*const u8| {
         let missing = || Error::new("begin a transaction on", Cause::NotAttached(address.addr()));
@@ -261,7 +258,6 @@ pub fn alone() -> Result<()> {
 /// # Errors
 /// Those of [`transaction`](crate::transaction()): it is over.
 pub fn commit() -> Result<bool> {
-    // Actions may begin another one.
     let Some(mut open) = of_thread(Option::take).flatten() else { return Err(none()) };
     let committed = open.commit()?;
     if !committed {

@@ -32,7 +32,6 @@ impl RootTypes<'_> {
     }
 }
 
-/// A JSON string.
 fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for letter in text.chars() {

@@ -38,7 +38,6 @@ use std::{fs, io};
 pub struct LayoutLock {
     path: PathBuf,
     types: Vec<Layers>,
-    /// The file may have other structs.
     others: bool,
 }
 
@@ -200,7 +199,6 @@ impl LayoutLock {
         Ok(types)
     }
 
-    /// Fails unless the program has everything in the file.
     fn compare(&self, locked: &[Layers]) -> Result<(), LayoutError> {
         for (index, Layers { name, .. }) in self.types.iter().enumerate() {
             if find(&self.types[..index], name).is_some() {

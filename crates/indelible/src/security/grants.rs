@@ -16,7 +16,6 @@ const MOST: usize = 1024;
 /// Without contexts everything is allowed.
 pub(crate) struct Grants {
     names: Vec<String>,
-    /// Their indexes in `contexts`.
     attached: Vec<usize>,
     /// All contexts; delegating ones come before those that they delegate to.
     contexts: Vec<Loaded>,
@@ -86,7 +85,7 @@ impl Grants {
         self.names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// The union of the contexts' rights to an object. Costs a search per context.
+    /// Costs a search per context.
     pub(crate) fn to(&self, object: &[u8; 16]) -> Rights {
         if !self.are_limited() || Mutant::ContextIgnored.is_on() {
             return Rights::ALL;
@@ -94,7 +93,7 @@ impl Grants {
         self.each_to(object).into_iter().fold(Rights::NONE, |all, rights| all | rights)
     }
 
-    /// Each context's rights to an object, in the order of their [names](Grants::names).
+    /// In the order of their [names](Grants::names).
     pub(crate) fn each_to(&self, object: &[u8; 16]) -> Vec<Rights> {
         let mut given: Vec<Rights> = Vec::with_capacity(self.contexts.len());
         for context in &self.contexts {
@@ -109,7 +108,6 @@ impl Grants {
 }
 
 enum Progress {
-    /// Its delegations are being read.
     Begun,
     Read(usize),
 }

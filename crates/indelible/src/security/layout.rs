@@ -152,7 +152,6 @@ mod tests {
         assert_eq!(parse(&context(0, None, &[])).unwrap(), Rules { default: None, rules: Vec::new() });
     }
 
-    /// Any bytes are an error or rules, and no bit of an entry is ignored.
     #[test]
     fn damage_is_an_error_that_names_it() {
         let good = context(4, None, &rules());

@@ -278,14 +278,12 @@ impl SecurityContext {
     }
 }
 
-/// A security context's rules as of its last psync.
 fn read(pool: &Pool, name: &str) -> Result<Rules, Cause> {
     // The object may be longer than its context.
     let bytes = read_whole(pool.inner(), name, ENTRIES.most_bytes())?;
     Ok(layout::parse(&bytes.ok_or(SecurityError::NotAContext)?)?)
 }
 
-/// The name by which any call finds a context.
 fn name_of(id: &[u8; 16]) -> String {
     id_name(id)
 }

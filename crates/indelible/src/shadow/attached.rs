@@ -7,7 +7,6 @@ use std::sync::{PoisonError, RwLock};
 
 static ATTACHED: RwLock<BTreeMap<u64, (u64, String)>> = RwLock::new(BTreeMap::new());
 
-/// A listed range, until drop.
 pub(super) struct Listed {
     base: u64,
     named: Named,
@@ -37,7 +36,6 @@ impl Drop for Listed {
     }
 }
 
-/// By address.
 pub(crate) fn attached() -> Vec<(Range<u64>, String)> {
     let all = ATTACHED.read().unwrap_or_else(PoisonError::into_inner);
     all.iter().map(|(start, (end, name))| (*start..*end, name.clone())).collect()

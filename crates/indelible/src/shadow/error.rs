@@ -40,7 +40,6 @@ impl ShadowError {
         }
     }
 
-    /// Whether an irreparable word kept a page from being read.
     pub(crate) fn is_of_lost_word(&self) -> bool {
         matches!(self, ShadowError::Page(error) if error.source.is::<LostWord>())
     }

@@ -20,7 +20,6 @@ pub(super) fn protection(rung: Option<Rung>) -> Protection {
     }
 }
 
-/// Gives the tail of a filled mapping its final protection.
 pub(super) fn protect(mapping: &Mapping, from: usize, rung: Option<Rung>) -> Result<(), ShadowError> {
     let wanted = protection(rung);
     if wanted == Protection::ReadWrite {
@@ -31,7 +30,6 @@ pub(super) fn protect(mapping: &Mapping, from: usize, rung: Option<Rung>) -> Res
         .map_err(ShadowError::Protect)
 }
 
-/// Fills whole pages of the mapping from its source.
 pub(super) fn fill(
     mapping: &Mapping,
     range: Range<usize>,
@@ -49,7 +47,6 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// Makes the kernel read pages of a mapped file into memory.
 pub(super) fn populate(base: usize, pages: Range<usize>) -> Result<usize, PageError> {
     let done =
         |pages: Range<usize>| mmap::populate_for_reading(base + pages.start * PAGE, pages.len() * PAGE);

@@ -72,7 +72,6 @@ pub(crate) struct Params<'a> {
     /// Whether to fill a source's pages on touch; `None`: if the object is large and it is
     /// possible. Files always are.
     pub(crate) fault_in: Option<bool>,
-    /// Pages to fill beyond the touched one.
     pub(crate) ahead: usize,
     /// Pages that may be filled before they are touched, in all.
     pub(crate) budget: usize,
@@ -80,7 +79,6 @@ pub(crate) struct Params<'a> {
     pub(crate) limit: Option<usize>,
     /// Which pages to fill ahead by prediction; `None`: none.
     pub(crate) prediction: Option<PredictionParams>,
-    /// Plaintext of a sealed object: excluded from core dumps, and overwritten in the end.
     pub(crate) secret: bool,
     /// The file may lack psynced lines, so that dropping pages must wait for their write.
     pub(crate) pending: bool,
@@ -91,7 +89,7 @@ impl Params<'_> {
         self.writable.then(|| self.rung.unwrap_or_else(Rung::best))
     }
 
-    /// Whether a fault service fills pages on touch.
+    /// By a fault service.
     fn faults_in(&self) -> bool {
         let whole = if self.secret { DECRYPT_WHOLE } else { COPY_WHOLE };
         let wanted = || self.len > whole && fault::reach().is_some();
@@ -181,7 +179,6 @@ impl Shadow {
         done
     }
 
-    /// Fills the mapping, or arranges it, and tracks it.
     fn arm(&mut self, p: &Params<'_>) -> Result<(), ShadowError> {
         let rung = p.rung();
         if let Source::Patched { pages, others, .. } = &p.source {

@@ -24,7 +24,6 @@ impl Shadow {
         }
     }
 
-    /// Resident pages at most; `None`: no limit.
     pub(crate) fn limit(&self) -> Option<usize> {
         self.served.as_ref()?.limit()
     }
@@ -49,7 +48,6 @@ impl Shadow {
         unsafe { served.evict(clean) };
     }
 
-    /// `None`: no prediction.
     pub(crate) fn prediction(&self) -> Option<PredictionStats> {
         self.served.as_ref()?.prediction()
     }

@@ -16,7 +16,6 @@ fn window(n: usize) -> usize {
     0x5700_0000_0000 + (n << 37)
 }
 
-/// Bytes that are a function of their place; pages from `broken` on cannot be read.
 struct Pattern {
     len: u64,
     broken: u64,
@@ -243,7 +242,6 @@ fn stores_on_both_sides_of_a_change_of_the_rung_are_found() {
         let mut shadow = Shadow::attach(over_file(window(5), 8 * PAGE, (&file, 0), Rung::Explicit)).unwrap();
         let marks = shadow.marks().unwrap();
         let mark = |page: usize| marks.mark(std::iter::once(page * PAGE..page * PAGE + 1));
-        // One that was collected and not settled, one that was not collected.
         store(&shadow, 1, 1);
         mark(1);
         shadow.collect(&mut Vec::new()).unwrap();
@@ -276,7 +274,6 @@ fn renewal_loses_neither_bytes_nor_tracking() {
         store(&shadow, page, round as u8);
         let found = dirty(&mut shadow);
         assert!(found.contains(&(page as u64)), "round {round}, renewed {renewed} times");
-        // A psync would apply these.
         for page in found {
             file.write_all_at(&[load(&shadow, page as usize * PAGE)], page * PAGE as u64).unwrap();
         }

@@ -22,9 +22,7 @@ const SPINS: usize = 200;
 /// between leaves them to the next one.
 pub struct Consumer {
     queue: Queue,
-    /// Number of the next message to take out.
     head: u64,
-    /// Number of the next message to look at.
     next: u64,
     /// With one producer: its place.
     tail: Seen,
@@ -145,14 +143,12 @@ impl Consumer {
     }
 }
 
-/// The next message and its number; `None`: none yet.
 fn look(
     queue: &Queue,
     (head, next, tail): (u64, &mut u64, &mut Seen),
     message: &mut Vec<u8>,
 ) -> Result<Option<u64>, Cause> {
     let slots = queue.slots();
-    // All slots are visited once, including those without a message.
     while next.wrapping_sub(head) < slots.states.len() as u64 {
         let number = *next;
         let front = match queue.layout.kind {

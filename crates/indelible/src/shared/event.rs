@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Period of checks that the memory still exists.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A watched word: its descriptor is readable after a change, until [`take`](Event::take).
@@ -55,7 +54,6 @@ fn watch(memory: &Memory, offset: usize, mut seen: u32, fd: &OwnedFd, stop: &Ato
     };
     while stop.load(Ordering::Acquire) == 0 {
         if memory.check_whole().is_err() {
-            // The caller finds that out.
             return tell();
         }
         let now = word.load(Ordering::Acquire);

@@ -53,10 +53,8 @@ impl QueueOptions {
     }
 }
 
-/// A queue's parts, as indexes of words of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
-    /// Offset of its first word, in bytes.
     pub(super) offset: usize,
     pub(super) kind: QueueKind,
     pub(super) slots: usize,
@@ -65,7 +63,6 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// The place of a queue in an object of `size` bytes.
     pub(super) fn new(offset: usize, options: &QueueOptions, size: usize) -> Result<Layout, SharedError> {
         let bad = |why| Err(SharedError::NoQueue { offset, why });
         let &QueueOptions { kind, slots, most } = options;
@@ -171,7 +168,6 @@ impl Layout {
     }
 }
 
-/// Exclusive roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Maker,

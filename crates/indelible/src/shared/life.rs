@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Period of checks for a life's end.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A life that others know by its [number](Life::number); it ends with its drop or the process. For

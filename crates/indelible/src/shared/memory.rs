@@ -17,7 +17,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 pub(super) const WORD: usize = 8;
 
-/// An attached object; all attachments of a process share it.
 pub(crate) struct Memory {
     /// Before the mappings: fields drop in order.
     watched: [Watched; 2],
@@ -35,7 +34,6 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Attaches the object, or finds it attached.
     pub(super) fn attach(pool: &Arc<Inner>, name: &str, key: &[u8]) -> Result<Arc<Memory>, Cause> {
         loop {
             let sharer = pool.patiently(|| Ok(pool.store.attach_sharer(name, Key(key))?))?;
@@ -104,7 +102,6 @@ impl Memory {
         })
     }
 
-    /// Fails in a forked child, and after a lost page.
     #[inline]
     pub(super) fn check(&self) -> Result<(), Cause> {
         self.pool.alive()?;
@@ -157,14 +154,11 @@ impl Memory {
         unsafe { &*self.control.base().as_ptr().cast::<AtomicU32>() }
     }
 
-    /// Wakes waiters for a life's end.
     pub(super) fn tell_end(&self) {
         self.ends().fetch_add(1, Ordering::Release);
-        // Otherwise they look again by themselves.
         let _ = futex::wake(self.ends(), u32::MAX);
     }
 
-    /// Copies bytes into words from `at` on, padding the last with zeros.
     pub(super) fn store(&self, at: usize, bytes: &[u8]) {
         let (whole, rest) = bytes.as_chunks::<WORD>();
         let words = &self.words()[at..];

@@ -153,7 +153,6 @@ fn claim(queue: &Queue, next: u64, head: &mut Seen) -> Result<Option<u64>, Cause
     found.ok_or_else(|| queue.damaged("the word of a slot, or of the tail, cannot be"))
 }
 
-/// This process's slot, until it has a message, or none.
 struct Claimed<'q> {
     queue: &'q Queue,
     number: u64,

@@ -11,7 +11,6 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time to make a queue.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Period of rechecks by waiting threads, in case their waker died.
 const LOOK: Duration = Duration::from_millis(50);
@@ -56,7 +55,6 @@ impl SharedObject {
     pub fn queue(&self, offset: usize, options: &QueueOptions) -> Result<Queue> {
         self.about("open a queue in", || {
             let layout = Layout::new(offset, options, self.len()).or_else(|error| {
-                // An existing queue explains more than a larger one's lack of room.
                 let no_room = matches!(error, SharedError::NoQueue { why: QueueMisfit::Room { .. }, .. });
                 if no_room && offset <= self.len().saturating_sub(64) {
                     let found = said(&self.memory, offset)?;
@@ -102,7 +100,6 @@ impl Queue {
     /// `false`: its first line is all zeros.
     fn is_made(&self) -> Result<bool, Cause> {
         let found = said(&self.memory, self.layout.offset)?;
-        // The first word is stored last.
         if found[0] == 0 {
             return Ok(false);
         }
@@ -171,7 +168,6 @@ impl Queue {
         SharedError::Damaged { offset: self.layout.offset, why }.into()
     }
 
-    /// Takes an exclusive role.
     pub(super) fn take_part(&self, role: Role, name: &'static str) -> Result<(), Cause> {
         match self.memory.claim(self.layout.claim(role))? {
             true => Ok(()),
@@ -222,7 +218,6 @@ impl Queue {
         }
     }
 
-    /// Wakes sleepers on the bell.
     pub(super) fn ring(bell: &AtomicU32) {
         if Bell(bell).ring() && !indelible_store::Mutant::WakeLost.is_on() {
             // The next call notices a lost page.

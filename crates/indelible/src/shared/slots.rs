@@ -17,11 +17,9 @@ use crate::sys::sync::{AtomicU32, AtomicU64, Ordering, fence};
 const FREE: u64 = 0;
 const WRITING: u64 = 1;
 const READY: u64 = 2;
-/// Modulus of laps.
 const LAPS: u64 = 1 << 30;
 /// Attempts to claim a slot. Each failure is another producer's success, or a scribbler's work.
 const ATTEMPTS: usize = 1 << 16;
-/// Length of a message whose producer gave up or died.
 pub(crate) const NO_MESSAGE: u32 = u32::MAX;
 
 fn word(phase: u64, lap: u64, low: u32) -> u64 {
@@ -49,7 +47,6 @@ pub(crate) struct Slots<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// The claimed message's number.
     At(u64),
     Full,
     Damaged,
@@ -99,7 +96,7 @@ impl Slots<'_> {
                 // Another thread has or had it, and the tail has not moved yet.
                 (WRITING | READY, 0) => self.pass(number),
                 (FREE, ahead) if ahead < LAPS / 2 => self.pass(number),
-                // The previous lap is still in there, unless the tail has moved since.
+                // The previous lap is still in there, unless the tail has moved.
                 (WRITING | READY, ahead) if ahead == LAPS - 1 => {
                     if self.tail.load(Ordering::Acquire) == number {
                         return Claim::Full;

@@ -7,7 +7,6 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Period of checks that the memory still exists.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Four bytes of a shared object that any sharing process may change, and wait for.
@@ -103,7 +102,6 @@ pub fn wait_any(words: &[(Word<'_>, u32)], timeout: Option<Duration>) -> Result<
     wait().map_err(|cause: Cause| error(first.memory, "wait for", cause))
 }
 
-/// The kernel's error, unless lost memory explains it.
 fn waited<T>(memory: &Memory, result: std::io::Result<T>) -> Result<T, Cause> {
     match result {
         Ok(done) => Ok(done),

@@ -30,7 +30,6 @@ impl<'s, T> At<'s, T> {
         self.value
     }
 
-    /// Another value of the same object, or a part of this one.
     pub(super) fn beside<U>(&self, value: &'s U) -> At<'s, U> {
         At { space: self.space, home: self.home, value }
     }

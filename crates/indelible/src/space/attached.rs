@@ -11,11 +11,9 @@ use crate::object::ReadObject;
 pub(super) struct Attached {
     pub(super) id: [u8; 16],
     pub(super) content: Content,
-    /// Resolved entries by number.
     pub(super) links: Links,
     /// Recently requested entries by their objects' IDs.
     entries: Vec<Asked>,
-    /// Recent stores to it.
     recent: Recent,
     /// Bytes at the last look; a heap may have more by now.
     pub(super) range: Range,
@@ -28,13 +26,11 @@ struct Asked {
     index: u32,
 }
 
-/// Remembered entries.
 const ASKED: usize = 8;
 
 pub(super) enum Content {
     Writing {
         heap: Box<Heap>,
-        /// Why safe code must not store to it by far pointers, if so.
         fixed: Option<String>,
     },
     Reading(ReadHeap),
@@ -124,14 +120,12 @@ impl Attached {
         self.content.error(operation, error)
     }
 
-    /// The heap, for any change.
     pub(super) fn heap_mut(&mut self, operation: &'static str) -> Result<&mut Heap> {
         self.recent.forget();
         self.refresh();
         self.heap_to_store(operation)
     }
 
-    /// Number of the entry for an object, added if absent.
     #[inline]
     pub(super) fn index_of(
         &mut self,
@@ -169,7 +163,6 @@ impl Attached {
         }
     }
 
-    /// The heap, before its changes are made durable.
     pub(super) fn heap_to_psync(&mut self) -> Option<&mut Heap> {
         self.recent.forget();
         match &mut self.content {
@@ -192,7 +185,6 @@ impl Attached {
         Ok(range)
     }
 
-    /// Fails unless these bytes, which lie in the object, lie in one block.
     pub(super) fn expect_block(&mut self, offset: u64, len: usize, operation: &'static str) -> Result<()> {
         if self.recent.is_in_pages(offset, len as u64) {
             return Ok(());

@@ -14,7 +14,6 @@ use indelible_store::Mutant;
 const STORE: &str = "store by a far pointer to";
 const MAKE: &str = "store a far pointer in";
 
-/// Fails if a pointer leads out of its object.
 fn expect_own<T>(home: &Attached, target: &[u8; 16], pointer: Far<T>) -> Result<()> {
     if pointer.index() == 0 {
         return Ok(());
@@ -164,7 +163,6 @@ impl Space {
         self.reserve::<T>(home, count, true)
     }
 
-    /// A block with room for `count` values, zeroed on request.
     pub(super) fn reserve<T: Plain>(&mut self, home: &[u8; 16], count: usize, zero: bool) -> Result<Far<T>> {
         let attached = self.here_mut(home, STORE)?;
         let size = size_of::<T>().saturating_mul(count.max(1)).max(1);
@@ -177,7 +175,6 @@ impl Space {
     fn made<T: Plain>(&mut self, home: &[u8; 16], count: usize) -> Result<(Far<T>, &mut [T])> {
         let pointer = self.reserve::<T>(home, count, false)?;
         let attached = self.here_mut(home, STORE)?;
-        // Beyond the reach of pointers.
         if pointer.is_null() {
             return Err(attached.error(STORE, FarError::Null));
         }
@@ -220,7 +217,6 @@ impl Space {
         found.map_err(|why| Space::no_values::<T>(attached, attached, (offset, count), why))
     }
 
-    /// Object, bytes and offset of `count` values about to be stored to.
     fn stored<T: Plain>(
         &mut self,
         home: &[u8; 16],
@@ -232,7 +228,6 @@ impl Space {
         Ok((attached, range, offset))
     }
 
-    /// The bytes of values that lie in the object.
     #[inline]
     fn inside<T: Plain>(
         &mut self,

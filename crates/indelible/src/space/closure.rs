@@ -77,7 +77,6 @@ impl Space {
         Ok(reached)
     }
 
-    /// The first pool with an object, and its status there.
     fn find(&self, id: &[u8; 16]) -> Result<Option<(Pool, Stat)>> {
         for pool in &self.pools {
             match pool.stat(&id_name(id)) {
@@ -126,7 +125,6 @@ impl Space {
                         format!("it leads to byte {offset:#x} of {}, which has {size:#x}", entry.target);
                     (Some((index, entry.clone())), what)
                 }
-                // Reported with its entry, or right.
                 (_, Some(_)) => continue,
             };
             dangling.push(Dangling { entry, pointer: Some(pointer), what });
@@ -134,7 +132,6 @@ impl Space {
         Ok(dangling)
     }
 
-    /// Bytes of an entry's object.
     fn size_of(&self, home: &Attached, entry: &FarEntry) -> Result<u64> {
         let id = self.resolve(home, &entry.target)?;
         let missing = || FarError::NoObject { target: entry.target.to_string(), pools: self.pools.len() };

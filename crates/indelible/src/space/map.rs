@@ -12,7 +12,6 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 const EMPTY: u64 = 0;
 const FULL: u64 = 1;
 const REMOVED: u64 = 2;
-/// Slots of the first table.
 const FIRST: usize = 8;
 
 /// A hash map of plain keys and values in a block of its object, without addresses, as a
@@ -99,7 +98,6 @@ impl<K, V> std::fmt::Debug for FarMap<K, V> {
     }
 }
 
-/// The slot of a key, and the free one for it, if any.
 fn place<K: StableHash + PartialEq, V>(
     slots: &[FarPlace<K, V>],
     seed: u64,
@@ -232,7 +230,6 @@ impl Space {
         self.get(owner, head.slots)?.slice(head.room as usize)
     }
 
-    /// A new table with a map's keys, and room for one more.
     fn larger<K, V>(&mut self, owner: &[u8; 16], head: &FarMap<K, V>) -> Result<FarMap<K, V>>
     where
         K: Plain + Copy + StableHash + PartialEq,

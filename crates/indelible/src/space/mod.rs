@@ -97,7 +97,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Space {
     pools: Vec<Pool>,
     resolvers: BTreeMap<String, Box<dyn Resolver>>,
-    /// The rights with which pointers are followed.
     grants: Option<Grants>,
     attached: Slots<Attached>,
     /// Numbers by ID, and their count. Objects are attached under this lock, so that none is
@@ -108,7 +107,6 @@ pub struct Space {
 const FOLLOW: &str = "follow a far pointer from";
 /// Objects found by comparing IDs without a lock: all of most spaces.
 const COMPARED: usize = 4;
-/// Required rights, and their use.
 const LOADS: (Rights, &str) = (Rights::READ, "loads");
 const STORES: (Rights, &str) = (Rights::WRITE, "stores");
 
@@ -154,7 +152,6 @@ impl Space {
         Ok(())
     }
 
-    /// The object with this ID, attached for reading if need be.
     fn reach(&self, id: &[u8; 16]) -> Result<Option<(u32, &Attached)>> {
         if let Some(number) = self.near(id) {
             return Ok(self.attached.get(number).map(|attached| (number as u32, attached)));
@@ -337,7 +334,6 @@ impl Space {
         Ok(At::of(self, home, value))
     }
 
-    /// The object of entry `index`, if the entry asks for the `needed` rights.
     #[inline]
     fn linked<'s>(
         &'s self,
@@ -360,7 +356,6 @@ impl Space {
         }
     }
 
-    /// Why an entry cannot be used: its own rights, or the security contexts.
     #[cold]
     #[inline(never)]
     fn refused(
@@ -379,7 +374,6 @@ impl Space {
         }
     }
 
-    /// Looks up the object of entry `index`.
     #[cold]
     #[inline(never)]
     fn look_up(&self, home: &Attached, index: u32, (needed, what): (Rights, &'static str)) -> Result<Link> {

@@ -25,7 +25,6 @@ struct Bytes {
 
 pub(super) struct Recent {
     stores: [Bytes; KEPT],
-    /// Offsets.
     pages: Range<u64>,
     forgotten: u64,
 }
@@ -39,26 +38,22 @@ impl Recent {
         (offset / LINE) as usize % KEPT
     }
 
-    /// Whether exactly these bytes were stored to, and are marked.
     #[inline]
     pub(super) fn has(&self, offset: u64, len: u64) -> bool {
         let kept = &self.stores[Recent::place(offset)];
         kept.offset == offset && kept.len == len && kept.since == self.forgotten
     }
 
-    /// Keeps marked bytes of one block.
     #[inline]
     pub(super) fn keep(&mut self, offset: u64, len: u64) {
         self.stores[Recent::place(offset)] = Bytes { offset, len, since: self.forgotten };
     }
 
-    /// Whether bytes lie in the last block of pages.
     #[inline]
     pub(super) fn is_in_pages(&self, offset: u64, len: u64) -> bool {
         self.pages.start <= offset && offset.checked_add(len).is_some_and(|end| end <= self.pages.end)
     }
 
-    /// Keeps a used block of whole pages.
     pub(super) fn keep_pages(&mut self, block: Range<u64>) {
         self.pages = block;
     }

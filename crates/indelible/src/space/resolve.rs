@@ -40,7 +40,6 @@ impl<F: Fn(&[Pool], &str) -> Result<Option<FarTarget>> + Send + Sync> Resolver f
     }
 }
 
-/// Longest chain of names.
 const MOST: usize = 8;
 
 impl Space {
@@ -56,7 +55,6 @@ impl Space {
         self.forget();
     }
 
-    /// ID of the object that an entry of `home` names.
     pub(super) fn resolve(&self, home: &Attached, first: &FarTarget) -> Result<[u8; 16]> {
         if let FarTarget::Object(id) = first {
             return Ok(*id);

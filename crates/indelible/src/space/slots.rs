@@ -13,7 +13,6 @@ pub(super) struct Slots<T> {
     pieces: [OnceLock<Box<[OnceLock<T>]>>; PIECES],
 }
 
-/// Piece and index of a slot behind the near ones.
 #[inline]
 pub(super) fn place(index: usize) -> (usize, usize) {
     let piece = (index.ilog2() - NEAR.ilog2()) as usize;

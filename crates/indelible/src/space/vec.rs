@@ -164,7 +164,6 @@ impl Space {
         if len == 0 { self.free(&owner, head.first) } else { Ok(()) }
     }
 
-    /// The object of a collection, and its head.
     pub(super) fn head<H: Plain + Copy>(&self, home: &[u8; 16], at: Far<H>) -> Result<([u8; 16], H)> {
         let (owner, offset) = self.target(home, at)?;
         Ok((owner.id, *At::new(self, owner, Far::own(offset).unwrap_or_default())?))

@@ -22,7 +22,6 @@ fn parse(text: &str) -> Option<[u8; 16]> {
     digits.next().is_none().then_some(id)
 }
 
-/// This process's ID in its PID namespace.
 pub(crate) fn pid() -> u32 {
     std::process::id()
 }

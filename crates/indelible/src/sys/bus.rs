@@ -28,7 +28,6 @@ struct Slot {
     taken: AtomicBool,
     start: AtomicUsize,
     end: AtomicUsize,
-    /// Pages lost.
     gone: AtomicUsize,
     /// The mapping's process: a forked child has none.
     generation: AtomicU32,

@@ -11,7 +11,6 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 
-/// Extents per request.
 const MOST: usize = 64;
 /// `FS_IOC_FIEMAP`: `_IOWR('f', 11, struct fiemap)`, without the extents.
 const REQUEST: libc::c_ulong = 0xc020_660b;
@@ -52,7 +51,6 @@ pub(crate) fn unwritten(fd: BorrowedFd<'_>, range: Range<u64>) -> Result<Option<
             found.push(from..to);
         }
     };
-    // Start of the part not known to be written.
     let mut open = range.start;
     while at < range.end {
         let mut map = Map {
@@ -121,7 +119,6 @@ mod tests {
         }
         file.sync_data().unwrap();
         assert_eq!(ask().unwrap(), [0x2000..0x7000, 0x8000..0xff000]);
-        // More extents than one request returns.
         for page in (1..256).step_by(2) {
             file.write_all_at(&[1; 4096], page * 4096).unwrap();
         }

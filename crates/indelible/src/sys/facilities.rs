@@ -13,7 +13,6 @@ pub(crate) enum UffdAccess {
 pub(crate) struct Facilities {
     pub(crate) kernel: String,
     pub(crate) uffd: UffdAccess,
-    /// The kernel's error if userfaultfd is refused.
     pub(crate) refusal: Option<i32>,
     pub(crate) proc: bool,
     /// Asynchronous write protection (Linux 6.7).
@@ -24,7 +23,6 @@ pub(crate) struct Facilities {
     pub(crate) instructions: &'static [&'static str],
     /// Mappings per process, 0 if unknown.
     pub(crate) max_map_count: usize,
-    /// Open files per process, `None` without a limit.
     pub(crate) open_files: Option<u64>,
     /// 0: the machine's first.
     pub(crate) pid_namespace: u64,

@@ -21,7 +21,6 @@ use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
-/// Descriptors of pools, user faults and page maps.
 #[derive(Debug)]
 struct Chunk {
     slots: [AtomicI32; 1024],
@@ -78,7 +77,6 @@ static TOMB: AtomicI32 = AtomicI32::new(-1);
 /// 1 while a thread forks, or makes a mapping and has not yet excluded it from forks.
 static MAPPING: AtomicU32 = AtomicU32::new(0);
 
-/// Number of forks between this process and the one that loaded the library.
 #[inline]
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
@@ -90,7 +88,7 @@ pub(crate) fn is_stale(of: u32) -> bool {
     of != generation()
 }
 
-/// A descriptor that a forked child loses.
+/// Lost in a forked child.
 #[derive(Debug)]
 pub(crate) struct ForkFd {
     /// Invariant: registered in `slot` until drop.
@@ -106,7 +104,6 @@ impl ForkFd {
         // SAFETY: null, or a chunk of the list, leaked (2).
         let hint = unsafe { ROOM.load(Ordering::Acquire).as_ref() }.unwrap_or(&FDS);
         let known = hint.onwards().chain(FDS.onwards());
-        // New chunks are appended to the list.
         let made = std::iter::successors(FDS.onwards().last(), |chunk| Some(chunk.next_or_new()));
         for chunk in known.chain(made) {
             if let Some(slot) = chunk.register(fd.as_raw_fd()) {
@@ -143,7 +140,6 @@ impl Drop for ForkFd {
 pub(crate) struct NoFork(());
 
 impl NoFork {
-    /// Waits for a running fork or another mapping.
     pub(crate) fn enter() -> io::Result<NoFork> {
         install()?;
         acquire();
@@ -208,7 +204,6 @@ impl<T: Send + Sync + 'static> ForkLocal<T> {
     }
 }
 
-/// Starts counting forks, once.
 pub(crate) fn install() -> io::Result<()> {
     static ONCE: Once = Once::new();
     static RESULT: AtomicI32 = AtomicI32::new(0);

@@ -14,7 +14,6 @@ use std::ptr::from_ref;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Words that the kernel waits for at once.
 pub(crate) const MOST: usize = 128;
 
 /// Turn of a word where the kernel waits for one at a time.
@@ -79,13 +78,11 @@ pub(crate) fn wait_by_turns(words: &[(&AtomicU32, u32)], timeout: Option<Duratio
     Ok(true)
 }
 
-/// Wakes up to `most` sleepers; returns their number.
 pub(crate) fn wake(word: &AtomicU32, most: u32) -> io::Result<usize> {
     // The kernel's number is signed.
     Ok(futex::wake(word, Flags::empty(), most.min(i32::MAX as u32))?)
 }
 
-/// The time of the kernel's wait clock.
 fn now() -> Timespec {
     let mut now = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: the call fills the given struct, and this clock always exists; zeros are a time, too.

@@ -17,7 +17,6 @@ const LONGEST: usize = 512;
 #[derive(Debug)]
 pub(crate) struct Link {
     fd: ForkFd,
-    /// Bytes read behind the last line.
     rest: Vec<u8>,
 }
 
@@ -71,7 +70,6 @@ impl Link {
     }
 }
 
-/// The user that listened when the connection was made.
 fn user_of(stream: &UnixStream) -> io::Result<u32> {
     let mut peer = MaybeUninit::<libc::ucred>::zeroed();
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;

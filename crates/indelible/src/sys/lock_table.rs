@@ -12,14 +12,12 @@ use std::path::Path;
 
 use super::process;
 
-/// A line about a lock, of either file.
 struct Line<'a> {
     /// Device and inode: `00:1b:77`.
     file: &'a str,
     bytes: RangeInclusive<u64>,
 }
 
-/// The locks on the file. Empty if the kernel shows none.
 pub(crate) fn locks(fd: BorrowedFd<'_>) -> LockTable {
     let Ok(stat) = rustix::fs::fstat(fd) else { return LockTable::default() };
     let (device, inode) = (stat.st_dev, stat.st_ino);
@@ -53,7 +51,6 @@ pub(crate) fn locks(fd: BorrowedFd<'_>) -> LockTable {
     table
 }
 
-/// The readable files of a folder, by name.
 fn texts(folder: &Path) -> impl Iterator<Item = (String, String)> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
     files.filter_map(|file| {

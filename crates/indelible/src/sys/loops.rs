@@ -18,7 +18,6 @@ struct Status {
 
 const _: () = assert!(size_of::<Status>() == 232);
 
-/// Device and inode of the file under a loop device or one of its partitions.
 pub(crate) fn backing(fd: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
     let mut status = Status { device: 0, inode: 0, rest: [0; 27] };
     // SAFETY: the kernel writes one `struct loop_info64`, for which there is room; the descriptor

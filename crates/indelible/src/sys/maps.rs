@@ -12,7 +12,6 @@ pub(crate) struct Mapped {
     pub(crate) name: String,
 }
 
-/// By address.
 pub(crate) fn mapped() -> io::Result<Vec<Mapped>> {
     Ok(std::fs::read_to_string("/proc/self/maps")?.lines().filter_map(parse).collect())
 }

@@ -8,7 +8,6 @@ use std::mem::MaybeUninit;
 /// Until drop no handler runs on this thread, except for its own faults. Async-signal-safe.
 pub(crate) struct Blocked {
     before: libc::sigset_t,
-    /// The mask is the thread's.
     _thread: PhantomData<*const ()>,
 }
 

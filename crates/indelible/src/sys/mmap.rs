@@ -219,7 +219,6 @@ pub(crate) fn populate_for_reading(addr: usize, len: usize) -> io::Result<()> {
     Ok(unsafe { mm::madvise(at(addr), len, Advice::LinuxPopulateRead) }?)
 }
 
-/// Which pages of an anonymous mapping are present.
 pub(crate) fn resident(addr: usize, pages: usize) -> io::Result<Vec<bool>> {
     let mut out = vec![0_u8; pages];
     // SAFETY: the kernel fills a byte for each page, and reads no mapped bytes.

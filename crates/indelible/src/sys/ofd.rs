@@ -77,7 +77,6 @@ pub(crate) fn unlock_all(fd: BorrowedFd<'_>) {
     }
 }
 
-/// The strongest mode in which another open file description holds the byte.
 pub(crate) fn probe(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<LockMode>, MediumError> {
     probe_range(fd, byte..=byte)
 }
@@ -100,7 +99,6 @@ pub(crate) fn probe_range(
 }
 
 thread_local! {
-    /// Do not look for holders.
     static UNNAMED: Cell<bool> = const { Cell::new(false) };
 }
 

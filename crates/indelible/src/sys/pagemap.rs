@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::PAGE;
 use super::fork::{ForkFd, ForkLocal};
 
-/// A run of pages with the same categories, as addresses.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Region {
@@ -62,7 +61,6 @@ pub(crate) enum Seek {
     /// Pages in memory or in swap; a protected absent page looks swapped. [`Region::is_dirty`]
     /// tells which were stored to.
     Existing,
-    /// Pages in memory that belong to this process alone.
     OwnPresent,
     Present,
     /// As [`Seek::Written`], and protects the found pages in the same step. The range must be
@@ -82,7 +80,6 @@ impl Region {
 pub(crate) struct Pagemap(ForkFd);
 
 impl Pagemap {
-    /// Opened once per process: a child's inherited map would describe its parent.
     pub(crate) fn get() -> io::Result<&'static Pagemap> {
         static MAP: ForkLocal<Pagemap> = ForkLocal::new();
         MAP.get_or_try(|| {

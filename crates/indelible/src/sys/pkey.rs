@@ -29,7 +29,6 @@ pub(crate) enum Lack {
     Processor,
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "other processors have none"))]
     Kernel,
-    /// The kernel's calls fail with this error.
     Refused(i32),
 }
 

@@ -43,7 +43,6 @@ pub(crate) fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// The visible processes, with their folders.
 pub(crate) fn all() -> impl Iterator<Item = (u32, PathBuf)> {
     let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
     folders.filter_map(|folder| Some((folder.file_name().to_str()?.parse().ok()?, folder.path())))

@@ -26,20 +26,16 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 pub(crate) enum Verdict {
     /// Resolved: run the instruction again.
     Resolved,
-    /// The previous handler's business.
     Foreign,
 }
 
-/// Judges a store that a page's protection forbids.
 pub(crate) type Resolver = fn(addr: usize) -> Verdict;
 
-/// Judges an access that a page's protection forbids.
 pub(crate) type Exposer = fn(addr: usize) -> Verdict;
 
 /// Judges any fault; `mapped`: a mapping there forbids the access.
 pub(crate) type Toucher = fn(addr: usize, mapped: bool) -> Verdict;
 
-/// Explains an unresolved fault.
 pub(crate) type Explainer = fn(addr: usize, is_store: bool);
 
 static RESOLVER: AtomicUsize = AtomicUsize::new(0);
@@ -53,25 +49,22 @@ static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 const SEGV_MAPERR: libc::c_int = 1;
 const SEGV_ACCERR: libc::c_int = 2;
 
-/// Sets the resolver and installs the handler once; later calls have no effect.
+/// Installs the handler once; later calls have no effect.
 pub(crate) fn install(resolver: Resolver) -> io::Result<()> {
     RESOLVER.store(resolver as usize, Ordering::SeqCst);
     install_handler()
 }
 
-/// Sets the exposer, as [`install`] does.
 pub(crate) fn install_exposer(exposer: Exposer) -> io::Result<()> {
     EXPOSER.store(exposer as usize, Ordering::SeqCst);
     install_handler()
 }
 
-/// Sets the toucher, as [`install`] does.
 pub(crate) fn install_toucher(toucher: Toucher) -> io::Result<()> {
     TOUCHER.store(toucher as usize, Ordering::SeqCst);
     install_handler()
 }
 
-/// Sets the explainer, as [`install`] does.
 pub(crate) fn install_explainer(explainer: Explainer) -> io::Result<()> {
     EXPLAINER.store(explainer as usize, Ordering::SeqCst);
     install_handler()
@@ -142,7 +135,6 @@ pub(crate) fn reinstall_for_tests() {
 /// `context` is the kernel's.
 #[cfg(target_arch = "x86_64")]
 unsafe fn is_store(context: *mut libc::c_void) -> bool {
-    /// Bits of the page fault's error code.
     const STORE: i64 = 1 << 1;
     const JUMP: i64 = 1 << 4;
     // SAFETY: the caller's promise.

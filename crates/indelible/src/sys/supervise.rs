@@ -22,7 +22,6 @@ const ENDING: usize = 4;
 pub struct Supervisor {
     before: libc::sigset_t,
     set: libc::sigset_t,
-    /// The mask belongs to the thread.
     _thread: PhantomData<*const ()>,
 }
 

@@ -214,13 +214,11 @@ fn refusal(command: u32, code: u32) -> TpmError {
     }
 }
 
-/// Bytes after their length.
 fn sized(bytes: &[u8]) -> Result<Zeroizing<Vec<u8>>, TpmError> {
     let len = u16::try_from(bytes.len()).map_err(|_| TpmError::Answer)?;
     Ok(Zeroizing::new([&len.to_be_bytes(), bytes].concat()))
 }
 
-/// Takes bytes after their length.
 fn take<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], TpmError> {
     let (len, bytes) = rest.split_first_chunk().ok_or(TpmError::Answer)?;
     let (taken, left) =
@@ -255,7 +253,6 @@ impl Write for Device {
     }
 }
 
-/// The TPM at a path, for messages.
 pub(crate) fn named(path: &Path, error: &TpmError) -> String {
     format!("the TPM at {} {error}", path.display())
 }
@@ -268,7 +265,6 @@ pub(crate) fn path(given: Option<&Path>) -> PathBuf {
 pub(super) mod tests {
     use super::*;
 
-    /// A TPM that gives these answers in order.
     pub(super) fn answering(answers: &[&[u8]]) -> (Tpm, UnixStream) {
         let (ours, mut its) = UnixStream::pair().unwrap();
         for answer in answers {

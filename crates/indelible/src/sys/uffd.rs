@@ -88,7 +88,6 @@ pub(crate) const FEATURE_POISON: u64 = 1 << 14;
 /// A thread that drops watched pages waits until the event was read (Linux 4.11).
 pub(crate) const EVENT_REMOVE: u64 = 1 << 3;
 
-/// The faults that a descriptor sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Faults of user code and of system calls.
@@ -129,7 +128,6 @@ impl Uffd {
         Ok(Uffd { fd: ForkFd::new(fd)?, reach, features })
     }
 
-    /// The process's shared descriptor for asynchronous write protection.
     pub(crate) fn wp_async() -> io::Result<&'static Uffd> {
         static SHARED: ForkLocal<Uffd> = ForkLocal::new();
         // The kernel lifts the protection itself, so user-mode reach also covers system calls that
@@ -170,7 +168,6 @@ impl Uffd {
         loop {
             let done = ioctl(&self.fd, WRITEPROTECT, &mut Protect { range: range(addr, len), mode });
             match done {
-                // `EAGAIN`: the address space is changing.
                 Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
                 done => return done,
             }
@@ -219,11 +216,9 @@ impl Uffd {
             Err(error) => return Err(error.into()),
         }
         before();
-        // Reading the events releases their callers.
         self.wait(|_| {})
     }
 
-    /// Waits for faults and calls `each` with their addresses.
     pub(crate) fn wait(&self, mut each: impl FnMut(usize)) -> io::Result<()> {
         let mut messages = [Message::default(); 16];
         let room = size_of_val(&messages);

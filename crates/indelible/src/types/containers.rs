@@ -12,7 +12,6 @@ pub(super) const HASHED: u64 = 40;
 pub(super) const ORDERED: u64 = 24;
 /// Bytes at the beginning of an extension: the next one, its size, its type.
 pub(super) const EXTENSION: u64 = 24;
-/// Extensions of a value at most.
 pub(crate) const EXTENSIONS: usize = 64;
 
 /// Slots of a hash table that are searched at once.
@@ -66,7 +65,6 @@ impl Counted {
 pub(super) struct Slots {
     pub(super) pair: Pair,
     pub(super) count: u64,
-    /// Offset of the first one, behind the control bytes.
     pub(super) first: u64,
     pub(super) bytes: u64,
     pub(super) align: u64,

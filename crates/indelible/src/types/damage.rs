@@ -119,7 +119,6 @@ fn every_damage_is_named() {
             &[(0, 0, at(1)), (0, 1, at(1)), (1, 0, 2)],
             "r.b: a block has two owners",
         ),
-        // The block's value is visited once, and its inner owner counts.
         (
             "L:8:8 { next@0:8 Option PRc =0 } ",
             &[(0, 0, at(1)), (1, 0, 1), (1, 1, at(1))],
@@ -191,7 +190,7 @@ impl Visitor for Owners {
 
 #[test]
 fn owners_of_one_type_are_counted_across_roots() {
-    // Both roots have the same type in separate descriptions, one of them two descriptions of it.
+    // Both roots have one type in separate descriptions.
     let one = "S:16:8 { a@0:8 PRc X:8:8 { n@0:8 PRc [2] u64 } b@8:8 PRc [2] u64 } ";
     let two = "T:16:8 { a@0:8 Option PRc X:8:8 { n@0:8 PRc [2] u64 } b@8:8 PRc =1 } ";
     let (one, two) = (Description::parse(one).unwrap(), Description::parse(two).unwrap());
@@ -218,8 +217,6 @@ fn owners_of_one_type_are_counted_across_roots() {
     }
 }
 
-/// A value that a pointer reached before its block's owner was found is visited twice, and counts
-/// once.
 #[test]
 fn an_owner_that_is_met_twice_counts_once() {
     let text =

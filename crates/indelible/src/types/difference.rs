@@ -14,18 +14,16 @@ pub(crate) enum Relation {
     /// Only fields behind the last ones of structs, or variants behind the last ones of enums, were
     /// added; this is the first.
     Appended(String),
-    /// The first other difference.
     Differs(String),
 }
 
 impl Description {
-    /// The first difference, with `self` as "here". `None`: the same values.
+    /// `None`: the same values. `self` is "here".
     pub(crate) fn difference(&self, other: &Description) -> Option<String> {
         Comparison::new(self, other, false).run().err()
     }
 
-    /// The first difference between pointer targets described by both. For otherwise equal
-    /// descriptions.
+    /// For descriptions that are otherwise equal.
     pub(crate) fn target_difference(&self, other: &Description) -> Option<String> {
         let mut comparison = Comparison::new(self, other, false);
         comparison.follows = true;
@@ -116,7 +114,6 @@ impl<'d> Comparison<'d> {
         Comparison { here, there, growth, follows: false, grown: Vec::new(), met: HashSet::new(), pending }
     }
 
-    /// Returns the first addition, or the first difference.
     fn run(mut self) -> Result<Option<String>, String> {
         self.compare()?;
         Ok(self.grown.into_iter().next())
@@ -231,7 +228,6 @@ impl<'d> Comparison<'d> {
         defined(self.here.get(here)) && self.here.head(here) == self.there.head(there)
     }
 
-    /// Compares sizes, after all parts.
     fn sizes(&mut self, path: &str, (here, there): (TypeId, TypeId), grown: usize) -> Compared {
         let (one, two) = (self.here.name(here), self.there.name(there));
         if one != two && self.is_same_generic(here, there) {

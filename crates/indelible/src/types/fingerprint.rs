@@ -22,7 +22,6 @@ pub(crate) fn fingerprint(text: &str) -> u128 {
     of_version(text, version(text))
 }
 
-/// A description's fingerprints in all versions.
 pub(crate) fn fingerprints(text: &str) -> [u128; 2] {
     [VERSION, BYTE_KEYS].map(|version| of_version(own(text), version))
 }
@@ -38,7 +37,6 @@ pub(crate) fn fingerprints_are_broken() -> bool {
     Mutant::NestingIgnored.is_on() || Mutant::OrderIgnored.is_on()
 }
 
-/// The text, as a mutant changes it.
 fn broken(text: &str) -> Cow<'_, str> {
     let mut words: Vec<&str> = Vec::new();
     if Mutant::NestingIgnored.is_on() {
@@ -57,7 +55,6 @@ fn broken(text: &str) -> Cow<'_, str> {
     Cow::Owned(words.join(" "))
 }
 
-/// The format version of a description.
 fn version(text: &str) -> u32 {
     let hashed = text.contains("PHash");
     match hashed && Description::parse(text).is_ok_and(|of| of.has_byte_keys()) {
@@ -67,7 +64,7 @@ fn version(text: &str) -> u32 {
 }
 
 impl Description {
-    /// Whether a hash table's keys have consecutive bytes, which are hashed together.
+    /// Keys with consecutive bytes, which are hashed together.
     fn has_byte_keys(&self) -> bool {
         let keys = self.types.iter().filter_map(|ty| match ty.kind {
             Kind::Hashed { key, .. } => Some(key),

@@ -15,7 +15,6 @@ use std::rc::Rc;
 pub(crate) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
-    /// Adds a range unless it overlaps.
     pub(super) fn add(&mut self, start: u64, end: u64) -> bool {
         let free = self.0.range(..end).next_back().is_none_or(|(_, before)| *before <= start);
         if free {
@@ -24,7 +23,6 @@ impl Ranges {
         free
     }
 
-    /// Adds a range, merged with overlapping ones.
     fn cover(&mut self, mut start: u64, mut end: u64) {
         while let Some((&from, &to)) = self.0.range(..end).next_back().filter(|(_, to)| **to > start) {
             self.0.remove(&from);
@@ -37,7 +35,6 @@ impl Ranges {
         self.0.keys().copied()
     }
 
-    /// The parts of `[start, end)` outside all ranges.
     pub(crate) fn gaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let (mut gaps, mut at) = (Vec::new(), start);
         for (&from, &to) in self.0.range(start..end) {
@@ -73,20 +70,16 @@ pub(super) struct Follow<'w> {
     places: HashMap<(usize, TypeId), usize>,
     /// Remaining work for repeated visits, in bytes.
     left: u64,
-    /// Visited pointers.
     met: HashSet<u64>,
-    /// Reported places.
     told: HashSet<(u64, &'static str)>,
 }
 
-/// A type, and the bytes visited as its values.
 struct Looked<'w> {
     description: &'w Description,
     of: TypeId,
     walked: Ranges,
 }
 
-/// Whether a value behind a pointer must be visited.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
     Yes,
@@ -98,7 +91,6 @@ pub(super) enum Look {
 
 /// Repeated visits for any object, in bytes.
 const LOOKS: u64 = 4 << 20;
-/// Repeated visits per byte, on average.
 const LOOKS_AT_BYTE: u64 = 8;
 /// Cost of comparing two types, in bytes.
 const COMPARED: u64 = 64;
@@ -117,8 +109,7 @@ impl<'w> Follow<'w> {
         }
     }
 
-    /// Notes that a pointer leads to a value that ends at `end`. `owned`: in a visited block of
-    /// another owner.
+    /// `owned`: in a visited block of another owner.
     pub(super) fn look(&mut self, target: &Target<'w>, end: u64, owned: bool) -> Look {
         let Target { at, description, of, .. } = *target;
         if description.get(of).plain || Mutant::SecondTypeIgnored.is_on() {
@@ -139,7 +130,6 @@ impl<'w> Follow<'w> {
         Look::Yes
     }
 
-    /// The index of a type, or of an alike one, in `types`.
     fn place(&mut self, description: &'w Description, of: TypeId) -> Option<usize> {
         let key = |description: &Description, of| (std::ptr::from_ref(description).addr(), of);
         if let Some(place) = self.places.get(&key(description, of)) {

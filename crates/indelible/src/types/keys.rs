@@ -4,7 +4,6 @@
 use super::{Description, Kind, Pointer, Type, TypeId};
 
 impl Description {
-    /// The first hash-table key type with a pointer in it or in an owned value.
     pub(crate) fn keys_with_pointers(&self) -> Option<String> {
         let key = self.types.iter().find_map(|ty| match ty.kind {
             Kind::Hashed { key, .. } if self.has_pointers(key) => Some(key),
@@ -13,7 +12,6 @@ impl Description {
         key.map(|key| self.name(key))
     }
 
-    /// The first type whose values may contain addresses.
     pub(crate) fn with_addresses(&self) -> Option<String> {
         let has = |ty: &Type| match &ty.kind {
             Kind::Pointer { how, .. } => !matches!(how, Pointer::Relative | Pointer::Far),

@@ -4,7 +4,6 @@ use super::{Description, Field, Kind, Pointer, TypeId};
 use std::fmt::Write;
 
 impl Description {
-    /// In Rust's notation.
     pub(crate) fn name(&self, id: TypeId) -> String {
         match &self.get(id).kind {
             Kind::Scalar { word, .. } => (*word).to_owned(),
@@ -72,7 +71,6 @@ impl Description {
 /// Displayed bytes of a type's name, as a text may mention a long name many times.
 const SHOWN: usize = 255;
 
-/// Shortens a text visibly.
 pub(crate) fn truncate(text: &mut String, most: usize) {
     if text.len() <= most {
         return;

@@ -15,7 +15,6 @@ impl Description {
         (way, self.name(id))
     }
 
-    /// One step inwards: its text, the type there, and the offset in that.
     fn step(&self, id: TypeId, offset: u64) -> Option<(String, TypeId, u64)> {
         match &self.get(id).kind {
             Kind::Struct { fields, .. } => {

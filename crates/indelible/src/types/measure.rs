@@ -8,7 +8,7 @@ pub(super) const DEEPEST: usize = 100;
 /// Zero-sized fields of a struct or variant, at most: each field of each value is visited.
 const EMPTY_FIELDS: usize = 64;
 
-/// Size and alignment of a type with known parts. `None`: overflow. Structs and enums state theirs.
+/// `None`: overflow. Structs and enums state theirs.
 pub(super) fn layout_of(types: &[Type], kind: &Kind) -> Option<(u64, u64)> {
     let of = |id: &TypeId| (types[*id].size, types[*id].align);
     match kind {
@@ -31,7 +31,6 @@ pub(super) fn layout_of(types: &[Type], kind: &Kind) -> Option<(u64, u64)> {
     }
 }
 
-/// Types that are part of values of this kind.
 fn parts(kind: &Kind) -> Vec<TypeId> {
     match kind {
         Kind::Array { element, .. } => vec![*element],
@@ -45,8 +44,8 @@ fn parts(kind: &Kind) -> Vec<TypeId> {
     }
 }
 
-/// Checks that parts lie within their value, disjoint, and that no type contains itself. Returns
-/// the types, each behind its parts.
+/// Parts lie within their value, disjoint, and no type contains itself. Returns the types, each
+/// behind its parts.
 pub(super) fn check_parts(types: &[Type]) -> Result<Vec<TypeId>, String> {
     for Type { size, align, kind, .. } in types {
         match kind {
@@ -79,7 +78,6 @@ fn check_depth(types: &[Type], order: &[TypeId]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether fields are ordered, disjoint and aligned between two offsets.
 fn apart(
     types: &[Type],
     name: &str,

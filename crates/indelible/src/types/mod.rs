@@ -78,7 +78,6 @@ pub(crate) enum Kind {
         name: String,
         /// Bytes of the leading integer that selects the variant.
         tag: u64,
-        /// Its type, if variants have fields.
         integer: Option<&'static str>,
         variants: Vec<Variant>,
         /// Tags, ascending, each with its variant's index.
@@ -86,7 +85,6 @@ pub(crate) enum Kind {
     },
     Text,
     Vector(TypeId),
-    /// Values in a block, wrapping around.
     Ring(TypeId),
     /// A value in a block of its own; optional: or zero.
     Boxed {
@@ -110,13 +108,11 @@ pub(crate) enum Kind {
         key: TypeId,
         value: TypeId,
     },
-    /// Bytes of foreign code, such as another library's container, with the type parameters of its
-    /// name.
+    /// Foreign code's bytes, with the type parameters of its name.
     Opaque {
         name: String,
         parameters: Vec<TypeId>,
     },
-    /// A type with another visible name.
     Alias {
         name: String,
         of: TypeId,

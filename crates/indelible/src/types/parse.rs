@@ -276,7 +276,6 @@ impl<'t> Parser<'t> {
         Ok(id)
     }
 
-    /// Consumes the next word if it is `end`.
     fn ends(&mut self, end: &str) -> bool {
         let is = self.words.clone().next() == Some(end);
         if is {

@@ -108,8 +108,6 @@ fn the_first_difference_is_named() {
         difference("A:8:8 { b@0:8 B:8:8 { c@0:8 u64 } }", "A:8:8 { b@0:8 B:8:8 { c@0:8 f64 } }").unwrap(),
         "A.b.c: u64 here, f64 there"
     );
-    // The field that grew, not the one that it moved; the field of a generic type, not its
-    // argument.
     assert_eq!(
         difference(
             "A:16:4 { b@0:8 B:8:4 { c@0:4 u32 d@4:4 u32 } e@8:4 u32 f@12:4 u32 }",
@@ -145,7 +143,6 @@ fn a_type_that_only_grew_is_told_apart() {
     );
     assert_eq!(relation("E:1:1 { A=0 }", "E:1:1 { A=0 B=1 }"), appended("E: variant B = 1 is there only"));
     assert_eq!(relation("E:1:1 { A=0 }", "E:1:1 { B=1 A=0 }"), differs("E: variant A = 0 here, B = 1 there"));
-    // A field behind one that grew is elsewhere.
     assert_eq!(
         relation(
             &format!("S:12:4 {{ x@0:8 {item} y@8:4 u32 }}"),
@@ -179,7 +176,6 @@ fn a_description_cannot_make_work_out_of_proportion_to_its_object() {
     // Deeper than a thread's stack.
     refused(&nested(20_000), "more than 100 types within each other");
     assert!(Description::parse(&nested(90)).is_ok());
-    // Each field of each value is visited.
     let empty = |fields: usize| format!("S:1:1 {{ {}b@0:1 bool }} ", "a@0:0 () ".repeat(fields));
     refused(&empty(100_000), "S: 100000 fields without bytes");
     assert!(Description::parse(&empty(64)).is_ok());
@@ -249,7 +245,6 @@ impl walk::Visitor for Count {
     }
 }
 
-/// Any description, any bytes: the walk ends, and reads nothing else.
 #[test]
 fn a_walk_through_any_bytes_ends() {
     let mut rng = indelible_testing::Seeded::new(1);

@@ -11,7 +11,6 @@ pub(crate) trait Visitor {
     /// A non-zero address that owns nothing, at `at`.
     fn pointer(&mut self, _at: u64, _target: u64, _path: &Path<'_, '_>) {}
 
-    /// A far pointer other than zero, at `at`.
     fn far(&mut self, _at: u64, _word: u64, _path: &Path<'_, '_>) {}
 
     /// A word of an address type, perhaps zero; may be reported several times.

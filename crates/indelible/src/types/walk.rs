@@ -39,9 +39,7 @@ pub(crate) struct Walk<'w, V> {
 
 pub(crate) struct Walked<V> {
     pub(crate) visitor: V,
-    /// Owned blocks, with the address of the owning word.
     pub(crate) owned: HashMap<u64, u64>,
-    /// Bytes of other values that pointers led to.
     pub(crate) followed: Ranges,
 }
 
@@ -96,7 +94,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         self
     }
 
-    /// Visits a root: a block of `size` bytes with a described value.
     pub(crate) fn root(&mut self, name: &'w str, of: &'w Description, address: u64, size: u64) {
         let path = Path::root(name);
         let ty = of.get(of.root());
@@ -110,7 +107,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         self.settle();
     }
 
-    /// Visits the contents of all claimed blocks.
     fn settle(&mut self) {
         while let Some((kept, of, work)) = self.pending.pop() {
             self.work(&kept, of, &work);
@@ -130,7 +126,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         Walked { visitor: self.visitor, owned: self.owned, followed }
     }
 
-    /// Visits a pointer's target, unless visited as this type.
     fn target(&mut self, target: &Target<'w>) {
         let Target { slot, at, description, of, .. } = *target;
         let (ty, path) = (description.get(of), Path::behind(&target.path, Step::Inside));
@@ -158,7 +153,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         }
     }
 
-    /// Claims a block of at least `bytes` bytes, for the value with the word at `owner`.
+    /// For the value with the word at `owner`.
     fn claim(&mut self, owner: u64, (address, bytes): (u64, u64), path: &Path<'_, 'w>) -> bool {
         let what = match ((self.live)(address), self.owned.entry(address)) {
             (None, _) => "the owned address is not that of a block in use",

@@ -37,7 +37,6 @@ enum Change {
     Kept,
     /// It continues with other requests or rights.
     Altered(Wish),
-    /// It goes; another object may come.
     Ended,
 }
 
@@ -114,7 +113,6 @@ impl Inner {
         // Objects that change class may leave their last one to those that found none.
         let lacking = all() && all();
         classes.prune();
-        // They get one at the next adopt.
         state.behind |= lacking;
     }
 }

@@ -35,7 +35,6 @@ pub struct AttachedView {
 }
 
 pub(super) struct Inner {
-    /// This value, as ranges know their owner.
     pub(super) me: Weak<Inner>,
     pub(super) pool: Pool,
     pub(super) id: [u8; 16],
@@ -46,7 +45,6 @@ pub(super) struct Inner {
 
 pub(super) struct State {
     pub(super) entries: BTreeMap<usize, Entry>,
-    /// The view's state that these entries are from.
     pub(super) seen: Seen,
     /// The rights of the security contexts when last read.
     pub(super) grants: Grants,
@@ -54,7 +52,6 @@ pub(super) struct State {
     pub(super) classes: Option<Classes>,
     /// Changes of the view wait for [`adopt`](AttachedView::adopt).
     pub(super) behind: bool,
-    /// Touches of addresses of new objects.
     window: Option<Reserved>,
     ended: bool,
 }
@@ -126,7 +123,6 @@ impl AttachedView {
         AttachedView::attach_as(pool, name, contexts, None)
     }
 
-    /// `classes`: for threads with contexts of their own.
     pub(super) fn attach_as<S: AsRef<str>>(
         pool: &Pool,
         name: &str,
@@ -270,7 +266,6 @@ impl Inner {
         Reserved::window(start..end, self.me.clone(), WINDOW)
     }
 
-    /// The slots of the view as of its last psync.
     pub(super) fn read(&self) -> Result<Vec<ViewSlot>, Cause> {
         read(&self.pool, &name_of(&self.id))
     }
@@ -294,7 +289,6 @@ impl Inner {
         then(entry, grants)
     }
 
-    /// Rereads the contexts before an object is attached.
     fn ask_contexts(&self, state: &mut State) -> Result<()> {
         if !state.grants.are_limited() {
             return Ok(());
@@ -302,7 +296,6 @@ impl Inner {
         self.follow(state, false).map_err(|cause| self.error(USE, cause))
     }
 
-    /// Why an object attached for loads cannot be stored to.
     pub(super) fn no_stores(&self, entry: &Entry, contexts: &Grants) -> Error {
         let cause: Cause = match entry.want.rights.has(Rights::WRITE) && !entry.allowed.has(Rights::WRITE) {
             true => SecurityError::Denied { what: "stores", contexts: contexts.shown() }.into(),

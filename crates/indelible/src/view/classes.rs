@@ -46,7 +46,6 @@ impl Classes {
         self.means
     }
 
-    /// Drops unused classes.
     pub(super) fn prune(&mut self) {
         self.known.retain(|known| Arc::strong_count(&known.domain) > 1);
     }
@@ -64,13 +63,11 @@ impl Classes {
         Ok(domain)
     }
 
-    /// Opens to this thread the union of these contexts' accesses.
     pub(super) fn open(&self, contexts: &[usize]) -> Result<Opened, ProtectionError> {
         self.known.iter().map(|known| known.domain.open(together(&known.rights, contexts))).collect()
     }
 }
 
-/// The union of these contexts' accesses.
 pub(super) fn together(rights: &[Protection], contexts: &[usize]) -> Protection {
     let given = |number: &usize| rights.get(*number).copied();
     let all = rights.iter().copied().max();

@@ -17,7 +17,6 @@ use std::sync::Weak;
 
 pub(super) struct Entry {
     pub(super) want: ViewSlot,
-    /// The rights that the security contexts give.
     pub(super) allowed: Rights,
     /// With contexts of threads: each context's access, within the slot's request.
     pub(super) rights: Vec<Protection>,
@@ -26,7 +25,6 @@ pub(super) struct Entry {
     pub(super) address: usize,
     pub(super) len: usize,
     pub(super) memory: Memory,
-    /// The last failure to attach it.
     pub(super) refused: Option<Error>,
 }
 
@@ -91,7 +89,6 @@ impl Entry {
         self.refused = Some(Error::new("attach", cause).pool(pool.path()).object(&self.name));
     }
 
-    /// Sets the contexts' rights, which determine a new class.
     pub(super) fn have_rights(&mut self, rights: Vec<Protection>) {
         if self.rights != rights {
             (self.rights, self.class) = (rights, Class::Everybody);
@@ -140,12 +137,10 @@ impl Entry {
         access != Protection::ReadWrite || self.want.rights.has(Rights::WRITE)
     }
 
-    /// The requested rights, as far as given.
     pub(super) fn effective(&self) -> Rights {
         self.want.rights.and(self.allowed)
     }
 
-    /// Why the contexts forbid attaching the object, if so.
     pub(super) fn denied(&self, contexts: &Grants) -> Option<Error> {
         if self.allowed.has(Rights::READ) {
             return match &self.class {
@@ -240,7 +235,6 @@ impl Entry {
         Err(refused)
     }
 
-    /// Its attached object, to be detached before the entry is dropped.
     pub(super) fn take_object(&mut self) -> Option<Pinned> {
         match std::mem::replace(&mut self.memory, Memory::None) {
             Memory::Object { object, touches } => {
@@ -268,7 +262,6 @@ impl Entry {
     }
 }
 
-/// Whether the object might be attachable for reading.
 pub(super) fn is_for_lack_of_rights(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::ObjectReadOnly | ErrorKind::WrongKey)
 }

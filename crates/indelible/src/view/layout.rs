@@ -75,7 +75,6 @@ mod tests {
         assert_eq!(parse(&view(0, &[])).unwrap(), []);
     }
 
-    /// Any bytes are an error or a view, and no bit of an entry is ignored.
     #[test]
     fn damage_is_an_error_that_names_it() {
         let set = [ViewSlot { slot: 1, target: [7; 16], rights: Rights::READ, at_once: false }];

@@ -147,7 +147,6 @@ impl Entry {
 }
 
 impl Inner {
-    /// Makes all stores durable. The caller has the view exclusively.
     pub(super) fn psync(&self) -> Result<()> {
         let state = self.live_state("psync")?;
         let written = state.entries.values().filter_map(|entry| match &entry.memory {
@@ -162,7 +161,6 @@ impl Inner {
         unsafe { raw::psync_all(&written) }
     }
 
-    /// First address and bytes of a slot's attached object.
     pub(super) fn range(&self, slot: usize) -> Result<(NonNull<u8>, usize)> {
         self.with_slot(slot, |entry, _| {
             let Memory::Object { object, .. } = &entry.memory else {

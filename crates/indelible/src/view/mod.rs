@@ -209,14 +209,12 @@ impl View {
     }
 }
 
-/// A view's slots as of its last psync.
 fn read(pool: &Pool, name: &str) -> Result<Vec<ViewSlot>, Cause> {
     // The object may be longer than its view.
     let bytes = read_whole(pool.inner(), name, SLOTS.most_bytes())?;
     Ok(layout::parse(&bytes.ok_or(ViewError::NotAView)?)?)
 }
 
-/// The name by which any call finds a slot's object.
 fn name_of(target: &[u8; 16]) -> String {
     id_name(target)
 }

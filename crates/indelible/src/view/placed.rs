@@ -87,7 +87,6 @@ impl Placed {
     }
 }
 
-/// Addresses of these objects; empty for a missing one.
 fn addresses(pool: &Pool, targets: &[[u8; 16]]) -> Result<Vec<Range<u64>>, Cause> {
     let found = pool.inner().store.find_ids(targets)?.into_iter();
     let addresses = found.map(|found| {

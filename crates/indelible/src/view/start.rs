@@ -120,7 +120,6 @@ impl AttachedView {
     }
 }
 
-/// Objects that a dead process had for stores, or that are gone.
 fn left(pool: &Pool, view: &str) -> Result<Vec<Left>> {
     let mut objects = Vec::new();
     for slot in View::read(pool, view)? {

@@ -20,7 +20,6 @@ pub(crate) struct Adaptive {
     hot: HotPages,
     again: usize,
     protects_at_scan: bool,
-    /// The last look into new chunks took long.
     dear: bool,
     reclaim: Reclaim,
 }
@@ -57,7 +56,6 @@ impl ScanPolicy for Adaptive {
     }
 
     fn settled(&mut self, changed: &[PageRange], calls: Option<usize>) {
-        // Before anything changed, nothing could change again.
         let telling = !self.hot.is_empty();
         self.hot.push(changed, self.pages);
         if let (Some(calls), true) = (calls, telling) {

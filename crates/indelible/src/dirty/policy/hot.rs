@@ -36,7 +36,6 @@ impl Term {
     }
 }
 
-/// Pages that changed in this term or the one before.
 #[derive(Debug, Default)]
 pub(super) struct HotPages {
     terms: [Term; 2],
@@ -64,12 +63,10 @@ impl HotPages {
         &self.newest
     }
 
-    /// Settles in a term.
     fn term(&self) -> u64 {
         VAIN_NS.checked_div(self.page_ns).map_or(LONGEST, |settles| settles.clamp(SHORTEST, LONGEST))
     }
 
-    /// Records the time of comparing `pages` pages.
     #[inline]
     pub(super) fn compared(&mut self, pages: u64, took: Duration) {
         let Some(new) = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).checked_div(pages) else { return };
@@ -80,7 +77,6 @@ impl HotPages {
         };
     }
 
-    /// Records the changed pages of an object of `pages` pages.
     pub(super) fn push(&mut self, changed: &[PageRange], pages: usize) {
         if self.settles >= self.term() {
             self.settles = 0;
@@ -112,7 +108,6 @@ mod tests {
         hot.compared(1_000, Duration::from_nanos(page_ns * 1_000));
     }
 
-    /// Settles without a change for which a page stays hot.
     fn idle(hot: &mut HotPages) -> u64 {
         hot.push(&page(7), 10_000);
         let mut idle = 0;

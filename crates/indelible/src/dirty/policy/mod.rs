@@ -16,10 +16,8 @@ pub(super) use adaptive::Adaptive;
 pub(super) use random::Random;
 pub(super) use second_chance::SecondChance;
 
-/// The source of a tracker's advice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Advice {
-    /// Measured costs.
     #[default]
     Measured,
     /// Chance, from a seed: tests show that no advice loses a store.
@@ -44,7 +42,6 @@ pub(super) trait ScanPolicy: Policy {
     /// Whether these changes alone justify no new decision, if the last one left all as they were.
     fn is_steady(&self, changed: &[PageRange]) -> bool;
 
-    /// Whether the scan that finds writable pages also protects them.
     fn protects_at_scan(&self) -> bool;
 
     /// Whether to protect a chunk of `count` pages whole, absent ones included, of which `existing`
@@ -58,13 +55,10 @@ pub(super) trait ScanPolicy: Policy {
 
     fn times_scans(&self, pages: usize) -> bool;
 
-    /// A scan took so long and found `dirty` pages.
     fn scanned(&mut self, pages: usize, took: Duration, dirty: u64);
 
-    /// Whether to ask [`drops`](ScanPolicy::drops).
     fn may_drop(&self) -> bool;
 
-    /// Whether to drop all `present` pages, under `full` and `sparse` page tables.
     fn drops(&mut self, present: u64, full: u64, sparse: u64) -> bool;
 
     fn dropped(&mut self);
@@ -76,6 +70,5 @@ pub(super) trait FaultPolicy: Policy {
     /// writable.
     fn splits(&mut self, most: usize) -> usize;
 
-    /// Whether one call protects everything, instead of so many runs.
     fn protects_all(&mut self, runs: usize) -> bool;
 }

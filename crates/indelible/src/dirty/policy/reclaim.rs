@@ -33,18 +33,15 @@ pub(super) struct Reclaim {
     before: u64,
     paid: u64,
     saved: u64,
-    /// Doublings of the price.
     doubled: u32,
 }
 
 impl Reclaim {
-    /// Whether scans of so many pages are timed: a small object's are free.
     #[inline]
     pub(super) fn times(pages: usize) -> bool {
         pages as u64 * PER_PAGE_NS > FREE_NS
     }
 
-    /// Charges a scan of `pages` pages that found `dirty` ones.
     pub(super) fn scanned(&mut self, pages: usize, took: Duration, dirty: u64) {
         let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.charge(took.min(pages as u64 * PER_PAGE_NS), dirty);
@@ -65,8 +62,7 @@ impl Reclaim {
         self.owed > self.threshold.max(RENEW_NS)
     }
 
-    /// Whether to drop `present` pages under full and sparse page tables now; if not, sets the
-    /// threshold for the next decision.
+    /// Whether to drop now; if not, sets the threshold for the next decision.
     pub(super) fn decide(&mut self, present: u64, full: u64, sparse: u64) -> bool {
         let pages = present * REFAULT_NS + full * PER_FULL_TABLE_NS + sparse * PER_SPARSE_TABLE_NS;
         let price = (RENEW_NS + pages) << self.doubled;
@@ -103,13 +99,11 @@ mod tests {
         let mut reclaim = Reclaim::default();
         reclaim.charge(1_000_000, 0);
         assert!(reclaim.decide(0, 0, 0));
-        // The same cost right after: it is the floor now.
         reclaim.charge(1_000_000, 0);
         assert_eq!(reclaim.owed, 0);
         reclaim.charge(3_000_000, 0);
         assert!(reclaim.decide(0, 0, 0));
         assert_eq!(reclaim.doubled, 1);
-        // Cheap scans, then a dear one: the drop has paid.
         reclaim.charge(100_000, 0);
         reclaim.charge(3_000_000, 0);
         assert!(reclaim.decide(0, 0, 0));

@@ -64,7 +64,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(false)
     }
 
-    /// Makes stores to dirty pages wait, until a look finds no others.
     fn freeze(&mut self) -> io::Result<()> {
         self.gate.begin()?;
         let (mut frozen, mut found) = (Vec::new(), self.pending.clone());
@@ -91,7 +90,6 @@ impl<P: ScanPolicy> WpAsync<P> {
         self.sweep(&mut Vec::new())
     }
 
-    /// Appends and protects the pages stored to since the last look.
     fn sweep(&mut self, found: &mut Vec<PageRange>) -> io::Result<()> {
         (self.protects, self.beside) = (true, true);
         self.protect.clear();

@@ -21,7 +21,6 @@ impl Outcome {
     }
 }
 
-/// Touches pages in order; predicted pages are present at once.
 fn touch(depth: PredictionDepth, pages: usize, sequence: impl IntoIterator<Item = usize>) -> Outcome {
     let mut predictor = Predictor::new(depth);
     let (mut present, mut predicted, mut touched) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
@@ -46,7 +45,6 @@ fn touch(depth: PredictionDepth, pages: usize, sequence: impl IntoIterator<Item 
 
 const FIXED: [u8; 5] = [1, 2, 4, 8, 64];
 
-/// Rows of a matrix, taken in turns by threads.
 fn rows(rows: usize, pages_a_row: usize, threads: usize) -> Vec<usize> {
     let piece = rows.div_ceil(threads * 4);
     let work = |thread: usize| {
@@ -63,7 +61,7 @@ fn rows(rows: usize, pages_a_row: usize, threads: usize) -> Vec<usize> {
     out
 }
 
-/// Tiles of 32 columns of a square matrix of 4-byte numbers, each from top to bottom.
+/// Tiles of 32 columns of 4-byte numbers, each from top to bottom.
 fn tiles(side: usize) -> Vec<usize> {
     let columns = (0..side).step_by(32);
     columns.flat_map(|column| (0..side).map(move |row| (row * side + column) * 4 / 4096)).collect()
@@ -135,7 +133,6 @@ fn pages_at_random_are_hardly_predicted() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % pages
     };
-    // In small objects, some pages are neighbours by chance.
     for (pages, touches, most) in [(1_000_000, 20_000, 50), (10_000, 1000, 20), (1000, 100, 4)] {
         let sequence: Vec<usize> = (0..touches).map(|_| random(pages)).collect();
         let outcome = touch(PredictionDepth::Auto, pages, sequence);

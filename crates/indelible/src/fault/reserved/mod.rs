@@ -43,7 +43,6 @@ type Owned = (Weak<dyn Owner>, usize);
 
 struct Service {
     bell: ForkFd,
-    /// By address of the slot.
     owners: Mutex<HashMap<usize, Owned>>,
     started: Mutex<bool>,
 }
@@ -71,14 +70,13 @@ impl Service {
     fn run(&'static self) {
         table::ANSWERS.store(rustix::thread::gettid().as_raw_nonzero().get(), Ordering::SeqCst);
         let mut rings = [0_u8; 8];
-        // Ends only with a broken descriptor; ours is never closed.
+        // Ends only with a broken descriptor.
         while rustix::io::retry_on_intr(|| rustix::io::read(self.bell.as_fd(), &mut rings)).is_ok() {
             table::slots().filter(|slot| slot.is_asked()).for_each(|slot| self.answer(slot));
         }
     }
 
     fn answer(&self, slot: &Slot) {
-        // Without an owner, too, the waiting thread is told.
         let owner = self.owner(slot);
         // A panic refuses the touch: this thread serves all other ranges, too.
         let touched = |(owner, number): &(Arc<dyn Owner>, usize)| {
@@ -144,7 +142,6 @@ impl Reserved {
         Ok(Reserved { slot, service, generation: fork::generation() })
     }
 
-    /// Records that the range was mapped without a touch.
     pub(crate) fn mapped(&self) {
         self.slot.mapped();
     }

@@ -28,10 +28,8 @@ const CHUNKS: usize = 1024;
 const FREE: u32 = 0;
 /// Reserved, not mapped.
 const RESERVED: u32 = 1;
-/// A thread waits for its mapping.
 const ASKED: u32 = 2;
 const MAPPED: u32 = 3;
-/// Its mapping failed.
 const REFUSED: u32 = 4;
 
 /// Turns of one second. No answer takes as long: the answering thread is gone.
@@ -211,7 +209,6 @@ pub(super) fn touched(addr: usize, mapped: bool) -> Verdict {
     if let Some(slot) = own() {
         return slot.ask();
     }
-    // A mapping there forbids the access.
     if mapped {
         return Verdict::Foreign;
     }

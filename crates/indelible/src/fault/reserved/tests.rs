@@ -7,7 +7,6 @@ use crate::sys::mmap::Protection;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Maps touched ranges, after it refused `refuses` times.
 struct Answers {
     range: Mutex<Mapping>,
     addr: usize,

@@ -44,7 +44,6 @@ unsafe extern "C" {
 
 static BUFFER: AtomicPtr<Buffer> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Leaves the call under way.
 fn jump() -> ! {
     // SAFETY: `is_left` is under way further up this stack, and no frame in between has anything to
     // drop.
@@ -112,7 +111,6 @@ fn a_jump_is_made_up_for_by_closing_all() {
         }
         // SAFETY: as above.
         unsafe { libc::signal(libc::SIGUSR2, libc::SIG_DFL) };
-        // The skipped guards no longer count.
         drop(domain.open(Protection::ReadWrite).unwrap());
         assert_eq!(memory.access(), Protection::None, "{means:?}");
     }

@@ -10,14 +10,12 @@ const READ_PUBLIC: u32 = 0x169;
 
 /// Type *counter*; read and written by the index's own, empty, password, which never locks the TPM.
 const ATTRIBUTES: u32 = 1 << 25 | 1 << 18 | 1 << 4 | 1 << 2;
-/// Attributes of state, such as written.
 const STATE: u32 = 1 << 29 | 1 << 28 | 1 << 11;
 const SHA_256: u16 = 0x000b;
 const BYTES: u16 = 8;
 const NO_HANDLE: u32 = 0x18b;
 
 impl Tpm {
-    /// Defines a counter at this index, if absent, and gives it a value.
     pub(crate) fn define_counter(&mut self, index: u32) -> Result<(), TpmError> {
         if self.is_counter(index)? {
             return Ok(());
@@ -73,7 +71,6 @@ mod tests {
 
     const INDEX: u32 = 0x0180_0042;
 
-    /// An answer to READ_PUBLIC, of an index with these attributes and bytes.
     fn public(attributes: u32, bytes: u16) -> Vec<u8> {
         let public = [
             &INDEX.to_be_bytes()[..],

@@ -5,7 +5,6 @@ use super::super::path::Path;
 use super::{Description, TypeId, Visitor, Walk};
 
 impl<'w, V: Visitor> Walk<'w, V> {
-    /// Address and length of a vector's block, if the words are valid.
     fn block_of(&mut self, at: u64, size: u64, align: u64) -> Option<(u64, u64, u64)> {
         let [block, room, len] = self.memory.words(at)?;
         self.visitor.link(at);
@@ -42,7 +41,7 @@ impl<'w, V: Visitor> Walk<'w, V> {
         true
     }
 
-    /// A vector whose elements begin at a slot of its block and wrap around.
+    /// Elements begin at a slot of the block and wrap around.
     pub(super) fn ring(
         &mut self,
         of: &'w Description,

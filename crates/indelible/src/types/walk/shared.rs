@@ -64,7 +64,6 @@ impl<'w, V: Visitor> Walk<'w, V> {
         true
     }
 
-    /// Counts an owner; returns its fault.
     fn count(
         &mut self,
         of: &'w Description,
