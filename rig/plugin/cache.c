@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* PENDING << owner: on its way until a fence of that owner. */
+/* PENDING << owner: under way until a fence of that owner. */
 enum { DIRTY = 1, BY_PROGRAM = 2, PENDING = 4, ANY_PENDING = PENDING << PROGRAM | PENDING << KERNEL };
 
 struct list {
@@ -22,7 +22,7 @@ static uint8_t *durable, *pending, *state;
 static size_t size;
 static struct list dirty, on_their_way[2];
 static uint64_t random_state;
-/* Of 256 stores, how many have their line written back at once; of 256 units, how many survive the cut. */
+/* Of 256 stores, how many write their line back at once; of 256 units, how many survive the cut. */
 static unsigned early, surviving;
 static size_t unit;
 
@@ -58,13 +58,13 @@ void cache_open(const uint8_t *live_, uint8_t *durable_, size_t size_, uint64_t 
     unit = chance() % 4 ? WORD : LINE;
 }
 
-/* Some of the line's units reach the medium, as they are. */
+/* Some of the line's units reach the medium as they are. */
 static void evict(uint32_t line, unsigned of_256)
 {
     for (size_t at = (size_t)line * LINE, end = at + LINE; at < end; at += unit) {
         if (chance() >= of_256) continue;
         memcpy(durable + at, live + at, unit);
-        /* Or the fence would bring back what was before. */
+        /* Or the fence would bring back the former bytes. */
         if (state[line] & ANY_PENDING) memcpy(pending + at, live + at, unit);
     }
 }

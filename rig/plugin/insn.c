@@ -10,7 +10,7 @@ static int64_t number(const uint8_t *at, int bytes)
     return wide;
 }
 
-/* The memory operand whose ModRM byte is at `at`. */
+/* The memory operand with its ModRM byte at `at`. */
 static struct operand operand(const uint8_t *at, const uint8_t *end, int rex)
 {
     struct operand out = {.base = -1, .index = -1, .scale = 1};
@@ -36,7 +36,7 @@ static struct operand operand(const uint8_t *at, const uint8_t *end, int rex)
     return out;
 }
 
-/* Decodes the byte after 0f: `wide` tells of the prefix 66. */
+/* Decodes the byte after 0f; `wide`: prefix 66. */
 static struct insn two_bytes(const uint8_t *at, const uint8_t *end, int wide, int rex)
 {
     struct insn out = {.kind = PLAIN};
@@ -82,7 +82,7 @@ struct insn decode(const uint8_t *at, size_t len)
     }
     if (at < end && (*at & 0xf0) == 0x40) rex = *at++;
     if (at + 2 < end && at[0] == 0x0f && !repeated) return two_bytes(at + 1, end, wide, rex);
-    /* Vector prefixes: only the streaming stores of the map 0f count. */
+    /* Vector prefixes: only streaming stores of the map 0f count. */
     int opcode = -1;
     if (at + 3 < end && at[0] == 0xc5) opcode = at[2];
     else if (at + 4 < end && at[0] == 0xc4 && (at[1] & 0x1f) == 1) opcode = at[3];

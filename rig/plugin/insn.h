@@ -27,7 +27,7 @@ struct insn {
     struct operand operand; /* of WRITE_BACK; of SPACE the register, as base; a mark's number is its displacement */
 };
 
-/* Marks begin with these bytes of their displacement; the lowest one is the number. */
+/* Marks begin with these bytes of their displacement; the lowest byte is the number. */
 #define MARKS 0x52494700
 
 struct insn decode(const uint8_t *bytes, size_t len);

@@ -30,15 +30,15 @@ enum { PAGE = 4096, CUT_STATUS = 77 };
 
 static uint64_t base, window, cut, seed, events, fail, hold, durable_after;
 static size_t size;
-/* Stores to one line in a row are one event, however many bytes an instruction moves at a time. */
+/* Adjacent stores to one line are one event, however many bytes an instruction moves. */
 static size_t last_line = SIZE_MAX;
 static int after = GO, reached;
 static const char *live_path, *durable_path, *report_path;
 static struct qemu_plugin_register *registers[17]; /* rax … r15 as instructions number them, rip */
 static plugin_id self;
 
-/* Pages of programs by virtual number and address space, learnt from stores: instructions that write back access no
-   memory, so that the emulator does not say where. */
+/* Pages of programs by virtual number and address space, learnt from stores: for write-backs, which
+   access no memory, the emulator reports no place. */
 struct place {
     uint64_t page, space, offset;
 };
@@ -57,7 +57,7 @@ static struct place *place(uint64_t page)
 
 #define NOWHERE UINT64_MAX
 
-/* Of code, or of memory as it is addressed: the kernel's half is the upper one. */
+/* By the address of code or memory: the kernel's half is the upper one. */
 static enum owner owner_of(uint64_t address)
 {
     return address >> 63 ? KERNEL : PROGRAM;
@@ -68,7 +68,7 @@ static uint64_t within(uint64_t physical)
     return physical - base < size ? physical - base : NOWHERE;
 }
 
-/* Offset in the medium of a virtual address that was stored to before. */
+/* Offset in the medium of a virtual address with an earlier store. */
 static uint64_t known(uint64_t address)
 {
     if (address >> 63) return within(address - window);
@@ -124,7 +124,7 @@ static void on_store(unsigned vcpu, mem_info info, uint64_t address, void *data)
     if (len <= first) {
         tell(offset, len, owner);
     } else {
-        /* For a store across two pages the emulator tells the first place. */
+        /* For a store across two pages the emulator reports the first place. */
         uint64_t rest = known(address + first);
         tell(offset, first, owner);
         if (rest != NOWHERE) tell(rest, len - first, owner);
@@ -171,7 +171,7 @@ static void on_fence(unsigned vcpu, void *data)
 static void on_space(unsigned vcpu, void *data)
 {
     (void)vcpu;
-    /* Without the bits that say what stays cached. */
+    /* Without the caching bits. */
     space = value((intptr_t)data) >> 12 & 0xffffffffff;
 }
 
@@ -183,7 +183,7 @@ static void on_end(plugin_id id, void *data)
     finish("end");
 }
 
-/* To begin with, and again when stores are watched: code that was translated unwatched is translated anew. */
+/* At first, and again when stores are watched: unwatched code must be translated anew. */
 static void watch(plugin_id id)
 {
     qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
@@ -223,7 +223,7 @@ static void translate(plugin_id id, struct qemu_plugin_tb *tb)
             continue;
         }
         if (insn.kind == WRITE_BACK) {
-            /* Lives as long as the translation, which does not say when it ends. */
+            /* Lives as long as the translation, whose end is not reported. */
             struct target *target = malloc(sizeof *target);
             if (!target) abort();
             *target = (struct target){insn.operand, qemu_plugin_insn_vaddr(at) + qemu_plugin_insn_size(at)};

@@ -1,4 +1,4 @@
-/* The part of QEMU's plugin interface, version 4, that the rig uses. Debian does not package the header. */
+/* The used part of QEMU's plugin interface, version 4. Debian does not package the header. */
 #ifndef RIG_QEMU_H
 #define RIG_QEMU_H
 

@@ -8,7 +8,8 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-/* As of a machine that runs. The machine's processor sets all this, and the emulator's main thread asks as well. */
+/* The state of a running machine. The machine's processor sets all this; the emulator's main thread
+   reads it, too. */
 static atomic_int lines = TIOCM_CD | TIOCM_CTS | TIOCM_DSR;
 static atomic_ulong looks, hold, failed;
 static atomic_bool over;
@@ -50,7 +51,7 @@ static void pass_time(void)
     if (failed && now() - failed > hold) over = true;
 }
 
-/* The emulator's calls all come by here. It has no other port to ask for lines. */
+/* All ioctl calls of the emulator; it asks no other port for lines. */
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
     static int (*next)(int, unsigned long, ...);
@@ -63,7 +64,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
         *(int *)argument = lines;
         return 0;
     }
-    /* Lines that the machine sets end here. */
+    /* Lines set by the machine end here. */
     if (request == TIOCMSET) return 0;
     if (!next) next = (int (*)(int, unsigned long, ...))dlsym(RTLD_NEXT, "ioctl");
     return next(fd, request, argument);

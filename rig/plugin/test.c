@@ -1,4 +1,5 @@
-/* Tests which stores the plugin takes for durable, without a machine. Prints the number of the line that is wrong. */
+/* Tests which stores the plugin takes for durable, without a machine. Prints the number of the
+   wrong line. */
 #include "cache.h"
 #include "insn.h"
 #include "supply.h"

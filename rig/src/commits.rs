@@ -1,33 +1,33 @@
-//! The transactions of writers on demand: each a function of the seed, its writer and its own
-//! number alone, so that a machine can go on wherever the last one's power went.
+//! Transactions of writers on demand: functions of the seed, the writer and the number, so that a
+//! machine continues wherever the last one stopped.
 
 use crate::model::fingerprint;
 use fastrand::Rng;
 
-/// Processes that write, each to objects of its own.
+/// Writing processes, each with its own objects.
 pub const WRITERS: usize = 3;
 /// Words of an object.
 pub const WORDS: usize = 8 << 10;
 
-/// The two objects of a writer, which each transaction changes.
+/// A writer's two objects, which each transaction changes.
 #[must_use]
 pub fn names(writer: usize) -> [String; 2] {
     ["left", "right"].map(|half| format!("{half}-{writer}"))
 }
 
-/// A word that a transaction stores.
+/// A stored word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Store {
     /// The object: 0 or 1.
     pub half: usize,
-    /// Its place among the words.
+    /// Index of the word.
     pub at: usize,
     /// The word.
     pub value: u64,
 }
 
-/// The stores of transaction `number`, counted from 1. The first word of both objects is the number
-/// itself, and is not among them.
+/// The stores of transaction `number`, from 1. The first word of both objects is the number, in
+/// addition.
 #[must_use]
 pub fn commit(seed: u64, writer: usize, number: u64) -> Vec<Store> {
     let mut rng = Rng::with_seed(seed ^ (number << 2 | writer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -35,24 +35,24 @@ pub fn commit(seed: u64, writer: usize, number: u64) -> Vec<Store> {
     (0..count).map(|_| Store { half: rng.usize(..2), at: rng.usize(1..WORDS), value: rng.u64(1..) }).collect()
 }
 
-/// The objects of a writer, as they must be after some transaction.
+/// A writer's objects after some transaction.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     seed: u64,
     writer: usize,
-    /// Transactions done.
+    /// Number of transactions done.
     pub number: u64,
     halves: [Vec<u64>; 2],
 }
 
 impl Ledger {
-    /// Before the first one.
+    /// Before the first transaction.
     #[must_use]
     pub fn new(seed: u64, writer: usize) -> Ledger {
         Ledger { seed, writer, number: 0, halves: [vec![0; WORDS], vec![0; WORDS]] }
     }
 
-    /// Does those up to `number`, which must not be less than it has done.
+    /// Applies transactions up to `number`, which must not be less than the present one.
     pub fn advance(&mut self, number: u64) {
         while self.number < number {
             self.number += 1;
@@ -63,7 +63,7 @@ impl Ledger {
         }
     }
 
-    /// A line that stands for both objects.
+    /// A line that identifies both objects' contents.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let bytes =
@@ -72,7 +72,7 @@ impl Ledger {
     }
 }
 
-/// A line that stands for the bytes of a writer's objects.
+/// A line that identifies the bytes of a writer's objects.
 #[must_use]
 pub fn fingerprint_of(writer: usize, bytes: &[Vec<u8>; 2]) -> String {
     let names = names(writer);

@@ -1,4 +1,4 @@
-//! Code that the machine whose power is cut shares with the one that cuts it.
+//! Code shared by the cut machine and its host.
 
 pub mod commits;
 pub mod model;

@@ -8,9 +8,9 @@ use twox_hash::XxHash3_64;
 #[derive(Clone, Debug)]
 pub struct Model {
     seed: u64,
-    /// Steps done.
+    /// Number of steps done.
     pub number: u64,
-    /// Bytes by name of the object.
+    /// Bytes by object.
     pub objects: BTreeMap<&'static str, Vec<u8>>,
 }
 
@@ -28,7 +28,7 @@ impl Model {
         match step(self.seed, self.number).change {
             Change::Psync(stores) => {
                 for (name, puts) in stores {
-                    // A step that stores acts only while the object is there.
+                    // A store acts only on an existing object.
                     let Some(object) = self.objects.get_mut(name) else { continue };
                     for put in puts {
                         object[put.at..][..put.bytes.len()].copy_from_slice(&put.bytes);
@@ -45,7 +45,7 @@ impl Model {
         }
     }
 
-    /// The state after step `number`, which must not be before this one.
+    /// The state after step `number`, not before this one.
     #[must_use]
     pub fn at(mut self, number: u64) -> Self {
         while self.number < number {
@@ -54,14 +54,14 @@ impl Model {
         self
     }
 
-    /// A line that stands for the whole state.
+    /// A line that identifies the whole state.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         fingerprint(self.objects.iter().map(|(name, bytes)| (*name, bytes.as_slice())))
     }
 }
 
-/// A line that stands for all objects, which come in the order of their names.
+/// A line that identifies all objects, in the order of names.
 pub fn fingerprint<'a>(objects: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
     let words: Vec<_> = objects
         .map(|(name, bytes)| format!("{name}:{}:{:016x}", bytes.len(), XxHash3_64::oneshot(bytes)))

@@ -1,13 +1,13 @@
-//! The program that the writer runs: an endless sequence of atomic steps, each a function of the
-//! seed and of its own number alone, so that a machine can go on wherever recovery put it.
+//! The writer's program: an endless sequence of atomic steps, functions of seed and number, so that
+//! a machine continues wherever recovery left it.
 
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
-/// Objects that are there from the start, with their sizes: less than a page, pages, many pages.
+/// Permanent objects with their sizes: less than a page, pages, many pages.
 pub const OBJECTS: [(&str, u64); 4] =
     [("small", 4000), ("medium", 40 << 10), ("large", 300 << 10), ("wide", 2 << 20)];
-/// An object that comes and goes.
+/// An object that is created and destroyed.
 pub const GUEST: &str = "guest";
 
 /// Bytes stored at an offset.
@@ -19,23 +19,23 @@ pub struct Put {
     pub bytes: Vec<u8>,
 }
 
-/// One atomic step: all of it or nothing.
+/// An atomic step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Stores to some objects, and one psync of them all.
     Psync(BTreeMap<&'static str, Vec<Put>>),
-    /// [`GUEST`] is created with so many bytes.
+    /// Creates [`GUEST`] with so many bytes.
     Create(u64),
-    /// It grows to so many.
+    /// Grows it to so many.
     Grow(u64),
-    /// It is destroyed.
+    /// Destroys it.
     Destroy,
 }
 
 /// A step of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// An object that is detached and attached again before, which changes nothing.
+    /// An object that is first detached and attached again, without a change.
     pub reattach: Option<&'static str>,
     /// The change.
     pub change: Change,
@@ -45,13 +45,13 @@ pub struct Step {
 const LIFE: u64 = 16;
 const GUEST_SIZE: u64 = 160 << 10;
 
-/// Step `number`, counted from 1, of the program of `seed`.
+/// Step `number`, from 1, of the program of `seed`.
 #[must_use]
 pub fn step(seed: u64, number: u64) -> Step {
     let mut rng = Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let change = match number % LIFE {
         3 => Change::Create(GUEST_SIZE),
-        // More pages than a batch takes: they go straight to the primary and are published by it.
+        // More pages than a batch takes: they go straight to the primary, published by the batch.
         5 => Change::Psync([(GUEST, vec![put(&mut rng, 0, GUEST_SIZE as usize)])].into()),
         8 => Change::Grow(2 * GUEST_SIZE),
         13 => Change::Destroy,

@@ -1,5 +1,4 @@
-//! The plugin's model of caches, its power supply, and its reading of instructions, without a
-//! machine.
+//! The plugin's caches, power supply and decoder, without a machine.
 
 use std::path::Path;
 use std::process::Command;

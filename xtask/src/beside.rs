@@ -1,4 +1,4 @@
-//! A command that runs beside what comes next: its output is shown when it has ended.
+//! A background command whose output is shown at its end.
 
 use crate::command::{Result, target};
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// It is ended when this is dropped before it has ended.
+/// Killed on drop.
 pub(crate) struct Beside {
     name: String,
     begin: Instant,
@@ -14,11 +14,9 @@ pub(crate) struct Beside {
     output: File,
 }
 
-/// The end of such a command.
 pub(crate) struct Ended {
     pub(crate) succeeded: bool,
     pub(crate) took: Duration,
-    /// All that it said.
     pub(crate) output: String,
 }
 
@@ -34,7 +32,7 @@ impl Beside {
         Ok(Beside { name: name.to_owned(), begin: Instant::now(), child, output })
     }
 
-    /// Waits for its end, and shows what it said.
+    /// Waits for its end and shows its output.
     pub(crate) fn wait(mut self) -> Result<Ended> {
         let name = self.name.clone();
         let failed = |error: io::Error| format!("cannot wait for {name}: {error}");
@@ -50,7 +48,7 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // One that has ended is left alone.
+        // An ended one is left alone.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

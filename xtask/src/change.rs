@@ -1,4 +1,4 @@
-//! Files that changed since the last complete run of the tests.
+//! Files changed since the last complete run of the tests.
 
 use crate::programs;
 use std::process::Command;
@@ -6,8 +6,7 @@ use std::process::Command;
 /// Names the commit of that run; `cargo xtask test --all` says how to update it.
 pub(crate) const RECORD: &str = ".ci/complete";
 
-/// Whether a file below one of the folders differs from the recorded commit. `true` if git cannot
-/// tell: a step that may be needed runs.
+/// Whether a file below the folders differs from the recorded commit; `true` if git cannot tell.
 pub(crate) fn touches(folders: &[&str]) -> bool {
     let Ok(project) = programs::project() else { return true };
     let Ok(commit) = std::fs::read_to_string(project.join(RECORD)) else { return true };

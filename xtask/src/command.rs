@@ -14,9 +14,8 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     command
 }
 
-/// Removes the variables by which cargo tells this program of its package, so that `command` runs
-/// cargo as from a shell. Otherwise a dependency whose build script looks at them would be built
-/// again, with all its dependents, whenever another package's program runs cargo.
+/// Removes cargo's variables about this package, so that `command` runs cargo as from a shell:
+/// build scripts that look at them would cause rebuilds.
 pub(crate) fn by_hand(command: &mut Command) -> &mut Command {
     let told = |name: &str| name.starts_with("CARGO_MANIFEST") || name.starts_with("CARGO_PKG_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(told)) {
@@ -25,18 +24,18 @@ pub(crate) fn by_hand(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Runs cargo, and fails if it does.
+/// Runs cargo; fails if it does.
 pub(crate) fn step(name: &str, arguments: &[&str]) -> Result {
     step_with(name, arguments, &[])
 }
 
-/// As [`step`], with variables in the environment.
+/// As [`step`], with environment variables.
 pub(crate) fn step_with(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result {
     let status = timed(name, arguments, environment)?;
     if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }
 }
 
-/// Runs cargo between two lines that say what runs and how long it took.
+/// Runs cargo between two lines with name and duration.
 pub(crate) fn timed(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<ExitStatus> {
     println!("\n== {name}: cargo {}", arguments.join(" "));
     let begin = Instant::now();

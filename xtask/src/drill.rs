@@ -1,5 +1,5 @@
-//! `cargo xtask drill`: incidents of operations, one after the other. Each is played with the tool,
-//! whose printed advice is followed until the pool is whole again.
+//! `cargo xtask drill`: plays incidents with the tool, following its printed advice until the pool
+//! is whole again.
 
 use crate::command::{Result, step};
 

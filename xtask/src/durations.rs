@@ -1,4 +1,4 @@
-//! Seconds of each test, kept in the target folder from one run to the next.
+//! Seconds of each test, kept in the target folder between runs.
 
 use crate::command::{Result, target};
 use crate::programs::Program;
@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Seconds of a test that no run has measured.
+/// Seconds of an unmeasured test.
 const TYPICAL: f64 = 0.4;
 
-/// Seconds by the name of package, program and test.
+/// By package, program and test.
 pub(crate) struct Durations(BTreeMap<String, f64>);
 
 impl Durations {
-    /// Empty if there was no run, or its file cannot be read: only order and forecast rely on it.
+    /// Empty without a readable file: only order and forecast use it.
     pub(crate) fn of_the_last_run() -> Durations {
         let text = std::fs::read_to_string(file()).unwrap_or_default();
         Durations(serde_json::from_str(&text).unwrap_or_default())

@@ -1,23 +1,22 @@
-//! All layers of evidence, one after the other, then the page.
+//! All layers of evidence, then the page.
 
 use crate::command::{Result, step};
 use crate::{fuzz, power_cut, tools};
 
-/// A layer: what it is called, and the commands of its short form and of a campaign.
+/// A layer: name, and commands of its short form and campaign.
 struct Layer {
     name: &'static str,
     short: &'static [&'static str],
     long: &'static [&'static str],
 }
 
-/// Long campaigns run what ships: optimized, and without rules that can be broken.
+/// Long campaigns run what ships: optimized, without breakable rules.
 const LONG: [&str; 6] = ["run", "--release", "-p", "indelible-evidence", "--no-default-features", "--"];
-/// Short forms take the build of the tests: the profile and the features of the whole workspace.
+/// Short forms use the tests' build: profile and workspace features.
 const SHORT: [&str; 4] = ["run", "--bin", "pmo-evidence", "--"];
 const MUTANTS_LONG: [&str; 5] = ["run", "--release", "-p", "indelible-evidence", "--"];
 
-/// In the order in which they run. Short forms have a seed of their own: a run stops nothing by
-/// chance.
+/// In the order in which they run. Short forms have fixed seeds, so that no run fails by chance.
 const LAYERS: &[Layer] = &[
     Layer {
         name: "crashes",
@@ -37,7 +36,7 @@ const LAYERS: &[Layer] = &[
 ];
 
 pub(crate) fn run(long: bool) -> Result {
-    // First, as the table of mutants has its verdicts, too.
+    // First, as the table of mutants uses its verdicts.
     let quick: &[&str] = if long { &[] } else { &["--quick"] };
     let tested = power_cut::run(quick)? && power_cut::run(&[&["--guard"], quick].concat())?;
     layers(long)?;
@@ -53,13 +52,13 @@ pub(crate) fn run(long: bool) -> Result {
     Ok(())
 }
 
-/// The short form of each layer, and of the faults that they have to notice.
+/// The short form of each layer, and of the faults to notice.
 pub(crate) fn short() -> Result {
     layers(false)?;
     controls(false)
 }
 
-/// Every layer that needs nothing but this machine.
+/// Every layer that needs only this machine.
 fn layers(long: bool) -> Result {
     for layer in LAYERS {
         let command = if long { layer.long } else { layer.short };
@@ -68,7 +67,7 @@ fn layers(long: bool) -> Result {
     Ok(())
 }
 
-/// Deliberate faults of the protocol, and which layers notice them.
+/// Which layers notice which fault of the protocol.
 fn mutants(long: bool) -> Result {
     let of: &[&str] = if long { &MUTANTS_LONG } else { &SHORT };
     let mut mutants = [of, &["mutants", "--threads=2"]].concat();
@@ -77,7 +76,7 @@ fn mutants(long: bool) -> Result {
     controls(long)
 }
 
-/// Deliberate faults that campaigns on real processes and file systems have to notice.
+/// Faults to notice on real processes and file systems.
 fn controls(long: bool) -> Result {
     let of: &[&str] = if long { &MUTANTS_LONG } else { &SHORT };
     step("evidence: controls of retention", &[of, &["retention", "--controls"]].concat())?;
@@ -85,7 +84,7 @@ fn controls(long: bool) -> Result {
     step("evidence: controls of disks", &[of, &["disks", "--controls"]].concat())
 }
 
-/// The command that runs the campaigns, up to their own arguments.
+/// The command of the campaigns, before their arguments.
 const fn program(long: bool) -> &'static [&'static str] {
     if long { &LONG } else { &SHORT }
 }

@@ -1,8 +1,7 @@
 //! `cargo xtask fuzz`: every fuzz target in turn.
 //!
-//! A target that found something is run again by itself once that is mended: its counts take the
-//! place of those in the record of the run of all, and so do its findings, which are the files that
-//! it left in `fuzz/artifacts`.
+//! After a fix its target is run alone: its counts and its findings (the files in `fuzz/artifacts`)
+//! replace those in the record of all.
 
 use crate::command::{Result, cargo};
 use crate::nightly;
@@ -13,13 +12,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// The targets that work on a whole pool, or on the heap in one; an input of theirs costs a
-/// thousand times that of a decoder.
+/// Targets on whole pools or heaps, whose inputs cost a thousand times a decoder's.
 const WHOLE_POOLS: [&str; 5] = ["chain", "check", "damage", "recover", "repair"];
 
-/// Fuzzes whole pools for `minutes` of their targets together, and each decoder for a second per
-/// minute of that; `jobs` targets at a time. `only`: that target alone, for as long as it would
-/// have there.
+/// Fuzzes whole pools for `minutes` altogether, and each decoder for a second per minute; `jobs`
+/// targets at a time. `only`: that target alone, for its share.
 pub(crate) fn run(minutes: u64, jobs: usize, only: Option<&str>) -> Result {
     nightly::components(&["rust-src"])?;
     let has =
@@ -49,8 +46,8 @@ pub(crate) fn run(minutes: u64, jobs: usize, only: Option<&str>) -> Result {
         },
         |_| {},
     )?;
-    // The store has no unsafe code, and AddressSanitizer knows nothing of the memory of objects: it
-    // would cost half the speed and see nothing.
+    // The store has no unsafe code, and AddressSanitizer ignores memory of objects: it would halve
+    // the speed and see nothing.
     nightly::watch(nightly::cargo(&["fuzz", "build", "--fuzz-dir", "fuzz", "--sanitizer", "none"]), |_| {})?;
     // Building is not fuzzing.
     let begin = Instant::now();
@@ -96,7 +93,6 @@ fn last(mode: Mode) -> Result<Record> {
     last.ok_or_else(|| "one target takes its place in the record of a run of all: run that first".into())
 }
 
-/// Sums the targets' counts and their findings.
 fn sum_up(record: &mut Record) -> Result {
     let mut sums = [("inputs", 0), ("inputs of whole pools", 0), ("targets", 0), ("violations", 0)];
     for (name, count) in &record.counts {
@@ -118,7 +114,7 @@ fn has_findings(target: &str) -> Result<bool> {
     }
 }
 
-/// Fuzzes a target, and returns how many inputs it had.
+/// Fuzzes a target; returns its number of inputs.
 fn fuzz(target: &str, corpus: &Path, seconds: u64) -> (u64, Result) {
     println!("\n== {target}: {seconds} s");
     let committed = format!("fuzz/corpus/{target}");
@@ -129,8 +125,7 @@ fn fuzz(target: &str, corpus: &Path, seconds: u64) -> (u64, Result) {
     }
     let mut command = nightly::cargo(&["fuzz", "run", "--fuzz-dir", "fuzz", "--sanitizer", "none", target]);
     command.arg(corpus).args([&committed, "--", &format!("-max_total_time={seconds}")]);
-    // In real time, which goes on while a machine stands still; the image counts operations and
-    // notices endless work sooner.
+    // Real time passes while a machine is suspended; the image's bound finds endless work sooner.
     command.args(["-timeout=300", "-rss_limit_mb=2048", "-max_len=8192"]);
     command.args(["-print_final_stats=1", "-verbosity=0"]);
     let mut inputs = 0;
@@ -153,12 +148,11 @@ fn targets() -> Result<Vec<String>> {
     if names.is_empty() { Err("no fuzz targets".into()) } else { Ok(names) }
 }
 
-/// Processor time of the children that have ended; on a busy machine that is less than the time
-/// that passed.
+/// Processor time of ended children, less than real time on a busy machine.
 fn processor_seconds() -> u64 {
     const TICKS: u64 = 100;
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // cutime and cstime: fields 16 and 17, counted behind the name, which may hold spaces.
+    // cutime and cstime: fields 16 and 17, counted behind the name, which may contain spaces.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(13).take(2);
     fields.map(|field| field.parse::<u64>().unwrap_or(0)).sum::<u64>() / TICKS
 }

@@ -1,19 +1,19 @@
-//! Ends programs that run too long: a run that hangs fails by name.
+//! Ends programs that run too long: a hanging run fails by name.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Does `work`, and after `limit` kills process `pid` with all that it has started; `work`, which
-/// waits for it, fails then. Of this process, only the others are killed. Returns the result of
-/// `work`, and whether the limit was reached.
+/// Does `work`; after `limit` kills process `pid` with all descendants (of this process only
+/// those), so that `work`, which waits for it, fails. Returns its result, and whether the limit was
+/// reached.
 pub(crate) fn within<T>(limit: Duration, pid: u32, work: impl FnOnce() -> T) -> (T, bool) {
     let (done, ended) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
         let watch = scope.spawn(move || {
             let mut reached = false;
             let mut wait = limit;
-            // Again and again: a program may start another one meanwhile.
+            // Repeatedly: a program may start another one meanwhile.
             while ended.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout) {
                 reached = true;
                 wait = Duration::from_millis(200);
@@ -27,12 +27,12 @@ pub(crate) fn within<T>(limit: Duration, pid: u32, work: impl FnOnce() -> T) -> 
     })
 }
 
-/// Kills a process and its descendants, the youngest generation first; of this one, those alone.
+/// Kills a process and its descendants, the youngest first; of this process only those.
 fn kill(pid: u32) {
     children(pid).into_iter().for_each(kill);
     let other = i32::try_from(pid).ok().filter(|_| pid != std::process::id()).and_then(Pid::from_raw);
     if let Some(other) = other {
-        // One that has ended is no error.
+        // An ended one is no error.
         let _ = kill_process(other, Signal::KILL);
     }
 }

@@ -1,5 +1,4 @@
-//! `cargo xtask install --prefix P`: what `make install` does for the tool and the C and C++
-//! interfaces.
+//! `cargo xtask install --prefix P`: installs the tool and the C and C++ interfaces.
 
 use crate::command::{Result, cargo};
 use crate::selection::{LIBPMO, LIBPMO_TM, MOUNT, PMO, SQLITE, Selection};
@@ -42,22 +41,21 @@ pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
     Ok(())
 }
 
-/// The header and its parts for C, by the names that programs include: the sources of the manual
-/// pages.
+/// The header and its parts for C, by include names: the sources of the manual pages.
 fn headers(source: &Path) -> Result<Vec<(&'static str, String)>> {
     let names =
         ["pmo.h", "pmo/transaction.h", "pmo/blocks.h", "pmo/static.h", "pmo/resume.h", "pmo/same_program.h"];
     names.into_iter().map(|name| Ok((name, read(&source.join("include").join(name))?))).collect()
 }
 
-/// The tool, which the units of systemd run, and its manual pages.
+/// The tool, for systemd's units, and its manual pages.
 fn install_tool(prefix: &Path, profile: &str) -> Result {
     let pmo = folder(prefix, "bin")?.join("pmo");
     // A guard may run the old one.
     let _ = fs::remove_file(&pmo);
     copy(&built(&PMO, "pmo", profile)?, &pmo)?;
     let mount = pmo.with_file_name("pmo-mount");
-    // A volume may be mounted by the old one.
+    // The old one may have a volume mounted.
     let _ = fs::remove_file(&mount);
     copy(&built(&MOUNT, "pmo-mount", profile)?, &mount)?;
     let written = Command::new(&pmo).arg("man").arg(folder(prefix, "share/man/man1")?).status();
@@ -68,7 +66,7 @@ fn install_tool(prefix: &Path, profile: &str) -> Result {
     }
 }
 
-/// Units of systemd for the guard: of the machine, and of a user.
+/// Systemd units of the guard: the machine's and a user's.
 fn install_services(prefix: &Path) -> Result {
     let bin = prefix.join("bin/pmo");
     for (folder_name, unit) in [("system", guard_unit(&bin, true)), ("user", guard_unit(&bin, false))] {
@@ -77,11 +75,10 @@ fn install_services(prefix: &Path) -> Result {
     Ok(())
 }
 
-/// That of the machine's guard may kill processes and act for their users; it writes no file but
-/// its socket, as recoveries are processes of the pools' users, whose pools may be anywhere.
-/// Services and sessions begin after `basic.target` and so end before: a guard that begins before
-/// it recovers what they leave when the machine is shut down. Only the guard itself is told to end,
-/// and recoveries go on.
+/// The machine's guard may kill processes and act for their users; it writes only its socket, as
+/// recoveries are processes of the pools' users, whose pools may be anywhere. Services and sessions
+/// begin after `basic.target` and end before it: a guard that begins before it recovers what they
+/// leave at shutdown. Only the guard itself is told to end; recoveries go on.
 fn guard_unit(pmo: &Path, machine: bool) -> String {
     let (of, early, more, target) = match machine {
         true => (
@@ -105,7 +102,7 @@ fn guard_unit(pmo: &Path, machine: bool) -> String {
     )
 }
 
-/// libpmo-tm, for programs that are compiled with `-fgnu-tm`.
+/// libpmo-tm, for programs compiled with `-fgnu-tm`.
 fn install_tm(profile: &str, lib: &Path) -> Result {
     let archive = built(&LIBPMO_TM, "libpmo_tm.a", profile)?;
     copy(&archive, &lib.join("libpmo-tm.a"))?;
@@ -113,11 +110,11 @@ fn install_tm(profile: &str, lib: &Path) -> Result {
     write(&lib.join("pkgconfig/pmo-tm.pc"), &pkg_config_tm())
 }
 
-/// Builds a package and returns the path of its file of that name.
+/// Builds a package; returns the path of its file `name`.
 fn built(package: &Selection, name: &str, profile: &str) -> Result<PathBuf> {
     let rest = ["--profile", profile, "--message-format=json"];
     let arguments = match profile {
-        // For tests, which have built it.
+        // Already built by tests.
         "dev" => package.of("build", &rest),
         _ => package.alone("build", &rest),
     };
@@ -132,7 +129,7 @@ fn built(package: &Selection, name: &str, profile: &str) -> Result<PathBuf> {
     files.find(|file| file.ends_with(name)).ok_or_else(|| format!("cargo made no {name}"))
 }
 
-/// Links the shared library: all of the static one that the exported functions need.
+/// Links the shared library: the parts of the static one that exported functions need.
 fn link(name: &str, archive: &Path, map: &Path, lib: &Path) -> Result {
     let (file, soname) = (format!("{name}.so.{VERSION}"), format!("{name}.so.{}", major()));
     let plain = format!("{name}.so");
@@ -140,8 +137,7 @@ fn link(name: &str, archive: &Path, map: &Path, lib: &Path) -> Result {
     let mut command = Command::new(&cc);
     command.arg("-shared").arg("-o").arg(lib.join(&file));
     command.arg(format!("-Wl,-soname,{soname}")).arg(format!("-Wl,--version-script,{}", map.display()));
-    // Neither calls between its own functions nor what a program defines under the same names go
-    // astray.
+    // Calls between own functions must not reach a program's functions of the same names.
     command.args(["-Wl,-Bsymbolic", "-Wl,--gc-sections", "-Wl,--no-undefined", "-Wl,--whole-archive"]);
     command.arg(archive).arg("-Wl,--no-whole-archive").args(SYSTEM);
     let status = command.status().map_err(|error| format!("cannot run {cc}: {error}"))?;
@@ -168,9 +164,8 @@ fn pkg_config() -> String {
     )
 }
 
-/// GCC makes stores of loops that clear or copy memory to calls and instructions of no transaction,
-/// unless it is told not to. Linked before libitm, which GCC names at the end of its command: what
-/// both have is taken from here.
+/// GCC turns loops that clear or copy memory into calls outside of transactions, unless told not
+/// to. Linked before libitm, which GCC names last: common symbols come from here.
 fn pkg_config_tm() -> String {
     format!(
         "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
@@ -180,7 +175,7 @@ fn pkg_config_tm() -> String {
     )
 }
 
-/// For programs that load the extension by its path.
+/// For programs that load the extension by path.
 fn pkg_config_sqlite() -> String {
     format!(
         "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nextension=${{libdir}}/libsqlite3-pmo.so\n\n\
@@ -289,7 +284,7 @@ fn write(path: &Path, text: &str) -> Result {
     fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// Copies the files of a folder, and those of the folders in it.
+/// Copies a folder recursively.
 fn copy_all(from: &Path, to: &Path) -> Result {
     let failed = |error: std::io::Error| format!("cannot read {}: {error}", from.display());
     for entry in fs::read_dir(from).map_err(failed)? {

@@ -1,10 +1,10 @@
-//! The manual pages, made of the comments in pmo.h and its parts for C: one for each function and
-//! macro, and one for all of it.
+//! Manual pages from comments in pmo.h and its parts for C: one per function and macro, and one for
+//! all.
 
 use crate::command::Result;
 use std::fmt::Write;
 
-/// Something a header declares and says something about.
+/// A documented declaration.
 struct Item<'a> {
     /// The header, as programs include it.
     include: &'a str,
@@ -12,7 +12,7 @@ struct Item<'a> {
     declaration: &'a str,
 }
 
-/// Name and text of each page. The first header is that of all of it.
+/// Name and text of each page. The first header is the overview.
 pub(crate) fn pages(headers: &[(&str, String)], version: &str) -> Result<Vec<(String, String)>> {
     let (_, header) = headers.first().ok_or("there is no header")?;
     let read = headers.iter().map(|(include, header)| items(include, header));
@@ -29,8 +29,8 @@ pub(crate) fn pages(headers: &[(&str, String)], version: &str) -> Result<Vec<(St
     Ok(pages)
 }
 
-/// The declarations behind comments of two asterisks, each up to its end; of a macro its name and
-/// arguments, of a function that has its body there what is in front of that.
+/// The declarations behind `/**` comments: of a macro name and arguments, of a function with a body
+/// the part before it.
 fn items<'a>(include: &'a str, header: &'a str) -> Result<Vec<Item<'a>>> {
     let mut items = Vec::new();
     for piece in header.split("/** ").skip(1) {
@@ -42,7 +42,7 @@ fn items<'a>(include: &'a str, header: &'a str) -> Result<Vec<Item<'a>>> {
             Some(end) if end < brace => end + 1,
             _ => rest.find("};").map_or(rest.len(), |end| end + 2),
         };
-        // The constant before a comma is enough of an enum.
+        // Of an enum the constant before a comma suffices.
         let constant = rest.starts_with("PMO_");
         let end = if constant { rest.find([',', '\n']).unwrap_or(end) } else { end };
         let declaration = match rest.strip_prefix("#define ") {
@@ -63,7 +63,7 @@ fn items<'a>(include: &'a str, header: &'a str) -> Result<Vec<Item<'a>>> {
 }
 
 impl Item<'_> {
-    /// Name of the function it declares, if it is one.
+    /// Name of the declared function, if any.
     fn name(&self) -> Option<&str> {
         let braced = ["struct pmo_", "enum "].iter().any(|word| self.declaration.starts_with(word))
             && self.declaration.contains('{');
@@ -73,7 +73,7 @@ impl Item<'_> {
         before.rsplit([' ', '*']).next()
     }
 
-    /// Tag of the struct or enum it defines, if it does.
+    /// Tag of the defined struct or enum, if any.
     fn tag(&self) -> Option<&str> {
         let before = self.declaration.split_once(" {")?.0;
         (self.name().is_none()).then_some(before)

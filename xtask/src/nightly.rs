@@ -1,17 +1,17 @@
-//! Commands of the nightly toolchain, which only fuzzing and the tools need.
+//! Commands of the nightly toolchain, for fuzzing and tools only.
 
 use crate::command::Result;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-/// `cargo +nightly ...`, as a person would type it.
+/// `cargo +nightly ...`, as from a shell.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.arg("+nightly").args(arguments).env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
     command
 }
 
-/// Installs what is missing of the nightly toolchain.
+/// Installs missing components.
 pub(crate) fn components(names: &[&str]) -> Result {
     let mut command = Command::new("rustup");
     command.args(["toolchain", "install", "nightly", "--profile", "minimal", "--no-self-update"]);
@@ -27,10 +27,10 @@ pub(crate) fn components(names: &[&str]) -> Result {
     if status.success() { Ok(()) } else { Err("the nightly toolchain cannot be installed".into()) }
 }
 
-/// Runs a command, passes on its output, and gives every line to `look`.
+/// Runs a command, passes its output on, and gives every line to `look`.
 pub(crate) fn watch(mut command: Command, mut look: impl FnMut(&str)) -> Result {
     println!("== {command:?}");
-    // One pipe for both, as a shell would have it: the order of lines is kept.
+    // One pipe for both keeps the order of lines.
     let (reader, writer) = std::io::pipe().map_err(|error| error.to_string())?;
     let other = writer.try_clone().map_err(|error| error.to_string())?;
     command.stdin(Stdio::null()).stdout(writer).stderr(other);

@@ -1,5 +1,5 @@
-//! Packages as their dependents get them: complete, and compiled from nothing but their content by
-//! the oldest compiler that they declare.
+//! Packages as dependents get them: complete, and compiled from their content alone by the oldest
+//! declared compiler.
 
 use crate::command::{Result, by_hand, cargo};
 use crate::plan::Outcome;
@@ -8,17 +8,17 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-/// Files that each package has.
+/// Files of each package.
 const FILES: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
-/// Fields of the manifest that each package fills.
+/// Fields of each manifest.
 const FIELDS: [&str; 7] =
     ["description", "license", "readme", "keywords", "categories", "rust_version", "edition"];
-/// Features that are part of an interface, with their package. All others begin with `__`
+/// Public features, with their package. All others begin with `__`
 /// (docs/decisions/0065-private-features.md).
 const FEATURES: [(&str, &str); 3] =
     [("indelible", "allocator-api2"), ("indelible", "serde"), ("indelible", "tracing")];
 
-/// The packages that may be published.
+/// The publishable packages.
 struct Published(Vec<Value>);
 
 impl Published {
@@ -39,7 +39,7 @@ impl Published {
         self.0.iter().filter_map(|package| package["name"].as_str())
     }
 
-    /// Compiles them with the oldest Rust that they declare: a command of cargo with each name.
+    /// Compiles them with the oldest declared Rust: one cargo command with all names.
     fn compile(&self, command: &[&str]) -> Result<Outcome> {
         let mut arguments = command.to_vec();
         self.names().for_each(|name| arguments.extend(["-p", name]));
@@ -61,7 +61,7 @@ impl Published {
     }
 }
 
-/// Whether each package has the files and fields that its registry asks for.
+/// Checks the files and fields that the registry requires.
 pub(crate) fn complete() -> Result<Outcome> {
     let published = Published::list()?;
     let all: Vec<&Value> = published.0.iter().collect();
@@ -77,12 +77,12 @@ pub(crate) fn complete() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The packages compile without the features of the tests, and with the oldest Rust.
+/// Compiles the packages without test features, with the oldest Rust.
 pub(crate) fn check() -> Result<Outcome> {
     Published::list()?.compile(&["check", "--offline"])
 }
 
-/// The packages compile from nothing but their content.
+/// Compiles the packages from their content alone.
 pub(crate) fn unpacked() -> Result<Outcome> {
     let published = Published::list()?;
     forget_unpacked(&published.0.iter().collect::<Vec<_>>())
@@ -107,9 +107,8 @@ pub(crate) fn dependencies() -> Result<Outcome> {
     crate::command::step("known defects of dependencies", &advisories).map(|()| Outcome::Passed)
 }
 
-/// Removes packages of this workspace that cargo unpacked in an earlier run: it unpacks once for
-/// each path of the workspace and each version, and would compile the others against the old
-/// content.
+/// Removes unpacked packages of an earlier run: cargo unpacks once per workspace path and version,
+/// and would compile against old content.
 fn forget_unpacked(published: &[&Value]) -> std::io::Result<()> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
@@ -131,7 +130,7 @@ fn forget_unpacked(published: &[&Value]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// In a folder of their own: another compiler would have all else built again.
+/// In its own folder: another compiler would rebuild everything.
 fn compile(command: &mut Command, arguments: &[&str]) -> Result {
     println!("\n== packages: cargo {}", arguments.join(" "));
     let begin = Instant::now();
@@ -145,7 +144,7 @@ fn compile(command: &mut Command, arguments: &[&str]) -> Result {
     if status.success() { Ok(()) } else { Err("the packages do not compile from their content".into()) }
 }
 
-/// Reasons not to publish a package, which has these files.
+/// Reasons not to publish a package with these files.
 fn lacks(package: &Value, files: &str, published: &[&Value]) -> Vec<String> {
     let mut wrong = Vec::new();
     for file in FILES {
@@ -194,7 +193,7 @@ fn toolchain(version: &str) -> Option<String> {
     list.lines().filter_map(|line| line.split_whitespace().next()).find(is).map(str::to_owned)
 }
 
-/// Whether the toolchain in use has that version, under whatever name.
+/// Whether the active toolchain has that version, under any name.
 fn is_in_use(version: &str) -> bool {
     let output = cargo(&["--version"]).output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
     output.is_some_and(|said| said.starts_with(&format!("cargo {version}.")))

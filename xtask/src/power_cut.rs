@@ -1,14 +1,13 @@
-//! Power cuts of emulated machines: handed over to the rig.
+//! Power cuts of emulated machines, by the rig.
 
 use crate::command::{Result, timed};
 
-/// The exit code by which the rig says that this machine lacks something that could not be
-/// installed.
+/// The rig's exit code if the machine lacks something.
 const LACKING: i32 = 77;
 
-/// Runs the rig. `false`: nothing was tested; the rig said why.
+/// Runs the rig. `false`: nothing was tested; the rig printed why.
 pub(crate) fn run<S: AsRef<str>>(arguments: &[S]) -> Result<bool> {
-    // Without the library, which the program inside the machine alone is built with.
+    // Without the library, which only the guest program needs.
     let host = ["--no-default-features", "--features", "host"];
     let mut all = vec!["run", "--release", "--quiet", "-p", "indelible-rig"];
     all.extend(host);

@@ -1,22 +1,20 @@
-//! Test programs, as cargo builds them.
+//! Test programs, as built by cargo.
 
 use crate::command::{Result, cargo};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// One test program: the unit tests of a library or a binary, or a target of `tests/`.
+/// Unit tests of a library or binary, or a target of `tests/`.
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// Name of its package.
     pub(crate) package: String,
-    /// Its package's folder, from the project's.
+    /// Its package's folder, relative to the project.
     pub(crate) folder: PathBuf,
     /// Arguments of `cargo test` that choose it within its package.
     pub(crate) target: Vec<String>,
 }
 
-/// The project's folder.
 pub(crate) fn project() -> Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or_else(|| "the workspace is not there".into())
 }
@@ -36,7 +34,7 @@ pub(crate) fn build(arguments: &[OsString]) -> Result<Vec<Program>> {
     Ok(messages.filter_map(|message| program(root, &message)).collect())
 }
 
-/// The test program that a message of cargo's tells of, if it does.
+/// The test program in a message of cargo, if any.
 fn program(root: &Path, message: &serde_json::Value) -> Option<Program> {
     if message["profile"]["test"] != true {
         return None;
@@ -79,7 +77,7 @@ impl Program {
         Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
     }
 
-    /// The command that runs one of its tests, in the environment that cargo gives it.
+    /// The command for one test, in cargo's environment.
     pub(crate) fn command(&self, test: &str) -> Result<Command> {
         let folder = project()?.join(&self.folder);
         let mut command = Command::new(&self.path);
@@ -88,7 +86,7 @@ impl Program {
         Ok(command)
     }
 
-    /// The command that a person types to run one of its tests again.
+    /// The shell command that repeats one test.
     pub(crate) fn again(&self, test: &str) -> String {
         format!("cargo test -p {} {} -- --exact {test}", self.package, self.target.join(" "))
     }

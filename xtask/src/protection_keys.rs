@@ -1,4 +1,4 @@
-//! Tests of protection keys in an emulated machine, whose processor has them.
+//! Tests of protection keys in an emulated machine.
 
 use crate::command::Result;
 use crate::plan::Outcome;
@@ -6,7 +6,7 @@ use crate::programs::{self, Program};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Runs them under the newest kernel that the rig has installed.
+/// Runs them under the newest installed kernel of the rig.
 pub(crate) fn run() -> Result<Outcome> {
     let project = programs::project()?;
     let folder = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| project.join("target"), PathBuf::from);
@@ -18,7 +18,7 @@ pub(crate) fn run() -> Result<Outcome> {
     if ["qemu-system-x86_64", "busybox", "cpio"].iter().any(|program| !is_there(program)) {
         return lacking("there is no emulator");
     }
-    // As the tests before were built, so that nothing is built again.
+    // Built as the tests before, so that nothing is rebuilt.
     let built = programs::build(&["--workspace".into()])?;
     let unit_tests = |program: &&Program| program.package == "indelible" && program.target == ["--lib"];
     let views = |program: &&Program| program.package == "indelible" && program.target == ["--test", "views"];

@@ -1,4 +1,4 @@
-//! The Python package: built, installed into an environment of its own, and tested there.
+//! The Python package: built, installed into its own environment, and tested there.
 
 use crate::beside::Beside;
 use crate::command::{Result, by_hand, target};
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// Packages that the tests need from Python's registry.
+/// Packages of Python's registry that the tests need.
 const PACKAGES: [&str; 6] =
     ["maturin>=1.9.4,<2", "numpy>=2", "pytest>=8", "hypothesis>=6", "mypy>=1.18", "ml_dtypes>=0.5"];
 
-/// Libraries that the package works with: tests say which of them they miss.
+/// Supported libraries: tests report missing ones.
 const OPTIONAL: [&str; 8] = [
     "dask>=2025",
     "fsspec>=2025",
@@ -28,8 +28,7 @@ const OPTIONAL: [&str; 8] = [
 /// The oldest version whose stable interface has buffers.
 const OLDEST: (u32, u32) = (3, 11);
 
-/// Builds, installs, tests; `arguments` go to pytest. Tools that this machine lacks are named, and
-/// are no failure.
+/// Builds, installs, tests; `arguments` go to pytest. Missing tools are reported, not failures.
 pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     let environment = match Environment::new("python-tests", &PACKAGES) {
         Ok(environment) => environment,
@@ -37,7 +36,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     };
     let own = environment.program("python");
     succeeds("libraries that may be missing", environment.pip(&["install"]).args(OPTIONAL));
-    // The cookbook's command, with the installed build tools and a quicker build.
+    // The cookbook's command, with installed build tools and a faster build.
     let mut package = environment.pip(&["install", "--no-build-isolation", "--no-deps", "--force-reinstall"]);
     by_hand(&mut package)
         .arg(folder())
@@ -96,10 +95,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     let mut command = nobody.command(&python);
     let package = nobody.project().join("crates/python");
     command.args(&tests).arg("--rootdir").arg(&package).arg(package.join("tests"));
-    // Nothing is written where the tests are.
+    // Nothing is written beside the tests.
     command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1");
-    // Most tests wait for processes that they start: both runs together take little longer than
-    // one.
+    // Tests mostly wait for processes: both runs together take little longer than one.
     let beside = Beside::start("tests of Python as an unprivileged user", &mut command)?;
     let own = step("tests", &tests);
     let other = beside.wait()?;
@@ -112,8 +110,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
 
 const PACKAGES_FOLDER: &str = "import sysconfig; print(sysconfig.get_path('purelib'))";
 
-/// An interpreter of the same version as `own`, which everybody may run: itself, or one of the
-/// system's.
+/// An interpreter of the version of `own` that all users may run: itself, or one of the system's.
 fn for_everybody(own: &Path) -> Option<PathBuf> {
     const VERSION: &str = "import sys; print(sys.version_info[:2])";
     let version = ask(own, VERSION)?;
@@ -128,7 +125,7 @@ fn for_everybody(own: &Path) -> Option<PathBuf> {
 pub(crate) struct Environment(PathBuf);
 
 impl Environment {
-    /// One that has these packages of Python's registry; the error says why there cannot be one.
+    /// One with these packages of Python's registry; the error tells why not.
     pub(crate) fn new(name: &str, packages: &[&str]) -> Result<Environment> {
         let python = interpreter()
             .ok_or_else(|| format!("no python3 of version {}.{} or later", OLDEST.0, OLDEST.1))?;
@@ -145,7 +142,6 @@ impl Environment {
         Ok(environment)
     }
 
-    /// One of its programs.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.0.join("bin").join(name)
     }
@@ -156,7 +152,7 @@ impl Environment {
         command
     }
 
-    /// The search path, with its programs first: maturin is one.
+    /// The search path with its programs first, maturin among them.
     pub(crate) fn path(&self) -> OsString {
         let old = std::env::var_os("PATH").unwrap_or_default();
         let all = std::iter::once(self.0.join("bin")).chain(std::env::split_paths(&old));

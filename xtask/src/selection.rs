@@ -1,9 +1,8 @@
-//! Packages that a step builds apart from the workspace, because it wants a feature that its tests
-//! do without, or a package alone.
+//! Packages built apart from the workspace, alone or with features that its tests lack.
 //!
-//! cargo gives a dependency the features that all selected packages ask of it: a package that is
-//! selected alone would have most of its dependencies, and the packages that depend on these, built
-//! once more. So `xtask-unified` is selected beside it, which asks for the workspace's features.
+//! cargo unifies features over selected packages: a single package would rebuild most dependencies
+//! and their dependents. So `xtask-unified`, which asks for the workspace's features, is selected
+//! beside it.
 
 /// Arguments of cargo.
 pub(crate) struct Selection(&'static [&'static str]);
@@ -17,7 +16,7 @@ pub(crate) const MOUNT: Selection = Selection(&["-p", "indelible-mount"]);
 pub(crate) const LIBPMO_TM: Selection = Selection(&["-p", "indelible-tm"]);
 
 impl Selection {
-    /// As they are for users: what only tests need of a package is not there.
+    /// As for users, without what only tests need.
     pub(crate) fn alone<'a>(&self, command: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
         [&[command], self.0, rest].concat()
     }

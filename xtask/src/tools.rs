@@ -1,5 +1,5 @@
-//! `cargo xtask tools`: Miri, loom, the models of the protocol and the sanitizers, each on the code
-//! that it can run. SAFETY.md names the rest.
+//! `cargo xtask tools`: Miri, loom, the protocol's models and the sanitizers, each on suitable
+//! code. SAFETY.md names the rest.
 
 use crate::command::{Result, cargo};
 use crate::nightly;
@@ -10,8 +10,7 @@ use std::time::Instant;
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// Tests that Miri ends in minutes: the store's, those of heap and collections, and the
-/// transactional memory's.
+/// Tests that Miri ends in minutes: of store, heap, collections and transactional memory.
 const INTERPRETED: [&[&str]; 3] = [
     &["-p", "indelible-store", "--lib", "--test", "interpreted"],
     &["-p", "indelible", "--test", "interpreted"],
@@ -19,8 +18,8 @@ const INTERPRETED: [&[&str]; 3] = [
 ];
 /// Addresses in objects are numbers.
 const FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-permissive-provenance";
-/// The half that has unsafe code, but for the tests of which a child has to die of SIGSEGV:
-/// AddressSanitizer ends it with a report instead.
+/// The half with unsafe code, without tests whose child must die of SIGSEGV, which AddressSanitizer
+/// replaces by a report.
 const ADDRESS: &[&str] = &[
     "-p",
     "indelible",
@@ -33,9 +32,9 @@ const ADDRESS: &[&str] = &[
     "--skip=s0_15_access_after_detach_is_a_fault",
     "--skip=an_access_to_closed_pages_is_a_fault",
     "--skip=a_fork_reads_no_zeros_where_pages_are_missing",
-    // They leave no room for mappings, of which AddressSanitizer needs its own.
+    // They leave no room for AddressSanitizer's own mappings.
     "--skip=cannot_be_mapped",
-    // It compares what the compiler makes of a struct.
+    // It compares compiled code.
     "--skip=other_fields_compile_to_the_instructions_of_a_plain_struct",
 ];
 /// Tests that do not map objects at fixed addresses.
@@ -44,19 +43,18 @@ const THREAD: [&[&str]; 2] = [
     &["-p", "indelible-store", "--test", "main", "--", "contract_locks::", "regressions::"],
 ];
 
-/// The tools there are.
 pub(crate) const ALL: [&str; 5] = ["miri", "loom", "protocol", "address", "thread"];
-/// The models of the protocol: small scopes, every state of them, and each rule broken.
+/// The protocol's models: all states of small scopes, and each broken rule.
 const MODELS: [&str; 6] = ["test", "-p", "indelible-protocol", "--features", "stateright", "--"];
 
-/// The models of the protocol in small scopes, which CI explores.
+/// The protocol's models in small scopes, for CI.
 pub(crate) fn small_models() -> Result {
     let mut command = cargo(&MODELS);
     command.args(["--nocapture", "--test-threads=1"]);
     run_tests(command, &mut BTreeMap::new())
 }
 
-/// Runs the tools that are named, of [`ALL`]; every one if none is.
+/// Runs the named tools of [`ALL`], or all.
 pub(crate) fn run(names: &[String]) -> Result {
     let named: Vec<&str> = names.iter().map(String::as_str).collect();
     let chosen = if named.is_empty() { &ALL[..] } else { &named };
@@ -101,7 +99,7 @@ fn tests(tool: &str, counts: &mut BTreeMap<String, u64>) -> Result {
     Ok(())
 }
 
-/// Identities are random, and records are dated; who plays dead leaves behind what it had.
+/// Identities are random, records are dated, and simulated deaths leak.
 fn interpreted(tests: &[&str]) -> Command {
     let mut command = nightly::cargo(&["miri", "test"]);
     command.args(tests).env("MIRIFLAGS", FLAGS);
@@ -133,7 +131,7 @@ fn sanitized(sanitizer: &str, tests: &[&str]) -> Command {
     let mut command = nightly::cargo(&["test", "-Zbuild-std", "--target", HOST, "--no-fail-fast"]);
     command.args(tests).env("RUSTFLAGS", format!("-Zsanitizer={sanitizer}"));
     command.env("CARGO_TARGET_DIR", build_folder().join(sanitizer));
-    // Tests that play the death of a process leave behind what it had.
+    // Simulated deaths leak.
     command.env("ASAN_OPTIONS", "detect_leaks=0:allow_user_segv_handler=1");
     command
 }

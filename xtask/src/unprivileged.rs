@@ -1,4 +1,4 @@
-//! Tests once more as an unprivileged user, where this one is root.
+//! Repeats tests as an unprivileged user, where this one is root.
 
 use crate::command::Result;
 use crate::programs::{self, Program};
@@ -11,9 +11,8 @@ use std::process::Command;
 /// ID of the user and group `nobody`.
 const NOBODY: &str = "65534";
 
-/// Packages whose tests meet the rights of their user, each with arguments that choose these. The
-/// others run on simulated media, as do those of power cuts, or compile programs, for which this
-/// user may lack the compiler.
+/// Packages whose tests depend on user rights, with arguments that choose these. Others run on
+/// simulated media, or compile programs, for which this user may lack the compiler.
 const PACKAGES: [(&str, &[&str]); 4] = [
     ("indelible", &["--skip=same_code::", "--skip=power_cut"]),
     ("indelible-cli", &[]),
@@ -21,10 +20,10 @@ const PACKAGES: [(&str, &[&str]); 4] = [
     ("indelible-capi", &["c::", "boundary::"]),
 ];
 
-/// An unprivileged user, and a folder that is theirs.
+/// An unprivileged user with a folder.
 pub(crate) struct Nobody {
     scratch: PathBuf,
-    /// The project, where everybody may read it.
+    /// The project, readable for all users.
     project: PathBuf,
 }
 
@@ -52,7 +51,7 @@ impl Nobody {
         &self.project
     }
 
-    /// A program, to be run as this user, in their folder.
+    /// A program to run as this user, in that folder.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--no-new-privs"]);
@@ -67,12 +66,11 @@ impl Nobody {
     }
 }
 
-/// Folder of the files that an unprivileged user needs.
 fn scratch() -> PathBuf {
     PathBuf::from("/var/tmp/indelible-unprivileged")
 }
 
-/// `folder`, or if root alone may look into it, one of the same name that everybody may look into.
+/// `folder`, or, if only root may enter it, one of the same name for all users.
 pub(crate) fn shared(folder: PathBuf) -> PathBuf {
     let root = fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
     match folder.file_name() {
@@ -86,8 +84,8 @@ pub(crate) fn run() -> Result {
         println!("\n== unprivileged: this user is unprivileged already");
         return Ok(());
     };
-    // The user must reach the binaries: they are built in a readable folder if the project is in
-    // none.
+    // The user must reach the binaries: outside of a reachable project they are built in a readable
+    // folder.
     let target = if reachable(&std::env::current_dir().unwrap_or_default()) {
         None
     } else {
@@ -97,8 +95,7 @@ pub(crate) fn run() -> Result {
     let prefix = nobody.scratch.join("pmo");
     let _ = fs::remove_dir_all(&prefix);
     crate::install::run(&prefix, "dev")?;
-    // All of them, as the tests before were built: a selection would be built anew, with fewer
-    // features.
+    // All of them, built as the tests before: a selection would be rebuilt with fewer features.
     let mut arguments: Vec<OsString> = vec!["--workspace".into()];
     arguments
         .extend(target.iter().flat_map(|target| ["--target-dir".into(), target.clone().into_os_string()]));
@@ -107,8 +104,7 @@ pub(crate) fn run() -> Result {
         println!("-- {}", path.display());
         let mut test = nobody.command(&path);
         test.args(*tests);
-        // As cargo would set them: the project that this user can read, and where the library is
-        // installed.
+        // As cargo sets them: a readable project, and the library's place.
         test.env("CARGO_MANIFEST_DIR", nobody.project.join(folder)).env("INDELIBLE_PREFIX", &prefix);
         if !Nobody::succeeds(&mut test)? {
             return Err(format!("failed as an unprivileged user: {}", path.display()));
@@ -117,7 +113,7 @@ pub(crate) fn run() -> Result {
     Ok(())
 }
 
-/// Whether everybody may look into the folder, or run the file, and look into those above it.
+/// Whether all users may enter the folder, or run the file, and enter those above it.
 pub(crate) fn reachable(folder: &Path) -> bool {
     folder.ancestors().all(|folder| fs::metadata(folder).is_ok_and(|meta| meta.mode() & 0o001 != 0))
 }

@@ -1,20 +1,20 @@
-//! A wheel of the Python package that other machines can install: for each version of Python from
-//! the oldest on, and each distribution whose C library is not older than that of `PLATFORM`.
+//! A wheel of the Python package for other machines: for each Python from the oldest on, and each
+//! distribution with a C library of `PLATFORM` or newer.
 //!
-//! zig links it against the symbols of that version. The wheel is then looked into, and installed
-//! into an environment that has nothing of the project, where its programs run.
+//! zig links against the symbols of that version. The wheel is then inspected, and installed into
+//! an environment without the project, where its programs run.
 
 use crate::command::{Result, target};
 use crate::python::{Environment, folder, succeeds};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The oldest C library that it is for: version 2.28, of 2018.
+/// The oldest supported C library: version 2.28, of 2018.
 const PLATFORM: &str = "manylinux_2_28";
 
 const PACKAGES: [&str; 3] = ["maturin>=1.9.4,<2", "ziglang>=0.13", "auditwheel>=6"];
 
-/// Members that a wheel has, by the ends of their names.
+/// Required members, by ends of names.
 const MEMBERS: [&str; 7] = [
     "indelible/__init__.py",
     "indelible/_indelible.abi3.so",
@@ -55,7 +55,7 @@ pub(crate) fn run(out: Option<&Path>) -> Result {
     Ok(())
 }
 
-/// The wheel in a folder that was written last.
+/// The newest wheel in a folder.
 fn newest(folder: &Path) -> Option<PathBuf> {
     let all = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let wheels = all.filter(|path| path.extension().is_some_and(|end| end == "whl"));
@@ -78,13 +78,13 @@ fn look_into(environment: &Environment, wheel: &Path) -> Result {
     }
 }
 
-/// Whether auditwheel says that it needs no more than `PLATFORM` has. It breaks its lines anywhere.
+/// Whether auditwheel confirms `PLATFORM`. It breaks its lines anywhere.
 fn expects(shown: &str) -> bool {
     let words: Vec<&str> = shown.split_whitespace().collect();
     words.join(" ").contains(&format!("is consistent with the following platform tag: \"{PLATFORM}_x86_64\""))
 }
 
-/// Installs it into an environment that has no trace of the project, and uses it.
+/// Installs it into an environment without the project, and uses it.
 fn attempt(wheel: &Path) -> Result {
     let environment = Environment::new("python-wheel-trial", &["numpy>=2"])?;
     let mut install = environment.pip(&["install", "--force-reinstall", "--no-deps"]);

@@ -1,11 +1,10 @@
-//! Rules broken on request, to prove that the tests see them. Without the feature `mutants`, which
-//! nothing but tests uses, none is ever on and the compiler drops the places that ask. With it the
-//! variable `INDELIBLE_TM_MUTANT` of the environment names the one that is.
+//! Rules broken on request, to prove that tests notice. Without the feature `mutants`, for tests
+//! alone, none is on and the compiler drops the checks. With it the environment variable
+//! `INDELIBLE_TM_MUTANT` names the broken one.
 
 /// Lists each mutant once: its name, and the rule it breaks.
 macro_rules! mutants {
     ($($(#[doc = $rule:literal])+ $name:ident,)+) => {
-        /// One rule, broken.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Mutant {
             $($(#[doc = $rule])+ $name,)+
@@ -26,18 +25,17 @@ macro_rules! mutants {
 }
 
 mutants! {
-    /// Actions that undo what a block did are not called.
+    /// Undo actions are not called.
     UndoActionsForgotten,
-    /// Registers that a function keeps for its caller are not put back when a block begins again.
+    /// Callee-saved registers are not restored for a rerun.
     RegistersNotRestored,
-    /// Frames of the block's own are accessed by its transaction, and stored to when they are no
-    /// more.
+    /// The block's own frames are accessed by its transaction, and stored to when dead.
     DeadFramesWritten,
-    /// A cancel of an inner block keeps what its transaction changed.
+    /// A cancelled inner block keeps its transaction's changes.
     CheckpointIgnored,
-    /// A block that is undone keeps what it stored in place.
+    /// An undone block keeps its stores in place.
     PlainStoresKept,
-    /// A commit stores words whole, with neighbours that the block did not change.
+    /// A commit stores whole words, with unchanged neighbours.
     WholeWordsStored,
 }
 

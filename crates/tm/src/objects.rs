@@ -1,14 +1,12 @@
-//! Persistent objects that blocks use: pmo/blocks.h attaches them. Compiled code names them by
-//! their own addresses, which are inaccessible; blocks find their bytes in another mapping. A block
-//! that changed some is durable when it has committed, or, of objects on demand, in memory that
-//! outlives the process.
+//! Persistent objects that blocks use, attached by pmo/blocks.h. Compiled code names them by their
+//! own, inaccessible addresses; blocks use another mapping. A committed block's changes are
+//! durable, or, of objects on demand, in memory that outlives the process.
 //!
 //! # Invariants
 //!
-//! 1. The table changes while the thread that changes it is alone: no block runs. A slot below the
-//!    count has an object that is attached, whose mapping may be loaded and stored.
-//! 2. Functions of an object are those of the library that attached it, which is there as long as
-//!    the object is.
+//! 1. The table changes while the changing thread is alone: no block runs. A slot below the count
+//!    has an attached object whose mapping may be loaded and stored.
+//! 2. An object's functions are those of the library that attached it, which outlives the object.
 
 use crate::blocks::{Thread, fatal};
 use crate::heaps::WORDS;
@@ -22,7 +20,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 /// The functions that libpmo calls.
 static RUNTIME: Runtime = Runtime { version: VERSION, reserved: 0, add, remove };
 
-/// Most objects that blocks use at a time.
+/// Most objects of blocks.
 const MOST: usize = 64;
 
 struct Slot {
@@ -42,45 +40,44 @@ impl Slot {
     }
 }
 
-/// The log lacks `much` bytes of room for a block's changes, one of which is at `address`.
+/// The log lacks `much` bytes for a block's changes, one of which is at `address`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Short {
     address: usize,
     much: u64,
 }
 
-/// The commit that a thread has told.
+/// A thread's told commit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
-    /// It changes objects on demand: [`stored`] is to follow.
+    /// It changes objects on demand: [`stored`] follows.
     on_demand: bool,
-    /// It is to be waited for.
     awaited: bool,
 }
 
 static SLOTS: [Slot; MOST] = [const { Slot::empty() }; MOST];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Those of which each commit is durable.
+/// Objects whose commits are each durable.
 static DURABLE: AtomicUsize = AtomicUsize::new(0);
 /// First address of all objects; `SPAN` is the length to the last one. Blocks look up no address
 /// outside that range.
 static LOW: AtomicUsize = AtomicUsize::new(0);
 static SPAN: AtomicUsize = AtomicUsize::new(0);
-/// The functions, and the objects in full.
+/// The functions, and the full objects.
 static OBJECTS: Mutex<Vec<Object>> = Mutex::new(Vec::new());
-/// Waiting threads hold it as long as they need the table.
+/// Waiting threads hold it while they need the table.
 static WAITS: RwLock<()> = RwLock::new(());
-/// Threads that have told of a commit, are to wait for it, and have not done so.
+/// Threads that told a commit and have not waited for it yet.
 static TOLD: AtomicUsize = AtomicUsize::new(0);
 static FUNCTIONS: AtomicPtr<Object> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The place of a word of an object.
+/// The place of an object's word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) at: usize,
     /// Whether its check word follows it.
     pub(crate) checked: bool,
-    /// The number with which commits on the object are told.
+    /// The number of commits on the object.
     demand: usize,
 }
 
@@ -90,7 +87,7 @@ pub(crate) fn may_have(address: usize) -> bool {
     address.wrapping_sub(LOW.load(Ordering::Relaxed)) < SPAN.load(Ordering::Relaxed)
 }
 
-/// The place of the word at an address for blocks. `None`: that address itself.
+/// The place of a word for blocks. `None`: its own address.
 pub(crate) fn find(address: usize) -> Option<Place> {
     SLOTS[..COUNT.load(Ordering::Relaxed)].iter().find_map(|slot| {
         let offset = address.wrapping_sub(slot.address.load(Ordering::Relaxed));
@@ -102,24 +99,23 @@ pub(crate) fn find(address: usize) -> Option<Place> {
     })
 }
 
-/// Whether blocks use any.
 #[inline(always)]
 pub(crate) fn any() -> bool {
     SPAN.load(Ordering::Relaxed) != 0
 }
 
-/// Whether blocks use any of which each commit is durable.
+/// Whether blocks use objects with durable commits.
 #[inline(always)]
 pub(crate) fn any_durable() -> bool {
     DURABLE.load(Ordering::Relaxed) != 0
 }
 
 pub(crate) fn functions() -> Option<&'static Object> {
-    // SAFETY: null, or one that is leaked.
+    // SAFETY: null, or a leaked one.
     unsafe { FUNCTIONS.load(Ordering::Acquire).as_ref() }
 }
 
-/// Has this thread, whose block is alone and cannot be undone, use objects at their own addresses.
+/// Lets this thread, whose block is irrevocable, use objects at their own addresses.
 pub(crate) fn expose() {
     if any()
         && let Some(functions) = functions()
@@ -128,7 +124,7 @@ pub(crate) fn expose() {
     }
 }
 
-/// Ends that: the transaction stores the words that have changed, or they are forgotten.
+/// Ends that: the transaction stores the changed words, or they are dropped.
 pub(crate) fn close(changed: bool) {
     if any()
         && let Some(functions) = functions()
@@ -137,14 +133,13 @@ pub(crate) fn close(changed: bool) {
     }
 }
 
-/// The lines of objects that a block changes.
 fn addresses(writes: &WriteSet) -> Vec<usize> {
     let mut addresses = Vec::new();
     for line in writes.lines().filter(|line| line.mask() != 0) {
         match find(line.address()) {
             None => {}
             Some(Place { checked: false, .. }) => addresses.push(line.address()),
-            // As the lines that `tell` makes.
+            // As the lines of `tell`.
             Some(_) => {
                 addresses.extend(halves(0, line.mask()).map(|at| line.address() + at as usize / 2));
             }
@@ -153,7 +148,7 @@ fn addresses(writes: &WriteSet) -> Vec<usize> {
     addresses
 }
 
-/// The room that the log lacks for a block's changes; `None` if it has enough.
+/// The room that the log lacks; `None`: it suffices.
 pub(crate) fn shortage(writes: &WriteSet) -> Option<Short> {
     let (changed, functions) = (addresses(writes), functions()?);
     let address = *changed.first()?;
@@ -161,14 +156,13 @@ pub(crate) fn shortage(writes: &WriteSet) -> Option<Short> {
     (much > 0).then_some(Short { address, much })
 }
 
-/// Makes that room.
 pub(crate) fn make_room(short: Short) {
     if let Some(functions) = functions() {
         must((functions.make_room)(short.address, short.much));
     }
 }
 
-/// Tells of a commit, while the block owns its lines.
+/// Tells a commit, while the block owns its lines.
 ///
 /// # Errors
 /// There is no room: nothing is told.
@@ -182,8 +176,7 @@ pub(crate) fn tell(writes: &WriteSet) -> Result<Told, Short> {
             demand = place.demand;
         }
         if place.checked {
-            // SAFETY: words and check words of an object that is attached (1), whose line the block
-            // owns.
+            // SAFETY: words and check words of an attached object (1), whose line the block owns.
             let changed = unsafe { pairs::changed(place.at, 0, (line.mask(), line.words())) };
             lines.extend(changed.map(|half| Line {
                 address: line.address() + half.offset as usize / 2,
@@ -195,7 +188,7 @@ pub(crate) fn tell(writes: &WriteSet) -> Result<Told, Short> {
         let mut bytes = [0; 64];
         for (nth, (word, into)) in line.words().iter().zip(bytes.as_chunks_mut::<8>().0).enumerate() {
             let bits = line.word_bits(nth);
-            // SAFETY: an aligned word of an object that is attached (1), whose line the block owns.
+            // SAFETY: an aligned word of an attached object (1), whose line the block owns.
             let before = unsafe {
                 AtomicU64::from_ptr(std::ptr::with_exposed_provenance_mut(place.at + 8 * nth))
                     .load(Ordering::Relaxed)
@@ -217,7 +210,7 @@ pub(crate) fn tell(writes: &WriteSet) -> Result<Told, Short> {
     Ok(Told { on_demand: demand != 0, awaited })
 }
 
-/// All that the block changes is in memory.
+/// All changes of the block are in memory.
 #[inline]
 pub(crate) fn stored(told: Told) {
     if told.on_demand
@@ -227,8 +220,8 @@ pub(crate) fn stored(told: Told) {
     }
 }
 
-/// Waits for the told commit of a block, if `told` asks for that, and until all commits told until
-/// now of objects with durable commits are durable: the block may have seen some of them.
+/// Waits for the block's told commit, if asked, and until all commits told so far of objects with
+/// durable commits are durable: the block may have seen them.
 #[inline]
 pub(crate) fn wait(told: Told) {
     if told.awaited || any_durable() {
@@ -251,8 +244,8 @@ fn wait_for_all(awaited: bool) {
     }
 }
 
-/// Has the object that has an address grow until its heap has room for so many bytes, while no
-/// other block runs. Whether it did.
+/// Grows the object at an address until its heap has room for so many bytes, while no other block
+/// runs. Returns whether it grew.
 pub(crate) fn grow(address: usize, needed: usize) -> bool {
     let Some(functions) = functions() else { return false };
     let len = (functions.grow)(address, needed);
@@ -264,14 +257,14 @@ pub(crate) fn grow(address: usize, needed: usize) -> bool {
     len > before
 }
 
-/// In the child of a fork, which has no objects: an access is a SIGSEGV there.
+/// In a fork's child, which has no objects: an access is a SIGSEGV there.
 pub(crate) fn forget() {
     COUNT.store(0, Ordering::Relaxed);
     DURABLE.store(0, Ordering::Relaxed);
     SPAN.store(0, Ordering::Relaxed);
 }
 
-/// A block has loaded a word that is damaged beyond repair.
+/// A block loaded a word that is damaged beyond repair.
 pub(crate) fn lost(address: usize) {
     fatal(&format!(
         "a block loads a word of a persistent object that is damaged beyond repair, at {address:#x}: `pmo scrub` lists such words, and a \
@@ -279,19 +272,18 @@ pub(crate) fn lost(address: usize) {
     ));
 }
 
-/// Compiled code knows no errors: what is not durable must not be taken for that.
+/// Compiled code has no errors: commits that are not durable must end the process.
 fn must(text: *const c_char) {
     if !text.is_null() {
-        // SAFETY: a text of the library that has the objects (2), until the next call.
+        // SAFETY: a text of the objects' library (2), valid until the next call.
         let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
-        // A handler of the program could jump out, and the program go on with commits that are not
-        // durable. SAFETY: the default action of a signal.
+        // A handler of the program could jump out and continue with volatile commits. SAFETY: the
+        // default action of a signal.
         unsafe { libc::signal(libc::SIGABRT, libc::SIG_DFL) };
         fatal(&format!("a block changed a persistent object, and cannot be made durable: {text}"));
     }
 }
 
-/// Puts the objects in the table.
 fn fill(objects: &[Object]) {
     for (slot, object) in SLOTS.iter().zip(objects) {
         slot.address.store(object.address, Ordering::Relaxed);
@@ -308,8 +300,7 @@ fn fill(objects: &[Object]) {
     SPAN.store(high - low, Ordering::Relaxed);
 }
 
-/// Changes the table: 0, or -1 if a block runs on this thread, or there are as many as there can
-/// be.
+/// Changes the table: 0, or -1 if a block runs on this thread or there are too many.
 fn change(with: impl FnOnce(&mut Vec<Object>)) -> c_int {
     let changed = Thread::alone(|| {
         // An object stays while threads wait for its commits.
@@ -336,7 +327,7 @@ fn change(with: impl FnOnce(&mut Vec<Object>)) -> c_int {
 }
 
 extern "C" fn add(object: *const Object) -> c_int {
-    // SAFETY: the library that attaches it has it in full (2).
+    // SAFETY: the attaching library passes a whole object (2).
     let object = unsafe { *object };
     change(|objects| objects.push(object))
 }

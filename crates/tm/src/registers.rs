@@ -1,29 +1,28 @@
-//! Loads and stores of compiled code whose numbers are in registers that functions of Rust do not
-//! have: vectors of 16 and 32 bytes, pairs of doubles, and numbers of the x87 of 10 bytes. They
-//! come and go by room on the stack.
+//! Loads and stores of compiled code in registers that Rust functions lack: vectors of 16 and 32
+//! bytes, pairs of doubles, and x87 numbers of 10 bytes, passed by room on the stack.
 //!
 //! # Invariants
 //!
-//! 1. Each function has room of 40 bytes, so that the stack is aligned where it calls, and keeps no
-//!    register but the result over the call. Its address and number are those of the caller's:
-//!    invariant 1 of the crate.
+//! 1. Each function has room of 40 bytes, which aligns the stack for its call, and keeps no
+//!    register but the result across it. Address and number are the caller's: invariant 1 of the
+//!    crate.
 
 use crate::bytes::copy;
 use std::arch::global_asm;
 
-/// `size` bytes at `from`, to room of the assembly's.
+/// Loads `size` bytes into the assembly's room.
 unsafe extern "C" fn load(from: *const u8, room: *mut u8, size: usize) {
     // SAFETY: called by the assembly below (1).
     unsafe { copy(room, from, size, true, false) };
 }
 
-/// `size` bytes of such room.
+/// Stores `size` bytes of such room.
 unsafe extern "C" fn store(to: *mut u8, room: *const u8, size: usize) {
     // SAFETY: as for `load`.
     unsafe { copy(to, room, size, false, true) };
 }
 
-/// A complex number of two numbers of 10 bytes, each in 16.
+/// Stores a complex number of two numbers of 10 bytes, each in 16.
 unsafe extern "C" fn store_complex(to: *mut u8, room: *const u8) {
     // SAFETY: as for `load`.
     unsafe {
@@ -82,6 +81,6 @@ loads!("_ITM_RM256" "_ITM_RaRM256" "_ITM_RaWM256" "_ITM_RfWM256" = 32, "vmovups 
 stores!("_ITM_WCD" "_ITM_WaRCD" "_ITM_WaWCD" = 16, "movsd qword ptr [rsp], xmm0\nmovsd qword ptr [rsp + 8], xmm1");
 stores!("_ITM_WM128" "_ITM_WaRM128" "_ITM_WaWM128" = 16, "movups [rsp], xmm0");
 stores!("_ITM_WM256" "_ITM_WaRM256" "_ITM_WaWM256" = 32, "vmovups [rsp], ymm0");
-// Numbers of the x87 come on the caller's stack.
+// x87 numbers come on the caller's stack.
 functions!("_ITM_WE" "_ITM_WaRE" "_ITM_WaWE" = store, ["lea rsi, [rsp + 8]", "mov edx, 10", "jmp {called}"]);
 functions!("_ITM_WCE" "_ITM_WaRCE" "_ITM_WaWCE" = store_complex, ["lea rsi, [rsp + 8]", "jmp {called}"]);

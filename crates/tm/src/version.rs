@@ -1,4 +1,4 @@
-//! Versions and errors: the library speaks of itself.
+//! Versions and errors of the library.
 
 use crate::blocks::fatal;
 use std::ffi::{CStr, c_char, c_int};
@@ -24,7 +24,7 @@ pub struct Location {
 }
 
 /// # Safety
-/// NULL, or a location whose source is NULL, or a string that ends.
+/// NULL, or a location whose source is NULL or a terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn _ITM_error(location: *const Location, error: c_int) {
     // SAFETY: the caller's promise.

@@ -1,4 +1,4 @@
-//! Functions of C++ that are there in programs of C++ alone.
+//! C++ functions, absent in programs without C++.
 
 use std::arch::asm;
 

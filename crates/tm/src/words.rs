@@ -1,5 +1,5 @@
-//! The words of the process, of which each byte may be shared with code that runs no block: only
-//! the bytes that a block changed are stored.
+//! The process's words, each byte of which may be shared with code outside of blocks: only the
+//! bytes that a block changed are stored.
 
 use crate::mutant::Mutant;
 use crate::objects::{self, Short, Told};
@@ -8,19 +8,19 @@ use indelible_stm::{Damaged, Direct, Memory, Receipt, Sink, Stm, WriteSet};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Memory in which neighbours in one word are different variables.
+/// Memory in which neighbours in a word are different variables.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Words;
 
-/// The transactional memory of this process.
+/// This process's transactional memory.
 pub(crate) type Tm = Stm<Words, Commits>;
 
-/// Commits, of which those that change persistent objects are told and waited for.
+/// Commits; those that change persistent objects are told and waited for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Commits;
 
 impl Sink for Commits {
-    /// A commit that the thread has told, and has not waited for.
+    /// A commit that the thread told and has not waited for.
     type Own = Told;
     type Error = Short;
 
@@ -46,8 +46,8 @@ impl Sink for Commits {
 
 // SAFETY: loads as `Direct`; stores by atomics of those bytes alone.
 unsafe impl Memory for Words {
-    /// Blocks call libpmo, which has transactions of its own. In a program that is linked with both
-    /// static libraries, these share thread-local variables.
+    /// Blocks call libpmo, which has its own transactions. In a program with both static libraries,
+    /// these share thread-local variables.
     const BESIDE_OTHERS: bool = true;
 
     #[inline]
@@ -68,8 +68,8 @@ unsafe impl Memory for Words {
         }
     }
 
-    /// All but objects: GCC makes plain calls of libc out of loops, which see what the block stored
-    /// before, and whose stores are not stored over by its commit.
+    /// All but objects: GCC moves plain libc calls out of loops, which see the block's stores, and
+    /// whose own stores survive its commit.
     #[inline]
     fn in_place(&self, line: usize) -> bool {
         !objects::may_have(line) || !is_in_object(line)
@@ -88,14 +88,13 @@ unsafe impl Memory for Words {
     }
 }
 
-/// A word that may be in an object. Out of line, so that other loads are small enough to be
-/// inlined.
+/// Loads a word that may be in an object. Out of line, so that other loads are inlined.
 ///
 /// # Safety
 /// As for [`Memory::load`].
 #[cold]
 unsafe fn load_in_object(address: usize) -> Result<u64, Damaged> {
-    // SAFETY: the caller's promise; or the same word of an object that is attached.
+    // SAFETY: the caller's promise; or the same word of an attached object.
     unsafe {
         match objects::find(address) {
             None => Direct.load(address),
@@ -111,7 +110,7 @@ unsafe fn load_in_object(address: usize) -> Result<u64, Damaged> {
 /// As for [`Memory::store`].
 #[cold]
 unsafe fn store_in_object(address: usize, value: u64, bits: u64) {
-    // SAFETY: the caller's promise; or the same word of an object that is attached.
+    // SAFETY: the caller's promise; or the same word of an attached object.
     unsafe {
         match objects::find(address) {
             None => store_bits(address, value, bits),
@@ -131,7 +130,7 @@ fn has_check_word(address: usize) -> bool {
     objects::find(address).is_some_and(|place| place.checked)
 }
 
-/// Stores the bytes of a word that `bits` has, and no others.
+/// Stores only the bytes of a word in `bits`.
 ///
 /// # Safety
 /// As for [`Memory::store`].
@@ -148,8 +147,8 @@ unsafe fn store_bits(address: usize, value: u64, bits: u64) {
         let rest = bytes >> (8 * at);
         let pointer = std::ptr::with_exposed_provenance_mut::<u8>(address + at);
         let part = value >> (8 * at);
-        // The largest aligned piece that is changed whole, so that a number is stored at once.
-        // SAFETY: bytes of the word, which the caller may store to; aligned as `at` is.
+        // The largest aligned piece that changes whole, so that a number is stored at once. SAFETY:
+        // bytes of the word, which the caller may store to; aligned as `at` is.
         at += unsafe {
             if at % 4 == 0 && rest & 0x0101_0101 == 0x0101_0101 {
                 AtomicU32::from_ptr(pointer.cast()).store(part as u32, Ordering::Relaxed);
@@ -167,14 +166,13 @@ unsafe fn store_bits(address: usize, value: u64, bits: u64) {
     }
 }
 
-/// One for each process: a child of a fork has another.
+/// A fork's child has another.
 static TM: AtomicPtr<Tm> = AtomicPtr::new(std::ptr::null_mut());
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// That of this process.
 pub(crate) fn tm() -> Arc<Tm> {
     let there = |pointer: *mut Tm| {
-        // SAFETY: of `Arc::into_raw`, with a count that is never given back.
+        // SAFETY: of `Arc::into_raw`, with a count that is never released.
         (!pointer.is_null()).then(|| unsafe {
             Arc::increment_strong_count(pointer);
             Arc::from_raw(pointer)
@@ -190,11 +188,10 @@ pub(crate) fn tm() -> Arc<Tm> {
     })
 }
 
-/// In the child of a fork: nothing begins in the parent's any more, and the next block makes
-/// another one.
+/// In a fork's child: nothing begins in the parent's any more; the next block makes another one.
 pub(crate) fn forget() {
     let parents = TM.swap(std::ptr::null_mut(), Ordering::AcqRel);
-    // SAFETY: of `Arc::into_raw`, with a count that is never given back.
+    // SAFETY: of `Arc::into_raw`, with a count that is never released.
     if let Some(tm) = unsafe { parents.as_ref() } {
         tm.forked();
     }

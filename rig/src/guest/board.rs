@@ -1,7 +1,6 @@
-//! Numbers that the writers of a machine show to the guard's process: memory that all of them have.
+//! Shared memory in which writers show numbers to the guard's process.
 //!
-//! Invariant: the memory is a file of `SIZE` bytes, which no process shortens, mapped until the
-//! process ends.
+//! Invariant: the memory is a file of `SIZE` bytes, never shortened, mapped until the process ends.
 
 #![allow(unsafe_code)]
 
@@ -18,27 +17,25 @@ const SIZE: usize = 4096;
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Shown {
-    /// The last one that was acknowledged: its call returned.
+    /// The last acknowledged one: its call returned.
     pub(crate) acknowledged: AtomicU64,
-    /// The last one whose durability was awaited.
+    /// The last one awaited as durable.
     pub(crate) awaited: AtomicU64,
 }
 
 impl Shown {
-    /// Both numbers.
     pub(crate) fn numbers(&self) -> (u64, u64) {
         (self.acknowledged.load(Ordering::Acquire), self.awaited.load(Ordering::Acquire))
     }
 }
 
-/// See the module.
 pub(crate) fn board() -> Result<&'static [Shown; WRITERS]> {
     const { assert!(size_of::<[Shown; WRITERS]>() <= SIZE) };
     let file = File::options().read(true).write(true).create(true).truncate(false).open(PATH);
     let file = file.context("cannot open the board")?;
     file.set_len(SIZE as u64)?;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping, which nothing else has, of a file that is as long.
+    // SAFETY: a new mapping of a file of that length.
     let at =
         unsafe { libc::mmap(std::ptr::null_mut(), SIZE, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
     if at == libc::MAP_FAILED {

@@ -1,5 +1,5 @@
-//! Going on from a saved machine is a boot: random numbers, the boot ID among them, are none that
-//! another machine has.
+//! Continuing a saved machine is a boot: random numbers, the boot ID among them, differ from other
+//! machines'.
 
 #![allow(unsafe_code)]
 
@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 /// `RNDRESEEDCRNG`.
 const RESEED: libc::c_ulong = 0x5207;
 
-/// Has the kernel's random numbers depend on these bytes as well, from now on.
+/// Mixes bytes into the kernel's random numbers.
 pub(crate) fn reseed(bytes: &[u8]) -> Result<()> {
     let mut source = File::options().write(true).open("/dev/urandom")?;
     source.write_all(bytes)?;

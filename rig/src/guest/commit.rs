@@ -1,4 +1,4 @@
-//! A writer: a process of several threads that commit on demand to its two objects.
+//! A writer: a process whose threads commit on demand to its two objects.
 
 use crate::board::{Shown, board};
 use crate::{broken, number};
@@ -11,19 +11,17 @@ use std::time::Duration;
 
 pub(crate) type Cells = [TxCell<u64>; WORDS];
 
-/// The guard's socket.
 pub(crate) const SOCKET: &str = "/guard.sock";
 const THREADS: usize = 2;
-/// Time in which something that is to happen does, in a machine that is emulated beside others.
+/// Time limit on a slow, emulated machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Opens the pool, and waits for others of a machine that is emulated beside others.
+/// Opens the pool, waiting for others on a slow machine.
 pub(crate) fn open(path: &Path) -> indelible::Result<Pool> {
     PoolOptions::new().wait(PATIENCE).open(path)
 }
 
-/// Commits until the process is killed, or up to the goal, if it must be idle then. Its arguments
-/// are its place among the writers, and the goal.
+/// Commits until killed, or up to the goal if idle. Arguments: its index, and the goal.
 pub(crate) fn run(path: &Path, mut arguments: impl Iterator<Item = String>) -> Result<()> {
     let mut next =
         || arguments.next().and_then(|text| text.parse::<u64>().ok()).context("an argument is missing");
@@ -33,7 +31,7 @@ pub(crate) fn run(path: &Path, mut arguments: impl Iterator<Item = String>) -> R
     broken(|| {
         let pool = open(path)?;
         pool.set_guard(SOCKET);
-        // Only explicit requests make anything durable, as far as the log has the room.
+        // Only explicit requests make commits durable, within the log's room.
         pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: u64::MAX });
         let names = names(writer);
         let halves = [pool.attach_transactional(&names[0])?, pool.attach_transactional(&names[1])?];
@@ -51,7 +49,7 @@ pub(crate) fn run(path: &Path, mut arguments: impl Iterator<Item = String>) -> R
     })
 }
 
-/// Does transactions up to `last`, and waits for one in `wait` until it is durable; 0: for none.
+/// Does transactions up to `last`; waits for one in `wait` until it is durable; 0: for none.
 fn write(
     halves: &[TxObject<Cells>; 2],
     seed: u64,

@@ -1,5 +1,4 @@
-//! Processes that commit on demand, and the guard that a line of the serial port tells that the
-//! power fails.
+//! Processes that commit on demand, and a guard that watches a serial line for power failures.
 
 use crate::board::{Shown, board};
 use crate::commit::{self, PATIENCE, SOCKET, open};
@@ -17,12 +16,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The port of which a line tells whether the power is there.
+/// The port with the power line.
 const PORT: &str = "/dev/ttyS1";
-/// Time between two looks at the board.
+/// Interval of looks at the board.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Time and bandwidth for everything: that a bound is kept is tested elsewhere.
+/// Enough for everything: bounds are tested elsewhere.
 const AMPLE: Budget = Budget { hold_up: PATIENCE, safety: Duration::ZERO, bandwidth: Some(1 << 30) };
 
 pub(crate) fn run(path: &Path) -> Result<()> {
@@ -37,7 +36,7 @@ pub(crate) fn run(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Recovers the pool, and says the state of each writer's objects. Returns its last transaction.
+/// Recovers the pool and reports each writer's objects. Returns the last transactions.
 fn found(path: &Path) -> Result<[u64; WRITERS]> {
     let pool = open(path)?;
     ensure!(pool.medium() == expected(), "the pool is taken for {:?}", pool.medium());
@@ -64,7 +63,7 @@ fn found(path: &Path) -> Result<[u64; WRITERS]> {
     Ok(numbers)
 }
 
-/// Lets processes write, and the guard wait for the power to fail; returns if something goes wrong.
+/// Runs writers and a guard until the power fails; returns on an error.
 fn write(path: &Path, numbers: &[u64; WRITERS]) -> Result<()> {
     let board = board()?;
     let (guarded, commits) = (number("guard")? == 1, number("commits")?);
@@ -86,10 +85,10 @@ fn write(path: &Path, numbers: &[u64; WRITERS]) -> Result<()> {
         sleep(LOOK);
     }
     mark(Mark::Go);
-    // The power goes some time or other.
+    // The power fails at some moment.
     let mut told = String::new();
     loop {
-        // Once the guard has said that everything is durable, transactions are when they return.
+        // After the guard's report, transactions are durable when they return.
         let after = durable.load(Ordering::Acquire);
         let line = promise(&board.each_ref().map(Shown::numbers), after);
         if line != told {
@@ -101,7 +100,7 @@ fn write(path: &Path, numbers: &[u64; WRITERS]) -> Result<()> {
     }
 }
 
-/// The line that says which transactions must be there after a cut, and which were acknowledged.
+/// A line with the transactions that must survive a cut, and the acknowledged ones.
 fn promise(shown: &[(u64, u64); WRITERS], durable: bool) -> String {
     let numbers = |number: fn(&(u64, u64), bool) -> u64| {
         let numbers: Vec<_> = shown.iter().map(|shown| number(shown, durable).to_string()).collect();
@@ -111,7 +110,6 @@ fn promise(shown: &[(u64, u64); WRITERS], durable: bool) -> String {
     format!("promise {promised} of {}", numbers(|(acknowledged, _), _| *acknowledged))
 }
 
-/// A process that has died takes part in nothing.
 fn alive(writers: &mut [Child]) -> Result<()> {
     for writer in writers {
         if let Some(status) = writer.try_wait()? {
@@ -127,8 +125,8 @@ fn start(path: &Path, writer: usize, goal: u64) -> Result<Child> {
     command.spawn().context("cannot start a writer")
 }
 
-/// Starts the guard. When it reports that everything is durable, it reports the writers'
-/// transactions, before anything else can happen.
+/// Starts the guard. With its report that everything is durable, it reports the writers'
+/// transactions at once.
 fn be_guard(path: &Path, durable: Arc<AtomicBool>) -> Result<()> {
     let board = board()?;
     let detector = LineDetector::open(PORT, "cd").context("no detector")?;
@@ -160,7 +158,7 @@ fn be_guard(path: &Path, durable: Arc<AtomicBool>) -> Result<()> {
     Ok(())
 }
 
-/// Whether all is durable, microseconds by the machine's clock, bytes.
+/// Durability, microseconds by the machine's clock, bytes.
 fn summary(round: &RoundReport) -> String {
     let bytes: u64 = round.writers.iter().map(|writer| writer.bytes).sum();
     let published = round.writers.iter().filter(|writer| writer.outcome == Outcome::Published).count();

@@ -1,5 +1,4 @@
-//! The guard's detector of modem-control lines at a serial port whose lines change: the rig's power
-//! supply puts them on and off, outside of the machine.
+//! The guard's detector of modem-control lines, which the rig's power supply changes from outside.
 
 use crate::port::{say, set_lines};
 use anyhow::{Context, Result, bail, ensure};
@@ -11,12 +10,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// The lines, with their bits.
+/// (name, bit).
 const LINES: [(&str, i32); 4] =
     [("cd", libc::TIOCM_CD), ("cts", libc::TIOCM_CTS), ("dsr", libc::TIOCM_DSR), ("ri", libc::TIOCM_RI)];
-/// Time in which something that is to happen does, in a machine that is emulated beside others.
+/// Time limit of expected events on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Time in which something that is not to happen would.
+/// Time in which an unexpected event would come.
 const QUIET: Duration = Duration::from_millis(300);
 
 pub(crate) fn lines(path: &Path) -> Result<()> {
@@ -31,11 +30,10 @@ pub(crate) fn lines(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lets the kernel tell of changes of a line that is not polled meanwhile: by interrupts of the
-/// port alone. Returns how many changes there were until one was told, as those before the wait are
-/// not.
+/// Waits for the kernel's reports of changes of an unpolled line, by the port's interrupts alone.
+/// Returns the number of changes until the first report, as changes before the wait are lost.
 fn told(path: &Path, mask: i32) -> Result<u32> {
-    // Open here as well: an unopened port has no interrupt.
+    // Opened here, too: an unopened port has no interrupt.
     let port = Arc::new(SerialPort::open(path)?);
     let before = interrupts()?;
     let (sender, done) = channel();
@@ -68,7 +66,7 @@ fn interrupts() -> Result<u64> {
     line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).context("no number of interrupts")
 }
 
-/// A port of which the kernel tells no changes, as if its driver could not.
+/// A port whose driver cannot report changes.
 struct Untold(SerialPort);
 
 impl Port for Untold {
@@ -81,8 +79,8 @@ impl Port for Untold {
     }
 }
 
-/// A guard with detectors of all lines, both ways around, told of changes and not: each line
-/// changes, and its detectors report it, and no others. Returns how many changes there were.
+/// A guard with detectors of all lines, in both polarities, with reports of changes and without:
+/// each line's change is reported by its detectors alone. Returns the number of changes.
 fn detected(path: &Path) -> Result<u32> {
     let mut detectors: Vec<Box<dyn Detector>> = Vec::new();
     for (name, _) in LINES {
@@ -113,7 +111,7 @@ fn detected(path: &Path) -> Result<u32> {
 }
 
 fn changes(path: &Path, notes: &Receiver<(String, String)>) -> Result<u32> {
-    // All lines are off: half of the detectors say at once that the power fails.
+    // With all lines off, half of the detectors report a failure at once.
     for _ in 0..2 * LINES.len() {
         notes.recv_timeout(PATIENCE).context("a detector says nothing of a line that is off")?;
     }

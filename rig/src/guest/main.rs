@@ -1,5 +1,5 @@
-//! The program inside the machine: makes a pool, or recovers it, reports its contents, and goes on
-//! writing until the power goes.
+//! The program inside the machine: makes or recovers a pool, reports its contents, and writes until
+//! the power goes.
 
 mod board;
 mod boot;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use writer::Writer;
 
-/// Bytes of the pool where it is a file.
+/// Bytes of a pool in a file.
 const POOL: u64 = 24 << 20;
 
 fn main() {
@@ -46,13 +46,13 @@ fn main() {
     }
 }
 
-/// The number that the order has under this name.
+/// The order's number of this name.
 fn number(name: &str) -> Result<u64> {
     let text = std::env::var(format!("RIG_{name}")).with_context(|| format!("{name} is missing"))?;
     text.parse().with_context(|| format!("{name} is no number"))
 }
 
-/// The expected medium: the rig is of no use if the path is taken for something else.
+/// The expected medium: another one would make the rig useless.
 fn expected() -> MediumKind {
     match std::env::var("RIG_medium").as_deref() {
         Ok("devdax") => MediumKind::DevDax,
@@ -110,7 +110,7 @@ fn run(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The step after which the pool must look like this.
+/// The step whose state matches the pool.
 fn matching(seed: u64, from: u64, to: u64, found: &str) -> Option<u64> {
     let mut model = Model::new(seed).at(from);
     while model.fingerprint() != found {
@@ -122,7 +122,7 @@ fn matching(seed: u64, from: u64, to: u64, found: &str) -> Option<u64> {
     Some(model.number)
 }
 
-/// How the pool differs from each of the states it may have, to find the fault.
+/// Differences of the pool from each possible state.
 fn nearest(seed: u64, from: u64, to: u64, writer: &Writer) -> String {
     let found: BTreeMap<&str, &[u8]> = writer.bytes().collect();
     let mut out = String::new();
@@ -150,10 +150,9 @@ fn nearest(seed: u64, from: u64, to: u64, writer: &Writer) -> String {
     out
 }
 
-/// Reports the check's findings.
 fn check(path: &Path, when: &str) -> Result<()> {
     let report = indelible::check(path, &PoolOptions::new(), &mut |_, _| {})?;
-    // A note is that a writer is gone, which is no surprise here.
+    // A note reports a gone writer, which is normal here.
     for finding in report.findings.iter().filter(|finding| finding.severity != Severity::Note) {
         say(&format!("violation check {when}: {finding:?}"));
     }

@@ -1,5 +1,5 @@
-//! How the guest talks past its kernel: each word has left the machine when the call returns, so
-//! that the power cannot go between a promise and its being known.
+//! Output past the kernel: each word has left the machine when the call returns, so that no power
+//! cut falls between a promise and its report.
 //!
 //! Invariant: the ports are open to this thread (`ioperm`) before a byte goes out.
 
@@ -12,16 +12,16 @@ use std::sync::{Mutex, PoisonError};
 /// Port of QEMU's debug console.
 const PORT: u16 = 0xe9;
 
-/// Points in the run that the plugin knows by an instruction that does nothing.
+/// Points in the run, marked by no-operations that the plugin knows.
 #[derive(Clone, Copy)]
 pub(crate) enum Mark {
     /// From here on stores are watched.
     Watch,
-    /// From here on they are the writer's.
+    /// From here on stores are the writer's.
     Go,
-    /// The guard says that everything is durable.
+    /// The guard reported everything durable.
     Durable,
-    /// The guest has stated the promised state.
+    /// The guest reported the promised state.
     Promised,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn mark(mark: Mark) {
     }
 }
 
-/// Has the power supply put the lines of the serial port so: bits of `TIOCMGET`.
+/// Makes the power supply set the serial port's lines: bits of `TIOCMGET`.
 pub(crate) fn set_lines(bits: i32) {
     // SAFETY: a no-operation, with any operand; the plugin reads the register.
     unsafe {
@@ -49,19 +49,19 @@ pub(crate) fn set_lines(bits: i32) {
     }
 }
 
-/// Sends a line, whole, whichever threads do. Other processes of the machine must not.
+/// Sends a whole line, from any thread. Other processes of the machine must not.
 ///
 /// # Panics
-/// If the ports cannot be had: nothing the rig finds would be known.
+/// The ports are unavailable, so that no finding would be known.
 pub(crate) fn say(line: &str) {
-    // A right of the thread that asked for it, and of those that it starts.
+    // Granted to the asking thread and to threads that it starts.
     thread_local! {
         static OPEN: OnceCell<()> = const { OnceCell::new() };
     }
     static WHOLE: Mutex<()> = Mutex::new(());
     let _whole = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
     let open = || {
-        // SAFETY: only opens a port of the emulator's to this thread.
+        // SAFETY: only opens an emulator's port to this thread.
         let status = unsafe { libc::ioperm(PORT.into(), 1, 1) };
         assert_eq!(status, 0, "no access to the debug console");
     };

@@ -18,7 +18,7 @@ impl Writer {
         Writer { pool, seed, objects: BTreeMap::new() }
     }
 
-    /// Attaches objects, which recovers them.
+    /// Attaches and recovers objects.
     pub(crate) fn attach(&mut self, names: &[String]) -> Result<()> {
         for name in names {
             self.objects.insert(name.clone(), self.pool.attach(name)?);
@@ -26,7 +26,7 @@ impl Writer {
         Ok(())
     }
 
-    /// All objects in the order of their names.
+    /// All objects by name.
     pub(crate) fn bytes(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.objects.iter().map(|(name, object)| (name.as_str(), object.as_slice()))
     }
@@ -35,7 +35,7 @@ impl Writer {
         self.objects.values().next().map(Object::rung).unwrap_or_default()
     }
 
-    /// Bytes that recovery replayed.
+    /// Bytes replayed by recovery.
     pub(crate) fn recovered(&self) -> u64 {
         self.objects.values().map(Object::recovered_bytes).sum()
     }
@@ -47,7 +47,7 @@ impl Writer {
         Ok(self.pool)
     }
 
-    /// Says before each step that it may happen from now on, and after it that it has.
+    /// Reports each step before it may happen, and after it has.
     pub(crate) fn run(mut self, steps: RangeInclusive<u64>) -> Result<()> {
         for number in steps {
             let step = step(self.seed, number);

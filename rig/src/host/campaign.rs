@@ -1,4 +1,4 @@
-//! All kinds, their controls, on several processors.
+//! All kinds and their controls, on several processors.
 
 use crate::chain::{self, Chain, Course, Violation};
 use crate::counts::Counts;
@@ -15,29 +15,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Cuts that one pool goes through.
+/// Cuts of one pool.
 const CHAIN: u64 = 10;
-/// Cuts after which a broken rule must have been noticed.
+/// Cuts within which a broken rule must be noticed.
 const PATIENCE: u64 = 60;
 
-/// A chain to run.
 #[derive(Clone, Copy, Debug)]
 struct Task {
     kind: Kind,
-    /// The program: that of steps, or writers on demand.
+    /// The program: steps, or writers on demand.
     load: Option<Load>,
     end: End,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// So many cuts of a sound writer.
+    /// Cuts of a sound writer.
     Cuts(u64),
     /// Cuts of a broken one, until it is noticed.
     Noticed(&'static str),
 }
 
-/// Results of a campaign.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) counts: Counts,
@@ -54,7 +52,7 @@ pub(crate) struct Campaign<'a> {
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) program: Program,
-    /// Cycles of each kind, with each load.
+    /// Cycles of each kind and load.
     pub(crate) cycles: u64,
     pub(crate) seed: u64,
     pub(crate) jobs: usize,
@@ -132,7 +130,7 @@ impl Campaign<'_> {
         Ok(findings)
     }
 
-    /// Looks at the lines by which the power supply tells that it fails.
+    /// Tests the lines that report power failures.
     fn lines(&self, scratch: &Path, states: &[PathBuf], findings: &mut Findings) -> Result<()> {
         self.bar.set_message("changing lines");
         let kernels: Vec<_> = self.kernels.iter().zip(states).collect();
@@ -167,8 +165,8 @@ impl Campaign<'_> {
         tasks
     }
 
-    /// Does each with some worker, and returns what came of it in the order of the tasks; a task's
-    /// seed depends on its place only.
+    /// Does each task with some worker; returns results in the order of tasks. A task's seed
+    /// depends on its index only.
     fn spread<T: Sync, R: Send>(
         &self,
         tasks: &[T],
@@ -181,7 +179,7 @@ impl Campaign<'_> {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(task) = tasks.get(at) else { return Ok(()) };
                 let seed = Rng::with_seed(self.seed.wrapping_add(at as u64)).u64(..);
-                // After an error the others need not begin anything.
+                // After an error no further task begins.
                 let result =
                     work(worker, task, seed).inspect_err(|_| next.store(tasks.len(), Ordering::Relaxed))?;
                 lock(&done).push((at, result));

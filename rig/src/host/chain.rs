@@ -1,4 +1,4 @@
-//! A pool through one power cut after the other, and the judge of its state after each.
+//! A pool through successive power cuts, and the judge of its states.
 
 use crate::counts::Counts;
 use crate::environment::Environment;
@@ -9,16 +9,16 @@ use fastrand::Rng;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The promise did not hold.
+/// A broken promise.
 #[derive(Debug)]
 pub(crate) struct Violation {
-    /// The state found instead.
+    /// The state found.
     pub(crate) what: String,
     /// Folder of the images and the logs.
     pub(crate) kept: Option<PathBuf>,
 }
 
-/// The first image of chains of a kind.
+/// The first image of a kind's chains.
 pub(crate) struct Template {
     pub(crate) kind: Kind,
     /// The saved machine.
@@ -27,7 +27,7 @@ pub(crate) struct Template {
     medium: PathBuf,
 }
 
-/// Makes the medium and the pool that chains begin with.
+/// Makes the medium and the pool of a chain's start.
 pub(crate) fn make(environment: &Environment, folder: &Path, kind: Kind, state: &Path) -> Result<Template> {
     let slot = Slot::new(folder, &format!("make-{}-{}", kind.kernel.word(), kind.medium.word()));
     fs::File::create(&slot.live)?.set_len(SIZE)?;
@@ -39,19 +39,18 @@ pub(crate) fn make(environment: &Environment, folder: &Path, kind: Kind, state: 
     Ok(Template { kind, state: state.to_owned(), medium: slot.live })
 }
 
-/// A program that machines run one after the other on one pool, and its promises.
+/// A program for successive machines on one pool, and its promises.
 pub(crate) trait Course {
     /// Words of a machine's order. The last one only looks.
     fn words(&self, rng: &mut Rng, last: bool) -> Vec<(&'static str, String)>;
 
-    /// The moment of the next cut.
     fn cut(&mut self, rng: &mut Rng) -> Cut;
 
-    /// A machine's line, by its first word: notes its promises, and judges its findings. Returns
-    /// whether the whole state after the last cut has been judged now.
+    /// A machine's line, by its first word: notes promises and judges findings. Returns whether the
+    /// whole state after the last cut is judged now.
     ///
     /// # Errors
-    /// A promise did not hold.
+    /// A promise was broken.
     fn line(&mut self, word: &str, rest: &str, counts: &mut Counts) -> std::result::Result<bool, String>;
 
     /// A machine's end.
@@ -61,7 +60,7 @@ pub(crate) trait Course {
     fn end(&mut self, outcome: &Outcome, counts: &mut Counts) -> std::result::Result<(), String>;
 }
 
-/// One pool, from its first step on.
+/// A pool from its first step on.
 pub(crate) struct Chain<'a> {
     environment: &'a Environment,
     slot: &'a Slot,
@@ -71,7 +70,7 @@ pub(crate) struct Chain<'a> {
     seed: u64,
     rng: Rng,
     counts: Counts,
-    /// Cuts that no machine has judged yet.
+    /// Unjudged cuts.
     open: u64,
 }
 
@@ -98,8 +97,8 @@ impl<'a> Chain<'a> {
         })
     }
 
-    /// Cuts the power `cuts` times, each time but the first after the machine has judged the cut
-    /// before; then judges once more.
+    /// Cuts the power `cuts` times, each time after the judgement of the last cut; then judges once
+    /// more.
     pub(crate) fn run(
         mut self,
         cuts: u64,
@@ -129,7 +128,7 @@ impl<'a> Chain<'a> {
         let order = Order { kind, state: self.template.state.clone(), words, cut: Some(cut) };
         let outcome =
             machine::run(self.environment, self.slot, &order).with_context(|| format!("{order:?}"))?;
-        // Which would pass for one that was noticed.
+        // It would pass for a noticed one.
         if let Some(line) = outcome.said.iter().find(|line| line.contains("no such mutant")) {
             bail!("{line}");
         }
@@ -149,7 +148,7 @@ impl<'a> Chain<'a> {
         Ok(None)
     }
 
-    /// Compares the machine's findings with the promises, and notes the machine's own promises.
+    /// Compares a machine's findings with the promises, and notes its own promises.
     fn judge(&mut self, outcome: &Outcome, last: bool) -> std::result::Result<(), String> {
         let mut judged = false;
         for line in &outcome.said {
@@ -178,7 +177,6 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// A number that a machine said.
 pub(crate) fn parse(text: &str) -> std::result::Result<u64, String> {
     text.trim().parse().map_err(|_| format!("{text} is no number"))
 }

@@ -1,20 +1,18 @@
-//! Numbers that a campaign adds up, by the names that its record has for them.
+//! Counts of a campaign, named as in its record.
 
 use crate::kind::Load;
 use std::collections::BTreeMap;
 
-/// A power failure whose guard said in time that everything is durable.
+/// A power failure with a timely report that everything is durable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
     pub(crate) load: Load,
-    /// Time between the change of the line and the guard's report, by the clock of the machine that
-    /// emulates.
+    /// From the line's change to the guard's report, by the host's clock.
     pub(crate) microseconds: u64,
-    /// Bytes that became durable meanwhile, as the writers say.
+    /// Bytes made durable meanwhile, by the writers' reports.
     pub(crate) bytes: u64,
 }
 
-/// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) sums: BTreeMap<String, u64>,

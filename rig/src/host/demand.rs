@@ -1,4 +1,4 @@
-//! Writers on demand, with a guard and without, and the judge of their transactions after each cut.
+//! Writers on demand, with and without a guard, and the judge of their transactions.
 
 use crate::chain::{Course, parse};
 use crate::counts::{Counts, Failure};
@@ -7,31 +7,29 @@ use crate::machine::{Cut, Outcome, PowerFailure};
 use fastrand::Rng;
 use indelible_rig::commits::{Ledger, WRITERS};
 
-/// Transactions of each writer before the power may fail.
+/// Each writer's transactions before a failure.
 const COMMITS: std::ops::Range<u64> = 300..3_000;
-/// Without a guard, a writer waits for one transaction in so many.
+/// Without a guard, a writer waits for one in so many.
 const WAITS: std::ops::Range<u64> = 100..2_000;
-/// Events of a run without a guard: up to so many are waited for.
+/// Most events before a cut without a guard.
 const EVENTS: [(&str, u64); 2] = [("watch", 6_000), ("go", 30_000)];
-/// Events after the guard's report: up to so many are waited for.
+/// Most events after the guard's report.
 const LATER: u64 = 2_000;
 /// Looks at the line until it goes off.
 const LOOKS: u64 = 40;
-/// Time from the failure until the power is gone: enough for an emulated machine beside others.
+/// Milliseconds from failure to power loss: enough on a slow machine.
 const HOLD: u64 = 300_000;
 
-/// See the module.
 pub(crate) struct Demand {
     load: Load,
-    /// The seed of the transactions.
+    /// Seed of the transactions.
     seed: u64,
     ledgers: Vec<Ledger>,
-    /// The last transactions that the last machine began with, that must be there, and that were
-    /// acknowledged.
+    /// The last transactions: at the last machine's begin, required, acknowledged.
     begun: [u64; WRITERS],
     promised: [u64; WRITERS],
     acknowledged: [u64; WRITERS],
-    /// Bytes that the guard's round made durable.
+    /// Bytes made durable by the guard's round.
     bytes: Option<u64>,
 }
 
@@ -42,7 +40,7 @@ impl Demand {
         Demand { load, seed, ledgers, begun: none, promised: none, acknowledged: none, bytes: None }
     }
 
-    /// The objects of a writer: the number of the last transaction in both, and their bytes.
+    /// A writer's objects: the last transaction's number in both, and their bytes.
     fn found(&mut self, text: &str, counts: &mut Counts) -> Result<(), String> {
         let words: Vec<_> = text.splitn(4, ' ').collect();
         let [writer, left, right, found] = words[..] else { return Err("no state".into()) };
@@ -105,7 +103,7 @@ impl Course for Demand {
             let (after, events) = EVENTS[usize::from(rng.u8(..) >= 50)];
             return Cut { after, event: rng.u64(1..=events), seed, failure: None };
         }
-        // At once, or while the writers go on. Those that are idle do not.
+        // At once, or while writers go on; idle ones do not.
         let at_once = self.load == Load::Idle || rng.bool();
         let event = if at_once { 1 } else { rng.u64(1..=LATER) };
         let failure = Some(PowerFailure { looks: rng.u64(1..=LOOKS), hold: HOLD });

@@ -1,4 +1,4 @@
-//! Everything a machine is made of: found, or installed and built.
+//! Everything that a machine needs: found, or installed and built.
 
 use crate::kind::Kernel;
 use anyhow::{Context, Result, bail};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Required programs, with the package that has each.
+/// Required programs and their packages.
 const PROGRAMS: [(&str, &str); 8] = [
     ("qemu-system-x86_64", "qemu-system-x86, 9 or later"),
     ("busybox", "busybox-static"),
@@ -19,23 +19,22 @@ const PROGRAMS: [(&str, &str); 8] = [
     ("xz", "xz-utils"),
 ];
 
-/// Names of scratch folders begin so, and end with the process.
+/// Prefix of scratch folders; the process number follows.
 const SCRATCH: &str = "indelible-rig-";
 
 const MUSL: &str = "x86_64-unknown-linux-musl";
 const GNU: &str = "x86_64-unknown-linux-gnu";
 
-/// Folders of the rig.
 pub(crate) struct Environment {
     sources: PathBuf,
     folder: PathBuf,
 }
 
 impl Environment {
-    /// Finds the required tools, and installs (as root) missing ones.
+    /// Finds the required tools; installs missing ones as root.
     ///
     /// # Errors
-    /// This machine lacks something that cannot be installed: the error tells what, and why not.
+    /// A tool cannot be installed: the error names it and the cause.
     pub(crate) fn find(kernels: &[Kernel]) -> Result<Environment> {
         let sources = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         let workspace = sources.parent().context("the rig lies in the workspace")?;
@@ -47,7 +46,7 @@ impl Environment {
         Ok(environment)
     }
 
-    /// Builds what goes into the machines.
+    /// Builds the contents of the machines.
     ///
     /// # Errors
     /// Something does not build.
@@ -78,13 +77,11 @@ impl Environment {
         self.folder.join("power.so")
     }
 
-    /// Folder of the evidence of violations.
     pub(crate) fn violations(&self) -> PathBuf {
         self.folder.join("violations")
     }
 
-    /// A folder for the memories of machines: in memory if it has the room, as they are written all
-    /// the time.
+    /// A folder for machines' memories, which are written all the time: in memory if there is room.
     pub(crate) fn scratch(&self, bytes: u64) -> Result<PathBuf> {
         let memory = Path::new("/dev/shm");
         let folder = if room(memory) > 2 * bytes { memory } else { &self.folder };
@@ -132,7 +129,7 @@ impl Environment {
         succeeds(&mut command)
     }
 
-    /// Builds the guest program so that it needs nothing around it, and returns where it is.
+    /// Builds a self-contained guest program; returns its path.
     fn guest(&self, name: &str, features: &str) -> Result<PathBuf> {
         let folder = self.folder.join("build");
         let target = if has_target(MUSL) { MUSL } else { GNU };
@@ -161,7 +158,7 @@ impl Environment {
     }
 }
 
-/// Removes what campaigns left that were killed.
+/// Removes folders of killed campaigns.
 fn remove_left_over(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -172,7 +169,7 @@ fn remove_left_over(folder: &Path) {
     }
 }
 
-/// Whether QEMU is one that boots a 6.12 kernel reliably and knows the plugin's interface.
+/// Whether QEMU boots a 6.12 kernel reliably and has the plugin's interface.
 fn recent() -> bool {
     let output = Command::new(PROGRAMS[0].0).arg("--version").output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
@@ -196,7 +193,7 @@ fn script(path: &Path, arguments: &[&PathBuf]) -> Result<()> {
     succeeds(Command::new(path).args(arguments))
 }
 
-/// Runs it, and shows its output if it fails.
+/// Runs it, and shows its output on failure.
 fn succeeds(command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("cannot run {:?}", command.get_program()))?;
     if !output.status.success() {

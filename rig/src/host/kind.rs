@@ -3,7 +3,6 @@
 use clap::ValueEnum;
 use std::fmt;
 
-/// A kernel of Debian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kernel {
     /// Bookworm's: stores are tracked by page protection
@@ -14,7 +13,6 @@ pub(crate) enum Kernel {
     V6_12,
 }
 
-/// Medium of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Medium {
     /// A file on ext4, mounted with -o dax, mapped with `MAP_SYNC`
@@ -23,7 +21,6 @@ pub(crate) enum Medium {
     Devdax,
 }
 
-/// A kernel and a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) kernel: Kernel,
@@ -38,7 +35,7 @@ impl Kernel {
         }
     }
 
-    /// The way in which stores must be tracked there, or the rig does not test its subject.
+    /// The expected tracking; with another one the rig would test something else.
     pub(crate) fn rung(self) -> &'static str {
         match self {
             Kernel::V6_1 => "mprotect",
@@ -62,17 +59,15 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A program that the machines run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     /// Psyncs, step by step.
     Steps,
-    /// Transactions on demand, with a guard and without.
+    /// Transactions on demand, with and without a guard.
     OnDemand,
 }
 
 impl Program {
-    /// Name of its campaigns.
     pub(crate) fn layer(self) -> &'static str {
         match self {
             Program::Steps => "power-cut",
@@ -80,7 +75,7 @@ impl Program {
         }
     }
 
-    /// Cuts of each kind, and with each load, in CI and in a campaign.
+    /// Cuts of each kind and load, in CI and in a campaign.
     pub(crate) fn cycles(self) -> (u64, u64) {
         match self {
             Program::Steps => (12, 250),
@@ -88,7 +83,6 @@ impl Program {
         }
     }
 
-    /// Loads of the sound writers.
     pub(crate) fn loads(self) -> &'static [Option<Load>] {
         match self {
             Program::Steps => &[None],
@@ -96,8 +90,7 @@ impl Program {
         }
     }
 
-    /// Rules that a writer breaks on request, and its load meanwhile. Each must be noticed on every
-    /// kind.
+    /// Rules that a writer breaks on request, with its load. Each must be noticed on every kind.
     pub(crate) fn mutants(self) -> &'static [(&'static str, Option<Load>)] {
         match self {
             Program::Steps => &[("NoWriteBack", None), ("NoFence", None), ("ApplyFirst", None)],
@@ -109,14 +102,14 @@ impl Program {
     }
 }
 
-/// The doings of writers on demand when their power fails.
+/// The state of writers on demand at a power failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// They go on; the guard is told.
+    /// They go on, with a guard.
     Busy,
-    /// They have ended their transactions, and not made them durable; the guard is told.
+    /// They have ended their volatile transactions, with a guard.
     Idle,
-    /// They go on, and there is no guard.
+    /// They go on, without a guard.
     Alone,
 }
 

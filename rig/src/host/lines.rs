@@ -1,5 +1,4 @@
-//! Modem-control lines of a serial port, which the power supply puts on and off while the guard's
-//! detector watches them.
+//! Modem-control lines, changed by the power supply under the guard's detector.
 
 use crate::chain::Violation;
 use crate::environment::Environment;
@@ -9,14 +8,14 @@ use anyhow::Result;
 use std::fs;
 use std::path::Path;
 
-/// Changes of lines in a machine that the kernel told of, and those that the detector did.
+/// Changes reported by the kernel, and by the detector.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) told: u64,
     pub(crate) detected: u64,
 }
 
-/// Looks whether the kernel and the detector tell of each change in a machine with this kernel.
+/// Tests reports of each change on a machine with this kernel.
 pub(crate) fn run(
     environment: &Environment,
     folder: &Path,
@@ -27,7 +26,7 @@ pub(crate) fn run(
     for image in [&slot.live, &slot.durable] {
         fs::File::create(image)?.set_len(SIZE)?;
     }
-    // Nothing touches the medium, and nothing is cut.
+    // No medium, and no cut.
     let kind = Kind { kernel, medium: Medium::Devdax };
     let cut = Some(Cut { after: "go", event: 0, seed: 0, failure: None });
     let order = Order { kind, state: state.to_owned(), words: vec![("task", "lines".into())], cut };

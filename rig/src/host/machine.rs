@@ -1,4 +1,4 @@
-//! One run of an emulated machine, from power on to power off.
+//! One run of an emulated machine.
 
 use crate::environment::Environment;
 use crate::kind::{Kernel, Kind};
@@ -10,65 +10,61 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const EMULATOR: &str = "qemu-system-x86_64";
-/// Bytes of an order.
 const ORDER: usize = 1000;
 /// Bytes of the persistent memory.
 pub(crate) const SIZE: u64 = 64 << 20;
-/// Physical address at which the machine has it: behind the gap below 4 GiB, as its RAM ends there.
+/// Its physical address: behind the gap below 4 GiB, where the RAM ends.
 const BASE: u64 = 4 << 30;
-/// Virtual address at which a kernel without address randomisation maps physical memory (4-level
-/// page tables).
+/// Virtual address of physical memory in a kernel without address randomisation (4-level page
+/// tables).
 const WINDOW: u64 = 0xffff_8880_0000_0000;
-/// A machine that takes longer hangs. Its power is cut by then in a few seconds, if others let it
-/// run.
+/// Limit before a hang; a cut normally takes seconds.
 const PATIENCE: Duration = Duration::from_secs(1800);
-/// Exit status with which the plugin ends the emulator at a cut.
+/// The emulator's exit status at a cut.
 const CUT: i32 = 77;
 
-/// When the power goes.
+/// The moment of a cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// Counted from `watch` (before the medium is looked at), `go` (before the first step) or
-    /// `promised` (the guard has said that everything is durable), which is the first event itself.
+    /// Counts from `watch` (before the medium is accessed), `go` (before the first step) or
+    /// `promised` (after the guard's report), itself the first event.
     pub(crate) after: &'static str,
     /// Stores to another line, write-backs, fences; 0: when the machine is done.
     pub(crate) event: u64,
-    /// Decides about lines that were not written back.
+    /// Seed for lines without a write-back.
     pub(crate) seed: u64,
-    /// The power supply tells before.
+    /// A warning by the power supply before.
     pub(crate) failure: Option<PowerFailure>,
 }
 
-/// A line of the serial port goes off before the power goes.
+/// A serial line goes off before the power.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PowerFailure {
-    /// Looks at the line, after `go`, of which the last one finds it off.
+    /// Looks at the line after `go`; the last one finds it off.
     pub(crate) looks: u64,
-    /// Milliseconds from then until the power goes, if it was not cut before.
+    /// Milliseconds from then to the loss of power at the latest.
     pub(crate) hold: u64,
 }
 
-/// Orders to the machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) kind: Kind,
-    /// The saved machine to go on with.
+    /// The saved machine to continue.
     pub(crate) state: PathBuf,
     /// Words for the guest: `task=run`.
     pub(crate) words: Vec<(&'static str, String)>,
     pub(crate) cut: Option<Cut>,
 }
 
-/// How it went.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// Output of the guest, line by line.
+    /// The guest's lines.
     pub(crate) said: Vec<String>,
-    /// Whether the power was cut, rather than switched off.
+    /// Cut, rather than switched off.
     pub(crate) cut: bool,
-    /// Lines that might or might not have reached the medium.
+    /// Lines without certain durability.
     pub(crate) undecided: u64,
-    /// Nanoseconds from the failure until the guard said that everything is durable.
+    /// Nanoseconds from the failure to the guard's report.
     pub(crate) durable: Option<u64>,
 }
 
@@ -76,7 +72,7 @@ pub(crate) struct Outcome {
 pub(crate) struct Slot {
     /// The machine's memory.
     pub(crate) live: PathBuf,
-    /// The part of it that survives a power failure.
+    /// Its part that survives a power failure.
     pub(crate) durable: PathBuf,
     said: PathBuf,
     console: PathBuf,
@@ -97,7 +93,7 @@ impl Slot {
         }
     }
 
-    /// Copies everything there is to see of the last run.
+    /// Copies all files of the last run.
     pub(crate) fn keep(&self, folder: &Path, order: &Order) -> Result<()> {
         fs::create_dir_all(folder)?;
         for file in [&self.live, &self.durable, &self.said, &self.console, &self.report] {
@@ -109,8 +105,8 @@ impl Slot {
     }
 }
 
-/// Boots a kernel up to where it waits for its order, and saves the machine there: without the
-/// medium, which nothing has touched. Returns where.
+/// Boots a kernel until it waits for its order, and saves the machine, whose medium is untouched.
+/// Returns its path.
 pub(crate) fn save(environment: &Environment, folder: &Path, kernel: Kernel) -> Result<PathBuf> {
     let slot = Slot::new(folder, kernel.word());
     fs::File::create(&slot.live)?.set_len(SIZE)?;
@@ -135,7 +131,7 @@ pub(crate) fn save(environment: &Environment, folder: &Path, kernel: Kernel) -> 
     Ok(state)
 }
 
-/// For the emulator's monitor: memory shared with a file is not part of a saved machine.
+/// For the emulator's monitor: memory shared with a file is not saved.
 const NO_MEDIUM: &str = "migrate_set_capability x-ignore-shared on\n";
 
 fn spawn(command: &mut Command) -> Result<Child> {
@@ -147,7 +143,7 @@ fn instruct(child: &mut Child, words: &str) -> Result<()> {
     Ok(monitor.write_all(words.as_bytes())?)
 }
 
-/// Runs a machine on `slot.live`; if its power is cut, `slot.durable` has the durable bytes.
+/// Runs a machine on `slot.live`; after a cut, `slot.durable` has the durable bytes.
 pub(crate) fn run(environment: &Environment, slot: &Slot, order: &Order) -> Result<Outcome> {
     let mut words = format!("medium={}", order.kind.medium.word());
     for (name, value) in &order.words {
@@ -199,7 +195,7 @@ pub(crate) fn run(environment: &Environment, slot: &Slot, order: &Order) -> Resu
         }
     }
     let said = String::from_utf8_lossy(&fs::read(&slot.said)?).into_owned();
-    // A line that the cut went through was not said.
+    // A line that the cut went through is incomplete.
     let whole = said.rfind('\n').map_or("", |end| &said[..end]);
     Ok(Outcome {
         said: whole.lines().map(str::to_owned).collect(),
@@ -218,7 +214,7 @@ fn last_words(slot: &Slot) -> String {
     format!("it said: {}; its console: {}", tail(&slot.said), tail(&slot.console))
 }
 
-/// The machine, with its files anew. Its monitor is its standard input.
+/// The machine, with fresh files. Its monitor is its standard input.
 fn command(environment: &Environment, slot: &Slot, kernel: Kernel, order: &str) -> Result<Command> {
     for file in [&slot.said, &slot.console, &slot.report] {
         fs::write(file, "")?;
@@ -231,7 +227,7 @@ fn command(environment: &Environment, slot: &Slot, kernel: Kernel, order: &str) 
         .args(["-machine", "q35,nvdimm=on,nvdimm-persistence=mem-ctrl", "-accel", "tcg"])
         .args(["-cpu", "max,la57=off", "-smp", "1", "-m", "256M,slots=2,maxmem=1G"])
         .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-monitor", "stdio"])
-        // Saved while it is stopped, it runs when it is loaded.
+        // Saved while stopped, it runs when loaded.
         .args(["-global", "migration.store-global-state=off"])
         .arg("-object")
         .arg(format!("memory-backend-file,id=medium,share=on,mem-path={},size={SIZE}", slot.live.display()))
@@ -243,7 +239,7 @@ fn command(environment: &Environment, slot: &Slot, kernel: Kernel, order: &str) 
         .args(["-device", "isa-debugcon,iobase=0xe9,chardev=said"])
         .arg("-serial")
         .arg(format!("file:{}", slot.console.display()))
-        // The lines of this port are the plugin's, for any port of the host.
+        // The plugin provides this port's lines, whatever the host port.
         .env("LD_PRELOAD", environment.plugin())
         .args(["-chardev", "serial,id=supply,path=/dev/null", "-serial", "chardev:supply"])
         .arg("-kernel")

@@ -1,5 +1,5 @@
-//! `pmo-rig`: boots Debian kernels in QEMU with an emulated NVDIMM, runs the library there, cuts
-//! the power at random instants, and judges the pool that the next machine finds.
+//! `pmo-rig`: boots Debian kernels in QEMU with an emulated NVDIMM, runs the library, cuts the
+//! power at random, and judges the pool on the next machine.
 
 mod campaign;
 mod chain;
@@ -74,7 +74,7 @@ impl<T: ValueEnum> std::str::FromStr for OneOrAll<T> {
     }
 }
 
-/// Exit status where the machine lacks something: nothing was tested, and nothing is wrong.
+/// Exit status if the machine lacks something: nothing was tested.
 const LACKING: u8 = 77;
 
 fn main() -> ExitCode {

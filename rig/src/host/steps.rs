@@ -1,4 +1,4 @@
-//! The program of psyncs, step by step, and the judge of its state after each cut.
+//! The program of psyncs, and the judge of its states.
 
 use crate::chain::{Course, parse};
 use crate::counts::Counts;
@@ -7,17 +7,16 @@ use crate::machine::{Cut, Outcome};
 use fastrand::Rng;
 use indelible_rig::model::Model;
 
-/// Steps that no machine gets to the end of.
+/// More steps than a machine completes.
 const STEPS: u64 = 100_000;
-/// Events of a run: up to so many are waited for.
+/// Most events before a cut.
 const EVENTS: [(&str, u64); 2] = [("watch", 6_000), ("go", 30_000)];
 
-/// See the module.
 pub(crate) struct Steps {
     kernel: Kernel,
-    /// The seed of the program.
+    /// Seed of the program.
     seed: u64,
-    /// The steps that the pool may be at: promised, and begun.
+    /// The pool's possible steps: promised, and begun.
     from: u64,
     to: u64,
     model: Model,

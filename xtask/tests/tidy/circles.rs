@@ -1,13 +1,12 @@
-//! No circles between modules of one folder: each can be read once those that it imports are known.
+//! No circles between modules of one folder.
 //!
-//! A module is a file, or a folder with all that is in it. It imports another by a path that begins
-//! with `crate` or `super`; a name that the folder's own file imports leads to the module that it
-//! was imported from.
+//! A module is a file or a whole folder. It imports another by a path from `crate` or `super`; a
+//! name that the folder's own file imports leads to its original module.
 
 use crate::sources::{root, shipped, sources};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The circles that stay, each as its folder, the modules that import each other, and why they do.
+/// Accepted circles: folder, modules, reason.
 const KNOWN: &[(&str, &[&str], &str)] = &[
     (
         "crates/indelible/src/collections",
@@ -63,11 +62,11 @@ type Path = Vec<String>;
 /// A crate's modules, with their imports.
 struct Tree {
     imports: BTreeMap<Path, Vec<Path>>,
-    /// Names that each module has of its own `use` lines, with their paths.
+    /// Names of each module's `use` lines, with their paths.
     names: BTreeMap<Path, BTreeMap<String, Path>>,
 }
 
-/// Splits the inside of braces at the commas that are in no further braces.
+/// Splits the inside of braces at top-level commas.
 fn pieces(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut pieces) = (0, 0, Vec::new());
     for (at, letter) in list.char_indices() {
@@ -85,7 +84,7 @@ fn pieces(list: &str) -> Vec<&str> {
     pieces
 }
 
-/// The paths of a `use` line, each with the name that it gets.
+/// The paths of a `use` line, each with its name.
 fn expand(before: &[&str], tree: &str, out: &mut Vec<(Path, String)>) {
     let tree = tree.trim();
     if let Some((prefix, list)) = tree.split_once('{') {
@@ -154,7 +153,7 @@ impl Tree {
         tree
     }
 
-    /// The module that a path leads to, past names that modules import from others.
+    /// The module of a path, through re-imports.
     fn module_of(&self, path: &Path, steps: usize) -> Path {
         let len = (0..=path.len()).rev().find(|len| self.names.contains_key(&path[..*len])).unwrap_or(0);
         let (module, rest) = path.split_at(len);
@@ -185,7 +184,7 @@ impl Tree {
         all
     }
 
-    /// The circles, each as its folder and its modules.
+    /// (folder, modules).
     fn circles(&self) -> BTreeSet<(Path, Vec<String>)> {
         let mut circles = BTreeSet::new();
         for (folder, edges) in self.siblings() {
@@ -205,7 +204,7 @@ impl Tree {
     }
 }
 
-/// Modules that one imports, or that these import, and so on.
+/// The transitive imports of a module.
 fn reachable(edges: &BTreeMap<String, BTreeSet<String>>, from: &String) -> BTreeSet<String> {
     let (mut found, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(module) = open.pop() {
@@ -227,20 +226,20 @@ fn module(file: &str) -> Path {
     path
 }
 
-/// A path from the crate's root, as `module` writes it. `None`: it names another crate.
+/// A path from the crate's root, as `module` writes it. `None`: another crate.
 fn resolve(module: &Path, path: &Path) -> Option<Path> {
     let above = path.iter().take_while(|word| *word == "super").count();
     let base = match path[0].as_str() {
         "crate" => return Some(path[1..].to_vec()),
         "super" => &module[..module.len().checked_sub(above)?],
         "self" => return Some(module.iter().chain(&path[1..]).cloned().collect()),
-        // A name of its own, such as a child; other crates lead nowhere.
+        // An own name, such as a child; other crates lead nowhere.
         _ => &module[..],
     };
     Some(base.iter().chain(&path[above..]).cloned().collect())
 }
 
-/// Every crate root: the folder with its `lib.rs` or `main.rs`.
+/// Every folder with a `lib.rs` or `main.rs`.
 fn roots() -> Vec<String> {
     let mut roots = BTreeSet::new();
     for folder in ["crates", "bench", "evidence", "examples", "rig", "xtask"] {
@@ -258,7 +257,7 @@ fn tree(root: &str, roots: &[String]) -> Tree {
         roots.iter().any(|other| other.len() > root.len() && file.starts_with(&format!("{other}/")))
     };
     let files = sources(root).into_iter().filter(|(file, _)| !of_another(file));
-    // Tests in files of their own import what they please.
+    // Tests in separate files import anything.
     let files = files.filter(|(file, _)| !file.contains("/tests"));
     Tree::new(&files.map(|(file, text)| (file[root.len() + 1..].to_owned(), text)).collect())
 }

@@ -1,4 +1,4 @@
-//! Unsafe code, commits, and constants of tests stay in their places.
+//! Places of unsafe code, commits, and constants of tests.
 
 use crate::sources::{files, root, sources};
 use std::collections::BTreeMap;
@@ -15,8 +15,7 @@ fn the_store_forbids_unsafe_and_knows_no_mmap() {
     }
 }
 
-/// Neither library is linked with the other, so that nothing else compares the layouts of the
-/// structs that they share.
+/// The libraries are not linked together, so that nothing else compares their shared structs.
 #[test]
 fn libpmo_and_libpmo_tm_have_one_interface() {
     let text = |package: &str| {
@@ -28,7 +27,7 @@ fn libpmo_and_libpmo_tm_have_one_interface() {
     assert!(ours == theirs, "crates/capi/src/tm_interface.rs and its copy in crates/tm/src differ");
 }
 
-/// Manifests that can ask for sealing without integrity.
+/// Manifests that may ask for sealing without integrity.
 fn with_other_engines(manifests: &BTreeMap<String, String>) -> Vec<&str> {
     let asks = |text: &str| text.lines().any(|line| !line.starts_with('#') && line.contains("engines"));
     manifests.iter().filter(|(_, text)| asks(text)).map(|(file, _)| file.as_str()).collect()
@@ -40,8 +39,8 @@ fn nothing_but_the_benchmarks_seals_without_integrity() {
     for folder in ["bench", "evidence", "examples", "fuzz", "rig", "xtask"] {
         manifests.extend(files(folder, &["Cargo.toml"]));
     }
-    // Two have the feature; the models have its name, as they compile the store's sources; tests
-    // run with all features.
+    // Two have the feature; the models, which compile the store's sources, have its name; tests run
+    // with all features.
     let known = [
         "bench/Cargo.toml",
         "crates/indelible/Cargo.toml",
@@ -82,7 +81,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         "media/",
         "mapping/",
         "protection/",
-        // Its mappings are the module's above; tests alone touch their bytes.
+        // The module above has its mappings; only tests touch their bytes.
         "backing/tests.rs",
         "dirty/",
         "fault/",
@@ -178,7 +177,7 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
         let inner = file.trim_start_matches("crates/stm/src/").trim_end_matches(".rs");
         assert!(allowed.contains(&inner) || !text.contains("unsafe {"), "{file} has unsafe code");
     }
-    // Arguments from C are checked in `args`; the other modules pass them on.
+    // `args` checks arguments from C; the other modules pass them on.
     for (file, text) in sources("crates/capi/src") {
         let inner = file.trim_start_matches("crates/capi/src/");
         let follows =
@@ -206,13 +205,12 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
     }
 }
 
-/// The part of a source that is shipped.
+/// The shipped part of a source.
 fn shipped(text: &str) -> &str {
     text.split("#[cfg(test)]").next().unwrap_or_default()
 }
 
-/// Lines that choose a value by a feature or an interpreter that only tests use: what is tested is
-/// not what is shipped then.
+/// Lines that choose a value by a test feature or interpreter: tests would not run what is shipped.
 fn chosen_for_tests(text: &str) -> Vec<&str> {
     let (mut wrong, mut conditional) = (Vec::new(), false);
     for line in shipped(text).lines().filter(|line| !line.trim_start().starts_with("//")) {
@@ -231,7 +229,7 @@ fn constants_are_the_same_in_every_build() {
     for (file, text) in
         ["store", "indelible", "stm"].into_iter().flat_map(|name| sources(&format!("crates/{name}/src")))
     {
-        // An interpreter places memory where it likes, and lacks facilities of the kernel.
+        // An interpreter chooses its own addresses, and lacks kernel facilities.
         let of_the_machine =
             file.ends_with("operations/window.rs") || file.starts_with("crates/indelible/src/sys/");
         if !file.contains("tests") && !of_the_machine {

@@ -1,4 +1,4 @@
-//! Layers: imports and dependencies point downwards.
+//! Imports and dependencies point downwards.
 
 use crate::sources::{root, shipped, sources};
 
@@ -12,8 +12,8 @@ fn imports(text: &str, prefix: &str) -> Vec<String> {
         .collect()
 }
 
-/// Modules bottom-up. A module may import what stands before it, and itself; those of one group are
-/// siblings, which do not import each other.
+/// Modules bottom-up. A module may import earlier ones and itself; those of one group are siblings,
+/// without mutual imports.
 fn check_layers(folder: &str, prefix: &str, layers: &[&[&str]], everywhere: &[&str]) -> Vec<String> {
     let level = |module: &str| layers.iter().position(|group| group.contains(&module));
     let mut wrong = Vec::new();
@@ -87,8 +87,7 @@ const MAPPED: &[&[&str]] = &[
     &["retention", "space", "view", "log"],
 ];
 
-/// The transactional memory, whose modules name each other by `super`, so that the models can have
-/// them.
+/// The transactional memory, whose modules name each other by `super` for the models.
 const STM: &[&[&str]] = &[
     &["sync", "mutant", "error", "word"],
     &["clock", "stripes", "memory", "gate", "contention", "actions", "ecc"],

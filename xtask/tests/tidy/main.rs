@@ -1,5 +1,5 @@
-//! Rules that can be enforced, enforced: layers, circles, unsafe code, commits, sizes of files,
-//! words, documentation of packages, rules of the protocol.
+//! Enforced rules: layers, circles, unsafe code, commits, sizes of files, words, documentation of
+//! packages, rules of the protocol.
 
 mod circles;
 mod code;

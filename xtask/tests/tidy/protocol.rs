@@ -1,12 +1,11 @@
-//! Rules of docs/protocol.md: code and models cite each of them, and no others.
+//! Code and models cite each rule of docs/protocol.md, and no others.
 
 use crate::sources::{files, root, sources};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where the models are.
 const MODELS: &str = "crates/models/protocol/";
 
-/// The rules that a page states, in its order.
+/// The rules that a page states, in order.
 fn stated(page: &str) -> Vec<&str> {
     page.lines()
         .filter_map(|line| line.strip_prefix("- **")?.split_once("** ").map(|(rule, _)| rule))
@@ -61,7 +60,7 @@ fn every_rule_of_the_protocol_is_cited_by_code_and_by_a_model() {
     assert!(stated(&page).len() > 30, "the page has lost its rules");
 }
 
-/// Numbers are in order, so that a rule is found, and each model is of one letter.
+/// Each model is of one letter.
 #[test]
 fn rules_of_the_protocol_are_numbered_in_order() {
     let page = std::fs::read_to_string(root().join("docs/protocol.md")).expect("docs/protocol.md");

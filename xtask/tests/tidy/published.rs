@@ -1,10 +1,8 @@
-//! Documentation of packages that are published: their readers have neither the project's checklist
-//! nor its decisions.
+//! Documentation of published packages, whose readers lack the project's checklist and decisions.
 
 use crate::sources::{root, sources};
 use std::collections::BTreeMap;
 
-/// Folders of the packages that are published.
 fn published() -> Vec<String> {
     let folders = std::fs::read_dir(root().join("crates")).expect("the packages").flatten();
     let is = |path: &std::path::Path| {
@@ -18,7 +16,7 @@ fn published() -> Vec<String> {
     names
 }
 
-/// Whether a number of the checklist is in a line: `S`, digits, a point, digits.
+/// Whether a line has a checklist number: `S`, digits, a point, digits.
 fn has_number(line: &str) -> bool {
     line.match_indices('S').any(|(at, _)| {
         let apart = !line[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_');
@@ -29,8 +27,8 @@ fn has_number(line: &str) -> bool {
     })
 }
 
-/// Lines of documentation that send a reader to the checklist, to decisions or to the design. The
-/// head of a module counts if the module is public.
+/// Lines of documentation that cite the checklist, decisions or the design. A module's head counts
+/// if the module is public.
 fn sent_elsewhere(text: &str, is_public: bool) -> Vec<&str> {
     let shown = |line: &&str| {
         let line = line.trim_start();
@@ -41,8 +39,7 @@ fn sent_elsewhere(text: &str, is_public: bool) -> Vec<&str> {
     text.lines().filter(shown).filter(|line| has_number(line) || names(line)).collect()
 }
 
-/// Whether users see the head of a file: it is the package's, or each module above it names the
-/// next one by `pub mod`.
+/// Whether users see a file's head: it is the package's, or each module above is `pub mod`.
 fn is_public(file: &str, files: &BTreeMap<String, String>) -> bool {
     let (folder, inner) = file.split_once("/src/").expect("a source");
     let path = inner.trim_end_matches(".rs").trim_end_matches("/mod");
@@ -105,8 +102,7 @@ fn a_module_is_public_if_all_above_it_are() {
     }
 }
 
-/// Features that a source asks for and its package's manifest does not have: the code behind one is
-/// never compiled.
+/// Features used by a source but missing in its manifest: their code is never compiled.
 fn unknown_features<'a>(text: &'a str, manifest: &str) -> Vec<&'a str> {
     let features = manifest.split("[features]").nth(1).unwrap_or_default();
     let features = features.split("\n[").next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The project's files, as the other modules read them.
+//! The project's files, for the other modules.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ pub fn sources(folder: &str) -> BTreeMap<String, String> {
     files
 }
 
-/// The code that is shipped, without comments.
+/// The shipped code, without comments.
 pub fn shipped(text: &str) -> String {
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code = lines.collect::<Vec<_>>().join("\n");
@@ -50,7 +50,7 @@ pub fn shipped(text: &str) -> String {
     kept
 }
 
-/// The code behind the item that it begins with: a `mod` or `use` line, or anything with a body.
+/// The code behind its first item: a `mod` or `use` line, or anything with a body.
 fn behind_item(code: &str) -> &str {
     let mut depth = 0;
     for (at, letter) in code.char_indices() {
@@ -64,7 +64,7 @@ fn behind_item(code: &str) -> &str {
             return &code[at..];
         }
         if depth == 0 && (letter == ';' || letter == '}') {
-            // A `use` line with braces goes on to its semicolon.
+            // A `use` line with braces ends at its semicolon.
             let rest = &code[at + 1..];
             return rest.strip_prefix(';').unwrap_or(rest);
         }

@@ -1,4 +1,4 @@
-//! Tests: those that documentation names exist, and every file of them is run.
+//! Tests named by documentation exist, and every file of tests runs.
 
 use crate::sources::root;
 use std::path::Path;
@@ -16,8 +16,8 @@ fn every_test_that_coverage_names_exists() {
     assert!(named > 40, "only {named} tests are named");
 }
 
-/// Files of `tests/`, and of the folders of it that are a program, that belong to no program of
-/// their package, whose manifest lists the programs.
+/// Files of `tests/`, and of its folders with a program, that belong to no program in the package's
+/// manifest.
 fn unlisted(package: &Path) -> Vec<String> {
     let manifest = std::fs::read_to_string(package.join("Cargo.toml")).unwrap_or_default();
     if !manifest.contains("autotests = false") {
@@ -62,8 +62,7 @@ fn every_file_of_tests_is_run() {
     assert!(looked_at >= 4, "only {looked_at} packages list their tests");
 }
 
-/// Files and tests that a page names between backquotes, as `path` or `path::test`, and that do not
-/// exist.
+/// Nonexistent files and tests that a page names between backquotes, as `path` or `path::test`.
 fn missing(page: &str) -> Vec<String> {
     let mut missing = Vec::new();
     for word in page.split('`').skip(1).step_by(2).filter(|word| word.contains('/') && !word.contains(' ')) {

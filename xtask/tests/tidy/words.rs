@@ -1,4 +1,4 @@
-//! Sizes of files, words that do not belong here, sentences of comments.
+//! Sizes of files, forbidden words, sentences of comments.
 
 use crate::sources::files;
 
@@ -11,8 +11,7 @@ fn files_stay_short() {
     }
 }
 
-/// Lines of comments that are longer than a page is wide, where they can be wrapped: no code of an
-/// example, no table.
+/// Wrappable lines of comments beyond the page width, without example code and tables.
 fn wide_comments(text: &str) -> Vec<&str> {
     let mut example = false;
     text.lines()
@@ -58,8 +57,7 @@ fn the_project_speaks_only_of_itself() {
     }
 }
 
-/// Lines of comments or of a page with a sentence that begins with a pronoun where its subject, a
-/// noun, should be.
+/// Lines of comments or of a page with a sentence that begins with a pronoun in place of a noun.
 fn without_subject(text: &str, is_page: bool) -> Vec<&str> {
     const PRONOUNS: [&str; 5] = ["Who ", "What ", "Whoever ", "Whatever ", "Whose "];
     let begins = |line: &&str| {
@@ -90,7 +88,7 @@ fn sentences_of_comments_have_a_subject() {
     assert!(wrong.is_empty(), "name the subject:\n{}", wrong.join("\n"));
 }
 
-/// Names of functions that begin with a pronoun, as the names of tests easily do.
+/// Names of functions that begin with a pronoun.
 fn named_by_a_pronoun(text: &str) -> Vec<&str> {
     let name = |line: &'_ str| line.trim_start().trim_start_matches("pub ").strip_prefix("fn ").map(str::len);
     let begins = |line: &&str| {

@@ -1,4 +1,5 @@
-/* Loads and stores of every size and kind, at any alignment, copies, cancels, conflicts: the output is the same on any run-time library. */
+/* Loads and stores of every size, kind and alignment, copies, cancels, conflicts: the output is the
+   same on any run-time library. */
 #include <complex.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -152,7 +153,7 @@ static void *work(void *context)
             counters[to].value++;
         }
         if (i % 100 == 0) {
-            /* A node that is taken out is the thread's own: neither it nor its memory is touched by others. */
+            /* A removed node, with its memory, is the thread's own. */
             long *mine = NULL;
             __transaction_atomic
             {
@@ -180,7 +181,7 @@ static void *work(void *context)
     return NULL;
 }
 
-/* Neighbours in one word: of one thread's blocks, and of another thread that runs none. */
+/* Neighbours in one word: of one thread's blocks, and of another thread without any. */
 static struct {
     volatile unsigned short plain;
     unsigned short shared;

@@ -107,7 +107,7 @@ static int unsafe(int n)
     return ++runs + n;
 }
 
-// A function that has no clone makes the block irrevocable, wherever it is called.
+// A function without a clone makes the block irrevocable, wherever it is called.
 static int (*volatile chosen)(int) = unsafe;
 
 static int irrevocable()
@@ -123,7 +123,7 @@ static int irrevocable()
     return result;
 }
 
-// A child of a fork, in a block and out of one, runs blocks of its own.
+// A fork's child, within a block and outside, runs blocks of its own.
 static int child_in_a_block()
 {
     int result = -1;

@@ -1,4 +1,5 @@
-/* Code of blocks that accesses memory plainly: functions that GCC says nothing of, and loops that it makes calls of libc of at -O2. Stores are in place until the block is undone. */
+/* Blocks with plain accesses: functions unknown to GCC, and loops that it turns into libc calls at
+   -O2. Stores are in place until the block is undone. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,7 @@ extern void _ITM_LU8(const long *) __attribute__((transaction_pure));
 int always = 1;
 long x, length, numbers[64];
 
-/* Logs its own frame, as GCC's code does: far below the frames that undo it. */
+/* Logs its own frame, as GCC's code does, far below the undoing frames. */
 __attribute__((transaction_pure, noinline)) long deep(long n)
 {
     long a[200], sum = 0;
@@ -180,7 +181,8 @@ static void undone(void)
     printf("undone: %ld seen, %ld %ld\n", wrong, pair.one, pair.other);
 }
 
-/* A thread ends in a block, whose stores to the thread's frames are not undone into what uses the stack then. */
+/* A thread ends in a block, whose stores to dead frames are not undone into the stack's next use.
+   */
 __attribute__((transaction_pure, noinline)) static void leave(void)
 {
     pthread_exit(NULL);

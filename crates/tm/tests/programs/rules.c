@@ -1,4 +1,4 @@
-/* Rules of the library, one by one: says which are broken. rules.c retry: of blocks that are run again. */
+/* Rules of the library: reports the broken ones. rules.c retry: rules of rerun blocks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ __attribute__((noinline)) static void cancelled(void)
     }
 }
 
-/* Numbers of a caller that are in registers while a block is cancelled. */
+/* A caller's numbers in registers during a cancel. */
 __attribute__((noinline)) static void registers(volatile long *numbers)
 {
     long a = numbers[0], b = numbers[1], c = numbers[2], d = numbers[3], e = numbers[4], f = numbers[5];
@@ -112,7 +112,7 @@ static void inner(void)
     rule("inner blocks", seen == 10);
 }
 
-/* Its frame is made in the outer block, so that stores to it are made in place. */
+/* Its frame is made in the outer block, so that stores to it are in place. */
 __attribute__((transaction_safe, noinline)) static long placed(void)
 {
     long own[2] = {1, 2};
@@ -139,7 +139,7 @@ static void in_place(void)
     rule("stores in place", got == 32);
 }
 
-/* Code that runs no block, beside one. */
+/* Code outside of blocks, beside one. */
 __attribute__((transaction_pure, noinline)) static void others(void)
 {
     *(volatile unsigned char *)&neighbours.others = 9;
@@ -172,7 +172,7 @@ __attribute__((noinline)) static void retried(void)
     }
 }
 
-/* A sum in registers, while blocks are run again. */
+/* A sum in registers during reruns. */
 __attribute__((noinline)) static long sum(volatile long *numbers)
 {
     long a = numbers[0], b = numbers[1], c = numbers[2], d = numbers[3], all = 0;

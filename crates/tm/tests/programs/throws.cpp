@@ -1,4 +1,5 @@
-/* Objects that are thrown in a block: pointers, numbers, classes with a virtual base; thrown out of the block, and caught in it. */
+/* Objects thrown in a block (pointers, numbers, classes with a virtual base), out of it, and caught
+   in it. */
 #include <cstdio>
 
 int five = 5;
@@ -28,7 +29,7 @@ struct Derived : virtual Base {
     }
 };
 
-/* A handler in the block changes the object, which is freed where it ends, and the block is undone. */
+/* A handler in the undone block changes the object, freed at the handler's end. */
 static void freed()
 {
     long *others[64];

@@ -1,8 +1,8 @@
-//! The tests of libpmo-tm: programs of C and C++, compiled by GCC with `-fgnu-tm`, on this library
-//! and on libitm.
+//! Tests of libpmo-tm: C and C++ programs, compiled by GCC with `-fgnu-tm`, on this library and on
+//! libitm.
 //!
-//! They print the same on both, but for lines that are named below: libitm of GCC 12 keeps some
-//! stores of blocks that are cancelled.
+//! Both print the same except for the lines below: libitm of GCC 12 keeps some stores of cancelled
+//! blocks.
 
 use indelible_testing::not_tested;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,6 @@ int * ok
 float ok
 virtual base 7
 ";
-/// Lines in which libitm differs.
 const DIFFERENT: [&str; 4] = ["after cancels of inner blocks", "after a cancel", "logged late", "undone"];
 
 fn project() -> PathBuf {
@@ -79,7 +78,7 @@ fn succeed(command: &mut Command) -> String {
     said.into_owned()
 }
 
-/// The static library, and a shared one that is linked from it as `cargo xtask install` does.
+/// The static library, and a shared one linked from it as `cargo xtask install` does.
 struct Library {
     folder: TempDir,
     archive: PathBuf,
@@ -91,7 +90,7 @@ impl Library {
     }
 }
 
-/// `None`: there is no GCC that compiles blocks.
+/// `None`: no GCC compiles blocks.
 fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
     LIBRARY.get_or_init(build).as_ref()
@@ -124,7 +123,7 @@ fn build() -> Option<Library> {
     Some(library)
 }
 
-/// Compiles a program; `link` comes before libitm.
+/// Compiles a program; `link` precedes libitm.
 #[track_caller]
 fn compile(library: &Library, source: &str, flags: &[&str], link: &[&Path]) -> PathBuf {
     let compiler = if source.ends_with("cpp") { "g++" } else { "gcc" };
@@ -158,8 +157,6 @@ fn same_on_both(source: &str, flags: &[&[&str]], expected: &str) {
     assert_eq!(succeed(&mut command), expected, "linked with the shared library");
 }
 
-/// Loads and stores of every size, copies, cancels, inner blocks, clones, conflicts of threads,
-/// privatized memory.
 #[test]
 fn s1_04_accesses_of_compiled_blocks_are_as_on_libitm() {
     let avx = std::arch::is_x86_feature_detected!("avx");
@@ -167,14 +164,12 @@ fn s1_04_accesses_of_compiled_blocks_are_as_on_libitm() {
     same_on_both("accesses.c", &[&["-O1", vectors], &["-O2", vectors], &["-O3", vectors]], ACCESSES);
 }
 
-/// Exceptions that leave a block, new and delete, actions, functions without a clone, forks.
 #[test]
 fn s1_04_exceptions_actions_and_forks_of_compiled_blocks_are_as_on_libitm() {
     same_on_both("exceptions.cpp", &[&["-O1"], &["-O2"]], EXCEPTIONS);
 }
 
-/// Plain accesses of compiled code see what the block stored before, and are not stored over when
-/// it commits.
+/// Plain accesses see the block's earlier stores and survive its commit.
 #[test]
 fn s1_04_plain_code_in_compiled_blocks_is_as_on_libitm() {
     same_on_both("plain.c", &[&["-O1"], &["-O2"], &["-O3"]], PLAIN);
@@ -184,7 +179,7 @@ fn s1_04_plain_code_in_compiled_blocks_is_as_on_libitm() {
 fn s1_04_what_a_compiled_block_throws_is_caught_as_on_libitm() {
     same_on_both("throws.cpp", &[&["-O1"], &["-O2"]], THROWS);
     let Some(library) = library() else { return };
-    // libitm writes over memory that was freed.
+    // libitm writes over freed memory.
     let binary = compile(library, "throws.cpp", &["-O1"], &[]);
     let said = succeed(Command::new(binary).arg("freed").env("LD_PRELOAD", library.shared()));
     assert_eq!(said, format!("{THROWS}freed 0\n"));
@@ -216,7 +211,6 @@ fn a_cancelled_inner_block_takes_back_what_it_stored_to_frames_of_the_outer_one(
     }
 }
 
-/// One program that asks for each rule.
 #[test]
 fn s1_04_rules_of_compiled_blocks_hold() {
     let Some(library) = library() else { return };
@@ -229,7 +223,7 @@ fn s1_04_rules_of_compiled_blocks_hold() {
     }
 }
 
-/// Each broken rule is noticed by two programs at least.
+/// At least two programs.
 #[cfg(feature = "mutants")]
 #[test]
 fn two_programs_notice_each_broken_rule() {
@@ -256,7 +250,7 @@ fn two_programs_notice_each_broken_rule() {
     for mutant in std::iter::once(None).chain(MUTANTS.map(Some)) {
         let notices = |program: &&(&str, PathBuf, Option<&str>, &str)| {
             let (_, binary, argument, expected) = program;
-            // A program that goes round for ever has noticed it, too.
+            // An endless program has noticed it, too.
             let mut command = Command::new("timeout");
             command.arg("60").arg(binary).args(argument).env("LD_PRELOAD", library.shared());
             command.envs(mutant.map(|mutant| ("INDELIBLE_TM_MUTANT", mutant)));
