@@ -38,6 +38,7 @@ pub struct Cloned {
 /// their commits on demand, which reach the pool first. Addresses are the same: a process attaches
 /// an object of one of the two at a time.
 ///
+/// # Errors
 /// Nothing is created: `Exists`; `Pool` if another process has the pool, or it is none; `File`.
 pub fn clone_pool(from: &Path, to: &Path, options: &PoolOptions, progress: Progress<'_>) -> Result<Cloned> {
     if fs::symlink_metadata(to).is_ok() {

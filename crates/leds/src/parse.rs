@@ -61,9 +61,6 @@ impl Compiler {
     ///
     /// # Errors
     /// It is not installed; the text says how to install it.
-    ///
-    /// # Errors
-    /// It is not installed; the text says how to install it.
     pub fn load() -> Result<Compiler, String> {
         let loaded = |clang| Compiler {
             clang: ManuallyDrop::new(clang),

@@ -48,6 +48,7 @@ impl Volume {
     /// Copies a file, a symbolic link or a folder into the volume, with modes, owners and
     /// modification times; an existing name is an error. The next [`sync`](Volume::sync) makes it
     /// durable as one step.
+    ///
     /// # Errors
     /// `EEXIST`, `ENOSPC`, and those of reading the source: earlier copies stay in memory.
     /// `EOPNOTSUPP` for FIFOs, sockets and device nodes.
