@@ -4,16 +4,14 @@
 //!
 //! - before the durable write, the lane ends where it ended;
 //! - during it, any subset of its units is on the medium. If a byte is missing, a checksum fails
-//!   and the lane ends before the batch. Bytes of an earlier lap in the holes carry another
-//!   generation; a header of this generation and sequence is written once, or again after the first
-//!   attempt failed;
+//!   and the lane ends before the batch. Bytes of an earlier lap carry another generation;
 //! - after it, replay finds the batch until a checkpoint voids the generation.
 //!
-//! On a medium that is memory, a large batch is written in pieces, header last, and one barrier
-//! replaces the durable write.
+//! In memory, a large batch is written in pieces, header last, and one barrier replaces the durable
+//! write.
 //!
-//! Before the write, the commit asks the system for failed write-backs: lines that were read from
-//! such pages may be older than the last psync.
+//! Before the write, the commit asks for failed write-backs: lines read from such pages may be
+//! older than the last psync.
 //!
 //! The primary changes only after the durable write returned.
 
@@ -23,9 +21,8 @@ use crate::lane::{Batch, BatchSource, LaneLog};
 use crate::medium::{Fatal, Medium};
 use crate::mutant::Mutant;
 
-/// Makes sealed batches durable, in order, at the end of the lane, with one durable write.
-///
-/// The batches must fit. After an error `log` is unchanged, and the lane needs recovery before use.
+/// Makes sealed batches, which must fit, durable at the end of the lane, in order, with one durable
+/// write. After an error `log` is unchanged, and the lane needs recovery.
 pub fn publish(medium: &dyn Medium, seed: u64, log: &mut LaneLog, batches: &mut [Batch]) -> Result<()> {
     expect_readings(medium)?;
     // Rule L2 of docs/protocol.md.
@@ -109,9 +106,7 @@ pub(crate) fn expect_readings(medium: &dyn Medium) -> Result<()> {
     }
 }
 
-/// Writes a published batch to its targets, not durably: the lane still has it.
-///
-/// An error does not undo the commit.
+/// Writes a published batch to its targets, not durably. An error does not undo the commit.
 pub fn apply(medium: &dyn Medium, batch: &Batch) -> Result<()> {
     for (target, bytes) in batch.redo() {
         medium.write(target, bytes)?;
@@ -119,8 +114,8 @@ pub fn apply(medium: &dyn Medium, batch: &Batch) -> Result<()> {
     Ok(())
 }
 
-/// Applies a batch whose borrowed lines begin at `lines`. It copies from the lane: the source may
-/// have changed since, and a store that only the primary has would escape every later diff.
+/// Applies a batch whose borrowed lines begin at `lines`, from the lane: the source may have
+/// changed, and a store that only the primary has would escape every later diff.
 pub fn apply_borrowed(
     medium: &dyn Medium,
     batch: &Batch,

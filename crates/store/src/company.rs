@@ -1,9 +1,8 @@
-//! Threads that a group commit waits for before it writes, so that one durable write serves them
-//! all: heaps with tickets, and transactions.
+//! Threads that a group commit waits for, so that one durable write serves heaps with tickets and
+//! transactions.
 //!
-//! A round that closes at its first waiter serves half of the threads, because the end of the last
-//! round has just woken the rest. So each round expects the threads that waited when the last cut
-//! ended. A failed expectation costs a wait that is short beside a cut; repeated failures suspend
+//! A round that closes at its first waiter serves half of the threads: the last round's end has
+//! just woken the rest. So each round expects the last cut's waiters. Repeated failures suspend
 //! expectations for some rounds.
 
 #[doc(hidden)]
@@ -32,7 +31,7 @@ pub struct Company {
     watched: Option<u64>,
 }
 
-/// One thread's wait for the company of a round, on behalf of all its waiters.
+/// One thread's wait for a round's company, for all its waiters.
 #[derive(Debug)]
 #[must_use = "the others wait for what comes of it"]
 pub struct Watch {
@@ -108,8 +107,7 @@ impl Company {
         self.closed += 1;
     }
 
-    /// Records the end of a cut and its duration, if measured: the present waiters are expected
-    /// again.
+    /// Records the end of a cut and its duration, if measured; expects the present waiters again.
     pub fn expect_again(&mut self, took: Option<Duration>) {
         self.expected = self.waiting;
         if let Some(took) = took {

@@ -17,7 +17,7 @@ thread_local! {
 }
 
 /// Runs `f` with waits of at most `length`, for a call first made at `begin`. Returns whether a
-/// wait ended early: then an error means that nothing happened, and the caller repeats the call.
+/// wait ended early: after an error then, the caller repeats the call.
 pub fn in_slices<T>(begin: Instant, length: Duration, f: impl FnOnce() -> T) -> (T, bool) {
     let before = SLICE.replace(Some(Slice { begin, end: Instant::now() + length, cut: false }));
     let result = f();

@@ -1,5 +1,5 @@
-//! The store's tests on simulated media, in one program. One file: `cargo test -p indelible-store
-//! --test main crash_psync::`.
+//! The store's tests on simulated media, in one program. One file:
+//! `cargo test -p indelible-store --test main crash_psync::`.
 //!
 //! Miri runs `interpreted.rs`, a program of its own.
 

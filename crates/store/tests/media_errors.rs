@@ -1,6 +1,6 @@
-//! Media errors as on Linux: a failed write-back concerns the file and is reported once; "no space"
-//! from a durable write may come after all is visible. The program then continues until it dies or
-//! the power fails: nothing acknowledged is lost, and nothing refused for want of space is done.
+//! Media errors as on Linux: a failed write-back is reported once per file, and "no space" may come
+//! after all is visible. The program continues until it dies or the power fails: nothing
+//! acknowledged is lost, and nothing refused is done.
 
 use indelible_store::error::{Result, StoreError};
 use indelible_store::store::{Store, Writer};

@@ -35,8 +35,8 @@ pub struct Header {
     pub runs: U32,
     /// Lines of data.
     pub lines: U32,
-    /// Durable watermark: batches of the generation below this number were durable before this
-    /// write began. At most `sequence`.
+    /// Durable watermark, at most `sequence`: batches below this number were durable before this
+    /// write began.
     pub durable: U64,
 }
 
@@ -53,8 +53,8 @@ pub mod kind {
     pub const INTENT: u16 = 2;
 }
 
-/// Flag of a section: readers skip it, and its runs, if its kind is unknown. A lane with an unknown
-/// section without the flag is refused.
+/// Flag of a section: readers that do not know its kind skip it; without the flag they refuse the
+/// lane.
 pub const SKIPPABLE: u16 = 1;
 
 /// A batch's changes of one object.
@@ -127,8 +127,8 @@ impl Header {
         checksum(seed, &[zeroed.as_bytes()])
     }
 
-    /// Whether this can be header `sequence` of `generation` with `room` bytes left in the lane.
-    /// The body remains to be verified.
+    /// Whether this can be header `sequence` of `generation` with `room` bytes left. The body
+    /// remains to be verified.
     #[must_use]
     pub fn verify(&self, seed: u64, generation: u64, sequence: u64, room: u64) -> bool {
         self.magic.get() == MAGIC

@@ -1,5 +1,5 @@
-//! Objects with check words: each 8-byte word is followed by its check word, so the object has
-//! twice the visible bytes. Layers above the store compute and check them.
+//! Objects with check words: one follows each 8-byte word. Layers above the store compute and check
+//! them.
 
 use super::PAGE;
 use super::entry::{Entry, FLAG_ECC, FLAG_SEALED};

@@ -145,8 +145,8 @@ pub struct Progress {
     pub psyncs: U64,
     /// XXH3 of the record with this field zero, seeded with the pool's seed.
     pub checksum: U64,
-    /// End of an unpublished direct write: the primary from `published` to here is undefined, and
-    /// the next attach zeroes it. At most `published`: none.
+    /// End of an unpublished direct write, undefined in the primary from `published` on; the next
+    /// attach zeroes that. At most `published`: none.
     pub direct: U64,
     /// Zero.
     pub reserved: [u8; 80],
@@ -386,11 +386,11 @@ impl Progress {
         Progress { checksum: U64::new(checksum(seed, &[whole.as_bytes()])), ..whole }
     }
 
-    /// Progress of the object `id`: `None` if the line is damaged, zero if it is another object's
-    /// or was never written.
+    /// Progress of the object `id`: `None` if the line is damaged, zero if another object's or
+    /// never written.
     ///
-    /// A line with nearly this ID, or intact except for the ID, was the object's: counted as zero,
-    /// it would let a direct write, or its undo, overwrite psynced bytes.
+    /// A line with nearly this ID, or intact but for it, is the object's: as zero, it would let a
+    /// direct write overwrite psynced bytes.
     #[must_use]
     pub fn of(&self, id: &[u8; 16], seed: u64) -> Option<Progress> {
         let sum = |id: [u8; 16]| {

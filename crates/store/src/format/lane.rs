@@ -104,7 +104,7 @@ impl Header {
         header
     }
 
-    /// The generation; `None`: damaged; 0: never written, the lane has the directory's generation.
+    /// The generation; `None`: damaged; 0: never written.
     #[must_use]
     pub fn generation(&self, seed: u64, offset: u64) -> Option<u64> {
         if self.as_bytes().iter().all(|byte| *byte == 0) {

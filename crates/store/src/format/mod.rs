@@ -1,7 +1,5 @@
-//! The bytes on the medium, as FORMAT.md defines them; `tests/format.rs` compares the two.
-//! Persisted structs are plain little-endian data without padding.
-//!
-//! The structs hold untrusted bytes; only their `verify`/`parse` functions hand out trusted values.
+//! The bytes on the medium, as FORMAT.md defines them; `tests/format.rs` compares the two. Only
+//! `verify`/`parse` functions hand out trusted values.
 
 pub mod batch;
 pub mod ecc;
@@ -51,8 +49,8 @@ pub fn apply_word(lane: u32) -> u64 {
     APPLY_WORDS + line * LINE + place * 16
 }
 
-/// Offset of a lane's revision, beside its apply word. It rises before a process that holds the
-/// lane still changes the lane's entries.
+/// Offset of a lane's revision, beside its apply word. It rises before a hold changes entries of
+/// the lane's objects.
 #[must_use]
 pub fn revision(lane: u32) -> u64 {
     apply_word(lane) + 8

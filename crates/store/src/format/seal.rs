@@ -218,9 +218,9 @@ impl Shape {
         self.page(0, page / ARITY) + 1 + page % ARITY
     }
 
-    /// Place of a node. A leaf precedes its pages. The upper nodes that this leaf is the first to
-    /// need precede the leaf: nodes whose first leaf it is, and the first node of a level if this
-    /// is the second below.
+    /// Place of a node. A leaf precedes its pages, and the upper nodes that this leaf is the first
+    /// to need precede the leaf: those that begin with it, and a level's first if it is the second
+    /// below.
     #[must_use]
     pub fn page(self, level: u32, index: u64) -> u64 {
         if level == 0 {

@@ -68,8 +68,7 @@ impl Batch {
         self.borrowed = 0;
     }
 
-    /// Whether lines may be [borrowed](Self::borrow_lines): the psync has a source, and writing in
-    /// pieces costs less than copying.
+    /// Whether lines may be [borrowed](Self::borrow_lines).
     #[must_use]
     pub fn may_borrow(&self) -> bool {
         self.may_borrow
@@ -118,8 +117,7 @@ impl Batch {
         &mut self.bytes[start..]
     }
 
-    /// Appends `lines` lines of the [`BatchSource`](super::BatchSource) for `target`: the batch is
-    /// written from the source and applied from the lane.
+    /// Appends `lines` lines for `target` from the [`BatchSource`](super::BatchSource).
     ///
     /// # Panics
     /// Unless the batch [may borrow](Self::may_borrow).

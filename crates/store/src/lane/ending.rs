@@ -1,10 +1,9 @@
 //! How a lane ends: one judgement for attach, check and repair.
 //!
 //! Behind its last valid batch a lane has nothing, the rest of an interrupted commit, or a damaged
-//! batch that was durable. A later intact batch proves damage if its write began after the batch at
-//! the end was durable. The table's lane also has a record of its applied batches. A lane with a
-//! damaged batch is refused: redoing the batches before it would mix them with lines that it had
-//! already applied.
+//! batch that was durable. A later intact batch, written after the one at the end was durable,
+//! proves damage, as does the record of the table lane's applied batches. A lane with a damaged
+//! batch is refused, because it may have been applied.
 
 use super::{LaneLog, Witnesses};
 use crate::error::{Result, StoreError};
@@ -97,7 +96,7 @@ pub fn ending(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Search) -> 
     })
 }
 
-/// Fails if a durable batch behind `log` is damaged; `log` has every valid batch.
+/// Fails if a durable batch behind `log`, which has every valid one, is damaged.
 pub fn expect_sound(medium: &dyn Medium, seed: u64, log: &LaneLog, search: Search) -> Result<()> {
     match ending(medium, seed, log, search)? {
         Ending::Clean | Ending::Torn { .. } => Ok(()),

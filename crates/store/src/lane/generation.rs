@@ -1,7 +1,7 @@
 //! The generation of a lane: one rule for attach, check and repair.
 //!
 //! Three witnesses state it: the two copies of the lane's header, and the header of the first
-//! batch. The directory's slot states the generation of the last acquisition. Facts:
+//! batch. Facts:
 //!
 //! 1. A checkpoint writes copy 0 durably, then copy 1 without durability. So copy 1 is at most one
 //!    checkpoint behind, and copy 0 never. An acquisition from a holder that died or failed first

@@ -80,10 +80,8 @@ impl LaneLog {
         self.offset + self.tail
     }
 
-    /// Starts the next generation, which voids the lane's batches.
-    ///
-    /// The caller's barrier has made all that the batches redo durable, and with it the second
-    /// header copy; so the first may be torn here.
+    /// Starts the next generation, which voids the lane's batches. The caller's barrier made their
+    /// redo durable, and the second header copy, so the first may be torn.
     pub fn next_generation(&mut self, medium: &dyn Medium, seed: u64) -> Result<()> {
         // Rules L4 and L5 of docs/protocol.md.
         let generation = self.generation + u64::from(!Mutant::SameGeneration.is_on());
@@ -93,24 +91,22 @@ impl LaneLog {
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
     }
 
-    /// Rewrites the second header copy, durable after the next barrier: an earlier process may have
-    /// failed to write it back, and the next checkpoint risks the first.
+    /// Rewrites the second header copy: an earlier process may have failed to, and the next
+    /// checkpoint risks the first.
     pub fn state_again(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
         let header = Header::new(seed, self.offset, self.generation);
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
     }
 
-    /// Voids the lane's batches for its next holder, not durably, to spare a scan. The lane takes
-    /// no batches afterwards.
-    ///
-    /// This writes the second copy; the caller's new generation has made the first durable.
+    /// Voids the lane's batches for its next holder, not durably, to spare a scan, in the second
+    /// header copy: the caller's generation is durable in the first.
     pub fn retire(&self, medium: &dyn Medium, seed: u64) -> Result<()> {
         let header = Header::new(seed, self.offset, self.generation + 1);
         Ok(medium.write(self.offset + HEADERS[1], header.as_bytes())?)
     }
 
-    /// Makes durable what may only be visible, because its writer died or failed: the batches from
-    /// `from` on or, without batches, the generation.
+    /// Makes durable what may only be visible: the batches from `from` on or, without batches, the
+    /// generation.
     pub fn confirm(&self, medium: &dyn Medium, seed: u64, from: u64) -> Result<()> {
         // Rule L8 of docs/protocol.md.
         if Mutant::VisibleIsDurable.is_on() {
@@ -125,9 +121,9 @@ impl LaneLog {
         Ok(medium.persist(from, self.position().saturating_sub(from))?)
     }
 
-    /// Length of lane `index`: long enough for rare checkpoints. Lanes 0 to 3 get a 32nd of the
-    /// pool each, the next four a quarter of that, the next four a ninth, and so on: most of the
-    /// pool is left to objects.
+    /// Length of lane `index`: for rare checkpoints, with most of the pool left to objects. Lanes 0
+    /// to 3 get a 32nd of the pool each, the next four a quarter of that, the next four a ninth,
+    /// and so on.
     #[must_use]
     pub fn default_len(pool_len: u64, index: u32) -> u64 {
         let group = u64::from(index / 4 + 1);

@@ -1,7 +1,5 @@
-//! Repair of one wrong bit in a batch.
-//!
-//! If changing one bit makes a 64-bit checksum match, the writer meant those bytes: the batch was
-//! durable and rotted, or its commit, which may count as done, lacked that bit.
+//! Repair of one wrong bit in a batch: if its change makes a 64-bit checksum match, the writer
+//! meant those bytes.
 
 use super::{LaneLog, scan};
 use crate::error::Result;
@@ -14,8 +12,8 @@ use zerocopy::IntoBytes;
 /// Longest body to try: the work is quadratic.
 const LONGEST: u64 = 2048;
 
-/// Corrects one wrong bit in each short invalid batch from `start` on; returns the offsets of these
-/// batches. The caller has the lane.
+/// Corrects one wrong bit in each short invalid batch from `start` on; returns their offsets. The
+/// caller has the lane.
 pub fn mend(medium: &dyn Medium, seed: u64, start: &LaneLog) -> Result<Vec<u64>> {
     let (mut log, mut mended) = (*start, Vec::new());
     loop {

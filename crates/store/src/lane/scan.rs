@@ -1,8 +1,7 @@
 //! Reading a lane: every valid batch, up to the first invalid one.
 //!
-//! Bytes are untrusted until both checksums match; counts and lengths are checked against the lane
-//! before an allocation. A batch larger than the window is read twice, and the sums of its pieces
-//! must agree.
+//! Counts and lengths are checked against the lane before an allocation. A batch larger than the
+//! window is read twice, and the sums of its pieces must agree.
 //!
 //! Memory: a window of `Transfers::scan` bytes (256 KiB), 8 bytes for each window of the largest
 //! batch, its sections and runs.
@@ -152,8 +151,8 @@ pub fn scan(
     visit_all(Reader::new(medium, seed, log.offset + log.len, 8), log, visit)
 }
 
-/// [`scan`] while the lane's writer runs. In memory it reads no further than one line behind the
-/// batches, so that the lines ahead stay in the writer's cache.
+/// [`scan`] beside the lane's writer. In memory it reads at most one line behind the batches, so
+/// that the next stay in the writer's cache.
 pub fn scan_beside(
     medium: &dyn Medium,
     seed: u64,

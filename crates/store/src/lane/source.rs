@@ -6,9 +6,8 @@ use std::ops::Range;
 /// Result of writing some lines.
 pub type Done = Result<(), Fatal>;
 
-/// Source of [borrowed](super::Batch::borrow_lines) lines, which should not change from `collect`
-/// to the end of the commit. If they do, the batch is valid with bytes of either time, and the
-/// primary gets the batch's bytes.
+/// Source of [borrowed](super::Batch::borrow_lines) lines, unchanged from `collect` to the end of
+/// the commit. Otherwise the batch, and the primary, get bytes of either time.
 pub trait BatchSource: Sync {
     /// Copies the bytes for `target` in the pool.
     fn copy(&self, target: u64, out: &mut [u8]);

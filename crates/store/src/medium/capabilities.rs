@@ -5,17 +5,15 @@
 pub struct Capabilities {
     /// Size and alignment of writes that never tear, in bytes.
     pub tear_unit: usize,
-    /// Durable writes are expensive enough that concurrent commits share them and their lane.
+    /// Commits share durable writes and lanes, because these are expensive.
     pub shares_commits: bool,
     /// A barrier waits for all writes, a durable write for its own.
     pub barriers_wait_for_all: bool,
-    /// Reads and writes are loads and stores: caching pages gains nothing, and batches may borrow
-    /// their bytes.
+    /// Reads and writes are loads and stores.
     pub byte_addressable: bool,
-    /// The system writes back later, and reports a failure to the next request for durability.
+    /// The system writes back later, and reports failures later.
     pub writes_back_later: bool,
-    /// Space can be reserved without a write, so exception 7 of the [module](super) applies to
-    /// first writes.
+    /// Space can be reserved without a write (exception 7 of the [module](super)).
     pub reserves_blocks: bool,
 }
 

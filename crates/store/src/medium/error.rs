@@ -46,9 +46,9 @@ pub enum MediumError {
 
 /// A failed change.
 ///
-/// Linux reports a failed write-back once per open file, to the next request for durability, and
-/// marks the pages clean though they may be lost. So the failure concerns all writes to the file
-/// since the last successful barrier, and a second attempt proves nothing.
+/// Linux reports a failed write-back once per open file, and marks the pages clean though they may
+/// be lost. So it concerns all writes since the last successful barrier, and a second attempt
+/// proves nothing.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Fatal(#[from] pub MediumError);

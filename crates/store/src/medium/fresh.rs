@@ -1,8 +1,6 @@
-//! First writes to space, used before or not.
-//!
-//! A failed write, perhaps of a dead process, may leave pages that lose later writes although
-//! barriers succeed, until they are zeroed (exception 7 of the module above). These functions make
-//! the first write to space whose later writes must be durable.
+//! First writes to space, used before or not, whose later writes must be durable. A failed write
+//! may have left pages that lose later writes until they are zeroed (exception 7 of the module
+//! above).
 
 use super::{Fatal, Medium, MediumError, ReserveError};
 use crate::mutant::Mutant;
@@ -10,11 +8,8 @@ use std::io;
 
 const PIECE: u64 = 1 << 20;
 
-/// Makes unused space, of which the first `used` bytes were ever published, read as zeros; durable
-/// after a barrier.
-///
-/// If the medium reserves blocks, this zeroes the rest too: a process that failed may have written
-/// there.
+/// Makes unused space, with `used` bytes ever published, read as zeros after a barrier: all of it
+/// if the medium reserves blocks, because a failed process may have written there.
 pub fn clear_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Result<(), Fatal> {
     let all = medium.capabilities().reserves_blocks && !Mutant::SpaceUnproven.is_on();
     match if all { len } else { used } {
@@ -23,8 +18,8 @@ pub fn clear_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Res
     }
 }
 
-/// Writes zeros to unused space, so that later writes find written blocks after a barrier. A medium
-/// that reserves no blocks is only prepared, and cleared in its first `used` bytes.
+/// Writes zeros to unused space, for durable later writes. A medium that reserves no blocks is only
+/// prepared, and cleared in its first `used` bytes.
 pub fn zero_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Result<(), ReserveError> {
     clear_fresh(medium, offset, len, used)?;
     medium.prepare(offset, len)?;
@@ -41,10 +36,8 @@ pub fn zero_fresh(medium: &dyn Medium, offset: u64, len: u64, used: u64) -> Resu
     Ok(())
 }
 
-/// Makes the rest of a partly used page read as zeros, durably.
-///
-/// It leaves unwritten blocks alone: they read as zeros, and a failed first write would harm all
-/// later writers of the page.
+/// Makes the rest of a partly used page read as zeros, durably. It leaves unwritten blocks alone: a
+/// failed first write would harm all later writers of the page.
 pub fn clear_rest(medium: &dyn Medium, offset: u64, len: u64) -> Result<(), ReserveError> {
     let unwritten = if Mutant::SpaceUnproven.is_on() { vec![] } else { medium.unwritten(offset, len)? };
     let mut at = offset;

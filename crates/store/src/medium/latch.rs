@@ -1,13 +1,10 @@
 //! The fault latch: knows whether writes of this process to a file may be lost.
 //!
-//! A failed write-back concerns the file, but Linux reports it once, to the next request for
-//! durability on the open file. So a failed change ends the *epoch*: users in this process that
-//! rely on bytes of the epoch (all lanes, the table's lane, direct writes, running copies) can no
-//! longer change the medium. A later epoch starts from the bytes that recovery reads, makes durable
-//! and rewrites.
+//! A failed write-back concerns the file, but Linux reports it once. So a failed change ends the
+//! *epoch*: its users (lanes, the table, direct writes, copies) can no longer change the medium. A
+//! later epoch starts from the bytes that recovery reads, makes durable and rewrites.
 //!
-//! The store writes only through an [`Epoch`], which a user of the file enters before its first
-//! read.
+//! A user enters an [`Epoch`] before its first read.
 //!
 //! Invariants:
 //! 1. A failure is counted before its caller, or the next barrier, returns. Barriers run one at a
@@ -18,9 +15,8 @@
 //!    another's report. Barriers and durable writes may overlap: the medium keeps their reports
 //!    apart.
 //!
-//! Each process has its own open file, which gets each failure once, unless it was opened after
-//! another file got the report. Such a late process makes the batches that it finds durable and
-//! rewrites their lines before it relies on them (docs/decisions/0003, 0021).
+//! A file opened after another got the report gets none. Such a process makes the batches that it
+//! finds durable and rewrites their lines before it relies on them (docs/decisions/0003, 0021).
 
 use super::{Capabilities, Device, Extended, Fatal, Medium, MediumError, ReserveError, Transfers};
 use crate::mutant::Mutant;

@@ -49,11 +49,10 @@ use crate::format::PAGE;
 use crate::sync::AtomicU64;
 use std::ops::Range;
 
-/// Durable bytes, shared between threads and processes. Offsets and lengths are in bytes from the
-/// start of the pool.
+/// Durable bytes, shared between processes. Offsets and lengths are in bytes from the start of the
+/// pool.
 pub trait Medium: Send + Sync {
-    /// Length in bytes. It grows only by [`extend`](Medium::extend) or, after another process did
-    /// that, by [`verify`](Medium::verify).
+    /// Length in bytes; grows only by [`extend`](Medium::extend) and [`verify`](Medium::verify).
     fn len(&self) -> u64;
 
     /// Whether the length is zero.
@@ -72,8 +71,8 @@ pub trait Medium: Send + Sync {
         self.read(offset, buf)
     }
 
-    /// Writes `bytes` to reserved space; durable after a [`barrier`](Medium::barrier). After an
-    /// error any part may be visible.
+    /// Writes to reserved space; durable after a [`barrier`](Medium::barrier). After an error any
+    /// part may be visible.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Fatal>;
 
     /// [`write`](Medium::write) of a part of a large write, past the processor's caches.
@@ -97,9 +96,8 @@ pub trait Medium: Send + Sync {
     /// Makes every earlier write durable.
     fn barrier(&self) -> Result<(), Fatal>;
 
-    /// Fails if the system has an unreported failure to write back. After a success, all earlier
-    /// reads saw the last written content: lost pages are clean, may be dropped, and then read as
-    /// older bytes.
+    /// Fails if the system has an unreported failed write-back. After a success, all earlier reads
+    /// saw the last written content: lost pages may be dropped, and then read as older bytes.
     fn check_writeback(&self) -> Result<(), Fatal> {
         Ok(())
     }
@@ -111,8 +109,7 @@ pub trait Medium: Send + Sync {
     }
 
     /// Subranges, ascending and disjoint, without a durable write since they were zeroed: they read
-    /// as zeros after a power cut, even if barriers returned. A call after a barrier proves the
-    /// barrier's effect.
+    /// as zeros after a power cut. A call after a barrier proves the barrier's effect.
     ///
     /// # Errors
     /// The medium cannot tell. A medium without such ranges returns none.
@@ -120,12 +117,12 @@ pub trait Medium: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Makes the range read as zeros after a barrier, and undoes the effect of failed writes there.
-    /// The space may return to the system; a caller that needs it reserves it again.
+    /// Makes the range read as zeros after a barrier, and undoes failed writes there. The space may
+    /// return to the system.
     fn zero(&self, offset: u64, len: u64) -> Result<(), Fatal>;
 
-    /// Ensures that writes to the range find space. Contents stay, also after an error. Every range
-    /// is reserved before it is written.
+    /// Ensures space for writes to the range; contents stay. Every range is reserved before it is
+    /// written.
     fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError>;
 
     /// [`reserve`](Medium::reserve) before an immediate write.
@@ -148,8 +145,8 @@ pub trait Medium: Send + Sync {
     /// Starts the write-back of a range, if that shortens the next barrier.
     fn begin_writeback(&self, _offset: u64, _len: u64) {}
 
-    /// Makes the bytes that a read returns durable, whoever wrote them. The caller excludes
-    /// writers. Errors as for [`write_durable`](Medium::write_durable).
+    /// Makes durable what a read returns, without writers meanwhile. Errors as for
+    /// [`write_durable`](Medium::write_durable).
     fn persist(&self, offset: u64, len: u64) -> Result<(), Fatal> {
         // A rewrite settles it even after a failed write.
         let (mut at, end) = (offset, offset + len);

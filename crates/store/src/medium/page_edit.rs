@@ -103,8 +103,8 @@ impl<'m> PageEdit<'m> {
         Ok(())
     }
 
-    /// Clears and logs the lines of `mask` (one bit a line): a page from outside the table may
-    /// differ after a crash. Other lines stay.
+    /// Clears and logs the lines of `mask` (one bit a line), which may differ after a crash. Other
+    /// lines stay.
     pub fn fresh_page(&mut self, page: u64, mask: u64) -> Result<(), MediumError> {
         let image = self.image(page)?;
         image.forced = mask;

@@ -1,8 +1,5 @@
-//! Sizes of transfers.
-//!
-//! A medium states them ([`Medium::transfers`](super::Medium::transfers)). They decide the number
-//! of calls and the memory used, never the resulting bytes. Real media use [`Transfers::SHIPPED`];
-//! tests use small sizes, so that small programs meet many pieces.
+//! Sizes of transfers, stated by a medium ([`Medium::transfers`](super::Medium::transfers)). They
+//! never change the resulting bytes. Tests use small ones.
 
 use crate::format::LINE;
 
@@ -20,8 +17,7 @@ impl Transfers {
     pub const SHIPPED: Transfers =
         Transfers { append: 32 << 10, scan: 256 << 10, direct: 32 << 10, combine: 64 << 20 };
 
-    /// Piece of a borrowed batch that is copied, checksummed and written, or applied: fits the
-    /// nearest caches.
+    /// Piece of a borrowed batch that is written or applied: fits the nearest caches.
     #[must_use]
     pub const fn append(&self) -> u64 {
         self.append

@@ -1,8 +1,5 @@
-//! Combines small writes, so that replay writes repeatedly logged lines once, in the medium's
-//! order.
-//!
-//! It keeps only the order of writes to the same bytes: for redo, where nothing counts before the
-//! barrier.
+//! Combines small writes: replay writes repeatedly logged lines once, in the medium's order. Only
+//! writes to the same bytes keep their order.
 
 use super::{Fatal, Medium, ReserveError, Runs};
 use crate::format::{LINE, PAGE};
@@ -39,7 +36,7 @@ impl Hasher for Spread {
 /// Pending writes.
 ///
 /// Memory: 64 bytes per line, 256 per page and about 128 per group of 16 pages; up to
-/// `Transfers::combine` bytes (64 MiB), and the writes since, if the caller flushes once
+/// `Transfers::combine` (64 MiB) and the writes since, if the caller flushes once
 /// [`is_full`](WriteCombiner::is_full).
 pub struct WriteCombiner<'m> {
     medium: &'m dyn Medium,

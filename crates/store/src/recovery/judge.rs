@@ -1,9 +1,9 @@
-//! The judgement of a writers' lane: which batches to redo, and whether that is possible; for
-//! attach, check and repair.
+//! The judgement of a writers' lane, for attach, check and repair: which batches to redo, if
+//! possible.
 //!
-//! A section counts only if the entry that it names is bound to this lane under the same number,
-//! and a run only within that object's ranges. A section is skipped only if its entry is provably
-//! free or bound otherwise; an unreadable or invalid entry refuses the lane.
+//! A section counts if its entry is bound to this lane under the same number, and a run within that
+//! object's ranges. Entries provably free or bound otherwise are skipped; an unreadable or invalid
+//! one refuses the lane.
 
 use super::Standing;
 use crate::error::{Part, Result, StoreError};

@@ -1,19 +1,14 @@
 //! Recovery: replays lanes.
 //!
-//! Replay redoes whole lines in the order of commits, so that it can be repeated. It voids nothing
-//! before the replayed lines are durable.
+//! Replay redoes whole lines in order, so that it can be repeated, and voids nothing before they
+//! are durable. It judges a whole lane first ([`judge`]): a damaged batch or an unreadable entry
+//! refuses the lane without loss.
 //!
-//! It judges a whole lane ([`judge`]) before it redoes anything. A damaged batch or an unreadable
-//! entry refuses the lane without loss: a later read may succeed, and repair can do more.
+//! Visible batches become durable (`LaneLog::confirm`) before the redo: otherwise a power cut could
+//! keep a part of the redo and lose the batch. A barrier alone does not prove redone bytes durable
+//! (`redo`).
 //!
-//! Batches in a lane are visible, but perhaps not durable. They become durable (`LaneLog::confirm`)
-//! before the redo: otherwise a power cut could keep a part of the redo and lose the batch.
-//!
-//! A barrier alone does not prove redone bytes durable, because an earlier process may have failed
-//! to write the same blocks (`redo`).
-//!
-//! Primaries may go back for a moment, if a lane has more than the combiner holds; readers see them
-//! only after the whole replay.
+//! Primaries may go back for a moment; readers see them only after the whole replay.
 
 mod judge;
 mod progress;
@@ -49,8 +44,8 @@ pub struct Recovered {
 /// Replays the lane of `directory` into the objects bound to it, durably. The caller holds the
 /// table and the lane, and voids the lane afterwards.
 ///
-/// It reads the lane four times: to correct single bits, to judge, to judge again once durable, to
-/// redo. Memory: `WriteCombiner`'s, 64 MiB at most, `scan`'s, and 1 KiB per object.
+/// It reads the lane four times. Memory: `WriteCombiner`'s, 64 MiB at most, `scan`'s, and 1 KiB per
+/// object.
 ///
 /// # Errors
 /// `LaneRefused`: nothing was written. Otherwise a failed write of the medium.
@@ -72,12 +67,11 @@ pub fn replay(
     redo(table, lane, directory, &found, false)
 }
 
-/// [`replay`] of another process's lane that is held still. No byte of a primary goes back to an
-/// earlier psync, because that process sees it. `redone`: the lane's end at this process's last
-/// replay.
+/// [`replay`] of another process's held-still lane, whose process sees the primaries: no byte goes
+/// back. `redone`: the lane's end at this process's last replay.
 ///
-/// It reads the lane twice from there, and makes only batches durable that no later batch states as
-/// durable. Memory: `WriteCombiner`'s for the whole lane.
+/// It makes only batches durable that no later batch proves durable. Memory: `WriteCombiner`'s for
+/// the whole lane.
 ///
 /// # Errors
 /// As for [`replay`]; `Failed`: the system lost blocks, which only recovery mends.

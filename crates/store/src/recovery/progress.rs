@@ -39,11 +39,8 @@ impl Standing {
     }
 }
 
-/// Zeroes unpublished bytes of a primary, from `from` to the end of the page of `to`; an object
-/// that is not sparse keeps its space.
-///
-/// Whole pages, because a page whose first write failed loses writes until it is zeroed whole
-/// ([`Medium`], 7).
+/// Zeroes unpublished bytes of a primary, from `from` to the end of the page of `to`, because only
+/// zeroing a whole page ends a failed first write ([`Medium`], 7).
 pub fn clear(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<()> {
     let to = if Mutant::ClearedInPart.is_on() { to } else { to.next_multiple_of(PAGE) };
     let (start, len) = (entry.primary_offset() + from, to.min(entry.extent_len()) - from);
@@ -54,10 +51,8 @@ pub fn clear(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<(
     Ok(())
 }
 
-/// [`clear`] after a dead writer, whose writes may have failed and whose lane was redone.
-///
-/// Published bytes in the page of `from`, unless ever written, are zeros, and that page may lose
-/// writes: it is zeroed whole.
+/// [`clear`] after a dead writer, whose lane was redone. The page of `from`, if never written, may
+/// lose writes: it is zeroed whole, as its published bytes are zeros.
 pub fn clear_left(medium: &dyn Medium, entry: &Entry, from: u64, to: u64) -> Result<()> {
     let first = from / PAGE * PAGE;
     let asked = from > first && !Mutant::ClearedInPart.is_on();

@@ -1,13 +1,11 @@
 //! Durable redo of a writers' lane.
 //!
-//! A process may have opened the file after an earlier writer's failure was reported. If that was a
-//! block's first write, barriers succeed and the block is lost all the same
-//! ([`Medium::unwritten`]). So redo asks the medium after the barrier, zeroes missing blocks, which
-//! ends the failure's effect, and redoes them.
+//! If an earlier process's first write to a block failed, barriers succeed and the block is lost
+//! all the same ([`Medium::unwritten`]). So redo asks the medium after the barrier, zeroes missing
+//! blocks and redoes them.
 //!
-//! Zeroing such a block loses nothing. No barrier covered its bytes, so its only psyncs are in the
-//! lane: processes that got every failure report made older psyncs and published direct writes
-//! durable.
+//! Zeroing such a block loses nothing: no barrier covered its bytes, so its only psyncs are in the
+//! lane.
 
 use super::{Waiting, put_progress};
 use crate::error::Result;

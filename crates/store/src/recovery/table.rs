@@ -1,8 +1,5 @@
-//! The table's lane: a process that takes the table redoes the batches of others, or of an earlier
-//! run.
-//!
-//! It writes only the newest content of each line, so that its death half-way leaves no older
-//! state: processes that know the batches would not redo them.
+//! The table's lane: a process that takes the table redoes the batches of others, only the newest
+//! content of each line, so that its death leaves no older state.
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::batch::kind;
@@ -16,7 +13,7 @@ use zerocopy::little_endian::U64;
 use zerocopy::{FromZeros, IntoBytes};
 
 /// Applies every table batch behind `log`, and moves `log` to the end. `known`: this process had
-/// `log` before, so its batches are durable. The caller holds the table.
+/// `log`, so its batches are durable. The caller holds the table.
 pub fn catch_up(medium: &dyn Medium, seed: u64, log: &mut LaneLog, known: bool) -> Result<()> {
     if !known {
         mend(medium, seed, log)?;

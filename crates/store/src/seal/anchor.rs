@@ -1,11 +1,9 @@
-//! An anchor's record of an object, kept elsewhere: it tells a complete, valid older state from the
-//! newest.
-//!
-//! It compares the root's version, which is authenticated and never decreases. While a process
-//! writes the object, the anchor may lag; once the object is left, it is exact.
+//! An anchor's record of an object, which tells an older state from the newest by the root's
+//! authenticated version. While a process writes the object, the anchor may lag; once the object is
+//! left, it is exact.
 //!
 //! An anchor with a monotonic counter numbers its records and proves them by the object's key, so
-//! that they may lie anywhere: an older record has a number below the counter's.
+//! that they may lie anywhere.
 
 use super::aead::PROOF;
 use super::hex::{hex, unhex};
@@ -23,7 +21,7 @@ pub struct AnchorRecord {
     pub version: u64,
     /// Tag of the root, which tells states of one version apart.
     pub tag: [u8; 16],
-    /// Whether the object was left in this state; otherwise a process went on, and may have died.
+    /// Whether the object was left in this state.
     pub left: bool,
     /// Number in an anchor with a counter.
     pub count: Option<Count>,

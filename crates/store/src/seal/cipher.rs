@@ -1,8 +1,8 @@
 //! XChaCha20-Poly1305: ChaCha20-Poly1305 (RFC 8439) under a key that HChaCha20 derives from the
 //! object's key and the first 16 bytes of the nonce.
 //!
-//! On x86-64 ring does it in a third of the time of chacha20poly1305, which does it elsewhere and
-//! in interpreters. Both leave keys and key streams on the stack; each call overwrites them.
+//! On x86-64 ring does it, elsewhere the slower chacha20poly1305. Each call overwrites their
+//! leftovers on the stack.
 
 use super::secret::scrub_stack;
 

@@ -83,8 +83,8 @@ impl SealKey {
         SealKey { owned, expires: 0, signer: None, meant: Meant::default() }
     }
 
-    /// Sets the time, in seconds since 1970, at which slots made with it expire. A guard rail only:
-    /// other software, or a wrong clock, still opens such a slot.
+    /// Sets the expiry of slots made with it, in seconds since 1970. A guard rail only: other
+    /// software ignores it.
     #[must_use]
     pub fn until(self, seconds: u64) -> SealKey {
         SealKey { expires: seconds.max(1), ..self }
@@ -109,9 +109,8 @@ impl SealKey {
         SealKey { signer: Some(key.into()), ..self }
     }
 
-    /// Expects an object sealed under `name`, whatever its present name and ID: a copy, a snapshot,
-    /// or one renamed without its key. Refuses objects of earlier releases without a name in the
-    /// root.
+    /// Expects an object sealed under `name`, or a copy or snapshot of it. Refuses roots without a
+    /// name, of earlier releases.
     #[must_use]
     pub fn sealed_as(self, name: &str) -> SealKey {
         SealKey { meant: Meant::sealed_as(name), ..self }
@@ -165,8 +164,8 @@ impl SealKey {
         Ok(SealKey::of(Owned::Passphrase(Arc::new(Secret::take(&mut secret)), Cost::default())))
     }
 
-    /// Sets the cost of slots made with this passphrase. Opening accepts slots of at most 256 MiB
-    /// and five times the default's work, or `cost` if that is more.
+    /// Sets the cost of slots made with it. Opening accepts 256 MiB and five times the default's
+    /// work, or `cost` if that is more.
     ///
     /// # Errors
     /// `BadKey`: not a passphrase, or the cost is out of bounds.

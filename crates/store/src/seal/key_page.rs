@@ -234,8 +234,7 @@ impl KeyPage {
             .collect()
     }
 
-    /// The object's key by an owner's. Tries the slots of its kind; a passphrase costs each slot's
-    /// time, as far as the key allows.
+    /// The object's key by an owner's, from a slot of its kind.
     ///
     /// # Errors
     /// `WrongKey`. `Expired`: the matching slot. `Broken`: a slot is damaged, and no other opens.
@@ -339,8 +338,7 @@ impl KeyPage {
         Ok(*first)
     }
 
-    /// Replaces an owner's key; returns the new slot. The label and, unless `new` has one, the
-    /// expiry default to the old slot's.
+    /// Replaces an owner's key; returns the new slot. Label and expiry default to the old slot's.
     ///
     /// # Errors
     /// Those of [`open`](KeyPage::open) and [`add`](KeyPage::add); `BadKey`: no lasting slot

@@ -1,8 +1,5 @@
-//! New headers, also with other sizes. New pages are absent, lost pages become absent first, and
-//! the root authenticates the size.
-//!
-//! Until the batch is durable the object has its old size and pages. The authenticated header
-//! states the size, not the table's entry.
+//! New headers, also with other sizes: new pages are absent, lost pages become absent first. The
+//! authenticated header states the size, not the table's entry.
 
 use super::key_page::TOO_LONG;
 use super::secret::PlainPage;

@@ -1,7 +1,5 @@
-//! Key rotation: seals all pages anew, in another place.
-//!
-//! The seal ID stays and versions continue, so that anchors still order states. The header's count
-//! of rotations tells holders of the former key.
+//! Key rotation: seals all pages anew, in another place. Seal ID and versions continue, for
+//! anchors.
 
 use super::PageBytes;
 use super::aead::{Nonces, Sealer};
@@ -35,8 +33,8 @@ impl KeyPage {
 }
 
 impl Tree {
-    /// Hands out all present pages, sealed by a new key. `key_page` keeps the slots that `owners`
-    /// open, for the new key, and loses others. Returns the new tree.
+    /// Hands out all present pages, sealed by a new key, which the slots that `owners` open get;
+    /// others go. Returns the new tree.
     ///
     /// # Errors
     /// `Broken`; those of `read` and `put`. `BadKey`: no owner with a lasting slot. `WrongKey`: one

@@ -1,9 +1,8 @@
 //! Signatures of roots: holders of a seal key read a signed object, only holders of its sign key
 //! change it.
 //!
-//! A holder of the seal key can find another page for a tag. So seals of signed objects also have
-//! the page's hash, the root's that of the top node and the header, and a line behind the root has
-//! the signature. Readers get the verify key from elsewhere, never from the object.
+//! A holder of the seal key can find another page for a tag, so seals also have hashes. Readers get
+//! the verify key from elsewhere, never from the object.
 
 use super::hex::{hex, unhex};
 use super::secret::{LONGEST, SHORTEST, Secret, scrub_stack_deep};

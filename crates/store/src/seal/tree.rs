@@ -1,8 +1,6 @@
 //! The tree of seals: a leaf has the seals of pages, a node those of the nodes below, the key page
-//! that of the top.
-//!
-//! Nodes are read and verified on first use, and kept. A page or subtree with an absent seal is
-//! zeros and is not read.
+//! that of the top. Nodes are verified on first use, and kept. An absent page or subtree is zeros,
+//! and not read.
 
 use super::PageBytes;
 use super::aead::Sealer;

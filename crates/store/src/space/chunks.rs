@@ -19,8 +19,7 @@ impl TableTransaction<'_> {
         self.root.free_page_count.get().saturating_add(chunk)
     }
 
-    /// Upholds invariant 4 of `transaction`; only `required` operations fail without space, others
-    /// (those that free space) use the pages at hand.
+    /// Upholds invariant 4 of `transaction`; without space only `required` operations fail.
     pub fn stock_up(&mut self, required: bool) -> Result<()> {
         while self.spare() < SPARE || self.root.chunk_next >= self.root.chunk_end {
             match self.take_chunk() {
@@ -44,8 +43,8 @@ impl TableTransaction<'_> {
         self.begin_chunk(first, pages)
     }
 
-    /// Adds the medium's space behind the pool, now `len` bytes long, as free; it reads as zeros
-    /// from `zeros_from` on.
+    /// Adds the medium's space behind the pool, now `len` bytes long, as free; zeros from
+    /// `zeros_from` on.
     pub fn lengthen(&mut self, len: u64, zeros_from: u64) -> Result<()> {
         let (mut first, end) = (self.pool_len / PAGE, len / PAGE);
         self.pool_len = len;

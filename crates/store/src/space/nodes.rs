@@ -1,8 +1,5 @@
-//! A cache of verified nodes.
-//!
-//! Only table batches change nodes. The holder of the table [`clear`](Nodes::clear)s the cache at
-//! another process's batch or after losing track of the lane, and [`forget`](Nodes::forget)s the
-//! pages of its own batches.
+//! A cache of verified nodes. The holder of the table [`clear`](Nodes::clear)s it at others'
+//! batches or after losing track of the lane, and [`forget`](Nodes::forget)s the pages of its own.
 
 use crate::format::node::Node;
 use std::cell::RefCell;

@@ -6,9 +6,7 @@
 //!    `i` are less. (The search ignores the key of slot 0.)
 //! 3. No node is empty; an empty tree has no node.
 //!
-//! A node from the medium is used only if its level, place and keys fit the way to it. Ways down a
-//! tree have disjoint key ranges and every leaf has a key, so a walk ends and meets each leaf once,
-//! even in a forged tree.
+//! A node's level, place and keys must fit the way to it, so a walk ends, even in a forged tree.
 //!
 //! Cost: one node per level and operation; one to two pages changed per level.
 

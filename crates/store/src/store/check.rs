@@ -1,13 +1,11 @@
 //! Check: reads a whole pool and reports faults. Nothing changes.
 //!
-//! It works on an overlay with the table lane caught up; writers' lanes are read but not replayed,
-//! to bound memory. The table is locked for reading: attaches wait, attached processes continue. On
-//! a read-only device nothing is locked: the check restarts if the table changed, and in the end
-//! reports that. Lanes in use and progress lines being written are left out: only their writers can
-//! judge them.
+//! It works on an overlay with the table lane caught up; writers' lanes are not replayed. The table
+//! is locked for reading; on a read-only device the check restarts if the table changed. Lanes in
+//! use and progress lines being written are left out.
 //!
-//! Nothing is believed unverified. Structures are followed only through new pages, so that cycles
-//! end and the pool's size bounds memory.
+//! Structures are followed only through new pages, so that cycles end and the pool's size bounds
+//! memory.
 
 mod bases;
 mod brief;
@@ -54,17 +52,15 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const RESTLESS: Duration = Duration::from_secs(60);
 
 impl Store {
-    /// Verifies the whole pool on `device`, openable or not, and changes nothing. Calls
+    /// Verifies the pool on `device`, openable or not, and changes nothing. Calls
     /// `progress(done, total)` now and then.
     ///
-    /// `device` must not be in use by an open store of this process: the check would take the
-    /// store's locks for its own.
-    ///
-    /// A medium shorter than the pool is judged with zeros behind its end.
+    /// `device` must not be in use by an open store of this process, whose locks would look like
+    /// the check's. A medium shorter than the pool is judged with zeros behind its end.
     ///
     /// # Errors
     /// `NotAPool`, `Version`, `Features`: nothing to check. `TableBusy`, `TableInMotion`: other
-    /// processes change the table. The report has damaged and unreadable structures.
+    /// processes change the table.
     pub fn check(device: Arc<dyn Device>, progress: &mut dyn FnMut(u64, u64)) -> Result<Report> {
         let (device, cut) = whole(device)?;
         let slots = settled_superblocks(&*device)?;

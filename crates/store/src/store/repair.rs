@@ -100,8 +100,8 @@ struct Repair {
 }
 
 impl Store {
-    /// Repairs the pool on `device`, which no process may use, this one included. The actions
-    /// include damage left. `progress` runs to its end once per pass.
+    /// Repairs the pool on `device`, which no process may use. The actions include damage left.
+    /// `progress` runs to its end once per pass.
     ///
     /// # Errors
     /// `Held` and `TableBusy`: the pool is in use. `NoSuperblock`: the slots are beyond repair, and

@@ -10,8 +10,7 @@
 //!    A slot tells its format, so that an interrupted upgrade can continue.
 //! 5. *End*: a check, then a superblock without the mark.
 //!
-//! Cost: slots are written twice, pending batches once, objects never. Memory: 1 KiB per object,
-//! and the pending batches.
+//! Memory: 1 KiB per object, and the pending batches.
 
 mod convert;
 mod drain;

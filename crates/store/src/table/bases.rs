@@ -81,8 +81,8 @@ impl TableTransaction<'_> {
         Ok(object)
     }
 
-    /// Lets the object rest on `base` with a new, empty extent, followed by free space if possible,
-    /// for growth in place. The caller clears its bitmap.
+    /// Lets the object rest on `base` with a new, empty extent, with room to grow if possible. The
+    /// caller clears its bitmap.
     pub fn rest(&mut self, object: &mut Located, base: &mut Located) -> Result<()> {
         self.rest_in(object, base, None)
     }
@@ -118,8 +118,8 @@ impl TableTransaction<'_> {
         Ok(unused.then_some(base))
     }
 
-    /// Gives the object its base's extent, which has the pages of both and is no shorter, and the
-    /// base's base. The base keeps the object's former extent, for the caller to destroy.
+    /// Gives the object its base's extent, with the pages of both, and the base's base. The base
+    /// keeps the object's former extent, for the caller to destroy.
     pub fn take_place_of_base(&mut self, object: &mut Located, base: &mut Located) -> Result<()> {
         self.give_extent(object.entry.overlay.get(), object.entry.bitmap_pages())?;
         let (own, entry) = (object.entry.primary, base.entry);

@@ -1,7 +1,7 @@
 //! The bitmap of an overlay: which pages are the object's own.
 //!
-//! A *summary* lists which bitmap pages count; others are zeros. So an overlay begins with a zeroed
-//! summary, a page per 4 TiB, and making or reading one costs only its changes.
+//! A *summary* lists which bitmap pages count; others are zeros. So a new overlay costs a zeroed
+//! summary, a page per 4 TiB.
 //!
 //! Invariants:
 //! 1. A bitmap page that counts is durable, and so is every page of the object that it marks.

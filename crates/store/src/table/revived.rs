@@ -17,8 +17,8 @@ use zerocopy::little_endian::{U32, U64};
 const LARGEST: u64 = 1 << 46;
 
 impl TableTransaction<'_> {
-    /// Adds a hidden object with the identity, size, address, flags and keys of the untrusted
-    /// `kept`, and a new extent. `window`: start and length of the pool's addresses.
+    /// Adds a hidden object like the untrusted `kept`, with a new extent. `window`: start and
+    /// length of the pool's addresses.
     ///
     /// # Errors
     /// `Exists`: the name or the ID is taken. `AddressesTaken`, `BadSize`, `BadName`, `NoRoom`,

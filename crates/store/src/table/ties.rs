@@ -1,16 +1,14 @@
 //! Ties: an object outlives the objects that it is tied to. A list in its own extent has their IDs.
 //!
-//! A change writes a new list to free space, durably, before one batch lets the entry point to it.
-//! IDs are random, so an ID without an object means nothing, and removing an object needs no search
-//! of lists.
+//! A change writes a new list, durably, before the entry points to it. An ID without an object
+//! means nothing, so removing an object needs no search.
 //!
 //! Invariants:
 //! 1. Nothing in the list of an object is tied to that object, directly or through others
 //!    (`expect_no_cycle`).
 //! 2. No object is tied to a base: a base outlives its users, which would allow other cycles.
 //!
-//! Cost: a tie writes the whole list, of [`TIES_MAX`] IDs at most; an object that is about to go
-//! looks up each ID of its list.
+//! Cost: a tie writes the whole list, of [`TIES_MAX`] IDs at most.
 
 use super::Located;
 use crate::error::{Part, Result, StoreError};
@@ -93,8 +91,8 @@ impl TableTransaction<'_> {
         Ok(found)
     }
 
-    /// Ties the object to `to`. `false`: the list would lie in known-zero space, which this has now
-    /// claimed; the caller tries again with the next change.
+    /// Ties the object to `to`. `false`: the list would lie in known-zero space, claimed now; the
+    /// caller tries again.
     ///
     /// # Errors
     /// `TieTarget`, `TieCycle`, `TooManyTies`, `NoRoom`, `Damaged`.

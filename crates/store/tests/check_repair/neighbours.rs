@@ -1,8 +1,5 @@
 //! Objects on one lane, a power cut, and damage to each in turn: the others lose nothing, and the
-//! damaged one is right or refused.
-//!
-//! Recovery of the undamaged image gives the right content. Damage to a lane refuses all its
-//! objects; check reports it, and nothing is given up without consent.
+//! damaged one is as in undamaged recovery, or refused. Damage to a lane refuses all its objects.
 
 use super::dead_lanes::batches;
 use super::sample::{check, copy, create, format, map, open, try_repair};

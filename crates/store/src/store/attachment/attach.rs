@@ -406,8 +406,8 @@ impl Reader {
         self.layers.take()
     }
 
-    /// Whether all reads since the attach saw one psync. Only in a read-only store a writer may
-    /// come: ask after the last read.
+    /// Whether all reads since the attach saw one psync; asked after the last read in a read-only
+    /// store.
     ///
     /// # Errors
     /// The table cannot be read.

@@ -1,13 +1,8 @@
-//! First changes of a base's pages: the batch has the whole page, and marks it as the object's own
-//! in the bitmap.
+//! First changes of a base's pages: the batch has the whole page, completed here, and its bit in
+//! the object's bitmap, so that both are durable together.
 //!
-//! The bitmap's lines are lines of the batch, so redo, checkpoint and recovery know nothing of
-//! bases: a page and its bit are durable together. This adds the base's lines that the caller's
-//! batch lacks.
-//!
-//! Where barriers are cheap, as in memory, the base's page is copied to its place first, durable
-//! before the batch is published: no reader looks there until the bit is set. That spares the log
-//! and its checksum.
+//! Where barriers are cheap, the base's page is copied to its place instead, durable before
+//! publication: no reader looks there until the bit is set.
 
 use crate::error::Result;
 use crate::format::{LINE, PAGE};

@@ -1,11 +1,9 @@
 //! Direct writes: ranges that no psync ever covered go straight to the primary, so that loading
 //! writes data once; a psync then publishes them.
 //!
-//! A psync publishes a range only with proof of a barrier after its last write ([`Written`]). If a
-//! direct write ends without one, for want of space say, the primary has bytes that programs see
-//! and a power cut may take: a later psync would find no difference and publish them. So the range
-//! is zeroed, durably, before any comparison, unless a new direct write begins, which writes all
-//! changes and ends with its own barrier.
+//! A psync publishes a range only with proof of a barrier after its last write ([`Written`]). A
+//! direct write that ended without one is zeroed, durably, before any comparison, which would find
+//! no difference; or a new direct write begins.
 //!
 //! Invariants, beside `Standing` (a crash zeroes announced and unpublished bytes):
 //! 1. Between `published` and `standing.direct` the primary holds zeros, or the bytes that
@@ -22,9 +20,8 @@ use crate::recovery::{Standing, clear, clear_left};
 use crate::store::lanes::{Advance, Changing};
 
 impl Writer {
-    /// Announces direct writes of bytes up to `to` that no psync covered. Until a psync publishes
-    /// it, a crash zeroes the range. Unpublished bytes of an earlier direct write must be written
-    /// again.
+    /// Announces direct writes of bytes up to `to` that no psync covered. Until published, a crash
+    /// zeroes the range.
     ///
     /// # Errors
     /// `HasBase`, `Refused` of a sealed object: nothing happened. `Poisoned`, or a failure of the
@@ -45,9 +42,8 @@ impl Writer {
     /// Writes announced bytes.
     ///
     /// # Errors
-    /// `NoSpace`, `HeldStill`: nothing was published; the direct write may begin again, or the next
-    /// psync takes it back. `NotAnnounced`. `Poisoned`, or a failure of the medium: the object is
-    /// poisoned.
+    /// `NoSpace`, `HeldStill`: nothing was published; the direct write may begin again.
+    /// `NotAnnounced`. `Poisoned`, or a failure of the medium: the object is poisoned.
     pub fn write_direct(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         let end = offset.saturating_add(bytes.len() as u64);
         match (&self.direct, self.announced()) {

@@ -34,7 +34,7 @@ type Bound = Result<(Unbound, Expected)>;
 
 impl Store {
     /// Attaches objects without keys for writing, as many as possible, by one change of the table
-    /// per 256, after recovery of those whose writers died. Results are in the order of the names.
+    /// per 256. Results are in the order of the names.
     ///
     /// # Errors
     /// None is attached: the table could not be changed, or an object not recovered. For one

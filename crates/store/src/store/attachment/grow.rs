@@ -1,8 +1,6 @@
-//! Growth: in place if pages behind the object are free and its addresses reach, else by a copy to
-//! a larger extent. One table batch publishes either.
-//!
-//! The copy runs without the table: the larger extent is a hidden object until the exchange. A
-//! crash leaves at most a hidden, unlocked object, which the next resize removes.
+//! Growth: in place if possible, else by a copy to a larger extent, a hidden object until the
+//! exchange. One table batch publishes either. A crash leaves at most a hidden, unlocked object,
+//! which the next resize removes.
 
 use super::writer::Writer;
 use crate::error::{Result, StoreError};
@@ -258,9 +256,8 @@ impl Writer {
         self.grow_by(size, Way::Alone)
     }
 
-    /// [`grow`](Writer::grow) while this process's memory shows the object. If it is `mapped` from
-    /// the present extent and the object moves, that extent stays until the object is detached or
-    /// it is [given up](Writer::give_former_up).
+    /// [`grow`](Writer::grow) while this process's memory shows the object. An extent that it is
+    /// `mapped` from stays until the detach, or until [given up](Writer::give_former_up).
     ///
     /// # Errors
     /// As for [`grow`](Writer::grow).

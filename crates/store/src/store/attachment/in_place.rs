@@ -1,8 +1,8 @@
 //! Objects read in place beside their writer, without space and locks.
 //!
-//! The bytes in place, under the lane's lines up to psync `n`, are the object at psync `n`:
-//! checkpoints write all others before the lane loses them. Later psyncs may have changed bytes in
-//! place, so callers read only bytes that no later psync changes, such as a log's records.
+//! The bytes in place under the lane's lines up to psync `n` are the object at psync `n`, except
+//! where later psyncs changed bytes in place. So callers read only bytes that do not change again,
+//! such as a log's records.
 
 use super::tail::{Followed, Tail};
 use crate::error::Result;

@@ -1,9 +1,7 @@
 //! An object's pages, for the writing process's memory, which may touch them at any time.
 //!
-//! Upkeep in any process may merge or absorb the object's bases meanwhile, and free extents. It
-//! first raises the lane's revision: bytes count if the revision is still that of the layers read.
-//! If the object moves to another lane of the process, with its own revisions, the layers count as
-//! read in that lane's.
+//! Upkeep in any process may move the object's bases meanwhile. It first raises the lane's
+//! revision: bytes count if the revision is still that of the layers read.
 
 use crate::error::{Result, StoreError};
 use crate::store::lanes::WriterLane;

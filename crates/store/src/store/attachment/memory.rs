@@ -1,9 +1,9 @@
 //! Objects on demand in the pool (docs/decisions/0052-on-demand.md): their commits are in memory
-//! outside the pool, which outlives the process.
+//! outside the pool.
 //!
-//! The entry has that memory's number from the attach until the pool has all commits, or the
-//! machine restarts. While it names memory of this boot without an attached process, only
-//! [`Store::attach_left_writer`] recovers the object; other uses fail with `MemoryLeft`.
+//! The entry has that memory's number until the pool has all commits, or the machine restarts.
+//! Without an attached process, only [`Store::attach_left_writer`] recovers the object; other uses
+//! fail with `MemoryLeft`.
 
 use super::class::{Memory, expect_class};
 use super::unlocked::expect_key;
@@ -28,8 +28,8 @@ impl Store {
     }
 
     /// [`attach_writer`](Store::attach_writer) of an object on demand, or of a transactional one
-    /// used with such. Its commits are in the existing memory `memory` until the writer
-    /// [forgets](Writer::forget_memory) it.
+    /// used with such, with commits in `memory` until the writer [forgets](Writer::forget_memory)
+    /// it.
     ///
     /// # Errors
     /// `Mismatch` of its class, `BootUnknown`; `MemoryLeft`: a dead process left commits; as for
@@ -55,9 +55,8 @@ impl Store {
         self.attach_found_writer(&find, Some(key), Memory::New(memory))
     }
 
-    /// Attaches an object with a dead process's commits in `memory`, to bring them to the pool;
-    /// needs no key. The entry keeps the number until the writer [forgets](Writer::forget_memory)
-    /// it.
+    /// Attaches an object, without a key, to bring a dead process's commits in `memory` to the
+    /// pool, until the writer [forgets](Writer::forget_memory) it.
     ///
     /// # Errors
     /// `NotFound`: it has no commits there. `Held`, and as for

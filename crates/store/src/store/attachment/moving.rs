@@ -2,11 +2,10 @@
 //! its memory stays.
 //!
 //! Memory mapped from the former extent still shows it. So that extent becomes a hidden object,
-//! locked by this process, until the object is detached or its memory mapped anew; an unmapped one
-//! goes once the pages are read from the new extent. After a crash the next resize removes it.
+//! locked by this process, until the detach or a new mapping. After a crash the next resize removes
+//! it.
 //!
-//! An object with a base keeps it, because its memory may be mapped from the lowest one. Only its
-//! own pages are copied.
+//! A base stays, because memory may be mapped from the lowest one; only own pages are copied.
 
 use super::former::Former;
 use super::grow::{pages_of, reach};

@@ -1,8 +1,6 @@
-//! A sealed object's name, which its root authenticates.
-//!
-//! A rename has three durable steps: the root has both names, the table has the new one, the root
-//! has that alone. So the table's name is valid after any crash, and the next attach for writing
-//! ends the rename.
+//! A sealed object's name, which its root authenticates. A rename has three durable steps, and the
+//! next attach for writing ends it after a crash: the root has both names, the table has the new
+//! one, the root has that alone.
 
 use super::sealed_pages::Heading;
 use super::writer::Writer;

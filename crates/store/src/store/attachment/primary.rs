@@ -137,8 +137,7 @@ impl Primary<'_> {
 }
 
 impl Store {
-    /// Reads an object as last psynced; another process's pending lines are not seen, but then that
-    /// process has the object.
+    /// Reads an object as last psynced, without another process's pending lines.
     ///
     /// # Errors
     /// The medium's. `KeyNeeded` of a sealed object.
@@ -176,8 +175,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Writes them to the primary, as [`Writer::apply`] does. A failure poisons the lane: the next
-    /// psync reports it.
+    /// Writes them to the primary, as [`Writer::apply`] does. A failure poisons the lane.
     pub fn write_out(&self) {
         let written = self.lane.change().and_then(|_changing| {
             lock(&self.page_cache).write_out(self.lane.medium())?;
@@ -190,15 +188,14 @@ impl Pending {
 }
 
 impl Writer {
-    /// The pending lines, for code that reads the primary without the writer; `None`: this medium
-    /// has none.
+    /// The pending lines, for readers of the primary; `None`: this medium has none.
     #[must_use]
     pub fn pending(&self) -> Option<Pending> {
         let page_cache = self.page_cache.clone()?;
         Some(Pending { page_cache, lane: self.lane.clone() })
     }
 
-    /// Writes pending lines to the primary, not durably, for code that reads it directly.
+    /// Writes pending lines to the primary, not durably, for its readers.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened. The medium's; the object is poisoned.

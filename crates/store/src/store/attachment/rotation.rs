@@ -8,12 +8,8 @@ use crate::medium::Medium;
 use crate::seal::{PageBytes, SealKey};
 
 impl Writer {
-    /// Seals the object anew by a new key, in the slots that `owners` open; other slots go, and
-    /// holders of the former key read nothing psynced later. `progress` receives pages done and
-    /// total.
-    ///
-    /// Needs the object's space once more. A crash leaves the former key or the new one, and the
-    /// whole object.
+    /// Seals the object anew by a new key, in the slots that `owners` open; other slots go.
+    /// `progress` receives pages done and total. A crash leaves the former key or the new one.
     ///
     /// # Errors
     /// `NotSealed`; `WrongKey`: an owner opens no slot. `Broken`: a page does not match its seal.

@@ -1,8 +1,6 @@
-//! Attachments of sealed objects: opening, psyncs with ciphertext, seals and root in one batch,
-//! changes of key slots.
-//!
-//! Collected plaintext lines go to a batch that is never written, and become sealed lines of the
-//! real one, which is redone, checkpointed and recovered as any other. Page caches hold ciphertext.
+//! Attachments of sealed objects: opening, psyncs, changes of key slots. Collected plaintext goes
+//! to a batch that is never written, and becomes sealed lines of the real one. Page caches hold
+//! ciphertext.
 
 use super::attach::Reader;
 use super::sealed_pages::{Heading, SealedPages, Sealing};
@@ -155,8 +153,7 @@ impl Reader {
     }
 
     /// Continues with the pages of `older`, a reader of an earlier state, which the caller then
-    /// ends; returns the differing contents. `None`: not sealed or another size, and nothing
-    /// changed.
+    /// ends; returns the differing contents. `None`: not sealed or another size.
     ///
     /// # Errors
     /// `Broken`, the medium's: nothing changed.

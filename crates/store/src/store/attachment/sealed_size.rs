@@ -1,8 +1,6 @@
-//! The size of an attached sealed object, which its authenticated header states and a batch of the
-//! object changes.
-//!
-//! The table changes before it if the extent grows, and after it if it shrinks. After a failure the
-//! next change of size, or attach for writing, makes the entry match the header.
+//! The size of an attached sealed object, stated by its authenticated header. The table changes
+//! before a growth, and after a shrink. After a failure the next resize, or attach for writing,
+//! corrects the entry.
 
 use super::grow::{Way, pages_of};
 use super::sealed_pages::{Heading, SealedPages};

@@ -19,8 +19,8 @@ pub struct Sharer {
 }
 
 impl Store {
-    /// Attaches `name` as one of its sharers. The first is [alone](Sharer::is_alone) until it [lets
-    /// others in](Sharer::let_others_in), to make missing memory.
+    /// Attaches `name` as one of its sharers. The first is [alone](Sharer::is_alone), to make
+    /// missing memory, until it [lets others in](Sharer::let_others_in).
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Held`, `VolatileGone`, `ObjectReadOnly`, `ReadOnly`; `Mismatch` of

@@ -44,8 +44,8 @@ pub fn psync_all(
     stage(parts, source)?.commit()
 }
 
-/// A psync with fixed content: later stores belong to the next. A source's bytes must not change
-/// before the commit. Dropped, it makes nothing durable.
+/// A psync with fixed content. A source's bytes must not change before the commit. Dropped, it
+/// makes nothing durable.
 #[must_use = "nothing is durable before the commit"]
 pub struct Staged<'w, 'l> {
     writers: Option<(Writers<'w>, Changing)>,

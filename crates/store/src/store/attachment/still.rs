@@ -1,7 +1,5 @@
-//! An object as last psynced, read beside the writing process.
-//!
-//! The primaries of the object's lane are held still, so that its log does not grow, and its
-//! batches are redone in memory. The writer's next psync waits until the value is dropped.
+//! An object as last psynced, read beside the writing process: its lane's primaries are held still,
+//! and its log is redone in memory. The writer's next psync waits until the value is dropped.
 
 use super::attach::undefined;
 use super::unlocked::expect_plain;

@@ -1,8 +1,8 @@
 //! The tail of a reader that follows a writer: psyncs after the reader's base, read from the
 //! writer's lane without holding it.
 //!
-//! An object's psyncs count up by one, each in one batch of whole lines. So the lines of psyncs `n
-//! + 1` and later, laid over a base at psync `n`, are the object at the last of them.
+//! An object's psyncs count up by one, each in one batch of whole lines. So the lines of psyncs
+//! `n + 1` and later, laid over a base at psync `n`, are the object at the last of them.
 //!
 //! Invariants:
 //! 1. `shown` counts the psyncs that the reader shows. A batch with another number than the next is
@@ -18,8 +18,7 @@
 //!    attach has come between, and progress counts no psync outside the log.
 //!
 //! Cost: the batches since the last call, and a view of the table if that, or the lane's
-//! generation, has changed. Otherwise a look in memory is loads, a request for the file's length
-//! and, with psyncs, a check that the writer lives. Memory: the lines, [`MOST`] bytes.
+//! generation, has changed. Memory: the lines, [`MOST`] bytes.
 
 use crate::error::{Result, StoreError};
 use crate::format::PAGE;

@@ -1,8 +1,5 @@
-//! Whether only typed code stored an object's durable bytes.
-//!
-//! The mark is in the table, which no program maps for storing. It is cleared before foreign bytes
-//! become durable, and set after verified bytes are, so a crash in between only costs another
-//! verification.
+//! Whether only typed code stored an object's durable bytes. The table's mark is cleared before
+//! foreign bytes become durable, and set after verified bytes are.
 
 use super::writer::Writer;
 use crate::error::{Result, StoreError};

@@ -90,16 +90,15 @@ impl Writers<'_> {
     }
 }
 
-/// A begun psync: until its end its objects are not held still, become no base, and are not
-/// psynced, grown or detached otherwise.
+/// A begun psync: until its end its objects are not held still, and no other call changes them.
 #[must_use = "nothing is durable before the commit"]
 pub struct Psync<'w> {
     pub(super) writers: Option<(Writers<'w>, Changing)>,
 }
 
 impl<'w> Psync<'w> {
-    /// Begins a psync of objects of one pool. Waits while one is held still, so the caller should
-    /// hold no contended lock.
+    /// Begins a psync of objects of one pool. Waits while one is held still: the caller holds no
+    /// contended lock.
     ///
     /// # Errors
     /// `DifferentPools`, and those of [`Writer::psync`].

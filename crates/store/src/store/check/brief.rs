@@ -1,8 +1,6 @@
-//! The check of a sound pool in little memory.
-//!
-//! A [`Survey`](super::Survey) keeps some 300 bytes per object, mostly to compare sets: names and
-//! IDs of the trees with those of the entries, ends of extents with beginnings. Here a set is the
-//! sum of its members' hashes under a random seed. If sums differ, a full survey tells why.
+//! The check of a sound pool in little memory. A [`Survey`](super::Survey) keeps some 300 bytes per
+//! object, mostly to compare sets. Here a set is the sum of its members' hashes under a random
+//! seed. If sums differ, a full survey tells why.
 
 use super::objects::Object;
 use super::space::Claim;

@@ -1,12 +1,9 @@
 //! The page cache of an object's primary: pages as last psynced.
 //!
-//! Where each access to the medium is a system call, reading pages back and writing each changed
-//! line to its place costs more than the commit. So changed pages are cached: comparing reads no
-//! medium, batches are applied to cached pages, and pending lines are written page by page before
-//! anything relies on the primary.
+//! Where each access to the medium is a system call, changed pages are cached: comparing reads no
+//! medium, and pending lines are written page by page before anything relies on the primary.
 //!
-//! With explicit tracking no comparison reads pages: then a few lines of a page are cached, and the
-//! primary has the rest.
+//! With explicit tracking, only a few lines of a page are cached.
 //!
 //! Invariants:
 //! 1. In its `known` lines, a cached page equals the object's page at the newest durable batch. The

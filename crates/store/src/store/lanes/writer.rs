@@ -90,8 +90,8 @@ pub(in crate::store) struct WriterLane {
     pub bound: AtomicUsize,
     /// Whether `LaneUse` has times.
     pub timed: AtomicBool,
-    /// Whether the table still binds an unattached object to the lane: other processes wait for it,
-    /// so it ends with its attachments.
+    /// Whether the table still binds an unattached object to the lane: it ends with its
+    /// attachments.
     pub given_up: AtomicBool,
 }
 

@@ -3,13 +3,11 @@
 //!
 //! At most one process *changes* a lane's primaries, and at most one *holds them still*. Both set
 //! their mark and then look for the other's. If they meet, the changes give way: their process
-//! begins none until the hold ends, and the hold waits for those begun. So constant psyncs do not
-//! delay a hold.
+//! begins none until the hold ends, and the hold waits for those begun.
 //!
-//! In a pool in memory one of its words has both marks, because a kernel lock would cost more than
-//! a psync; elsewhere locks are the marks. A kernel lock ([`LockKey::ApplyGate`]) always
-//! accompanies the hold: it ends with the process, and the first process blocked then takes the
-//! mark back.
+//! In memory a word of the pool has both marks; elsewhere locks are the marks. A kernel lock
+//! ([`LockKey::ApplyGate`]) accompanies the hold: it ends with the process, and the first process
+//! blocked then takes the mark back.
 //!
 //! The holder may change entries that the lane's process has in memory. It raises the lane's
 //! *revision* before it publishes that, and the lane's process reads the revision at each change.

@@ -1,13 +1,10 @@
 //! Absorption: a new base takes over pages of bases below it, to keep chains short.
 //!
-//! Readers keep layers in memory, so no base that a reader may know is changed or removed. Only the
-//! object's writer, which the lane's revision tells, and the caller, who locks a named one, know
-//! the new base. Missing pages are copied to free places of its extent, then bits; once durable, it
-//! rests on the next remaining base. Unneeded bases go.
+//! Readers keep layers in memory, so no base that a reader may know is changed or removed. Missing
+//! pages are copied to the new base, then bits; once durable, it rests on the next remaining base.
 //!
-//! A base is absorbed if it has at most [`RATIO`] times the pages of the new one by then. So each
-//! base has that many times fewer pages than the next below, and a page is copied at most `RATIO`
-//! times per such step.
+//! A base is absorbed if it has at most [`RATIO`] times the pages of the new one by then, so a page
+//! is copied at most `RATIO` times per step of the chain.
 
 use super::boundary::Right;
 use crate::error::Result;

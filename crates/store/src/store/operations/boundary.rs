@@ -1,8 +1,5 @@
 //! Objects as of one moment, at their last psyncs: unwritten ones are locked, lanes of written ones
-//! held still.
-//!
-//! The lanes' processes go on with the table's entries: lanes are revised before the change is
-//! published. By then their logs are durable in the primaries.
+//! held still, and revised with a durable log before the change is published.
 
 use crate::error::{Part, Result, StoreError};
 use crate::format::LANES;

@@ -15,13 +15,13 @@ use crate::table::{Key, Located, id_name, read_pages};
 use std::sync::Arc;
 
 impl Store {
-    /// Creates a read-only object of these bytes with their hash as ID, or returns the one that
-    /// exists, under any name, after comparing its bytes. Returns whether it was made.
+    /// Creates a read-only object of these bytes with their hash as ID, or returns the present one,
+    /// after comparing its bytes. Returns whether it was made.
     ///
     /// # Errors
     /// `Exists`: another object has the name, or the ID. `Damaged`: the present object has other
-    /// bytes. `Held`: a deleted one is attached, or another process is making it, for longer than
-    /// [`patience`](Store::patience). `BadSize` of no bytes. Those of [`revive`](Store::revive).
+    /// bytes. `Held`: it is being deleted, or made, for longer than [`patience`](Store::patience).
+    /// `BadSize` of no bytes. Those of [`revive`](Store::revive).
     pub fn create_by_content(self: &Arc<Self>, name: &str, content: &[u8]) -> Result<(Located, bool)> {
         let id = content_id(content);
         let mut deadline = Deadline::after(self.patience());

@@ -2,10 +2,7 @@
 //! copies rest.
 //!
 //! One batch of the table publishes the base's entry, and the object's with a new, unwritten
-//! extent. The base's progress line and the bitmaps are durable before.
-//!
-//! Cost: the bitmap's summary, a page per 4 TiB. The new extent is as long as the object, with
-//! blocks where it was written.
+//! extent. Cost: the bitmap's summary, a page per 4 TiB.
 
 use super::boundary::Right;
 use crate::entropy::{now, random_id};
@@ -34,13 +31,12 @@ pub struct SnapshotOf<'a> {
 }
 
 impl Store {
-    /// Keeps objects' last psyncs, all as of one moment, as read-only objects of other names at the
-    /// same addresses; they take space only for later changes of the originals. Writers continue;
-    /// their psyncs wait until their lanes, of 8 MiB at most, were redone and the table was
-    /// changed.
+    /// Keeps objects' last psyncs, as of one moment, as read-only objects of other names at the
+    /// same addresses; they take space only for later changes. Writers' psyncs wait until their
+    /// lanes, of 8 MiB at most, were redone and the table was changed.
     ///
-    /// The new snapshot takes over remains of destroyed ones, if they are not much more than its
-    /// own pages: repeated snapshots of an attached object do not fill the pool.
+    /// The new snapshot takes over remains of destroyed ones, so that repeated snapshots do not
+    /// fill the pool.
     ///
     /// # Errors
     /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within
@@ -71,8 +67,8 @@ impl Store {
     }
 
     /// Creates an object with the last psync of another, or a snapshot's contents, at the same
-    /// addresses, so that its pointers are right; a process attaches one of the two at a time. Keys
-    /// and read-only are those of `how`; without keys, `key` if the other object has any.
+    /// addresses; a process attaches one of the two at a time. Keys and read-only are those of
+    /// `how`; without keys, `key` if the other object has any.
     ///
     /// # Errors
     /// As for [`snapshot`](Store::snapshot).

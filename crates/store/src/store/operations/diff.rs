@@ -1,10 +1,5 @@
-//! Differences between objects, snapshots and copies, by page.
-//!
-//! Pages at one place of the pool are equal, and not read. Sealed objects are compared by their
-//! seals, without a key.
-//!
-//! Cost: each page's layers, and reads of unshared pages; of sealed objects the differing seals and
-//! those above them.
+//! Differences between objects, snapshots and copies, by page. Pages at one place of the pool are
+//! not read. Sealed objects are compared by their seals, without a key.
 
 use crate::error::{Result, SealError, StoreError};
 use crate::format::{PAGE, pages_for};
@@ -76,15 +71,13 @@ impl Still {
 }
 
 impl Store {
-    /// Compares the last psyncs of two objects or snapshots, attached or not; `key` opens both.
-    ///
-    /// Of sealed objects, lists pages sealed in between, perhaps with equal bytes. Needs no seal
-    /// key, and proves nothing.
+    /// Compares the last psyncs of two objects or snapshots; `key` opens both. Of sealed objects,
+    /// lists pages sealed in between, perhaps with equal bytes.
     ///
     /// # Errors
     /// `Unrelated` of a sealed object and one other than its snapshots and copies. `NotFound`,
-    /// `WrongKey`; as for [`attach_still`](Store::attach_still), which holds both. In a read-only
-    /// store: `TableInMotion` if writers keep coming.
+    /// `WrongKey`; as for [`attach_still`](Store::attach_still). In a read-only store:
+    /// `TableInMotion` if writers keep coming.
     pub fn diff(self: &Arc<Self>, older: &str, newer: &str, key: Key<'_>) -> Result<Difference> {
         let begin = Instant::now();
         loop {
@@ -107,7 +100,7 @@ impl Store {
     }
 
     /// Attaches an object's last psync for reading: the object, or [a
-    /// snapshot](Store::attach_snapshot) if a process writes it, until
+    /// snapshot](Store::attach_snapshot) of a written one, until
     /// [`end_snapshot`](Store::end_snapshot). A sealed object is encrypted until
     /// [unsealed](Reader::unseal).
     ///

@@ -1,11 +1,8 @@
-//! Readers beside a writer, each at a psync, which never delay the writer.
-//!
-//! Such a reader makes a nameless snapshot and locks it while it reads, so it ends with its
-//! process.
+//! Readers beside a writer, each at a psync, by a nameless snapshot that they lock.
 //!
 //! Readers of one object share a base while the log of the writer's lane has all psyncs since:
-//! another base would be a gap in the log for all others. A base is shared only after it has
-//! absorbed all that it can, because readers keep layers in memory.
+//! another base would be a gap in the log. A base is shared only after its absorption, because
+//! readers keep layers in memory.
 
 use super::boundary::Right;
 use crate::entropy::{now, random_id};
@@ -21,9 +18,8 @@ use crate::table::{Class, Key, Located};
 use std::sync::Arc;
 
 impl Store {
-    /// Attaches an object's last psync for reading, beside any attachments, at the object's
-    /// addresses. A snapshot is attached itself. A sealed object is encrypted until
-    /// [unsealed](Reader::unseal).
+    /// Attaches an object's last psync, or a snapshot, for reading, beside any attachments. A
+    /// sealed object is encrypted until [unsealed](Reader::unseal).
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `NoRoom`; `HeldStill`, `Changing`: not within
@@ -56,8 +52,8 @@ impl Store {
     }
 
     /// Attaches another reader's base from [`attach_snapshot`](Store::attach_snapshot) at its
-    /// state; [`follow`](Store::follow) has later psyncs, or reports a gap. Changes nothing,
-    /// unnoticed by the writer. `None`: no usable base, or it is not shared yet.
+    /// state; [`follow`](Store::follow) has later psyncs. Changes nothing. `None`: no usable base,
+    /// or it is not shared yet.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`.
@@ -97,8 +93,7 @@ impl Store {
     }
 
     /// Attaches an object to be read in place, also beside its writer. `None`: the pool is
-    /// read-only, or a dead writer left psyncs for [`attach_reader`](Store::attach_reader) to
-    /// recover.
+    /// read-only, or [`attach_reader`](Store::attach_reader) must recover the object.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `KeyNeeded`.

@@ -1,10 +1,8 @@
 //! Lengthening pools in use.
 //!
 //! Invariant: the root's length is at most that of each superblock slot, which is at most the
-//! medium's. So the medium grows first and gets a copy of the superblock behind the new end, then
-//! both slots get the new length, then one batch of the table has the new length and space: a crash
-//! leaves one of the two lengths. Software that ignores the root's length never finds a table
-//! beyond the superblock's.
+//! medium's. So the medium grows first, with a copy of the superblock, then both slots, then one
+//! batch of the table has the new length and space: a crash leaves one of the two lengths.
 //!
 //! Other processes learn the medium's length under the table's lock, before they read its lane.
 
@@ -20,9 +18,8 @@ use crate::store::pool::{
 use zerocopy::little_endian::U64;
 
 impl Store {
-    /// Makes the pool `len` bytes long, rounded down to pages, and a file too; a device keeps its
-    /// length. Other processes continue, and use the new space when needed. Returns the length,
-    /// durably; a pool that is as long already stays.
+    /// Makes the pool, and its file, `len` bytes long, rounded down to pages. Other processes
+    /// continue. Returns the length, durably; a pool that is as long already stays.
     ///
     /// # Errors
     /// `NotLonger`; `TooLong`: beyond its addresses, its device or any pool; `NoSpace`: the file

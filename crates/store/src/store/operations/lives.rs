@@ -1,7 +1,6 @@
-//! Lives: objects that stand for a process or thread, to which others are tied.
-//!
-//! A life is a hidden, empty object, locked by its process. So the kernel ends it with the process,
-//! and objects tied to it go with the process that ends it, or with the next [`reap`](Store::reap).
+//! Lives: hidden, empty objects locked by their process, to which others are tied. The kernel ends
+//! a life with the process; objects tied to it go with the process that ends it, or with the next
+//! [`reap`](Store::reap).
 
 use crate::error::{Result, StoreError};
 use crate::mutant::Mutant;

@@ -1,13 +1,11 @@
 //! Merging: an object, or a base, takes the place of its base, which nothing else needs.
 //!
-//! Its pages are copied over those in the base's extent, which becomes its own. If the base is
-//! shorter, and has no base, its pages are copied to free places of the upper extent instead.
-//! Either is durable before one batch of the table, so a death meanwhile changes nothing visible.
+//! Its pages are copied over those in the base's extent, which becomes its own, or those of a
+//! shorter, lowest base to free places of the upper extent. Both are durable before one batch of
+//! the table.
 //!
-//! The chain from the object down to the pair is locked, because readers keep layers in memory. The
-//! lane's revision tells the writer.
-//!
-//! Cost: the copied pages.
+//! The chain down to the pair is locked, because readers keep layers in memory. The lane's revision
+//! tells the writer.
 
 use super::boundary::Right;
 use crate::error::{Result, StoreError};
@@ -164,7 +162,7 @@ impl Pair {
 
 impl Store {
     /// Merges unattached bases that only this object needs, and the object if it has no writer;
-    /// returns the bytes copied. Skips bases in use. Asks for no key: contents stay.
+    /// returns the bytes copied. Skips bases in use.
     ///
     /// # Errors
     /// `NotFound`; `NoSpace` and failures of the medium: earlier merges stay.

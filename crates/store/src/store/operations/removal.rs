@@ -1,11 +1,9 @@
 //! Removal of objects, at once or with the last attachment.
 //!
 //! One batch of the table removes or hides an object. A hidden object that nothing needs goes with
-//! the first process that has it alone: the one that deletes it, detaches it last, or calls
-//! [`Store::reap`].
-//!
-//! A process that unlocks an object then checks whether it was deleted, and one that deletes an
-//! object then tries its lock: so one of the two removes it.
+//! the process that deletes it, detaches it last, or calls [`Store::reap`]. A process that unlocks
+//! an object then checks whether it was deleted, and one that deletes an object then tries its
+//! lock: so one of the two removes it.
 
 use crate::error::{Result, StoreError};
 use crate::format::entry::{Entry, FLAG_DELETED, FLAG_HIDDEN, FLAG_TARGET};
@@ -40,9 +38,8 @@ impl Store {
         self.unless_held_still(|| self.remove_named(name, key, Attached::Refused))
     }
 
-    /// Deletes an object, attached or not: its name is free, and attaches do not find it. Attached
-    /// processes continue, psyncs included; the last detach frees its space. It is not recovered if
-    /// they die.
+    /// Deletes an object, attached or not: its name is free. Attached processes continue; the last
+    /// detach frees its space. It is not recovered if they die.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`: nothing happened.

@@ -148,8 +148,8 @@ impl Store {
         self.revive_in(kept, &mut |_| Ok(entry), window, None)
     }
 
-    /// [`revive`](Store::revive) of another pool's object. If its addresses are not this pool's, or
-    /// taken, it keeps them without owning them, because overlaps of windows must not decide what
+    /// [`revive`](Store::revive) of another pool's object. It keeps addresses that are not this
+    /// pool's, or taken, without owning them, because overlaps of windows must not decide what
     /// fails.
     ///
     /// # Errors

@@ -1,10 +1,5 @@
-//! Rollback: an object gets a snapshot's contents.
-//!
-//! One batch of the table gives the object a bitmap without own pages, rests it on the snapshot,
-//! and detaches its former base. A long enough extent stays, so that a full pool is no obstacle.
-//! Nothing that the object had is overwritten before the batch is durable.
-//!
-//! Cost: only the bitmap grows with the object's size.
+//! Rollback: one batch of the table gives an object a bitmap without own pages, and rests it on the
+//! snapshot. A long enough extent stays. Nothing that the object had is overwritten before.
 
 use super::boundary::Right;
 use crate::error::{Result, StoreError};
@@ -22,13 +17,12 @@ use crate::table::{Key, Located};
 use std::sync::Arc;
 
 impl Store {
-    /// Gives an unattached object the contents of `snapshot`, which stays. The object's name, keys,
-    /// identity and count of psyncs stay too.
+    /// Gives an unattached object the contents of `snapshot`, which stays, as do the object's name,
+    /// keys, identity and count of psyncs.
     ///
     /// # Errors
     /// `NotItsSnapshot`: it is none, or has other addresses. `NotFound`, `Held`, `WrongKey`,
-    /// `ObjectReadOnly`; `NoRoom`: the snapshot is larger than the object, and no free piece is as
-    /// large; `NoAddresses`. Nothing has changed then.
+    /// `ObjectReadOnly`; `NoRoom` for a larger snapshot; `NoAddresses`. Nothing has changed then.
     pub fn rollback(self: &Arc<Self>, name: &str, snapshot: &str, key: Key<'_>) -> Result<()> {
         self.reap()?;
         // Before a needless recovery.

@@ -5,11 +5,8 @@
 //! 2. the lane's process changed nothing at some moment after it was seen: its durable write had
 //!    ended. (A failed one leaves a batch that counts here, though only recovery can judge it.)
 //!
-//! A checkpoint may begin another generation meanwhile, after it wrote the progress lines. So a
-//! line read after the lane has at least the psyncs that the lane had when the call began; the
-//! greater count is newer.
-//!
-//! Cost: a lane is read once for all its objects.
+//! A progress line read after the lane has at least the psyncs of a generation that ended
+//! meanwhile; the greater count is newer.
 
 use crate::error::{Result, StoreError};
 use crate::format::LINE;

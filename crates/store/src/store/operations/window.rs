@@ -39,8 +39,8 @@ pub fn likely_use(len: u64) -> u64 {
 }
 
 impl Window {
-    /// A window for a pool of `pool_len` bytes: of several places from `random` the farthest from
-    /// `known`, most important first: if all places are taken, it meets one of the last.
+    /// A window for a pool of `pool_len` bytes: the farthest of several places from `random` to
+    /// `known`, most important first.
     #[must_use]
     pub fn choose(random: u64, pool_len: u64, known: &[Window]) -> Window {
         let len = pool_len.next_power_of_two().saturating_mul(16).clamp(TIB, 16 * TIB);

@@ -30,8 +30,8 @@ pub(in crate::store) struct Space {
 
 #[derive(Default)]
 pub(in crate::store) struct LaneSearch {
-    /// A dead process's lane could not be redone. It is skipped from now on, but the epoch is over:
-    /// the change must be repeated.
+    /// A dead lane could not be redone. It is skipped from now on, but the epoch is over: the
+    /// change must be repeated.
     pub is_to_be_repeated: bool,
 }
 
@@ -100,9 +100,8 @@ impl Store {
         drop(failed);
     }
 
-    /// Returns once no lane of this process is held still. A call that attaches an object for one
-    /// change waits for that first: a detach that a hold refuses gives up the lane with all its
-    /// objects.
+    /// Waits until no lane of this process is held still. A detach that a hold refuses gives up the
+    /// lane with all its objects, so short attachments wait first.
     ///
     /// # Errors
     /// `HeldStill`: nothing happened.

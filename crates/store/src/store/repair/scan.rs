@@ -14,8 +14,8 @@ const PIECE: u64 = 1 << 20;
 
 #[derive(Default)]
 pub(super) struct Scanned {
-    /// Intact entries, ascending. A slot has its own offset and the pool's checksum, and freed
-    /// slots are overwritten, so no other bytes look like one.
+    /// Intact entries, ascending. No other bytes look like one: a slot has its offset and the
+    /// pool's checksum, and freed ones are overwritten.
     pub objects: Vec<Object>,
     /// Damaged slots beside intact or free ones.
     pub damaged: Vec<u64>,

@@ -1,9 +1,8 @@
 //! A process's transactions in one pool, made durable in the order of their numbers, several per
 //! batch.
 //!
-//! The code that runs transactions numbers each commit and tells it here while its lines cannot
-//! change, then waits without such locks. One waiting thread makes all told commits durable by one
-//! psync of the changed objects; the others share it.
+//! Transactions number each commit and tell it here while its lines cannot change, then wait. One
+//! waiting thread makes all told commits durable by one psync; the others share it.
 //!
 //! Invariants:
 //! 1. One thread at a time publishes, in the order of numbers: see the queue. So the durable
@@ -137,8 +136,7 @@ impl Commits {
     }
 
     /// Grows an object durably while its memory stays: see [`Writer::grow_beside`]. `shown`: offset
-    /// of the extent that its memory is mapped from. Commits that are not durable are published as
-    /// before.
+    /// of the extent that its memory is mapped from.
     ///
     /// # Errors
     /// `NotFound`: unknown object. `Poisoned`: a publication failed. As for
@@ -237,9 +235,8 @@ impl Commits {
     /// Returns when all commits up to this number are durable.
     ///
     /// # Errors
-    /// The cause, for the publishing thread; `Poisoned` for others. See invariant 3: after a
-    /// failure of the medium the next attach tells whether the commits happened; after any other
-    /// they did not.
+    /// The cause, for the publishing thread; `Poisoned` for others. After a failure of the medium
+    /// the next attach tells whether the commits happened; after any other they did not.
     pub fn wait(&self, sequence: u64) -> Result<()> {
         let mut state = self.state();
         if state.queue.is_durable(sequence) || Mutant::CommitNotAwaited.is_on() {
