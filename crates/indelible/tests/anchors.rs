@@ -36,7 +36,6 @@ impl Kind {
     }
 }
 
-/// A command that keeps its record in a file.
 fn keeper(path: &Path) -> String {
     let path = path.display();
     format!(
@@ -106,7 +105,6 @@ fn a_complete_older_state_is_told_from_the_newest() {
         std::fs::write(world.path(), &newest).unwrap();
         let pool = world.open();
         assert_eq!(pool.attach_read_sealed("a", b"", &with).unwrap().as_slice()[..8], [2; 8]);
-        // An intended older state.
         drop(pool);
         std::fs::write(world.path(), &older).unwrap();
         let pool = world.open();
@@ -149,7 +147,6 @@ fn an_anchor_that_is_behind_empty_or_of_another_object_is_named() {
         let error = refused(&nowhere);
         assert!(error.to_string().contains("no record of it"), "{error}");
         assert_eq!(pool.set_anchor("a", b"", &nowhere).unwrap_err().kind(), ErrorKind::Io);
-        // Another anchor, or none, can be set.
         pool.attach_sealed("a", b"", &with).unwrap().detach().unwrap();
         let third = kind.at("third");
         pool.set_anchor("a", b"", &third).unwrap();
@@ -191,7 +188,6 @@ fn a_process_that_dies_leaves_what_was_psynced_since_the_anchor_was_told() {
         a.grow(20_000).unwrap();
         assert_ne!(told(), psynced);
         a.detach().unwrap();
-        // As after a death: later states are accepted.
         std::fs::write(&path, psynced).unwrap();
         pool.reencrypt("a", b"", &[&with], |_, _| {}).unwrap();
         pool.resize_sealed("a", 10_000, b"", &with).unwrap();
@@ -245,7 +241,6 @@ fn the_record_of_a_tpm_is_not_put_back_with_the_pool() {
     assert!(error.to_string().contains("made without its counter"), "{error}");
     let error = refused(&put(&open, &recorded), &key().anchored(FileAnchor::new(&path)));
     assert!(error.to_string().contains("give the counter with it"), "{error}");
-    // A newer number without the key.
     let newer = String::from_utf8(newest.1.clone()).unwrap();
     let count = newer.split(' ').nth(6).unwrap();
     let mut fields: Vec<&str> = text.split(' ').collect();
@@ -264,7 +259,6 @@ fn the_record_of_a_tpm_is_not_put_back_with_the_pool() {
         "{error}"
     );
     drop(tpm);
-    // The same TPM, started anew; its counter went on.
     let _tpm = start(state.path()).unwrap();
     let pool = world.open();
     let a = pool.attach_sealed("a", b"", &with).unwrap();
@@ -355,14 +349,12 @@ fn a_reader_beside_a_writer_is_not_refused_as_the_writer_goes_on() {
         if world.ground != Ground::File {
             return;
         }
-        // An older state is refused here, too.
         std::fs::write(world.path(), older).unwrap();
         let error = world.open().attach_snapshot_sealed("a", b"", &key().anchored(file())).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::PoolBehind, "{error}");
     });
 }
 
-/// An anchor with a counter, whose record changes at each read, once armed.
 #[derive(Debug)]
 struct Fickle {
     file: FileAnchor,
@@ -423,7 +415,6 @@ fn an_anchor_that_never_says_the_same_is_named() {
     pool.attach_sealed("a", b"", &fickle(counter, None)).unwrap().detach().unwrap();
 }
 
-/// An anchor follows no planted link, and replaces no FIFO, device, folder or symlink.
 #[test]
 fn an_anchor_in_a_file_replaces_regular_files_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -139,8 +139,6 @@ fn blocks_without_a_description_are_searched_word_by_word() {
     assert_eq!((audit.leaks.len(), audit.referred), (20, 30));
 }
 
-/// A heap with one root: a block of `size` bytes that begins with these words, with any
-/// description.
 fn described(layout: &str, size: u64, words: &[u64]) -> (tempfile::TempDir, Heap) {
     let dir = tempfile::tempdir().unwrap();
     let pool = Pool::format(dir.path().join("p"), 32 << 20).unwrap();

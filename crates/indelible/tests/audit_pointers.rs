@@ -190,7 +190,6 @@ struct Owner<'h> {
     items: PVec<'h, PBox<'h, Item<'h>>>,
 }
 
-/// Pointers lead to a value before its block's owner is found, behind another pointer.
 #[test]
 fn owners_behind_pointers_are_found_in_any_order() {
     let dir = tempfile::tempdir().unwrap();
@@ -239,7 +238,6 @@ fn verification_does_not_follow_raw_pointers() {
     assert!(heap.is_trusted());
 }
 
-/// The same words as a list's, without knowledge of targets.
 #[test]
 fn targets_are_no_part_of_a_type() {
     let Ring { mut heap, pool: _pool, _dir, .. } = ring(3);

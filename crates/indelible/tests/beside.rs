@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const PAGE: usize = 4096;
 
-/// xorshift64*.
 struct Rng(u64);
 
 impl Rng {
@@ -80,7 +79,6 @@ fn s2_02_an_attached_object_goes_on_beside_its_snapshots() {
                         change(&mut a, &mut unsynced, &mut rng);
                     }
                     2 => a.checkpoint().unwrap(),
-                    // Equal to the snapshot: a comparison finds no change.
                     4 if !kept.is_empty() => {
                         let end = kept.len().min(unsynced.len());
                         unsynced[..end].copy_from_slice(&kept[..end]);
@@ -220,7 +218,6 @@ fn put(object: &mut Object, pages: Range<usize>, at: usize, value: u8) {
     object.psync().unwrap();
 }
 
-/// Overwrites the pool's free space with foreign bytes.
 fn fill(pool: &Pool) {
     loop {
         let info = pool.info().unwrap();

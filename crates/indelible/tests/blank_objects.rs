@@ -43,7 +43,6 @@ pub fn an_allocation_makes_no_heap() {
             });
             raw::detach(own).unwrap();
             holds(&pool, "o", 0);
-            // A root makes a heap, which allocations of the same transaction find.
             assert_eq!(calls::attach_transactional(&pool, "o", b"").unwrap().as_ptr(), own);
             transaction(own, || {
                 calls::root(own, "r", (16, 16), &BYTES)?;
@@ -76,7 +75,6 @@ pub fn an_object_that_is_a_value_becomes_no_heap() {
     assert_eq!(absent.kind(), ErrorKind::NotAttached, "{absent}");
 }
 
-/// Words of an object, as a block that runs alone has them.
 struct Words(blocks::ForBlocks);
 
 impl Words {

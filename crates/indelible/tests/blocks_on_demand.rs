@@ -17,7 +17,6 @@ use std::time::Duration;
 
 type Cells = [TxCell<u64>; 64];
 
-/// Two objects for blocks, which change a word of each together.
 #[derive(Clone, Copy)]
 struct Pair([blocks::ForBlocks; 2]);
 
@@ -76,7 +75,6 @@ fn found(pool: &Pool) -> [Vec<u64>; 2] {
     .unwrap()
 }
 
-/// Runs a test in its own process; returns the contents after its death.
 fn after(test: &str, how: usize) -> [Vec<u64>; 2] {
     let world = formatted();
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -119,8 +117,6 @@ fn s1_09_a_block_on_demand_has_committed_once_it_is_told() {
     }
 }
 
-/// An epoch fails on an in-process medium; the process goes on, saves the medium as a file, and
-/// dies.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn fails_and_dies() {
@@ -175,7 +171,6 @@ fn s1_06_an_epoch_waits_until_a_block_has_stored_what_it_told() {
     assert_eq!(found(&pool), [vec![0, 0, 0, 199], vec![0, 0, 0, 199]]);
 }
 
-/// A commit without room in the epoch is not told; after the epoch it is.
 #[test]
 fn s1_06_a_block_without_room_in_the_epoch_is_not_told() {
     let world = formatted();
@@ -194,7 +189,6 @@ fn s1_06_a_block_without_room_in_the_epoch_is_not_told() {
     assert_eq!(found(&pool), [vec![1, 3, 0, 0], vec![1, 3, 0, 0]]);
 }
 
-/// Runs a closure at this thread's end, after the library's thread-locals.
 fn at_the_end(what: Box<dyn FnOnce()>) {
     extern "C" fn run(what: *mut libc::c_void) {
         // SAFETY: from `Box::into_raw` below, once.

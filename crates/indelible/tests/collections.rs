@@ -91,7 +91,6 @@ fn psynced_roots_are_found_again_by_name_and_type() {
     });
 }
 
-/// The same names, another layout.
 mod later {
     use super::{Kind, PBox, POption, PString, PVec, Persist};
 
@@ -285,7 +284,6 @@ fn each_element_is_dropped_once_and_frees_what_it_has() {
     assert_eq!(dropped(|| taken.into_iter().skip(4).for_each(std::mem::forget)), 4);
     assert_eq!(blocks(&mut heap), 6, "only what was forgotten is left");
     heap.psync().unwrap();
-    // A detach drops nothing.
     let list = heap.root_mut::<PVec<Counted>>("list").unwrap();
     list.extend((0..10).map(Count));
     heap.psync().unwrap();
@@ -523,14 +521,12 @@ fn psync_of_several_heaps_takes_typed_data_on_every_rung() {
     });
 }
 
-/// Slots behind a node's last key hold moved values.
 #[test]
 fn numbers_are_found_whatever_lies_behind_them() {
     let world = world();
     let mut heap = heap_of(&world, MIB);
     for count in 1..200_u64 {
         let map = heap.root_or_default::<PBTreeMap<u64, u64>>("map").unwrap();
-        // Twice as many, then every other one is removed.
         for number in (1..=2 * count).rev() {
             map.insert(number * 10, number);
         }
@@ -578,7 +574,6 @@ fn a_walk_in_one_go_is_the_walk_step_by_step() {
     }
 }
 
-/// Zero is no value, and is never handed out.
 #[test]
 fn integers_that_are_never_zero() {
     type Counts<'h> = PHashMap<'h, NonZeroU64, NonZeroI128>;

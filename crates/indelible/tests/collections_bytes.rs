@@ -32,7 +32,6 @@ fn set(heap: &mut Heap, number: u64, value: &[u8]) {
     }
 }
 
-/// Bytes of lines, and bytes of the lane, per change.
 fn bytes_of(
     heap: &mut Heap,
     random: &mut Seeded,

@@ -21,7 +21,6 @@ struct Data<'h> {
 
 type Model = BTreeMap<String, Vec<u64>>;
 
-/// The changes of a round, one per word: adds a place, or forgets the word.
 fn changes(round: u64) -> impl Iterator<Item = (String, u64, bool)> {
     let mut random = Seeded::new(round);
     (0..random.usize(1..60)).map(move |_| {
@@ -54,7 +53,6 @@ fn model(rounds: u64) -> Model {
     model
 }
 
-/// Verifies the object; returns its round.
 fn verify(heap: &mut Heap) -> u64 {
     assert_eq!(heap.check(), []);
     let blocks = heap.stats().unwrap().blocks;
@@ -121,8 +119,6 @@ fn killed_at_any_moment_the_collections_are_as_a_psync_left_them() {
     }
 }
 
-/// Power cuts at every event, with a random part of pending writes: always the last acknowledged
-/// round, or the next.
 #[test]
 fn a_power_cut_leaves_the_collections_as_a_psync_left_them() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);

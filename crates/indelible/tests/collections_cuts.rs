@@ -25,7 +25,6 @@ fn of(number: u64) -> Value {
     [number; 512]
 }
 
-/// Changes values in a cut; returns the pages that the next cut compares, after one more change.
 fn compared(heap: &Heap, change: impl FnOnce(&mut All<'_>)) -> u64 {
     let all = heap.root_ref::<Shared>("all").unwrap();
     change(&mut all.lock());

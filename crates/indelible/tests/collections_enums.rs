@@ -191,7 +191,6 @@ shapes! {
     c_aligned: #[repr(C, u8, align(64))];
 }
 
-/// Field offsets of a variant, by a layout.
 fn written(layout: &str, variant: &str) -> Vec<usize> {
     let head = format!("  {variant} = ");
     let behind = layout.lines().skip_while(|line| !line.starts_with(&head)).skip(1);
@@ -201,7 +200,6 @@ fn written(layout: &str, variant: &str) -> Vec<usize> {
         .collect()
 }
 
-/// One name, with one difference each.
 macro_rules! variations {
     ($($module:ident: #[repr($($repr:tt)*)] $body:tt $value:expr;)*) => {
         $(
@@ -296,13 +294,11 @@ enum Checked<'h> {
     Nothing = 0,
 }
 
-/// Sets bytes of the root's value; returns whether it still counts as one.
 fn accepted(world: &World, edits: &[(usize, &[u8])]) -> bool {
     let heap = reopen(world);
     let at = heap.root_any("it").unwrap().address - heap.base().addr();
     drop(heap);
     let mut object = world.open().attach("heap").unwrap();
-    // Padding bytes may be anything.
     object.as_mut_slice()[at..][..size_of::<Checked>()].fill(0);
     for (offset, bytes) in edits {
         object.as_mut_slice()[at + offset..][..bytes.len()].copy_from_slice(bytes);
@@ -347,7 +343,6 @@ fn damaged_tags_and_fields_are_found() {
         (&[(0, &[0x55]), (8, &[1]), (16, &inside)], true),
         (&[(0, &[0x55]), (8, &[1]), (16, &outside)], false),
         (&[(0, &[0x55]), (8, &[0]), (16, &outside)], true),
-        // Fields of another variant do not matter.
         (&[(0, &[0]), (1, &[2]), (8, &outside), (16, &long)], true),
         (&[(0, &[201]), (1, &[2]), (16, &long)], true),
     ];

@@ -9,7 +9,6 @@ use indelible::collections::{
 use indelible::{Heap, HeapOptions, Persist, Tracking};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// More than a line.
 type Wide = [u64; 9];
 
 #[derive(Persist)]
@@ -290,7 +289,6 @@ fn every_byte_that_is_stored_is_marked() {
     }
 }
 
-/// Each alone: no neighbour's marks cover for it.
 #[test]
 fn each_insertion_and_removal_is_marked_by_itself() {
     let world = world();
@@ -413,7 +411,6 @@ fn a_cut_finds_what_was_lent_before_the_one_before() {
     heap.psync().unwrap();
     let count = heap.root_ref::<AtomicU64>("count").unwrap();
     let data = heap.root_ref::<Data>("data").unwrap();
-    // Values of their own, which no lock protects yet.
     let own = data.text.heap();
     let mut boxed: PBox<Wide> = PBox::new_in([0; 9], own);
     let (mut hash, mut tree) = (PHashMap::<u64, Wide>::new_in(own), PBTreeMap::<u64, Wide>::new_in(own));

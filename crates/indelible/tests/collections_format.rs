@@ -163,7 +163,6 @@ fn tables_with_bytes_in_their_keys_are_of_version_2() {
     assert_eq!(version!(heap, PHashMap<[u16; 8], [u8; 16]>), Some(1));
     assert_eq!(version!(heap, PBTreeMap<PVec<u8>, u64>), Some(1));
 
-    // A table of version 1 is refused, not searched in vain.
     let block = heap.calloc(1, 40).unwrap().as_ptr();
     let layout = "PHashMap PVec u8 u64 ";
     let ty = TypeInfo { name: "PHashMap<PVec<u8>, u64>", fingerprint: fingerprint(1, layout), layout };
@@ -174,7 +173,6 @@ fn tables_with_bytes_in_their_keys_are_of_version_2() {
     assert!(refused.to_string().contains("hashed keys of bytes in another way"), "{refused}");
 }
 
-/// Hashes of all kinds of keys, as of the first release.
 #[test]
 fn hashes_never_change() {
     #[derive(indelible::StableHash)]

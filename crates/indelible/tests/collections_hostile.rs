@@ -120,7 +120,6 @@ fn look(item: &Item<'_>) -> usize {
     seen
 }
 
-/// Uses everything; returns whether damage was found.
 fn use_it(heap: &mut Heap) -> bool {
     let mut found = false;
     let mut attempt = |work: &mut dyn FnMut()| {
@@ -169,7 +168,6 @@ fn use_it(heap: &mut Heap) -> bool {
     found
 }
 
-/// A heap damaged while trusted: not all of it is verified.
 fn trusted(object: Object) -> Heap {
     let mut heap = Heap::open(object).unwrap();
     // SAFETY: none. SAFETY.md lists the possible effects of damage; here they are seen not to be
@@ -178,7 +176,6 @@ fn trusted(object: Object) -> Heap {
     heap
 }
 
-/// Bytes that the sample uses, without the heap's own.
 fn data(pool: &Pool) -> Vec<usize> {
     let heap = indelible::ReadHeap::open(pool.attach_read("heap").unwrap()).unwrap();
     let base = heap.object().as_ptr().addr();
@@ -298,7 +295,6 @@ fn safe_code_does_not_corrupt_a_verified_heap() {
                 let target = targets[random.usize(..targets.len())];
                 object.as_mut_slice()[owner..owner + 8].copy_from_slice(&target.to_le_bytes());
             }
-            // A block that begins inside another, or at its own header.
             2 => {
                 let owner = owners[random.usize(..owners.len())];
                 let target = base + (owner as u64).saturating_sub(random.u64(..4) * 16) / 16 * 16;

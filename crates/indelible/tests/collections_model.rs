@@ -83,7 +83,6 @@ enum Step {
     Clear(u8),
     Psync,
     Revert,
-    /// Continues with a copy at other addresses.
     Rebase,
     Crash,
 }
@@ -508,7 +507,6 @@ fn verify(heap: &mut Heap, model: &Model) {
     }
 }
 
-/// Replaces the heap by a copy, after both were attached and changed apart.
 fn rebased(world: &World, mut heap: Heap, options: HeapOptions, model: &Model) -> Heap {
     heap.psync().unwrap();
     let pool = world.open();

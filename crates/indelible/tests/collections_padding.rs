@@ -43,7 +43,6 @@ struct Wide<T> {
     last: u8,
 }
 
-/// A value whose padding holds secret bytes.
 fn dirty<T>(store: impl FnOnce(*mut T)) -> T {
     let mut place = MaybeUninit::<T>::uninit();
     // SAFETY: the place is a `T` once `store` has stored its fields.

@@ -13,7 +13,6 @@ thread_local! {
     static BOMB: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
-/// Reports its drop, owns memory, and panics if it is the bomb.
 #[derive(Persist, StableHash, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(C)]
 struct Item<'h> {
@@ -98,7 +97,6 @@ fn a_range_that_is_drained_is_closed() {
         }
         assert_eq!(list.len(), 7);
     });
-    // Elements of a forgotten iterator are lost, never doubled.
     on_heap(2 + 10, |heap| {
         let (list, _) = filled(heap, 10);
         std::mem::forget(list.drain(2..5));
@@ -170,7 +168,6 @@ fn a_queue_has_all_its_elements_whatever_their_order_does() {
     });
 }
 
-/// A ring whose elements wrap around the end of its block.
 #[test]
 fn a_ring_drops_each_of_its_elements_once() {
     fn around<'h>(ring: &mut PVecDeque<'h, Item<'h>>, place: HeapRef<'h>) {

@@ -26,7 +26,6 @@ fn on_heap(test: impl FnOnce(&mut Heap)) {
     test(&mut pool.heap("heap", 1 << 20).unwrap());
 }
 
-/// Changes the map between two steps; returns whether it may have shrunk.
 fn change(
     map: &mut PHashMap<'_, Key, u64>,
     random: &mut Seeded,
@@ -48,7 +47,6 @@ fn change(
             }
         }
         7 => {
-            // Reinserted: not present all the time.
             let number = random.u64(..3000);
             if map.remove(&key(number)).is_some() {
                 map.insert(key(number), 1_u64);
@@ -110,7 +108,6 @@ fn keys_that_stay_are_met_whatever_happens_between_the_steps() {
     );
 }
 
-/// A step costs no more than its count, even if keys are few or gone.
 #[test]
 fn a_step_is_bounded() {
     on_heap(|heap| {

@@ -173,7 +173,6 @@ fn made(world: &World, options: HeapOptions) -> (Heap, Model) {
     (heap, Model { slots: vec![None; SLOTS], ..Model::default() })
 }
 
-/// Replaces the heap by a rebased copy; the original is emptied while both exist.
 fn rebased(world: &World, mut heap: Heap, model: &Model) -> Heap {
     heap.psync().unwrap();
     let pool = world.open();
@@ -290,7 +289,6 @@ fn pair() -> (World, Heap) {
     (world, heap)
 }
 
-/// Forges the count of owners.
 fn forge(heap: Heap, owners: u64) -> Heap {
     let mut object = heap.into_object();
     let bytes = object.as_mut_slice();

@@ -202,7 +202,6 @@ struct Link<'h> {
     number: u64,
 }
 
-/// More nodes than the small stack has room for.
 #[test]
 fn a_list_of_a_million_boxes_is_dropped() {
     const NODES: u64 = 1_000_000;

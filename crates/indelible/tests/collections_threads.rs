@@ -124,7 +124,6 @@ fn a_cut_holds_whole_critical_sections() {
                     }
                 });
             }
-            // Until a cut came behind many sections, and beside others.
             for cuts in 0.. {
                 let before = done.load(Relaxed);
                 heap.psync_cut().unwrap();

@@ -151,7 +151,6 @@ fn a_check_finds_a_heap_and_an_array_longer_than_their_objects() {
     pool.create("bytes", 64 << 10).unwrap();
     pool.resize("bytes", 10, b"").unwrap();
 
-    // As earlier releases did.
     pool.store().resize("heap", Key(b""), 64 << 10).unwrap();
     pool.store().resize("o", Key(b""), 8192).unwrap();
     drop(pool);

@@ -101,7 +101,6 @@ fn s0_18_a_first_load_is_written_once_and_published_as_one_step() {
         a.psync().unwrap();
         assert_eq!(a.stats().direct_bytes, 6 << 20);
         assert!(a.lane_use().bytes < 4096, "{:?}", a.lane_use());
-        // Half known, half new.
         a.range_mut(5 << 20..8 << 20).copy_from_slice(&image[5 << 20..8 << 20]);
         a.range_mut(0..1)[0] = 77;
         a.psync().unwrap();
@@ -399,7 +398,6 @@ fn s0_07_growing_keeps_the_address_and_unsynced_stores() {
         a.psync().unwrap();
         a.as_mut_slice()[9000] = 9;
         a.grow(50_000).unwrap(); // in place
-        // The next growth must move it.
         pool.create("wall", 10_000).unwrap();
         a.as_mut_slice()[40_000] = 4;
         a.grow(90_000).unwrap();

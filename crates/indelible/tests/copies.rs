@@ -9,7 +9,6 @@ use std::ops::Range;
 
 const PAGE: usize = 4096;
 
-/// xorshift64*.
 struct Rng(u64);
 
 impl Rng {
@@ -124,7 +123,6 @@ fn s2_02_copies_and_snapshots_change_apart() {
                     let mut object = pool.attach(name).unwrap();
                     change(&mut object, bytes, &mut rng);
                     if rng.below(3) == 0 {
-                        // An unpsynced store survives growth, and goes with a revert.
                         object.range_mut(0..1).fill(bytes[0] ^ 1);
                         let size = bytes.len() + 1 + rng.below(4 * PAGE - 1);
                         object.grow(size as u64).unwrap();

@@ -13,7 +13,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Sizes of objects that are decrypted whole, and page by page.
 const SIZES: [usize; 2] = [300_000, 2 << 20];
 const SIGABRT: i32 = 6;
 
@@ -42,7 +41,6 @@ fn die_with_a_sealed_object() {
         object.as_mut_slice()[at] = planted(at);
     }
     object.psync().unwrap();
-    // Partial pages, so that the rest is decrypted; undone pages; an object that is read.
     for at in [5000, 9000, 70_000] {
         object.range_mut(at..at + 3).fill(7);
     }
@@ -116,7 +114,6 @@ struct Sealed {
 impl Sealed {
     fn read(world: &World, size: usize) -> Sealed {
         let pool = world.open();
-        // The detach applies pending lines.
         pool.attach_sealed("a", b"", &key_of(&world.path())).unwrap().detach().unwrap();
         let start = pool.store().find("a").unwrap().entry.primary_offset();
         let shape = Shape::of((size as u64).div_ceil(PAGE)).unwrap();

@@ -105,7 +105,6 @@ fn two_nodes_of_a_device_are_one_pool() {
     let held = pool.attach("a").unwrap();
     assert_eq!(same.attach("a").unwrap_err().kind(), ErrorKind::Held);
     drop((held, same, pool));
-    // The first of two processes has the device, by any node.
     for (first, second) in [(&device.node, &node), (&node, &device.node), (&node, &node)] {
         let holder = Holder::start(first);
         let text = refused(Pool::open(second));
@@ -116,7 +115,6 @@ fn two_nodes_of_a_device_are_one_pool() {
         assert_eq!(reader.attach_read("a").unwrap().len(), 100);
         indelible::check(second, &PoolOptions::new(), &mut |_, _| {}).unwrap();
         drop(holder);
-        // The claim died with it.
         Pool::open(second).unwrap().attach("a").unwrap();
     }
 }

@@ -46,7 +46,6 @@ pub fn value(nth: usize) -> u64 {
 
 pub fn filled(world: &World, class: Class) -> Pool {
     let pool = world.format();
-    // Nothing becomes durable by itself.
     pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: u64::MAX });
     create(&pool, "a", 8192, class);
     let a = attach(&pool);
@@ -195,7 +194,6 @@ pub fn s1_14_a_word_beyond_repair_is_named_and_never_read() {
         let text = error.to_string();
         assert_eq!(error.kind(), ErrorKind::Damaged, "{text}");
         assert!(text.contains(&format!("offset {:#x}", 8 * nth)) && text.contains("\"a\""), "{text}");
-        // The program swallows the error.
         let swallowed = a.transaction(|tx| {
             let read = tx.read(&a.root()[nth]);
             tx.write(&a.root()[0], 1).ok();
@@ -211,7 +209,6 @@ pub fn s1_14_a_word_beyond_repair_is_named_and_never_read() {
     }
 }
 
-/// C's thread transaction, always undone.
 struct Running;
 
 impl Running {

@@ -25,7 +25,6 @@ pub fn a_power_cut_leaves_words_on_demand_with_their_check_words() {
         pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: u64::MAX });
         let a = attach(&pool);
         for round in 1..=ROUNDS {
-            // Both halves of a line, and the repair of another word.
             a.transaction(|tx| {
                 let old = tx.read(&a.root()[40 * round as usize - 39])?;
                 tx.write(&a.root()[3], round)?;

@@ -32,7 +32,6 @@ fn filled(world: &World) -> Pool {
         a.range_mut(page * PAGE..(page + 1) * PAGE).fill(byte(page));
         if page % 100 == 99 {
             a.psync().unwrap();
-            // A window may be filling.
             assert!(resident(a.as_ptr()) <= LIMIT + 80, "{} pages after {page}", resident(a.as_ptr()));
         }
     }
@@ -114,7 +113,6 @@ struct Counters {
     pages: [[AtomicU64; PAGE / 8]; PAGES],
 }
 
-/// Threads count all over the object while cuts are taken, each of which drops most pages.
 fn cuts_lose_no_store(tracking: Tracking) {
     const EACH: u64 = 30_000;
     let world = World::new(Ground::Simulated, tracking, false);

@@ -41,7 +41,6 @@ fn the_lines_that_were_marked_are_durable_and_no_others_are_logged() {
             object.mark_dirty(marked);
         }
         object.mark_dirty(LEN as usize - 1..LEN as usize + 100);
-        // Unmarked: in a page with marked lines, and in one without.
         store(&mut object, 1000, 8);
         store(&mut object, 16384, 8);
         object.psync().unwrap();

@@ -10,7 +10,6 @@ use std::process::Command;
 /// A system call that fails with `ENOMEM` where an argument has these bits.
 struct Failing {
     call: libc::c_long,
-    /// Argument number, mask, and values.
     bits: (u32, libc::c_int, libc::c_int),
 }
 

@@ -67,7 +67,6 @@ fn a_format_of_an_impossible_size_changes_nothing() {
     assert!(Pool::open(&empty).is_ok());
 }
 
-/// Times that no clock shows, with valid checksums.
 #[test]
 fn times_of_a_hostile_pool_are_far_away_and_no_panic() {
     let world = disk();
@@ -306,9 +305,8 @@ fn a_failed_write_poisons_and_the_next_attach_recovers() {
     }
 }
 
-/// A full medium: a clear error, the last psync intact, retry possible by any kind of psync. Some
-/// pages are then in the primary without being durable: a retry that compares with them, as a cut
-/// does, finds nothing to log. Acknowledged data survives any power cut.
+/// On a full medium, some pages are in the primary without being durable: a retry that compares
+/// with them, as a cut does, finds nothing to log. Acknowledged data survives any power cut.
 #[test]
 fn a_psync_that_is_retried_after_no_space_publishes_only_what_is_durable() {
     for cut in [false, true] {
@@ -434,8 +432,7 @@ fn a_full_memory_file_system_is_an_error_not_a_signal() {
     fits.psync().unwrap();
 }
 
-/// Freed space has no blocks. A new object finds no room there, which is no failure of the medium:
-/// attached objects go on, and the call may be retried.
+/// Freed space has no blocks, so a new object finds no room: no failure of the medium.
 #[test]
 fn used_space_without_blocks_on_a_full_memory_file_system_is_no_space() {
     let Some(small) = Small::mount("tmpfs") else { return };
@@ -452,7 +449,6 @@ fn used_space_without_blocks_on_a_full_memory_file_system_is_no_space() {
     pool.create("late", 100_000).unwrap();
 }
 
-/// Mapped pages of a sparse object beyond the available room.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn without_room() {
@@ -495,8 +491,7 @@ fn pages_that_lack_space_are_an_error_before_the_store() {
     }
 }
 
-/// A sparse object exceeds the available room: reads give zeros without claiming space, and the
-/// psync refuses stores, without signals.
+/// Reads give zeros without claiming space, and the psync refuses stores.
 #[test]
 fn sparse_objects_on_a_full_memory_file_system_are_errors_not_signals() {
     let Some(small) = Small::mount("tmpfs") else { return };
@@ -604,7 +599,7 @@ fn damage_is_reported_where_it_is_and_nowhere_else() {
 }
 
 /// After a query of a file's times, the next write updates them, for which a durable write must
-/// wait. Otherwise the time is that of the last tick.
+/// wait.
 #[test]
 fn seeing_whether_the_file_is_whole_does_not_ask_for_its_times() {
     let world = disk();
@@ -613,7 +608,6 @@ fn seeing_whether_the_file_is_whole_does_not_ask_for_its_times() {
     let mut a = pool.attach("a").unwrap();
     let mut noted_by_ticks = 0;
     for round in 0..100 {
-        // This psync absorbs the query below.
         a.as_mut_slice().fill(round);
         a.psync().unwrap();
         a.as_mut_slice().fill(round + 100);

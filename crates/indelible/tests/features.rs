@@ -167,7 +167,6 @@ fn a_recovery_is_an_event() {
     object.psync().unwrap();
     object.as_mut_slice()[70_000] = 2;
     object.psync().unwrap();
-    // The file of a writer that dies now.
     let died = dir.path().join("died");
     std::fs::copy(dir.path().join("p"), &died).unwrap();
     drop((object, pool));

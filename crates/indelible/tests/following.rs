@@ -10,7 +10,6 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 const PAGE: usize = 4096;
 const PAGES: usize = 40;
 
-/// The round, up to `last`, in which a page last changed.
 fn changed(page: usize, last: u64) -> u64 {
     (0..=last)
         .rev()
@@ -69,7 +68,6 @@ fn follow() {
     }
 }
 
-/// Two readers lose the log: one makes a base, the other continues from it.
 #[test]
 fn s2_02_readers_go_on_from_the_base_of_one() {
     worlds(|_, pool| {
@@ -160,7 +158,6 @@ fn s2_02_a_reader_follows_a_writer() {
                 assert!(round >= at_least && round >= seen, "{round} after {at_least} and {seen}");
                 seen = round;
             }
-            // A reader that does not refresh keeps its state, and the writer goes on.
             writer.next().unwrap();
             assert_eq!(round_of(reader.as_slice()), seen);
             drop(reader);
@@ -180,7 +177,6 @@ fn expect_plain(pool: &Pool, free: u64) {
     assert_eq!(pool.collect(&mut |_, _| {}).unwrap(), Collected::default());
 }
 
-/// Readers die, even within a refresh; one forgets to refresh; the writer dies last.
 #[test]
 fn readers_that_die_or_forget_keep_nobody() {
     worlds(|world, pool| {
@@ -239,7 +235,6 @@ fn some_objects_cannot_be_followed() {
     assert!(!kept.refresh().unwrap());
 }
 
-/// Several states of an object beside the written one, even on several bases.
 #[test]
 fn states_are_had_side_by_side_where_pointers_do_not_matter() {
     worlds(|world, pool| {

@@ -64,7 +64,6 @@ fn a_tracking_that_was_chosen_stays() {
     }
 }
 
-/// A way to an address of the root `word`, stored to without a mark.
 type Way = fn(&mut Heap) -> *mut u64;
 
 fn by_offset(heap: &mut Heap, start: *const u8) -> *mut u64 {

@@ -148,7 +148,6 @@ fn lost(pool: &Pool, fault: Fault) {
     let address = a.as_ptr();
     let error = with(fault, || a.grow(90_000)).expect_err("it has to be mapped anew");
     assert_ne!(error.kind(), ErrorKind::Poisoned, "the cause comes first: {error}");
-    // Unusable, but mapped.
     assert_eq!(a.as_ptr(), address);
     assert!(a.as_slice().len() >= 10_000);
     a.as_mut_slice().fill(9);
@@ -157,7 +156,6 @@ fn lost(pool: &Pool, fault: Fault) {
     assert_eq!(a.psync_cut().unwrap_err().kind(), ErrorKind::Poisoned);
     assert_eq!(a.grow(100_000).unwrap_err().kind(), ErrorKind::Poisoned);
     a.detach().unwrap();
-    // The growth was durable, unpsynced stores are gone.
     let mut a = pool.attach("walled").unwrap();
     assert_eq!((a.len(), a.as_slice()[5000], a.as_slice()[9_999], a.as_slice()[10_000]), (90_000, 1, 1, 0));
     a.range_mut(0..1)[0] = 7;
@@ -234,7 +232,6 @@ fn a_heap_grows_until_its_pool_is_full_or_says_which_limit_it_met() {
             return error.to_string();
         }
     };
-    // With default options only the pool's end limits it.
     pool.create("heap", 64 << 10).unwrap();
     let heap = Heap::format_with(pool.attach("heap").unwrap(), grow()).unwrap();
     let said = fill(&heap, 40_000);
@@ -243,7 +240,6 @@ fn a_heap_grows_until_its_pool_is_full_or_says_which_limit_it_met() {
     assert!(said.contains("does not grow: the pool has no free piece that is large enough"), "{said}");
     drop(heap);
     pool.destroy("heap").unwrap();
-    // The requested reach.
     pool.create_with("heap", &CreateOptions::new(64 << 10).reach(1 << 20)).unwrap();
     let mut heap = Heap::format_with(pool.attach("heap").unwrap(), grow()).unwrap();
     let said = fill(&heap, 40_000);
@@ -264,7 +260,6 @@ fn a_heap_grows_until_its_pool_is_full_or_says_which_limit_it_met() {
     assert!(said.contains("HeapOptions::grow"), "{said}");
 }
 
-/// A failure, more calls, a death: psynced data is there, and blocks are exact.
 #[test]
 fn a_heap_whose_growth_fails_goes_on_and_loses_nothing() {
     const WORDS: TypeInfo = TypeInfo { name: "Words", fingerprint: 24, layout: "small, big: u64 at 0, 8" };

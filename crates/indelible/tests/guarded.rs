@@ -104,7 +104,6 @@ fn s1_07_a_process_registers_and_publishes_when_the_guard_asks() {
     let answer = guard.publish(3);
     assert!(answer.starts_with("published 3 128 "), "{answer}");
     assert_eq!((durable(&pool, 0), durable(&pool, 8), a.pending()), (7, 8, Pending::default()));
-    // From now on each is durable when it returns, until the guard says otherwise.
     for value in 0..20 {
         set(&a, 16, value);
         assert_eq!(durable(&pool, 16), value);
@@ -183,12 +182,10 @@ fn s1_10_a_commit_that_the_bound_has_no_room_for_is_durable_at_once() {
     set(&a, 32, 3);
     assert_eq!((a.pending(), at_once()), (Pending::default(), before + 1));
     assert_eq!((durable(&pool, 24), durable(&pool, 32)), (2, 3));
-    // One that is larger by itself.
     a.transaction(|tx| (0..10).try_for_each(|nth| tx.write(&a[8 * nth], 9))).unwrap();
     assert_eq!((durable(&pool, 72), at_once()), (9, before + 2));
 }
 
-/// A guard that accepts and stays silent, or sends half a line, blocks nothing.
 #[test]
 fn s1_06_a_guard_that_is_slow_keeps_nobody_waiting() {
     let world = world();

@@ -243,7 +243,6 @@ fn an_aborted_allocation_is_gone_and_a_psynced_one_stays() {
     assert_eq!(heap.stats().unwrap().blocks, 0);
 }
 
-/// Repeated runs that leave one block each fill partly used pages.
 #[test]
 fn heaps_and_objects_are_one_step() {
     let world = world();

@@ -10,7 +10,6 @@ const MIB: u64 = 1 << 20;
 /// Object "a" has the highest addresses, and "in the way" lies behind its pages.
 fn hemmed_in(world: &World, size: u64) -> Pool {
     let pool = world.format();
-    // The lane and the table's pages have their places.
     drop(pool.create_attached("first", 4096).unwrap());
     let how = |size: u64, reach: u64| CreateOptions::new(size).reach(reach);
     pool.create_with("hole", &how(64 * KIB, 512 * KIB)).unwrap();
@@ -58,7 +57,6 @@ fn a_heap_grows_into_free_addresses_wherever_its_pages_go() {
     });
 }
 
-/// Fills a heap; returns the error that it is full.
 fn filled(heap: &Heap) -> String {
     loop {
         if let Err(error) = heap.malloc(100_000) {
@@ -81,7 +79,6 @@ fn a_heap_goes_on_in_a_pool_that_becomes_longer() {
             assert!(heap.size() as u64 > times * POOL / 4, "{} of {}", heap.size(), times * POOL);
         }
         drop((heap, behind));
-        // Longer than foreseen: free addresses are kept.
         let reach = pool.stat("behind").unwrap().reach;
         assert!(reach >= 8 * POOL, "{reach}");
         pool.set_reach("behind", b"", 2 * reach).unwrap();

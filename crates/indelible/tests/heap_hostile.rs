@@ -23,7 +23,6 @@ fn sample(world: &World) -> Pool {
     pool
 }
 
-/// Every operation on a heap with any bytes.
 fn use_it(object: Object) {
     let range = object.as_ptr().addr()..object.as_ptr().addr() + object.len();
     let Ok(mut heap) = Heap::open(object) else { return };
@@ -54,7 +53,6 @@ fn use_it(object: Object) {
     let _ = heap.check();
 }
 
-/// Pages of metadata: the header's, each chunk's, each span's, the roots'.
 fn metadata(pool: &Pool) -> Vec<usize> {
     let object = pool.attach_read("heap").unwrap();
     let pages = object.as_slice().chunks_exact(4096).enumerate();

@@ -15,7 +15,6 @@ enum Step {
     Free(usize),
     Thin,
     Psync,
-    /// Detaches without psync and reopens.
     Crash,
     Grow(u64),
 }

@@ -39,7 +39,6 @@ fn load(block: usize, page: usize) -> u64 {
     unsafe { std::ptr::with_exposed_provenance::<u64>(block + page * 4096).read() }
 }
 
-/// Fills all the pool's free space.
 fn take_all(pool: &Pool) {
     for (index, size) in [1 << 20, 1 << 16, 1 << 12].into_iter().enumerate() {
         for number in 0.. {
@@ -144,7 +143,6 @@ fn threads_go_on_while_their_heap_moves() {
     });
 }
 
-/// The object's former space stays taken until its detach.
 #[test]
 fn the_space_that_an_object_left_is_free_once_it_is_detached() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

@@ -76,7 +76,6 @@ fn threads_free_each_others_blocks() {
 fn blocks_freed_by_another_thread_are_allocated_again() {
     let world = world();
     let heap = heap_of(&world, 4 << 20);
-    // More in all than fits at once: reuse is needed.
     let (sender, receiver) = std::sync::mpsc::sync_channel::<Vec<usize>>(1);
     std::thread::scope(|scope| {
         let heap = &heap;
@@ -166,7 +165,6 @@ fn a_cut_beside_busy_threads_leaves_a_whole_heap() {
 fn heaps_of_one_process_share_no_span() {
     let (first, second) = (world(), world());
     let (mut first, mut second) = (heap_of(&first, 2 << 20), heap_of(&second, 2 << 20));
-    // A thread that ends leaves a span with free blocks.
     let left = |heap: &Heap| std::thread::scope(|scope| scope.spawn(|| stamp(heap, 100)).join().unwrap());
     let emptied = left(&first);
     free(&first, emptied);

@@ -63,7 +63,6 @@ fn s1_06_what_a_heap_on_demand_got_is_durable_when_somebody_asks_for_it() {
         };
         let mut grown = Vec::new();
         let first = pool.stat("h").unwrap().address;
-        // Most of its new pages are used.
         while heap.size() < 1 << 20
             || grown
                 .last()
@@ -194,7 +193,6 @@ fn the_class_of_a_heap_is_what_was_asked_for() {
     drop(pool.heap_on_demand("checked", 0).unwrap());
 }
 
-/// Threads conflict until one runs alone, with transactions for which an epoch must make room.
 #[test]
 fn s1_06_a_transaction_that_met_many_others_gets_room_as_any_other() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
@@ -224,7 +222,6 @@ fn s1_06_a_transaction_that_met_many_others_gets_room_as_any_other() {
 /// Large blocks per thread, at most: the pool has room for them.
 const LARGE: u64 = 8;
 
-/// Pushes values, and sometimes a large block, for which the heap grows.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn work() {
@@ -348,7 +345,6 @@ pub fn grow_between(pool: &Pool, stop: impl Fn()) {
     std::process::exit(0);
 }
 
-/// Memory outside is limited: the heap does not grow, the process goes on, and dies.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn without_memory() {

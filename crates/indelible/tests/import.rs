@@ -44,7 +44,6 @@ fn an_import_whose_write_failed_is_never_published() {
     for fails in 0.. {
         let mut new = pool.import("new", 4 << 20).unwrap();
         sim.fail_at(OpKind::Write, fails, Fault::NoSpace);
-        // Pieces are buffered; errors are ignored.
         let failed = (0..40).map(|_| new.append(&[7; 99_000])).filter(Result::is_err).count();
         if failed == 0 {
             assert!(fails > 1, "only {fails} writes failed");
@@ -73,7 +72,6 @@ fn an_import_that_is_dropped_leaves_nothing() {
         pool.create("new", 4096).unwrap();
         assert_eq!(new.publish().unwrap_err().kind(), ErrorKind::Exists);
         pool.destroy("new").unwrap();
-        // Reused space is zeros.
         let mut full = pool.create_attached("full", 1 << 20).unwrap();
         full.as_mut_slice().fill(0xff);
         full.psync().unwrap();

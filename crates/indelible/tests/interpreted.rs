@@ -18,7 +18,6 @@ const OBJECT: u64 = 96 << 10;
 /// An interpreter takes a thousand times as long.
 const ROUNDS: usize = if cfg!(miri) { 12 } else { 600 };
 
-/// A pool whose window is process memory under Miri; never freed.
 fn pool() -> Pool {
     let sim = SimMedium::new(POOL, SimConfig::default());
     let mut options = PoolOptions::new().tracking(Tracking::Explicit);

@@ -53,8 +53,6 @@ fn hot_pages_are_read_and_written_once() {
     assert!(holds(&pool.attach("a").unwrap(), 0..40, 99));
 }
 
-/// Runs of pages that are in memory whole, by lines, or not at all, on rungs that compare pages and
-/// lines.
 #[test]
 fn cached_pages_and_read_ones_are_compared_alike() {
     for tracking in [Tracking::Auto, Tracking::Explicit] {
@@ -69,7 +67,6 @@ fn cached_pages_and_read_ones_are_compared_alike() {
                 for _ in 0..random.usize(1..5) {
                     let first = random.usize(0..100);
                     for page in first..(first + random.usize(1..40)).min(100) {
-                        // Some are stored to and do not change.
                         let most = if random.u8(0..4) == 0 { 2000 } else { 96 };
                         let (at, len) = (page * PAGE + random.usize(0..2096), random.usize(0..most));
                         let value = random.u8(0..3);
@@ -161,7 +158,6 @@ fn pending_lines_survive_growth_and_the_end_of_the_process() {
     assert!((0..4).all(|page| bytes[page * PAGE] == 1) && (4..16).all(|page| bytes[page * PAGE] == 2));
 }
 
-/// A renewal maps the file anew, so pending lines must have been applied.
 #[test]
 fn a_renewed_mapping_shows_what_waited_in_memory() {
     let world = support::World::new(support::Ground::Memory, Tracking::WpAsync, false);

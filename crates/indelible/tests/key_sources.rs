@@ -64,7 +64,6 @@ fn a_tpm_opens_the_slots_that_it_made_until_it_is_reset() {
     );
     assert_eq!(&pool.attach_read_sealed("a", b"", &file()).unwrap().as_slice()[..7], b"changed");
 
-    // Another TPM, as after a reset.
     let other = tempfile::tempdir().unwrap();
     let emulator = start(other.path()).unwrap();
     let (found, text) = kind(pool.attach_sealed("a", b"", &of(&emulator)));
@@ -92,7 +91,6 @@ fn answered(tpm: &mut UnixStream, command: u32, handles: &[u32], password: &[u8]
     u32::from_be_bytes(answer[..got][6..10].try_into().unwrap())
 }
 
-/// Wrong passwords of an index with guessing protection lock a TPM.
 fn locked(emulator: &EmulatedTpm) {
     const INDEX: u32 = 0x0180_0099;
     let mut tpm = UnixStream::connect(emulator.socket()).unwrap();

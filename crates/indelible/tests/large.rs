@@ -14,12 +14,10 @@ fn open(path: &Path) -> Pool {
     PoolOptions::new().medium(MediumKind::Memory).open(path).unwrap()
 }
 
-/// Each line differs from that of another `seed`.
 fn bytes(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|at| (at / 64 % 251) as u8 ^ seed).collect()
 }
 
-/// Fills two objects, calls `psync`, and compares the state after a crash with wiped primaries.
 fn survives(psync: impl Fn(&mut Object, &mut Object)) {
     let dir = tempfile::TempDir::new_in("/dev/shm").unwrap();
     let (path, crashed) = (dir.path().join("pool"), dir.path().join("crashed"));

@@ -38,7 +38,6 @@ fn s2_03_a_deleted_object_goes_with_the_last_that_has_it() {
         assert_eq!(kind(pool.attach_read("a")), ErrorKind::NotFound);
         assert_eq!(kind(pool.delete("a", b"")), ErrorKind::NotFound);
         assert_eq!(kind(pool.snapshot("a", "b", b"")), ErrorKind::NotFound);
-        // The name is another object's; this one keeps its addresses and space.
         let mut other = pool.create_attached("a", SIZE).unwrap();
         assert_ne!(other.as_slice().as_ptr(), address);
         let stats = [object.stat().unwrap(), other.stat().unwrap()];
@@ -225,7 +224,6 @@ fn s2_05_a_tied_object_outlives_the_others() {
             || pool.ties("part").unwrap().into_iter().map(|tie| (tie.name, tie.deleted)).collect::<Vec<_>>();
         assert_eq!(names(), [("index".to_owned(), false), ("other".to_owned(), false)]);
 
-        // The tie is to the object, not to its name.
         pool.rename("other", "another", b"k").unwrap();
         assert_eq!(names()[1].0, "another");
         let mut index = pool.attach_with_key("index", b"k").unwrap();

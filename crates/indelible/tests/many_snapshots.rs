@@ -19,7 +19,6 @@ fn sound(world: &World) {
     }
 }
 
-/// Prints the time of an attach and a first look.
 fn tell_times(pool: &Pool, layers: usize) {
     let median = |mut attach: Box<dyn FnMut() -> u8 + '_>| {
         let mut times: Vec<_> = (0..21)
@@ -195,8 +194,6 @@ fn s2_02_a_full_pool_refuses_snapshots_and_loses_nothing() {
     });
 }
 
-/// Merging a base with a snapshot gives the snapshot a binding number; its copy gets another,
-/// later.
 #[test]
 fn copies_of_merged_snapshots_have_numbers_of_their_own() {
     everywhere(|world| {

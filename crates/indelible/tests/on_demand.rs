@@ -97,7 +97,6 @@ fn s1_06_commits_are_durable_when_somebody_asks_for_it_and_at_detach() {
     });
 }
 
-/// A waiting thread does not repeat another's publication.
 #[test]
 fn s1_06_threads_that_wait_share_epochs() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -124,7 +123,6 @@ fn s1_06_threads_that_wait_share_epochs() {
     assert_eq!(pool.stat("a").unwrap().psyncs, psyncs, "there is nothing to publish");
 }
 
-/// A thread waits for its actions' commits, too, whichever came last.
 #[test]
 fn s1_06_a_thread_waits_for_what_its_actions_committed_too() {
     let (pool, a, _b) = both(&simulated());
@@ -172,7 +170,6 @@ fn s1_06_commits_become_durable_after_a_time_and_when_they_are_many() {
     assert_eq!(durable(&pool, "a", 80), 6);
 }
 
-/// The durable state is always one between two transactions.
 #[test]
 fn s1_06_an_epoch_has_all_of_a_transaction_or_nothing() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
@@ -221,7 +218,6 @@ fn s1_06_an_epoch_has_all_of_a_transaction_or_nothing() {
     });
 }
 
-/// Threads move money between two objects: the pool always has the initial sum.
 #[test]
 fn s1_06_in_the_pool_no_money_is_made_or_lost() {
     // On so few lines that they are always in one epoch; only this thread publishes.

@@ -23,7 +23,6 @@ fn how(size: u64) -> CreateOptions {
     CreateOptions::new(size).class(Class::OnDemand)
 }
 
-/// A pool in which no commit becomes durable by itself.
 fn medium_and_pool() -> (SimMedium, Pool) {
     let sim = SimMedium::new(16 << 20, SimConfig { disk: true, ..SimConfig::default() });
     let pool = on(Arc::new(sim.handle()));
@@ -36,7 +35,6 @@ fn on(device: Arc<dyn Device>) -> Pool {
     pool
 }
 
-/// The longest wait of a failing test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn both() -> (SimMedium, Pool, Object, Object) {
@@ -68,7 +66,6 @@ fn set(object: &Object, cell: usize, value: u64) {
     object.transaction(|tx| tx.write(&object[cell], value)).unwrap();
 }
 
-/// The first two cells of objects, after a power cut now.
 fn after_a_power_cut<const N: usize>(sim: &SimMedium, names: [&str; N]) -> [(u8, u8); N] {
     let image = sim.power_cut(Choice::None).medium();
     let store = Store::open(Arc::new(image.handle()), Identity { boot: [7; 16], ..process(9) }).unwrap();
@@ -95,7 +92,6 @@ fn synced_in_an_action(
     transactions: impl Fn(&Pool, [&Object; 2], Box<dyn Fn() -> Box<dyn FnOnce()>>),
 ) -> Option<(u8, Pending)> {
     let (sim, pool, a, b) = both();
-    // The thread took part before, and all is durable.
     set(&a, 0, 1);
     a.tx_sync().unwrap();
     let (sim, a, synced) = (Rc::new(sim), Rc::new(a), Rc::new(Cell::new(None)));
@@ -184,8 +180,6 @@ fn s1_06_tx_sync_at_the_end_of_a_thread_waits_for_its_commits() {
     }
 }
 
-/// An object leaves while one that shares a commit stays: a power cut takes the commit from both,
-/// or from none.
 #[test]
 fn s1_09_an_object_dropped_in_a_transaction_is_published_with_those_it_shares_commits_with() {
     let (sim, pool, a, b) = both();
@@ -224,8 +218,6 @@ fn s1_09_an_object_dropped_in_a_transaction_is_attached_again_before_any_epoch()
     assert_eq!(after_a_power_cut(&sim, ["a", "b"]), [(7, 2), (7, 0)]);
 }
 
-/// All leave within a transaction on another pool: nothing is published, and the next attach finds
-/// all of it.
 #[test]
 fn s1_09_objects_that_all_leave_in_a_transaction_are_recovered_together() {
     let (sim, pool, a, b) = both();

@@ -23,7 +23,6 @@ pub fn formatted(world: &World) -> Pool {
     formatted_as(world, Class::OnDemand, false)
 }
 
-/// The second object is of this class; `ecc`: both have check words.
 fn formatted_as(world: &World, class: Class, ecc: bool) -> Pool {
     let pool = world.format();
     for (name, class) in [("a", Class::OnDemand), ("b", class)] {
@@ -32,7 +31,6 @@ fn formatted_as(world: &World, class: Class, ecc: bool) -> Pool {
     pool
 }
 
-/// Increments a thread's cells in both objects, and a shared one, whose value it returns.
 fn step(a: &TxObject<Cells>, b: &TxObject<Cells>, thread: usize) -> u64 {
     transaction(&[a, b], |tx| {
         tx.update(&a[thread * 8], |value| value + 1)?;
@@ -64,7 +62,6 @@ pub fn judge(pool: &Pool) -> u64 {
     all
 }
 
-/// Four threads, each with a cell in both objects, and one shared.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn work() {
@@ -173,7 +170,6 @@ impl Traced {
         Some(traced)
     }
 
-    /// Waits until the thread stops; `true` for SIGSTOP.
     fn stopped(&mut self) -> bool {
         let mut status = 0;
         // SAFETY: a child of this thread's, which traces it.
@@ -261,7 +257,6 @@ fn s1_12_killed_at_any_instruction_of_a_commit_words_have_their_check_words() {
     killed_in_commits(Class::OnDemand, true, None, 160);
 }
 
-/// Commits to two objects, the second not writable: the process dies within the commit.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn faulting() {
@@ -355,7 +350,6 @@ fn s1_09_nothing_stays_in_memory_once_the_pool_has_it() {
     assert!(left.len() >= 4);
     pool.collect(&mut |_, _| {}).unwrap();
     assert_eq!(support::memory_of(&pool), left, "they have what is nowhere else");
-    // A death within an attach left a group's file without an entry.
     let name = left[0].file_name().unwrap().to_str().unwrap();
     let boot = name.rsplit_once('-').unwrap().1;
     let id: String = pool.id().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -408,8 +402,6 @@ fn s1_09_every_call_that_needs_the_bytes_recovers_them() {
     }
 }
 
-/// An epoch fails on an in-process medium; the process goes on, saves the medium as a file, and
-/// dies.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn fails_and_dies() {
@@ -493,7 +485,6 @@ fn s1_13_words_that_are_damaged_in_the_memory_of_the_dead_are_repaired() {
     assert!(judge(&pool) >= said);
 }
 
-/// Memory of another release is refused, and stays until given up.
 #[test]
 fn memory_of_another_release_is_refused_by_its_version() {
     let world = World::new(Ground::File, Tracking::Explicit, false);

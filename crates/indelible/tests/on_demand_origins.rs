@@ -13,7 +13,6 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A pool whose process was killed with commits in memory, and its last acknowledged commit.
 fn killed() -> (World, u64) {
     let world = World::new(Ground::File, Tracking::Explicit, false);
     drop(formatted(&world));
@@ -64,7 +63,6 @@ fn s1_09_a_copy_of_a_pool_leaves_commits_in_memory_to_the_original() {
     a_copy_leaves_commits_to_the_original();
 }
 
-/// Even a copy from before any commits.
 fn an_older_copy_removes_nothing() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
     drop(formatted(&world));
@@ -168,7 +166,6 @@ impl Hook for Binding {
     }
 }
 
-/// Acts after a look at the table, after so many others.
 struct Looked(Once<Mutex<u64>>);
 
 impl Hook for Looked {
@@ -211,7 +208,6 @@ fn collected_beside_an_attach(looks: u64) -> bool {
             pool.set_epochs(EpochBounds { every: Duration::MAX, bytes: 1 << 20 });
             let a = attach(&pool, "a");
             a.transaction(|tx| tx.write(&a[0], 7)).unwrap();
-            // It cannot publish any more; its memory stays, as after a death.
             hooked.is_dying.store(true, Ordering::Relaxed);
             a.tx_sync().unwrap_err();
             drop((a, pool));
@@ -239,7 +235,6 @@ fn collected_beside_an_attach(looks: u64) -> bool {
     reached
 }
 
-/// Fails the durable write after so many others, once.
 struct FailsOnce(AtomicU64);
 
 impl Hook for FailsOnce {

@@ -18,7 +18,6 @@ fn byte(at: usize) -> u8 {
     (at / PAGE % 251) as u8 + 1
 }
 
-/// An object without a file behind it, each page full of its own byte.
 fn filled(world: &World) -> Pool {
     let pool = world.format();
     pool.create("a", LEN as u64).unwrap();
@@ -49,7 +48,6 @@ fn way_pages_are_filled() -> String {
     found.facilities.into_iter().find(|facility| facility.name == "fault-in").unwrap().found
 }
 
-/// Prefaulting is no store.
 #[test]
 fn prefaulted_pages_are_as_psynced_and_clean() {
     everywhere(|world| {
@@ -97,7 +95,6 @@ fn a_page_that_cannot_be_read_is_named_with_its_object() {
         assert_eq!((error.kind(), error.object_name()), (ErrorKind::Io, Some("a")));
     };
     named(&error, "prefault");
-    // Only an error: the page was untouched.
     a.range_mut(299 * PAGE..300 * PAGE).fill(byte(299 * PAGE));
     a.range_mut(301 * PAGE..302 * PAGE).fill(8);
     a.psync().unwrap();
@@ -110,7 +107,6 @@ fn a_page_that_cannot_be_read_is_named_with_its_object() {
     assert_eq!(a.as_slice()[301 * PAGE], 8);
     drop(a);
     drop(pool);
-    // A small object is filled whole.
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
     let pool = world.format();
     pool.create("small", 4 * PAGE as u64).unwrap();
@@ -280,7 +276,6 @@ fn give_up_rights() {
     }
 }
 
-/// Makes the kernel refuse userfaultfd to this thread and its children.
 fn forbid_userfaultfd() {
     let load = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     let jump = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;

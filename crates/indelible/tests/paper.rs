@@ -41,7 +41,6 @@ fn s0_09_destroyed_space_is_used_again_and_reads_as_zeros() {
         let pool = world.format();
         let free = pool.info().unwrap().free;
         for round in 0..6_u8 {
-            // Together more than fits twice.
             for name in ["x", "y", "z"] {
                 pool.create(name, 14 << 20).unwrap();
                 let mut object = pool.attach(name).unwrap();
@@ -339,7 +338,6 @@ fn s0_28_a_kill_before_persist_and_one_between_persist_and_copy() {
     });
 }
 
-/// A node of the paper's list.
 #[derive(Plain)]
 #[repr(C)]
 struct Node {

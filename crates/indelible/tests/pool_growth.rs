@@ -40,7 +40,6 @@ fn an_object_grows_into_the_new_space_where_it_stands() {
     });
 }
 
-/// Each growth of the pool lets one more heap in, and earlier ones go on.
 #[test]
 fn heaps_of_a_pool_that_grows_again_and_again_keep_what_they_have() {
     everywhere(|world| {

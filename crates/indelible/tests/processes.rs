@@ -298,7 +298,6 @@ fn a_fork_inherits_neither_memory_nor_locks() {
         pool.create("a", 5000).unwrap();
         let mut a = pool.attach("a").unwrap();
         *a.root_mut::<u64>().unwrap() = 5;
-        // Exit code 0 means success.
         let status = in_fork(|| {
             if kind(a.psync()) != ErrorKind::Forked {
                 return 1;
@@ -347,7 +346,6 @@ fn a_fork_has_no_heap_by_address() {
 #[test]
 fn lines_that_wait_in_memory_are_not_for_a_fork_to_write() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
-    // A file by system calls, on which pages are kept.
     let pool = PoolOptions::new().medium(MediumKind::File).format(world.path(), 16 << 20).unwrap();
     pool.create("a", 16 * 4096).unwrap();
     let mut held = Some(pool.attach("a").unwrap());
@@ -415,7 +413,6 @@ fn ended(pid: libc::pid_t) -> std::process::ExitStatus {
     std::process::ExitStatus::from_raw(status)
 }
 
-/// A reading child keeps writers away until its end.
 #[test]
 fn forks_keep_what_is_attached_for_reading() {
     shared(|world| {

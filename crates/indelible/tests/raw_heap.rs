@@ -45,7 +45,6 @@ fn a_heap_by_address_is_the_heap_by_handle() {
             assert!(raw::usable_size(text.as_ptr()).unwrap() >= 3 << 20, "the object grew");
             assert_eq!(raw::aligned(object, 4096, 1).unwrap().addr().get() % 4096, 0);
             raw::grow(number.as_ptr(), 16 << 20).unwrap();
-            // Any address in the object will do.
             raw::psync(text.as_ptr()).unwrap();
             malloc(object, 100).unwrap();
             assert_eq!(raw::check(object).unwrap(), []);
@@ -61,7 +60,6 @@ fn a_heap_by_address_is_the_heap_by_handle() {
     });
 }
 
-/// A closed heap is not used by threads that cached it.
 #[test]
 fn threads_forget_heaps_that_were_closed() {
     let world = World::new(Ground::Memory, indelible::Tracking::Auto, false);
@@ -115,7 +113,6 @@ fn threads_forget_heaps_that_were_closed() {
     raw::detach(a).unwrap();
 }
 
-/// Several objects by any of their addresses, atomically; readers are ignored.
 #[test]
 fn several_objects_with_heaps_are_psynced_by_any_address() {
     everywhere(|world| {

@@ -15,7 +15,6 @@ const CELLS: usize = 1024;
 
 type Cells = [TxCell<u64>; CELLS];
 
-/// The class of an object, and whether it is attached with those on demand.
 const KINDS: [(Class, bool); 3] =
     [(Class::Transactional, false), (Class::OnDemand, true), (Class::Transactional, true)];
 
@@ -87,7 +86,6 @@ fn s1_16_loads_outside_see_what_was_committed_and_nothing_of_what_runs_or_failed
             assert!(alone.is_err());
             assert_eq!(outside(&object, 0), 7);
             object.detach().unwrap();
-            // The pool's bytes are there after an attach, also on a base that a snapshot shares.
             pool.snapshot(&name, &format!("then {nth}"), b"").unwrap();
             let object = attach(&pool, &name, kind.1);
             assert_eq!((outside(&object, 0), outside(&object, 1), outside(&object, CELLS - 1)), (7, 0, 8));
@@ -280,7 +278,6 @@ fn s1_16_a_store_outside_to_a_readable_object_is_a_sigsegv() {
     }
 }
 
-/// Four threads, each with a cell in both objects, and one shared.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn work() {
@@ -376,7 +373,6 @@ fn s1_16_a_readable_object_has_a_class_of_transactions_and_no_check_words() {
 
 type Block = TxPtr<[TxCell<u64>; 600]>;
 
-/// Allocates numbered blocks until the heap has grown twice.
 fn grown(heap: &TxHeap) -> Vec<Block> {
     let (mut blocks, mut size, mut growths) = (Vec::new(), heap.size(), 0);
     while growths < 2 {
@@ -404,8 +400,6 @@ fn all_are_seen(heap: &TxHeap, blocks: &[Block]) {
     }
 }
 
-/// A readable heap that moves, and one that grows in place: blocks are visible at their pointers'
-/// addresses.
 #[test]
 fn s1_16_a_heap_that_grows_is_seen_whole() {
     for ground in [Ground::File, Ground::Memory, Ground::Simulated] {

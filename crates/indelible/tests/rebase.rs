@@ -53,7 +53,6 @@ struct Extended<'h> {
 struct Everything<'h> {
     #[persist(target)]
     ring: *mut Node<'h>,
-    /// A pointer into another owner's value.
     favourite: *const u64,
     numbers: PVec<'h, u64>,
     maybe: Option<PBox<'h, PString<'h>>>,
@@ -171,7 +170,6 @@ fn holds(heap: &mut Heap) {
     assert!(all.empty.is_empty());
 }
 
-/// In the same pool, in another, and back: all attached at once, and changing apart.
 #[test]
 fn an_object_and_its_copy_at_other_addresses_are_attached_at_once() {
     everywhere(|world| {
@@ -210,7 +208,7 @@ fn an_object_and_its_copy_at_other_addresses_are_attached_at_once() {
     });
 }
 
-/// A heap whose root has this description, and words computed from the object's address.
+/// The words are computed from the object's address.
 fn described(pool: &Pool, layout: &str, words: impl FnOnce(u64, &Heap) -> Vec<u64>) -> Heap {
     let mut heap = Heap::format(pool.create_attached("o", 1 << 20).unwrap()).unwrap();
     let base = heap.object().as_ptr().addr() as u64;
@@ -312,7 +310,6 @@ fn objects_of_which_nothing_says_where_their_pointers_are_are_refused() {
     plain.detach().unwrap();
     refused(&pool, ErrorKind::Unsuitable, "it holds no heap");
     let mut plain = pool.attach("o").unwrap();
-    // An array of the package for Python has none.
     plain.as_mut_slice()[..9].copy_from_slice(b"PMO-NDAR\x01");
     plain.psync().unwrap();
     pool.copy_rebased("o", b"", &pool, "array", &mut silent).unwrap();
@@ -367,7 +364,6 @@ fn forged_heaps_are_errors() {
     for round in 0..rounds {
         let mut bytes = wanted.clone();
         for _ in 0..=round % 4 {
-            // Most of the object is free.
             let at = seeded.usize(..if round % 2 == 0 { 4096 } else { 60_000 }) & !7;
             let word = match seeded.u8(..4) {
                 0 => seeded.u64(..),
@@ -399,8 +395,6 @@ fn forged_heaps_are_errors() {
     assert!(refusals > rounds / 6 && copies > rounds / 30, "{refusals} refusals, {copies} copies");
 }
 
-/// Death or a power cut at any operation of a copy: the copy is absent or whole, and the object
-/// unchanged.
 #[test]
 fn a_copy_at_other_addresses_is_whole_or_not_there_wherever_it_ends() {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
@@ -470,8 +464,7 @@ fn errors_of_copies_are_those_of_copies_at_other_addresses() {
     assert_eq!(pool.stat("again").unwrap().address, two.address);
 }
 
-/// Opaque bytes are copied unchanged once they are declared free of addresses. Copies and snapshots
-/// inherit the declaration.
+/// Bytes are copied unchanged once they are declared free of addresses.
 #[test]
 fn a_position_independent_object_gets_other_addresses_as_it_is() {
     everywhere(|world| {

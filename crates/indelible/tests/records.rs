@@ -146,7 +146,6 @@ fn records_of_an_object_with_foreign_bytes_are_used_once_verified() {
     let records = heap.records().unwrap();
     assert_eq!(records.iter().map(|root| &*root.name).collect::<Vec<_>>(), ["one", "two"]);
 
-    // Two with one block.
     let at = records[0].address as *const u8;
     heap.remove_root("two").unwrap();
     // SAFETY: no code uses it by type.

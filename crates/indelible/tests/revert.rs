@@ -36,7 +36,6 @@ fn an_object_is_as_its_last_psync_left_it() {
         a.psync().unwrap();
         assert_eq!(a.lane_use().batches, before, "there was nothing to make durable");
 
-        // Growth is durable by itself; stores behind the old end go.
         a.grow(1_000_000).unwrap();
         a.range_mut(299_000..900_000).fill(5);
         a.revert().unwrap();
@@ -265,7 +264,6 @@ fn a_heap_that_is_no_heap_any_more_is_not_used() {
     assert!(heap.into_object().as_slice().iter().all(|byte| *byte == 7));
 }
 
-/// Random stores, psyncs and reverts; a power cut leaves a psynced state.
 #[test]
 fn reverts_leave_what_survives_a_power_cut_alone() {
     for seed in 0..8 {

@@ -126,7 +126,6 @@ fn s2_02_an_object_of_a_full_pool_goes_back() {
         a.range_mut(5 * PAGE..5 * PAGE + 8).fill(5);
         a.psync().unwrap();
         a.detach().unwrap();
-        // Other objects take the space that it frees.
         pool.resize("a", 100 * PAGE as u64, b"").unwrap();
         fill("second filler");
         let mut shrunk = vec![1; 100 * PAGE];
@@ -141,7 +140,6 @@ fn s2_02_an_object_of_a_full_pool_goes_back() {
     });
 }
 
-/// Changes tried in a copy are taken over, in pages that the object never psynced.
 #[test]
 fn an_object_takes_over_what_was_tried_in_its_copy() {
     everywhere(|world| {
@@ -159,7 +157,6 @@ fn an_object_takes_over_what_was_tried_in_its_copy() {
         pool.destroy("trial").unwrap();
         pool.rollback("a", "tried", b"").unwrap();
         pool.destroy("tried").unwrap();
-        // It has its pages for itself again.
         pool.collect(&mut |_, _| {}).unwrap();
         assert!(!pool.stat("a").unwrap().shares);
         let mut a = pool.attach("a").unwrap();

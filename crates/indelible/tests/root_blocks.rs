@@ -43,7 +43,6 @@ fn kept(heap: &mut Heap, names: &[&str]) {
     assert_eq!(heap.check(), []);
 }
 
-/// A heap with roots in blocks of every kind, and its blocks.
 fn made(pool: &Pool, options: HeapOptions) -> Heap {
     let mut heap = Heap::open_or_format_with(pool.attach("h").unwrap(), options).unwrap();
     heap.root_or_default::<PVec<u64>>("small").unwrap().extend(0..100);
@@ -179,7 +178,6 @@ pub fn transaction<R>(own: *const u8, mut body: impl FnMut() -> indelible::Resul
     }
 }
 
-/// A small block, and one of whole pages.
 const ROOTS: [(&str, usize); 2] = [("small", 48), ("wide", 9000)];
 
 fn roots(own: *const u8) -> [*const u8; 2] {

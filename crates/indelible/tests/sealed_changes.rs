@@ -101,7 +101,6 @@ fn an_error_of_a_change_of_a_sealed_object_says_that_nothing_happened() {
     eprintln!("{failed} failed, {unknown} perhaps, {done} done");
 }
 
-/// An anchor in memory that fails from this write on.
 #[derive(Debug, Default)]
 struct Failing {
     record: Mutex<Option<String>>,
@@ -150,13 +149,11 @@ fn an_anchor_that_is_not_told_of_a_change_is_an_error_that_says_that_it_is_done(
             anchor.fails.store(usize::MAX, Relaxed);
             assert_eq!(error.kind(), ErrorKind::Io, "{name}: {error}");
             assert_eq!(error.to_string().contains("the change is durable"), is_done, "{name}: {error}");
-            // The anchor accepts the newer state, and is told of it.
             assert_eq!(state(&pool, &keys) == before, !is_done, "{name}, {writes}");
         }
     }
 }
 
-/// A long hold of one object: its change is refused, and other objects are unaffected.
 #[test]
 fn a_change_that_a_hold_refuses_leaves_other_objects_alone() {
     for (name, change) in CHANGES {

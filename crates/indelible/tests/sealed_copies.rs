@@ -114,7 +114,6 @@ fn s2_02_readers_of_a_sealed_object_go_on_to_its_newest_psync() {
         for round in 0..16 {
             change(&mut a, &mut bytes, &mut rng);
             if round % 4 == 3 {
-                // Its earlier changes are gone from the log.
                 a.checkpoint().unwrap();
                 change(&mut a, &mut bytes, &mut rng);
             }
@@ -159,7 +158,6 @@ fn a_reader_beside_a_writer_has_the_seal_key() {
     assert_eq!(found.as_slice()[..4], [7; 4]);
 }
 
-/// Flips a bit of a page in the object's own extent.
 fn flip(world: &World, pool: &Pool, name: &str, page: usize) {
     use std::os::unix::fs::FileExt;
     let place = Shape::of(SIZE.div_ceil(PAGE) as u64).unwrap().content_page(page as u64);

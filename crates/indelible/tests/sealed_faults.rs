@@ -34,7 +34,6 @@ fn attach(pool: &Pool) -> Object {
     pool.attach_sealed("a", b"", &key()).unwrap()
 }
 
-/// Flips a bit of the object's page in the pool.
 fn flip(world: &World, pool: &Pool, page: usize) {
     let place = Shape::of(PAGES as u64).unwrap().content_page(page as u64) * PAGE as u64;
     let at = pool.store().find("a").unwrap().entry.primary_offset() + place + 100;
@@ -97,7 +96,6 @@ fn a_changed_page_is_an_error_where_it_is_touched_and_the_others_are_read() {
         let mut a = attach(&pool);
         assert_eq!((a.as_slice()[299 * PAGE], a.as_slice()[301 * PAGE]), (byte(299), byte(301)));
         named(&a.prefault(0..PAGES * PAGE).unwrap_err());
-        // Only an error: the page was untouched.
         a.range_mut(5 * PAGE..5 * PAGE + 8).fill(9);
         a.psync().unwrap();
         let file = tempfile::tempfile().unwrap();
@@ -117,7 +115,6 @@ fn a_changed_page_is_an_error_where_it_is_touched_and_the_others_are_read() {
     }
 }
 
-/// Waits until the fill threads reach these counts.
 fn wait(a: &Object, done: impl Fn(&PredictionStats) -> bool) {
     let begin = std::time::Instant::now();
     loop {

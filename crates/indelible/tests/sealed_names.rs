@@ -53,7 +53,6 @@ fn made(pool: &Pool, name: &str, keys: &Keys, value: u8) {
     object.detach().unwrap();
 }
 
-/// The first byte by each way to attach.
 fn looks(pool: &Pool, name: &str, keys: &Keys) -> [Result<u8>; 4] {
     [
         pool.attach_read_sealed(name, b"", &keys.reading).map(|object| object.as_slice()[0]),
@@ -113,7 +112,6 @@ fn objects_of_one_key_that_were_exchanged_are_refused() {
             exchange(&mut bytes, &prod, &test);
             judge(&bytes, what);
         }
-        // Renamed by software without a key.
         let said = |is: bool| {
             let mut bytes = world.raw();
             [prod, test].iter().for_each(|object| say_identity(&mut bytes, object, is));
@@ -166,7 +164,6 @@ fn the_name_of_a_sealed_object_changes_with_its_keys() {
         holds(&pool, "x", &keys("prod"), 1);
         holds(&pool, "test", &keys("test"), 2);
         assert!(pool.stat("prod").is_err());
-        // Another key, another size: it keeps its name.
         pool.reencrypt("x", b"", &[&writing], |_, _| {}).unwrap();
         pool.resize_sealed("x", SIZE + 5 * 4096, b"", &writing).unwrap();
         holds(&pool, "x", &keys("prod"), 1);
@@ -202,7 +199,6 @@ fn copies_and_snapshots_say_what_they_are_copies_of() {
             writing: own.writing.clone().sealed_as(name),
         };
         for (pool, name) in [(&pool, "copy"), (&other, "copy"), (&other, "a")] {
-            // The object of the same name in another pool is a different one.
             is_refused(pool, name, &own, way);
             let other_name = named("b");
             let refused = looks(pool, name, &other_name).map(|found| found.unwrap_err().kind());

@@ -102,7 +102,6 @@ fn a_page_that_was_changed_is_an_error_that_names_it() {
             }
         };
         flip();
-        // Pages decrypted on touch escape the attach.
         let written = pool.attach_sealed("ledger", b"", &key()).and_then(|ledger| ledger.prefault(0..SIZE));
         let read = pool.attach_read_sealed("ledger", b"", &key()).and_then(|ledger| ledger.prefault(0..SIZE));
         for error in [written.unwrap_err(), read.unwrap_err()] {

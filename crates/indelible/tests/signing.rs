@@ -107,7 +107,6 @@ fn an_object_without_a_signature_is_refused_where_one_is_asked_for() {
             );
         }
         pool.attach_sealed("a", b"", &seal_key()).unwrap().detach().unwrap();
-        // One of its keys has the sign key.
         let other = SealKey::file(vec![1; 32]).unwrap();
         let how = CreateOptions::new(9000).sealed(&other, "").sealed(&writing(), "");
         let mut b = pool.create_attached_with("b", &how).unwrap();

@@ -12,7 +12,6 @@ use std::os::unix::fs::FileExt;
 const PAGE: usize = 4096;
 const LEN: usize = 64 * PAGE;
 
-/// An object whose pages were stored to, psynced, and protected again.
 fn settled(world: &World) -> (indelible::Pool, Object) {
     let pool = world.format();
     pool.create("a", LEN as u64).unwrap();
@@ -33,7 +32,6 @@ fn logged(object: &mut Object) -> u64 {
     object.stats().logged_bytes - before
 }
 
-/// Whether a later process finds the byte.
 fn survives(pool: &indelible::Pool, object: Object, at: usize, byte: u8) -> bool {
     drop(object);
     pool.attach("a").unwrap().as_slice()[at] == byte
@@ -58,7 +56,6 @@ fn stores_to_pinned_pages_are_found_once_they_are_marked() {
                 ));
             }
         };
-        // Until the pages are protected, and scans find them no more.
         (0..40).for_each(|_| object.psync().unwrap());
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&[9; 2 * PAGE], 0).unwrap();
@@ -123,8 +120,7 @@ fn stores_by_proc_mem_are_found_or_marked() {
     });
 }
 
-/// A cut tells tracking that its pages are clean before it is durable. After a lack of space they
-/// are dirty again.
+/// A cut settles its pages before it is durable. After a lack of space they are dirty again.
 #[test]
 fn stores_of_a_cut_without_space_are_in_the_next_psync() {
     for tracking in [Tracking::WpAsync, Tracking::Mprotect, Tracking::Explicit] {
@@ -170,7 +166,6 @@ fn dropped_pages_come_back_as_psynced() {
             };
             assert_eq!(done, 0);
             assert!(object.as_slice()[5 * PAGE..7 * PAGE].iter().all(|b| *b == byte), "{:?}", world.tracking);
-            // A store beside it takes nothing back.
             object.range_mut(6 * PAGE..6 * PAGE + 8).fill(byte);
             object.psync().unwrap();
         }

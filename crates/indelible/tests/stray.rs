@@ -105,7 +105,6 @@ fn an_object_without_a_heap_is_searched_whole() {
     let found = object.stray_pointers().unwrap();
     assert_eq!((found.len(), found[0].offset, found[0].into), (1, 8000, Outside::Memory));
     assert_eq!(found[0].place, "the object of 10000 bytes");
-    // An object with a heap: addresses in its blocks alone.
     drop(object);
     let heap =
         Heap::format(pool.create_attached_with("heap", &CreateOptions::new(1 << 20)).unwrap()).unwrap();

@@ -12,7 +12,6 @@ use std::task::{Context, Poll, Wake, Waker};
 
 const THREADS: usize = 4;
 
-/// A count per thread, then their sum.
 type Counts<'h> = PMutex<'h, PVec<'h, u64>>;
 
 fn heap_of(world: &World, sparse: bool) -> Heap {
@@ -42,7 +41,6 @@ fn durable(pool: &indelible::Pool) -> Vec<u64> {
     counts
 }
 
-/// Power-cut images taken while threads commit have all earlier acknowledged commits.
 #[test]
 fn no_power_cut_loses_what_a_ticket_acknowledged() {
     for tracking in [Tracking::Auto, Tracking::Explicit] {
@@ -126,7 +124,6 @@ fn tickets_are_taken_beside_growth() {
     });
 }
 
-/// Every ticket of a failed round, and every later one, reports the error.
 #[test]
 fn a_failed_write_is_the_error_of_each_of_its_tickets() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -226,7 +223,6 @@ fn cuts_beside_atomics_are_of_one_moment() {
                         begun.store(true, SeqCst);
                     }
                 });
-                // Some cuts come before the first store.
                 while round % 4 > 0 && !begun.load(SeqCst) {
                     std::thread::yield_now();
                 }
@@ -247,7 +243,6 @@ fn cuts_beside_atomics_are_of_one_moment() {
     }
 }
 
-/// A dropped ticket loses nothing: the next psync has its stores.
 #[test]
 fn a_dropped_ticket_loses_nothing() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

@@ -13,7 +13,6 @@ use std::collections::HashMap;
 const CELLS: usize = 24;
 type Cells = [TxCell<u64>; CELLS];
 
-/// Cells of both objects by number, as read, and the stored values.
 #[derive(Clone, Debug, Default)]
 struct Try {
     read: Vec<(usize, u64)>,

@@ -20,7 +20,6 @@ fn formatted(world: &World) -> Pool {
     pool
 }
 
-/// Four threads, each with a cell in both objects, and one shared.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn work() {

@@ -199,7 +199,6 @@ fn an_ordered_map_is_one() {
     assert_eq!(read.unwrap(), (true, None));
 }
 
-/// Ascending keys keep the tree flat.
 #[test]
 fn an_ordered_map_of_ascending_keys_stays_quick() {
     let heap = heap(&simulated());
@@ -396,7 +395,6 @@ fn zeroed<T: Plain>() -> T {
     unsafe { std::mem::zeroed() }
 }
 
-/// A damaged, cyclic list is an error, not a loop.
 #[test]
 fn a_walk_through_a_ring_ends() {
     let heap = heap(&simulated());
@@ -424,7 +422,6 @@ fn pointer<T>(address: u64) -> indelible::TxPtr<T> {
     unsafe { std::mem::transmute(address) }
 }
 
-/// A heap that fills up within a change undoes the transaction, even if that goes on.
 #[test]
 fn a_collection_without_room_keeps_what_it_had() {
     let pool = simulated().format();

@@ -26,7 +26,6 @@ enum Words {
     Plain,
     Checked,
     Kept,
-    /// In one memory with objects on demand.
     Together,
 }
 
@@ -130,7 +129,6 @@ fn a_heap_that_cannot_grow_says_why() {
     pool.create_with("short and checked", &how.clone().ecc(true)).unwrap();
     let checked = pool.transactional_heap("short and checked", 0).unwrap();
     let wide = pool.transactional_heap("wide", SMALL).unwrap();
-    // All but a few pages.
     let rest = POOL - (12 << 20);
     pool.create("rest", rest).unwrap();
     for (heap, says, advice) in [
@@ -179,7 +177,6 @@ fn a_heap_that_cannot_grow_in_a_pool_that_was_given_up_says_so() {
     }
 }
 
-/// A transaction that is alone is not rerun: the heap grows at once.
 #[test]
 fn a_heap_grows_in_a_transaction_that_is_alone() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -193,7 +190,6 @@ fn a_heap_grows_in_a_transaction_that_is_alone() {
     })
     .unwrap();
     assert_eq!((alone.get(), blocks(&heap)), (1, 10));
-    // The growth stays if the transaction does not.
     let size = heap.size();
     let stopped = heap.transaction(|tx| {
         tx.alone()?;
@@ -238,7 +234,6 @@ fn s1_03_threads_that_meet_the_end_together_lose_nothing() {
     }
 }
 
-/// Pushes batches that make the heap grow; marks each that returned.
 fn pushes(heap: &TxHeap, sim: &SimMedium, rounds: u64) -> (u64, Option<Error>) {
     let top = match heap.root_or_default::<Top>("top") {
         Ok(top) => top,
@@ -263,7 +258,6 @@ fn pushes(heap: &TxHeap, sim: &SimMedium, rounds: u64) -> (u64, Option<Error>) {
     (done, first)
 }
 
-/// Expects a prefix of the transactions, with all that returned, and no other block.
 fn judge(pool: &Pool, words: Words, returned: u64) -> Result<(), String> {
     // The power cut takes memory: the failed process's is later than the image.
     support::memory_of(pool).iter().for_each(|path| std::fs::remove_file(path).unwrap());
@@ -363,7 +357,6 @@ fn s1_03_after_a_growth_that_failed_a_power_cut_loses_nothing() {
     );
 }
 
-/// Bytes behind the requested end are zeros after a growth.
 #[test]
 fn bytes_behind_the_end_are_zeros_after_a_growth() {
     let world = World::new(Ground::File, Tracking::Explicit, false);

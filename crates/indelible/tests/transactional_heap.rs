@@ -75,7 +75,6 @@ pub fn s1_03_an_aborted_transaction_allocates_and_frees_nothing() {
         pop(tx, top)?;
         pop(tx, top)?;
         (0..300).try_for_each(|value| push(tx, &heap, top, value).map(drop))?;
-        // A span of its own, and whole pages.
         tx.alloc(&heap, [const { TxCell::new(0_u64) }; 100])?;
         tx.alloc(&heap, [const { TxCell::new([0_u64; 512]) }; 20])?;
         Ok::<_, Error>(())
@@ -188,7 +187,6 @@ pub fn s1_03_a_block_freed_twice_is_given_away_once() {
     assert_eq!(freed.unwrap(), 0, "a block was freed twice");
 }
 
-/// The transaction may go on; freed blocks and empty spans are available to others.
 #[test]
 fn a_full_heap_is_an_error_and_empty_spans_are_pages_again() {
     let world = simulated();
@@ -355,7 +353,6 @@ fn a_transaction_spans_heaps_and_objects() {
     });
 }
 
-/// All classes and whole pages, some blocks freed by other threads.
 #[test]
 fn s1_03_threads_lose_no_block_and_share_none() {
     for seed in 0..3 {
@@ -395,7 +392,6 @@ fn s1_03_threads_lose_no_block_and_share_none() {
     }
 }
 
-/// Blocks of several sizes, each filled with its number.
 #[derive(Plain)]
 #[repr(C)]
 struct Wide {
@@ -476,7 +472,6 @@ fn pointer<T>(address: u64) -> TxPtr<T> {
     unsafe { std::mem::transmute(address) }
 }
 
-/// A damaged pointer is an error, or leads to words of the object.
 #[test]
 fn damaged_pointers_are_errors_or_lead_to_words_of_the_heap() {
     let world = simulated();
@@ -492,7 +487,6 @@ fn damaged_pointers_are_errors_or_lead_to_words_of_the_heap() {
     heap.transaction(|tx| tx.at(pointer::<Node>(base)).map(drop)).unwrap();
 }
 
-/// A closure after `alone` runs once, even if the log needs more room.
 #[test]
 fn code_after_alone_runs_once() {
     let world = World::new(Ground::File, Tracking::Explicit, false);
@@ -569,7 +563,6 @@ fn calls_that_do_not_fit_are_errors_by_name() {
     assert_eq!((plain.check(), plain.stats().unwrap().blocks), (vec![], 2));
 }
 
-/// A thread that ends in a transaction by a panic leaves nothing allocated.
 #[test]
 fn a_thread_that_ends_in_a_transaction_leaves_nothing() {
     let world = simulated();

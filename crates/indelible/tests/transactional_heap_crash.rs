@@ -85,7 +85,6 @@ fn content(heap: &TxHeap, all: &All) -> Model {
     read.unwrap()
 }
 
-/// Empties everything: then only the root's block may be in use.
 fn nothing_is_lost(heap: &TxHeap, all: &All) {
     let cleared = heap.transaction(|tx| {
         all.list.clear(tx)?;
@@ -113,7 +112,6 @@ pub fn s1_03_a_power_cut_loses_no_block_and_no_transaction() {
         let heap = pool.transactional_heap("h", SIZE).unwrap();
         let all = heap.root::<All>("all").unwrap();
         for round in 1..=ROUNDS {
-            // An aborted one before each.
             let stopped = heap.transaction(|tx| {
                 change(tx, all, round + 1000)?;
                 Err::<(), Error>(Pool::open("/none/there").unwrap_err())
@@ -162,7 +160,6 @@ fn work() {
                     let seed = random.u64(0..);
                     let number = heap.transaction(|tx| {
                         change(tx, all, seed)?;
-                        // The count so far.
                         let number = all.map.get(tx, 1000)?.map_or(0, |numbers| numbers[0]) + 1;
                         all.map.insert(tx, 1000, [number; 10])?;
                         Ok::<_, Error>(number)
@@ -204,8 +201,6 @@ fn s1_03_killed_at_any_moment_no_block_is_lost() {
     }
 }
 
-/// A transaction fails, further calls are refused, and the next attach finds all returned ones, the
-/// failed one wholly or not at all, and every block.
 #[test]
 fn after_a_failure_no_block_is_lost() {
     let mut failed = 0;

@@ -386,7 +386,6 @@ fn after_a_failure_nothing_is_acknowledged_until_the_objects_are_attached_anew()
     }
 }
 
-/// A transaction reads another's commit, which then fails to become durable.
 fn read_what_is_not_durable(acknowledged: &Cell<bool>) -> indelible::Result<u64> {
     let world = simulated();
     let (_pool, a, b) = both(&world);
@@ -438,7 +437,6 @@ fn s1_03_a_power_cut_leaves_a_prefix_of_all_transactions() {
     let (pool, a, b) = both(&world);
     drop((a, b, pool));
     world.sim().unwrap().settle();
-    // Transaction n writes n to a cell of each, and its square to a few.
     let record = |sim: &indelible_testing::SimMedium| {
         let pool = world.options().on_device(Arc::new(sim.handle()), false).unwrap();
         let (a, b) = (attach(&pool, "a"), attach(&pool, "b"));
@@ -594,7 +592,6 @@ mod mutants {
     fn every_broken_rule_is_noticed() {
         let watched: Vec<Mutant> = WATCHES.iter().map(|(mutant, _)| *mutant).collect();
         assert_eq!(watched, Mutant::TRANSACTIONS);
-        // Mutants of the store, visible in memory.
         let others: [(Mutant, [Test; 1]); 2] = [
             (Mutant::ClassIgnored, [super::s1_16_an_object_is_attached_by_its_class_alone]),
             (Mutant::CommitNotAwaited, [super::s1_03_a_power_cut_leaves_a_prefix_of_all_transactions]),

@@ -14,7 +14,6 @@ fn other(world: &World) -> Pool {
 fn filled(pool: &Pool, options: &CreateOptions, key: &[u8]) -> Vec<u8> {
     pool.create_with("a", options).unwrap();
     let mut a = pool.attach_with_key("a", key).unwrap();
-    // Most of it holds nothing.
     for at in [0, 300 * PAGE + 17, SIZE - 9] {
         a.range_mut(at..at + 9).copy_from_slice(b"some data");
     }
@@ -30,7 +29,6 @@ fn holds(pool: &Pool, name: &str, key: &[u8], expected: &[u8]) {
     assert!(object.as_slice() == expected, "{name}");
 }
 
-/// With identity, keys, address and psyncs; and back again. Its snapshot stays.
 #[test]
 fn s2_04_an_object_moves_from_medium_to_medium() {
     everywhere(|world| {
@@ -83,8 +81,6 @@ fn s2_04_an_object_moves_from_medium_to_medium() {
     });
 }
 
-/// Of a snapshot, and of an object beside its writer; with the call's keys, without unwritten
-/// bytes.
 #[test]
 fn objects_are_copied_to_other_pools() {
     everywhere(|world| {

@@ -26,14 +26,12 @@ fn an_object_stored_by_typed_code_is_opened_without_a_walk() {
     assert_eq!(list(&mut heap).len(), 3);
     list(&mut heap).push(Planted { text: PString::new(), number: 4 });
     heap.psync().unwrap();
-    // The object goes from hand to hand, without stores.
     let object = heap.into_object();
     assert_eq!(object.as_slice().len(), object.len());
     let mut heap = Heap::open(object).unwrap();
     assert_eq!(list(&mut heap).len(), 4);
 }
 
-/// An entry's flag says that an object is typed.
 #[test]
 fn check_finds_nothing_wrong_with_typed_objects() {
     let (_dir, pool) = pool();
@@ -94,7 +92,6 @@ fn bytes_that_were_lent_are_verified_once() {
         lend(&mut object);
         let mut heap = Heap::open(object).unwrap();
         untrusted(&mut heap);
-        // Nothing was made durable: the next attach finds the stores of typed code.
         drop(heap);
         let mut heap = Heap::open(pool.attach("heap").unwrap()).unwrap();
         assert_eq!(list(&mut heap).len(), 3);
@@ -120,7 +117,6 @@ fn bytes_that_were_lent_are_verified_once() {
 fn bytes_that_were_lent_before_there_was_a_heap_are_foreign_to_it() {
     let (_dir, pool) = pool();
     let mut object = pool.create_attached("heap", 1 << 20).unwrap();
-    // Bytes that a heap, and the list in it, will take for their own.
     object.as_mut_slice()[4096..].fill(0xa5);
     let mut heap = Heap::format(object).unwrap();
     assert_eq!(heap.check(), []);
@@ -135,7 +131,6 @@ fn bytes_that_were_lent_before_there_was_a_heap_are_foreign_to_it() {
     assert_eq!(*heap.root_mut::<PVec<u64>>("numbers").unwrap(), [1, 2]);
 }
 
-/// Unknown roots are left alone, and the heap does not count as verified.
 #[test]
 fn roots_that_are_verified_may_be_used_and_others_not() {
     let (_dir, pool) = pool();

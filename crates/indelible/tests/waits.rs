@@ -17,7 +17,6 @@ struct Other {
 }
 
 impl Other {
-    /// Runs `obey` in a process started by `command`; waits for its report.
     fn start(command: &[&str], what: &str, pool: &Path) -> Option<Other> {
         let mut words = command.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         words.push(std::env::current_exe().unwrap().to_str().unwrap().to_owned());
@@ -98,7 +97,6 @@ fn obey() {
     let _ = std::io::stdin().lines().next();
 }
 
-/// Takes the lock on the table as any program can.
 fn lock(file: &std::fs::File, kind: libc::c_int) {
     use std::os::fd::AsRawFd;
     let mut lock = libc::flock { l_type: kind as i16, l_whence: 0, l_start: 1 << 62, l_len: 1, l_pid: 0 };
@@ -170,7 +168,6 @@ fn an_object_is_waited_for_where_that_was_asked_for() {
         waiting.destroy("a")
     });
     began.recv().unwrap();
-    // Whether the thread asked before or after this, it gets the object.
     drop(held);
     attached.join().unwrap().unwrap();
     pool.create("b", 1).unwrap();

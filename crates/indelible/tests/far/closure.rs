@@ -19,7 +19,6 @@ pub fn objects_are_reached_through_any_number_of_others() {
     for (from, to) in [(0, 1), (1, 2), (2, 3), (3, 1), (3, 4), (5, 0)] {
         space.far(&ids[from], &ids[to], node, Rights::READ).unwrap();
     }
-    // An entry by name, as well.
     space.far_by(&ids[4], &by_name("a"), node).unwrap();
     space.psync_all().unwrap();
     let reached = |space: &Space, from: usize, closed| {

@@ -26,7 +26,6 @@ fn register(space: &Space, id: &Id) -> Far<Register> {
     space.root::<Register>(id, "register").unwrap().here()
 }
 
-/// Maps and vectors of a register, as pointers within its object.
 fn parts(space: &Space, id: &Id) -> (Far<FarMap<u64, Person>>, Far<FarVec<u64>>) {
     let register = space.get(id, register(space, id)).unwrap();
     let (people, order) = (&register.value().people, &register.value().order);
@@ -87,7 +86,6 @@ fn step(space: &mut Space, id: &Id, model: &mut Model, random: &mut Seeded) {
     }
 }
 
-/// Random programs agree with std, durably, and in copies at other addresses.
 #[test]
 fn random_programs_agree_with_std() {
     for seed in 0..4 {
@@ -181,7 +179,6 @@ fn a_full_heap_leaves_a_vector_as_it_was() {
     assert_eq!((heap.check(), heap.audit().unwrap().leaks), (vec![], vec![]));
 }
 
-/// Any damaged word: errors or wrong values, no panic, no fault, and a sound heap.
 #[test]
 fn damaged_collections_are_errors_or_wrong_values() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -238,7 +235,6 @@ fn damaged_collections_are_errors_or_wrong_values() {
     assert_eq!(heap.check(), []);
 }
 
-/// A change of a large collection marks the changed bytes, not the whole table.
 #[test]
 fn a_change_of_a_large_collection_is_a_small_one() {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);

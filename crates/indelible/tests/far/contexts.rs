@@ -23,7 +23,6 @@ fn s2_15_pointers_are_followed_for_what_contexts_allow() {
                 "{text}"
             );
         };
-        // Contexts belong to one pool, and know objects of any by ID.
         let id: String = ids[1].iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(context.allow("b", both).unwrap_err().kind(), ErrorKind::NotFound);
         space.set_contexts(&one, &["c"]).unwrap();
@@ -52,7 +51,6 @@ fn s2_15_pointers_are_followed_for_what_contexts_allow() {
     });
 }
 
-/// Two objects, a read-write pointer to the second, and a context that denies the second.
 fn denied() -> (crate::support::World, indelible::Pool, [[u8; 16]; 2], Far<Node>) {
     let world =
         crate::support::World::new(crate::support::Ground::Simulated, indelible::Tracking::Auto, false);
@@ -83,7 +81,6 @@ pub fn s2_15_a_denied_load_attaches_nothing() {
     let space = limited(&pool);
     assert_eq!(space.get(&ids[0], pointer).err().unwrap().kind(), ErrorKind::Denied);
     assert_eq!(space.objects(), [ids[0]]);
-    // No lock is held: another program may store to it.
     drop(pool.heap("b", 1 << 20).unwrap());
     assert_eq!(space.get(&ids[0], pointer).err().unwrap().kind(), ErrorKind::Denied);
 }

@@ -32,7 +32,6 @@ fn format(world: &World) {
     heap.psync().unwrap();
 }
 
-/// Stores a pointer through a new entry; sometimes compacts first.
 fn advance(heap: &mut Heap) -> u64 {
     let round = heap.root_ref::<Pointers>("all").unwrap().round + 1;
     if round.is_multiple_of(POINTERS as u64 / 2) {

@@ -22,7 +22,6 @@ fn heap(pool: &Pool, name: &str, size: u64) -> Heap {
     Heap::format(pool.attach(name).unwrap()).unwrap()
 }
 
-/// Thousands of entries, by ID and by name, over several leaves and pages of leaves.
 #[test]
 fn entries_are_found_again_by_number_and_by_what_they_name() {
     everywhere(|world| {
@@ -123,7 +122,6 @@ fn a_full_heap_takes_no_entry_and_loses_none() {
     });
 }
 
-/// Pages of unused names are freed, in any order.
 #[test]
 fn names_leave_no_page_behind() {
     for seed in 0..6 {

@@ -89,7 +89,6 @@ fn s2_09_a_pointer_means_the_same_wherever_the_objects_lie() {
         drop((space, one));
         let one = world.open();
         assert_eq!(walked(&[&one, &two], &ids[0]), (0..=50).collect::<Vec<_>>());
-        // All to a third pool at other addresses: no word of the objects changes.
         let third = another(world, "three.pmo");
         for (pool, name) in [(&one, "a"), (&two, "b"), (&one, "c")] {
             let (before, address) =
@@ -154,7 +153,6 @@ fn random_graphs_are_what_their_model_says() {
         for id in &ids {
             let mut heap = space.remove(id).unwrap();
             assert_eq!(heap.check(), []);
-            // One entry for each target and rights.
             let entries = heap.far_entries().unwrap();
             assert!(entries.len() <= 2 * (ids.len() - 1), "{entries:?}");
             space.insert(heap).unwrap();
@@ -268,7 +266,6 @@ pub fn s2_10_one_entry_retargets_all_pointers_through_it() {
     assert_eq!(walked(&[&world.open()], &ids[0]), [0, 2]);
 }
 
-/// Cached objects and entries give the same values as pointers followed one by one.
 #[test]
 fn s2_28_a_handle_gives_what_a_pointer_gives() {
     let world = World::new(Ground::Simulated, indelible::Tracking::Auto, false);

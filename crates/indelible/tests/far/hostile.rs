@@ -24,7 +24,6 @@ fn page(bytes: &[u8], at: usize) -> usize {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize * 4096
 }
 
-/// Every word of the table gets several wrong values; then random bytes.
 #[test]
 fn damaged_tables_are_named_and_never_followed_out_of_the_object() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

@@ -9,7 +9,6 @@ fn by_id(id: [u8; 16]) -> String {
     format!("id:{:032x}", u128::from_be_bytes(id))
 }
 
-/// The same bytes are one object per pool, under one ID in all.
 #[test]
 fn s2_01_the_same_content_is_one_object() {
     everywhere(|world| {
@@ -23,7 +22,6 @@ fn s2_01_the_same_content_is_one_object() {
         let stat = pool.stat("data").unwrap();
         assert!(stat.by_content && stat.read_only && stat.position_independent);
         assert_eq!(pool.verify_content("data", b"").unwrap(), Some(true));
-        // It never changes, for any caller.
         assert_eq!(pool.attach("data").unwrap_err().kind(), ErrorKind::ObjectReadOnly);
         assert_eq!(pool.resize("data", 5, b"").unwrap_err().kind(), ErrorKind::ObjectReadOnly);
         pool.snapshot("data", "kept", b"").unwrap();
@@ -92,7 +90,6 @@ fn s2_01_objects_are_found_by_id_whatever_they_are_called() {
         pool.rename("a", "c", b"").unwrap();
         assert_eq!(pool.stat(&a).unwrap().name, "c");
         assert_eq!(*pool.attach_read(&a).unwrap().root::<u64>().unwrap(), 5);
-        // No object can have such a name.
         for name in [&*a, "id:00000000000000000000000000000000"] {
             assert_eq!(pool.create(name, 4096).unwrap_err().kind(), ErrorKind::BadName, "{name}");
             assert_eq!(pool.rename("b", name, b"").unwrap_err().kind(), ErrorKind::BadName);

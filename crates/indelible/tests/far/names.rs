@@ -14,7 +14,6 @@ fn named(resolver: &str, name: &str) -> FarEntry {
     }
 }
 
-/// An object with one node, at the same place in each.
 fn object(space: &mut Space, pool: &Pool, name: &str, value: u64) -> Far<Node> {
     pool.create_with(name, &free(1 << 20)).unwrap();
     let id = space.attach(pool, name).unwrap();
@@ -54,7 +53,6 @@ fn s2_11_names_are_bound_when_they_are_followed_and_again_on_request() {
     space.resolve_again();
     assert_eq!(space.get(&ids[0], latest).unwrap().value, 2, "as new, and behind it by name");
     space.psync(&ids[0]).unwrap();
-    // Objects take over names: a pointer follows the name.
     let next = one.stat("lib").unwrap().id;
     drop(space.remove(&next));
     one.rename("lib", "lib-old", b"").unwrap();
@@ -121,7 +119,6 @@ pub fn s2_10_an_entry_with_a_name_gets_an_id_and_back() {
     assert_eq!(missing.kind(), ErrorKind::Dangling);
 }
 
-/// A resolver that answers differently each time is asked once, until the program resolves again.
 #[test]
 fn s2_11_a_resolver_that_changes_its_mind_is_asked_once() {
     let world = world();

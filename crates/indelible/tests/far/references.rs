@@ -29,7 +29,6 @@ fn pointers_are_found_with_the_way_to_them() {
         list(&mut space, &ids, 3);
         let mut heap = space.remove(&ids[0]).unwrap();
         let found = heap.far_pointers().unwrap();
-        // Only this object's: the root, and nodes that its own pointers reach.
         assert_eq!(
             found.iter().map(|found| (&*found.path, found.to.index())).collect::<Vec<_>>(),
             [("first.next", 1)]
@@ -59,7 +58,6 @@ fn an_audit_follows_pointers_within_the_object() {
     assert_eq!((&*audit.pointers[0].path, audit.pointers[0].inside), ("first.next", true));
 }
 
-/// As programs with one type per state make them.
 #[derive(Plain, Persist, Clone, Copy)]
 #[repr(C)]
 struct Numbers([u64; 2]);
@@ -191,7 +189,6 @@ fn other_addresses_leave_far_pointers_as_they_are() {
         let pool = world.format();
         let mut heap = Heap::format(pool.create_attached("o", 1 << 20).unwrap()).unwrap();
         let address = pool.stat("o").unwrap().address;
-        // A word that is an address of the object, as a number.
         let far = Far::<u64>::from_word(address + 4096);
         heap.root_or_insert_with::<Mixed, _>("mixed", |place| Mixed {
             numbers: PVec::new(),

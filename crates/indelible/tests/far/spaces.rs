@@ -107,7 +107,6 @@ fn s2_01_of_several_pools_with_an_id_the_first_counts() {
     list(&mut space, &ids, 4);
     space.psync_all().unwrap();
     drop(space);
-    // The same object in both pools, as after an interrupted move; then they differ.
     let before = one.attach_read("a").unwrap().as_slice().to_vec();
     let mut kept = indelible_store::store::Attributes::of(&one.store().find("a").unwrap());
     (kept.published, kept.psyncs) = (one.stat("a").unwrap().published, 1);
@@ -164,7 +163,6 @@ fn stores_and_frees_go_to_blocks_alone() {
     space.root_or_insert(id, "first", Node::new(0, node)).unwrap();
     let root = space.root::<Node>(id, "first").unwrap().here();
     assert_eq!(space.free(id, root).unwrap_err().kind(), ErrorKind::RootExists);
-    // Another root extends the known ones.
     space.root_or_insert(id, "second", 2_u64).unwrap();
     let root = space.root::<u64>(id, "second").unwrap().here();
     assert_eq!(space.free(id, root).unwrap_err().kind(), ErrorKind::RootExists);
@@ -240,7 +238,6 @@ pub fn a_pointer_beyond_a_shorter_object_is_an_error() {
     assert_eq!(*space.get(&ids[0], pointer).unwrap(), 0);
 }
 
-/// The target changes its type or size, or becomes the object itself.
 #[test]
 fn a_target_of_another_type_or_size_gives_its_bytes_or_an_error() {
     everywhere(|world| {
@@ -263,7 +260,6 @@ fn a_target_of_another_type_or_size_gives_its_bytes_or_an_error() {
             let stored = space.get_mut(&ids[0], pointer).err().unwrap();
             assert_eq!(stored.kind(), ErrorKind::ReadOnly, "{name}");
         }
-        // Any bytes are a value of the pointer's type.
         retarget(&mut space, ids[1]);
         assert_eq!(space.get(&ids[0], pointer.cast::<[u8; 8]>()).unwrap()[0], 7);
         assert_eq!(
@@ -289,7 +285,6 @@ fn a_target_of_another_type_or_size_gives_its_bytes_or_an_error() {
     });
 }
 
-/// Pointers to themselves, and back to their objects: every traversal ends.
 #[test]
 fn rings_of_pointers_end() {
     let world = world();

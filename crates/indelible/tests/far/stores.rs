@@ -60,7 +60,6 @@ fn stores_that_follow_a_psync_without_room_are_in_the_next_one() {
         };
         store(&mut space, 1);
         psync(&mut space).unwrap();
-        // From now on a changed page needs room.
         pool.snapshot("a", "then", b"").unwrap();
         let sim = world.sim().unwrap();
         store(&mut space, 2);

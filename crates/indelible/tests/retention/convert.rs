@@ -27,7 +27,6 @@ mod v1 {
     }
 }
 
-/// Prices are wider, items have numbers.
 mod v2 {
     use super::*;
 
@@ -46,7 +45,6 @@ mod v2 {
     }
 }
 
-/// Items are found by name.
 mod v3 {
     use super::*;
 
@@ -150,7 +148,6 @@ fn a_version_that_no_converter_knows_is_an_error_that_names_those_that_are_known
     assert!(known.iter().all(|line| line.starts_with("Shop (fingerprint ")), "{known:?}");
     assert_ne!(known[0], known[1]);
     assert_eq!(heap.root_mut::<PVec<'_, u8>>("shop").unwrap()[0], 1);
-    // A later version than the last: the old program.
     heap.root_or_default::<v2::Shop<'_>>("later").unwrap();
     let error = heap.root_from::<v1::Shop<'_>>("later").open().map(drop).unwrap_err();
     assert!(error.to_string().contains("Shop.items: PBTreeMap<u64, Item> here, PVec<Item> there"), "{error}");
@@ -179,7 +176,6 @@ fn check_first(heap: &mut Heap, count: u64) {
 fn a_converter_that_fails_leaves_the_old_value_and_no_block_more() {
     let (_dir, mut heap) = made();
     make_v1(&mut heap, 50);
-    // A program's error in the last step: both new versions are gone.
     let fails = |_: &v2::Shop<'_>, heap: HeapRef<'_>| {
         let _half = PString::from_in("half of the new value", heap);
         Err::<v3::Shop<'_>, _>("no price can be that low".into())
@@ -221,7 +217,6 @@ fn a_converter_that_fails_leaves_the_old_value_and_no_block_more() {
     check_third(&mut heap, 50);
 }
 
-/// A conversion is atomic however little of the heap is left.
 #[test]
 fn a_conversion_runs_out_of_heap_at_every_point() {
     let (_dir, mut heap) = made();
@@ -229,7 +224,6 @@ fn a_conversion_runs_out_of_heap_at_every_point() {
     let (mut left, mut rng) = (fill(&heap), Seeded::new(4));
     let (mut failed, mut panics) = (0, 0);
     loop {
-        // In the first version, a function that panics makes the text.
         let done = catch_unwind(AssertUnwindSafe(|| open_third(&mut heap).map(drop)));
         match done {
             Ok(Ok(())) => break,
@@ -254,7 +248,6 @@ thread_local! {
     static DROPPED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Reports its drop, and may panic.
 #[derive(Persist)]
 #[repr(C)]
 struct Watched<'h> {

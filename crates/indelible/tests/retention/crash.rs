@@ -59,7 +59,6 @@ fn is(heap: &Heap, root: &str, ty: &str) -> bool {
     heap.root_any(root).unwrap().type_name == ty
 }
 
-/// Converts `it`, resets the cache, converts some of the list. Returns the round.
 fn advance(heap: &mut Heap) -> u64 {
     let round = if is(heap, "it", "Even") {
         let from = heap.root_from::<Even<'_>>("it").convert(|old, h| {

@@ -162,8 +162,6 @@ pub fn s4_05_programs_of_all_versions_use_the_same_data() {
     let mut heap = again(&dir, heap);
     assert_eq!(sound(&mut heap), 8 + 8);
 
-    // The first version reads and stores its fields, copies and drops values with unknown
-    // extensions.
     let items = heap.root_mut::<v1::Items<'_>>("items").unwrap();
     assert!(items.iter().map(|item| item.count).eq([1, 2, 3, 4, 4, 5]));
     items[0].count = 50;
@@ -175,7 +173,6 @@ pub fn s4_05_programs_of_all_versions_use_the_same_data() {
     let mut heap = again(&dir, heap);
     assert_eq!(sound(&mut heap), 2 + 7 + 8, "a name and two extensions more, and as many less; a name more");
 
-    // The second drops the unknown extension, too.
     let items = heap.root_mut::<v2::Items<'_>>("items").unwrap();
     drop(items.remove(0));
     assert_eq!((items[0].price(), items[0].count), (5, 50), "the copy");
@@ -301,7 +298,6 @@ thread_local! {
     static RACES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Another thread is faster, while the initial value is computed.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]

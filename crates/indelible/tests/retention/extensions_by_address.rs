@@ -1,5 +1,4 @@
-//! Structs by address, as C has them, are extended while the heap is cut: the cut has an extension
-//! with the link to it, or neither.
+//! C structs are extended while the heap is cut: a cut has an extension with its link, or neither.
 
 use indelible::raw::{self, ExtensionOf, Permission};
 use indelible::{Error, Pool};
@@ -8,22 +7,19 @@ use indelible_testing::sparse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 const ITEMS: usize = 300;
-/// Cuts among extensions. Were it not for the gate, some of them would have an allocation without a
-/// link.
-/// In a complete run; a fifth of them on each change.
+/// Without the gate, some cuts would have an allocation without a link. In a complete run; a fifth
+/// of them on each change.
 const CUTS: usize = 250;
 const WORDS: usize = 512;
 const MANY: ExtensionOf<'static> =
     ExtensionOf { of: "item", number: 1, size: WORDS * 8, align: 8, identity: 7 };
 
-/// A struct with a number and a link.
 #[repr(C)]
 struct Item {
     number: u64,
     link: u64,
 }
 
-/// Items that threads share by their addresses.
 #[derive(Clone, Copy)]
 struct Items(*mut Item);
 
@@ -46,7 +42,6 @@ impl Items {
         unsafe { raw::extend(&raw const (*self.at(number)).link, &MANY, String::new, write) }.unwrap();
     }
 
-    /// The fields of an extension, if there is one.
     fn many(self, number: usize) -> Option<Vec<u64>> {
         // SAFETY: as above.
         let found =
@@ -55,7 +50,6 @@ impl Items {
         found.map(|at| unsafe { std::slice::from_raw_parts(at.as_ptr().cast::<u64>(), WORDS) }.to_vec())
     }
 
-    /// Frees the extension of an item.
     fn free(self, number: usize) {
         // SAFETY: the block of an extension, to which nothing leads afterwards.
         unsafe {
@@ -100,7 +94,6 @@ pub fn a_cut_by_address_has_an_extension_and_the_link_to_it_or_neither() {
             among += usize::from(done.load(SeqCst) < ITEMS);
             enough.store(true, SeqCst);
         });
-        // As the cut left it.
         raw::detach(base).unwrap();
         assert_eq!(attach(), base);
         let extended: Vec<usize> = (0..ITEMS).filter(|number| items.many(*number).is_some()).collect();

@@ -26,7 +26,6 @@ fn advance(heap: &mut Heap) -> u64 {
     *round += 1;
     let round = *round;
     if done == ROUNDS {
-        // The program of the first version clears the items.
         let items = heap.root_mut::<v1::Items<'_>>("items").unwrap();
         items.clear();
         make_again(heap);

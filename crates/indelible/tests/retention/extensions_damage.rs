@@ -11,7 +11,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 const ITEMS: u32 = 4;
 const HEADER: usize = 3;
 
-/// A heap with chains of none, one and two extensions, and their pointer words.
 fn chains(heap: &mut Heap) -> Vec<*mut u64> {
     make(heap, ITEMS);
     let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();
@@ -32,7 +31,6 @@ fn chains(heap: &mut Heap) -> Vec<*mut u64> {
     words
 }
 
-/// A plausible wrong word.
 fn wrong(heap: &Heap, words: &[*mut u64], rng: &mut Seeded) -> u64 {
     let blocks: Vec<_> = heap.blocks().map(Result::unwrap).collect();
     let block = blocks[rng.usize(..blocks.len())].address as u64;
@@ -68,7 +66,6 @@ fn guarded<R>(what: &str, run: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// The right value if the heap seems sound; otherwise perhaps an error for damage.
 fn judge<T: PartialEq + std::fmt::Debug>(
     what: &str,
     clean: bool,
@@ -155,7 +152,6 @@ fn damage(seed: u64, refused: &mut u64) {
     assert_eq!(reader.audit().unwrap().findings.is_empty(), found == 0, "{case}");
     assert!(reader.root_any("items").unwrap().lines().contains("Extensions"));
     drop(reader);
-    // Dropped by the first version's program, or reset by one without the type.
     let mut heap = Heap::open(pool.attach("o").unwrap()).unwrap();
     if rng.bool() {
         guarded(&case, || heap.drop_root::<v1::Items<'_>>("items").unwrap());

@@ -1,5 +1,5 @@
-//! Threads extend shared values while the heap is cut: the cut has an extension with the link to
-//! it, or neither, since both are made inside the gate of the heap.
+//! Threads extend shared values while the heap is cut: the heap's gate makes an extension and its
+//! link atomic for cuts.
 
 use crate::heaps::{again, made, sound};
 use indelible::Persist;
@@ -9,8 +9,7 @@ use indelible_store::Selected;
 use indelible_testing::sparse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-/// Its extension takes a while to be filled: there is much time between its allocation and its
-/// link.
+/// Slow to fill: much time passes between allocation and link.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]
@@ -21,9 +20,8 @@ struct Item<'h> {
 }
 
 const ITEMS: usize = 300;
-/// Cuts among extensions. Were it not for the gate, some of them would have an allocation without a
-/// link.
-/// In a complete run; a fifth of them on each change.
+/// Without the gate, some cuts would have an allocation without a link. In a complete run; a fifth
+/// of them on each change.
 const CUTS: usize = 250;
 
 #[test]

@@ -41,7 +41,6 @@ impl Known {
 
 type Version = Vec<Known>;
 
-/// By position: the numbers of the types, and the fields.
 type Chain = Vec<(u64, Vec<u8>)>;
 
 /// Versions that append an extension each; some change one in place, which is forbidden.
@@ -87,7 +86,6 @@ impl Value {
         Ok(found.map(|at| unsafe { std::slice::from_raw_parts(at.as_ptr(), of.size) }.to_vec()))
     }
 
-    /// Each extension is of the version's own type, absent, or the error.
     fn check(&self, version: &Version, refused: &mut u64, case: &str) {
         // SAFETY: a field of the value.
         assert_eq!(unsafe { (*self.at).number }, self.number, "{case}");
@@ -167,7 +165,6 @@ fn history(object: *const u8, seed: u64, counts: &mut [u64; 2]) {
                 unsafe { (*value.at).number += 1 };
                 value.number += 1;
             }
-            // The other program copies and frees unknown extensions.
             let mut last = values.pop().unwrap();
             values[0].copy_to(&mut last);
             values.remove(0).free();

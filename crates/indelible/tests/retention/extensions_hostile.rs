@@ -7,7 +7,6 @@ use indelible::retention::{Extensions, LayoutError, LayoutLock, extendible};
 use indelible::{ErrorKind, Heap, Persist};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The first extension's fields have changed places.
 mod reordered {
     use super::*;
 
@@ -24,7 +23,6 @@ mod reordered {
     }
 }
 
-/// The first extension is gone, and the second has its number.
 mod removed {
     use super::*;
 
@@ -59,7 +57,6 @@ fn link<C>(of: &Extensions<'_, C>) -> *mut u64 {
     std::ptr::from_ref(of).cast_mut().cast()
 }
 
-/// The words of an extension: next, size, type, bytes.
 fn words<'a>(link: *mut u64) -> &'a mut [u64; 5] {
     // SAFETY: the test has the heap to itself, and uses the block by other means only when the
     // result is no longer used.
@@ -174,7 +171,6 @@ fn damaged(damage: impl Fn(&mut Heap, *mut u64, *mut u64), finding: &str, versio
     let audit = heap.audit().unwrap();
     let found: Vec<_> = audit.findings.iter().map(|finding| finding.what.as_str()).collect();
     assert!(found.iter().any(|what| what.contains(finding)), "{found:?} do not say {finding:?}");
-    // The program of the third version gets errors or values.
     if !version_3.is_empty() {
         let items = heap.root_mut::<v3::Items<'_>>("items").unwrap();
         let error = items[0].extend().unwrap_err();
@@ -306,7 +302,6 @@ fn the_file_of_layouts_grows_and_nothing_in_it_changes() {
     }
     assert_eq!(std::fs::read_to_string(&path).unwrap(), locked);
 
-    // Edited by hand.
     for (from, to, what) in [
         ("Item 1: ", "Item 1 ", "line 3: it is not"),
         ("Item 1: ", "Item 3: ", "line 3: Item 3 does not follow"),

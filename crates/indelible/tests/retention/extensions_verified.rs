@@ -7,7 +7,6 @@ use indelible::{ErrorKind, Heap, Object};
 use std::ptr::from_ref;
 use tempfile::TempDir;
 
-/// Offsets of links and extensions of two items, each with two extensions.
 struct Places {
     base: u64,
     link: usize,
@@ -36,7 +35,6 @@ fn closed() -> (TempDir, Object, Places) {
     (dir, object, places)
 }
 
-/// Damages the object and verifies it as each version.
 fn refused(finding: &str, damage: impl Fn(&Places) -> (usize, u64)) {
     let (dir, mut object, places) = closed();
     let (at, value) = damage(&places);
@@ -107,7 +105,6 @@ fn a_chain_without_an_end_in_reach_is_refused() {
 #[test]
 fn extensions_of_a_newer_version_are_verified_and_stay() {
     let (_dir, mut object, _) = closed();
-    // The store loses the mark of trust, and nothing else.
     let last = object.len() - 1;
     object.range_mut(last..last + 1).fill(1);
     let mut heap = Heap::open(object).unwrap();

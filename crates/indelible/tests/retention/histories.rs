@@ -349,7 +349,6 @@ fn change_enum(variants: &mut Vec<Variant>, rng: &mut Seeded, names: &mut Names)
     }
 }
 
-/// Stores a random value; counts its blocks.
 fn fill(heap: &Heap, of: &Type, at: u64, rng: &mut Seeded, blocks: &mut u64) {
     let write = |at: u64, words: &[u64]| {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -56,7 +56,6 @@ fn name(count: u32) -> String {
     format!("item number {count}, in a block of its own")
 }
 
-/// A heap with chains, and their pointer words.
 struct Ground {
     heap: Heap,
     words: Vec<*mut u64>,
@@ -138,7 +137,6 @@ fn guarded<R>(run: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
-/// The right value if the heap is sound; otherwise perhaps an error for damage.
 fn judge<T: PartialEq + std::fmt::Debug>(sure: bool, found: Option<Result<T, Error>>, right: &T) {
     match found {
         Some(Ok(value)) => assert!(!sure || value == *right, "{value:?} instead of {right:?}"),
@@ -154,7 +152,6 @@ fn read(heap: &mut Heap, how: u8, sure: bool) {
     for index in 0..ITEMS as usize {
         let Ok(items) = heap.root_mut::<v3::Items<'_>>("items") else { return };
         let (price, gross) = (PRICES[index], GROSS[index]);
-        // A value with an invalid link is not referred to.
         let own = guarded(|| (items[index].name.to_string(), items[index].count));
         assert!(own.is_none_or(|own| own == (name(index as u32), index as u32)));
         judge(sure, guarded(|| items[index].try_price()), &price);

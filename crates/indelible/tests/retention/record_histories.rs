@@ -58,7 +58,6 @@ pub fn encoded(of: &Type, value: &Value) -> Vec<u8> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// Appends a field with this initial value.
     Added(u8),
     Nested(usize),
     Reordered,
@@ -230,7 +229,6 @@ fn history(heap: &mut Heap, seed: u64, counts: &mut Counts, met: &mut BTreeSet<&
                 let convert = |heap: &mut Heap, old: &[u8]| {
                     heap.convert_record("it", (&infos[at], old), (&infos[at + 1], &new)).unwrap()
                 };
-                // A record stored to since its copy is left alone.
                 let mut other = bytes.clone();
                 other[0] ^= 1;
                 assert!(!convert(heap, &other) && found(heap, &infos[at]).unwrap() == bytes, "{case}");

@@ -181,7 +181,6 @@ struct Shared<'h> {
     inner: Option<PRc<'h, PString<'h>>>,
 }
 
-/// A value with other owners stays whole, and counts fewer owners.
 #[test]
 fn a_reset_drops_owners_and_leaves_what_others_own() {
     let (dir, mut heap) = made();

@@ -34,7 +34,6 @@ pub struct Item<'h> {
 }
 ";
 
-/// Compiled with either; names begin with `at_`.
 const FUNCTIONS: &str = "
 #[unsafe(no_mangle)] pub fn at_load(item: &Item<'_>) -> u32 { item.count }
 #[unsafe(no_mangle)] pub fn at_store(item: &mut Item<'_>, count: u32) { item.count = count }

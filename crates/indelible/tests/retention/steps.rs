@@ -161,7 +161,6 @@ fn maps_are_migrated_in_steps_from_one_kind_to_another() {
             .eq((0..500).map(|key| (key, text(key as usize))))
     );
     sound(&mut heap);
-    // Two pairs that would become one.
     let error = heap
         .migrate_map::<Ordered<'_>, PHashMap<'_, u64, u64>>("it", 1000, |key, _, _| Ok((key / 2, 0)))
         .unwrap_err();

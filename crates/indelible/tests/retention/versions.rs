@@ -154,7 +154,6 @@ fn write(heap: &mut Heap, version: usize, all: &[Plain]) {
     }
 }
 
-/// The items as a version has them; missing fields are empty.
 fn open(heap: &mut Heap, version: usize) -> indelible::Result<Vec<Plain>> {
     macro_rules! read {
         ($items:expr, |$item:ident| $id:expr, $price:expr, $name:expr, $stock:expr, $note:expr, $currency:expr) => {
@@ -245,7 +244,6 @@ fn open(heap: &mut Heap, version: usize) -> indelible::Result<Vec<Plain>> {
     })
 }
 
-/// An item written by one version, as a later one has it.
 fn expected(item: &Plain, written: usize, read: usize) -> Plain {
     let mut item = item.clone();
     if written < 1 {

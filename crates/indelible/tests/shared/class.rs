@@ -152,7 +152,6 @@ fn an_unknown_file_in_the_place_of_the_memory_is_refused() {
     let rig = Rig::new();
     drop(rig.attach());
     let memory = rig.memory().unwrap();
-    // Another file of the same user, truncated; then none.
     std::fs::File::options().write(true).open(&memory).unwrap().set_len(4096 + 10).unwrap();
     assert_eq!(kind(rig.pool.attach_shared(NAME)), ErrorKind::Damaged);
     std::fs::remove_file(&memory).unwrap();

@@ -17,7 +17,6 @@ fn queue_of(object: &SharedObject) -> Queue {
     object.queue(0, &how()).unwrap()
 }
 
-/// Claims a slot, and stops within its message.
 #[test]
 #[ignore = "run by the other test as a process of its own"]
 fn stays_in_a_message() {

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
-/// A number that a scribbler prefers.
 fn odd(seeded: &mut Seeded) -> u64 {
     match seeded.usize(..5) {
         0 => 0,
@@ -26,7 +25,6 @@ fn scribble(object: &SharedObject, words: usize, seeded: &mut Seeded) {
     object.words()[seeded.usize(..words)].store(odd(seeded), Relaxed);
 }
 
-/// The two possible errors, or none.
 fn judge<T>(result: indelible::Result<T>) {
     let kind = result.err().map(|error| error.kind());
     assert!(matches!(kind, None | Some(ErrorKind::Damaged)), "{kind:?}");

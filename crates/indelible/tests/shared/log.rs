@@ -71,7 +71,6 @@ fn a_reader_follows_a_log() {
         }
         next
     };
-    // It grows and restarts its lane meanwhile.
     while read(&mut reader) < 3000 {
         child.said("PSYNCED").unwrap();
         reader.refresh().unwrap();
@@ -381,7 +380,6 @@ fn a_reader_in_place_reads_what_was_psynced_wherever_the_log_lies() {
                 log = pool.open_log("log", b"").unwrap();
             }
             8 if others.len() < 6 => {
-                // A snapshot below the log, or an object behind it, so that growth moves it.
                 let name = format!("other {step}");
                 match seeded.bool() {
                     true => pool.snapshot("log", &name, b"").unwrap(),

@@ -105,7 +105,6 @@ impl Drop for Working {
     }
 }
 
-/// The object of the parent's rig; `None`: the test runs by itself.
 fn at_work() -> Option<SharedObject> {
     let path = std::env::var_os("WORK_POOL")?;
     Some(Pool::open(path).unwrap().attach_shared(NAME).unwrap())

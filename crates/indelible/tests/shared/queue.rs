@@ -26,7 +26,6 @@ fn s2_21_random_programs_agree_with_a_model() {
             let queue = rig.queue(&options(queue_kind, slots, most));
             let (mut producer, mut consumer) = (queue.producer().unwrap(), queue.consumer().unwrap());
             let (mut model, mut numbers) = (VecDeque::new(), 0);
-            // Read messages at the front that are not released.
             let (mut looked, mut message) = (0, Vec::new());
             for _ in 0..3000 {
                 match seeded.usize(..6) {
@@ -225,14 +224,12 @@ fn threads_send_and_sleep_while_the_queue_is_full() {
     });
 }
 
-/// Whether `act` wakes a thread that sleeps on this bell.
 fn wakes(word: &AtomicU32, mut act: impl FnMut()) {
     let minute = rustix::event::Timespec { tv_sec: 5, tv_nsec: 0 };
     for attempt in 0..1000 {
         word.store(1, Release);
         let woken = std::thread::scope(|scope| {
             let sleeping = scope.spawn(|| futex::wait(word, futex::Flags::empty(), 1, Some(&minute)));
-            // Asleep by then; otherwise retried.
             (0..attempt).for_each(|_| std::thread::yield_now());
             act();
             sleeping.join().unwrap()

@@ -163,7 +163,6 @@ pub fn killed_at_work(world: &World, work: &str, last: usize) -> Option<u64> {
     let rounds = lines
         .map_while(Result::ok)
         .filter_map(|line| line.split_once("ROUND ").map(|(_, round)| round.trim().parse::<u64>().unwrap()));
-    // Killed at any point; its output until its death counts.
     let mut said = None;
     for (number, round) in rounds.enumerate() {
         said = Some(round);

@@ -27,7 +27,6 @@ fn s2_07_a_slot_that_another_process_sets_is_found_at_the_next_fault() {
         // SAFETY: an object of the view, which the load brings.
         assert_eq!(unsafe { at.read_volatile() }, 9);
         assert_eq!(view.slots()[1].memory, SlotMemory::Reading);
-        // The same by number, while the editor has the view open.
         pool.create("newer", 4096).unwrap();
         let editor = world.open();
         let mut open = View::open(&editor, "v").unwrap();
@@ -45,7 +44,6 @@ pub fn s2_07_a_fault_takes_nothing_away() {
     let mut view = AttachedView::attach(&pool, "v").unwrap();
     *view.get_mut::<u64>(0).unwrap() = 1;
     edit(&world, |view| assert!(view.clear(0).unwrap() && view.clear(10).unwrap()));
-    // Finds that two slots are empty: one object is in use.
     assert_eq!(*view.get::<u64>(20).unwrap(), 102);
     assert_eq!(kind(view.get::<u64>(33)), ErrorKind::NotFound);
     assert_eq!(*view.get::<u64>(0).unwrap(), 1);

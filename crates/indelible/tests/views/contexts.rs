@@ -63,7 +63,6 @@ fn s2_16_a_context_is_an_object_of_rights() {
         assert_eq!(kind(SecurityContext::open(&pool, "c")), ErrorKind::Held);
         context.psync().unwrap();
         drop(context);
-        // A destroyed object is known by its ID.
         pool.destroy("o2").unwrap();
         let mut context = SecurityContext::open(&pool, "c").unwrap();
         let gone = context.rules().unwrap().rules.iter().find(|rule| rule.target != ids[1]).unwrap().target;
@@ -206,7 +205,6 @@ fn s2_16_groups_and_owners_are_contexts() {
         context.delegate("staff", writing()).unwrap();
         context.allow("o2", writing()).unwrap();
     });
-    // An apprentice changes nothing of the group's, and does not see all of it.
     edit(&world, "bob", |context| {
         context.delegate("staff", Rights::READ).unwrap();
         context.mask("o1", NONE).unwrap();
@@ -238,7 +236,6 @@ fn s2_16_contexts_delegate_in_no_circle() {
     edit(&world, "b", |b| b.delegate("c", writing()).unwrap());
     edit(&world, "c", |c| assert_eq!(kind(c.delegate("a", writing())), ErrorKind::Unsuitable));
     assert!(AttachedView::attach_in(&pool, "v", &["a"]).is_ok());
-    // As forged bytes have it.
     let id = pool.stat("a").unwrap().id;
     let mut object = pool.attach("c").unwrap();
     object.as_mut_slice()[64..80].copy_from_slice(&id);
@@ -327,7 +324,6 @@ pub fn s2_16_a_right_that_is_revoked_while_in_use_goes_with_adopt() {
             context.set_default(NONE).unwrap();
             context.allow("o1", writing()).unwrap();
         });
-        // An unused object is refused at once; a used one stays under the program's references.
         assert_eq!(kind(view.get::<u64>(20)), ErrorKind::Denied);
         assert_eq!(*view.get_mut::<u64>(0).unwrap(), 2);
         view.psync().unwrap();
@@ -337,7 +333,6 @@ pub fn s2_16_a_right_that_is_revoked_while_in_use_goes_with_adopt() {
         assert_eq!(kind(view.get::<u64>(0)), ErrorKind::Denied);
         assert_eq!(*view.get::<u64>(10).unwrap(), 3, "the same rights as before, and so the same memory");
         assert_eq!(pool.stat("o0").unwrap().state, State::Detached, "others may have it");
-        // And back: loads alone, first.
         edit(world, "c", |context| context.set_default(Rights::READ).unwrap());
         assert_eq!(*view.get::<u64>(0).unwrap(), 2);
         assert_eq!(kind(view.get_mut::<u64>(0)), ErrorKind::Denied);
@@ -357,7 +352,6 @@ pub fn s2_16_a_context_that_is_lost_while_in_use_gives_nothing() {
     edit(&world, "c", |context| context.set_default(writing()).unwrap());
     let mut view = AttachedView::attach_in(&pool, "v", &["c"]).unwrap();
     *view.get_mut::<u64>(0).unwrap() = 1;
-    // An unreadable context fails the attach, and adopt, which changes nothing.
     let mut object = world.open().attach("c").unwrap();
     object.as_mut_slice()[16] = 9;
     object.psync().unwrap();
@@ -372,7 +366,6 @@ pub fn s2_16_a_context_that_is_lost_while_in_use_gives_nothing() {
     assert_eq!(*view.get::<u64>(0).unwrap(), 2);
     view.adopt().unwrap();
     assert_eq!(kind(view.get::<u64>(0)), ErrorKind::Denied);
-    // Another context of the same name is a different one.
     edit(&world, "c", |context| context.set_default(writing()).unwrap());
     view.adopt().unwrap();
     assert_eq!(kind(view.get::<u64>(0)), ErrorKind::Denied);

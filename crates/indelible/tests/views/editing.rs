@@ -78,8 +78,6 @@ fn setting_a_slot_looks_at_its_object_alone() {
     assert!(set <= 2 * stat + 2, "{set} reads to set a slot, {stat} to find its object");
 }
 
-/// Random changes of slots, destroyed objects, and copies at their originals' addresses, against
-/// the rule: no object twice, no overlapping addresses.
 #[test]
 fn slots_agree_with_a_model() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
@@ -103,7 +101,6 @@ fn slots_agree_with_a_model() {
                 assert_eq!(view.clear(slot).unwrap(), set, "step {step}");
             }
             1 => {
-                // The copy goes, but not from its slot, and a new one takes its addresses.
                 let copy = format!("c{}", rng.usize(..6));
                 pool.destroy(&copy).unwrap();
                 model.retain(|_, name| *name != copy);
@@ -185,7 +182,6 @@ fn a_damaged_view_is_an_error_of_the_attach() {
     assert_eq!(View::read(&pool, "v").unwrap().len(), 1);
 }
 
-/// Two slots with one object, as forged bytes may have it: the second has no addresses.
 #[test]
 fn slots_that_overlap_are_an_error_of_the_second() {
     let world = World::new(Ground::Memory, Tracking::Auto, false);

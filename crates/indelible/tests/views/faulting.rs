@@ -69,7 +69,6 @@ fn stores_first() {
     say("stored");
 }
 
-/// The slots ask for stores; a context allows loads of the first object only.
 fn limited() -> (World, AttachedView, [*mut u64; 2]) {
     let world = World::new(Ground::Memory, Tracking::Auto, false);
     let pool = with_view(&world, 2, writing());
@@ -114,7 +113,6 @@ fn loads_beyond_the_context() {
     say("loaded");
 }
 
-/// A view with contexts of threads: one allows loads of the first object.
 fn switched() -> (World, SwitchedView, *mut u64) {
     let world = World::new(Ground::Memory, Tracking::Explicit, false);
     let pool = with_view(&world, 1, writing());

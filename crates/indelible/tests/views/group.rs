@@ -60,7 +60,6 @@ fn s2_07_objects_are_detached_by_one_change_of_the_table_for_each_lane() {
     }
     view.psync().unwrap();
     let (all, ()) = durable_writes(&world, || view.detach());
-    // A process has four lanes at most.
     assert!(all <= 4 * one, "{all} durable writes for all, {one} for one");
     for number in 0..20 {
         let object = pool.attach(&format!("o{number}")).unwrap();
@@ -70,7 +69,6 @@ fn s2_07_objects_are_detached_by_one_change_of_the_table_for_each_lane() {
     }
 }
 
-/// Each durable write of a detach fails once, and then the power.
 #[test]
 fn s2_18_a_detach_that_fails_loses_nothing() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -124,8 +122,8 @@ fn an_object_that_cannot_be_had_keeps_no_other_from_the_group() {
     });
 }
 
-/// A writer dies with psyncs only in its lane; the group recovers them. Each durable write of that
-/// fails once, and then the power.
+/// Psyncs are only in the dead writer's lane. Each durable write of the recovery fails once, and
+/// then the power.
 #[test]
 fn s2_18_a_group_recovers_what_its_writer_left() {
     let world = World::new(Ground::Simulated, Tracking::Auto, false);
@@ -140,14 +138,12 @@ fn s2_18_a_group_recovers_what_its_writer_left() {
         }
     }
     let died = sim.power_cut(Choice::All);
-    // Its addresses are needed.
     drop((view, pool));
     let open = |medium: &SimMedium| world.options().on_device(Arc::new(medium.handle()), false).unwrap();
     for fails in 0..60 {
         let left = died.medium();
         left.fail_at(OpKind::WriteDurable, fails, Fault::Io);
         let again = open(&left);
-        // After a failure the process goes on, then dies as well.
         if let Ok(view) = AttachedView::attach(&again, "v") {
             let _ = view.bring_all();
             let _ = view.bring_all();

@@ -23,7 +23,6 @@ fn memory() -> World {
 
 type Attach = fn(&Pool, &[&str]) -> SwitchedView;
 
-/// By protection keys, if available, and by page protection.
 fn each_way(test: impl Fn(Attach)) {
     /// A failing test leaves its contexts: its thread's rights last as long as the process.
     struct Leave;
@@ -174,7 +173,6 @@ pub fn s2_16_a_thread_may_be_within_several_contexts() {
         view.within(&none, |inside| assert_eq!(kind(inside.get::<u64>(0)), ErrorKind::Denied)).unwrap();
         assert_eq!(kind(view.enter(&["clerk"])), ErrorKind::NotFound);
         assert_eq!(kind(SwitchedView::attach(view.pool(), "v", &none)), ErrorKind::Unsuitable);
-        // As after a jump over its end.
         std::mem::forget(view.enter(&["writer"]).unwrap());
         assert_eq!(accesses(&at), [store, load, NONE]);
         leave_contexts().unwrap();
@@ -206,7 +204,6 @@ pub fn s2_16_guards_are_dropped_in_any_order() {
                 });
             }
         }
-        // A guard from before everything was closed has no effect.
         let old = view.enter(&["writer"]).unwrap();
         leave_contexts().unwrap();
         let new = view.enter(&["reader"]).unwrap();
@@ -424,7 +421,6 @@ fn s2_16_changed_rights_come_with_adopt() {
         view.bring_all().unwrap();
         let at = addresses(&view);
         view.within_mut(&["writer"], |inside| *inside.get_mut::<u64>(0).unwrap() = 6).unwrap();
-        // Rights are exchanged: the object stays attached.
         context(&pool, "reader", &[("o0", writing().into())]);
         context(&pool, "writer", &[("o0", Rights::READ.into())]);
         let inside = view.enter(&["writer"]).unwrap();
@@ -439,7 +435,6 @@ fn s2_16_changed_rights_come_with_adopt() {
         view.within(&["reader"], |_| assert_eq!(access(at[0]), Some(writing()))).unwrap();
         view.psync().unwrap();
         assert_eq!(psynced(&pool, "o0"), 6);
-        // No context allows stores: it is reattached, and unpsynced stores are lost.
         view.within_mut(&["reader"], |inside| *inside.get_mut::<u64>(0).unwrap() = 66).unwrap();
         context(&pool, "reader", &[("o0", Rights::READ.into())]);
         view.adopt().unwrap();
@@ -471,7 +466,6 @@ fn s2_16_an_object_that_is_new_needs_a_class() {
         edit.set(50, "new", writing()).unwrap();
         edit.set(60, "newer", writing()).unwrap();
         edit.psync().unwrap();
-        // As the first object's, and as no other's.
         context(&pool, "reader", &[("new", Rights::READ.into()), ("newer", writing().into())]);
         context(&pool, "writer", &[("new", writing().into())]);
         view.within_mut(&["writer"], |inside| {

@@ -9,7 +9,6 @@ fn memory(view: &AttachedView) -> Vec<SlotMemory> {
     view.slots().iter().map(|slot| slot.memory).collect()
 }
 
-/// Loads a word without knowledge of views.
 fn load(address: usize) -> u64 {
     // SAFETY: the addresses of an object of an attached view, which the load brings.
     unsafe { std::ptr::with_exposed_provenance::<u64>(address).read_volatile() }
@@ -176,7 +175,6 @@ fn an_object_of_a_view_is_detached_by_the_view_alone() {
     }
 }
 
-/// System calls raise no SIGSEGV.
 #[test]
 fn system_calls_on_objects_that_were_not_used_fail() {
     use std::io::Write;
