@@ -149,7 +149,6 @@ mod tests {
         assert!(company.is_complete());
     }
 
-    /// A late watcher of a closed round does not end the watch of the next.
     #[test]
     fn nobody_relies_on_a_watch_for_an_earlier_round() {
         let mut company = after_a_cut(3, WORTH * 8);

@@ -56,7 +56,6 @@ mod replay {
         STATE.get().is_some()
     }
 
-    /// Fills `bytes` if this thread has a seed (SplitMix64).
     pub(super) fn fill(bytes: &mut [u8]) -> bool {
         let Some(mut state) = STATE.get() else { return false };
         for half in bytes.chunks_exact_mut(8) {

@@ -166,7 +166,6 @@ fn read_only_pools_follow() {
 
 type Action = Box<dyn FnOnce() + Send>;
 
-/// Acts when the table is released.
 #[derive(Default)]
 struct Gate {
     range: Mutex<Option<std::ops::Range<u64>>>,

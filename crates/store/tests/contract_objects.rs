@@ -237,7 +237,6 @@ fn addresses_are_unique_and_fixed() {
     assert_eq!((before["1"].0, before["1"].1), (after["1"].0, after["1"].1));
     assert_eq!((before["2"].0, before["2"].1), (after["two"].0, after["two"].1));
     assert!(before["5"].1 >= 0x5900_0000_0000);
-    // The tiling covers the address window too.
     check_tiling(&store).unwrap();
 }
 
@@ -331,7 +330,6 @@ fn addresses_for_all_of_the_pool_are_kept_while_there_are_plenty() {
     assert!(kept.len() > 1000, "{}", kept.len());
     assert!(kept[..32].iter().all(|reserved| *reserved >= len), "{:?}", &kept[..32]);
     assert!(kept[32..].iter().all(|reserved| *reserved >= 4096 && *reserved <= 2 * len));
-    // More than several times the size.
     store.destroy("object 0", KEY).unwrap();
     let wanted = CreateOptions { reach: 512 << 10, ..of(4096) };
     assert_eq!(store.create("asked", &wanted).unwrap().entry.reserved.get(), 512 << 10);

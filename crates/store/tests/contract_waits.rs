@@ -96,7 +96,6 @@ fn a_read_only_process_takes_no_lock_and_needs_none() {
     writer.detach().unwrap();
     let again = reader.attach_reader("a", KEY).unwrap();
     assert!(again.is_current().unwrap() && !attached.is_current().unwrap());
-    // Its size is the same again.
     store.resize("a", KEY, 1).unwrap();
     store.resize("a", KEY, 10_000).unwrap();
     assert!(!again.is_current().unwrap());

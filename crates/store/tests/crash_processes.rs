@@ -40,7 +40,6 @@ struct Death {
     killed: bool,
 }
 
-/// Process 2 dies in its `nth` operation of `kind`, beside process 3.
 fn die(config: indelible_testing::SimConfig, kind: OpKind, nth: u64, how: Fault) -> Death {
     let medium = formatted(2 << 20, config);
     let survivor = Store::open(Arc::new(medium.handle()), process(3)).unwrap();

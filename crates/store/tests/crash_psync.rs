@@ -18,7 +18,6 @@ fn attach(store: &Arc<Store>, name: &str) -> Writer {
     store.attach_writer(name, Key::default()).unwrap()
 }
 
-/// Runs the program on every kind of medium.
 fn everywhere(
     name: &str,
     len: u64,

@@ -93,7 +93,6 @@ fn attach_and_detach() {
             run.quiet(|_| s.detach())?;
             let r = run.quiet(|store| store.attach_reader("r", KEY))?;
             let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
-            // Both header copies are young.
             run.quiet(|_| a.checkpoint())?;
             run.step(|_| psync(&mut a, &[(0, &[5; 5000])]))?;
             run.quiet(|_| a.checkpoint())?;
@@ -242,7 +241,6 @@ fn create_attached() {
             let mut a = run.step(|store| store.create_writer("a", &of(9000)))?;
             run.step(|_| psync(&mut a, &[(0, &[1; 9000])]))?;
             run.step(|store| store.destroy("old", KEY))?;
-            // In the freed space, beside an attached object.
             let mut b = run.step(|store| store.create_writer("b", &of(20_000)))?;
             run.step(|_| psync(&mut b, &[(19_000, &[2; 1000])]))?;
             run.quiet(|_| a.detach())?;

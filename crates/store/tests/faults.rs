@@ -17,7 +17,6 @@ fn of(size: u64) -> CreateOptions<'static> {
 
 type Step = fn(&Arc<Store>, &mut Vec<Writer>) -> Result<()>;
 
-/// Each step happens wholly or not at all, and can be repeated.
 const STEPS: [Step; 13] = [
     |store, w| store.attach_writer("a", KEY).map(|writer| w.push(writer)),
     |store, w| store.attach_writer("b", KEY).map(|writer| w.push(writer)),
@@ -83,7 +82,6 @@ fn says_durable(error: &StoreError) -> bool {
     matches!(error, StoreError::NotApplied(_))
 }
 
-/// Returns whether an operation failed behind its commit.
 fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[Snapshot]) -> bool {
     let at = format!("{config:?}, {kind:?} {nth}, {fault:?}");
     let Pool { medium, store } = pool(config);
@@ -105,7 +103,6 @@ fn disturbed(config: SimConfig, kind: OpKind, nth: u64, fault: Fault, states: &[
                 || kind == OpKind::Lock
                 || kind == OpKind::Verify
             {
-                // Nothing happened: a repetition succeeds.
                 if nth != 4 {
                     let now = snapshot(&store).unwrap_or_else(|e| panic!("{at}: step {nth}: {e}"));
                     assert_eq!(plain(&now), plain(&states[done]), "{at}: step {nth} left something: {error}");

@@ -86,7 +86,6 @@ impl Superblock {
 
     /// Checks all that the crate relies on.
     pub fn verify(&self, medium_len: u64) -> Result<(), SlotFault> {
-        // Version 0: never written whole.
         if self.magic != MAGIC || self.version.get() == 0 {
             return Err(SlotFault::NoMagic);
         }

@@ -196,7 +196,6 @@ impl Batch {
         self.data_len() / LINE
     }
 
-    /// Completes the batch for `stamp`.
     pub(crate) fn seal(&mut self, seed: u64) {
         self.bytes.resize(if self.is_borrowed() { L } else { self.data_end }, 0);
         self.bytes.extend_from_slice(self.sections.as_bytes());
@@ -220,7 +219,6 @@ impl Batch {
         self.header.body_sum = U64::new(if Mutant::ShortChecksum.is_on() { 0 } else { sum });
     }
 
-    /// Bytes behind the borrowed lines.
     pub(crate) fn tail(&self) -> &[u8] {
         &self.bytes[L..]
     }

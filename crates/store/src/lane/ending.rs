@@ -152,7 +152,6 @@ fn later(
     Ok(found)
 }
 
-/// Whether the log is followed by a begun batch.
 fn begun(medium: &dyn Medium, seed: u64, log: &LaneLog) -> Result<bool> {
     if !log.fits(LINE) {
         return Ok(false);

@@ -103,7 +103,6 @@ impl<'m> Reader<'m> {
         Ok(self.window(offset, len))
     }
 
-    /// Whether the body at `offset` matches its sum.
     fn verify(&mut self, offset: u64, len: u64, sum: u64) -> Result<bool> {
         self.body = offset..offset + len;
         self.sums.clear();
@@ -123,7 +122,6 @@ impl<'m> Reader<'m> {
         Ok(hasher.finish() == sum)
     }
 
-    /// 1 to `most` verified bytes.
     fn verified(&mut self, offset: u64, most: u64) -> Result<&[u8]> {
         let size = self.piece as u64;
         let piece = (offset - self.body.start) / size;
@@ -204,7 +202,6 @@ fn visit_all(
     Ok(())
 }
 
-/// Returns the offset behind `count` structs.
 fn read_all<T: FromBytes + IntoBytes + Immutable>(
     reader: &mut Reader<'_>,
     mut place: u64,

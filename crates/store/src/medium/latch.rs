@@ -43,7 +43,6 @@ impl FaultLatch {
         Epoch { number: self.failures.load(Ordering::Acquire), latch: self.clone() }
     }
 
-    /// Counts a failure before its caller learns of it.
     #[inline]
     fn note(&self, result: Result<(), Fatal>) -> Result<(), Fatal> {
         let Err(failure) = result else { return Ok(()) };
@@ -61,7 +60,6 @@ impl FaultLatch {
         let _ = self.note(self.device.check_writeback());
     }
 
-    /// Whether durable writes ask the system.
     fn asks_system(&self) -> bool {
         self.device.capabilities().writes_back_later
     }

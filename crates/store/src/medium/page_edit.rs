@@ -7,7 +7,6 @@ use std::collections::hash_map::Entry as MapEntry;
 use std::ops::Range;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Bytes of a line; lines of a page.
 const L: usize = LINE as usize;
 const LINES: usize = (PAGE / LINE) as usize;
 

@@ -6,7 +6,6 @@ use std::ops::Range;
 pub(crate) struct Runs(Vec<Range<u64>>);
 
 impl Runs {
-    /// Often adjacent to the last range.
     pub(crate) fn add(&mut self, range: Range<u64>) {
         match self.0.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,

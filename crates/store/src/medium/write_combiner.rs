@@ -11,9 +11,7 @@ const L: usize = LINE as usize;
 const LINES: usize = PAGE as usize / L;
 /// Pages per entry of the index.
 const GROUP: usize = 16;
-/// Longest combined write, in bytes.
 const WRITE: usize = 64 << 10;
-/// Most pages prepared for writes at a time.
 const SPAN: usize = 256;
 
 /// Hash of group numbers. Collisions only cost time.

@@ -56,7 +56,6 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Whether a section of `binding` must be redone.
     pub(super) fn takes(&self, directory: &Directory, binding: u64) -> bool {
         // Rule L10 of docs/protocol.md.
         binding >= directory.since.get()
@@ -212,7 +211,6 @@ impl Met<'_> {
     }
 }
 
-/// The object of this entry, if bound to the lane.
 fn bound(view: &LaneView<'_>, lane: u32, entry: u64) -> Result<Option<Waiting>> {
     let refused = |what, cause| Err(StoreError::EntryRefused { offset: entry, what, cause });
     match slot_at(read_struct(view.medium, entry), view.seed, entry, view.len) {

@@ -17,7 +17,6 @@ use crate::mutant::Mutant;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A judged lane and its objects.
 pub(super) struct Redo<'r> {
     pub(super) medium: &'r dyn Medium,
     pub(super) seed: u64,
@@ -67,7 +66,6 @@ impl Redo<'_> {
         }
     }
 
-    /// Returns the bytes and their ranges.
     fn write(&self) -> Result<(u64, Vec<Range<u64>>)> {
         let mut runs = Runs::default();
         let mut pages = WriteCombiner::new(self.medium).recording(&mut runs);

@@ -14,7 +14,6 @@ use zerocopy::little_endian::U64;
 /// Bytes authenticated with each page: role, object and place.
 const PLACE: usize = 48;
 
-/// Bytes of a proof of a text: nonce and tag.
 pub(super) const PROOF: usize = 40;
 const NONCE: usize = 24;
 
@@ -26,7 +25,6 @@ pub(super) enum Role {
     Node(u32),
 }
 
-/// The authenticated bytes of a page.
 fn place(id: &[u8; 16], role: Role, index: u64, version: u64) -> [u8; PLACE] {
     let (kind, level) = match role {
         Role::Granule => (*b"granule\0", 0),
@@ -70,7 +68,6 @@ impl Sealer {
         unhashed || self.hash(&seal.nonce, associated, bytes) == seal.hash
     }
 
-    /// Encrypts a content page; returns its seal.
     pub(super) fn seal(
         &self,
         index: u64,
@@ -139,13 +136,11 @@ impl Sealer {
         cipher::decrypt(self.key.0.key(), &nonce, &self.anchored(text), &mut [], &tag)
     }
 
-    /// The authenticated bytes of an anchor's record.
     fn anchored(&self, text: &str) -> Vec<u8> {
         [b"anchor\0\0", &self.id[..], text.as_bytes()].concat()
     }
 }
 
-/// The authenticated bytes of a node.
 fn node(
     id: &[u8; 16],
     (level, index): (u32, u64),

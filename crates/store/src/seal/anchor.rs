@@ -47,7 +47,6 @@ impl std::fmt::Display for AnchorRecord {
     }
 }
 
-/// Fields of the two kinds.
 const PLAIN: usize = 6;
 const COUNTED: usize = 8;
 
@@ -84,7 +83,6 @@ impl AnchorRecord {
         format!("{} {} {} {state}", hex(&self.id), self.version, hex(&self.tag))
     }
 
-    /// The text that a count's proof covers.
     pub(super) fn counted(&self, value: u64) -> String {
         format!("{} {value}", self.state())
     }
@@ -100,7 +98,6 @@ impl AnchorRecord {
         if !is_proof(&self.counted(count.value), &count.proof) {
             return bad("its record was not made with the object's key");
         }
-        // The record precedes its counter value.
         let next = counter.saturating_add(1);
         if ![counter, next].contains(&count.value) && !Mutant::CountIgnored.is_on() {
             return Err(SealError::RecordBehind { record: count.value, counter }.into());

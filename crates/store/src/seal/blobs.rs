@@ -10,7 +10,6 @@ pub(super) fn slots(blob: &[u8]) -> usize {
     blob.len().div_ceil(BLOB)
 }
 
-/// Intact parts of a slot's blob, with their slots.
 fn parts(page: &PageBytes, owner: usize) -> impl Iterator<Item = (usize, BlobSlot)> {
     let all = (0..SLOT_COUNT).map(|number| (number, slot(page, number)));
     let intact = all.filter(|(_, found)| found.kind.get() == SLOT_BLOB && is_intact(found));
@@ -38,7 +37,6 @@ pub(super) fn read(page: &PageBytes, owner: usize) -> Option<Vec<u8>> {
     (!found.is_empty()).then_some(blob)
 }
 
-/// Writes the blob into these slots, which suffice.
 pub(super) fn write(page: &mut PageBytes, owner: usize, into: &[usize], blob: &[u8]) {
     for ((number, bytes), slot) in (0..).zip(blob.chunks(BLOB)).zip(into) {
         let mut part = BlobSlot::new_zeroed();

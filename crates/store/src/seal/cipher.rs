@@ -10,7 +10,6 @@ use super::secret::scrub_stack;
 pub(super) type Nonce = [u8; 24];
 pub(super) type Tag = [u8; 16];
 
-/// Returns the tag of `bytes` and `associated`.
 pub(super) fn encrypt(key: &[u8; 32], nonce: &Nonce, associated: &[u8], bytes: &mut [u8]) -> Tag {
     #[cfg(feature = "__engines")]
     let tag = choice::encrypt(choice::chosen(), key, nonce, associated, bytes);

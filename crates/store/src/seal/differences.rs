@@ -14,15 +14,12 @@ type Node = Box<PageBytes>;
 
 trait States {
     fn seals(&self, level: u32) -> u64;
-    /// A node of the older state; `None`: unknown.
     fn older(&mut self, level: u32, index: u64) -> Result<Option<Node>>;
-    /// A node of the newer state.
     fn newer(&mut self, level: u32, index: u64) -> Result<Node>;
     /// The subtrees are equal.
     fn equal(&mut self, _level: u32, _index: u64) {}
 }
 
-/// Adds differing pages below a node.
 fn compare(states: &mut dyn States, (level, index): (u32, u64), pages: &mut Vec<u64>) -> Result<()> {
     let (older, newer) = (states.older(level, index)?, states.newer(level, index)?);
     for below in index * ARITY..((index + 1) * ARITY).min(states.seals(level)) {
@@ -144,7 +141,6 @@ impl<'r> Outline<'r> {
         Ok(Some(pages))
     }
 
-    /// A node; zeros if absent.
     fn node(&mut self, level: u32, index: u64) -> Result<Node> {
         if let Some(node) = self.nodes.get(&(level, index)) {
             return Ok(node.clone());

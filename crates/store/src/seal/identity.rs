@@ -19,7 +19,6 @@ impl Identity {
         Identity { id, name, other: name }
     }
 
-    /// The identity with a second name.
     #[must_use]
     pub(crate) fn or_named(self, other: &str) -> Identity {
         Identity { other: hash(other), ..self }
@@ -30,7 +29,6 @@ impl Identity {
         self.name != self.other
     }
 
-    /// Whether the table's entry matches.
     #[must_use]
     pub(crate) fn is_of(&self, found: &Entry) -> bool {
         self.id == found.id && self.is_named(&hash(&found.name()))
@@ -47,7 +45,6 @@ fn hash(name: &str) -> [u8; 24] {
     out
 }
 
-/// The object that a caller expects.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Meant {
     /// The object of the requested name, or an object of an earlier release, whose root has no

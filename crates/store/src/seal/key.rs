@@ -11,9 +11,7 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Most memory of a passphrase, in KiB.
 const MOST_MEMORY: u32 = 1 << 20;
-/// Most passes and lanes of a passphrase.
 const MOST_PASSES: u32 = 16;
 /// KiB that a slot, perhaps forged, may demand unless the key allows more.
 const FREE_MEMORY: u32 = 256 << 10;
@@ -35,7 +33,6 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Whether a key of cost `own` accepts a slot's cost.
     fn is_within(self, own: Cost) -> bool {
         let work = |cost: Cost| u64::from(cost.memory) * u64::from(cost.passes);
         self.memory <= FREE_MEMORY.max(own.memory) && work(self) <= FREE_WORK.max(work(own))
@@ -183,7 +180,6 @@ impl SealKey {
         SealKey::of(Owned::Device(device))
     }
 
-    /// The key of a slot.
     pub(super) fn derive(&self, salt: &[u8; 32], cost: Cost, blob: &[u8]) -> Result<Secret> {
         let derived = match &self.owned {
             Owned::File(secret) => Ok(digest(b"indelible key file 1", salt, secret)),

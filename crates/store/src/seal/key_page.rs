@@ -406,7 +406,6 @@ fn kind(owner: &SealKey) -> u16 {
     }
 }
 
-/// The bytes beside the key that a slot's tag covers.
 fn bound(id: &[u8; 16], slot: &KeySlot) -> Vec<u8> {
     let bound = KeySlot { checksum: U64::new(0), nonce: [0; 24], wrapped: [0; 32], tag: [0; 16], ..*slot };
     [b"key slot", &id[..], bound.as_bytes()].concat()

@@ -57,7 +57,6 @@ impl Secret {
         secret
     }
 
-    /// The secret as a key; zeros if too short.
     pub(super) fn key(&self) -> &[u8; 32] {
         self.first_chunk().unwrap_or(&[0; 32])
     }

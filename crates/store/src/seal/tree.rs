@@ -107,7 +107,6 @@ impl Tree {
         self.identity.as_ref()
     }
 
-    /// The authenticated bytes beside the top node.
     fn head(&self) -> Vec<u8> {
         head(&self.header, self.identity.as_ref())
     }
@@ -191,7 +190,6 @@ impl Tree {
         Seal::read_from_bytes(&node[at..at + LINE as usize]).unwrap_or_else(|_| Seal::new_zeroed())
     }
 
-    /// Whether a node exists and was written.
     pub(super) fn has(&mut self, level: u32, index: u64, read: ReadPage<'_>) -> Result<bool> {
         let top = self.shape.top();
         if level >= top {

@@ -64,7 +64,6 @@ impl TableTransaction<'_> {
         Ok(())
     }
 
-    /// Hands out table pages from this cleared chunk next.
     fn begin_chunk(&mut self, first: u64, pages: u64) -> Result<()> {
         self.raise_virgin((first + pages) * PAGE);
         while self.root.chunk_next < self.root.chunk_end {

@@ -86,7 +86,6 @@ impl FreeMap {
         self.take(table, fit, len)
     }
 
-    /// Takes `len` units of an extent (length, start).
     fn take(self, table: &mut TableTransaction<'_>, (found, start): (u64, u64), len: u64) -> Result<u64> {
         self.drop_extent(table, start, found)?;
         if found > len {

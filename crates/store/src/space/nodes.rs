@@ -31,7 +31,6 @@ impl Nodes {
         self.kept.borrow().get(&offset).cloned()
     }
 
-    /// Keeps a verified node of the medium.
     pub(super) fn keep(&self, offset: u64, node: &Arc<Node>) {
         let mut kept = self.kept.borrow_mut();
         if kept.len() >= self.limit {

@@ -312,7 +312,6 @@ impl TableTransaction<'_> {
         }
     }
 
-    /// Merges children if they fit in one.
     fn merge(&mut self, node: &mut Node, left: usize) -> Result<()> {
         let (a, b) = (node.slots[left].value.get(), node.slots[left + 1].value.get());
         let level = node.level.get().saturating_sub(1);

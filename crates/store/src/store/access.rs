@@ -45,7 +45,6 @@ impl TableLog {
     }
 }
 
-/// Known end of the lane, and its epoch.
 #[derive(Clone)]
 struct Known {
     log: LaneLog,
@@ -218,7 +217,6 @@ fn trusted<R>(epoch: &Epoch, read: impl FnOnce() -> Result<R>) -> Result<R> {
         return outcome;
     }
     match (early.unwrap_or_else(|| epoch.check_writeback()), outcome) {
-        // The medium's error says more.
         (Err(Fatal(MediumError::Faulted)), Err(error @ StoreError::Failed(_))) => Err(error),
         (Err(fatal), _) => Err(fatal.into()),
         (Ok(()), outcome) => outcome,
@@ -257,7 +255,6 @@ fn table_end(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
     Ok(log)
 }
 
-/// As another process left it.
 pub(in crate::store) fn read_table_log(medium: &dyn Medium, seed: u64) -> Result<LaneLog> {
     LaneLog::read(medium, seed, TABLE_LANE, TABLE_LANE_LEN, 1)
 }

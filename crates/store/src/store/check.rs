@@ -46,9 +46,7 @@ pub(super) use table::TableLane;
 use trees::Leaves;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Wait for the table's lock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Time of restarts because the table changed.
 const RESTLESS: Duration = Duration::from_secs(60);
 
 impl Store {
@@ -156,7 +154,6 @@ impl Drop for TableLock {
     }
 }
 
-/// Results of a check: the report for people, the rest for repair.
 pub(super) struct Survey {
     /// The pool with its table lane caught up.
     pub medium: Arc<Overlay>,

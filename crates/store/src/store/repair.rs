@@ -115,7 +115,6 @@ impl Store {
         if device.read_only() && !options.dry_run {
             return Err(MediumError::ReadOnly.into());
         }
-        // Other files are not locked.
         let (superblock, slots) = known_superblock(&*device)?;
         if device.read_only() {
             let deadline = Deadline::after(PATIENCE);
@@ -124,7 +123,6 @@ impl Store {
         }
         let _table = TableLock::take(&device, LockMode::Exclusive)?;
         let _lanes = LaneLocks::take(&device)?;
-        // The pool may have grown.
         let (superblock, slots) = known_superblock(&*device)?;
         Repair::run(&device, superblock, &slots, options, progress)
     }

@@ -29,7 +29,6 @@ use std::time::Duration;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Wait for the table's lock.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Result of an upgrade.
@@ -80,7 +79,6 @@ impl Store {
     }
 }
 
-/// From where an earlier upgrade stopped.
 fn go_on(
     device: &Arc<dyn Device>,
     identity: Identity,
@@ -157,7 +155,6 @@ fn found(medium: &dyn Medium) -> Result<Option<Found>> {
     }
 }
 
-/// In turn; returns the last.
 fn put_superblock(medium: &dyn Medium, mut superblock: Superblock, features: u32) -> Result<Superblock> {
     superblock.features = U32::new(features);
     superblock.set_release();

@@ -11,9 +11,7 @@ use crate::format::entry::{BITMAP_GROUP, Entry};
 use crate::format::{LINE, PAGE};
 use std::collections::BTreeMap;
 
-/// Object pages per page of the bitmap.
 const PAGES_A_PAGE: u64 = 8 * PAGE;
-/// Object pages per line of the bitmap.
 const PAGES_A_LINE: u64 = 8 * LINE;
 
 type Bits = [u8; PAGE as usize];
@@ -40,7 +38,6 @@ impl Bitmap {
         bitmap.pages.resize(count, None);
         for group in 0..count.div_ceil(BITMAP_GROUP as usize) {
             let first = group * BITMAP_GROUP as usize;
-            // The used part of the summary.
             let told = (count - first).min(BITMAP_GROUP as usize);
             let mut summary = vec![0; told.div_ceil(8 * LINE as usize) * LINE as usize];
             read(bitmap.summary(first as u64).0, &mut summary)?;
@@ -98,7 +95,6 @@ impl Bitmap {
     /// count, or change counting parts: they follow once the first, and the pages, are durable, or
     /// in one step with them.
     pub(crate) fn claiming(&self, pages: impl IntoIterator<Item = u64>) -> (Writes, Writes) {
-        // New bitmap pages; changed lines of others.
         let (mut fresh, mut lines) = (BTreeMap::new(), BTreeMap::new());
         for page in pages {
             let (number, nth) = (page / PAGES_A_PAGE, page % PAGES_A_PAGE);
@@ -125,7 +121,6 @@ fn set(bits: &mut [u8], nth: u64) {
     bits[(nth / 8) as usize] |= 1 << (nth % 8);
 }
 
-/// Numbers of set bits, ascending.
 fn ones(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let words = bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_le_bytes));
     words.zip((0_u64..).step_by(64)).filter(|(word, _)| *word != 0).flat_map(|(word, first)| {

@@ -125,7 +125,6 @@ impl Layers {
         }
     }
 
-    /// Writes that mark pages: see [`Bitmap::claiming`].
     pub(crate) fn claiming(&self, pages: impl IntoIterator<Item = u64>) -> (Writes, Writes) {
         self.top.own.claiming(pages)
     }

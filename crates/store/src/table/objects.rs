@@ -173,7 +173,6 @@ impl TableTransaction<'_> {
         self.add(name, id, now, how, (false, None))
     }
 
-    /// Refuses an invalid or taken name.
     pub(super) fn expect_free(&self, name: &str) -> Result<()> {
         check_name(name)?;
         if self.find(name)?.is_some() { Err(StoreError::Exists) } else { Ok(()) }
@@ -352,7 +351,6 @@ impl TableTransaction<'_> {
         Ok(offset)
     }
 
-    /// Puts the slot at `offset` first in the free list.
     pub(crate) fn give_slot(&mut self, offset: u64) -> Result<()> {
         let free = Entry::free(offset, self.root.free_slot.get());
         self.pages_mut().write(offset, &free)?;

@@ -201,7 +201,6 @@ impl Located {
 }
 
 impl Entry {
-    /// Clears the list of a copied entry.
     pub(super) fn forget_ties(&mut self) {
         self.point_to_ties(0, 0, 0);
         self.set(FLAG_TARGET, false);

@@ -131,7 +131,6 @@ fn objects_whose_base_is_gone_stay_until_they_may_be_dropped() {
     assert_whole(&medium, &expected);
 }
 
-/// No such pool causes a panic or an endless loop.
 #[test]
 fn forged_bases_are_errors() {
     let (medium, expected) = pool();

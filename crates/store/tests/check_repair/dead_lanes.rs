@@ -212,7 +212,6 @@ fn a_last_batch_that_was_applied_is_not_taken_for_torn() {
     assert!(actions.iter().any(|action| !action.done), "{actions:#?}");
 }
 
-/// Repair must not hand out the page.
 #[test]
 fn a_page_of_entries_that_cannot_be_read_is_not_taken_for_free() {
     use indelible_store::format::{PAGE, TABLE_ROOT};

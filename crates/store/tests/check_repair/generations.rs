@@ -106,7 +106,6 @@ fn no_generation_is_lost_with_a_header_of_a_writers_lane() {
     assert!(found > 10 * refused, "{found} recovered, {refused} refused");
 }
 
-/// The same for the table's lane.
 #[test]
 fn no_generation_is_lost_with_a_header_of_the_table_lane() {
     use indelible_store::format::TABLE_LANE;

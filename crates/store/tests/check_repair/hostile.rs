@@ -58,7 +58,6 @@ impl Forge {
         read_struct::<Root>(&self.medium, TABLE_ROOT).unwrap().trees[tree as usize].node.get()
     }
 
-    /// Every slot of `node` leads to `child`.
     fn loops(&self, tree: TreeId, node: u64, child: u64, level: u16) {
         self.node(node, |made| {
             *made = Node::empty(level, node);

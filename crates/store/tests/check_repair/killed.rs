@@ -128,7 +128,6 @@ fn a_repair_that_failed_and_dies_when_it_is_run_again_loses_nothing() {
     }
 }
 
-/// A damaged list needs a new table, but the pool is usable meanwhile.
 #[test]
 fn a_repair_that_dies_keeps_never_used_space_zero() {
     let (medium, expected) = settled(6);
@@ -192,7 +191,6 @@ fn a_batch_of_the_table_that_is_lost_leaves_no_old_bytes_in_new_objects() {
     }
 }
 
-/// Recovered, given up, or found without its slot.
 #[test]
 fn a_repair_that_dies_in_a_lane_loses_no_psync() {
     for choice in [Choice::None, Choice::All] {

@@ -45,7 +45,6 @@ fn left() -> Vec<Left> {
             _ => [c, a, b].into_iter().for_each(|one| psync_copied(&mut [(one, &edits)]).unwrap()),
         }
         if round == 1 {
-            // They share a lane now.
             medium.forget_log();
         }
     }
@@ -98,7 +97,6 @@ fn is_reported(medium: &SimMedium) -> bool {
     check(medium).findings.iter().any(|finding| finding.severity >= Severity::Error)
 }
 
-/// Two wrong bits, or an unreadable sector.
 #[test]
 fn a_damaged_entry_costs_its_neighbours_nothing() {
     let mut images = 0;
@@ -123,7 +121,6 @@ fn a_damaged_entry_costs_its_neighbours_nothing() {
                     harm(&undone);
                     assert_nothing_lost(&undone, &expected, &what);
                 }
-                // With consent, only the damaged one is given up.
                 let actions = try_repair(&damaged, true).unwrap();
                 assert!(actions.iter().any(|action| action.lost.is_some()), "{what}: {actions:#?}");
                 let mut others = expected.clone();
@@ -135,7 +132,6 @@ fn a_damaged_entry_costs_its_neighbours_nothing() {
     assert!(images > 10, "{images}");
 }
 
-/// Repair does where nothing is pending.
 #[test]
 fn a_damaged_progress_line_costs_nobody_anything() {
     for (nth, Left { image, slots, expected, .. }) in left().into_iter().enumerate() {
@@ -151,7 +147,6 @@ fn a_damaged_progress_line_costs_nobody_anything() {
     }
 }
 
-/// Sectors that can be neither read nor written: pending batches stay.
 #[test]
 fn an_unreadable_primary_costs_its_neighbours_nothing() {
     let mut met = 0;

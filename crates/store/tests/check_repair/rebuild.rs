@@ -82,7 +82,6 @@ fn each_node_by_itself() {
         assert!(report.findings.iter().any(|f| f.part == Part::Node && f.offset == *node), "{report:#?}");
         let before = damaged.to_bytes();
         repair(&damaged);
-        // With room, the new table is built beside the old one.
         let after = damaged.to_bytes();
         for page in map.nodes.iter().chain(&map.free_pages) {
             let page = *page as usize..(page + PAGE) as usize;

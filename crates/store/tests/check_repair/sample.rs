@@ -93,7 +93,6 @@ pub fn sample(count: usize) -> (SimMedium, Snapshot) {
     for index in (0..6).map(|index| index * 2 + 1) {
         store.destroy(&format!("object {index}"), Key::default()).unwrap();
     }
-    // Grown and shrunk trees leave free table pages.
     let small = CreateOptions { size: 1, reach: 1, ..CreateOptions::default() };
     for index in 0..180 {
         store.create(&format!("small {index}"), &small).unwrap();
@@ -184,7 +183,6 @@ pub struct Map {
 pub fn map(medium: &SimMedium) -> Map {
     let store = open(medium, 9).unwrap();
     let superblock = *store.superblock();
-    // Brings the table's pages up to date.
     store.info().unwrap();
     let device: &dyn Device = medium;
     let table = TableTransaction::begin(device, superblock.seed.get(), superblock.length.get()).unwrap();

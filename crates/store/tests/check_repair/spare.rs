@@ -32,7 +32,6 @@ fn lose_slots(medium: &SimMedium, byte: u8) {
     medium.settle();
 }
 
-/// Check announces that repair helps, and it does.
 #[track_caller]
 fn comes_back(medium: &SimMedium, expected: &Snapshot) {
     let report = check(medium);

@@ -21,7 +21,6 @@ use zerocopy::little_endian::{U32, U64};
 const KEY: Key<'static> = Key(&[]);
 const LIMITS: Limits = Limits { exhaustive: 16, singles: 4, random: 4, points: 60, seed: 11 };
 
-/// The trusted objects; fails if one is not as psynced.
 fn trusted(medium: &SimMedium, expected: &Snapshot) -> Result<BTreeSet<String>, String> {
     let mut trusted = BTreeSet::new();
     let Ok(store) = open(medium, 7) else { return Ok(trusted) };
@@ -131,7 +130,6 @@ fn a_lane_that_is_given_up_leaves_nobody_trusted() {
     }
 }
 
-/// No batch rewrites the damaged progress lines.
 #[test]
 fn a_lane_that_is_given_up_leaves_no_damaged_progress_line() {
     let (medium, expected) = typed(Choice::None);
@@ -144,7 +142,6 @@ fn a_lane_that_is_given_up_leaves_no_damaged_progress_line() {
     die(&medium, &expected, true, &["idle"]);
 }
 
-/// The lane is not found, or cannot be replayed.
 #[test]
 fn a_lane_without_a_slot_that_is_given_up_leaves_nobody_trusted() {
     for choice in [Choice::None, Choice::All] {
@@ -191,7 +188,6 @@ fn an_object_whose_progress_is_made_up_is_not_trusted() {
     void_table_lane(&medium);
     let (at, _) = slot(&medium, "part");
     let entry: Entry = read_struct(&medium, at).unwrap();
-    // The end of such a write.
     let mut line: Progress = read_struct(&medium, at + PROGRESS).unwrap();
     assert!(line.published.get() >= 9000);
     line.direct = U64::new(line.published.get());

@@ -15,7 +15,6 @@ use indelible_testing::pool::{Snapshot, check_tiling, objects, process, psync_co
 use indelible_testing::{Choice, Limits, SimMedium, for_each_crash};
 use std::sync::Arc;
 
-/// Three objects whose psyncs are only in the lanes.
 fn orphaned() -> (SimMedium, Snapshot) {
     let (medium, store) = format(4 << 20);
     for name in ["a", "b", "c", "idle"] {
@@ -28,7 +27,6 @@ fn orphaned() -> (SimMedium, Snapshot) {
     let store = Store::open(device.clone(), process(2)).unwrap();
     let mut writers: Vec<_> =
         ["a", "b", "c"].map(|name| store.attach_writer(name, Key::default()).unwrap()).into();
-    // Unites two on one lane.
     let [a, b, _] = &mut writers[..] else { unreachable!() };
     psync_copied(&mut [(a, &[(8000, &[1; 10])]), (b, &[(8000, &[2; 10])])]).unwrap();
     expected.get_mut("a").unwrap().2[8000..8010].fill(1);
@@ -137,7 +135,6 @@ fn recovery_by_repair_can_be_cut_short() {
     let settled = copy(&waiting);
     map(&settled);
     void_table_lane(&settled);
-    // Also with pending batches in the table's lane.
     let mut cases = vec![("table lane", &waiting, (|m| m.scribble(0..64, 3)) as fn(&SimMedium))];
     cases.push(("table lane and headers", &waiting, |m| {
         for copy in HEADERS {

@@ -14,7 +14,6 @@ fn windows() -> Vec<usize> {
     if cfg!(miri) { vec![512] } else { vec![512, shipped] }
 }
 
-/// One batch of `lines` lines for offset 0.
 fn lane(lines: usize, window: usize) -> (VolatileMedium, LaneLog) {
     let run = Run { target: U64::new(0), lines: U64::new(lines as u64) };
     let section = Section { kind: U16::new(kind::PSYNC), runs: U32::new(1), ..Section::default() };

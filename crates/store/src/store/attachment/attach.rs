@@ -261,7 +261,6 @@ impl Store {
         }
     }
 
-    /// Locks, recovers and binds the object.
     pub(super) fn begin_writing(
         self: &Arc<Self>,
         table: &mut TableTransaction<'_>,
@@ -343,7 +342,6 @@ pub(in crate::store) fn undefined(
     Ok((from < to).then_some((from, to)))
 }
 
-/// A writer with an unpublished binding.
 pub(super) struct Unbound {
     object_lock: ObjectLock,
     pub(super) writer: Writer,

@@ -19,7 +19,6 @@ impl Store {
         object.entry.boot = self.identity.realm();
     }
 
-    /// Binds the object under a new number.
     pub(in crate::store) fn bind(
         &self,
         table: &mut TableTransaction<'_>,
@@ -80,7 +79,6 @@ impl Store {
         self.recover_lane(table, object)
     }
 
-    /// [`recover`](Self::recover) from the pool alone.
     pub(super) fn recover_lane(
         &self,
         table: &mut TableTransaction<'_>,

@@ -10,7 +10,6 @@ use crate::store::pool::Store;
 use crate::table::{Class, Key, Located};
 use std::sync::Arc;
 
-/// Memory with an object's commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) enum Memory {
     None,

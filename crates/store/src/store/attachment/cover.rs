@@ -24,7 +24,6 @@ pub(super) fn needs_cover(batch: &Batch, first: usize, object: &Located, layers:
     })
 }
 
-/// Pages that a batch makes an object's own.
 pub(super) struct Covered {
     /// Their numbers.
     pub(super) pages: Vec<u64>,

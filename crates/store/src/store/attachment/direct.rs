@@ -77,7 +77,6 @@ impl Writer {
         }
     }
 
-    /// Takes back a direct write without proof.
     pub(super) fn take_back_unproven(&mut self) -> Result<()> {
         match self.direct {
             Direct::Open if !Mutant::OpenDirectPublished.is_on() => self.cancel_direct(),

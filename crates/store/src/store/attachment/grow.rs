@@ -22,7 +22,6 @@ const PIECE: u64 = 1 << 20;
 /// Granularity, in bytes, at which `virgin` rises.
 const AHEAD: u64 = 1 << 20;
 
-/// How an attached object moves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Alone,
@@ -56,7 +55,6 @@ impl Store {
         })
     }
 
-    /// Moves the object to a larger extent.
     pub(in crate::store) fn move_larger(
         self: &Arc<Self>,
         object: &Located,
@@ -189,7 +187,6 @@ impl Store {
                 reach(table, &mut moved, spare.entry.extent_len())?;
                 let left = moved;
                 let base = table.leave_base(&mut moved)?;
-                // The spare goes, with the old extent.
                 std::mem::swap(&mut moved.entry.primary, &mut spare.entry.primary);
                 std::mem::swap(&mut moved.entry.pages, &mut spare.entry.pages);
                 moved.entry.size = U64::new(size);
@@ -235,7 +232,6 @@ impl Store {
         Ok(medium)
     }
 
-    /// A hidden object with a spare extent.
     pub(super) fn create_lender(self: &Arc<Self>, pages: u64, sparse: bool) -> Result<(Located, ObjectLock)> {
         let how = CreateOptions { size: pages * PAGE, sparse, ..CreateOptions::default() };
         match self.create_hidden("resize", &how) {

@@ -99,7 +99,6 @@ fn end(writers: &mut [&mut Writer]) -> Result<()> {
     result.map(drop)
 }
 
-/// Settles and detaches in one change.
 fn settle_for_good(writers: &mut [&mut Writer]) -> Result<Changing> {
     for writer in writers.iter_mut() {
         if writer.lane.is_poisoned() {

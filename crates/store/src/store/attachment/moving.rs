@@ -21,7 +21,6 @@ use std::ops::Range;
 use zerocopy::little_endian::U64;
 
 impl Writer {
-    /// Moves the object; `kept`: keeps the former extent.
     pub(super) fn move_beside(&mut self, changing: &Changing, size: u64, kept: bool) -> Result<()> {
         let store = self.store.clone();
         let (pages, sparse) = (pages_of(&self.object, size)?, self.object.entry.has(FLAG_SPARSE));

@@ -156,7 +156,6 @@ impl Store {
         Ok(())
     }
 
-    /// Layers with pending bitmap lines.
     fn layers_of(&self, object: &Located, waiting: Option<&PageCache>) -> Result<Option<Layers>> {
         if !object.entry.has(FLAG_OVERLAY) {
             return Ok(None);

@@ -119,7 +119,6 @@ impl Writer {
         Ok(true)
     }
 
-    /// Enlarges the lane for a batch of `bytes`.
     pub(super) fn enlarge_lane(&self, changing: &Changing, bytes: u64) -> Result<()> {
         self.store.exchange_lane(&self.lane, changing, LaneLog::len_for(bytes))
     }

@@ -35,7 +35,6 @@ use std::time::{Duration, Instant};
 /// Longest application of a batch: other mismatches are damage.
 const APPLIED: Duration = Duration::from_secs(10);
 
-/// A change of the header or beside it.
 #[derive(Clone)]
 pub(super) enum Heading {
     /// New size.
@@ -99,7 +98,6 @@ impl Drop for Sealing {
     }
 }
 
-/// Dropping it ends the move.
 pub(super) struct Moving(Arc<SealedPages>);
 
 impl Drop for Moving {
@@ -166,7 +164,6 @@ impl SealedPages {
         lock(&self.seals).tree.size()
     }
 
-    /// Whether no page was sealed.
     pub(super) fn is_blank(&self) -> bool {
         lock(&self.seals).tree.is_blank()
     }
@@ -338,7 +335,6 @@ impl SealedPages {
         let mut read = |page, bytes: &mut PageBytes| self.pages.read(page, bytes);
         let mut bytes = PlainPage::new();
         for (page, lines) in lines {
-            // Partial pages keep their rest.
             if lines.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() < PAGE as usize {
                 self.read(page, &mut bytes)?;
             }

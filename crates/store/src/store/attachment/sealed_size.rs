@@ -85,7 +85,6 @@ impl Writer {
         done
     }
 
-    /// The entry's size becomes the header's.
     pub(super) fn size_as_sealed(&mut self) {
         if let Some(sealed) = &self.sealed {
             self.object.entry.size = U64::new(sealed.size());

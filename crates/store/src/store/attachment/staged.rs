@@ -115,7 +115,6 @@ impl<'w> Psync<'w> {
 }
 
 impl Writer {
-    /// Appends a section to `batch` and a standing to `advances`.
     fn advance(
         &mut self,
         changes: &mut dyn Changes,

@@ -45,7 +45,6 @@ impl Store {
         }
     }
 
-    /// The object, if a live writer has it.
     fn written(&self, name: &str, key: Key<'_>) -> Result<Option<Located>> {
         let object = self.view(|table| table.object(name))?;
         let instead = "attach what its last psync left, by a seal key";
@@ -59,7 +58,6 @@ impl Store {
         Ok(live.then_some(object))
     }
 
-    /// Whether any process has the object exclusively.
     pub(in crate::store) fn has_writer(&self, object: &Located) -> Result<bool> {
         match self.object_locks.readers(object.offset) {
             Some(readers) => Ok(readers == 0),
@@ -67,7 +65,6 @@ impl Store {
         }
     }
 
-    /// Whether any process has the lane.
     pub(in crate::store) fn is_taken(&self, lane: u32) -> Result<bool> {
         Ok(self.lane_locks.get(lane).is_some() || self.device.probe(LockKey::Lane(lane))?.is_some())
     }

@@ -48,7 +48,6 @@ pub(in crate::store) struct Tail {
     seen: Option<LaneLog>,
 }
 
-/// The new tail, and the lines that lead there.
 pub(super) type Found = (Tail, Lines);
 
 /// Outcome of a look at the lane.
@@ -243,7 +242,6 @@ impl Tail {
         self.shown
     }
 
-    /// Whether both show the same psync of the same object.
     pub(super) fn shows_as(&self, other: &Tail) -> bool {
         (self.object.entry.id, self.shown) == (other.object.entry.id, other.shown)
     }
@@ -259,7 +257,6 @@ impl Tail {
     }
 }
 
-/// Before the lane's first batch.
 fn lane_log(store: &Store, table: &TableTransaction<'_>, lane: u32) -> Result<Option<LaneLog>> {
     let Some(found) = directory(table, lane)? else { return Ok(None) };
     let (offset, len) = (found.offset.get(), found.len.get());
@@ -337,7 +334,6 @@ impl Store {
         Ok(self.is_taken(tail.object.entry.lane.get())?.then_some((found, ahead.lines)))
     }
 
-    /// Whether the table is unchanged.
     fn is_seen(&self, tail: &Tail) -> Result<bool> {
         tail.seen.map_or(Ok(false), |seen| self.is_table_still_at(&seen))
     }

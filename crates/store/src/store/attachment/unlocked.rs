@@ -60,7 +60,6 @@ pub(super) fn expect_key(object: &Located, unlocked: Option<&Unlocked>) -> Resul
     }
 }
 
-/// Refuses operations that sealed objects lack.
 pub(super) fn expect_plain(object: &Located, what: &'static str, instead: &'static str) -> Result<()> {
     if object.is_sealed() { Err(SealError::Refused { what, instead }.into()) } else { Ok(()) }
 }

@@ -25,7 +25,6 @@ pub struct Writer {
     pub(super) object: Located,
     pub(super) standing: Standing,
     pub(super) direct: Direct,
-    /// Whether the primary may hold bytes that are not durable.
     pub(super) unsettled: bool,
     /// Reusable memory.
     pub(super) scratch: Option<Box<Batch>>,
@@ -33,7 +32,6 @@ pub struct Writer {
     /// The object's layers.
     pub(super) layers: SharedLayers,
     pub(super) based: bool,
-    /// Revision at the last read of the entry.
     pub(super) revision: u64,
     /// Extents that memory may show.
     pub(super) former: Vec<Former>,

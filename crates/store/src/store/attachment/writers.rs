@@ -75,7 +75,6 @@ impl Writers<'_> {
         Ok(())
     }
 
-    /// So that a committed batch can be applied.
     pub(super) fn reserve(&mut self, batch: &Batch) -> Result<()> {
         let mut targets = batch.targets();
         for section in batch.sections() {

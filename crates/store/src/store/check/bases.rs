@@ -5,7 +5,6 @@ use super::{Cure, Found, Severity, Survey};
 use crate::error::Part;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of users of each base, by its entry.
 pub(in crate::store) fn users<'o>(objects: impl IntoIterator<Item = &'o Object>) -> BTreeMap<u64, u64> {
     let mut users = BTreeMap::new();
     for object in objects.into_iter().filter(|object| object.base != 0) {

@@ -126,7 +126,6 @@ impl Report {
         self.cures.contains(&cure)
     }
 
-    /// Errors that no intact data can mend.
     pub(in crate::store) fn incurable(&self) -> u64 {
         self.incurable
     }

@@ -135,7 +135,6 @@ impl Survey {
         Ok(())
     }
 
-    /// Judges objects bound to writers.
     pub(super) fn judge_bindings(&mut self) {
         let bound: Vec<_> = self.objects.iter().filter(|object| object.bound).copied().collect();
         for object in bound {

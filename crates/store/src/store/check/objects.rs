@@ -13,7 +13,6 @@ use crate::medium::{LockKey, LockMode, Locks, Medium};
 use crate::table::{check_name, entry_hash, id_key};
 use zerocopy::FromBytes;
 
-/// The kept part of an intact entry.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct Object {
     /// Offset of the entry.
@@ -146,7 +145,6 @@ impl Survey {
         }
     }
 
-    /// `page` is the last page read.
     fn read_mentioned(
         &mut self,
         mention: Mention,

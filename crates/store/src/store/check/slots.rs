@@ -9,7 +9,6 @@ use std::collections::HashSet;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// Whether this is a free slot with zeros behind.
 pub(in crate::store) fn is_clean(slot: &Entry, offset: u64) -> bool {
     let mut rest = *slot;
     rest.magic = 0.into();
@@ -21,7 +20,6 @@ pub(in crate::store) fn is_clean(slot: &Entry, offset: u64) -> bool {
 }
 
 impl Survey {
-    /// `met` has the nodes' pages.
     pub(super) fn read_free_pages(&mut self, met: &mut HashSet<u64>) {
         let Some(root) = self.root else { return };
         let mut page = root.free_page.get();

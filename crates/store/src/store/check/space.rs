@@ -47,7 +47,6 @@ enum Fault {
     Overlap(Claim, Claim),
 }
 
-/// Compares sorted claims with their range.
 fn tile(claims: &[Claim], from: u64, to: u64, mut report: impl FnMut(Fault)) {
     let mut at = from;
     let mut last: Option<Claim> = None;

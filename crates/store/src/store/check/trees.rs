@@ -30,7 +30,6 @@ struct Walk<'s, 'm, 'p> {
 }
 
 impl Survey {
-    /// `met` receives the nodes' pages.
     pub(super) fn read_trees(&mut self, met: &mut HashSet<u64>, meter: &mut Meter<'_>) {
         let Some(root) = self.root else { return };
         for tree in TREES {

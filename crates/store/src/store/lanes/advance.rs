@@ -6,7 +6,6 @@ use crate::sync::Mutex;
 use crate::table::Located;
 use std::sync::Arc;
 
-/// Standing of an object after its newest batch.
 #[derive(Clone)]
 pub(in crate::store) struct Advance {
     /// Offset of its slot.

@@ -67,7 +67,6 @@ impl PageCache {
         self.pages.len()
     }
 
-    /// A cached page and its known lines (bits).
     pub(in crate::store) fn get(&self, page: u64) -> Option<(&PageImage, u64)> {
         self.pages.get(&page).map(|cached| (&*cached.bytes, cached.known))
     }
@@ -110,7 +109,6 @@ impl PageCache {
         }
     }
 
-    /// Applies a durable batch's lines to cached pages, or to the primary.
     pub(in crate::store) fn apply<'b>(
         &mut self,
         medium: &dyn Medium,
@@ -118,7 +116,6 @@ impl PageCache {
     ) -> std::result::Result<(), Fatal> {
         self.round += 1;
         for (target, bytes) in runs {
-            // Neighbouring uncached pages are written together.
             let (mut from, mut at) = (0, 0);
             while at < bytes.len() {
                 let start = target + at as u64;
@@ -139,7 +136,6 @@ impl PageCache {
         Ok(())
     }
 
-    /// New if `len` is small.
     fn cached_for(&mut self, page: u64, len: usize) -> Option<&mut CachedPage> {
         let (room, used) = (self.room() > 0, self.round);
         match self.pages.entry(page) {
@@ -177,7 +173,6 @@ impl PageCache {
         self.write_out_those(medium, |_, _| true)
     }
 
-    /// Another process wrote all out.
     pub(in crate::store) fn written_out(&mut self) {
         self.pages.values_mut().for_each(|cached| cached.pending = 0);
     }

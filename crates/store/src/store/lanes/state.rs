@@ -41,7 +41,6 @@ pub(in crate::store) struct Turn(());
 #[derive(Debug)]
 pub(in crate::store) struct Durable(());
 
-/// Answer to a request for the turn.
 pub(in crate::store) enum Asked {
     Granted(Turn),
     Taken,
@@ -212,7 +211,6 @@ mod tests {
         let turn = turn(&mut lane);
         assert!(matches!(lane.ask(), Asked::Taken));
         assert!(matches!((lane.room(None, 64), lane.room(Some(&turn), 64)), (Room::Taken, Room::Fits)));
-        // Others may not checkpoint meanwhile.
         assert!(!lane.checkpoint(None, void).unwrap() && lane.log().generation == 1);
         assert!(lane.checkpoint(Some(&turn), void).unwrap() && lane.log().generation == 2);
         lane.give_back(turn);

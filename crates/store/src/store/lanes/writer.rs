@@ -61,7 +61,6 @@ impl State {
         self.done.insert(ticket, (batch, Err(error)));
     }
 
-    /// The first batches that fit together.
     fn take_fitting(&mut self) -> (Vec<u64>, Vec<Batch>) {
         let log = self.lane.log();
         let mut room = log.len - log.tail;
@@ -135,7 +134,6 @@ impl WriterLane {
         lane
     }
 
-    /// Whether the lane, or a change of its file, failed.
     pub(in crate::store) fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::Acquire) || self.medium.is_over()
     }
@@ -152,7 +150,6 @@ impl WriterLane {
         lock(&self.state).used
     }
 
-    /// Most bytes of a batch.
     pub(in crate::store) fn capacity(&self) -> u64 {
         self.capacity.load(Ordering::Acquire)
     }
@@ -218,12 +215,10 @@ impl WriterLane {
         Ok(())
     }
 
-    /// It may have pending lines.
     pub(in crate::store) fn page_cache(&self, slot: u64) -> Option<Arc<Mutex<PageCache>>> {
         lock(&self.state).progress.get(&slot)?.page_cache.clone()
     }
 
-    /// Returns the borrowed lines' place.
     fn publish_alone<'a>(
         &'a self,
         state: MutexGuard<'a, State>,

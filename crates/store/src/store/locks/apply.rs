@@ -135,7 +135,6 @@ impl ApplyLocks {
         }
     }
 
-    /// Whether any live process holds the primaries still.
     pub(in crate::store) fn is_held(&self, lane: u32) -> Result<bool> {
         match self.word(lane) {
             Some(word) if self.is_wanted(lane)? => Ok(!self.take_back(lane, word)?),
@@ -182,7 +181,6 @@ impl ApplyLocks {
         Deadline::of_a_moment(self.patience.get())
     }
 
-    /// Pauses; an error at the deadline.
     pub(in crate::store) fn pause(&self, lane: u32, deadline: &mut Deadline) -> Result<()> {
         if deadline.pause(|moment| self.device.pause(moment)) {
             return Ok(());
@@ -190,12 +188,10 @@ impl ApplyLocks {
         Err(self.still(lane, deadline))
     }
 
-    /// Returns `error` at the deadline.
     pub(in crate::store) fn pause_or(&self, error: StoreError, deadline: &mut Deadline) -> Result<()> {
         if deadline.pause(|moment| self.device.pause(moment)) { Ok(()) } else { Err(error) }
     }
 
-    /// For a change to end.
     pub(in crate::store) fn pause_changed(&self, lane: u32, deadline: &mut Deadline) -> Result<()> {
         if deadline.pause(|moment| self.device.pause(moment)) {
             return Ok(());

@@ -50,7 +50,6 @@ impl<L> LaneLocks<L> {
     }
 }
 
-/// A lane's lock, released on drop.
 pub(in crate::store) struct LaneLock<L> {
     locks: Arc<LaneLocks<L>>,
     device: Arc<dyn Device>,

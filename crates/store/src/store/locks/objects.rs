@@ -79,7 +79,6 @@ impl ObjectLocks {
     }
 }
 
-/// An object's lock, released on drop.
 pub(in crate::store) struct ObjectLock {
     locks: Arc<ObjectLocks>,
     entry: u64,

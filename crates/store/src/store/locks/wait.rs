@@ -8,7 +8,6 @@ use crate::slices;
 use crate::sync::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Default wait for the table.
 pub(in crate::store) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(in crate::store) struct Patience(AtomicU64);
@@ -77,7 +76,6 @@ pub(in crate::store) fn lock_table(
     Ok(())
 }
 
-/// The visible holder of the table's lock.
 pub(in crate::store) fn table_holder(device: &dyn Device) -> Holder {
     let writer = !matches!(device.probe(LockKey::Table), Ok(Some(LockMode::Shared)));
     match device.holder(LockKey::Table) {

@@ -25,7 +25,6 @@ const RATIO: u64 = 8;
 /// Most pages per copy.
 const PIECE: usize = 256;
 
-/// A base and those that it absorbs.
 struct Absorption {
     object: Located,
     base: Located,
@@ -51,7 +50,6 @@ impl Absorption {
         if !base.entry.has(FLAG_OVERLAY) || !table.base(base)?.entry.has(FLAG_HIDDEN) {
             return Ok(None);
         }
-        // Copied from the owning bases.
         let layers = table.upper_layers(base, 0)?;
         let based = base.entry.based.get();
         let mut own: BTreeSet<u64> = layers.own_pages(based).collect();

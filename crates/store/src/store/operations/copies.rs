@@ -110,7 +110,6 @@ impl Store {
         })
     }
 
-    /// Makes an extent a base with this ID and time.
     pub(super) fn freeze(
         &self,
         table: &mut TableTransaction<'_>,

@@ -4,7 +4,6 @@ use crate::error::Result;
 use crate::format::PAGE;
 use sha2::{Digest, Sha256};
 
-/// Bytes per read, hash or write: whole pages.
 pub(super) const PIECE: usize = 1 << 20;
 
 /// The ID of these bytes: the first half of their SHA-256.

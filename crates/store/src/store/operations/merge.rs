@@ -25,7 +25,6 @@ const ABOVE: usize = 1000;
 /// Most pages per copy.
 const PIECE: u64 = 256;
 
-/// The extent for the pages of both.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Into {
     Lower,
@@ -72,7 +71,6 @@ impl Pair {
         (upper, lower)
     }
 
-    /// Whether the table is as at the copy.
     fn is_current(&self, table: &TableTransaction<'_>) -> Result<bool> {
         for then in &self.chain[1..] {
             match table.find_id(&then.entry.id)? {

@@ -301,7 +301,6 @@ impl Revived {
 }
 
 impl Revived {
-    /// Compares a hash ID with the bytes.
     fn expect_content(&self) -> Result<()> {
         let entry = &self.object.entry;
         if !entry.has(FLAG_CONTENT) || Mutant::ContentUnchecked.is_on() {

@@ -50,7 +50,6 @@ impl Store {
         Ok(())
     }
 
-    /// Its progress covers the snapshot.
     fn take_to_roll_back(
         self: &Arc<Self>,
         name: &str,
@@ -140,7 +139,6 @@ fn snapshot_of(
     if !base.entry.has(FLAG_BASE) {
         return Err(refused("it can be written to"));
     }
-    // Pointers in it would be wrong.
     if base.entry.address != object.entry.address {
         return Err(refused("it has other addresses"));
     }

@@ -40,7 +40,6 @@ pub struct Logged {
     pub bytes: u64,
 }
 
-/// By entry's offset and binding.
 type Objects = HashMap<(u64, u64), InLane>;
 
 /// Read on demand.

@@ -47,7 +47,6 @@ impl Store {
         self.view(|table| Ok(table.ties(&table.object(name)?)?.iter().map(Located::as_tie).collect()))
     }
 
-    /// Until the table has space for the list.
     fn change_ties<R>(
         self: &Arc<Self>,
         name: &str,

@@ -92,7 +92,6 @@ impl Window {
     }
 }
 
-/// The place that `random` picks.
 fn place(random: u64, len: u64) -> u64 {
     let room = |(from, to): (u64, u64)| (to - from - len) / STEP + 1;
     let pick = random % (room(PLACES[0]) + room(PLACES[1]));
@@ -117,7 +116,6 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// If no place is free, this process's pools count.
     #[test]
     fn pools_of_this_process_do_not_meet_where_thousands_are_known() {
         let far: Vec<_> =

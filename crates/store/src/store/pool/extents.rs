@@ -9,7 +9,6 @@ use crate::mutant::Mutant;
 use crate::space::TableTransaction;
 use crate::table::Located;
 
-/// Bytes of a destroyed extent that stay claimed.
 pub(in crate::store) const KEEP: u64 = 256 << 10;
 
 impl Store {

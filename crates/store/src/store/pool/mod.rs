@@ -142,7 +142,6 @@ impl Store {
         &self.superblock
     }
 
-    /// Publishes `change` durably as one batch.
     pub(in crate::store) fn update<R>(
         &self,
         change: impl FnOnce(&mut TableTransaction<'_>) -> Result<R>,
@@ -169,7 +168,6 @@ impl Store {
         self.view_as_of(look).map(|(seen, _)| seen)
     }
 
-    /// Also returns the lane's end.
     pub(in crate::store) fn view_as_of<R>(
         &self,
         look: impl FnMut(&TableTransaction<'_>) -> Result<R>,

@@ -22,7 +22,6 @@ pub(in crate::store) fn is_spared(medium: &dyn Medium, superblock: &Superblock) 
     has_room(medium, superblock) && copy().is_ok_and(|found| found.as_bytes() == superblock.copy().as_bytes())
 }
 
-/// If the medium has its page.
 pub(in crate::store) fn write_spare(medium: &dyn Medium, superblock: &Superblock) -> Result<()> {
     if has_room(medium, superblock) {
         // An earlier attempt may have failed.
@@ -33,7 +32,6 @@ pub(in crate::store) fn write_spare(medium: &dyn Medium, superblock: &Superblock
     Ok(())
 }
 
-/// Erases a copy at `offset`.
 pub(in crate::store) fn wipe_spare(medium: &dyn Medium, offset: u64) -> Result<()> {
     let size = size_of::<Superblock>() as u64;
     let fits = offset.checked_add(size).is_some_and(|end| end <= medium.len());
@@ -85,7 +83,6 @@ pub(in crate::store) fn find_spare(medium: &dyn Medium, why: &StoreError) -> Opt
     None
 }
 
-/// A root, or a header of the table's lane.
 fn has_table(medium: &dyn Medium) -> bool {
     let magic = |offset: u64| {
         let mut bytes = [0; 4];
@@ -95,7 +92,6 @@ fn has_table(medium: &dyn Medium) -> bool {
         || lane::HEADERS.iter().any(|copy| magic(TABLE_LANE + copy) == Some(lane::HEADER_MAGIC))
 }
 
-/// Whether root or lane header is this pool's.
 fn goes_with_table(medium: &dyn Medium, found: &Superblock) -> bool {
     let (seed, len) = (found.seed.get(), found.length.get());
     let root = read_struct::<Root>(medium, TABLE_ROOT).is_ok_and(|root| root.verify(seed, len));

@@ -12,7 +12,6 @@ impl SettledRepair<'_> {
         mut survey: Survey,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
-        // Objects may have rested on those dropped.
         while self.options.drop_damaged && !survey.baseless.is_empty() {
             for &offset in &survey.baseless {
                 self.drop_baseless(offset)?;
@@ -43,7 +42,6 @@ impl SettledRepair<'_> {
             survey = self.survey(progress)?;
         }
         while self.reap(&survey)? {
-            // Objects may have been tied to those removed.
             survey = self.survey(progress)?;
         }
         Ok(())

@@ -66,7 +66,6 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// False: left as it is.
     fn recover_lane(&mut self, lane: &LaneFound, bound: &[Object], survey: &Survey) -> Result<bool> {
         let slot = LANE_DIRECTORY + u64::from(lane.index) * LINE;
         let mut directory = lane.directory;
@@ -87,7 +86,6 @@ impl SettledRepair<'_> {
             Ok((log, _)) => (log.generation, None),
             Err(error @ StoreError::LaneRefused { .. }) if self.options.drop_damaged => {
                 let error = self.damage(error)?;
-                // So that no batch counts again.
                 let (offset, len) = (directory.offset.get(), directory.len.get());
                 let highest = highest_generation(&*medium, self.seed, offset, len)?;
                 let waiting: u64 = lane.waiting.values().sum();

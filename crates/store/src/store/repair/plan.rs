@@ -10,7 +10,6 @@ use crate::medium::read_struct;
 use crate::store::check::{Claim, Object, Owner, Survey, gaps};
 use std::collections::{BTreeSet, HashMap};
 
-/// Whether the trees lead to every entry.
 pub(super) fn entries_are_known(survey: &Survey) -> bool {
     let complete = |tree: TreeId| survey.trees[tree as usize].complete;
     survey.root.is_some() && (complete(TreeId::Names) || complete(TreeId::Ids))
@@ -218,7 +217,6 @@ fn add_gaps(claims: &mut Vec<Claim>, mut known: Vec<Claim>, from: u64, to: u64) 
     claims.sort_unstable();
 }
 
-/// Keys that led to damaged entries.
 fn leads_to(survey: &Survey, damaged: &[u64]) -> Vec<Kept> {
     let mut kept: HashMap<u64, Kept> =
         damaged.iter().map(|offset| (*offset, Kept { offset: *offset, hash: None, id: None })).collect();

@@ -98,7 +98,6 @@ impl SettledRepair<'_> {
         Ok(())
     }
 
-    /// Outside of the old table, if possible.
     fn choose_site(&self, survey: &Survey, plan: &Plan, names: usize, addresses: usize) -> Result<Site> {
         let (from, to) = (DATA / PAGE, self.len / PAGE);
         let open = gaps(&plan.pages, from, to);

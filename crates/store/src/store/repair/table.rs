@@ -18,7 +18,6 @@ use std::sync::Arc;
 use zerocopy::IntoBytes;
 use zerocopy::little_endian::U64;
 
-/// Of a batch header in the lane.
 pub(super) fn highest_generation(medium: &dyn Medium, seed: u64, offset: u64, len: u64) -> Result<u64> {
     let mut highest = 0;
     for at in (offset..offset + len).step_by(LINE as usize) {
@@ -33,7 +32,6 @@ pub(super) fn highest_generation(medium: &dyn Medium, seed: u64, offset: u64, le
 }
 
 impl Repair {
-    /// `generation`: what they should say.
     pub(super) fn rewrite_headers(
         &mut self,
         offset: u64,
@@ -53,7 +51,6 @@ impl Repair {
         Ok(())
     }
 
-    /// So that changes can be published.
     pub(super) fn settle_table(
         &mut self,
         survey: &Survey,
@@ -91,7 +88,6 @@ impl Repair {
         log.state_again(&*medium, seed)?;
         medium.barrier()?;
         log.next_generation(&*medium, seed)?;
-        // Before anything relies on them.
         medium.barrier()?;
         Ok(SettledRepair::new(self, log))
     }
@@ -151,7 +147,6 @@ impl Repair {
     }
 }
 
-/// Whether `now` has a later attach.
 fn takes_back(now: &Survey, then: &Survey) -> bool {
     let bindings: HashMap<u64, u64> =
         then.objects.iter().map(|object| (object.offset, object.binding)).collect();

@@ -331,7 +331,6 @@ impl Commits {
     }
 }
 
-/// Makes these lines durable as one step.
 fn publish(writers: &mut BTreeMap<u64, Writer>, lines: &BTreeMap<u64, Lines<'_>>) -> Result<()> {
     if lines.keys().any(|object| !writers.contains_key(object)) {
         return Err(StoreError::NotFound);

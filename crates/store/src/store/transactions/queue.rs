@@ -74,7 +74,6 @@ impl Queue {
         sequence < self.next
     }
 
-    /// All up to it were told.
     pub(super) fn last(&self) -> u64 {
         let run = (self.next..).zip(self.told.keys()).take_while(|(expected, told)| expected == *told);
         self.next - 1 + run.count() as u64
@@ -108,7 +107,6 @@ impl Queue {
     }
 }
 
-/// An object's lines, by offset.
 pub(super) type Lines<'a> = BTreeMap<u64, &'a [u8; LINE as usize]>;
 
 #[derive(Debug)]

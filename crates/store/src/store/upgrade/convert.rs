@@ -99,7 +99,6 @@ fn void_lanes(medium: &dyn Medium, seed: u64, len: u64, batch: &mut Batch) -> Re
     Ok(())
 }
 
-/// In the directory, headers and batches.
 fn highest(medium: &dyn Medium, seed: u64, lane: &Directory) -> Result<u64> {
     let (offset, len) = (lane.offset.get(), lane.len.get());
     let mut highest = lane.generation.get();

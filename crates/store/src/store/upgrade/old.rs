@@ -22,7 +22,6 @@ pub(super) struct OldPool {
     pub(super) seed: u64,
     pub(super) len: u64,
     pub(super) slots: BTreeSet<u64>,
-    /// Pages after the table's batches.
     pub(super) table: Vec<(u64, Vec<u8>)>,
 }
 
@@ -66,7 +65,6 @@ impl OldPool {
     }
 }
 
-/// In the trees of names and IDs.
 pub(super) fn slots(medium: &dyn Medium, seed: u64, len: u64) -> Result<BTreeSet<u64>> {
     let table = TableTransaction::begin(medium, seed, len)?;
     let mut found = BTreeSet::new();

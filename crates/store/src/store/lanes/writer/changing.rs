@@ -47,7 +47,6 @@ impl WriterLane {
         Ok(())
     }
 
-    /// The revision that changes have seen.
     pub(in crate::store) fn revision(&self) -> u64 {
         lock(&self.state).revision
     }
