@@ -41,9 +41,7 @@ pub struct Summary {
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Before<'a> {
-    /// The new one rests on it.
     pub below: Option<&'a Index>,
-    /// The newest state in the folder.
     pub state: [u64; 3],
 }
 

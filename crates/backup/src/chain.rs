@@ -75,7 +75,6 @@ pub struct Verified {
     pub damage: Vec<Damage>,
 }
 
-/// Damages that are listed.
 const MOST: usize = 1000;
 
 pub(crate) fn open(path: &Path) -> Result<Decoder<BufReader<File>>> {
@@ -153,7 +152,6 @@ pub(crate) fn number(path: &Path) -> u64 {
     stem.rsplit_once('-').and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
 }
 
-/// Whether it was interrupted.
 fn is_part(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == PART)
 }

@@ -21,7 +21,6 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Bytes copied at a time.
 const PIECE: u64 = 16 << 20;
 
 /// A finished clone.

@@ -15,7 +15,6 @@ use zerocopy::{FromZeros, IntoBytes};
 pub struct Chunk {
     /// Its object's number.
     pub object: usize,
-    /// First page.
     pub first: u64,
     /// Pages in `bytes`, bit by bit.
     pub held: u64,
@@ -32,7 +31,7 @@ impl Chunk {
     }
 }
 
-/// A chunk's record. Its frame and its hashes of pages are proved, the pages are not.
+/// A chunk's record, with proved frame and hashes of pages, and unproved pages.
 struct Record {
     frame: Frame,
     body: Vec<u8>,
@@ -40,7 +39,6 @@ struct Record {
     at: u64,
     /// Whether the frame has a checksum of the packed pages.
     is_summed: bool,
-    /// For messages.
     named: String,
 }
 
@@ -214,7 +212,6 @@ impl<R: Read> Decoder<R> {
         )
     }
 
-    /// The next chunk's record, in a valid place.
     fn chunk_record(&mut self, buffers: &Buffers) -> Result<Option<Record>> {
         if self.ended {
             return Ok(None);

@@ -12,7 +12,6 @@ use zerocopy::{FromZeros, IntoBytes};
 pub struct Pages<'a> {
     /// Its object's number.
     pub object: u32,
-    /// First page of the chunk.
     pub first: u64,
     /// Pages in `bytes`, bit by bit.
     pub held: u64,
@@ -59,7 +58,6 @@ pub struct Encoder<'a> {
     path: &'a Path,
     features: u32,
     last: Hash,
-    /// Bytes written.
     pub len: u64,
     chunks: u64,
 }

@@ -15,7 +15,6 @@ pub const PAGES_BY_HASHES: u32 = 1;
 /// All features that this release knows; its backups have them.
 pub const FEATURES: u32 = PAGES_BY_HASHES;
 pub const PAGE: u64 = 4096;
-/// Pages of a chunk.
 pub const CHUNK: u64 = 64;
 /// Small frames share a file's buffer; longer chunks bypass it.
 pub const BUFFER: usize = 64 << 10;
@@ -26,15 +25,11 @@ pub const OBJECTS_MAX: u32 = 1 << 28;
 pub type Hash = [u8; 32];
 
 pub mod kind {
-    /// An object.
     pub const OBJECT: u32 = 1;
-    /// Pages of an object.
     pub const CHUNK: u32 = 2;
-    /// The end.
     pub const END: u32 = 3;
 }
 
-/// The form of a chunk's pages.
 pub mod packing {
     /// Unchanged.
     pub const PLAIN: u32 = 0;
@@ -50,14 +45,10 @@ pub struct Header {
     pub version: U32,
     /// Bits that a reader must know: [`FEATURES`]. Earlier releases set none.
     pub features: U32,
-    /// Random.
     pub id: [u8; 16],
-    /// The pool's ID.
     pub pool: [u8; 16],
-    /// Bytes of the pool.
     pub pool_len: U64,
     pub window: U64,
-    /// Bytes of the window.
     pub window_len: U64,
     /// Seconds since 1970.
     pub created: U64,
@@ -65,7 +56,6 @@ pub struct Header {
     pub parent: [u8; 16],
     /// The base's whole hash.
     pub parent_hash: Hash,
-    /// Number of bases.
     pub depth: U32,
     pub objects: U32,
     /// The pool's state: generation of the table's lane, its batches, psyncs of the objects; not
@@ -78,7 +68,6 @@ pub struct Header {
 const _: () =
     assert!(size_of::<Header>() == 256 && size_of::<Frame>() == 48 && size_of::<ObjectBody>() == 120);
 
-/// A record's start, followed by its body and its hash.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Frame {
@@ -105,22 +94,17 @@ pub struct Frame {
 #[repr(C)]
 pub struct ObjectBody {
     pub id: [u8; 16],
-    /// In bytes.
     pub size: U64,
     pub address: U64,
     /// Bytes of addresses.
     pub reserved: U64,
-    /// Flags of the entry.
     pub flags: U32,
     pub class: u8,
     pub retention: u8,
-    /// Zero.
     pub zero: [u8; 2],
     /// Seconds since 1970.
     pub created: U64,
-    /// Verifier of the read key.
     pub read_key: [u8; 16],
-    /// Verifier of the write key.
     pub write_key: [u8; 16],
     pub fingerprint: [u8; 16],
     /// High-water mark of psynced bytes.

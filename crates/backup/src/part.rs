@@ -39,7 +39,6 @@ pub(crate) struct Part<S> {
     durable: u64,
     /// Writeback of the bytes before has started.
     begun: u64,
-    /// A sync failed.
     lost: bool,
 }
 

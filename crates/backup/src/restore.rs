@@ -23,7 +23,6 @@ use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
-/// Bytes between starts of writeback.
 const WRITEBACK: u64 = 8 << 20;
 
 /// A restore's result.

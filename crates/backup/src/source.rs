@@ -101,7 +101,6 @@ impl Source {
         }
     }
 
-    /// Keeps written objects as snapshots.
     fn keep(&mut self, pool: &Pool, written: &[Located], id: &[u8; 16]) -> Result<()> {
         if written.is_empty() {
             return Ok(());
@@ -180,7 +179,6 @@ impl Drop for Source {
     }
 }
 
-/// Whether a backup made the snapshot.
 fn is_left(object: &Located) -> bool {
     object.entry.has(FLAG_BASE) && object.entry.name().starts_with(PREFIX)
 }

@@ -54,7 +54,6 @@ impl Buffers {
     }
 }
 
-/// A thread's pieces and results.
 type Worker<P, R> = (SyncSender<P>, Receiver<R>);
 
 /// Ends with the pieces, or when results are no longer taken.

@@ -159,7 +159,6 @@ pub(crate) fn rights(bits: c_uint) -> Result<Rights> {
     rights.ok_or_else(|| Failure::argument(format_args!("the rights are {bits}")))
 }
 
-/// Which of `known` are set.
 pub(crate) fn flags<const N: usize>(flags: c_uint, known: [c_uint; N]) -> Result<[bool; N]> {
     let rest = flags & !known.iter().fold(0, |all, flag| all | flag);
     if rest != 0 {

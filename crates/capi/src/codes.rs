@@ -3,11 +3,9 @@
 
 use std::ffi::CStr;
 
-/// An invalid pointer, string or flag.
 pub(crate) const ARGUMENT: i32 = 1000;
 /// A root has another type than the program wants.
 pub(crate) const ROOT_TYPE: i32 = indelible::ErrorKind::RootType as i32;
-/// A defect of this library.
 pub(crate) const INTERNAL: i32 = 1001;
 
 /// Code, name in the header, text.

@@ -11,7 +11,6 @@ pub(crate) struct Described {
     pub(crate) name: String,
     pub(crate) layout: String,
     pub(crate) fingerprint: u128,
-    /// Bytes of a value.
     pub(crate) size: usize,
     /// A power of two, or 0 for the default.
     pub(crate) align: usize,

@@ -11,7 +11,6 @@ use std::ptr::null_mut;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bytes of a link.
 const LINK: usize = 8;
 /// The most links of a value: each copy and free lists them.
 const MOST: usize = 1 << 20;
@@ -61,7 +60,6 @@ impl Extension {
         Ok(ExtensionOf { of, number, size: described.size, align, identity })
     }
 
-    /// For errors.
     fn lines(&self) -> String {
         // SAFETY: `with` has described it.
         let described = self.ty().and_then(|ty| unsafe { Described::of(ty) });

@@ -8,7 +8,6 @@ use std::sync::{Mutex, PoisonError};
 #[allow(non_camel_case_types)]
 pub struct pmo_pool(());
 
-/// Open pools, by handle.
 pub(crate) struct Pools {
     pub(crate) open: BTreeMap<usize, indelible::Pool>,
     pub(crate) last: usize,

@@ -79,9 +79,7 @@ pub(crate) unsafe fn options(with: *const PoolWith, known: c_uint) -> Result<Poo
     Ok(options)
 }
 
-/// Flags of opening.
 pub(crate) const OPEN: c_uint = READ_ONLY | ALLOW_REMOTE;
-/// Flags of formatting.
 pub(crate) const FORMAT: c_uint = FORCE | ALLOW_REMOTE;
 /// Flags of both.
 pub(crate) const LATER: c_uint = UNTRUSTED | FAULT_IN | INHERIT_READS;

@@ -27,14 +27,11 @@ thread_local! {
 }
 
 struct Transaction {
-    /// First address of the object.
     base: usize,
-    /// Bytes of the object at the beginning.
     len: usize,
     records: Vec<Record>,
 }
 
-/// Former bytes.
 struct Record {
     address: usize,
     bytes: Vec<u8>,

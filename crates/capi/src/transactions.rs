@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[allow(non_camel_case_types)]
 pub struct pmo_tx(());
 
-/// Alignment of a block.
 pub(crate) const ALIGN: usize = 16;
 
 /// Handles that a thread takes at a time.

@@ -13,7 +13,6 @@ use std::sync::{Mutex, PoisonError};
 const NAME: &str = "name of the view";
 const CONTEXT: &str = "name of a security context";
 
-/// Attached views, by pool and name.
 struct Views {
     attached: BTreeMap<([u8; 16], String), Attached>,
     /// The view that `pmo run` named, and its state after a death.

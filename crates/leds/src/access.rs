@@ -9,7 +9,6 @@ pub(crate) enum Use<'n> {
     Read(&'n Node),
     /// Its address goes to a function that only reads.
     Passed,
-    /// It is stored to, or its address is taken.
     Stored,
     /// Its place is needed, maybe unused: by a reference or a type.
     Placed,

@@ -75,7 +75,6 @@ struct Walk<'a> {
 #[derive(Default)]
 struct Ends {
     all: bool,
-    /// Those about copies.
     copies: bool,
     variables: HashSet<Place>,
 }
@@ -322,7 +321,6 @@ fn has_statements(node: &Node) -> bool {
     })
 }
 
-/// Facts of both ways.
 fn meet(one: Facts, other: Facts) -> Facts {
     let both =
         one.into_iter().filter_map(|(variable, known)| Some((variable, known.min(*other.get(&variable)?))));

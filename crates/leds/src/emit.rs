@@ -68,7 +68,6 @@ impl<'a> Emit<'a> {
         }
     }
 
-    /// A lowered file.
     fn file(&mut self, file: usize) -> String {
         let text = self.text(file);
         let mut edits = self.rewritten.code.get(&file).cloned().unwrap_or_default();
@@ -130,7 +129,6 @@ impl<'a> Emit<'a> {
         edits.close(of.end, after);
     }
 
-    /// Structs of extensions, and their access functions.
     fn extensions(&self, of: &Struct, out: &mut String) {
         let (tag, text) = (&of.tag, self.text(of.file));
         let line = self.line(of.file, of.name.start);

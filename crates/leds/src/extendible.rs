@@ -11,11 +11,8 @@ const MOST: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Struct {
     pub(crate) tag: String,
-    /// Its source's number.
     pub(crate) file: usize,
-    /// `extendible`.
     pub(crate) keyword: Range<usize>,
-    /// The tag.
     pub(crate) name: Range<usize>,
     /// The fields' closing brace.
     pub(crate) close: usize,
@@ -29,9 +26,7 @@ pub(crate) struct Struct {
 pub(crate) struct Extension {
     /// All of it, without a nested extension.
     pub(crate) range: Range<usize>,
-    /// Its fields, between blocks.
     pub(crate) fields: Vec<Range<usize>>,
-    /// Keywords, braces, blocks.
     pub(crate) frame: Vec<Range<usize>>,
     pub(crate) init: Option<Init>,
 }
@@ -41,9 +36,7 @@ pub(crate) struct Extension {
 pub(crate) struct Init {
     /// Without parentheses.
     pub(crate) parameter: Range<usize>,
-    /// The parameter's name.
     pub(crate) it: String,
-    /// With its braces.
     pub(crate) body: Range<usize>,
 }
 
@@ -190,7 +183,6 @@ impl<'s> Reader<'s> {
         Ok(open.range.start..self.tokens[self.at - 1].range.end)
     }
 
-    /// After `EXTENSION`.
     fn extension(&mut self, keyword: &Token, tag: &str, all: &mut Vec<Extension>) -> Result<(), Refusal> {
         self.expect(b'(', "EXTENSION")?;
         let number = self.next();
@@ -242,7 +234,6 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// After `INIT`.
     fn init(&mut self) -> Result<Init, Refusal> {
         let open = self.expect(b'(', "INIT")?;
         let parentheses = self.grouped(open)?;

@@ -115,7 +115,6 @@ pub(crate) fn table<'f>(
     )
 }
 
-/// Fields of an extendible struct, or of its extension.
 pub(crate) fn fields_of<'a>(
     program: &'a Program<'a>,
     of: usize,
@@ -201,7 +200,6 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The type within arrays.
 fn element(ty: &Type) -> &Type {
     match &ty.shape {
         Shape::Array(of, _) => element(of),

@@ -183,7 +183,6 @@ impl Sources<'_> {
         Ok(structs)
     }
 
-    /// The sources with functions of initial values, and all texts.
     fn understood(&self, structs: &[Struct]) -> Result<(Unit, Vec<String>), Vec<Problem>> {
         let own: Vec<String> = self.all.iter().map(|read| read.text.clone()).collect();
         let (behind, parts) = appended(structs, &own, own[0].len());

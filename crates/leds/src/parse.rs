@@ -49,7 +49,6 @@ impl Source<'_> {
     }
 }
 
-/// Bytes copied to be parsed elsewhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Moved {
     pub(crate) from: Range<usize>,
@@ -120,7 +119,6 @@ impl Compiler {
     }
 }
 
-/// The place before the move.
 fn moved(moved: &[Moved], place: Place) -> Place {
     let of = moved
         .iter()

@@ -35,7 +35,6 @@ pub(crate) fn position(source: &str, offset: usize) -> (u32, u32) {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Place {
-    /// The source's number.
     pub(crate) file: usize,
     pub(crate) offset: usize,
 }

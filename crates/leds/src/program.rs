@@ -19,10 +19,8 @@ pub(crate) struct Program<'a> {
     fields: HashMap<Place, FieldOf<'a>>,
 }
 
-/// A field of an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldOf<'a> {
-    /// The struct's number.
     pub(crate) of: usize,
     /// From 1.
     pub(crate) extension: usize,

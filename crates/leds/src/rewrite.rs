@@ -62,10 +62,8 @@ pub(crate) struct Rewrite<'a> {
     out: Rewritten,
     refused: Vec<Refusal>,
     pub(crate) known: Known,
-    /// Shallow copies.
     pub(crate) temporary: HashSet<Place>,
     init: Option<Computes>,
-    /// Number of scratch variables.
     counter: usize,
     /// Changed places, and how: a macro may repeat its argument.
     done: HashMap<Place, String>,

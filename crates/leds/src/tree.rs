@@ -11,16 +11,13 @@ pub(crate) struct Node {
     pub(crate) name: String,
     /// Its first byte; in a macro's body, the macro's use.
     pub(crate) begin: Place,
-    /// After its last byte.
     pub(crate) end: Place,
-    /// Its name.
     pub(crate) at: Place,
     pub(crate) ty: Type,
     pub(crate) refers: Option<Referent>,
     pub(crate) children: Vec<Node>,
 }
 
-/// A name's declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Referent {
     pub(crate) place: Place,
@@ -28,7 +25,6 @@ pub(crate) struct Referent {
     /// A variable or parameter that ends with the call.
     pub(crate) is_local: bool,
     pub(crate) is_reference: bool,
-    /// Of a system header.
     pub(crate) is_of_system: bool,
 }
 
@@ -75,7 +71,6 @@ pub(crate) enum Kind {
 pub(crate) struct Type {
     pub(crate) shape: Shape,
     pub(crate) is_const: bool,
-    /// For errors.
     pub(crate) text: String,
 }
 
@@ -117,7 +112,6 @@ impl Type {
     }
 }
 
-/// A defined struct or union.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     /// Such as `struct item`.
@@ -131,7 +125,6 @@ pub(crate) struct Record {
     pub(crate) is_inner: bool,
     /// In a namespace, or of a template.
     pub(crate) is_qualified: bool,
-    /// Of a system header.
     pub(crate) is_of_system: bool,
     pub(crate) fields: Vec<Field>,
 }
@@ -155,7 +148,6 @@ pub(crate) struct Include {
 /// A source with its includes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unit {
-    /// Paths of files.
     pub(crate) files: Vec<PathBuf>,
     pub(crate) includes: Vec<Include>,
     pub(crate) records: HashMap<Place, Record>,

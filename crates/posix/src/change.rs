@@ -95,7 +95,6 @@ impl<'h> Change<'h> {
         }
     }
 
-    /// Adds to the list of orphans.
     pub(crate) fn orphan(&mut self, number: u64) -> Result<()> {
         let first = self.tree.orphans;
         if first != 0 {
@@ -107,7 +106,6 @@ impl<'h> Change<'h> {
         Ok(())
     }
 
-    /// Removes from the list of orphans.
     pub(crate) fn adopt(&mut self, number: u64) -> Result<()> {
         let inode = self.tree.inode_mut(number)?;
         let (before, behind) = (inode.before, inode.behind);

@@ -31,11 +31,9 @@ pub struct Time {
     pub nanoseconds: u64,
 }
 
-/// All inodes.
 #[derive(Persist, Default)]
 #[repr(C)]
 pub(crate) struct Tree<'h> {
-    /// The last number.
     pub(crate) last: u64,
     /// The first orphan, or 0.
     pub(crate) orphans: u64,

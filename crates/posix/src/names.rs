@@ -108,7 +108,6 @@ impl Change<'_> {
         Ok(number)
     }
 
-    /// The caller holds it.
     pub(crate) fn create_unnamed(&mut self, directory: u64, new: &New<'_>, linkable: bool) -> Result<u64> {
         self.tree.inode(directory)?.names()?;
         if new.mode & libc::S_IFMT != libc::S_IFREG {
@@ -144,7 +143,6 @@ impl Change<'_> {
         self.touch(directory, 0)
     }
 
-    /// A name of an inode is gone.
     fn lost_name(&mut self, number: u64) -> Result<()> {
         self.mark_changed(number)?;
         let directory = self.is_directory(number)?;
