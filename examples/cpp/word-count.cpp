@@ -1,7 +1,7 @@
 // Counts the words of a text in a std::map in an object, and continues after a kill.
 //
-//     word-count POOL count TEXT   counts line by line, with a psync after each; says which is
-//     durable word-count POOL show         prints all words, with how often and in which lines
+//     word-count POOL count TEXT   counts line by line, with a psync after each; prints durable ones
+//     word-count POOL show         prints all words, with how often and in which lines
 #include <pmo.hpp>
 
 #include <cctype>

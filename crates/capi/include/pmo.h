@@ -164,8 +164,8 @@ int pmo_wait(pmo_pool *pool, uint64_t milliseconds);
 /** Closes a pool. Attached objects stay attached. */
 int pmo_close(pmo_pool *pool);
 
-/** Sets the pool for functions that are given none, by its path. By default it is the one that the
- * environment variable PMO_POOL names. */
+/** Opens the pool at path, for functions that are given none. By default that is the pool of the
+ * environment variable PMO_POOL. */
 int pmo_use(const char *path);
 
 /** A pool in numbers; sizes in bytes. The medium is an enum pmo_medium. */
@@ -1342,9 +1342,9 @@ int64_t pmo_wait_any(const struct pmo_word *words, size_t count, int64_t nanosec
 /** Wakes at most so many sleepers on the word, in any process; returns how many there were. */
 int64_t pmo_wake(const uint32_t *word, uint32_t most);
 
-/** How a queue is made: slots, the most messages in it, a power of two, and the longest one's
- * bytes; one_producer is 1 for one at a time, which is faster, and 0 for any number; reserved is 0.
- */
+/** How a queue is made: slots is the most messages in it, a power of two; most the bytes of the
+ * longest one; one_producer is 1 for one at a time, which is faster, and 0 for any number; reserved
+ * is 0. */
 struct pmo_queue_options {
     uint64_t slots;
     uint64_t most;

@@ -7,7 +7,7 @@
 //!    promise the rest, as the header says: zero-terminated strings, structs and blocks of their
 //!    own, no stores during psync, no use after the detach.
 //!
-//! `tests/header.rs` compares the header with these functions.
+//! `tests/languages/header.rs` compares the header with these functions.
 
 mod args;
 mod audit;

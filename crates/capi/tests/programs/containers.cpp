@@ -1,7 +1,6 @@
 // Containers of the standard library in an object, nested in each other. containers POOL grow N
-// makes steps up to N, psyncing each and saying so; dies whenever it is killed containers POOL
-// check    compares everything with the same steps made in ordinary memory containers POOL clear
-// removes all of it; nothing is left in the heap
+// makes steps up to N, and psyncs and prints each; containers POOL check compares all with the same
+// steps in ordinary memory; containers POOL clear removes all, and nothing is left in the heap.
 #include <pmo.hpp>
 
 #include <cstring>
