@@ -1,8 +1,8 @@
 //! The error-correcting code of words: damages words and check words, and judges each repair.
 //!
 //! Up to 7 wrong bits of 128 are repaired, except halves of codewords of 14 ones, which are
-//! refused. Up to 13 are noticed, though more than 7 may be taken for fewer in another word.
-//! Codewords are found by their check words alone. Files of pools are damaged, too.
+//! refused. Up to 13 are noticed, though more than 7 may be taken for fewer in another word. Files
+//! of pools are damaged, too.
 
 mod judge;
 mod pieces;
@@ -18,7 +18,6 @@ use std::time::Instant;
 
 /// Codewords of 14 ones; none has fewer.
 const CODEWORDS: usize = 335;
-/// Most random damages of a kind.
 const MOST_SAMPLES: u64 = 1_000_000_000;
 
 #[derive(Args)]

@@ -1,8 +1,8 @@
-//! `flushes`: traces the instructions of one psync to persistent memory: it writes the batch's
-//! lines back, or stores them non-temporally, and a fence follows.
+//! `flushes`: traces one psync to persistent memory: it writes the batch's lines back, or stores
+//! them non-temporally, and a fence follows.
 //!
-//! The rig (`cargo xtask power-cut`) judges states after power cuts; this checks a processor's
-//! instructions, on any x86-64 machine, in a second.
+//! This checks a processor's instructions on any x86-64 machine; the rig (`cargo xtask power-cut`)
+//! judges states after power cuts.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -17,13 +17,11 @@ use std::process::Command;
 const POOL: u64 = 4 << 20;
 /// Lines of the smallest batch: header, a line of data, and records of its destination.
 const LEAST: u64 = 3;
-/// Far more than a psync of one line takes.
 const INSTRUCTIONS: u64 = 2_000_000;
 
 #[derive(Args)]
 pub(crate) struct Flushes {}
 
-/// Psyncs once between two signals.
 #[derive(Args)]
 pub(crate) struct Child {
     #[arg(long)]
@@ -86,7 +84,6 @@ impl Flushes {
     }
 }
 
-/// The instructions between the two signals, in order.
 fn follow(pid: Pid) -> Result<Vec<Seen>> {
     let mut seen = Vec::new();
     match waitpid(pid, None)? {

@@ -16,13 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Pools of the short form.
 const SHORT: [&str; 2] = ["settled", "waiting"];
 /// The short form flips one of so many bits; a prime, to meet every bit of a byte.
 const STRIDE: u64 = 211;
 /// Limit of address space: thousands of times the pools' size.
 const MEMORY: u64 = 6 << 30;
-/// Time limit of one input.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Args)]
@@ -84,7 +82,6 @@ impl Hostile {
         }
     }
 
-    /// Runs every seed, corpus and finding; returns those that break a promise.
     fn replay(&self, counts: &mut BTreeMap<String, u64>) -> Result<Vec<String>> {
         let mut broken = Vec::new();
         for target in TARGETS {

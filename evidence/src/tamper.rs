@@ -18,7 +18,6 @@ use std::time::Instant;
 const SIZE: u64 = 3 * 4096;
 /// Objects of the same keys, and one unsealed; each has its own bytes.
 const NAMES: [&str; 5] = ["a", "b", "c", "copy", "plain"];
-/// Origin of the copy.
 const ORIGIN: &str = "a";
 
 #[derive(Args)]
@@ -79,7 +78,6 @@ fn options() -> PoolOptions {
     PoolOptions::new().medium(MediumKind::File).fault_in(false)
 }
 
-/// The value of all bytes of an object.
 fn byte_of(name: &str) -> u8 {
     let of = if name == "copy" { ORIGIN } else { name };
     of.as_bytes()[0]
@@ -100,7 +98,6 @@ fn make(path: &Path, keys: &Keys) -> Result<BTreeMap<&'static str, Located>> {
     NAMES.into_iter().map(|name| Ok((name, pool.store().find(name)?))).collect()
 }
 
-/// Makes a pool, changes it in one way, and looks at all objects.
 fn round(rng: &mut fastrand::Rng, counts: &mut BTreeMap<String, u64>) -> Result<()> {
     let folder = tempfile::tempdir_in(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" })?;
     let path = folder.path().join("t.pmo");
@@ -138,7 +135,6 @@ fn round(rng: &mut fastrand::Rng, counts: &mut BTreeMap<String, u64>) -> Result<
     Ok(())
 }
 
-/// Exchanges two names, by software without keys.
 fn renamed(path: &Path, bytes: &mut Vec<u8>, objects: [&Located; 2]) -> Result<()> {
     let sealed = objects.into_iter().filter(|object| object.is_sealed());
     let say = |bytes: &mut [u8], is| sealed.clone().for_each(|object| say_identity(bytes, object, is));

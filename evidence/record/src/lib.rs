@@ -28,13 +28,13 @@ pub struct Record {
     /// Deliberate faults missed.
     #[serde(default)]
     pub missed: Vec<String>,
-    /// Deliberate fault → layer that ran → whether it noticed.
+    /// Fault → layer that ran → whether it noticed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub table: BTreeMap<String, BTreeMap<String, bool>>,
-    /// Deliberate fault → number of detectors that noticed it; a layer may have several.
+    /// Fault → number of detectors that noticed it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub detectors: BTreeMap<String, u64>,
-    /// The maintainer's note on a violation and its outcome.
+    /// The maintainer's note on a violation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -15,18 +15,14 @@ use std::time::{Duration, Instant};
 
 pub(crate) struct Plan {
     pub(crate) seed: u64,
-    /// Least number of judged images.
     pub(crate) images: u64,
     pub(crate) threads: usize,
-    /// How long random programs are begun; with it, findings depend on the machine.
+    /// Time to begin random programs; findings then depend on the machine.
     pub(crate) random: Option<Duration>,
-    /// Runs each `every`th short program.
     pub(crate) every: usize,
     /// Runs each `stride`th program with failing operations. 1: a campaign.
     pub(crate) stride: u64,
-    /// Only this random program.
     pub(crate) only: Option<u64>,
-    /// Only programs of objects on demand.
     pub(crate) on_demand: bool,
 }
 
@@ -37,7 +33,6 @@ pub(crate) struct Done {
     pub(crate) failure: Option<String>,
 }
 
-/// Initial pools, made on first use.
 pub(crate) struct Pools(Vec<OnceLock<CrashImage>>);
 
 impl Pools {
@@ -54,7 +49,6 @@ impl Pools {
     }
 }
 
-/// A random program with its choice of images.
 pub(crate) struct Chosen {
     pub(crate) start: Start,
     pub(crate) medium: usize,
@@ -103,8 +97,8 @@ impl Chosen {
     }
 }
 
-/// Results of numbered pieces of work, counted in order up to the first that reaches the aim, so
-/// that counts do not depend on the threads' speed.
+/// Results of numbered work, counted in order up to the aim, so that counts do not depend on the
+/// threads' speed.
 #[derive(Default)]
 struct InOrder {
     waiting: BTreeMap<u64, Result<Judged, String>>,
@@ -114,7 +108,6 @@ struct InOrder {
 }
 
 impl InOrder {
-    /// Takes a result; true once there is enough.
     fn take(&mut self, number: u64, result: Result<Judged, String>, aim: u64) -> bool {
         self.waiting.insert(number, result);
         while !self.is_done(aim)
@@ -134,7 +127,6 @@ impl InOrder {
     }
 }
 
-/// Works on numbers from 0 on, on several threads, until there is enough.
 fn in_order(
     threads: usize,
     aim: u64,
@@ -166,7 +158,6 @@ fn in_order(
     results.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Exhausts the short programs, then samples random ones.
 pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     let (pools, mut done) = (Pools::new(), Done::default());
     let sample = SAMPLE;
@@ -233,7 +224,6 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         cut_beside_stores(kinds[number as usize % kinds.len()], cuts)
     });
     bar.set_message("transactions of several objects");
-    // Half of a campaign's images, or a number of programs.
     let (aim, programs) =
         if plan.stride == 1 { (plan.images / 2, u64::MAX) } else { (u64::MAX, 2000 / plan.stride) };
     let committed = in_order(plan.threads, aim, programs, None, bar, |number| {
@@ -258,9 +248,8 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
         }
     }
     bar.set_message("random programs");
-    // At least half of the images: only these programs crash during recovery.
+    // Only these programs crash during recovery.
     let aim = plan.images.saturating_sub(done.judged.counts.judged()).max(plan.images / 2);
-    // Random ones get their time however long the short programs took.
     let until = plan.random.map(|time| Instant::now() + time);
     let sampled = in_order(plan.threads, aim, u64::MAX, until, bar, |number| {
         Chosen::new(plan.seed, number).judge(&pools, &sample)
@@ -276,7 +265,6 @@ pub(crate) fn run(plan: &Plan, bar: &ProgressBar) -> Done {
     done
 }
 
-/// Runs short programs of objects on demand, then random ones with these numbers.
 fn on_demand(
     plan: &Plan,
     (from, end): (u64, u64),
@@ -353,7 +341,6 @@ mod tests {
         let (one, three) = (run(&plan(1), &ProgressBar::hidden()), run(&plan(3), &ProgressBar::hidden()));
         println!("{} images twice in {:?}", one.judged.counts.judged(), begin.elapsed());
         assert_eq!((&one.failure, &three.failure), (&None, &None));
-        // Threads run freely: their images are not counted.
         let counted = |done: &Done| {
             let counts = &done.judged.counts;
             [
@@ -387,15 +374,14 @@ mod tests {
         merging_under_every(1, 10);
     }
 
-    /// For every `step`th broken rule, all images and one of each class give the same verdict. At
-    /// least `least` verdicts find the broken rule.
+    /// For every `step`th broken rule, all images and one of each class give the same verdict; at
+    /// least `least` find the rule.
     fn merging_under_every(step: usize, least: u64) {
         // A random discard would leave too many images.
         let config = SimConfig { discard: Discard::Keep, ..media()[4] };
         let used = indelible_store::with_seed(0, || Start::Used.pool(config));
         let all = ClassLimits { per_point: 1 << 12, torn: u64::MAX, merge: false, seed: 1 };
         let merged = ClassLimits { merge: true, torn: 3, ..all };
-        // Some mutants leave too many images for a verdict.
         let verdicts = |limits: &ClassLimits| -> Vec<Option<bool>> {
             let few = ["rename", "psync twice", "psyncs around a checkpoint", "load and forget", "shrink"];
             let mut verdicts = Vec::new();

@@ -5,7 +5,6 @@ use std::ops::AddAssign;
 
 macro_rules! counts {
     ($($field:ident = $name:literal,)+) => {
-        /// Counts, named as in the record.
         #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
         pub(crate) struct Counts {
             $(pub(crate) $field: u64,)+
@@ -54,8 +53,7 @@ counts! {
 }
 
 impl Counts {
-    /// Judged images, each different from all others of its run, or of its recovery, in contents or
-    /// promises. Different contents are counted apart.
+    /// Judged images, different from others of their run or recovery in contents or promises.
     pub(crate) fn judged(&self) -> u64 {
         self.distinct + self.recovery + self.second
     }

@@ -1,7 +1,7 @@
 //! Judges the images of power cuts of a program.
 //!
-//! Each image is recovered, compared with the states that the model allows, its space added up, and
-//! checked. One in [`FULL`] is also checked before recovery, then used, compared and checked again.
+//! Each image is recovered and compared with the states that the model allows. One in [`FULL`] is
+//! also checked before recovery, used, and compared again.
 
 use super::contents::{Contents, Phase};
 use super::counts::Counts;
@@ -19,12 +19,10 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// One of so many images is judged in full.
 const FULL: u64 = 16;
-/// One of so many images is recovered with power cuts during recovery.
+/// One of so many images gets power cuts during recovery.
 const NESTED: u64 = 40;
 
-/// Limits for random programs.
 pub(crate) const SAMPLE: Limits = Limits { exhaustive: 32, singles: 3, random: 5, points: 120, seed: 0 };
 const RECOVERY: Limits = Limits { exhaustive: 4, singles: 1, random: 2, points: 12, seed: 0 };
 const SECOND: Limits = Limits { exhaustive: 2, singles: 0, random: 1, points: 4, seed: 0 };
@@ -54,7 +52,6 @@ impl Judged {
     }
 }
 
-/// Judged images of one program: by contents and number of marks.
 type Seen = HashSet<(u64, usize)>;
 
 /// Runs `body` with all randomness from the seed; a panic is a failure.
@@ -78,8 +75,7 @@ impl Case<'_> {
         self.program.run(medium).map_err(|wrong| wrong.to_string())
     }
 
-    /// Covers every image within `classes`; then samples without regard to classes, and cuts some
-    /// recoveries.
+    /// Covers every image within `classes`, then samples, and cuts some recoveries.
     pub(crate) fn judge(&self, classes: &ClassLimits, limits: &Limits) -> Result<Judged, String> {
         let mut seen = Seen::new();
         let (mut judged, _) = self.exhaust(classes, &mut seen)?;
@@ -87,7 +83,6 @@ impl Case<'_> {
         Ok(judged)
     }
 
-    /// Samples the images of each cut, and cuts some recoveries.
     fn sample(&self, limits: &Limits, seen: &mut Seen) -> Result<Judged, String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();
@@ -123,7 +118,7 @@ impl Case<'_> {
         })
     }
 
-    /// Judges at least one image of each class; also returns their number as a binary logarithm.
+    /// Judges at least one image of each class; also returns log2 of their number.
     pub(crate) fn exhaust(&self, limits: &ClassLimits, seen: &mut Seen) -> Result<(Judged, f64), String> {
         guarded(self.seed, || {
             let medium = self.pool.medium();
@@ -165,10 +160,8 @@ impl Case<'_> {
     }
 }
 
-/// Limits for numerous programs.
 const FEW: Limits = Limits { exhaustive: 1, singles: 0, random: 1, points: 6, seed: 0 };
 
-/// Makes operations of each step fail in each way; all processes go on.
 pub(crate) fn sweep(pool: &CrashImage, program: &Program, seed: u64, stride: u64) -> Result<Judged, String> {
     let mut all = Judged::default();
     failing(program, seed, stride, |program| {
@@ -196,7 +189,6 @@ pub(crate) fn sweep(pool: &CrashImage, program: &Program, seed: u64, stride: u64
     Ok(all)
 }
 
-/// Runs concurrent actors, and cuts the power.
 pub(crate) fn at_once(config: SimConfig, together: Together) -> Result<Judged, String> {
     guarded(together.seed, || {
         let medium = formatted(4 << 20, config);
@@ -218,7 +210,6 @@ pub(crate) fn at_once(config: SimConfig, together: Together) -> Result<Judged, S
     })
 }
 
-/// Makes psync cuts beside stores, and cuts the power.
 pub(crate) fn cut_beside_stores(config: SimConfig, cuts: Cuts) -> Result<Judged, String> {
     guarded(cuts.seed, || {
         let medium = formatted(2 << 20, config);
@@ -240,7 +231,6 @@ pub(crate) fn cut_beside_stores(config: SimConfig, cuts: Cuts) -> Result<Judged,
     })
 }
 
-/// Commits transactions with failures and deaths, and cuts the power.
 pub(crate) fn commits(config: SimConfig, program: Transactions) -> Result<Judged, String> {
     guarded(program.seed, || {
         let medium = formatted(2 << 20, config);
@@ -276,7 +266,7 @@ pub(crate) fn commits(config: SimConfig, program: Transactions) -> Result<Judged
 }
 
 /// Cuts the power during the recovery of an image, and during the recovery from that. `judged`
-/// judges images of cuts before the first recovery ends, in full if asked.
+/// judges cuts before the first recovery ends, in full if asked.
 fn recovery(
     image: &CrashImage,
     judged: &dyn Fn(&CrashImage, bool) -> Result<(), String>,
@@ -285,7 +275,6 @@ fn recovery(
     contents: &RefCell<Contents>,
 ) -> Result<(), String> {
     let medium = image.medium();
-    // A recovery's decision is final.
     let decided = RefCell::new(Err("the recovery did not run".to_owned()));
     let nth = Cell::new(0);
     let recover = |medium: &SimMedium| {
@@ -333,7 +322,6 @@ fn recovery(
     report.map(drop).map_err(|failure| format!("during recovery, {depth} deep: {failure}"))
 }
 
-/// Recovers some images with power cuts during recovery.
 #[cfg(feature = "mutants")]
 pub(crate) fn recovery_of(case: &Case<'_>) -> Result<(), String> {
     guarded(case.seed, || {

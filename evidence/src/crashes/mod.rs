@@ -20,7 +20,6 @@ pub(crate) use {
     judge::{at_once, commits, guarded, recovery_of, sweep},
 };
 
-/// Seconds in which the short form begins random programs.
 const SHORT: u64 = 25;
 const LONG: u64 = 10_000_000;
 

@@ -17,7 +17,6 @@ const SILENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Crew<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) seed: u64,
-    /// A rule that victims break.
     pub(crate) mutant: Option<&'static str>,
 }
 
@@ -31,7 +30,6 @@ pub(crate) struct Storm {
 
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// Each workload is after one of its possible steps.
     Sound,
     Wrong(String),
 }
@@ -46,7 +44,7 @@ struct Victim {
 }
 
 impl Crew<'_> {
-    /// Runs all workloads in several processes and kills most of them; all after `limit`.
+    /// Runs all workloads, and kills most processes; all after `limit`.
     pub(crate) fn storm(&self, specs: &mut [Spec], rng: &mut Rng, limit: Duration) -> Result<Storm> {
         let disk = &self.machine.disk;
         let mut from = disk.position();
@@ -105,7 +103,6 @@ impl Crew<'_> {
                 bail!("a hang: nothing was said for {SILENCE:?} by {} processes", victims.0.len());
             }
         }
-        // The last lines may be unread.
         let (said, _) = disk.listen(from);
         for said in said {
             if let Some(spec) = specs.iter_mut().find(|spec| Some(spec.workload) == said.workload()) {
@@ -119,7 +116,6 @@ impl Crew<'_> {
         Ok(storm)
     }
 
-    /// Recovers the mounted pool and compares it with the model.
     pub(crate) fn judge(&self, specs: &mut [Spec]) -> Result<Verdict> {
         let disk = &self.machine.disk;
         let (mut from, mut settled) = (disk.position(), 0);

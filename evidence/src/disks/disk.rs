@@ -1,8 +1,7 @@
 //! A disk in memory that records every request and can fail.
 //!
-//! One thread serves requests in order: the record is the order of their effects. Lines of programs
-//! arrive the same way: a line is on the tape before all later writes of its program. A flush
-//! covers all writes served before it, even those that were still in flight when the kernel asked.
+//! One thread serves requests in order, which is the order of their effects. A program's line is on
+//! the tape before its later writes. A flush covers all writes served before it.
 
 use super::pages::Pages;
 use super::tape::{Event, Loss, SECTOR, write_some};
@@ -45,7 +44,6 @@ struct Faults {
     whole: fn(u64) -> bool,
     /// Dropped writes: every write and flush fails from then on.
     dead: bool,
-    /// Place of the first unflushed event on the tape.
     unflushed: usize,
 }
 
@@ -126,7 +124,6 @@ impl Disk {
         self.state().tape.len()
     }
 
-    /// Waits for lines after event `from`, or for a moment; returns them and the next position.
     pub(crate) fn listen(&self, from: usize) -> (Vec<Said>, usize) {
         let mut state = self.state();
         let news = |state: &State| -> Vec<Said> {
@@ -157,7 +154,6 @@ impl Disk {
         std::mem::take(&mut self.state().tape)
     }
 
-    /// Shows `over` on the base from now on, with an empty tape.
     pub(crate) fn show(&self, over: Pages) {
         let mut state = self.state();
         (state.over, state.tape, state.reads) = (over, Vec::new(), 0);
@@ -168,7 +164,6 @@ impl Disk {
         work(&mut self.state().base)
     }
 
-    /// Reads since [`Disk::show`].
     pub(crate) fn reads(&self) -> u64 {
         self.state().reads
     }
@@ -180,8 +175,7 @@ impl Disk {
         self.state().faults = Some(Faults { rates, rng, whole, dead: false, unflushed: 0 });
     }
 
-    /// Stops failing, but keeps flushed writes apart. `false`: writes were dropped, and only a
-    /// power cut mends the disk.
+    /// Stops failing. `false`: writes were dropped, and only a power cut mends the disk.
     pub(crate) fn pause(&self) -> bool {
         let mut state = self.state();
         let Some(faults) = state.faults.as_mut().filter(|faults| !faults.dead) else { return false };
@@ -200,7 +194,6 @@ impl Disk {
         base.fold(std::mem::take(over));
     }
 
-    /// Writes the disk to a sparse file.
     pub(crate) fn save(&self, over: &Pages, path: &std::path::Path) -> std::io::Result<()> {
         use std::os::unix::fs::FileExt;
         let state = self.state();
@@ -229,15 +222,15 @@ impl Faults {
         one_in > 0 && self.rng.u32(..one_in) == 0
     }
 
-    /// How a request fails, with a line. Only a write may report a full thin disk: xfs takes an
-    /// allocation group for full after a metadata read says so.
+    /// Only a write may report a full thin disk: xfs takes an allocation group for full after a
+    /// metadata read says so.
     fn failure(&mut self, what: &str) -> (Failure, Event) {
         let full = what == "writes" && self.rng.u8(..4) == 0;
         let (failure, word) = if full { (Failure::NoSpace, "ENOSPC") } else { (Failure::Io, "EIO") };
         (failure, Event::Said(Said::Count { what: format!("{what} failed, {word}"), count: 1 }))
     }
 
-    /// Loses some unflushed writes for ever; the rest has arrived.
+    /// Loses some unflushed writes for ever.
     fn lose(&mut self, base: &mut Pages, over: &mut Pages, tape: &[Event]) {
         let mut left = Pages::default();
         let loss = Loss::any(&mut self.rng);

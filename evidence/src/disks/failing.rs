@@ -1,8 +1,8 @@
 //! Rounds on a disk whose reads, writes and flushes fail at random, under killed processes.
 //!
 //! While the disk fails, a process may end with a clear error, or by SIGBUS where a page cannot be
-//! read into memory. Afterwards everything acknowledged must be there; half of the rounds end in a
-//! power cut. A failed flush may lose unwritten bytes; the disk then fails until a power cut.
+//! read. Afterwards everything acknowledged must be there; half of the rounds end in a power cut. A
+//! failed flush may lose bytes; the disk then fails until a power cut.
 
 use super::crew::{Crew, Verdict};
 use super::disk::Rates;
@@ -18,7 +18,6 @@ use indelible_record::{add, folder};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Rounds of one pool.
 pub(crate) const ROUNDS: u64 = 8;
 
 pub(crate) struct Failing {
@@ -35,7 +34,7 @@ impl Failing {
         Ok(Failing { machine, seed, rng: mixed(seed, u64::MAX, 2), specs: all_specs(), log: String::new() })
     }
 
-    /// One round. `false`: the file system cannot recover, and the pool is lost with it.
+    /// `false`: the file system, and with it the pool, cannot recover.
     pub(crate) fn round(&mut self, counts: &mut BTreeMap<String, u64>) -> Result<Result<bool, Violation>> {
         if interrupted() {
             bail!("interrupted");

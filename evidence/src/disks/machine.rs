@@ -1,9 +1,8 @@
 //! A file system on a recording disk: FUSE shows the disk, a loop device makes a block device of
 //! it.
 //!
-//! Threads of this process serve the disk, so they must not wait for the file system on it: other
-//! processes touch the mounted folder. Mounts are private to this process and its children, and end
-//! with the last.
+//! Threads of this process serve the disk and must not wait for the file system on it: other
+//! processes touch the mounted folder. Mounts are private to this process and its children.
 
 use super::disk::Disk;
 use super::serve::{DISK, SAID, Server};
@@ -16,7 +15,6 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Prefix of folders; the process number follows.
 const PREFIX: &str = DISK;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,7 +35,6 @@ impl Kind {
         }
     }
 
-    /// Little more than the file system needs.
     fn size(self) -> u64 {
         match self {
             Kind::Ext4 => 64 << 20,
@@ -66,7 +63,6 @@ impl Kind {
         }
     }
 
-    /// Installs missing tools; [`Kind::missing`] reports failures.
     pub(crate) fn install() {
         if Kind::ALL.into_iter().all(|kind| on_path(kind.mkfs().0)) {
             return;
@@ -87,13 +83,11 @@ impl Kind {
         }
     }
 
-    /// Why this file system is unavailable.
     pub(crate) fn missing(self) -> Option<String> {
         let (mkfs, _) = self.mkfs();
         if !on_path(mkfs) {
             return Some(format!("{mkfs} is missing (package {})", self.package()));
         }
-        // The kernel loads the module at the first mount.
         let _ = Command::new("modprobe").arg(self.word()).stderr(Stdio::null()).status();
         let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
         let known = known.lines().any(|line| line.trim_start_matches("nodev").trim() == self.word());
@@ -108,7 +102,6 @@ fn on_path(program: &str) -> bool {
         .any(|folder| folder.join(program).is_file())
 }
 
-/// Why no disk can be served here.
 pub(crate) fn missing() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("mounting needs root".into());
@@ -148,7 +141,6 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// A disk with a fresh, unmounted file system.
     pub(crate) fn new(kind: Kind) -> Result<Machine> {
         let prefix = format!("{PREFIX}{}-", std::process::id());
         let folder = tempfile::Builder::new().prefix(&prefix).tempdir()?;
@@ -170,7 +162,7 @@ impl Machine {
             bail!("{} refuses direct I/O", machine.device);
         }
         // FUSE takes 1 MiB at a time. If a longer request fails beyond that, the loop device takes
-        // the partial count for success: the disk would lose acknowledged writes.
+        // the partial count for success, and loses acknowledged writes.
         let name = machine.device.trim_start_matches("/dev/");
         let longest = format!("/sys/block/{name}/queue/max_sectors_kb");
         fs::write(&longest, "512").with_context(|| longest.clone())?;
@@ -192,7 +184,6 @@ impl Machine {
         self.path("stderr")
     }
 
-    /// A file whose lines go to the disk's tape.
     pub(crate) fn said(&self) -> Result<fs::File> {
         Ok(fs::File::options().write(true).open(self.path("fuse").join(SAID))?)
     }
@@ -237,7 +228,6 @@ fn text(path: &Path) -> Result<&str> {
     path.to_str().context("a temporary folder has a name that is text")
 }
 
-/// Runs a command; returns its output.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program)
         .args(arguments)

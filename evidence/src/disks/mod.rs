@@ -1,13 +1,12 @@
 //! Real media: ext4, xfs and btrfs on a disk that records writes and flushes, and on one that
 //! fails.
 //!
-//! Replay: processes work on a pool and are killed, while the disk records. Each image that a power
-//! cut may leave (see [`replay`]) is mounted, its pool recovered and judged. Failing: the same on a
-//! disk that fails at random (see [`failing`]). The judge is that of the kills: each workload is in
-//! all of its objects after the last acknowledged step or the one begun, and check finds nothing.
+//! Replay: killed processes work on a pool while the disk records; each image that a power cut may
+//! leave (see [`replay`]) is mounted, recovered and judged. Failing: the same on a disk that fails
+//! at random (see [`failing`]). The judge is that of the kills.
 //!
-//! Controls must be noticed, or the campaign fails: a disk that loses writes after acknowledged
-//! flushes, and, with broken protocols, writers that psync too early.
+//! Controls must be noticed: a disk that loses writes after acknowledged flushes, and, with broken
+//! protocols, writers that psync too early.
 
 mod crew;
 mod disk;
@@ -36,7 +35,6 @@ use std::time::{Duration, Instant};
 
 /// As many as the kills' judge expects.
 pub(crate) const WORKLOADS: u32 = crate::kills::WORKLOADS;
-/// Most cuts of one recording; each makes about two images, as recoveries are cut, too.
 const CUTS: u64 = 40;
 const SHORT: u64 = 120;
 const LONG: u64 = 10_000;
@@ -103,7 +101,6 @@ struct Findings {
 struct Campaign {
     seed: u64,
     failing: Duration,
-    /// Images to replay, and those replayed.
     goal: u64,
     images: AtomicU64,
     cuts: u64,
@@ -113,7 +110,6 @@ struct Campaign {
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a signal asked for an end: everything is cleaned up then.
 pub(crate) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
@@ -222,7 +218,6 @@ impl Campaign {
         more
     }
 
-    /// Does all tasks, then replays until there are enough images.
     fn spread(&self, kinds: &[Kind], tasks: &[Task], jobs: usize) -> Result<()> {
         let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
         let work = || -> Result<()> {
@@ -319,7 +314,7 @@ impl Campaign {
 }
 
 /// Turns fatal signals into an orderly end that unmounts everything; one a second later ends at
-/// once. Call it before there are threads, which inherit the blocked signals; children do not.
+/// once. Call it before there are threads.
 fn end_in_order() -> Result<()> {
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {

@@ -34,7 +34,6 @@ impl Pages {
         self.0.extend(over.0);
     }
 
-    /// A fingerprint of the changes over `under`.
     pub(crate) fn fingerprint(&self, under: &Pages) -> u64 {
         let mut changed: Vec<_> =
             self.0.iter().filter(|(number, page)| under.page(**number) != ***page).collect();

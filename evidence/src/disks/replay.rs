@@ -1,8 +1,8 @@
 //! A recording, and its images of power cuts.
 //!
 //! An image has everything up to the last flush before the cut, and of later writes as much as a
-//! [`Loss`] lets arrive. Mounting, recovery and judgement are recorded and cut again: images of the
-//! second and third generation. A state found once is promised from then on.
+//! [`Loss`] lets arrive. Its recovery is recorded and cut again. A state found once is promised
+//! from then on.
 
 use super::WORKLOADS;
 use super::crew::{Crew, Verdict};
@@ -22,7 +22,6 @@ use std::process::Command;
 use std::time::Duration;
 
 const POOL: u64 = 32 << 20;
-/// Generations of images.
 const GENERATIONS: usize = 3;
 
 pub(crate) struct Recording {
@@ -112,12 +111,11 @@ impl Recording {
         Ok(Recording { machine, seed, rng, tape, counts, seen: HashSet::new() })
     }
 
-    /// Makes so many cuts in the order of the recording, up to the first violation. `progress`
-    /// tells whether to go on.
+    /// Cuts in the order of the recording, up to the first violation. `progress` tells whether to
+    /// go on.
     pub(crate) fn replay(&mut self, times: u64, progress: &dyn Fn() -> bool) -> Result<Option<Violation>> {
         let tape = std::mem::take(&mut self.tape);
         let mut cuts: Vec<usize> = Vec::new();
-        // Half of the cuts anywhere, half of them at acknowledgements.
         let acknowledged: Vec<usize> =
             (0..tape.len()).filter(|at| matches!(tape[*at], Event::Said(Said::Done { .. }))).collect();
         for _ in 0..times {
@@ -147,7 +145,7 @@ impl Recording {
         Ok(None)
     }
 
-    /// Images of a disk that loses writes after acknowledged flushes; returns how many are noticed.
+    /// Returns how many lost flushes are noticed.
     pub(crate) fn replay_lost_flushes(&mut self, images: u64) -> Result<u64> {
         let tape = std::mem::take(&mut self.tape);
         let (mut noticed, mut done) = (0, 0);
@@ -177,7 +175,6 @@ impl Recording {
         self.machine.disk.with_base(|base| write_some(over, base, tape, loss, whole, rng));
     }
 
-    /// Mounts an image, recovers, judges; then cuts that short.
     #[expect(clippy::too_many_arguments, reason = "an image is all of this")]
     fn image(
         &mut self,
@@ -252,7 +249,6 @@ impl Recording {
         add(&mut self.counts, what, 1);
     }
 
-    /// Keeps the image, with instructions.
     fn keep(&self, over: &Pages, known: &[Spec], what: &str) -> Result<Violation> {
         let kept = folder().join(format!("disks-{}-{}", self.machine.kind.word(), self.seed));
         std::fs::create_dir_all(&kept)?;

@@ -10,15 +10,13 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Name prefix of the disk's file, before the process number: the kernel knows a leftover loop
-/// device by this name.
+/// Before the process number: the kernel knows a leftover loop device by this name.
 pub(crate) const DISK: &str = "indelible-disks-";
 /// Every line written to this file is on the tape before the write returns.
 pub(crate) const SAID: &str = "said";
 
 const DISK_INODE: INodeNo = INodeNo(2);
 const SAID_INODE: INodeNo = INodeNo(3);
-/// The kernel may cache attributes.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
 
 pub(crate) struct Server(pub(crate) Arc<Disk>);
@@ -78,7 +76,6 @@ impl Filesystem for Server {
         }
     }
 
-    /// Bypasses the page cache.
     fn open(&self, _: &Request, inode: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         let seek = if inode == SAID_INODE { FopenFlags::FOPEN_NONSEEKABLE } else { FopenFlags::empty() };
         reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO | seek);

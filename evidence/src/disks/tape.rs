@@ -4,7 +4,6 @@ use super::pages::Pages;
 use crate::workloads::wire::{Said, Spec};
 use fastrand::Rng;
 
-/// The unit that a disk writes as a whole.
 pub(crate) const SECTOR: usize = 512;
 
 #[derive(Clone)]
@@ -18,7 +17,6 @@ pub(crate) enum Event {
     Said(Said),
 }
 
-/// Fate of the writes after the last flush.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Loss {
     /// In order; the last one may be cut between two sectors.
@@ -61,7 +59,7 @@ pub(crate) fn write_all(pages: &mut Pages, under: &Pages, tape: &[Event]) {
     }
 }
 
-/// Applies unflushed writes as the loss lets them arrive. `whole`: writes that must not tear.
+/// `whole`: writes that must not tear.
 pub(crate) fn write_some(
     pages: &mut Pages,
     under: &Pages,

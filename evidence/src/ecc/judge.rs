@@ -7,13 +7,10 @@ use std::collections::BTreeMap;
 
 /// Least number of bits in which two words with check words differ.
 const DISTANCE: u32 = 14;
-/// Damages reported in full.
 const TOLD: usize = 20;
 
-/// The source of damages, counted apart.
 #[derive(Clone, Copy)]
 pub(super) enum Source {
-    /// Each damage of so many bits.
     Each,
     Parts,
     Random,
@@ -54,7 +51,6 @@ impl Outcomes {
         self.violations
     }
 
-    /// Adds the counts, and reports wrong outcomes.
     pub(super) fn count(&self, counts: &mut BTreeMap<String, u64>) {
         for (source, name) in ["each of", "parts of codewords,", "random,"].iter().enumerate() {
             for (bits, outcomes) in self.counts[source].iter().enumerate() {
@@ -90,7 +86,6 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Damages a random word by these 1 to 13 bits.
     pub(super) fn damage(&mut self, source: Source, bits: u128) {
         let word = self.random.u64(..);
         self.damage_word(source, word, bits);

@@ -1,5 +1,4 @@
-//! Pieces of a campaign, for all processors. Each has random numbers of its own: its damages do not
-//! depend on the thread.
+//! Pieces of a campaign, each with random numbers of its own: damages do not depend on the thread.
 
 use super::judge::{Codewords, Judge, Outcomes, Source};
 use anyhow::Result;
@@ -9,20 +8,15 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Random damages of a piece.
 const SAMPLES: u64 = 1 << 16;
 /// Kinds of random damages, by number of bits: up to 7, nearly all repaired, each its own kind.
 const KINDS: [RangeInclusive<u32>; 4] = [5..=5, 6..=6, 7..=7, 8..=13];
-/// Words damaged beside a random one: unwritten memory and its opposite.
 const WORDS: [u64; 2] = [0, u64::MAX];
 
 pub(super) struct Plan<'a> {
     pub(super) codewords: &'a [u128],
-    /// Each damage of at most so many bits.
     pub(super) most: u32,
-    /// Each `stride`th part of a codeword.
     pub(super) stride: usize,
-    /// Random damages of each kind.
     pub(super) samples: u64,
     pub(super) seed: u64,
 }
@@ -113,7 +107,6 @@ fn each(judge: &mut Judge<'_>, bits: u128, highest: u32, most: u32) {
     }
 }
 
-/// At least 7 ones of a codeword, but not all.
 fn parts(judge: &mut Judge<'_>, codeword: u128, stride: usize) {
     let ones: Vec<u32> = (0..128).filter(|bit| codeword >> bit & 1 == 1).collect();
     let choices = (0_u32..(1 << ones.len()) - 1).filter(|choice| choice.count_ones() >= 7);

@@ -13,7 +13,6 @@ use std::path::Path;
 use tempfile::TempDir;
 
 const WORDS: usize = 2048;
-/// Words damaged before a run.
 const DAMAGED: usize = 64;
 
 type Table = [TxCell<u64>; WORDS];
@@ -25,7 +24,6 @@ enum Fate {
     Lost,
 }
 
-/// Runs rounds on a disk and in memory; wrong outcomes are violations.
 pub(super) fn run(rounds: u64, codewords: &[u128], seed: u64, counts: &mut Counts) -> Result<()> {
     let mut random = Rng::with_seed(seed);
     for folder in [TempDir::new_in("/var/tmp").or_else(|_| TempDir::new())?, TempDir::new_in("/dev/shm")?] {
@@ -60,7 +58,6 @@ fn store(object: &TxObject<Table>, words: impl Iterator<Item = (usize, u64)> + C
     Ok(stored?)
 }
 
-/// Damages words in the file; returns the expected outcomes.
 fn damage(path: &Path, codewords: &[u128], random: &mut Rng) -> Result<BTreeMap<usize, Fate>> {
     let offset = Pool::open(path)?.stat("words")?.offset;
     let file = OpenOptions::new().read(true).write(true).open(path).context("cannot open the pool's file")?;
@@ -103,8 +100,7 @@ fn half(codeword: u128, random: &mut Rng) -> u128 {
     half
 }
 
-/// The fate of a damaged word. More than 7 bits are promised nothing; the ones made here are known
-/// to be noticed.
+/// More than 7 bits are promised nothing; the ones made here are known to be noticed.
 fn fate(codewords: &[u128], bits: u128) -> Result<Fate> {
     let known = |codeword: &u128| codeword & bits == bits;
     match bits.count_ones() {
@@ -124,8 +120,6 @@ fn flip(file: &File, at: u64, pair: [u8; 16], bits: u128) -> Result<()> {
     Ok(file.write_all_at(&flipped, at)?)
 }
 
-/// Transactions read all words and change some; returns the number of wrong ones. Lost ones are
-/// stored anew.
 fn read(
     pool: &Pool,
     values: &mut [u64],

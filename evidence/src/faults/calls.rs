@@ -9,7 +9,6 @@ pub(crate) enum Fault {
     Error(i32),
     /// Takes effect and returns this error.
     Late(i32),
-    /// Gets half of the requested bytes.
     Short,
     /// The process is killed before it.
     Kill,
@@ -33,7 +32,6 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The argument that tells the file or range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum About {
     Descriptor,
@@ -45,7 +43,6 @@ pub(crate) enum About {
     /// A mapping of the medium, or at a requested address.
     Map,
     Address,
-    /// Always a pool.
     Itself,
 }
 
@@ -55,7 +52,6 @@ pub(crate) enum Effect {
     Bytes,
     /// Moves bytes: the second and third argument are pieces of memory.
     Pieces,
-    /// Makes earlier writes durable.
     Barrier,
     /// Asks for lost writes; starts no I/O.
     Report,
@@ -126,8 +122,6 @@ impl Call {
         CALLS.iter().find(|call| call.name == name)
     }
 
-    /// Whether it writes bytes or makes them durable. (A failed `fallocate` may be replaced by
-    /// writes.)
     pub(crate) fn is_change(&self) -> bool {
         match self.effect {
             Effect::Bytes | Effect::Pieces => self.name.contains("write"),

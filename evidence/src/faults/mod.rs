@@ -1,12 +1,11 @@
 //! Failing system calls: each occurrence of each call on a pool fails once, in each way.
 //!
 //! A traced process runs a script, makes transactions, or upgrades a pool of format 1; the tracer
-//! makes one call fail, or kills before it. Then the process goes on unaffected, or the operation
-//! fails with a clear error and is repeatable (only a reservation may report no space), or the
-//! reopened pool shows whether it happened; no panic, signal, hang or second error. (Transactions
-//! go on in the same pool until it is poisoned.) After a failed write nothing is written before the
-//! file was read anew; after a failed barrier no barrier is requested before the pool was reopened
-//! (docs/decisions/0021). Then a fresh process finds everything psynced, in a clean pool.
+//! makes one call fail, or kills before it. Then the process goes on, or the operation fails with a
+//! clear error and is repeatable (only a reservation may report no space), or the reopened pool
+//! shows whether it happened; no panic, signal, hang or second error. After a failed write nothing
+//! is written before the file was read anew; after a failed barrier no barrier is requested before
+//! the pool was reopened (docs/decisions/0021). A fresh process finds everything psynced.
 
 mod calls;
 mod child;
@@ -70,7 +69,6 @@ struct Stage {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
-    /// The script on a new pool, with this tracking.
     Script(&'static str),
     Upgrade(&'static str),
     Transactions(&'static str),
@@ -91,7 +89,6 @@ const STAGES: [Stage; 11] = [
 ];
 
 impl Work {
-    /// The name in trials, and the child's option.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Work::Script(tracking) => ("tracking", tracking),
@@ -172,7 +169,7 @@ impl Faults {
         if self.only.is_none() && !self.transactions { record.save() } else { Ok(()) }
     }
 
-    /// Every occurrence in every way; in short, some of each call and way.
+    /// In short, some of each call and way.
     fn trials(&self, seed: u64) -> Result<(Vec<Trial>, usize)> {
         let mut all = Vec::new();
         for stage in STAGES {
@@ -207,7 +204,6 @@ impl Faults {
         let possible = all.len();
         mixed(seed, 0, 0).shuffle(&mut all);
         if !self.long {
-            // One of each call, way and stage first.
             let mut seen = BTreeSet::new();
             all.sort_by_cached_key(|Trial { stage, aim }| {
                 !seen.insert((stage.medium, stage.work.words(), aim.call, aim.fault))
@@ -265,7 +261,6 @@ fn attempt(trial: &Trial, seed: u64, counts: &Mutex<BTreeMap<String, u64>>) -> R
     Ok(())
 }
 
-/// Outcome of the failure; an error if it violates a rule.
 fn verdict(trace: &Trace, work: Work, aim: Aim, said: &[Said]) -> Result<&'static str> {
     if let Some(Said::Wrong { why }) = said.iter().find(|said| matches!(said, Said::Wrong { .. })) {
         bail!("{why}");

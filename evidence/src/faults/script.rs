@@ -1,5 +1,4 @@
-//! Script of the traced process: every operation on a pool, in most of their cases, and the
-//! continuation after a failure.
+//! Script of the traced process: every operation on a pool, and the continuation after a failure.
 
 use super::verify::{expect_sound, failed};
 use crate::workloads::program::{Action, Source, Store, Workload, mixed};
@@ -17,7 +16,6 @@ pub(super) struct Script<'a> {
     pub(super) seed: u64,
 }
 
-/// The steps; names are those of the workload's objects.
 fn script(seed: u64) -> Vec<Action> {
     let name = |object: &str| format!("workload0-{object}");
     let mut step = 0;
@@ -161,7 +159,6 @@ fn attempt(worker: &mut Worker, action: &Action) -> Result<(), Trouble> {
     }
 }
 
-/// Before the step or after it, in all objects.
 fn settle(pool: &Pool, mut workload: Workload, action: &Action) -> Result<Workload, Trouble> {
     let Some(before) = differs(pool, &workload)? else { return Ok(workload) };
     workload.take(action);

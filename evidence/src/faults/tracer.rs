@@ -1,6 +1,4 @@
 //! Traces a process's system calls, and makes one fail.
-//!
-//! It sees the kernel's side, however the library calls.
 
 use super::calls::{About, Call, Effect, Fault};
 use anyhow::{Context, Result, bail};
@@ -19,10 +17,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Limit before a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAGE: u64 = 4096;
-/// Limit before an endless loop.
 const CALLS: u64 = 1_000_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -35,10 +31,8 @@ pub(crate) struct Aim {
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     pub(crate) calls: BTreeMap<&'static str, u64>,
-    /// Whether the aim was reached.
     pub(crate) hit: bool,
-    /// The first barrier after a failed one without a reopened pool, or the first write after a
-    /// failed one without a read.
+    /// The first barrier or write that repeats a failed one without a reopening or a read.
     pub(crate) retried: Option<String>,
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<Signal>,
@@ -47,7 +41,6 @@ pub(crate) struct Trace {
     pub(crate) stderr: String,
 }
 
-/// A call between its entry and its exit.
 struct Under {
     call: &'static Call,
     result: Option<i32>,
@@ -68,25 +61,21 @@ struct Tracer<'a> {
     trace: Trace,
     /// By thread; inner `None`: an ignored call.
     under: HashMap<Pid, Option<Under>>,
-    /// Mappings of the pool and of objects.
     ranges: Vec<Range<u64>>,
-    /// Reserved pages, by inode and number: some file systems show them as holes until they are
-    /// written.
+    /// Some file systems show reserved pages, by inode and number, as holes until they are written.
     reserved: HashSet<(u64, u64)>,
-    /// A write or write-back failed, and the file was not read since: its content is unknown, and
-    /// no write may rely on it.
+    /// A write or write-back failed, and the file was not read since: no write may rely on its
+    /// content.
     unread: bool,
     /// A barrier failed and the pool was not reopened since.
     unopened: bool,
 }
 
-/// Stops the calling process until a tracer continues it.
 pub(crate) fn be_traced() -> Result<()> {
     ptrace::traceme()?;
     Ok(nix::sys::signal::raise(Signal::SIGSTOP)?)
 }
 
-/// Runs a command that begins with [`be_traced`].
 pub(crate) fn run(mut command: Command, folder: &Path, aim: Option<Aim>) -> Result<Trace> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let pid = Pid::from_raw(child.id() as i32);
@@ -124,7 +113,6 @@ pub(crate) fn run(mut command: Command, folder: &Path, aim: Option<Aim>) -> Resu
 
 impl Tracer<'_> {
     fn follow(&mut self, main: Pid) -> Result<()> {
-        // Other threads trace processes of their own.
         let flags = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
         match waitpid(main, Some(flags))? {
             WaitStatus::Stopped(_, Signal::SIGSTOP) => {}
@@ -251,7 +239,6 @@ impl Tracer<'_> {
         Ok(Some(under))
     }
 
-    /// Whether the call repeats a failed one without a read or reopening.
     fn is_again(&self, call: &Call) -> bool {
         call.effect == Effect::Barrier && self.unopened || call.is_change() && self.unread
     }

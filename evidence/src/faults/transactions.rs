@@ -1,6 +1,5 @@
-//! Transactions as traced work: after any failed call the process goes on in its pool and reopens
-//! it only when poisoned; then it dies with commits in place. No commit is lost, and no step is
-//! partial.
+//! Transactions as traced work: after a failed call the process goes on in its pool and reopens it
+//! only when poisoned; then it dies with commits in place. No commit is lost or partial.
 
 use super::verify::{expect_sound, failed};
 use crate::workloads::program::mixed;
@@ -15,12 +14,9 @@ use std::path::Path;
 use std::time::Duration;
 
 const LEN: u64 = 16 << 20;
-/// Too small for the steps.
 const SMALL: u64 = 64 << 10;
 const STEPS: u64 = 6;
-/// After this step the heaps are detached and attached again.
 const DETACHED: u64 = 3;
-/// Numbers that a step adds to a list's end and takes from its beginning.
 const IN: u64 = 600;
 const OUT: u64 = 100;
 const NAMES: [&str; 2] = ["first", "second"];
@@ -46,14 +42,12 @@ struct Progress {
     done: u64,
     begun: bool,
     detached: bool,
-    /// An error was seen in the open pool.
     failing: bool,
     failed: bool,
 }
 
 impl Progress {
-    /// Notes an error: a failure may cause one, and one more as a poisoned pool. Returns whether to
-    /// reopen the pool.
+    /// A failure may cause one error, and one more as a poisoned pool. Returns whether to reopen.
     fn note(&mut self, error: Error) -> Result<bool, Trouble> {
         failed(&error);
         let poisoned = error.kind() == ErrorKind::Poisoned;
@@ -115,7 +109,6 @@ impl Transactions<'_> {
         if step.is_multiple_of(2) { heaps.iter().try_for_each(TxHeap::tx_sync) } else { Ok(()) }
     }
 
-    /// Steps that both heaps have, whole.
     fn found(&self, heaps: &[TxHeap; 2]) -> Result<u64, Trouble> {
         let books = [heaps[0].root::<Book>(ROOT)?, heaps[1].root::<Book>(ROOT)?];
         let found = transaction(&[&heaps[0], &heaps[1]], |tx| {

@@ -23,7 +23,6 @@ impl Upgrade<'_> {
         upgrade(self.pool, &PoolOptions::new(), false, &mut |_, _| {}).map(drop)
     }
 
-    /// A failed upgrade is repeated once.
     pub(super) fn work(&self) -> Result<(), Trouble> {
         Said::Begun { workload: 0, step: 1, ring: 0 }.say();
         if let Err(error) = self.upgrade() {

@@ -14,7 +14,6 @@ pub(super) fn failed(error: &indelible::Error) {
     Said::Failed { workload: 0, untouched: false, why: format!("{:?}: {text}", error.kind()) }.say();
 }
 
-/// Fails if a check finds more than `allowed`.
 pub(super) fn expect_sound(pool: &Path, allowed: Severity) -> Result<(), Trouble> {
     let report = check(pool, &PoolOptions::new(), &mut |_, _| {})?;
     match report.findings.iter().find(|finding| finding.severity > allowed) {

@@ -14,11 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::thread;
 
-/// Bytes of each growth of a pool, and the steps' name.
 pub(super) const GROWTH: u64 = 64 << 10;
 pub(super) const GROWTHS: &str = "growths of a pool beside its writers";
 
-/// Role of a process in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Runs workloads until it is killed
@@ -138,7 +136,6 @@ impl Child {
             if let Err(Trouble::Error(error)) = &result
                 && error.kind() == ErrorKind::NoSpace
             {
-                // Repeatable, with the same outcome or a better one.
                 result = worker.perform(&action);
             }
             result?;
@@ -151,7 +148,6 @@ impl Child {
         Ok(())
     }
 
-    /// Attached read-only objects stay the same while other processes live and die.
     fn read(&self) -> Result<(), Trouble> {
         let pool = self.open()?;
         let mut rng = mixed(self.seed, u64::from(std::process::id()), 0);
@@ -199,7 +195,6 @@ impl Child {
         }
     }
 
-    /// Every object is after one possible step of its workload, and nothing else is in the pool.
     fn judge(&self) -> Result<(), Trouble> {
         check_pool(&self.pool, false)?;
         let pool = self.open()?;
@@ -223,7 +218,6 @@ impl Child {
         check_pool(&self.pool, true)
     }
 
-    /// One of the workload's objects attaches for writing in the model's state.
     fn try_writing(&self, pool: &Pool, workload: &mut Workload) -> Result<(), Trouble> {
         let Some(name) = workload.writable().next() else { return Ok(()) };
         let bytes = &workload.objects[name];

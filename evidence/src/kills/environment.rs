@@ -13,7 +13,6 @@ pub(crate) enum Environment {
     Memory,
     FullDisk,
     FullMemory,
-    /// A disk; the victims are short of memory.
     LittleMemory,
 }
 
@@ -41,7 +40,6 @@ impl Environment {
     }
 }
 
-/// A folder, removed on drop.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
     mounted: Option<PathBuf>,
@@ -103,7 +101,6 @@ impl Place {
         self.mounted.is_some()
     }
 
-    /// Fills the medium but for `bytes`.
     pub(crate) fn fill(&self, bytes: u64) -> Result<()> {
         self.relieve()?;
         let statvfs = rustix::fs::statvfs(self.path())?;
@@ -142,7 +139,6 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// A control group with a limit of memory.
 pub(crate) struct Group {
     at: PathBuf,
     limit: &'static str,

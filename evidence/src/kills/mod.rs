@@ -1,16 +1,14 @@
 //! Real kills: processes that share a pool die of SIGKILL at random moments; the pool is compared
 //! with a model.
 //!
-//! A round: victims run workloads on objects of their own, are stopped, continued and killed; some
-//! have a successor that recovers beside the others. Readers attach beside them. Then processes
-//! recover and are killed; at last a judge recovers and compares. Scenarios, each with several
-//! rounds on a pool, differ in medium, tracking and adversity, and in their kind: own objects,
-//! sealed ones with snapshots and copies, [`beside`], [`transfers`].
+//! A round: victims run workloads on their own objects, are stopped, continued and killed, some
+//! with a successor that recovers beside the others, and readers. Then recovering processes are
+//! killed; at last a judge compares. Scenarios differ in medium, tracking, adversity and kind: own
+//! objects, sealed ones, [`beside`], [`transfers`].
 //!
 //! Checked: each workload is in all of its objects after the last step reported done or the one
-//! under way; a cut is consistent and as new as promised; nothing else is in the pool; check finds
-//! no error before recovery and nothing after it; failures are clear errors and only in adverse
-//! scenarios.
+//! under way; a cut is consistent and as new as promised; check finds no error before recovery and
+//! nothing after it; failures are clear errors, in adverse scenarios only.
 
 mod beside;
 mod child;
@@ -71,18 +69,14 @@ pub(crate) struct Kills {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Each process has objects of its own.
     Apart,
     /// As `Apart`, with sealed objects, snapshots, copies and rollbacks.
     Sealed,
-    /// Processes keep, copy and follow objects of others.
     Beside,
-    /// Durable transactions of several threads.
     Durable,
     OnDemand,
 }
 
-/// Environments, tracking and kinds, in turn.
 const SCENARIOS: [(Environment, &str, Kind); 22] = [
     (Environment::Disk, "wp-async", Kind::Apart),
     (Environment::Memory, "wp-async", Kind::Beside),
@@ -125,7 +119,6 @@ trait Rounds {
 
     fn counts(&self) -> &BTreeMap<String, u64>;
 
-    /// Files and log of a failure.
     fn left(&self) -> (Vec<PathBuf>, &str);
 }
 

@@ -32,7 +32,6 @@ pub(crate) struct Scenario {
     log: String,
 }
 
-/// Workloads with their successive victims.
 struct Line {
     specs: Vec<Spec>,
     fates: Vec<(Fate, Vec<String>)>,
@@ -68,7 +67,6 @@ impl Scenario {
         }))
     }
 
-    /// Whether operations may fail, with a clear error.
     fn adverse(&self) -> bool {
         !matches!(self.environment, Environment::Disk | Environment::Memory)
     }
@@ -77,7 +75,6 @@ impl Scenario {
         add(&mut self.counts, what, count);
     }
 
-    /// Concurrent victims, each killed at its own moment, some with a recovering successor.
     fn storm(&mut self) -> Result<()> {
         let mut specs = self.specs.clone();
         self.rng.shuffle(&mut specs);
@@ -180,7 +177,6 @@ impl Scenario {
             if let Some(group) = &self.group
                 && !extra.contains(&"--tight".to_owned())
             {
-                // It may have ended.
                 let _ = group.limit((2 << 20) + u64::from(fate.death.map_or(0, |(_, spins)| spins)) * 50);
                 let _ = group.take(child.id());
             }
@@ -196,11 +192,9 @@ impl Scenario {
         Ok(line)
     }
 
-    /// Processes killed while they recover, then their successors.
     fn recoverers(&mut self) -> Result<()> {
         for _ in 0..self.rng.usize(0..3) {
             let turns = if self.environment == Environment::Memory { 80_000 } else { 400_000 };
-            // A line for each found workload.
             let lines = self.rng.usize(0..WORKLOADS as usize);
             let fate = Fate { death: Some((lines, self.rng.u32(0..turns))), ..Fate::default() };
             let seen = watch(start(self.command(Role::Judge, &self.specs, &[]))?, fate, &|| false)?;
@@ -270,7 +264,6 @@ impl Scenario {
         command
     }
 
-    /// Logs and counts the end of a child; fails on a forbidden one.
     fn account(&mut self, who: &str, seen: &Seen) -> Result<()> {
         for said in &seen.said {
             self.log += &format!("{who}: {said}\n");

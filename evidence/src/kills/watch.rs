@@ -12,7 +12,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest silence before a child counts as hung.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// Signals to a child: after so many lines, then so many idle turns.
@@ -46,16 +45,12 @@ pub(crate) enum End {
     Crashed(i32),
 }
 
-/// A campaign's names for a child's counts.
 pub(crate) struct Names<'n> {
-    /// Its deaths, by role.
     pub(crate) killed: [String; 2],
-    /// Its steps.
     pub(crate) done: &'n str,
 }
 
 impl Seen {
-    /// Logs and counts the end of a child; fails on a forbidden one.
     pub(crate) fn account(
         &self,
         role: impl Debug,
@@ -151,7 +146,6 @@ pub(crate) fn watch(mut child: Child, mut fate: Fate, over: &dyn Fn() -> bool) -
         _ if hung => End::Hung,
         (Some(9), _) if killed => End::Killed,
         (Some(9), _) => End::OutOfMemory,
-        // Messages of Rust and the C library.
         (Some(6), _)
             if ["memory allocation of", "out of memory", "Cannot allocate memory"]
                 .iter()

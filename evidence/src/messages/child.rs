@@ -10,7 +10,6 @@ use std::time::Duration;
 pub(super) const QUEUE: &str = "queue";
 pub(super) const ACKNOWLEDGED: &str = "acknowledged";
 pub(super) const LOG: &str = "log";
-/// Messages that a producer sends before it waits.
 const AHEAD: u64 = 7;
 
 pub(super) fn how() -> QueueOptions {
@@ -69,7 +68,6 @@ fn message(place: usize, number: u64) -> Vec<u8> {
     message
 }
 
-/// Place and number of a whole message.
 pub(super) fn parse(bytes: &[u8]) -> Result<(usize, u64)> {
     let words = bytes.as_chunks::<8>().0;
     ensure!(words.len() >= 2, "a record of {} bytes is no message", bytes.len());

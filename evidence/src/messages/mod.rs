@@ -18,7 +18,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const PRODUCERS: usize = 3;
-/// Kills of a pool before it is judged and replaced.
 const KILLS: u64 = 100;
 
 #[derive(Args)]
@@ -34,7 +33,6 @@ pub(crate) struct Messages {
     seed: Option<u64>,
 }
 
-/// Victims of a round.
 #[derive(Clone, Copy, Debug)]
 enum Victims {
     Producers,
@@ -54,7 +52,6 @@ impl Messages {
         let mode = if self.long { Mode::Long } else { Mode::Short };
         let command = format!("pmo-evidence messages --kills {kills} --seed {seed}");
         let mut record = Record::new("messages", mode, command, seed);
-        // A short form has each kind of round, too.
         let each = KILLS.min(kills.div_ceil(ROUNDS.len() as u64));
         let mut left = kills;
         for victims in ROUNDS.into_iter().cycle() {
@@ -98,7 +95,6 @@ impl<'a> Crew<'a> {
         start(self.path, Some(place))
     }
 
-    /// Only kills may end processes.
     fn expect_alive(&mut self) -> Result<()> {
         for child in self.producers.iter_mut().chain([&mut self.collector]) {
             if let Some(status) = child.try_wait()? {

@@ -18,7 +18,6 @@ pub(super) const CONFIG: SimConfig = SimConfig {
     seed: 0,
 };
 
-/// A pool with two objects, each attached by a process with its lane.
 pub(super) fn two_writers(medium: &SimMedium) -> Result<(Arc<Store>, Vec<Writer>), String> {
     let text = |error: indelible_store::error::StoreError| error.to_string();
     let store = Store::open(Arc::new(medium.handle()), process(1)).map_err(text)?;

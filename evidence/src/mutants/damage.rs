@@ -55,7 +55,6 @@ fn misdirected() -> Verdict {
     judge_medium(&medium.power_cut(Choice::All).medium(), &[state]).map(drop)
 }
 
-/// The writer's last call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Psync,
@@ -63,7 +62,6 @@ enum End {
     Checkpoint,
 }
 
-/// A dead writer of two objects on one lane, beside a detached object.
 struct Left {
     image: CrashImage,
     promised: Snapshot,

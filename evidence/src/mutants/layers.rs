@@ -18,7 +18,6 @@ use indelible_testing::scenario::{formatted, judge_medium, judge_state, media};
 use indelible_testing::{Choice, ClassLimits, Fault, Limits, OpKind, SimMedium, for_each_crash};
 use std::sync::Arc;
 
-/// A layer: name, purpose, function.
 pub(super) struct Layer {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
@@ -62,7 +61,6 @@ pub(super) const BENEATH: &[Mutant] = &[Mutant::NoWriteBack, Mutant::NoFence];
 
 const KEY: Key<'static> = Key(&[]);
 
-/// One that tears small, one that tears large and groups commits.
 const MEDIA: [usize; 2] = [2, 5];
 
 fn images(pools: &Pools) -> Verdict {
@@ -163,8 +161,7 @@ fn check(pools: &Pools) -> Verdict {
     })
 }
 
-/// One barrier or durable write of psyncs and checkpoints fails. Successes are promised; the failed
-/// one may have happened.
+/// Successes are promised; the failed call may have happened.
 fn barriers(_: &Pools) -> Verdict {
     for kind in [OpKind::Barrier, OpKind::WriteDurable] {
         for nth in 0..12 {
@@ -246,7 +243,6 @@ fn format(_: &Pools) -> Verdict {
     })
 }
 
-/// Pages are lost and dropped while the table is changed, objects are attached or resized.
 fn dropped(_: &Pools) -> Verdict {
     let key = KEY;
     whenever_pages_are_dropped(&["10", "renamed"], |store| store.rename("10", "renamed", key))?;
@@ -262,8 +258,6 @@ mod tests {
     #[test]
     fn the_protocol_as_it_is_passes_every_quick_layer() {
         let pools = Pools::new();
-        // `pmo-evidence mutants` begins with all of them; `pmo-evidence crashes` has the programs
-        // of the others.
         for layer in LAYERS.iter().take_while(|layer| layer.name != "deaths") {
             (layer.run)(&pools).unwrap_or_else(|cause| panic!("{}: {cause}", layer.name));
         }

@@ -15,7 +15,6 @@ pub(super) struct Program {
     made_for: &'static [Mutant],
 }
 
-/// In the order of the table's columns.
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
         name: "kills",
@@ -38,7 +37,6 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// A campaign that chooses its mutants and records them.
 pub(super) struct Recorded {
     pub(super) name: &'static str,
     pub(super) what: &'static str,
@@ -64,7 +62,6 @@ impl Program {
     /// # Errors
     /// The program could not be run.
     pub(super) fn verdict(&self, mutant: Option<Mutant>) -> Result<Verdict> {
-        // The files of a failure and the record are discarded.
         let scratch = tempfile::tempdir()?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(self.arguments);
@@ -85,7 +82,6 @@ impl Program {
     }
 }
 
-/// The last record of a campaign: noticed wherever it ran, or not.
 pub(super) fn recorded(campaign: &Recorded) -> BTreeMap<String, Verdict> {
     let mut verdicts: BTreeMap<String, Verdict> = BTreeMap::new();
     for record in Record::all(&folder()).unwrap_or_default() {

@@ -16,7 +16,6 @@ use indelible_testing::{Choice, CrashImage, Limits, SimMedium, for_each_crash};
 use std::sync::Arc;
 
 const KEY: Key<'static> = Key(&[]);
-/// Room for a second table beside the old one.
 const POOL: u64 = 4 << 20;
 
 pub(super) fn run(_: &Pools) -> Verdict {
@@ -48,7 +47,6 @@ fn used() -> Result<SimMedium, String> {
     Ok(medium)
 }
 
-/// A node, an entry or a free slot is damaged, and its repair is cut.
 fn damaged_nodes() -> Verdict {
     let pool = used()?.power_cut(Choice::All);
     let all = structures(&Image::new(pool.medium().to_bytes().into()));

@@ -17,7 +17,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Verdicts of the layers that ran, for a mutant or the intact protocol.
 #[derive(Serialize)]
 struct Line {
     mutant: String,
@@ -27,7 +26,7 @@ struct Line {
 }
 
 const TESTS: &str = "tests";
-/// Detectors that must notice each mutant: a single one may be chance, or break unnoticed.
+/// A single detector may be chance, or break unnoticed.
 const LEAST: usize = 2;
 
 impl Line {
@@ -55,7 +54,6 @@ impl Line {
         }
     }
 
-    /// Whether the missing detectors are those of a campaign without a record.
     fn is_left_to_others(&self) -> bool {
         let beneath = BENEATH.iter().any(|mutant| format!("{mutant:?}") == self.mutant);
         beneath && self.by() < LEAST && !self.verdicts.contains_key("rig")
@@ -78,8 +76,7 @@ fn verdict(mutant: Option<Mutant>, run: impl Fn() -> Verdict) -> Verdict {
     }
 }
 
-/// Runs detectors against a mutant (in the short form until enough noticed it), or all of them
-/// against the intact protocol.
+/// In the short form until enough noticed it.
 fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) -> Result<Line> {
     let name = mutant.map_or_else(|| "the protocol as it is".to_owned(), |mutant| format!("{mutant:?}"));
     let rule = mutant.map_or("", Mutant::rule);
@@ -103,8 +100,6 @@ fn line(mutant: Option<Mutant>, long: bool, pools: &Pools, bar: &ProgressBar) ->
     Ok(line)
 }
 
-/// The lines of the chosen mutants. The intact protocol comes first and makes the pools.
-///
 /// # Errors
 /// A detector finds fault with the intact protocol.
 fn lines(chosen: &[Mutant], how: &Mutants) -> Result<Vec<Line>> {
@@ -204,7 +199,6 @@ pub(super) fn run(how: &Mutants) -> Result<()> {
     Ok(())
 }
 
-/// Mutants with too few detectors, and their number.
 fn short_of_detectors(lines: &[Line]) -> Vec<String> {
     let few = lines.iter().filter(|line| line.by() < LEAST && !line.is_left_to_others());
     few.map(|line| format!("{} ({} of {LEAST})", line.mutant, line.by())).collect()

@@ -9,7 +9,6 @@ const NOT_RUN: &str = "not run";
 /// Columns of the mutants' table that other campaigns, or the long form, fill.
 const OTHERS: [&str; 4] = ["disks", "faults", "kills", "rig"];
 
-/// Columns with verdicts from a campaign's record.
 const RECORDED: [(&str, &str); 2] = [("disks", "disks"), ("rig", "power-cut")];
 
 const LAYERS: [(&str, &str); 20] = [
@@ -60,7 +59,6 @@ pub(super) fn render(records: &[Record]) -> String {
     out + rest
 }
 
-/// The campaign's record, not the short run's.
 fn record<'a>(records: &'a [Record], layer: &str) -> Option<&'a Record> {
     records.iter().filter(|record| record.layer == layer).max_by_key(|record| record.mode)
 }
@@ -102,7 +100,6 @@ fn mutants(records: &[Record]) -> String {
         format!("{} caught, {} missed. {}", record.caught.len(), record.missed.len(), fewest(record));
     let mut columns: BTreeSet<&str> =
         record.table.values().flat_map(BTreeMap::keys).map(String::as_str).collect();
-    // The column marks missing records.
     columns.extend(OTHERS);
     let cells = |row: &mut dyn Iterator<Item = &str>| row.collect::<Vec<_>>().join(" | ");
     let _ = write!(out, "\n\n| fault | {} |", cells(&mut columns.iter().copied().chain(["detectors"])));
@@ -148,7 +145,6 @@ fn detectors(record: &Record, mutant: &str) -> u64 {
     record.detectors.get(mutant).copied().unwrap_or_else(columns)
 }
 
-/// Mutants that fewer than two detectors noticed.
 fn fewest(record: &Record) -> String {
     let few: Vec<&str> =
         record.table.keys().filter(|mutant| detectors(record, mutant) < 2).map(String::as_str).collect();

@@ -26,7 +26,6 @@ pub(crate) struct Child {
     pub(crate) done: u64,
 }
 
-/// Role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Makes the object, as a program of version 1 does
@@ -63,7 +62,6 @@ impl Child {
         Ok(heap.into_object().detach()?)
     }
 
-    /// The heap, and the data after the last step reported done or the one after it.
     fn open(&self) -> Result<(Heap, Data)> {
         let mut heap = Heap::open(self.pool()?.attach(NAME)?)?;
         let step = compare::step(&mut heap)?;
@@ -83,7 +81,6 @@ impl Child {
         Ok(())
     }
 
-    /// Makes steps until another version's turn, then waits for its end or ends.
     fn work(&self) -> Result<()> {
         let (mut heap, mut data) = self.open()?;
         loop {

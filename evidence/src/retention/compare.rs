@@ -1,5 +1,4 @@
-//! Compares a heap with the model: each root has the model's type and values, and only programs of
-//! its version open it.
+//! Compares a heap with the model.
 
 use super::perform::{CACHE, CONFIG, ITEMS, RUNNERS, STEP};
 use super::program::{CROWD, Cache, Config, Data, Item, More, Moving, Sale, Server, Stage};
@@ -17,7 +16,6 @@ pub(super) fn step(heap: &mut Heap) -> Result<u64> {
     Ok(*heap.root_mut::<u64>(STEP)?)
 }
 
-/// Fails unless the heap is whole, nothing leaks, and all roots verify by the model's types.
 pub(super) fn sound(heap: &mut Heap, data: &Data) -> Result<()> {
     let damage = heap.check();
     ensure!(damage.is_empty(), "the heap is damaged: {damage:?}");
@@ -105,7 +103,6 @@ fn cache(heap: &mut Heap, version: u8) -> Result<Cache> {
     Ok(Cache { version, texts })
 }
 
-/// As programs of each version see them.
 fn items(heap: &mut Heap, model: &[Item]) -> Result<()> {
     let first = heap.root_mut::<v1::Items<'_>>(ITEMS)?;
     let seen: Vec<_> = first.iter().map(|item| (item.name.to_string(), item.count)).collect();

@@ -21,12 +21,9 @@ mod broken {
     use anyhow::{Result, bail};
     use indelible_store::Mutant;
 
-    /// Kills within which a broken rule must be noticed, on each medium and tracking.
     const KILLS: u64 = 60;
 
-    /// Rules that this campaign hardly reaches: another extension of the same number, a panicking
-    /// initial value, a heap without room for a root, a cut between an allocation and its link.
-    /// Tests of the mapped half notice them.
+    /// Rules that this campaign hardly reaches; tests of the mapped half notice them.
     const ELSEWHERE: [Mutant; 4] = [
         Mutant::ExtensionTypeIgnored,
         Mutant::ExtensionLinkedFirst,

@@ -3,12 +3,10 @@
 //!
 //! They convert a root by a chain of converters, migrate containers in steps, extend values in
 //! place, and reset a root of another version; converters fail, threads race to extend beside cuts,
-//! and later versions' data are refused. Programs, and recoveries after them, are killed at random.
-//! A judge compares the heap with a model, after the last step reported done or the one under way:
-//! nothing is damaged, leaked or dropped.
+//! and later versions' data are refused. A judge compares the heap with a model, after the last
+//! step reported done or the one under way.
 //!
-//! The campaign of kills compares objects by bytes, which an allocator does not determine; hence
-//! this separate campaign, with the same messages.
+//! Separate from the kills, which compare bytes: an allocator does not determine these.
 
 mod child;
 mod compare;

@@ -23,7 +23,6 @@ const RACERS: usize = 2;
 
 const CUTS: u64 = 4;
 
-/// Makes all roots, as version 1 does, up to the psync.
 pub(super) fn make(heap: &mut Heap, data: &Data) -> Result<()> {
     heap.root_or_insert_with::<v1::Config<'_>, _>(CONFIG, |h| v1::Config {
         title: PString::from_in(&data.config.title, h),
@@ -38,7 +37,6 @@ pub(super) fn make(heap: &mut Heap, data: &Data) -> Result<()> {
     Ok(())
 }
 
-/// Makes the next step, up to the psync.
 pub(super) fn perform(heap: &mut Heap, data: &Data, action: &Action) -> Result<()> {
     let version = data.version();
     match action {
@@ -92,7 +90,6 @@ pub(super) fn perform(heap: &mut Heap, data: &Data, action: &Action) -> Result<(
     Ok(())
 }
 
-/// Expects the error of a root of another type.
 fn refused(result: indelible::Result<()>) -> Result<()> {
     match result {
         Err(error) if error.kind() == ErrorKind::RootType => Ok(()),
@@ -101,7 +98,6 @@ fn refused(result: indelible::Result<()>) -> Result<()> {
     }
 }
 
-/// The config, opened with the types up to a version.
 enum Opened<'a, 'h> {
     First(&'a mut v1::Config<'h>),
     Second(&'a mut v2::Config<'h>),
@@ -244,7 +240,6 @@ fn add(heap: &mut Heap, data: &Data, which: Which, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// A migration step whose converter may fail at its last element.
 fn migrate(heap: &mut Heap, before: &Moving, (which, most, fails): (Which, usize, bool)) -> Result<()> {
     let mut count = 0;
     let mut next = || {
@@ -272,7 +267,6 @@ fn migrate(heap: &mut Heap, before: &Moving, (which, most, fails): (Which, usize
     Ok(())
 }
 
-/// Threads extend the same items, beside cuts of the heap.
 fn race(heap: &Heap, extend: impl Fn(&Heap) -> Result<()> + Sync) -> Result<()> {
     thread::scope(|scope| {
         let racers: Vec<_> = (0..RACERS).map(|_| scope.spawn(|| extend(heap))).collect();
@@ -281,7 +275,6 @@ fn race(heap: &Heap, extend: impl Fn(&Heap) -> Result<()> + Sync) -> Result<()> 
     })
 }
 
-/// Reports idleness.
 pub(super) fn wait_for_the_end() -> ! {
     idle().say();
     loop {
@@ -289,9 +282,8 @@ pub(super) fn wait_for_the_end() -> ! {
     }
 }
 
-/// Makes values whose numbers begin at `first`. Threads extend them beside repeated cuts, each
-/// reported. After some cuts the program waits for its end, so that the judge finds that cut's
-/// state.
+/// Threads extend new values beside repeated, reported cuts. After some cuts the program waits for
+/// its end, so that the judge finds that cut's state.
 fn crowd(heap: &mut Heap, first: u64) -> Result<()> {
     *heap.root_mut::<u64>(STEP)? += 1;
     let crowd = heap.root_or_default::<Crowd<'_>>(RUNNERS)?;
@@ -323,7 +315,6 @@ fn crowd(heap: &mut Heap, first: u64) -> Result<()> {
     })
 }
 
-/// Steps of all versions, each with its own type.
 macro_rules! by_version {
     ($($name:ident: $version:ident),*) => {$(
         mod $name {

@@ -17,7 +17,6 @@ const SIZE: u64 = 16 << 20;
 
 pub(super) type Counts = BTreeMap<String, u64>;
 
-/// The medium of a pool, and its tracking.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     pub(super) medium: MediumKind,
@@ -31,8 +30,7 @@ impl fmt::Display for Cell {
 }
 
 impl Cell {
-    /// Runs programs until so many were killed, with an optional broken rule. Returns the counts; a
-    /// violation is an error and keeps the pool.
+    /// Runs programs until so many were killed. A violation is an error and keeps the pool.
     pub(super) fn run(self, seed: u64, kills: u64, broken: Option<&str>) -> Result<Counts> {
         let below = if self.medium == MediumKind::Memory { "/dev/shm" } else { "/var/tmp" };
         let folder = tempfile::Builder::new().prefix("indelible-retention-").tempdir_in(below)?;
@@ -83,7 +81,6 @@ impl Line {
                 let fate = self.fate(13, 20_000);
                 self.process(Role::Victim, fate)?;
             }
-            // Killed recoveries, and others after them.
             for _ in 0..self.rng.u8(0..3) {
                 let fate = self.fate(1, 80_000);
                 self.process(Role::Judge, fate)?;
@@ -95,7 +92,6 @@ impl Line {
         Ok(())
     }
 
-    /// Death within so many lines and idle turns.
     fn fate(&mut self, lines: usize, spins: u32) -> Fate {
         let spins = if self.cell.medium == MediumKind::Memory { spins } else { 10 * spins };
         Fate { death: Some((self.rng.usize(0..lines), self.rng.u32(0..spins))), ..Fate::default() }

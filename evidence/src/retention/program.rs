@@ -1,18 +1,15 @@
 //! The data as a function of seed and step.
 //!
-//! Programs of three versions make the steps in turn. A step is a call on the heap and a psync;
-//! after a kill in a step the data are as before or after it.
+//! A step, by programs of three versions in turn, is a call on the heap and a psync; after a kill
+//! the data are as before or after it.
 
 use super::types::SECONDS;
 use crate::workloads::program::mixed;
 
-/// Steps of a version before its successor.
 const ERA: u64 = 10;
 const ITEMS: usize = 20;
 pub(super) const SERVERS: usize = 8;
-/// Values made and extended at once.
 pub(super) const CROWD: u64 = 40;
-/// Texts of a cache, list or map.
 pub(super) const TEXTS: usize = 24;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -94,7 +91,6 @@ impl Item {
     }
 }
 
-/// A container migrated in steps.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Moving {
     pub(super) texts: Vec<String>,
@@ -104,7 +100,6 @@ pub(super) struct Moving {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Stage {
     Old,
-    /// Number of converted elements.
     Both(usize),
     New,
 }
@@ -117,7 +112,6 @@ pub(super) enum Which {
 
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    /// The config is of a later version than the program.
     ConfigRefused,
     /// A converter fails after it made a value.
     ConverterFails,
@@ -126,7 +120,6 @@ pub(super) enum Action {
         title: String,
         server: Server,
     },
-    /// The config becomes one of the first version.
     Back,
     /// Opened, reset if of another version, and extended.
     Cache {
@@ -156,8 +149,7 @@ pub(super) enum Action {
     },
     /// Threads extend all items at once, beside cuts.
     Race,
-    /// Many are made, and threads extend them beside cuts. The step counts from the first cut, as
-    /// only computed values follow.
+    /// The step counts from the first cut, as only computed values follow.
     Crowd,
     /// The container is in migration or new: the old program is refused.
     MovingRefused(Which),
@@ -201,7 +193,6 @@ fn texts(step: u64) -> Vec<String> {
 }
 
 impl Data {
-    /// The first data, by version 1.
     pub(super) fn new(seed: u64) -> Data {
         let moving = || Moving { texts: texts(0), stage: Stage::Old };
         Data {
@@ -371,7 +362,6 @@ impl Moving {
         }
     }
 
-    /// Whether a step of so many elements reaches the failing one.
     pub(super) fn comes_to_the_failure(&self, most: usize, fails: bool) -> bool {
         fails && self.texts.len() - self.done() >= most
     }

@@ -114,8 +114,7 @@ pub(super) mod v3 {
     pub(crate) type Items<'h> = PVec<'h, Item<'h>>;
 }
 
-/// One of many that threads extend at once. Filling its extension takes long, between its
-/// allocation and its link.
+/// Filling its extension takes long, between its allocation and its link.
 #[extendible]
 #[derive(Persist)]
 #[repr(C)]
@@ -127,7 +126,6 @@ pub(super) struct Runner<'h> {
 
 pub(super) type Crowd<'h> = PVec<'h, Runner<'h>>;
 
-/// An element of the list since version 2.
 #[derive(Persist)]
 #[repr(C)]
 pub(super) struct Measured<'h> {
@@ -135,7 +133,6 @@ pub(super) struct Measured<'h> {
     pub(super) len: u64,
 }
 
-/// The list and the map, migrated in steps by versions 2 and 3.
 pub(super) type OldList<'h> = PVec<'h, PString<'h>>;
 pub(super) type NewList<'h> = PVec<'h, Measured<'h>>;
 pub(super) type OldMap<'h> = PHashMap<'h, u64, PString<'h>>;
@@ -162,7 +159,6 @@ pub(super) fn second_to_third<'h>(old: &v2::Config<'h>, heap: HeapRef<'h>) -> Co
     Ok(v3::Config { servers, title: PString::from_in(&old.title, heap), seconds: SECONDS })
 }
 
-/// The way back, by a program that knows all versions.
 pub(super) fn third_to_first<'h>(old: &v3::Config<'h>, heap: HeapRef<'h>) -> Converted<v1::Config<'h>> {
     let mut servers = PVec::new_in(heap);
     for v3::Server { name, weight, port } in old.servers.values() {

@@ -1,8 +1,8 @@
 //! Changes of a large object with known bytes after each.
 //!
-//! Changes go to a few distant pages of a sparse object. Change `n` stores `n` into one of them in
-//! turn, and into the first page, which counts. A copy is changed in the opposite order, in the
-//! pages' second word: its pages show both its source and its own changes.
+//! Change `n` stores `n` into one of a few distant pages of a sparse object in turn, and into the
+//! first page, which counts. A copy changes in the opposite order, in the pages' second word: it
+//! shows both its source and its own changes.
 
 use crate::workloads::journal::Journal;
 use crate::workloads::world::Trouble;
@@ -27,7 +27,6 @@ impl Side {
     }
 }
 
-/// The changed pages.
 #[derive(Clone, Copy)]
 pub(super) struct Pages {
     pub(super) count: u64,
@@ -61,7 +60,6 @@ impl Pages {
         changes.saturating_sub((changes + self.count - of) % self.count)
     }
 
-    /// Stores a change without a psync.
     pub(super) fn store(self, object: &mut Object, side: Side, change: u64) {
         for page in [0, self.at(self.of(side, change))] {
             let at = page as usize + side.word() * 8;
@@ -69,8 +67,8 @@ impl Pages {
         }
     }
 
-    /// Fails unless the bytes are those after so many changes of either side: of every `step`th
-    /// page from `first` on, and of some unchanged pages.
+    /// Compares every `step`th page from `first` on, and some unchanged pages, with so many changes
+    /// of either side.
     pub(super) fn compare(
         self,
         bytes: &[u8],
@@ -101,13 +99,11 @@ impl Pages {
     }
 }
 
-/// Changes of each side in the bytes.
 pub(super) fn count(bytes: &[u8]) -> (u64, u64) {
     let (words, _) = bytes[..16].as_chunks::<8>();
     (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]))
 }
 
-/// The number of acknowledged changes, for other and later processes.
 pub(super) struct Acknowledged(Journal);
 
 impl Acknowledged {

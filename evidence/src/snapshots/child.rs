@@ -15,7 +15,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub(super) const OBJECT: &str = "object";
-/// Most snapshots and copies at a time.
 const SNAPSHOTS: usize = 4;
 const COPIES: usize = 2;
 
@@ -25,7 +24,6 @@ const SNAPSHOT: u64 = 1;
 const COPY: u64 = 2;
 const END: u64 = 3;
 
-/// Role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Changes the object and psyncs, as fast as it can
@@ -117,7 +115,6 @@ impl Work<'_> {
         self.pages.compare(bytes, found, (0, 1)).map_err(|why| Trouble::Wrong(format!("{name}: {why}")))
     }
 
-    /// Compares the object with the acknowledged changes and continues them.
     fn write(&self) -> Result<(), Trouble> {
         let mut object = patient(|| self.pool.attach(OBJECT))?;
         let (mut changes, _) = count(object.as_slice());
@@ -142,8 +139,8 @@ impl Work<'_> {
         Ok(object.detach()?)
     }
 
-    /// Fails unless the bytes are after the acknowledged changes or one more; acknowledges and
-    /// returns their number.
+    /// The bytes must be after the acknowledged changes or one more; acknowledges and returns their
+    /// number.
     fn settle(
         &self,
         name: &str,
@@ -169,7 +166,6 @@ impl Work<'_> {
         Journal::open(&self.child.journals.join("keeper"))
     }
 
-    /// Everything kept; decides an interrupted event first.
     fn kept(&self, journal: &Journal) -> Result<BTreeMap<u64, Kept>, Trouble> {
         if let Some((number, event)) = journal.under_way()? {
             let there = match self.pool.stat(&Self::name(event[2])) {
@@ -261,7 +257,6 @@ impl Work<'_> {
         journal.end(event, true)
     }
 
-    /// Changes a copy, `most` times at most, until it has `enough` changes.
     fn change(&self, number: u64, enough: u64, most: u64) -> Result<(), Trouble> {
         let name = Self::name(number);
         let acknowledged = Acknowledged::open(&self.child.journals, &name)?;
@@ -297,7 +292,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Each look shows at least the changes acknowledged before it, and all bytes of one psync.
+    /// Each look shows at least the acknowledged changes, and all bytes of one psync.
     fn follow(&self) -> Result<(), Trouble> {
         let begin = Instant::now();
         let (pace, time) =
@@ -336,7 +331,6 @@ impl Work<'_> {
         Ok(reader.detach()?)
     }
 
-    /// Compares everything, before and after the merges.
     fn judge(&self) -> Result<(), Trouble> {
         let journal = self.journal()?;
         let all = self.kept(&journal)?;

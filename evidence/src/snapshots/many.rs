@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 const OBJECT: &str = "kept often";
 const PAGE: usize = 4096;
-/// Most snapshots that are compared.
 const LOOKS: usize = 500;
 
 fn name(round: u64) -> String {
@@ -27,7 +26,6 @@ fn has(bytes: &[u8], round: u64) -> Result<()> {
     Ok(())
 }
 
-/// Makes so many, compares some, destroys half, merges, compares, and restores the pool.
 pub(super) fn many(
     pool: &Pool,
     count: u64,

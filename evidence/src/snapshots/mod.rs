@@ -2,12 +2,9 @@
 //! and in a file.
 //!
 //! First under kills: a process changes the object as fast as it can; another makes snapshots and
-//! copies and changes the copies; a third follows. Each page of each snapshot and copy must hold
-//! the acknowledged changes. At the end both sides have all of their changes, everything kept is
-//! removed, and the object is one piece again. Another object gets thousands of snapshots, half of
-//! them destroyed and merged. Then the times: of snapshots without a writer and beside one, whose
-//! log first becomes durable in place, and psyncs with and without a reader of every tenth, in
-//! turn.
+//! copies and changes the copies; a third follows. Each page must hold the acknowledged changes; at
+//! the end the object is one piece again. Another object gets thousands of snapshots. Then the
+//! times of snapshots, and of psyncs with and without a reader of every tenth.
 //!
 //! Tracking is explicit: a scan of page tables over 64 GiB would dominate a psync.
 
@@ -51,17 +48,13 @@ pub(crate) struct Snapshots {
     seed: Option<u64>,
 }
 
-/// Amount of work on each medium.
 struct Scale {
     rounds: u64,
-    /// Changed pages, and changes of each side.
+    /// Of each side.
     pages: u64,
     changes: u64,
-    /// Timed snapshots.
     snapshots: u64,
-    /// Snapshots at once.
     many: u64,
-    /// Windows with and without a reader.
     windows: u64,
     window: Duration,
 }
@@ -86,7 +79,6 @@ const LONG: Scale = Scale {
     window: Duration::from_secs(10),
 };
 
-/// Psyncs between two looks of a reader.
 const EVERY: f64 = 10.0;
 
 struct Scene<'a> {
@@ -191,7 +183,6 @@ impl Scene<'_> {
         Fate { death: Some((self.rng.usize(0..lines), self.rng.u32(0..turns))), ..Fate::default() }
     }
 
-    /// All at once, each killed and replaced; then the verdict.
     fn round(&mut self) -> Result<()> {
         let copied = ["--changes".to_owned(), self.scale.changes.to_string()];
         let roles = [(Role::Writer, 2, 12), (Role::Keeper, 3, 12), (Role::Follower, 2, 6)];
@@ -233,7 +224,6 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Copies and the object get all of their changes, concurrently.
     fn finish(&mut self) -> Result<()> {
         let changes = ["--changes".to_owned(), self.scale.changes.to_string()];
         let (this, copies) = (&*self, [&changes[..], &["--end".to_owned()]].concat());
@@ -250,7 +240,6 @@ impl Scene<'_> {
         self.judge(&["--end".to_owned()])
     }
 
-    /// Works beside a writer that acknowledges nothing; then compares the object.
     fn beside_a_writer<T>(&mut self, work: impl FnOnce(&mut Self, &Pool) -> Result<T>) -> Result<T> {
         let pool = PoolOptions::new().medium(self.medium).open(self.pool())?;
         let child = start(self.command(Role::Writer, &["--pace".into(), "0".into()]))?;
@@ -362,7 +351,6 @@ impl Scene<'_> {
     }
 }
 
-/// Times of snapshots, destroyed in turn, with pauses of up to 10 ms.
 fn snapshots(pool: &Pool, count: u64, rng: &mut fastrand::Rng) -> Result<Times> {
     let mut times = Times::default();
     for _ in 0..count {

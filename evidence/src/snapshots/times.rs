@@ -21,7 +21,6 @@ impl Times {
         sorted.get(at).copied().unwrap_or(0.0)
     }
 
-    /// Adds median, 95th percentile and worst.
     pub(super) fn count(&self, counts: &mut BTreeMap<String, u64>, what: &str) {
         let figures = [("median", 0.5), ("95th percentile", 0.95), ("worst", 1.0)];
         for (figure, share) in figures {

@@ -14,7 +14,6 @@ pub(super) const SIZE: usize = LEN + 4096;
 /// Bytes of the rounds. The page after them is the probe's, where a victim may die.
 const LEN: usize = 96 * 4096;
 pub(super) const NAME: &str = "stores";
-/// Rounds before a victim waits for its end.
 const ROUNDS: u64 = 60;
 
 #[derive(Args, Debug, Clone)]
@@ -42,7 +41,6 @@ fn round(seed: u64, number: u64, grain: usize) -> Vec<(usize, Vec<u8>)> {
         .map(|_| {
             let len = if grain > 8 { grain } else { 8 * rng.usize(1..40) };
             let at = rng.usize(0..(LEN - len) / grain) * grain;
-            // Some pages again and again, most rarely.
             let at = if rng.bool() { at % (8 * 4096) } else { at };
             (at, (0..len).map(|_| rng.u8(..)).collect())
         })
@@ -79,7 +77,6 @@ impl Child {
         bytes
     }
 
-    /// Prints the object's round: the last reported done, or the one after it.
     fn look(&self) -> Result<()> {
         let pool = self.open()?;
         let object = pool.attach(NAME)?;
@@ -194,7 +191,7 @@ impl Victim<'_> {
         self.object.as_mut_ptr().wrapping_add(place)
     }
 
-    /// Puts bytes by the means, after a store to each where the kernel refuses protected pages.
+    /// Stores to each page first where the kernel refuses protected pages.
     fn put(&mut self, place: usize, bytes: &[u8]) -> Result<bool> {
         let at = self.at(place);
         // SAFETY: within the object.
@@ -225,7 +222,7 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// Checks whether a psync finds the means without a mark on an untouched page, as documented.
+    /// Checks that a psync finds the means without a mark, as documented.
     fn probe(&mut self) -> Result<()> {
         for _ in 0..40 {
             self.object.psync()?;

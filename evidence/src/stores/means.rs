@@ -91,10 +91,8 @@ impl Means {
     }
 }
 
-/// Resources of the means, once per process.
 pub(crate) struct Tools {
     means: Means,
-    /// A file to read, and one for direct reads.
     file: std::fs::File,
     direct: Option<std::fs::File>,
     ring: Option<Ring>,

@@ -154,7 +154,6 @@ fn command(pool: &Path, (_, word, _, means): Cell, seed: u64, done: u64, judge: 
     command
 }
 
-/// Fails on a broken promise and on an unintended end.
 fn judge_of(seen: &Seen, who: &str) -> Result<()> {
     if let Some(Said::Wrong { why }) = seen.said.iter().find(|said| matches!(said, Said::Wrong { .. })) {
         bail!("{who}: {why}");

@@ -58,7 +58,6 @@ impl Journal {
         self.set(number, 0, if happened { DONE } else { UNDONE })
     }
 
-    /// The last event, if its outcome is unknown.
     pub(crate) fn under_way(&self) -> Result<Option<(u64, Event)>, Trouble> {
         let last = self.last()?;
         if last == 0 {
@@ -68,7 +67,6 @@ impl Journal {
         Ok((event[0] == UNDER_WAY).then_some((last, event)))
     }
 
-    /// Number of the last event with a known outcome.
     pub(crate) fn known(&self) -> Result<u64, Trouble> {
         let last = self.last()?;
         Ok(if self.under_way()?.is_some() { last - 1 } else { last })

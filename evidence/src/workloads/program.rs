@@ -1,24 +1,21 @@
 //! A workload as a function of seed, workload and step: its objects after any step can be computed.
 //!
-//! A workload is one thread of a victim, with objects of its own. A step is one operation on the
-//! pool and the stores before it; after a kill in a step all of its objects are as before or after
-//! it. A successor continues with the next step.
+//! A workload is one thread of a victim, with its own objects. A step is one operation on the pool
+//! and the stores before it; after a kill all of its objects are as before or after it. A successor
+//! continues with the next step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Largest size of an object that grows step by step.
 const LARGE: u64 = 96 << 10;
 /// Enough pages that a first load goes straight to the primary.
 const LOAD: u64 = 300 * 4096;
 
-/// Parameters of the steps of a pool's workloads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
     pub(crate) seed: u64,
     /// Whether objects may be sparse: on a full memory file system touching one raises SIGBUS
     /// (SAFETY.md).
     pub(crate) sparse: bool,
-    /// Whether there are snapshots, copies and rollbacks.
     pub(crate) keeps: bool,
     pub(crate) seals: bool,
 }
@@ -182,7 +179,6 @@ impl Workload {
         rng.choice(self.writable().collect::<Vec<_>>()).map_or("", String::as_str)
     }
 
-    /// Snapshots, copies, rollbacks and ends of snapshots, a few at a time.
     fn keep(&self, rng: &mut fastrand::Rng, name: String, fresh: String) -> Action {
         let snapshots: Vec<&String> = self
             .objects
@@ -280,7 +276,6 @@ impl Workload {
     }
 }
 
-/// A generator for one decision of a seed.
 pub(crate) fn mixed(seed: u64, stream: u64, step: u64) -> fastrand::Rng {
     let stream = stream.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     fastrand::Rng::with_seed(seed ^ stream ^ step.wrapping_mul(0xd1b5_4a32_d192_ed03))

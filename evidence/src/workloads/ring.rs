@@ -5,12 +5,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Three pages.
 pub(crate) const WORDS: usize = 1536;
 pub(crate) const SIZE: u64 = WORDS as u64 * 8;
 
 pub(crate) type Ring = [AtomicU64; WORDS];
-/// A ring without a storing thread.
 pub(crate) type Numbers = [u64; WORDS];
 
 pub(crate) fn name(workload: u32) -> String {

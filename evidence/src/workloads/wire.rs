@@ -8,7 +8,6 @@ use std::str::FromStr;
 pub(crate) struct Spec {
     pub(crate) workload: u32,
     pub(crate) done: u64,
-    /// Whether the next step was begun.
     pub(crate) begun: bool,
     /// Number up to which the ring is durable at least.
     pub(crate) promised: u64,

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest wait for another process.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -41,7 +40,6 @@ pub(crate) fn patient<T>(mut attempt: impl FnMut() -> indelible::Result<T>) -> R
     }
 }
 
-/// The key of all sealed objects, copies and snapshots.
 pub(crate) fn seal_key() -> indelible::Result<SealKey> {
     Ok(SealKey::file(vec![0x5a; 32])?.of_any_name())
 }
@@ -121,7 +119,6 @@ fn mismatch(found: &[u8], expected: &[u8]) -> Option<usize> {
     found.iter().zip(expected).position(|(found, expected)| found != expected)
 }
 
-/// Reads a ring, which must hold the promised step.
 pub(crate) fn read_ring(pool: &Pool, workload: u32, promised: u64) -> Result<u64, Trouble> {
     let object = patient(|| pool.attach_read(&ring::name(workload)))?;
     let numbers = object.root::<Numbers>()?.to_vec();
@@ -155,7 +152,6 @@ impl Worker {
         }
     }
 
-    /// Attaches the step's objects, and stores.
     pub(crate) fn prepare(&mut self, action: &Action) -> Result<(), Trouble> {
         match action {
             Action::Psync { names, stores } => {

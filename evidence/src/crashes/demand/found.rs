@@ -3,7 +3,6 @@
 use super::transaction::{Set, Transaction};
 
 pub(super) const CELLS: usize = 512;
-/// Pages that a wide transaction changes.
 pub(super) const PAGES: usize = 64;
 
 /// The transaction's own cell, in the first page and each changed one.

@@ -7,7 +7,6 @@ use indelible_testing::SimMedium;
 use indelible_testing::pool::Snapshot;
 use std::collections::BTreeMap;
 
-/// The promise from a mark on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moment {
     pub(super) must: Set,
@@ -17,9 +16,8 @@ pub(super) struct Moment {
 pub(super) struct Ledger {
     pub(super) transactions: Vec<Transaction>,
     durable: Set,
-    /// Promises on the current medium.
     pub(super) moments: Vec<Moment>,
-    /// Snapshots: the object, and the transactions durable before.
+    /// The object, and the transactions durable before.
     snapshots: BTreeMap<String, (usize, Set)>,
 }
 
@@ -86,7 +84,6 @@ impl Ledger {
         self.durable |= self.which(|_, one| one.has(object) && one.fate == Fate::Done);
     }
 
-    /// Transactions of a thread, and those that it read from, are durable.
     pub(super) fn thread_durable(&mut self, line: Line, thread: u32) {
         let own = self.which(|_, one| one.line == line && one.thread == thread && one.fate == Fate::Done);
         let mut objects = 0;
@@ -103,7 +100,6 @@ impl Ledger {
         self.durable |= self.which(|_, one| is_dead(one.line.life) && one.fate == Fate::Done);
     }
 
-    /// An object shows these, without a power cut before.
     pub(super) fn look(&mut self, object: usize, found: &Found) -> Verdict {
         for number in 1..self.transactions.len() {
             let there = found.there >> number & 1 == 1;

@@ -12,7 +12,6 @@ pub(super) fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Files as a death leaves them.
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
 /// Files of one pool's memory, removed on drop.
@@ -40,7 +39,6 @@ impl Memory {
         lock(&self.saved).get_or_insert(files);
     }
 
-    /// Restores the memory of a dead process.
     pub(super) fn restore(&self) -> Result<(), String> {
         for (path, bytes) in lock(&self.saved).take().unwrap_or_default() {
             let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
@@ -57,7 +55,6 @@ impl Memory {
         lock(&self.saved).take();
     }
 
-    /// Removes all memory, as a power cut does.
     pub(super) fn clear(&self) {
         self.forget();
         self.files().for_each(|path| drop(fs::remove_file(path)));

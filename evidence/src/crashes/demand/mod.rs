@@ -1,8 +1,7 @@
 //! Programs of processes with objects on demand, transactional ones, or both in one transaction.
 //!
-//! A [`Step`] is one call of one process: attaches, commits, waits for durability, leaves;
-//! recoveries, sweeps, snapshots and backups by others, also between two operations of a call;
-//! copies of the pool's file and calls on them; sizes; deaths, failures, power cuts.
+//! A [`Step`] is one call of one process: on its objects, recoveries and snapshots by others, also
+//! between two operations of a call, copies of the pool's file, deaths, failures, power cuts.
 //!
 //! # What is judged
 //!
@@ -47,25 +46,21 @@ use short::{beside_an_attach, short};
 
 const PROCESSES: usize = 3;
 
-/// Two on demand, a large one on demand, a transactional one.
 const OBJECTS: [&str; 4] = ["a", "b", "large", "transactional"];
 const LARGE: usize = 2;
 const TRANSACTIONAL: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// The process's thread, between transactions.
     Between,
     OnCommit,
     OnAbort,
-    /// The end of a thread that has committed.
     ThreadEnd,
     Elsewhere,
     /// Within a transaction, where it is refused.
     Within,
 }
 
-/// A call on the copy of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OnCopy {
     Collect,
@@ -99,7 +94,6 @@ enum Step {
     Detach {
         object: usize,
     },
-    /// Drops the object within a transaction on another one.
     Leave {
         object: usize,
         within: usize,
@@ -118,7 +112,6 @@ enum Step {
         pages: u64,
     },
     Lengthen,
-    /// Takes all room of the pool.
     Fill,
     Empty,
     CopyFile,
@@ -145,7 +138,6 @@ enum Step {
         its: Vec<Step>,
         switches: [u64; 2],
     },
-    /// All processes and their memory are gone.
     PowerCut {
         seed: u64,
     },
@@ -180,9 +172,7 @@ pub(crate) struct Demand {
     seed: u64,
 }
 
-/// Limits for random programs.
 const SAMPLE: Limits = Limits { exhaustive: 4, singles: 1, random: 2, points: 60, seed: 0 };
-/// Limits for short programs.
 const WHOLE: Limits = Limits { exhaustive: 32, singles: 4, random: 6, points: u64::MAX, seed: 0 };
 
 fn beside() -> [Step; 4] {
@@ -206,7 +196,7 @@ impl Demand {
     }
 
     /// The `nth` program of a call between two operations of an attach, a commit and a death.
-    /// `None`: there are fewer.
+    /// `None`: fewer.
     pub(crate) fn beside(config: SimConfig, seed: u64, nth: u64) -> Option<Demand> {
         let calls = beside();
         let [first, second] = SWITCHES;
@@ -215,12 +205,10 @@ impl Demand {
         Some(Demand { config, program: beside_an_attach(call, switches), seed })
     }
 
-    /// Runs the program and samples power cuts.
     pub(crate) fn judge(&self) -> Result<Judged, String> {
         self.judge_program(&self.program, Some(&SAMPLE))
     }
 
-    /// Runs the program and cuts everywhere.
     pub(crate) fn judge_whole(&self) -> Result<Judged, String> {
         self.judge_program(&self.program, Some(&WHOLE))
     }
@@ -229,7 +217,6 @@ impl Demand {
         self.judge_program(&self.program, None)
     }
 
-    /// The smallest violating program found, and the violated rule.
     pub(crate) fn explain(&self, cause: String) -> String {
         let mut last = cause;
         let small = shrink(&self.program, |program| match self.judge_program(program, Some(&SAMPLE)) {

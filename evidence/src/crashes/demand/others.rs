@@ -15,10 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Steps of the pool's growth, and its limit.
 const LONGER: u64 = 1 << 20;
 const LONGEST: u64 = 8 << 20;
-/// Most snapshots of a program.
 const SNAPSHOTS: u64 = 6;
 
 impl World {

@@ -73,14 +73,12 @@ pub(super) struct Life {
     pub(super) number: u32,
     pub(super) objects: BTreeMap<usize, Arc<Object>>,
     pub(super) pool: Pool,
-    /// Shared with the pool.
     pub(super) medium: Arc<SimMedium>,
 }
 
 /// The place of a process, which others take after its death.
 pub(super) struct Seat {
     pub(super) number: usize,
-    /// Its current thread.
     pub(super) thread: u32,
     pub(super) life: Option<Life>,
 }

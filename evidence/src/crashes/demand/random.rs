@@ -5,7 +5,6 @@ use fastrand::Rng;
 use indelible_testing::oracle::Program;
 use indelible_testing::{Fault, OpKind};
 
-/// Operations in which a process may die.
 const DEADLY: [OpKind; 7] = [
     OpKind::Write,
     OpKind::WriteDurable,
@@ -16,7 +15,6 @@ const DEADLY: [OpKind; 7] = [
     OpKind::Read,
 ];
 
-/// Objects of the processes, by the steps.
 #[derive(Clone, Default)]
 struct Has([[bool; OBJECTS.len()]; PROCESSES]);
 
@@ -25,7 +23,6 @@ impl Has {
         self.0.iter().any(|has| has[object])
     }
 
-    /// Whether the step is likely to have an effect.
     fn is_worth(&self, process: usize, step: &Step) -> bool {
         let own = &self.0[process];
         match step {
@@ -104,7 +101,6 @@ fn step(process: usize, has: &Has, rng: &mut Rng) -> Step {
     }
 }
 
-/// Another process acts between two operations of a call.
 fn at_once(process: usize, has: &Has, rng: &mut Rng) -> Step {
     let other = (process + 1 + rng.usize(..PROCESSES - 1)) % PROCESSES;
     let object = rng.usize(..OBJECTS.len());
@@ -130,7 +126,6 @@ fn at_once(process: usize, has: &Has, rng: &mut Rng) -> Step {
         Step::Recover,
     ];
     let its = (0..rng.usize(1..3)).map(|_| beside[rng.usize(..beside.len())].clone());
-    // Memory of living processes is waited for.
     let its = its.filter(|step| *step != Step::Recover || !has.0[process].iter().any(|has| *has)).collect();
     let most = [20, 80, 300][rng.usize(..3)];
     Step::AtOnce { own, other, its, switches: [rng.u64(..most), rng.u64(..most)] }

@@ -19,7 +19,6 @@ use std::sync::{Arc, Mutex};
 
 const POOL: u64 = 4 << 20;
 
-/// A medium between two power cuts, with its promises.
 pub(super) struct Segment {
     pub(super) medium: SimMedium,
     pub(super) moments: Vec<Moment>,
@@ -154,7 +153,6 @@ impl World {
         done.into_iter().collect()
     }
 
-    /// A step of one process, and its planned death.
     fn alone(&self, seat: &mut Seat, step: &Step) -> Verdict {
         lock(&self.counts).steps += 1;
         let done = self.step(seat, step);
@@ -174,7 +172,6 @@ impl World {
             Step::Detach { object } => self.detach(seat, *object),
             Step::Leave { object, within } => self.leave(seat, *object, *within),
             Step::Die => self.die(seat),
-            // Only at the top level.
             Step::AtOnce { .. } | Step::DieIn { .. } | Step::FailIn { .. } | Step::PowerCut { .. } => Ok(()),
             step => self.other(seat, step),
         }

@@ -63,7 +63,6 @@ impl World {
         }
     }
 
-    /// Commits to these objects; returns the number.
     pub(super) fn commit_to(
         &self,
         life: &Life,

@@ -12,7 +12,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-/// The answer of `tx_sync`, and the pending commits after it.
 type Answer = (indelible::Result<()>, Pending);
 
 fn ask(object: &Object) -> Answer {
@@ -40,7 +39,6 @@ impl World {
                 let there = attached.clone();
                 let asked = std::thread::spawn(move || selected.run(|| with_seed(seed, || ask(&there))));
                 let answer = asked.join().map_err(|_| "tx_sync panicked")?;
-                // A thread without a transaction waits for all commits.
                 self.answered(life, line, answer, |world| lock(&world.ledger).all_durable(line))
             }
             Place::Within => {
@@ -79,7 +77,6 @@ impl World {
         Ok(())
     }
 
-    /// Waits in an action on commit or abort.
     fn in_action(
         &self,
         life: &Life,

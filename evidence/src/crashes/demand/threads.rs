@@ -16,8 +16,8 @@ impl Drop for AtTheEnd {
     }
 }
 
-/// Runs `what` when this thread ends, after its transactions' state is gone; the thread has run no
-/// transaction yet.
+/// Runs `what` at this thread's end, after its transactions' state is gone; the thread has run none
+/// yet.
 pub(super) fn at_the_end(what: impl FnOnce() + 'static) {
     AT_THE_END.set(AtTheEnd(Some(Box::new(what))));
 }

@@ -8,7 +8,6 @@ pub(super) const MOST: usize = 120;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Known at the next look.
     Open,
     Done,
     Lost,
@@ -18,7 +17,6 @@ pub(super) enum Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) life: u32,
-    /// On transactional objects alone.
     pub(super) apart: bool,
 }
 

@@ -38,7 +38,6 @@ pub(super) struct World {
     pub(super) holders: Mutex<[Option<Holder>; OBJECTS.len()]>,
     pub(super) living: Mutex<BTreeSet<u32>>,
     pub(super) copy: Mutex<Option<Arc<Copied>>>,
-    /// Objects that fill the pool.
     pub(super) filled: Mutex<Vec<String>>,
     pub(super) counts: Mutex<Counts>,
     /// Tells the program's files from others of this process.
@@ -46,7 +45,6 @@ pub(super) struct World {
     lives: AtomicU32,
     threads: AtomicU32,
     pub(super) names: AtomicU64,
-    /// An operation failed.
     pub(super) faulted: AtomicBool,
     pub(super) at_once: AtomicBool,
     _addresses: Addresses,
@@ -102,7 +100,6 @@ impl World {
         Ok(())
     }
 
-    /// Saves the files of memory at a death.
     pub(super) fn watch(&self) {
         let memory = self.memory.clone();
         self.medium.at_death(move || memory.save());
@@ -171,7 +168,6 @@ impl World {
         Ok(seat.life.as_mut())
     }
 
-    /// The process dies; its memory is as of that moment.
     pub(super) fn die(&self, seat: &mut Seat) -> Verdict {
         let Some(life) = seat.life.take() else { return Ok(()) };
         self.memory.save();

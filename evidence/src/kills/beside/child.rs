@@ -108,8 +108,7 @@ impl Child {
         Ok(())
     }
 
-    /// Every object, snapshot and copy is in a promised state, before and after the merges, and
-    /// nothing else is there.
+    /// Before and after the merges every object, snapshot and copy is in a promised state.
     fn judge(&self, pool: &Pool, histories: &[History]) -> Result<(), Trouble> {
         for history in histories {
             drop(Writer::settle(pool, history, self.seed)?);
@@ -149,8 +148,7 @@ impl Child {
     }
 }
 
-/// Reads beside a writer, and follows it: each look shows one whole state that was the newest at
-/// that time.
+/// Each look shows one whole state that was the newest at that time.
 fn follow(pool: &Pool, histories: &[History], rng: &mut fastrand::Rng) -> Result<(), Trouble> {
     let (history, member) = (&histories[rng.usize(0..GROUPS)], rng.usize(0..MEMBERS));
     let name = name(history.object(member));

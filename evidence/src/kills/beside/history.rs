@@ -1,9 +1,8 @@
 //! History of a group of objects: the order of its states, and the bytes of each.
 //!
-//! One process at a time writes a group. Each psync makes a state of one object or of both and
-//! names itself in their first words; a growth makes a state, too. A rollback returns to an earlier
-//! state. So an object's first word and size identify its state; its bytes follow from the seed and
-//! the states before.
+//! One process at a time writes a group. Each psync of one or both objects, and each growth, makes
+//! a state; a psync names itself in their first words. A rollback returns to an earlier state. So
+//! first word and size identify a state; its bytes follow from the seed and earlier states.
 
 use crate::workloads::journal::{Event, Journal, UNDER_WAY, UNDONE};
 use crate::workloads::program::mixed;
@@ -15,8 +14,6 @@ pub(super) const MEMBERS: usize = 2;
 pub(super) const GROUPS: usize = 2;
 pub(super) const SIZE: u64 = 20 * 4096 + 100;
 const LARGEST: u64 = 40 * 4096;
-/// Bytes that name the state, at the object's begin: the group's event, and the event of a copy's
-/// process.
 pub(super) const NAMES: usize = 16;
 
 pub(super) const PSYNC: u64 = 1;
@@ -35,12 +32,10 @@ pub(super) fn word(bytes: &[u8], number: usize) -> u64 {
     words.get(number).map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// Objects are numbered across groups.
 pub(super) fn name(object: usize) -> String {
     format!("object {object}")
 }
 
-/// (place, bytes).
 pub(super) type Stored = (usize, Vec<u8>);
 
 pub(super) fn stores(mut rng: fastrand::Rng, len: usize) -> Vec<Stored> {
@@ -65,8 +60,8 @@ pub(super) fn store(bytes: &mut [u8], (at, stored): &Stored) {
     bytes[*at..at + stored.len()].copy_from_slice(stored);
 }
 
-/// The events of a group, in its journal: outcome, kind, states of the two objects before and
-/// after, sizes afterwards. A state is the number of its event; 0: as created.
+/// Events: outcome, kind, states of the two objects before and after, sizes afterwards. A state is
+/// the number of its event; 0: as created.
 pub(super) struct History {
     seed: u64,
     pub(super) group: usize,
@@ -149,7 +144,6 @@ impl History {
         self.begin(PSYNC, |member, state, len| if members[member] { (next, len) } else { (state, len) })
     }
 
-    /// Begins the growth of an object; returns the event's number and the size.
     pub(super) fn begin_growth(&self, grows: usize, by: u64) -> Result<Option<(u64, u64)>, Trouble> {
         let (next, mut size) = (self.journal.last()? + 1, 0);
         let len = self.label(grows, self.states(next - 1)?[grows])?.1;

@@ -12,7 +12,6 @@ use crate::workloads::world::{Trouble, patient};
 use indelible::{CreateOptions, ErrorKind, Object, Pool};
 use std::collections::BTreeMap;
 
-/// Most that a keeper keeps.
 const MOST: usize = 6;
 
 pub(super) struct Work<'a> {
@@ -24,7 +23,6 @@ pub(super) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Finds out whether the interrupted event happened.
     pub(super) fn settle(
         pool: &'a Pool,
         histories: &'a [History],
@@ -110,7 +108,6 @@ impl<'a> Work<'a> {
         Ok(event)
     }
 
-    /// An unused number.
     fn fresh(&self) -> Result<u64, Trouble> {
         Ok(self.keeper.journal.last()? + 1)
     }

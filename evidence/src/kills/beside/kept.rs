@@ -22,7 +22,6 @@ pub(super) const CHANGE: u64 = 4;
 /// The end of a snapshot or copy. Words: number.
 pub(super) const END: u64 = 5;
 
-/// Index of an event's number word; its arguments follow.
 pub(super) const NUMBER: usize = 2;
 pub(super) const OBJECTS: usize = 3;
 pub(super) const SOURCE: usize = 4;
@@ -35,7 +34,6 @@ pub(super) struct Kept {
     pub(super) objects: Vec<usize>,
     /// Events of each group: the snapshot has a state after one of them.
     events: [(u64, u64); GROUPS],
-    /// The keeper's events that changed it.
     changes: Vec<u64>,
     pub(super) writable: bool,
 }
@@ -72,7 +70,6 @@ impl Keeper {
         stores
     }
 
-    /// The second word of a copy changed by the keeper's `event`.
     pub(super) fn mark(&self, event: u64) -> u64 {
         (self.number as u64 + 1) << 48 | event
     }
@@ -120,7 +117,6 @@ impl Keeper {
         Ok(image)
     }
 
-    /// Whether this event was the last change of the copy.
     pub(super) fn changed(&self, bytes: &[u8], event: u64) -> bool {
         word(bytes, 1) == self.mark(event)
     }

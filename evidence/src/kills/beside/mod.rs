@@ -1,10 +1,9 @@
 //! Processes that keep, copy, merge and follow objects while others write them, all under kills.
 //!
-//! Two processes each write a group of two objects, also back to snapshots; two make snapshots and
-//! copies, change copies, delete and merge; others follow the writers, or merge. Each writes
-//! intended and finished actions to a [journal](crate::workloads::journal) outside of the pool.
-//! Then every object, snapshot and copy must be in a state that the journals allow: a snapshot in
-//! one between its begin and its end, objects of one group after the same event.
+//! Two processes each write a group of two objects; two keep snapshots and copies; others follow
+//! the writers, or merge. Each writes its actions to a [journal](crate::workloads::journal) outside
+//! of the pool. Then every object, snapshot and copy must be in a state that the journals allow: a
+//! snapshot in one between its begin and its end, objects of one group after the same event.
 
 mod child;
 mod history;
@@ -72,7 +71,6 @@ impl Beside {
         (fate, extra)
     }
 
-    /// Runs all at once; each is killed at its own moment.
     fn storm(&mut self) -> Result<()> {
         let mut lines = Vec::new();
         let mut line = |this: &mut Beside, role, number, most, said| {
@@ -125,7 +123,6 @@ impl Beside {
         command
     }
 
-    /// Logs and counts the end of a process; fails on a forbidden one.
     fn account(&mut self, role: Role, seen: &Seen) -> Result<()> {
         let (who, beside) = match role {
             Role::Judge => ("recoverer", "a process that recovers snapshots and copies"),

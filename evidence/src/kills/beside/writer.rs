@@ -17,7 +17,6 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Attaches and recovers both objects; finds out whether the interrupted event happened.
     pub(super) fn settle(pool: &'a Pool, history: &'a History, seed: u64) -> Result<Writer<'a>, Trouble> {
         let attach = |member| patient(|| pool.attach(&name(history.object(member))));
         let objects = [attach(0)?, attach(1)?];
@@ -92,7 +91,6 @@ impl<'a> Writer<'a> {
         self.end(number)
     }
 
-    /// Reverts unpsynced stores.
     fn revert(&mut self, member: usize) -> Result<(), Trouble> {
         let at = self.rng.usize(0..self.images[member].len() - 100);
         let object = self.object(member)?;
@@ -101,7 +99,6 @@ impl<'a> Writer<'a> {
         self.compare("reverted")
     }
 
-    /// Rolls an object back to one of its snapshots, if any.
     fn go_back(&mut self, member: usize) -> Result<(), Trouble> {
         let object = self.history.object(member);
         let ending = format!(".{object}");

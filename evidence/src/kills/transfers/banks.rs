@@ -1,6 +1,5 @@
 //! Banks, and the names of their objects.
 
-/// Banks of a pool, each with a process of several threads.
 pub(super) const BANKS: usize = 2;
 pub(super) const OBJECTS: usize = 3;
 pub(super) const THREADS: usize = 4;

@@ -8,7 +8,6 @@ use indelible::{ErrorKind, Pool, PoolOptions};
 use indelible_backup::{BackupError, Choice, backup_to, clone_pool};
 use std::path::Path;
 
-/// Ignores errors about objects, memory or locks of other processes.
 fn unless_others_have_it<T>(result: indelible::Result<T>) -> Result<(), Trouble> {
     match result {
         Err(error)

@@ -23,14 +23,12 @@ const LEAVES: usize = 1;
 #[derive(Plain)]
 #[repr(C)]
 struct Accounts {
-    /// Transfers of each thread, on lines of their own; those of the bank's first object count.
     done: [TxCell<u64>; 8 * THREADS],
     balances: [TxCell<i64>; ACCOUNTS],
 }
 
 pub(super) const SIZE: u64 = size_of::<Accounts>() as u64;
 
-/// (object, account).
 type Account = (usize, usize);
 
 /// The moves of a transaction: from, to, amount.
@@ -42,7 +40,6 @@ fn transfer(seed: u64, bank: usize, thread: usize, step: u64) -> Vec<(Account, A
     ends.into_iter().take(count).map(|(from, to)| (from, to, rng.i64(1..1000))).collect()
 }
 
-/// Role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Makes transfers until it is killed
@@ -133,7 +130,6 @@ impl Child {
         if self.role == Role::Judge && self.end { check_pool(&self.pool, true) } else { Ok(()) }
     }
 
-    /// A death leaves each word with its check word.
     fn scrub(&self, bank: &Bank) -> Result<(), Trouble> {
         for object in bank.objects.iter().filter(|_| has_check_words(self.bank)) {
             let found = object.scrub(&mut |_, _| {})?;
@@ -144,8 +140,8 @@ impl Child {
         Ok(())
     }
 
-    /// Accounts hold the sums of the counted transfers: those acknowledged, and at most one more
-    /// per thread. Returns the counts.
+    /// Accounts hold the sums of the acknowledged transfers, and at most one more per thread.
+    /// Returns the counts.
     fn compare(&self, bank: &Bank) -> Result<Vec<u64>, Trouble> {
         let (done, found) = transaction(&bank.all(), |tx| {
             let done = (0..THREADS).map(|thread| tx.read(&bank.objects[0].done[thread * 8]));
@@ -197,8 +193,7 @@ impl Child {
         }
     }
 
-    /// The guest takes part in a transaction and leaves: within another one, or before it is
-    /// durable.
+    /// The guest leaves within another transaction, or before the transaction is durable.
     fn visit(&self, pool: &Pool, bank: &Bank, step: u64) -> Result<(), Trouble> {
         let guest = patient(|| pool.attach_transactional::<Accounts>(&name(self.bank, GUEST)))?;
         transaction(&[&guest, &bank.objects[0]], |tx| {

@@ -1,13 +1,12 @@
 //! Processes of several threads that transfer between objects in transactions, killed at random.
 //!
 //! One process at a time has a bank's objects, all of one class. A thread counts each transfer in
-//! the object as part of it, so that the counts determine all accounts: the sum is constant.
-//! Acknowledged transfers are counted, durable or, on demand, in memory; of others, at most one per
-//! thread.
+//! the object as part of it, so that the counts determine all accounts. Acknowledged transfers are
+//! counted, and at most one more per thread.
 //!
-//! On demand a guest sometimes takes part and leaves before the transaction is durable; another
-//! process, also killed, sweeps, recovers, keeps and copies the pool. A clone of the pool of dead
-//! processes has the same accounts.
+//! On demand a guest sometimes leaves before the transaction is durable; another process, also
+//! killed, sweeps, recovers, keeps and copies the pool. A clone of the pool of dead processes has
+//! the same accounts.
 
 mod banks;
 mod beside;
@@ -32,9 +31,7 @@ use std::thread;
 
 const POOL: u64 = 64 << 20;
 
-/// Acknowledged transfers by thread.
 type Done = [u64; THREADS];
-/// Transfers of a bank's victims, and their ends.
 type Followed = (Done, Vec<Seen>);
 
 pub(crate) struct Transfers {
@@ -77,7 +74,6 @@ impl Transfers {
         (fate, extra)
     }
 
-    /// The banks' processes at once, each killed at its own moment, some with a successor.
     fn storm(&mut self) -> Result<()> {
         let mut fates = Vec::new();
         for _ in 0..BANKS {
@@ -131,7 +127,6 @@ impl Transfers {
         Ok(std::fs::remove_file(to)?)
     }
 
-    /// Processes killed while they recover, then one in peace.
     fn judge(&mut self) -> Result<()> {
         if self.class == Class::OnDemand && self.rng.u8(0..4) == 0 {
             self.cloned()?;
@@ -179,7 +174,6 @@ impl Transfers {
         command
     }
 
-    /// Logs and counts the end of a process; fails on a forbidden one.
     fn account(&mut self, role: Role, seen: &Seen) -> Result<()> {
         let who = match role {
             Role::Judge => "recoverer",
