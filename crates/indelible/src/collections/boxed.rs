@@ -4,8 +4,8 @@
 //! object is not damaged; in any case it lies in the object, with room for a `T` (checked when a
 //! reference to the box is made). Each access checks whether the bytes there are a `T`.
 //!
-//! Nested boxes are dropped without a deep stack: boxes many levels deep wait in `WAITING`, and are
-//! dropped before the thread's outermost drop of a box returns, also if one panics.
+//! Deeply nested boxes wait in `WAITING` to be dropped before the thread's outermost drop of a box
+//! returns, also if one panics.
 
 #![allow(unsafe_code)]
 

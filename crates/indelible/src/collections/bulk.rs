@@ -1,5 +1,5 @@
-//! Copies of many bytes are made in one piece, with a few blocks and marks. Copying element by
-//! element marks each of them, so these tests notice it.
+//! Copies of many bytes take a few blocks and marks. Copying by elements marks each of them, so
+//! these tests notice it.
 
 use super::{HeapRef, KeyHash, PHashMap, PString, PVec, StableHash};
 use crate::{Heap, Persist, Pool};

@@ -11,13 +11,11 @@ use std::ptr::NonNull;
 /// `allocator_api2::vec::Vec`, with the feature `allocator-api2`.
 ///
 /// Such a container is no [`Persist`](super::Persist) value: it lives within a borrow of the heap,
-/// without a psync meanwhile, for temporary work beside the object's data. Keeping one in an object
-/// is the program's own risk: by `unsafe` code, of one build only (another may change its layout),
-/// with addresses of the heap alone.
+/// for temporary work. Keeping one in an object takes `unsafe` code, of one build only, with
+/// addresses of the heap alone.
 ///
 /// **Empty tables.** `hashbrown`, and others, give an empty table the address of a constant in the
-/// *executable*, which moves in the next run: a table made without capacity, taken by
-/// `std::mem::take`, or shrunk while empty. Make a table for an object by `with_capacity_in`, and
+/// *executable*, which moves in the next run. Make a table for an object by `with_capacity_in`, and
 /// do not shrink it. [`Heap::stray_pointers`](crate::Heap::stray_pointers) finds such an address,
 /// and a heap that [audits](crate::HeapOptions::audit) refuses to psync it.
 ///

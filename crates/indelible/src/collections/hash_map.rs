@@ -18,7 +18,7 @@ use std::ops::Index;
 /// A hash map, as std's `HashMap`.
 ///
 /// Keys are [`StableHash`] and `Eq`. Methods take types that become keys or values: a
-/// `PHashMap<PString, u64>` takes `&str`, and copies it only for a new key.
+/// `PHashMap<PString, u64>` takes `&str`.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -190,9 +190,9 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
         unsafe { Some(lend(&raw mut (*slot).value)) }
     }
 
-    /// Changes a key's value, if present; returns the result of `change`. With explicit tracking,
-    /// unlike [`get_mut`](Self::get_mut), it lends no reference for which each
-    /// [cut](crate::Heap::psync_cut) until the next psync examines the value again.
+    /// Changes a key's value, if present; returns the result of `change`. Unlike after
+    /// [`get_mut`](Self::get_mut), later [cuts](crate::Heap::psync_cut) under explicit tracking
+    /// need not examine the value again.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -62,8 +62,7 @@ impl<'h, K: Persist<'h> + StableHash, V: Persist<'h>> PHashMap<'h, K, V> {
     ///
     /// A key present throughout is met at least once, and more often only if the map shrinks
     /// ([`shrink_to_fit`](PHashMap::shrink_to_fit), or [`reserve`](PHashMap::reserve) after many
-    /// removals). Other keys may be met or not. A step may meet fewer keys than `count`, even none,
-    /// or a few more.
+    /// removals). Other keys may be met or not.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -213,7 +213,7 @@ macro_rules! tuples {
 tuples!((A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3) (A 0, B 1, C 2, D 3, E 4) (A 0, B 1, C 2, D 3, E 4, F 5));
 
 /// A type to look up a `K` by in a hash map: `K` itself, `&str` for a [`PString`], slices, arrays
-/// and vectors for a [`PVec`], a slice for an array, a tuple for a struct that derives
+/// and vectors for a [`PVec`], a slice for an array, a tuple for a struct with
 /// [`Composite`](derive@crate::Composite).
 ///
 /// ```
@@ -242,9 +242,7 @@ impl<K: StableHash + Eq> Lookup<K> for K {
     }
 }
 
-/// A type to look up a `K` by in an ordered map: `K` itself, `&str` for a [`PString`], slices,
-/// arrays and vectors for a [`PVec`], a slice for an array, a tuple for a struct that derives
-/// [`Composite`](derive@crate::Composite).
+/// A type to look up a `K` by in an ordered map: those of [`Lookup`].
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -27,10 +27,10 @@
 //! ```
 //!
 //! Types in an object are [`Persist`]; derive it for your own. Values have the lifetime of the
-//! borrow of their [`Heap`](crate::Heap), which ensures that a container is not used after its
-//! object's detach, not changed during a psync, and that a value taken out of an object is dropped,
-//! or stored again, before the psync that makes its absence durable. A crash leaves each value
-//! either in the object or freed, as of the last psync.
+//! borrow of their [`Heap`](crate::Heap): a container is not used after its object's detach, not
+//! changed during a psync, and a value taken out of an object is dropped, or stored again, before
+//! the psync that makes its absence durable. A crash leaves each value either in the object or
+//! freed, as of the last psync.
 //!
 //! ```compile_fail,E0499
 //! # use indelible::collections::PVec;
@@ -65,20 +65,19 @@
 //! unchanged.
 //!
 //! # Explicit tracking
-//! With [`Tracking::Explicit`](crate::Tracking::Explicit) a psync examines marked lines only.
-//! Collections mark their own stores, and the targets of the `&mut` references that they return;
-//! `iter_mut` over a vector marks all of it. The program marks only stores through raw pointers.
+//! With [`Tracking::Explicit`](crate::Tracking::Explicit), collections mark their own stores, and
+//! the targets of the `&mut` references that they return; `iter_mut` over a vector marks all of it.
+//! The program marks only stores through raw pointers.
 //!
 //! # Damaged objects
-//! Bytes are checked before they become a reference: pointers and lengths against the object's
-//! bounds, booleans, characters and enums against their values, strings for UTF-8. Damage found by
-//! `root_mut` and its like is an error of kind `Damaged`; damage found further inside is a panic
-//! that names it. SAFETY.md lists damage that cannot be found.
+//! Bytes are checked before they become a reference. Damage found by `root_mut` and its like is an
+//! error of kind `Damaged`; damage found further inside is a panic that names it. SAFETY.md lists
+//! damage that cannot be found.
 //!
 //! # Values of another heap
-//! Two borrowed heaps may have the same lifetime, so that the compiler permits storing a value of
-//! one in the other. Methods that store refuse it with a panic. Assigning or swapping through
-//! `&mut` goes unnoticed; the next access from a root calls the object damaged.
+//! The compiler may permit storing a value of one borrowed heap in another. Methods that store
+//! refuse it with a panic. Assigning or swapping through `&mut` goes unnoticed; the next access
+//! from a root calls the object damaged.
 
 mod binary_heap;
 mod boxed;

@@ -120,10 +120,9 @@ macro_rules! lock {
 }
 
 lock! {
-    /// A lock for threads that share an object, as std's `Mutex`.
+    /// A lock for threads that share an object, as std's `Mutex`, without poisoning.
     ///
-    /// A lock held when the process died, or the object was detached, is free afterwards. There is
-    /// no poisoning: after a panic the next thread gets the value as it is.
+    /// A lock held when the process died, or the object was detached, is free afterwards.
     /// [`Heap::psync_cut`](crate::Heap::psync_cut) waits until no thread has a lock of the object,
     /// so that critical sections are durable as a whole.
     ///

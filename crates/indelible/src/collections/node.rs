@@ -94,8 +94,7 @@ impl<K, V> Node<K, V> {
         (len >= 1 && usize::from(len) <= KEYS && usize::from(found) == level).then_some(node)
     }
 
-    /// As [`open`](Node::open), before a search. Inner nodes are few and mostly cached; of a leaf
-    /// all lines are fetched at once, so that head, keys and value are not waited for in turn.
+    /// As [`open`](Node::open), before a search: fetches all lines of a leaf at once.
     #[inline]
     pub(super) fn open_to_search(address: u64, level: usize, bounds: &Bounds) -> Node<K, V> {
         if level == 0 {

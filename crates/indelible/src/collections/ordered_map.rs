@@ -19,8 +19,7 @@ use std::ops::Index;
 
 /// An ordered map, as std's `BTreeMap`.
 ///
-/// Methods take types that become keys or values: a `PBTreeMap<PString, u64>` takes `&str`, and
-/// copies it only for a new key.
+/// Methods take types that become keys or values: a `PBTreeMap<PString, u64>` takes `&str`.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -56,9 +56,8 @@ use std::sync::atomic;
 /// names, types, offsets and sizes of all fields, names and integers of all variants, through
 /// nested types.
 ///
-/// A move copies any bytes of the process to those between a value's fields. Collections zero them
-/// when they store a value; a store through a reference (`map[&key] = value`) or a pointer does
-/// not: name such bytes as fields where that matters.
+/// A store through a reference (`map[&key] = value`) or a pointer may copy any bytes of the process
+/// to those between a value's fields: name such bytes as fields where that matters.
 ///
 /// Unfit types do not compile:
 ///

@@ -36,9 +36,8 @@ const MOST: u64 = i64::MAX as u64;
 
 /// A value with several owners in one heap, as std's `Rc`: dropping the last owner drops it.
 ///
-/// Owners may lie anywhere in the heap, under several roots. Their count, beside the value, changes
-/// by plain stores, which become durable together with the owners. Access costs as much as through
-/// a [`PBox`](super::PBox).
+/// Owners may lie anywhere in the heap. Their count changes by plain stores, which become durable
+/// together with the owners.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -74,10 +73,9 @@ const MOST: u64 = i64::MAX as u64;
 /// # Ok(()) }
 /// ```
 ///
-/// **Cycles leak.** Values that own each other, by a lock within them, are never dropped, and stay
-/// in the heap across psyncs. So does a value with a forgotten owner (`std::mem::forget`).
-/// [`Heap::audit`] names blocks that count more owners than it found, and unreachable ones. Prefer
-/// raw pointers, or keys, for links back.
+/// **Cycles leak.** Values that own each other, and those with a forgotten owner
+/// (`std::mem::forget`), stay in the heap. [`Heap::audit`] names blocks that count more owners than
+/// it found, and unreachable ones. Prefer raw pointers, or keys, for links back.
 #[repr(transparent)]
 pub struct PRc<'h, T: Persist<'h>> {
     at: NonNull<Shared<T>>,

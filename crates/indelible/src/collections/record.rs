@@ -1,7 +1,5 @@
-//! Records: roots used by their types' descriptions alone, for programs without these types, such
-//! as interpreters.
-//!
-//! A record's type consists of numbers, arrays, structs and far pointers: its value owns nothing,
+//! Records: roots used by their types' descriptions alone, for interpreters and others without
+//! these types. A record consists of numbers, arrays, structs and far pointers: it owns nothing,
 //! and has no addresses in it.
 
 use super::place::HeapRef;
@@ -62,9 +60,8 @@ impl Heap {
         self.refused(HeapError::Untrusted { name: name.to_owned() })
     }
 
-    /// The root `name`, of a type known by its description only: numbers, arrays and structs. If
-    /// missing, it is made of the bytes `first`. A Rust program with a type of this description
-    /// uses it by type.
+    /// The root `name`, of a type known by its description only; if missing, made of the bytes
+    /// `first`. A Rust program with a type of this description uses it by type.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

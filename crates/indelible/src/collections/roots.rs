@@ -163,8 +163,7 @@ impl Heap {
         Ok(self.root_and_heap_of(name)?.0)
     }
 
-    /// The heap, to make values in, where it is borrowed as a whole, such as values stored under a
-    /// lock by threads that share the heap.
+    /// The heap, to make values in while it is borrowed as a whole, as for values under a lock.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -1,9 +1,8 @@
 //! The heap's functions that hand out addresses in its object.
 //!
-//! A heap that [`Pool::heap`](crate::Pool::heap) opened tracks no stores while only collections,
-//! which mark theirs, store to it. An address permits unmarked stores: the first of these functions
-//! switches to tracking that finds all stores. Code of this crate that marks its stores, or makes
-//! none, calls the functions beside them.
+//! A heap of [`Pool::heap`](crate::Pool::heap) tracks no stores while only collections, which mark
+//! theirs, store to it. The first of these functions switches to tracking that finds all stores.
+//! Code that marks its stores, or makes none, calls the functions beside them.
 
 #![allow(unsafe_code)]
 
@@ -18,9 +17,7 @@ use std::ptr::NonNull;
 
 impl Heap {
     /// How stores are tracked: "wp-async", "mprotect" or "explicit". A heap of
-    /// [`Pool::heap`](crate::Pool::heap) begins with "explicit", if the pool's options leave it
-    /// open and the object is mapped from the pool's file, and finds stores once it hands out an
-    /// address.
+    /// [`Pool::heap`](crate::Pool::heap) may begin with "explicit", until it hands out an address.
     #[must_use]
     pub fn rung(&self) -> String {
         self.object.rung()

@@ -1,10 +1,9 @@
 //! Reachability of a heap's blocks, by its roots' descriptions: leaks, and dangling addresses.
 //!
-//! Described values are walked by type, also behind raw pointers to described types. Undescribed
-//! blocks, and everything if a value is damaged, are searched word by word: each word that could be
-//! a block's address counts as one. So no block called leaked is referred to, but a leak may be
-//! missed if a number looks like its address. An address kept as a number of a described type is
-//! not seen.
+//! Described values are walked by type. Undescribed blocks, and everything if a value is damaged,
+//! are searched word by word: each word that could be a block's address counts as one. So a leak
+//! may be missed, but no block called leaked is referred to, except by an address kept as a number
+//! of a described type.
 
 use super::check::HeapFinding;
 use super::error::HeapError;
@@ -34,9 +33,9 @@ pub struct HeapAudit {
     pub leaks: Vec<Block>,
     /// Raw pointers of described values to no block in use.
     pub pointers: Vec<AuditedPointer>,
-    /// Invalid values of described types, and blocks with two owners: the first 10,000, then a
-    /// count. If there are none, and all values were walked by type: blocks that count more owners
-    /// than they have ([`PRc`](crate::collections::PRc)).
+    /// Invalid values, and blocks with two owners: the first 10,000, then a count. If all is
+    /// described and valid: blocks that count more owners than they have
+    /// ([`PRc`](crate::collections::PRc)).
     pub findings: Vec<HeapFinding>,
 }
 
@@ -91,8 +90,7 @@ impl Index {
         Some(self.all[index].size as u64)
     }
 
-    /// Bytes (from, to) of blocks in use outside of described values: behind roots, and around
-    /// values that only pointers reached, where arrays or C programs may have more.
+    /// Bytes (from, to) of blocks in use outside of described values, which may have more values.
     pub(super) fn rest(
         &self,
         owned: &HashMap<u64, u64>,
@@ -254,11 +252,8 @@ const AUDIT: &str = "audit the heap of";
 
 impl Heap {
     /// Audits the heap by its roots' descriptions: blocks without references, dangling raw
-    /// pointers, damaged values. Raw pointers with `#[persist(target)]` on their field are
-    /// followed. Undescribed values are searched word by word, so that a number that looks like a
-    /// block's address hides a leak.
-    ///
-    /// Time and memory grow with the blocks, and time with their bytes, except plain values.
+    /// pointers, damaged values. Raw pointers with `#[persist(target)]` are followed; undescribed
+    /// values are searched for addresses of blocks. Costs time and memory per block.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -299,8 +294,7 @@ impl ReadHeap {
     }
 }
 
-/// Audits a heap without findings of its own check: `blocks` in use, in address order. Costs time
-/// and memory per block, and time per byte that is not plain.
+/// `blocks` are those in use, in address order, of a heap without findings of its own check.
 fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit {
     let index = Index { all: blocks };
     let described: Vec<Result<Description, String>> = roots.iter().map(Root::read_description).collect();

@@ -1,5 +1,4 @@
-//! A thread's spans and fast paths in a heap. Nothing here says which blocks are in use: its loss
-//! costs no data.
+//! A thread's spans and fast paths in a heap. Its loss costs no data.
 //!
 //! Invariants of [`Cache`]:
 //!
@@ -20,8 +19,8 @@ use crate::sys::total::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 use std::array::from_fn;
 use std::ptr::{self, NonNull};
 
-/// The span from which a thread allocates blocks of a class. Blocks claimed earlier go first, so
-/// that a block's address does not wait for the search and free of the one before.
+/// The current span of a class. Claimed blocks go first, so that no allocation waits for the one
+/// before.
 #[repr(align(32))]
 struct Current {
     left: AtomicU64,

@@ -92,8 +92,8 @@ pub(crate) struct Cursor<'a, S> {
     within: PhantomData<S>,
 }
 
-/// An address in the heap of the link's value: of its first block, or the heap it was made in;
-/// without one, the value's own.
+/// An address in the heap of the link's value: its first block's, the heap it was made in, or the
+/// value's own.
 #[inline]
 pub(crate) fn home(slot: &AtomicU64) -> usize {
     match slot.load(Acquire) {
@@ -221,8 +221,8 @@ pub(crate) fn link<S: Surroundings>(
     Ok(())
 }
 
-/// Copies all extensions behind `from`, also those unknown to this program, to the heap at `into`,
-/// and links them to `to`, which has none. After an error, `to` has some of them.
+/// Copies all extensions behind `from`, known or not, to the heap at `into`, and links them to
+/// `to`, which has none. An error may leave some.
 pub(crate) fn copy<S: Surroundings>(from: &AtomicU64, into: usize, to: &AtomicU64) -> Result<()> {
     let wrong = |error| S::error(home(from), error);
     let mut cursor = Cursor::<S>::new(from);

@@ -1,5 +1,5 @@
-//! Size classes: multiples of 16 up to 128, then eight per doubling up to 32 KiB, so that at most
-//! an eighth of a block (or 15 bytes) is wasted. Larger blocks are whole pages.
+//! Size classes: multiples of 16 up to 128, then eight per doubling up to 32 KiB: an eighth of a
+//! block (or 15 bytes) is wasted at most. Larger blocks are whole pages.
 
 use super::layout::{CLASSES, PAGE, SPAN_BLOCKS, SpanHeader};
 
@@ -52,13 +52,12 @@ pub struct Geometry {
     pub size: usize,
     pub count: usize,
     /// Offset of block 0, a multiple of a line and of the largest power of two in `size`, at most
-    /// of a page. If there are many pages, the allocation bytes have room at several places.
+    /// of a page.
     pub data: usize,
 }
 
 impl Geometry {
-    /// Offset of the allocation bytes in the span at `page`. It varies, as lines at equal offsets
-    /// in many pages evict each other from caches.
+    /// Offset of the allocation bytes in the span at `page`; varies against cache conflicts.
     pub fn allocation(&self, page: u64) -> usize {
         let places = (self.data - size_of::<SpanHeader>() - self.count) / 64 + 1;
         let scattered = page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
@@ -88,8 +87,8 @@ impl Geometry {
     }
 }
 
-/// Pages for the next span of `class` after `have`: few at first, so that small heaps have room for
-/// many classes, then up to 64 KiB or eight blocks, so that large ones seldom need another span.
+/// Pages for the next span of `class` after `have`: few at first, then up to 64 KiB or eight
+/// blocks.
 pub fn span_pages(class: usize, have: usize) -> u64 {
     let (least, most) = (u64::from(LEAST[class].0), u64::from(LEAST[class].1));
     (least << have.min(6)).min(most)

@@ -1,8 +1,6 @@
-//! Copies of a heap's pages, on which a change of its own data is made before it becomes words of a
-//! transaction.
-//!
+//! Copies of a heap's pages, on which a change is made before it becomes words of a transaction.
 //! Access to a page without a copy fails and is noted, so that the change is repeated with the page
-//! (`words/prepare.rs`). So pages, directory and roots follow the rules of every heap.
+//! (`words/prepare.rs`).
 
 use super::error::{Result, damaged};
 use super::layout::PAGE;

@@ -40,9 +40,8 @@ impl Gate {
         std::ptr::from_ref(self).addr()
     }
 
-    /// Adds `by` to this thread's count, and returns the former one. In a thread's last destructors
-    /// it is not counted: such a thread waits for a cut even inside, which a cut bears for a
-    /// bounded time.
+    /// Adds `by` to this thread's count, and returns the former one. A thread's last destructors
+    /// are not counted: they wait for a cut even inside, which a cut bears.
     fn mine(&self, by: isize) -> usize {
         let counted = INSIDE.try_with(|all| {
             let mut all = all.borrow_mut();

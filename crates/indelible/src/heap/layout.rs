@@ -1,7 +1,5 @@
-//! The heap's bytes (FORMAT.md); `tests/heap_format.rs` compares.
-//!
-//! Every field that changes is an atomic: threads, and stray stores, may change it at any time;
-//! nothing here is borrowed as plain memory.
+//! The heap's bytes (FORMAT.md); `tests/heap_format.rs` compares. Every field that changes is an
+//! atomic: stray stores may change it at any time.
 
 pub use super::allocation;
 use crate::plain::Plain;

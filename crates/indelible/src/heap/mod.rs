@@ -1,10 +1,9 @@
 //! The heap in an object: blocks, found again by name, that psync makes durable together with their
 //! allocation bytes.
 //!
-//! It has no log: a psync covers the whole object, so that a crash takes heap and data back to the
-//! same instant. Between any two stores of a thread the allocation bytes in the object say exactly
-//! which blocks are in use (`span`). Only the right to change them without a lock, and a copy to
-//! search, are in memory alone (`cache`, `state`).
+//! It has no log: a psync covers the whole object. Between any two stores of a thread the
+//! allocation bytes in the object say exactly which blocks are in use (`span`). Only the right to
+//! change them without a lock, and a copy to search, are in memory alone (`cache`, `state`).
 
 mod addresses;
 #[doc(hidden)]

@@ -40,12 +40,12 @@ impl Pool {
     /// The heap of the object `name`, attached for writing; a missing object is created with `size`
     /// bytes. A full heap grows as far as the pool allows ([`HeapOptions::grow`]).
     ///
-    /// Collections mark their stores: [`Tracking::Explicit`](crate::Tracking::Explicit), unless the
-    /// pool's options say otherwise. The first call that hands out an address
-    /// ([`malloc`](Heap::malloc), [`root`](Heap::root), [`base`](Heap::base) and so on,
-    /// [`PBox::as_ptr`](crate::collections::PBox::as_ptr), a root whose type has raw pointers)
-    /// switches to finding stores, as [`Tracking::Auto`](crate::Tracking::Auto) does. A program
-    /// that keeps addresses as plain numbers, and stores by them, must choose a tracking itself.
+    /// Collections mark their stores ([`Tracking::Explicit`](crate::Tracking::Explicit), unless the
+    /// pool's options say otherwise). The first call that hands out an address
+    /// ([`malloc`](Heap::malloc), [`root`](Heap::root), [`base`](Heap::base),
+    /// [`PBox::as_ptr`](crate::collections::PBox::as_ptr) and others) switches to
+    /// [`Tracking::Auto`](crate::Tracking::Auto). A program that keeps addresses as plain numbers
+    /// must choose a tracking itself.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -65,14 +65,10 @@ impl Heap {
     }
 
     /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Each
-    /// operation on the heap is in the cut as a whole, or not at all; a block not yet linked may be
-    /// in it.
-    ///
-    /// Waits until no thread has a lock of the [`collections`](crate::collections), for
-    /// [`PoolOptions::wait`](crate::PoolOptions::wait) at most, 20 s by default, so that critical
-    /// sections are in the cut as a whole, or not at all. Threads continue once the content is
-    /// fixed, beside the durable write. Concurrent calls share durable writes, as
-    /// [`commit`](Heap::commit)s do.
+    /// operation on the heap, and each critical section of a lock of the
+    /// [`collections`](crate::collections), is in the cut as a whole, or not at all. Waits for
+    /// locks for [`PoolOptions::wait`](crate::PoolOptions::wait) at most, by default 20 s.
+    /// Concurrent calls share durable writes, as [`commit`](Heap::commit)s do.
     ///
     /// # Errors
     /// As for [`Object::psync`]; `Busy` if the calling thread has such a lock, or another had one,

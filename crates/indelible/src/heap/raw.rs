@@ -36,9 +36,8 @@ impl HeapOptions {
         HeapOptions::default()
     }
 
-    /// Puts guard bytes behind each block and fills freed blocks; checks both when a block is freed
-    /// or reused, and in `check`. Costs time and 16 bytes a block. Covers blocks of this
-    /// attachment.
+    /// Puts guard bytes behind each block and fills freed blocks; checks both at free, reuse, and
+    /// in `check`. Costs time and 16 bytes a block.
     #[must_use]
     pub fn debug(mut self, debug: bool) -> Self {
         self.debug = debug;
@@ -47,16 +46,15 @@ impl HeapOptions {
 
     /// Makes every psync fail with [`StrayPointer`](crate::ErrorKind::StrayPointer), before
     /// anything is durable, while the heap has addresses without meaning in the next run. For
-    /// debugging: each psync costs a [`Heap::stray_pointers`](crate::Heap::stray_pointers).
+    /// debugging: it costs a [`Heap::stray_pointers`](crate::Heap::stray_pointers).
     #[must_use]
     pub fn audit(mut self, audit: Audit) -> Self {
         self.audit = audit;
         self
     }
 
-    /// Grows a full heap's object by a quarter, or by as much as is needed. Its address stays; in
-    /// the pool it moves if there is no room behind it, and its former space may stay taken until
-    /// detach.
+    /// Grows a full heap's object by a quarter, or by as much as is needed. Its address stays; its
+    /// extent may move, and the former space stay taken until detach.
     #[must_use]
     pub fn grow(mut self, grow: bool) -> Self {
         self.grow = grow;
@@ -204,8 +202,7 @@ impl RawHeap {
         self.allocator.shared.table.len() * PAGE as usize
     }
 
-    /// Lengths to try; the first possible one makes room for a block beside `old` bytes: a quarter
-    /// more, the largest need, and enough if the chunk has room.
+    /// Lengths to try; the first possible one makes room for a block beside `old` bytes.
     pub(super) fn growth(old: usize, size: usize, align: usize) -> [usize; 3] {
         let block = old.saturating_add(size).saturating_add(align);
         // A chunk's header, and the rest of a chunk before a large block.

@@ -1,5 +1,5 @@
-//! The blocks of a root's value, found by its description, for programs that lack its type. They
-//! are exactly those that the value owns, or an error says why that is unknown.
+//! The blocks that a root's value owns, found by its description, for programs that lack its type;
+//! or why they are unknown.
 
 use super::{Block, Heap, HeapError, HeapFinding, RawHeap, ReadHeap, Root};
 use crate::types::walk::{Memory, Visitor, Walk};
@@ -159,8 +159,8 @@ impl View<'_> {
 }
 
 impl RawHeap {
-    /// The blocks of a root's value in an object with these bytes. `foreign`: code other than typed
-    /// code may have stored them. No other thread uses the heap meanwhile.
+    /// `foreign`: code other than typed code may have stored the bytes. No other thread uses the
+    /// heap meanwhile.
     pub(crate) fn reclaimed(&self, memory: &[u8], name: &str, foreign: bool) -> Result<Reclaimed, HeapError> {
         let live = |address: u64| self.usable_size(address as usize).ok().map(|len| len as u64);
         let view = View {

@@ -1,7 +1,7 @@
 //! The registry of attached heaps, by address, where a container in an object finds its heap.
 //!
-//! A heap is registered each time that data are looked up by type, as it may have moved since;
-//! borrowed data keep it in place. Dropping it removes its entry.
+//! A heap is registered at each lookup by type, as it may have moved since; borrowed data keep it
+//! in place. Dropping it removes its entry.
 
 use std::cell::Cell;
 use std::sync::RwLock;

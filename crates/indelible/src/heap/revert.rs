@@ -9,8 +9,7 @@ use super::writer::{Heap, extent};
 use crate::error::Result;
 
 impl Heap {
-    /// Undoes all stores since the last psync, with allocations and roots. A heap that was never
-    /// psynced is empty, as [`format`](Heap::format) made it. See
+    /// Undoes all stores since the last psync, with allocations and roots. See
     /// [`Object::revert`](crate::Object::revert).
     ///
     /// References into the heap end before:

@@ -1,8 +1,7 @@
 //! The blocks of roots, which are neither freed nor resized while a root leads to them.
 //!
 //! In memory alone: read at the first free of a block, then updated with each change of a root.
-//! Spans keep bits of it, so that a thread frees blocks of its own spans without a lookup, except
-//! in spans with a root.
+//! Spans keep bits of it, for frees without a lookup.
 
 use super::allocator::Allocator;
 use super::directory::Directory;

@@ -122,8 +122,8 @@ impl<E: Clone> Rounds<E> {
         state
     }
 
-    /// As [`wait`](Rounds::wait), of a task. Before leading, a task lets all ready ones pass once,
-    /// so that their tickets join its round even on one thread.
+    /// As [`wait`](Rounds::wait), of a task. Before leading, it lets all ready tasks pass once, so
+    /// that they join its round.
     pub(super) fn poll(
         &self,
         round: u64,

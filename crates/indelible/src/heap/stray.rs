@@ -1,10 +1,8 @@
 //! Addresses in an object without meaning in the next run: of the program, its libraries, its
 //! memory, other objects.
 //!
-//! Searches the words of all blocks in use, or of the whole object without a heap, of any type: a
-//! number that looks like such an address counts, and so do leftovers in a block. Unaligned
-//! addresses are not seen. Costs one read of all these words, and the list of the process's
-//! mappings.
+//! Searches the aligned words of all blocks in use, or of the whole object without a heap: a number
+//! or leftover that looks like such an address counts.
 
 #![allow(unsafe_code)]
 
@@ -112,8 +110,8 @@ fn place(address: usize, roots: &[Root]) -> Option<String> {
 
 impl Object {
     /// The addresses without meaning in the next run, by offset: of the program, its libraries and
-    /// memory, and of other objects; in the blocks of the object's heap, or in all bytes without
-    /// one. A number that looks like such an address counts.
+    /// memory, and of other objects; in the heap's blocks, or in all bytes without one. A number
+    /// that looks like such an address counts.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -1,5 +1,4 @@
-//! Group commit: threads that share a heap take tickets for their stores; tickets taken during one
-//! durable write are made durable by the next.
+//! Group commit: tickets taken during one durable write are made durable by the next.
 
 use super::error::HeapError;
 use super::rounds::Waiting;
@@ -21,12 +20,11 @@ pub struct Ticket<'h> {
 }
 
 impl Heap {
-    /// A ticket for all earlier stores to the heap, by this thread or by others that it has heard
-    /// of, durable once the ticket was [waited for](Ticket::wait), or awaited.
+    /// A ticket for all earlier stores to the heap by this thread, and those it has heard of,
+    /// durable once [waited for](Ticket::wait), or awaited.
     ///
-    /// Waiting threads share durable writes: during one, the others store on under their locks and
-    /// take tickets, and the next write makes all of that durable as one step. Each is a
-    /// [consistent cut](Heap::psync_cut).
+    /// Waiting threads share durable writes, each a [consistent cut](Heap::psync_cut): during one,
+    /// the others store on and take tickets for the next.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -60,9 +58,8 @@ impl Heap {
         self.object.psync_cut_gated(others, || quiet.open())
     }
 
-    /// As [`psync_cut`](Heap::psync_cut), for a caller that knows more about threads that store
-    /// without a lock: see [`Object::psync_cut_beside`](crate::Object::psync_cut_beside). It shares
-    /// no durable write.
+    /// As [`psync_cut`](Heap::psync_cut), for a caller that knows about storing threads: see
+    /// [`Object::psync_cut_beside`](crate::Object::psync_cut_beside). It shares no durable write.
     ///
     /// # Errors
     /// As for [`psync_cut`](Heap::psync_cut) and
@@ -82,8 +79,8 @@ impl Heap {
 }
 
 impl Ticket<'_> {
-    /// Returns when everything stored before the [`commit`](Heap::commit) is durable. The first
-    /// waiting thread writes for all; the others wait for it, and at most for the write before.
+    /// Returns when everything stored before the [`commit`](Heap::commit) is durable; the first
+    /// waiting thread writes for all.
     ///
     /// # Errors
     /// As for [`Heap::psync_cut`]. A failed durable write is the error of each of its tickets.
@@ -101,8 +98,7 @@ impl Ticket<'_> {
 }
 
 /// As [`wait`](Ticket::wait), without any runtime: the leading task makes the durable write within
-/// its `poll`, like a call of `std::fs`, and wakes all others at its end. Before that it lets ready
-/// tasks run once, so that their tickets share the write.
+/// its `poll`, after letting ready tasks run once, and wakes all others.
 impl Future for Ticket<'_> {
     type Output = Result<()>;
 

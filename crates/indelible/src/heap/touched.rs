@@ -1,6 +1,4 @@
-//! Roots with values in changed bytes, for tools that compare an object with an earlier state.
-//!
-//! A root has the blocks that its described values own; raw pointers are not followed.
+//! Roots with values in changed bytes, for comparing tools. Raw pointers are not followed.
 
 use super::read::ReadHeap;
 use super::root::Root;

@@ -21,7 +21,7 @@ use std::ptr::NonNull;
 /// A heap in an object attached for writing.
 ///
 /// Any number of threads allocate and free at once. The next psync makes blocks, used or free,
-/// durable with their contents; after a crash heap and data are as the last psync left them.
+/// durable with their contents.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -156,8 +156,7 @@ impl Heap {
         self.done("inspect a block of", result)
     }
 
-    /// All faults in the heap's metadata, and in debug mode all overwritten guard bytes. No other
-    /// thread allocates or frees meanwhile.
+    /// All faults in the heap's metadata, and in debug mode all overwritten guard bytes.
     pub fn check(&mut self) -> Vec<HeapFinding> {
         self.raw.check()
     }

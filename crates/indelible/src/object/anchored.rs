@@ -1,5 +1,4 @@
-//! The anchor of an attached sealed object: asked before the object is used, told of new states at
-//! intervals.
+//! The anchor of an attached sealed object.
 //!
 //! Invariants:
 //!
@@ -105,8 +104,7 @@ impl Anchored {
         told.map_err(AnchorError::after_a_change)
     }
 
-    /// Tells it if due. The psync is done: if the anchor cannot be reached, a later psync tries
-    /// again, and the detach reports the failure.
+    /// The psync is done: a failure is retried by a later psync, and reported by the detach.
     pub(super) fn after_psync(&mut self) {
         if self.told.elapsed() >= self.anchor.interval() {
             let _ = self.tell(false);
@@ -166,8 +164,7 @@ fn check(pages: &SealedPages, anchor: Option<&Arc<dyn Anchor>>, recorded: bool) 
     Ok(AnchorRecord::judge(&pages.state(), recorded, record.as_ref())?)
 }
 
-/// As [`check`], for a reader: an anchor without a record proves nothing. Snapshots are old by
-/// intention, and need no anchor.
+/// For a reader: an anchor without a record proves nothing, and snapshots need none.
 pub(super) fn check_reader(
     object: &Located,
     pages: &SealedPages,
@@ -176,8 +173,8 @@ pub(super) fn check_reader(
     if anchor.is_none() && object.entry.has(FLAG_BASE) { Ok(()) } else { check(pages, anchor, true) }
 }
 
-/// As [`check_reader`], for a state read beside a writer, who may have told the anchor of later
-/// ones since. The state must not be older than `before`, the anchor's earlier answer.
+/// For a state read beside a writer, who may have told the anchor of later ones: not older than
+/// `before`.
 pub(super) fn check_beside(
     object: &Located,
     pages: &SealedPages,

@@ -99,11 +99,10 @@ impl Pool {
         self.about("attach", name, result)
     }
 
-    /// Attaches the state of an object's last psync for reading; the present writer and later ones
-    /// continue. [`ReadObject::refresh`] goes to the newest psync. A snapshot is attached as it is.
+    /// Attaches the state of an object's last psync for reading, beside its writer;
+    /// [`ReadObject::refresh`] goes to the newest psync.
     ///
-    /// It needs a moment of the writer's time, and free space in the pool as large as the object.
-    /// It uses the object's addresses: a process cannot also attach the object itself.
+    /// It needs free space in the pool as large as the object, and uses the object's addresses.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -121,8 +120,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`, `AddressTaken`, `NoRoom`; `Busy`: the writer is busy for longer than
-    /// [`set_wait`](Pool::set_wait) allows. `ReadOnly`: the pool was opened for reading.
+    /// `NotFound`, `WrongKey`, `AddressTaken`, `NoRoom`, `ReadOnly` pool; `Busy`: the writer is
+    /// busy for longer than [`set_wait`](Pool::set_wait) allows.
     pub fn attach_snapshot(&self, name: &str) -> Result<ReadObject> {
         self.attach_snapshot_with_key(name, b"")
     }
@@ -136,9 +135,7 @@ impl Pool {
     }
 
     /// As [`attach_snapshot`](Pool::attach_snapshot), at addresses that the kernel chooses: for
-    /// objects without pointers, which would lead elsewhere. A process can so have several states
-    /// of an object at once, and the object itself. [`ReadObject::newer`] attaches the newest
-    /// state.
+    /// objects without pointers, in any number of states.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -1,4 +1,4 @@
-//! Lines of a large psync, passed from the shadow to the medium in pieces rather than copied first.
+//! Lines of a large psync, borrowed from the shadow.
 //!
 //! Invariant: a [`Part`] is a shadow, mapped as long as the part is used. The contract forbids
 //! stores to it meanwhile; a store in violation is logged or not (see `shadow/lines.rs`).

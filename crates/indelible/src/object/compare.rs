@@ -14,9 +14,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 pub(super) const LINE: usize = 64;
-/// Pages worth an extra thread: comparing them takes longer than starting it, even in the cache,
-/// and than protecting pages in a process with threads on two cores. At 400, psync of 1,000 pages
-/// took 228 µs rather than 125 in the cache, 1,090 rather than 850 outside.
+/// Pages worth an extra thread. At 400, psync of 1,000 pages took 228 µs rather than 125 in the
+/// cache, 1,090 rather than 850 outside.
 const SHARE: u64 = 1024;
 /// Pages from which on all are compared before the first line is logged, so that the amount is
 /// known.
@@ -165,8 +164,8 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// The lines, of those that may differ and are `known`, in which the shadow's page differs from
-    /// `primary`. `ahead` hints at the next page.
+    /// The `known` lines, of those that may differ, that differ from `primary`. `ahead` hints at
+    /// the next page.
     ///
     /// # Safety
     /// `page` is one of the shadow's; `primary` is aligned to 8 and valid for reads of the known
@@ -303,8 +302,8 @@ impl Changes for Comparison<'_> {
             samples: batch.may_borrow() && total >= MASKS_FROM,
         };
         let (start_at, mut fresh) = (primary.start(), Fresh::new(primary.room()));
-        // A sealed page is encrypted whole: a part would require decrypting its other lines. With
-        // marks, other threads may be storing to those.
+        // A sealed page is encrypted whole. With marks, other threads may be storing to its other
+        // lines.
         let shadow = self.shadow;
         let whole = primary.is_sealed();
         let lines_of = |page: u64, mask: u64| {

@@ -7,12 +7,12 @@ use crate::error::Result;
 use crate::events;
 
 impl Object {
-    /// As [`psync`](Object::psync), while other threads may store to the object through pointers or
-    /// atomics: a consistent cut. Their stores wait while it is taken, or belong to the next psync.
+    /// As [`psync`](Object::psync), while other threads store: a consistent cut. Their stores wait
+    /// while it is taken, or belong to the next psync.
     ///
-    /// Costs a psync, another scan for dirty pages, and a copy of each. Against continual stores,
-    /// it protects dirty pages: a system call that writes there at that moment fails with `EFAULT`.
-    /// See [`psync_cut_beside`](Object::psync_cut_beside).
+    /// Costs another scan and a copy of the dirty pages. Against continual stores it protects dirty
+    /// pages: a system call that writes there fails with `EFAULT`. See
+    /// [`psync_cut_beside`](Object::psync_cut_beside).
     ///
     /// # Errors
     /// As for [`psync`](Object::psync).
@@ -21,8 +21,7 @@ impl Object {
     }
 
     /// As [`psync_cut`](Object::psync_cut), for a caller that can keep storing threads away, or
-    /// wait for them, so that their stores need not be held up. Tracking by `mprotect` or
-    /// `explicit` holds them up in any case, without asking `others`.
+    /// wait for them. Tracking by `mprotect` or `explicit` holds stores up without asking `others`.
     ///
     /// # Errors
     /// As for [`psync`](Object::psync); `Busy` if the answer is
@@ -31,8 +30,8 @@ impl Object {
         self.cut(false, others, || {})
     }
 
-    /// As [`psync_cut`](Object::psync_cut), with a gate closed to threads that store under locks of
-    /// the object's heap. Calls `fixed` when the content is fixed, before the durable write.
+    /// A gate keeps out threads that store under locks of the object's heap. Calls `fixed` when the
+    /// content is fixed, before the durable write.
     pub(crate) fn psync_cut_gated(&self, others: &mut dyn Bystanders, fixed: impl FnOnce()) -> Result<()> {
         self.cut(true, others, fixed)
     }

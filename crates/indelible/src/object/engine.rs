@@ -1,5 +1,4 @@
-//! A writable attachment: the store's writer of an object, and its shadow. psync finds changed
-//! lines, commits them, and settles the pages.
+//! A writable attachment: the store's writer of an object, and its shadow.
 //!
 //! Invariant of [`Core`]: `writer` has the object locked as long as it is mapped; `tracked` is
 //! unmapped first.
@@ -116,8 +115,8 @@ impl Core {
         Anchored::leave(self.anchored.take(), writer)
     }
 
-    /// As [`detach`](Core::detach), of the memory alone: the caller ends the attachment in the pool
-    /// if a writer is returned. An object with an anchor is detached as a whole.
+    /// Detaches the memory alone; the caller ends a returned writer. An object with an anchor is
+    /// detached as a whole.
     pub(crate) fn detach_memory(&mut self) -> Option<Writer> {
         if self.anchored.is_some() {
             let _ = self.detach();

@@ -1,5 +1,4 @@
-//! Readers that follow a writer: each refresh adds the psyncs since the last one, or moves to a
-//! newer base.
+//! Readers that follow a writer, by adding its psyncs or moving to a newer base.
 
 #![allow(unsafe_code)]
 
@@ -11,9 +10,8 @@ use indelible_store::store::{Followed, Lines, Reader};
 use indelible_store::table::Key;
 
 impl ReadCore {
-    /// Shows the newest psync, after calling `changing` before bytes change; returns whether there
-    /// was one. After an error in which the object could not be mapped, it has no bytes. The
-    /// address stays, unless the kernel chose it.
+    /// Shows the newest psync, after calling `changing`; returns whether there was one. If the
+    /// object cannot be mapped, it has no bytes.
     ///
     /// # Safety
     /// No thread reads the object meanwhile or has a reference into it.
@@ -41,8 +39,8 @@ impl ReadCore {
         self.attach_newer(shown, &mut || changing.take().map_or((), |changing| changing()))
     }
 
-    /// Maps the last psync in place of the present state, psync number `shown`: on another reader's
-    /// base, if the log reaches back to it.
+    /// Maps psync number `shown` in place of the present state, on another reader's base if
+    /// possible.
     fn attach_newer(&mut self, shown: Option<u64>, changing: &mut dyn FnMut()) -> Result<bool, Cause> {
         let (pool, name) = (self.pool.clone(), self.name.clone());
         let Some(follows) = &mut self.follows else { return Ok(false) };
@@ -129,8 +127,7 @@ impl ReadCore {
         Ok(())
     }
 
-    /// Maps the newest psync, if there was one, elsewhere: on the same base, as far as the writer's
-    /// log reaches back.
+    /// Maps the newest psync, if any, elsewhere, on the same base if possible.
     pub(super) fn newer(&self) -> Result<Option<ReadCore>, Cause> {
         self.pool.alive()?;
         let (Some(follows), Some(reader)) = (&self.follows, &self.reader) else { return Ok(None) };

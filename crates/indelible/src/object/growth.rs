@@ -6,14 +6,13 @@ use crate::events;
 use std::sync::atomic::Ordering;
 
 impl Object {
-    /// Grows the object to `size` bytes, in place if possible, else in a larger extent. Its
-    /// address, pointers into it and stores not psynced stay. The growth is durable on return.
+    /// Grows the object to `size` bytes, durably; its address, pointers into it and stores not
+    /// psynced stay.
     ///
     /// # Errors
-    /// `NoRoom`, `NoSpace`, `NoAddresses`, and `AddressTaken` if this process uses the addresses
-    /// behind the object: nothing changed. `BadSize` for a smaller size. If the object moved and
-    /// cannot be mapped from its new place, the kernel's error; the object is then `Poisoned`, its
-    /// memory unusable: attach it again.
+    /// `NoRoom`, `NoSpace`, `NoAddresses`, `AddressTaken`, `BadSize` if smaller: nothing changed.
+    /// If the object moved and cannot be mapped, the kernel's error; the object is then `Poisoned`:
+    /// attach it again.
     pub fn grow(&mut self, size: u64) -> Result<()> {
         let result = self.pool.alive().and_then(|()| {
             let core = self.core_mut();

@@ -13,20 +13,16 @@ const PIECE: usize = 1 << 20;
 
 impl Object {
     /// Brings the pages of a range of bytes into memory; returns how many of its bytes, from its
-    /// start, are there. Bytes beyond the object are ignored.
+    /// start, are there: fewer by [`ahead_limit`](crate::PoolOptions::ahead_limit) or
+    /// [`memory_limit`](crate::PoolOptions::memory_limit).
     ///
-    /// Touching a page also brings it in, but an unreadable page is an error here, and a signal
-    /// there. Where [`doctor`](crate::doctor()) says that userfaultfd sees faults of user code
-    /// only, system calls on pages filled on demand fail with `EFAULT` unless the pages were
-    /// touched or prefaulted.
-    ///
-    /// Fewer bytes than asked for if [`ahead_limit`](crate::PoolOptions::ahead_limit) or
-    /// [`memory_limit`](crate::PoolOptions::memory_limit) applies. Other threads may use the object
-    /// meanwhile.
+    /// An unreadable page is an error here, and a signal when touched. Where
+    /// [`doctor`](crate::doctor()) says that userfaultfd sees faults of user code only, system
+    /// calls on pages filled on demand need this.
     ///
     /// # Errors
     /// `Io`, `Gone`, and others: the named page cannot be read; those before it are in memory.
-    /// `NoSpace`: the file system is memory, and has no room for a sparse object's pages.
+    /// `NoSpace` for a sparse object in memory.
     pub fn prefault(&self, range: Range<usize>) -> Result<usize> {
         prefault(self.most(range), self.len(), |pages| self.prefault_piece(pages))
             .map_err(|cause| self.error("prefault", cause))

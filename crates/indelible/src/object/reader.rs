@@ -58,7 +58,7 @@ impl Inherited {
 
 impl ReadCore {
     /// Maps the object, or copies it if nothing keeps writers away. `None`: a writer changed it
-    /// meanwhile, and nothing is mapped.
+    /// meanwhile.
     pub(crate) fn attach(pool: Arc<PoolInner>, mut reader: Reader) -> Result<Option<ReadCore>, Cause> {
         let mapped = Self::map(&pool, &mut reader, Addresses::Own);
         // Last: the copy is one psync's state if no writer came until now.
@@ -104,8 +104,8 @@ impl ReadCore {
             _ => {}
         }
         pool.store.reap()?;
-        // If the log reaches back to another reader's base, the writer is not disturbed. That base
-        // may be older than the anchor's state.
+        // A usable base of another reader leaves the writer undisturbed, but may be older than the
+        // anchor's state.
         let others = match follows.anchor() {
             Some(_) => None,
             None => Self::base_of_others(&pool, name, &mut follows)?,
@@ -293,8 +293,7 @@ impl ReadObject {
         Ok(unsafe { &*self.core.base().cast::<T>() })
     }
 
-    /// State, size, holder and more, of this object, even if deleted or renamed since; beside a
-    /// writer those of the object of that name.
+    /// State, size, holder and more; beside a writer those of the object of that name.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -322,14 +321,13 @@ impl ReadObject {
     /// Moves to the object's newest psync; returns whether there was a newer one. Only for objects
     /// of [`attach_snapshot`](crate::Pool::attach_snapshot).
     ///
-    /// Reads the bytes of the psyncs since the last call from the writer's log, without disturbing
-    /// the writer. If the writer restarted its log since, as it does every 8 MiB, or the object was
-    /// moved, resized or snapshotted, it costs a snapshot, for which the writer waits a moment.
+    /// Reads the psyncs since the last call from the writer's log, or costs a snapshot if the
+    /// writer restarted its log, as it does every 8 MiB, or the object was moved, resized or
+    /// snapshotted.
     ///
     /// # Errors
     /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is unchanged, or has no
-    /// bytes until a later call succeeds. `NotFound`, too, if another object, at other addresses,
-    /// has its name now.
+    /// bytes until a later call succeeds. `NotFound` if another object has its name now.
     pub fn refresh(&mut self) -> Result<bool> {
         let Some(core) = Arc::get_mut(&mut self.core) else { return Ok(false) };
         // SAFETY: references into the object borrow this value, which is borrowed mutably here.

@@ -15,16 +15,14 @@ use indelible_store::table::Key;
 
 impl Pool {
     /// Attaches a sealed object for writing. `key` is the object's
-    /// ([`attach_with_key`](Pool::attach_with_key)), `seal` one of the keys that it was
-    /// [sealed](crate::CreateOptions::sealed) with, or that were added since.
+    /// ([`attach_with_key`](Pool::attach_with_key)), `seal` one that it was
+    /// [sealed](crate::CreateOptions::sealed) with, or that was added since.
     ///
-    /// Pages are verified and decrypted into this process's memory when touched, or before
-    /// ([`PoolOptions::prediction`](crate::PoolOptions::prediction)); all of them at once if they
-    /// are few, or without userfaultfd. A page that does not verify raises SIGBUS when touched, and
-    /// is an error of [`prefault`](Object::prefault), which also brings pages for system calls
-    /// where only faults of user code are seen. Core dumps exclude that memory, and the detach
-    /// overwrites it. It is locked if the object is within `ulimit -l`. Other pages reach the swap
-    /// device in plaintext: encrypt it, or have none.
+    /// Pages are verified and decrypted into private memory when touched, or before
+    /// ([`PoolOptions::prediction`](crate::PoolOptions::prediction)). A broken page raises SIGBUS
+    /// when touched, and is an error of [`prefault`](Object::prefault). Core dumps exclude that
+    /// memory, and the detach overwrites it. It is locked if the object is within `ulimit -l`;
+    /// otherwise encrypt the swap device, or have none.
     ///
     /// ```
     /// use indelible::{CreateOptions, Pool, SealKey};
@@ -113,8 +111,7 @@ impl Pool {
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: all slots are in use, or the label
-    /// is too long. Nothing has changed, unless the error says that the change is durable, and the
-    /// anchor was not told.
+    /// is too long. Nothing has changed, unless the error says so.
     pub fn add_key(
         &self,
         name: &str,
@@ -129,8 +126,7 @@ impl Pool {
         self.about("add a key of", name, result)
     }
 
-    /// Empties a key slot of a detached sealed object. The object's own key stays; an owner who
-    /// opened the object may have kept it.
+    /// Empties a key slot of a detached sealed object. The object's own key stays.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed). `Sealed`: the slot is empty, or the last one.
@@ -160,13 +156,11 @@ impl Pool {
         self.about("change a key of", name, result)
     }
 
-    /// Reseals the whole of a detached, sealed object by a new key, which `seals` open, each in its
-    /// present slot; all other slots are emptied. Owners of other seal keys, or of the object's
-    /// former key, cannot read later psyncs. (An older copy of the pool's file opens as before.)
-    /// The first of `seals` opens the object. `progress` gets the pages done, and all.
+    /// Reseals a detached, sealed object by a new key, which `seals` open, each in its present
+    /// slot; all other slots are emptied, and former keys cannot read later psyncs. The first of
+    /// `seals` opens the object. `progress` gets the pages done, and all.
     ///
-    /// It temporarily needs the object's space a second time. A crash leaves the whole object under
-    /// the former key or the new one.
+    /// It temporarily needs the object's space twice. A crash leaves the former key or the new one.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed); `WrongKey`: one of `seals` opens no slot.
@@ -206,9 +200,8 @@ impl Pool {
         )
     }
 
-    /// Re-signs a detached, signed, sealed object with another key. `seal` holds the former [key
-    /// that signs](SealKey::signed_by). Readers then need the verify key of `new`; older states of
-    /// the pool keep the former signature.
+    /// Re-signs a detached, signed, sealed object. `seal` holds the former [key that
+    /// signs](SealKey::signed_by). Readers then need the verify key of `new`.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed). `Damaged`: the object is not signed.
@@ -218,22 +211,20 @@ impl Pool {
         self.about("change the sign key of", name, changed)
     }
 
-    /// Renames a detached, sealed object. Its root authenticates the name: an object of the same
-    /// keys in its place is refused. `seal` has the [key that signs](SealKey::signed_by) it, if it
-    /// is signed. A crash leaves one of the two names.
+    /// Renames a detached, sealed object, whose root authenticates the name. `seal` has the [key
+    /// that signs](SealKey::signed_by) it, if it is signed. A crash leaves one of the two names.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed) and [`rename`](Pool::rename). Nothing has
-    /// changed, unless the error says that the change is durable.
+    /// changed, unless the error says so.
     pub fn rename_sealed(&self, name: &str, new: &str, key: &[u8], seal: &SealKey) -> Result<()> {
         let renamed = self.change_keys(name, key, seal, |writer, _| Ok(writer.rename(new)?));
         self.about("rename", name, renamed)
     }
 
     /// Binds a detached, sealed object to its present name and ID, which its root then
-    /// authenticates: for an object of an earlier release, whose root has neither, or a copy, or a
-    /// renamed one, for which `seal` has the name that it was [sealed as](SealKey::sealed_as). A
-    /// bound object is left alone.
+    /// authenticates: an object of an earlier release, a copy, or a renamed one, for which `seal`
+    /// has the name that it was [sealed as](SealKey::sealed_as).
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed); `ObjectReadOnly` of a snapshot.
@@ -242,9 +233,9 @@ impl Pool {
         self.about("bind the name of", name, bound)
     }
 
-    /// Accepts the object's state in the pool as the newest, whatever `seal`'s
-    /// [anchor](SealKey::anchored) was told: after a deliberate restore, the loss of an anchor, or
-    /// a change of it. Without an anchor in `seal`, the object has none from then on.
+    /// Accepts the object's present state as the newest, whatever `seal`'s
+    /// [anchor](SealKey::anchored) was told. Without an anchor in `seal`, the object has none from
+    /// then on.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed), except those of the anchor's record. `Io`:

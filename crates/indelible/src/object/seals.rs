@@ -20,9 +20,8 @@ pub struct BrokenPage {
 
 impl Pool {
     /// Verifies every page of a sealed object's last psync, attached or not, or of a snapshot;
-    /// returns each broken page once. Pages below a broken node are unreadable, and not named.
-    /// `progress` gets the bytes verified, and all. Name, signature and anchor are checked as by an
-    /// attach; an object with an anchor can be verified without it, in its present state.
+    /// returns each broken page once, without the pages below a broken node. `progress` gets the
+    /// bytes verified, and all. Without its anchor, an object is verified in its present state.
     ///
     /// # Errors
     /// As for [`attach_snapshot_sealed`](Pool::attach_snapshot_sealed); failures of the medium. In
@@ -50,9 +49,8 @@ impl Pool {
         self.about("verify", name, verified)
     }
 
-    /// Whether a sealed object, attached or not, was sealed under its present name and ID. `false`:
-    /// it is a copy, a snapshot, was renamed without its key, or exchanged. `None`: an earlier
-    /// release made it, without a name in its root.
+    /// Whether a sealed object was sealed under its present name and ID. `false`: it is a copy, a
+    /// snapshot, renamed without its key, or exchanged. `None`: an earlier release made it.
     ///
     /// # Errors
     /// As for [`verify_sealed`](Pool::verify_sealed); `Damaged` as well.

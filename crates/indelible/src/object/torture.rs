@@ -1,6 +1,5 @@
-//! Objects tracked on random advice, against a model: whatever pages are writable, protected,
-//! scanned or dropped, each psync makes every stored byte durable, and each revert undoes it. On
-//! each rung and medium.
+//! Randomly tracked objects against a model, on each rung and medium: each psync makes every stored
+//! byte durable, and each revert undoes it.
 
 use super::Object;
 use crate::dirty::Advice;

@@ -1,6 +1,5 @@
-//! The shadow of an object attached for writing, and a psync's lists of its pages: possibly
-//! changed, changed, unchanged. Calls pass the store's writer in, so that a staged psync can hold
-//! the writer while the shadow continues.
+//! The shadow of an object attached for writing, and a psync's lists of its pages. Calls pass the
+//! store's writer in, so that a staged psync can hold the writer while the shadow continues.
 //!
 //! Invariants of [`Tracked`]:
 //!
@@ -38,8 +37,8 @@ pub(super) struct Tracked {
     primary: *const u8,
     /// Last known offset of the object's extent in the pool.
     extent: u64,
-    /// Whether the shadow maps an extent that became a base, or that the object left in growing:
-    /// its pages must stay in memory.
+    /// Whether the shadow maps an extent that is a base now, or that the object left: its pages
+    /// must stay in memory.
     apart: bool,
     stores: Stores,
     /// The attachment's own tracking; `None`: the pool's.
@@ -143,8 +142,7 @@ impl Tracked {
         Ok(self.shadow_mut()?.grow(entry.content_len() as usize, extent)?)
     }
 
-    /// Follows the object to another extent, if the former became a base, or the object moved to
-    /// grow. Unchanged pages of the shadow are the former extent's.
+    /// Follows the object to another extent. Unchanged pages of the shadow are the former extent's.
     pub(super) fn follow(&mut self, writer: &Writer) {
         let entry = &writer.object().entry;
         if entry.primary_offset() == self.extent {

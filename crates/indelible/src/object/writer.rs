@@ -18,9 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// An object attached for writing, by this process alone.
 ///
-/// Stores are ordinary stores. [`psync`](Object::psync) makes all of them since the last psync
-/// durable as one step. Stores not psynced when the object is dropped, or the process dies, are
-/// lost.
+/// [`psync`](Object::psync) makes all stores since the last one durable as one step. Other stores
+/// are lost when the object is dropped, or the process dies.
 ///
 /// Storing during psync does not compile:
 ///
@@ -210,22 +209,19 @@ impl Object {
     }
 
     /// Marks bytes, counted from the object's first, as stored to, so that the next psync compares
-    /// them. Bytes beyond the object are ignored. Any thread may call it at any time; it makes no
-    /// system call.
+    /// them. Any thread may call it at any time; it makes no system call.
     ///
-    /// Tracking finds stores through the page tables by itself. Call this for other stores:
+    /// Tracking finds stores through the page tables. Mark others:
     ///
     /// - **Devices that write to pinned pages**: registered buffers of io_uring, RDMA, VFIO, and
-    ///   `O_DIRECT` reads begun before a psync and ended after it. The kernel checks a page's
-    ///   protection when it is pinned, not when the device writes. Mark the range once when it is
+    ///   `O_DIRECT` reads begun before a psync and ended after it. Mark the range once when it is
     ///   pinned, and after each such I/O, before the psync that is to have its bytes. The first
-    ///   mark also keeps the object's pages in place until detach; a [`grow`](Object::grow) that
-    ///   moves the object ends pinning: pin again.
-    /// - **Tracking `mprotect`**: stores by `/proc/self/mem` or a debugger, which ignore
-    ///   protection.
+    ///   mark keeps the object's pages in place until detach; a [`grow`](Object::grow) that moves
+    ///   the object ends pinning.
+    /// - **Tracking `mprotect`**: stores by `/proc/self/mem` or a debugger.
     /// - **Explicit tracking**: every store through a pointer; heap and collections mark theirs. A
-    ///   psync then needs no page fault and no scan, and makes the marked 64-byte lines durable.
-    ///   Stores without a mark may become durable, or not.
+    ///   psync then makes the marked 64-byte lines durable, without page faults or scan. Stores
+    ///   without a mark may become durable, or not.
     pub fn mark_dirty(&self, range: Range<usize>) {
         self.marks.mark_pinned(range);
     }
@@ -244,18 +240,17 @@ impl Object {
         }
     }
 
-    /// Makes all stores since the last psync durable, as one step: after `Ok` all of them survive
-    /// any crash; if the process dies before, all or none do.
+    /// Makes all stores since the last psync durable, as one step: after `Ok` all survive any
+    /// crash; if the process dies before, all or none do.
     ///
     /// Costs a scan for dirty pages, a comparison per dirty page, and one durable write of the
-    /// changed lines. Waits for another object's psync only to share a durable write, where the
-    /// medium makes that cheaper for both.
+    /// changed lines.
     ///
     /// # Errors
-    /// `NoSpace`, `NoRoom`: the last psync is intact, the stores are kept; call again. `Gone`: the
-    /// pool's file was truncated or deleted. `Io`, `Poisoned`: a write failed; this psync took
-    /// effect as a whole or not at all. Then detach all objects of the pool in this process and
-    /// attach again: the attach recovers every acknowledged psync.
+    /// `NoSpace`, `NoRoom`: nothing is lost; call again. `Gone`: the pool's file was truncated or
+    /// deleted. `Io`, `Poisoned`: a write failed; this psync took effect as a whole or not at all.
+    /// Then detach all objects of the pool in this process and attach again, which recovers every
+    /// acknowledged psync.
     pub fn psync(&mut self) -> Result<()> {
         let done = self.pool.alive().and_then(|()| self.core_mut().psync());
         done.map_err(|cause| self.error("psync", cause))?;
@@ -263,9 +258,8 @@ impl Object {
         Ok(())
     }
 
-    /// Whether the object differs from its last psync, so that a detach would lose stores. Costs a
-    /// look at the dirty pages, up to the first that differs. With explicit tracking, only marked
-    /// stores count.
+    /// Whether a detach would lose stores. Costs a look at the dirty pages, up to the first that
+    /// differs. With explicit tracking, only marked stores count.
     ///
     /// # Errors
     /// Dirty pages cannot be found, or the last psync cannot be read.
@@ -274,9 +268,8 @@ impl Object {
         result.map_err(|cause| self.error("inspect", cause))
     }
 
-    /// Undoes all stores since the last psync; the object stays attached. Without any psync it is
-    /// zeros again. Its size stays: growth is durable by itself. Writes nothing to the medium. With
-    /// explicit tracking, only marked stores are undone.
+    /// Undoes all stores since the last psync; without any psync the object is zeros again. Its
+    /// size stays. With explicit tracking, only marked stores are undone.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -295,7 +288,7 @@ impl Object {
     ///
     /// # Errors
     /// Dirty pages cannot be found, or the last psync cannot be read: nothing was undone.
-    /// `Poisoned` after a psync that may have taken effect: detach, and attach again.
+    /// `Poisoned` after a psync that may have taken effect: attach again.
     pub fn revert(&mut self) -> Result<()> {
         let result = self.pool.alive().and_then(|()| self.core_mut().revert());
         self.foreign = self.core_mut().trust == Trust::Foreign;
@@ -319,8 +312,8 @@ impl Object {
         self.explicit.then_some(&self.marks)
     }
 
-    /// Writes psynced data to its final place and empties the lane, which shortens recovery. psync
-    /// does this itself when the lane is full.
+    /// Writes psynced data to its final place, which shortens recovery; psync does this when the
+    /// lane is full.
     ///
     /// # Errors
     /// `Io`: the object is poisoned.

@@ -33,9 +33,8 @@ impl Pool {
     ///
     /// # Errors
     /// `NotFound`: no name begins with `from`; `BadName`: `to` begins with `from`, or a new name is
-    /// invalid; `Exists`, `Held`, `WrongKey`, with the object concerned; `Sealed`:
-    /// [`rename_sealed`](Pool::rename_sealed) renames such objects; `NoRoom`: too many. Nothing
-    /// happened.
+    /// invalid; `Exists`, `Held`, `WrongKey`; `Sealed`: use [`rename_sealed`](Pool::rename_sealed);
+    /// `NoRoom`: too many. Nothing happened.
     pub fn rename_directory(&self, from: &str, to: &str, key: &[u8]) -> Result<u64> {
         let (inner, mut object) = (&self.inner, None);
         let rename = || {
@@ -53,9 +52,8 @@ impl Pool {
     }
 
     /// Reserves free addresses behind an object to grow into, as
-    /// [`CreateOptions::reach`](crate::CreateOptions::reach) does at creation. An attached heap
-    /// uses them from its next attach on, or after [`Heap::grow`](crate::Heap::grow). Explicit
-    /// growth takes addresses as it needs them.
+    /// [`CreateOptions::reach`](crate::CreateOptions::reach) does. A heap uses them from its next
+    /// attach or [`Heap::grow`](crate::Heap::grow) on.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -70,8 +68,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NoAddresses`: they belong to another object, or it is a snapshot, which has its object's.
-    /// `BadSize`: it has more. `NotFound`, `WrongKey`.
+    /// `NoAddresses`: another object has them, or it is a snapshot. `BadSize`: it has more.
+    /// `NotFound`, `WrongKey`.
     pub fn set_reach(&self, name: &str, key: &[u8], bytes: u64) -> Result<()> {
         let inner = &self.inner;
         let set = || {
@@ -82,9 +80,8 @@ impl Pool {
         self.about("change the reach of", name, inner.alive().and_then(|()| inner.patiently(set)))
     }
 
-    /// Declares whether the contents of an unattached object depend on its addresses, as
-    /// [`CreateOptions::position_independent`](crate::CreateOptions::position_independent) does at
-    /// creation. Earlier snapshots and copies keep their declaration.
+    /// Declares whether the contents of an unattached object depend on its addresses: see
+    /// [`CreateOptions::position_independent`](crate::CreateOptions::position_independent).
     ///
     /// # Errors
     /// `NotFound`, `Held`, `WrongKey`.

@@ -26,9 +26,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `ClassMismatch`: sealed and sparse objects have one class only, and only volatile ones can
-    /// be shared. `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a snapshot. Nothing
-    /// happened.
+    /// `ClassMismatch`: sealed and sparse objects have one class, and only volatile ones can be
+    /// shared. `Held`, `NotFound`, `WrongKey`; `ObjectReadOnly` for a snapshot. Nothing happened.
     pub fn set_class(&self, name: &str, key: &[u8], class: Class) -> Result<()> {
         let inner = &self.inner;
         let set = || {
@@ -41,9 +40,8 @@ impl Pool {
         self.about("set the class of", name, result)
     }
 
-    /// Sets whether plain loads outside of transactions see an unattached object, as
-    /// [`CreateOptions::readable_outside`](crate::CreateOptions::readable_outside) does at
-    /// creation. A class without transactions clears it.
+    /// Sets whether plain loads outside of transactions see an unattached object: see
+    /// [`CreateOptions::readable_outside`](crate::CreateOptions::readable_outside).
     ///
     /// # Errors
     /// `ClassMismatch`: the object is neither transactional nor on demand, or it has check words.

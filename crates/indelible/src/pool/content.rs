@@ -15,12 +15,8 @@ pub struct ByContent {
 }
 
 impl Pool {
-    /// Creates a read-only object with these bytes and their hash as ID: the first 16 bytes of
-    /// SHA-256. An object with that ID, of any name, is returned instead, after comparing its
-    /// bytes. So a pool stores equal bytes once, and far pointers to them mean the same in all
-    /// pools.
-    ///
-    /// The creation is atomic, and nothing in the object depends on its addresses.
+    /// Creates a read-only object with these bytes and their hash as ID, the first 16 bytes of
+    /// SHA-256, or returns the present one, of any name. Nothing in it depends on its addresses.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -10,13 +10,13 @@ use indelible_store::table::Key;
 
 impl Pool {
     /// Creates an object `copy` with the last psynced contents of `name`, in constant time, also
-    /// while `name` is attached: both share a base of unchanged pages, and the first change of such
-    /// a page writes it whole. The pool needs a free piece as large as the object, two if `name` is
-    /// no snapshot; only changed pages take space of the file system.
+    /// while `name` is attached: both share unchanged pages, and the first change of such a page
+    /// writes it whole. The pool needs a free piece as large as the object, two if `name` is no
+    /// snapshot.
     ///
-    /// Both have the same addresses, so that pointers stay valid; a process attaches one at a time.
-    /// Size and reach are those of `name`; `options` sets keys and whether the copy is read-only;
-    /// without keys in `options`, the copy has the key of this call if `name` has any.
+    /// Both have the same size and addresses; a process attaches one at a time. `options` sets keys
+    /// and whether the copy is read-only; without keys in `options`, the copy has the key of this
+    /// call if `name` has any.
     ///
     /// ```
     /// use indelible::{CreateOptions, Pool};
@@ -49,10 +49,9 @@ impl Pool {
         self.about("copy", name, result.map(drop))
     }
 
-    /// Keeps the last psynced contents of `name` under another name, for attaching by readers and
-    /// as a source of [`create_from`](Pool::create_from). It takes constant time, also while `name`
-    /// is attached: a writer's next psync waits a moment. The pool needs a free piece as large as
-    /// the object; only later changes of `name` take space of the file system.
+    /// Keeps the last psynced contents of `name` under another name, read-only, in constant time,
+    /// also while `name` is attached. The pool needs a free piece as large as the object; only
+    /// later changes of `name` take space of the file system.
     ///
     /// ```
     /// use indelible::Pool;
@@ -73,9 +72,8 @@ impl Pool {
     /// # }
     /// ```
     ///
-    /// The new snapshot takes over pages of destroyed snapshots since the last remaining one, which
-    /// may cost a few times the copy of the changed pages. Those below a remaining snapshot stay
-    /// until [`collect`](Pool::collect) merges them.
+    /// Pages of destroyed snapshots go over to the new one, at up to a few times the cost of a
+    /// copy, or stay until [`collect`](Pool::collect).
     ///
     /// # Errors
     /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened. `Busy`: a process
@@ -114,12 +112,9 @@ impl Pool {
         }
     }
 
-    /// Restores size and bytes of `name` from its snapshot `snapshot`, which stays. Takes constant
-    /// time, and new space only if the snapshot is larger. Later psyncs that are in no other
-    /// snapshot are lost.
-    ///
-    /// The object must be unattached. A snapshot of a copy of it also works, as it has the same
-    /// addresses: changes tried out in the copy are taken over.
+    /// Restores size and bytes of the unattached object `name` from its snapshot `snapshot`, or a
+    /// copy's, which stays. Takes constant time, and new space only if the snapshot is larger.
+    /// Later psyncs that are in no other snapshot are lost.
     ///
     /// ```
     /// use indelible::Pool;
@@ -151,8 +146,8 @@ impl Pool {
         self.about("roll back", name, result)
     }
 
-    /// Finds the pages that differ between the last psyncs of two objects or snapshots. Shared
-    /// pages are not read. Other processes may have either attached.
+    /// Finds the pages that differ between the last psyncs of two objects or snapshots, without
+    /// reading shared pages.
     ///
     /// ```
     /// use indelible::Pool;
@@ -192,11 +187,8 @@ impl Pool {
     }
 
     /// Merges bases that nothing else needs; removes deleted objects without attachments, volatile
-    /// ones whose contents are gone, leftovers of snapshots, copies, resizes, and of memory of
-    /// objects on demand. Each object gets its pages back in one piece, except those shared, and
-    /// takes no more space than one never copied. Other processes may use the pool meanwhile.
-    ///
-    /// Costs the copied pages. `progress` gets the objects examined, and all.
+    /// ones whose contents are gone, and leftovers of dead processes. Costs the copied pages.
+    /// `progress` gets the objects examined, and all. Other processes may use the pool meanwhile.
     ///
     /// # Errors
     /// `NoSpace`, failures of the medium: earlier merges and removals stay.

@@ -64,20 +64,18 @@ impl CreateOptions {
         self
     }
 
-    /// Durability class: how stores become durable; by default psync, for plain stores.
-    ///
-    /// An object that is [sealed](Self::sealed) or [sparse](Self::sparse) is neither transactional
-    /// nor on demand. A shared one is [volatile](Self::volatile). A copy has its original's class.
+    /// Durability class: how stores become durable; by default psync, for plain stores. A
+    /// [sealed](Self::sealed) or [sparse](Self::sparse) object is neither transactional nor on
+    /// demand; a shared one is [volatile](Self::volatile).
     #[must_use]
     pub fn class(mut self, class: Class) -> Self {
         self.class = class;
         self
     }
 
-    /// Gives each 8-byte word a check word of 8 bytes. The object becomes transactional, unless it
-    /// is on demand. The size becomes whole pages, and takes twice the space in the pool.
-    /// Transactions check each word they load: they detect up to 13 damaged bits of these 128,
-    /// repair up to 6 and nearly all cases of 7, and fail otherwise
+    /// Gives each 8-byte word a check word, in twice the space. The object becomes transactional,
+    /// unless it is on demand. Transactions check each word they load: they detect up to 13 damaged
+    /// bits of these 128, repair up to 6 and nearly all cases of 7, and fail otherwise
     /// ([`Damaged`](crate::ErrorKind::Damaged)). A value is never wrong, unless 8 or more wrong
     /// bits resemble fewer wrong ones of another word. [`Pool::scrub`](crate::Pool::scrub) checks
     /// all words.
@@ -94,53 +92,49 @@ impl CreateOptions {
     /// address](crate::TxObject::outside), while the thread runs no transaction; by default they
     /// raise SIGSEGV, as stores there always do.
     ///
-    /// Loads see committed bytes only. A word of 8 bytes is of one moment; several words may show
-    /// parts of a commit in progress. A commit may be visible before it is durable: a power cut
-    /// loses it, a process death on demand does not. For more, use a transaction.
-    ///
-    /// Attaching copies such an object to memory. It has no [check words](Self::ecc).
+    /// Loads see committed words of 8 bytes, each of one moment, perhaps before they are durable.
+    /// Attaching copies the object to memory. It has no [check words](Self::ecc).
     #[must_use]
     pub fn readable_outside(mut self, readable: bool) -> Self {
         self.readable_outside = readable;
         self
     }
 
-    /// An object whose contents last until the machine restarts, such as scratch space or a cache.
-    /// Then attaches fail with [`VolatileGone`](crate::ErrorKind::VolatileGone); creating an object
-    /// of the same name replaces it, and [`Pool::collect`](crate::Pool::collect) or need of its
-    /// space removes it. Until then it is as durable as others.
+    /// An object whose contents last until the machine restarts. Then attaches fail with
+    /// [`VolatileGone`](crate::ErrorKind::VolatileGone), and
+    /// [`Pool::collect`](crate::Pool::collect), need of its space, or a new object of the same name
+    /// removes it.
     #[must_use]
     pub fn volatile(mut self, volatile: bool) -> Self {
         self.volatile = volatile;
         self
     }
 
-    /// Declares that the object's contents do not depend on its addresses: numbers, text, offsets,
-    /// no pointers. [`Pool::copy_rebased`](crate::Pool::copy_rebased) then copies it as it is. The
-    /// library does not check that; heaps with described roots need no declaration.
+    /// Declares that the object's contents do not depend on its addresses, unchecked:
+    /// [`Pool::copy_rebased`](crate::Pool::copy_rebased) copies it as it is. Heaps with described
+    /// roots need no declaration.
     #[must_use]
     pub fn position_independent(mut self, is: bool) -> Self {
         self.position_independent = is;
         self
     }
 
-    /// Seals the object: its bytes in the pool are encrypted and authenticated; reading it, or
-    /// changing it undetected, takes a seal key. Each key given opens it. `label` is for people, at
-    /// most 56 bytes.
+    /// Seals the object: its bytes in the pool are encrypted and authenticated. Each key given
+    /// opens it by [`attach_sealed`](crate::Pool::attach_sealed). `label` is for people, at most 56
+    /// bytes.
     ///
-    /// [`attach_sealed`](crate::Pool::attach_sealed) attaches it. Its name, size, times and changed
-    /// pages stay visible. Snapshots, copies and backups are made without the key, and sealed by
-    /// it. Only an [anchor](SealKey::anchored) detects an older state of the whole pool. A key with
-    /// a [sign key](SealKey::signed_by) signs the object.
+    /// Its name, size, times and changed pages stay visible. Snapshots, copies and backups are
+    /// sealed by the same keys. Only an [anchor](SealKey::anchored) detects an older state of the
+    /// whole pool. A key with a [sign key](SealKey::signed_by) signs the object.
     #[must_use]
     pub fn sealed(mut self, key: &SealKey, label: &str) -> Self {
         self.seals.push((key.clone(), label.to_owned()));
         self
     }
 
-    /// Address space reserved for growth, in bytes; by default several times the pool's length, or,
-    /// once objects use half of its addresses, several times the size.
-    /// [`Pool::set_reach`](crate::Pool::set_reach) extends it later.
+    /// Address space reserved for growth, in bytes; by default several times the pool's length, or
+    /// the size if addresses are scarce. [`Pool::set_reach`](crate::Pool::set_reach) extends it
+    /// later.
     #[must_use]
     pub fn reach(mut self, bytes: u64) -> Self {
         self.reach = bytes;

@@ -32,13 +32,9 @@ impl Guards {
 }
 
 impl Pool {
-    /// Names the socket of the guard that publishes this process's on-demand commits at a power
-    /// failure, instead of [`guard_sockets`]. A process with objects on demand looks for a guard
-    /// once a second and registers; without one, commits become durable as
+    /// Names the guard's socket, instead of [`guard_sockets`]. A guard of root or of this process's
+    /// user publishes on-demand commits at a power failure; without one, they become durable as
     /// [`set_epochs`](Pool::set_epochs) says.
-    ///
-    /// Only a guard of root or of this process's user is accepted. It makes commits durable
-    /// earlier, never later.
     pub fn set_guard(&self, socket: impl AsRef<Path>) {
         let mut named = self.inner.guards.0.lock().unwrap_or_else(PoisonError::into_inner);
         *named = Some(socket.as_ref().to_owned());

@@ -39,9 +39,8 @@ pub struct Import {
 }
 
 impl Pool {
-    /// Begins an object of `size` bytes that is written once, in order, and then is a snapshot:
-    /// readable, never stored to, destroyed or deleted like any object. Nothing in it may depend on
-    /// its addresses.
+    /// Begins an object of `size` bytes that is written once, in order, and then is a snapshot.
+    /// Nothing in it may depend on its addresses.
     ///
     /// # Errors
     /// `Exists`, `BadName`, `BadSize`, `NoRoom`, `NoSpace`, `NoAddresses`: nothing happened.

@@ -78,7 +78,6 @@ pub struct Stat {
     /// State.
     pub state: State,
     /// A process that has it attached, by its ID in this pid namespace; one of several readers.
-    /// `None`: none is visible from here.
     pub holder: Option<u32>,
     /// Other processes that have it for reading.
     pub other_readers: Vec<u32>,
@@ -88,8 +87,7 @@ pub struct Stat {
     pub holder_elsewhere: Option<u32>,
     /// Its last writer died; the next attach recovers it.
     pub needs_recovery: bool,
-    /// That writer, if it runs without having this file: the file may then be a copy of a pool in
-    /// use, with parts of different moments.
+    /// That writer, if it runs without having this file, which may be a copy of a pool in use.
     pub living_writer: Option<u32>,
     /// Its durability class; `None`: of a later release.
     pub class: Option<Class>,
@@ -121,8 +119,8 @@ pub struct Stat {
     pub by_content: bool,
     /// Whether it shares unchanged pages of a base.
     pub shares: bool,
-    /// Bytes of its own pages in the pool; the others are its base's. Without sharing, its whole
-    /// extent. Recently changed pages may be missing.
+    /// Bytes of its own pages in the pool, perhaps without the last changes; the others are its
+    /// base's.
     pub own: u64,
     /// Whether reading needs a key.
     pub read_key: bool,

@@ -4,13 +4,11 @@ use super::Pool;
 use crate::error::Result;
 
 impl Pool {
-    /// Extends the pool to `len` bytes, rounded down to whole pages; returns its length. Processes
-    /// that have it open use the new space when needed. A file grows sparsely; extend a device
-    /// before this call. Durable on return: a crash leaves the old or the new length.
+    /// Extends the pool to `len` bytes, rounded down to whole pages; returns its length. A file
+    /// grows sparsely; extend a device before this call. A crash leaves the old or the new length.
     ///
-    /// Existing objects keep their address space ([`Stat::reach`](crate::Stat::reach)), several
-    /// times the pool's former length while addresses are plenty; [`set_reach`](Pool::set_reach)
-    /// extends it.
+    /// Existing objects keep their address space ([`Stat::reach`](crate::Stat::reach));
+    /// [`set_reach`](Pool::set_reach) extends it.
     ///
     /// ```
     /// use indelible::{ErrorKind, Pool};

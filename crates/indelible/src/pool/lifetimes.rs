@@ -6,10 +6,9 @@ use indelible_store::table::Key;
 pub use indelible_store::table::Tie;
 
 impl Pool {
-    /// Deletes an object, attached or not: its name is free, and attaches do not find it.
-    /// Attachments continue, with psync, until they detach; the last one frees its space. The
-    /// psyncs of a process that dies meanwhile are not recovered: the space is freed by the next
-    /// snapshot, copy or resize, by [`collect`](Pool::collect), or when a new object needs room.
+    /// Deletes an object, attached or not: its name is free. Attachments continue, with psync; the
+    /// last detach frees its space, as do the next snapshot, copy or resize,
+    /// [`collect`](Pool::collect), or need of room after a death, without recovery.
     ///
     /// An object whose pages others share keeps its space until the last of those is gone.
     ///
@@ -39,7 +38,7 @@ impl Pool {
 
     /// Ties an object to another one, which it then outlives: when deleted or destroyed, it loses
     /// its name, but stays until the other one is gone and its last attachment ended. An object can
-    /// have 4,096 ties. Repeating a tie has no effect.
+    /// have 4,096 ties.
     ///
     /// ```
     /// use indelible::Pool;

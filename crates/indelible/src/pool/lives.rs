@@ -76,8 +76,7 @@ impl Drop for Ends {
 
 impl Pool {
     /// [Ties](Pool::tie) an object to this process: deleted or destroyed, it stays until the
-    /// process ends in any way, or drops its last handle of the pool. `untie` takes the name that
-    /// [`ties`](Pool::ties) returns.
+    /// process ends in any way, or drops its last handle of the pool.
     ///
     /// ```
     /// use indelible::Pool;

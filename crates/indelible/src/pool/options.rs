@@ -85,11 +85,10 @@ pub enum Tracking {
     WpAsync,
     /// Memory protection and SIGSEGV; everywhere.
     Mprotect,
-    /// The program marks its stores ([`Object::mark_dirty`](crate::Object::mark_dirty)): a psync
-    /// looks at nothing else, without page faults or scan. The heap and its
-    /// [`collections`](crate::collections) mark their own stores and the references that they
-    /// return (`&mut`, and atomics); the program marks stores through pointers, also to blocks of
-    /// [`Heap::malloc`](crate::Heap::malloc). An unmarked store may be lost.
+    /// The program marks its stores through pointers
+    /// ([`Object::mark_dirty`](crate::Object::mark_dirty)); the heap and its
+    /// [`collections`](crate::collections) mark theirs, and the references that they return. A
+    /// psync needs neither page faults nor a scan. An unmarked store may be lost.
     Explicit,
 }
 
@@ -197,13 +196,11 @@ impl PoolOptions {
         self
     }
 
-    /// Opens the pool's file for reading only. Such a pool takes no locks and blocks no other user.
-    /// Attaching copies the object, as some psync left it, at a cost that depends on its size; an
-    /// object with a writer is [`Held`](crate::ErrorKind::Held).
+    /// Opens the pool's file for reading only, without locks or permission to write. Attaching
+    /// copies the object, as some psync left it, at a cost that depends on its size; an object with
+    /// a writer is [`Held`](crate::ErrorKind::Held).
     ///
-    /// Nothing is written, so it needs neither write permission nor free space on a copy-on-write
-    /// file system, while a writable open makes durable what it sees first. A read-only pool may
-    /// show a state that is not durable, if its writer just died.
+    /// A read-only pool may show a state that is not durable, if its writer just died.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
@@ -219,18 +216,17 @@ impl PoolOptions {
 
     /// Fills objects' pages on demand by a thread even where the file could be mapped; by default
     /// only for sparse objects on tmpfs, if [`doctor`](crate::doctor()) says that userfaultfd also
-    /// sees faults of the kernel. A full file system is then an error of psync, instead of a SIGBUS
-    /// at the store; psyncs cost several times as much. With userfaultfd for user code only, system
-    /// calls on untouched pages fail with `EFAULT`: [`prefault`](crate::Object::prefault) them.
+    /// sees faults of the kernel. A full file system is then an error of psync, instead of a
+    /// SIGBUS; psyncs cost several times as much. With userfaultfd for user code only,
+    /// [`prefault`](crate::Object::prefault) pages for system calls.
     #[must_use]
     pub fn fault_in(mut self, fault_in: bool) -> Self {
         self.fault_in = fault_in;
         self
     }
 
-    /// Most bytes of an attached object filled before their first touch, by reading ahead and by
-    /// [`prefault`](crate::Object::prefault), until it is detached. By default unlimited. Only for
-    /// objects filled on demand; the kernel handles mapped files.
+    /// Most bytes of an attached object filled on demand before their first touch, by reading ahead
+    /// and by [`prefault`](crate::Object::prefault), until it is detached. By default unlimited.
     #[must_use]
     pub fn ahead_limit(mut self, bytes: u64) -> Self {
         self.ahead_limit = Some(bytes);
@@ -238,20 +234,18 @@ impl PoolOptions {
     }
 
     /// Pages of a sealed object decrypted ahead of sequential or strided access. By default more,
-    /// the longer the sequence. Only for objects decrypted on demand.
+    /// the longer the sequence.
     #[must_use]
     pub fn prediction(mut self, depth: PredictionDepth) -> Self {
         self.prediction = depth;
         self
     }
 
-    /// Most memory for the pages of an attached sealed object, at least 1 MiB, so that it may
-    /// exceed memory. Beyond it, the pages decrypted first are dropped, and decrypted again when
-    /// touched: a reader's at any time, a writer's by each psync unless stored to since; a writer
-    /// that only reads should psync now and then. Not for objects with marked pages
-    /// ([`Object::mark_dirty`](crate::Object::mark_dirty)), which devices may have pinned, nor in
-    /// pools opened for reading. For system calls, dropped pages are untouched ones:
-    /// [`prefault`](crate::Object::prefault) them.
+    /// Most memory for the pages of an attached sealed object, at least 1 MiB. Beyond it, pages
+    /// decrypted first are dropped: a reader's at any time, a writer's by each psync unless stored
+    /// to since. Not for objects with marked pages
+    /// ([`Object::mark_dirty`](crate::Object::mark_dirty)), nor in pools opened for reading. For
+    /// system calls, [`prefault`](crate::Object::prefault) dropped pages.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
@@ -266,8 +260,7 @@ impl PoolOptions {
         self
     }
 
-    /// Models a slower or different medium: reads and writes take the model's time, and all objects
-    /// are filled. For measurements; not part of the stable interface.
+    /// Models a slower or different medium. For measurements; not part of the stable interface.
     #[doc(hidden)]
     #[must_use]
     pub fn modelled(mut self, model: MediumModel) -> Self {
@@ -291,20 +284,19 @@ impl PoolOptions {
         self
     }
 
-    /// Keeps objects attached for reading readable in forked children. No writer gets such an
-    /// object before the last child dropped its handle, or ended. All other calls of a child fail
-    /// with [`Forked`](crate::ErrorKind::Forked).
+    /// Keeps objects attached for reading readable in forked children, which keep writers away;
+    /// their other calls fail with [`Forked`](crate::ErrorKind::Forked).
     /// [`ReadObject::is_inherited`](crate::ReadObject::is_inherited) tells whether it worked: not
-    /// where pages are filled on demand, nor for a mapped file that /proc cannot reopen.
+    /// for pages filled on demand, nor without /proc.
     #[must_use]
     pub fn inherit_reads(mut self, inherit: bool) -> Self {
         self.inherit_reads = inherit;
         self
     }
 
-    /// How long to wait for locks: for attached objects and devices of other processes, by default
-    /// not at all; for the table, and for locks of an object that a consistent cut needs, by
-    /// default 20 s. See [`Pool::set_wait`](crate::Pool::set_wait).
+    /// How long to wait for locks: for attached objects and devices, by default not at all; for the
+    /// table, and for locks that a consistent cut needs, 20 s. See
+    /// [`Pool::set_wait`](crate::Pool::set_wait).
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = Some(wait);
@@ -326,7 +318,7 @@ impl PoolOptions {
     }
 
     /// Addresses for the objects of a new pool: `len` bytes from `start`, both multiples of 2 MiB.
-    /// By default far from the windows of this host's other pools.
+    /// By default far from this host's other pools.
     #[must_use]
     pub fn window(mut self, start: u64, len: u64) -> Self {
         self.window = Some(Window { start, len });

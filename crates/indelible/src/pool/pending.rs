@@ -28,10 +28,9 @@ pub struct PendingCommits {
 }
 
 impl Pool {
-    /// The commits of an object on demand that a power cut would lose, in any process. `None`: no
-    /// process has it on demand, or this user cannot read their memory.
-    ///
-    /// Takes no lock; the figures may be of different moments.
+    /// The commits of an object on demand that a power cut would lose, in any process, by
+    /// unsynchronized figures. `None`: no process has it on demand, or this user cannot read their
+    /// memory.
     ///
     /// # Errors
     /// `NotFound`.
@@ -53,8 +52,7 @@ impl Pool {
     }
 
     /// Makes durable the on-demand commits that dead processes left in memory, of all objects of
-    /// the pool; until then, or the next attach of an object, a power cut loses them. Returns the
-    /// number of objects that had some.
+    /// the pool. Returns the number of objects that had some.
     ///
     /// # Errors
     /// `Gone`, `Damaged`, `Version`: a process's memory is missing, or unreadable: see
@@ -90,8 +88,8 @@ impl Pool {
             .map_err(|cause| self.not_recovered(cause))
     }
 
-    /// Runs work on the store under the pool. If the work needs commits that a dead process left in
-    /// memory, recovers these and runs it again. For tools; not part of the stable interface.
+    /// Runs work on the store under the pool, again after recovery of commits in a dead process's
+    /// memory. For tools; not part of the stable interface.
     ///
     /// # Errors
     /// Those of [`recover`](Pool::recover); inside, those of the work.

@@ -1,8 +1,7 @@
 //! Copies and moves of objects between pools.
 //!
 //! The object is hidden in the other pool until all of its bytes are durable there; only then a
-//! move removes it here. A move interrupted before leaves nothing visible there; in between, the
-//! object is in both.
+//! move removes it here. An interruption in between leaves it in both.
 
 use super::Pool;
 use crate::error::{Cause, Result};
@@ -22,11 +21,9 @@ const PIECE: u64 = 1 << 20;
 impl Pool {
     /// Copies the last psync of an object, or a snapshot, to another pool, as an object `copy` with
     /// a new identity and the same addresses: a process attaches one of the two at a time. `key`
-    /// opens the object, and becomes the copy's if the object has one. A process with the object
-    /// attached goes on; writers of an unattached object wait. Within a pool,
-    /// [`create_from`](Pool::create_from) takes constant time.
-    ///
-    /// Zero pages take no space. `progress` gets the bytes copied, and all.
+    /// opens the object, and becomes the copy's if the object has one. Within a pool,
+    /// [`create_from`](Pool::create_from) takes constant time. `progress` gets the bytes copied,
+    /// and all.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Exists`; `NoRoom` and `NoSpace` of the other pool, or of this one
@@ -100,10 +97,9 @@ impl Pool {
     }
 
     /// Moves an unattached object to another pool, on any medium, with its identity, keys and
-    /// addresses. Snapshots and copies stay; ties end; volatile objects stay volatile. If an object
-    /// there has its addresses, a process attaches one of the two at a time. An interruption leaves
-    /// the object here, or, once it is durable there, in both: then a second call fails with
-    /// `Exists`, and one of the two must be destroyed.
+    /// addresses. Snapshots and copies stay; ties end. An interruption leaves the object here, or,
+    /// once it is durable there, in both: then a second call fails with `Exists`, and one of the
+    /// two must be destroyed.
     ///
     /// # Errors
     /// As for [`copy_to`](Pool::copy_to); `Held`, `ObjectReadOnly` of a snapshot. The object is

@@ -1,7 +1,7 @@
 //! Commits of compiled blocks, whose library has the memory of words and reports commits here.
 //!
-//! A commit on demand is reported like this crate's own: its lines are in the thread's log, which
-//! is valid until the block has stored them; an epoch waits for that.
+//! On demand, a commit's lines are in the thread's log, valid until the block has stored them; an
+//! epoch waits for that.
 
 use super::attached::Attached;
 use super::demand::Changed;
@@ -61,11 +61,11 @@ pub(crate) fn tell(lines: &[BlockLine<'_>]) -> Result<()> {
 
 thread_local! {
     /// This thread's told on-demand commit, whose lines are not stored yet. No destructor: blocks
-    /// also run in a thread's last destructors, and remove their own.
+    /// also run in a thread's last destructors.
     static TOLD: Cell<Option<ManuallyDrop<(Member, u64)>>> = const { Cell::new(None) };
 }
 
-/// Tells of a commit on demand in this memory, whose whole lines are given by their places for
+/// Tells of a commit on demand in this memory; its whole lines are given by their places for
 /// blocks. [`stored`] must follow. `find`: an object of that memory.
 ///
 /// # Errors

@@ -6,8 +6,8 @@ use crate::plain::Plain;
 use std::cell::UnsafeCell;
 use std::fmt;
 
-/// A value in a [`TxObject`](crate::TxObject) that only transactions read and change. It consists
-/// of whole 8-byte words: 64-bit numbers, pointers, arrays and structs of these.
+/// A value in a [`TxObject`](crate::TxObject) that only transactions read and change, of whole
+/// 8-byte words: 64-bit numbers, pointers, arrays and structs of these.
 ///
 /// ```
 /// use indelible::{Plain, TxCell};

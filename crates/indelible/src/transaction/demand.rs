@@ -2,7 +2,7 @@
 //! (docs/decisions/0052-on-demand.md).
 //!
 //! A commit makes its thread's log valid, changes memory, and ends the log ([`Durable`] calls
-//! [`Demand::log`], and then clears it). An epoch is one commit to the store: all lines changed
+//! [`Demand::log`], and then clears it). An epoch is one commit to the store of all lines changed
 //! since the last one, taken while no transaction runs.
 
 use super::checked::Pairs;

@@ -49,8 +49,8 @@ impl Durable {
     }
 
     /// Logs a block's commit on demand; returns its number. The caller calls
-    /// [`stored`](Sink::stored) next. `NoRoom`: nothing happened, and the caller makes
-    /// [room](super::space::Space::make_room) first.
+    /// [`stored`](Sink::stored) next. `NoRoom`: nothing happened; [make
+    /// room](super::space::Space::make_room) first.
     pub(super) fn log_block<W: Borrow<[u64; 8]>, L: Iterator<Item = Changed<W>>>(
         &self,
         own: &mut Own,

@@ -4,10 +4,9 @@
 //! A touched page is copied there from the transactions' memory. When the block ends, its changed
 //! words become words of its transaction, and the pages are closed again.
 //!
-//! An exposed page without exposed neighbours is a separate mapping, and the kernel limits a
-//! process to some 65,000. At the limit, the pages up to the nearest exposed one are exposed, too,
-//! which adds no mapping. Pages are closed by mapping them anew: after `mprotect` the kernel would
-//! not merge touched mappings.
+//! The kernel limits a process to some 65,000 mappings. At the limit, the pages up to the nearest
+//! exposed one are exposed, too, which adds no mapping. Pages are closed by mapping them anew:
+//! after `mprotect` the kernel would not merge touched mappings.
 //!
 //! Invariants:
 //!

@@ -1,12 +1,10 @@
 //! Growth of an attached transactional object whose heap lacks room for a block
 //! (docs/decisions/0061-transactions-in-languages.md).
 //!
-//! It uses the one growth path of heaps (`heap/growth.rs`), outside of transactions: the
-//! transaction is undone, the object grows while none of the pool runs in this process, and the
-//! transaction is run again. The growth is durable before a transaction uses the new bytes; the
-//! heap takes them in as words of a transaction (`heap/words`). If the process ends between the
-//! two, the object is longer than its heap, which the next transaction or attach that needs room
-//! sees.
+//! The transaction is undone, the object grows durably while none of the pool runs in this process,
+//! by the one growth path of heaps (`heap/growth.rs`), and the transaction is run again. The heap
+//! takes the new bytes in as words of a transaction (`heap/words`); if the process ends between the
+//! two, the next transaction or attach that needs room does.
 
 #![allow(unsafe_code)]
 

@@ -19,10 +19,8 @@ use std::sync::Arc;
 /// [`OnDemand`](crate::Class::OnDemand), whose blocks transactions allocate and free, found again
 /// by name and type.
 ///
-/// Allocations and frees take effect as the transaction commits; if it fails, conflicts, panics or
-/// dies, none did, and no block is lost or freed twice. Tools and readers see an ordinary heap.
-///
-/// Any number of threads use it at once. [`Tx::alloc`] has an example;
+/// Allocations and frees take effect as the transaction commits, or not at all. Any number of
+/// threads use it at once. [`Tx::alloc`] has an example;
 /// [`collections::transactional`](crate::collections::transactional) has lists, vectors, maps and
 /// queues.
 pub struct TxHeap {
@@ -31,9 +29,7 @@ pub struct TxHeap {
 
 impl Pool {
     /// Opens the transactional heap of the object `name`, or creates the object with `size` bytes.
-    ///
-    /// A transaction that finds no room for a block is undone, the object grows as far as its pool
-    /// and its [reach](CreateOptions::reach) allow, and the transaction is run again.
+    /// It grows as far as its pool and its [reach](CreateOptions::reach) allow.
     ///
     /// # Errors
     /// As for [`create_with`](Pool::create_with) and
@@ -44,8 +40,8 @@ impl Pool {
     }
 
     /// As [`transactional_heap`](Pool::transactional_heap), of an object [on
-    /// demand](Class::OnDemand): returned transactions are in memory that outlives the process, and
-    /// become durable together, in [epochs](Pool::set_epochs) or by [`TxHeap::tx_sync`].
+    /// demand](Class::OnDemand): transactions become durable together, in
+    /// [epochs](Pool::set_epochs) or by [`TxHeap::tx_sync`].
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -70,9 +66,8 @@ impl Pool {
     }
 
     /// As [`transactional_heap`](Pool::transactional_heap), in one memory with objects on demand,
-    /// so that a transaction may use both: it is durable when it returns, with all earlier commits
-    /// on demand. [`attach_with_on_demand`](Pool::attach_with_on_demand), its equivalent for other
-    /// objects, tells the cost.
+    /// so that a transaction may use both: see
+    /// [`attach_with_on_demand`](Pool::attach_with_on_demand).
     ///
     /// # Errors
     /// As for [`transactional_heap`](Pool::transactional_heap) and
@@ -118,8 +113,7 @@ impl TxHeap {
         self.home.attached.class
     }
 
-    /// Returns when all transactions that this thread committed on objects of this heap's class in
-    /// the pool are durable, and all that these read: see
+    /// Returns when this thread's transactions, and all that these read, are durable: see
     /// [`TxObject::tx_sync`](crate::TxObject::tx_sync).
     ///
     /// # Errors
@@ -141,9 +135,10 @@ impl TxHeap {
         &self.home
     }
 
-    /// The object's first byte for plain loads outside of transactions, at the address that
-    /// [`TxPtr`]s have, if it is [readable outside](crate::CreateOptions::readable_outside): see
-    /// [`TxObject::outside`](crate::TxObject::outside). A freed block may be reused at any time.
+    /// The object's first byte for plain loads outside of transactions, if it is [readable
+    /// outside](crate::CreateOptions::readable_outside): see
+    /// [`TxObject::outside`](crate::TxObject::outside). [`TxPtr`]s have its addresses. A freed
+    /// block may be reused at any time.
     #[must_use]
     pub fn outside(&self) -> Option<*const u8> {
         self.home.attached.readable_at()

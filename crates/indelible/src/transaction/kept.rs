@@ -89,9 +89,8 @@ impl Attached {
     }
 }
 
-/// Gives back a failed attach's memory, which has no commits. It stays if the entry names it, or
-/// may name it: the next attach uses it. While this process has the memory, only this attach
-/// changes the entry to name it.
+/// Gives back a failed attach's memory, which has no commits, unless the entry may name it: the
+/// next attach uses it then.
 fn give_back(pool: &Inner, demand: &Demand, entry: &Entry, area: Area) {
     let is_stated = match pool.store.find_id(&entry.id) {
         Ok(now) => now.entry.memory.get() == demand.group.number(),

@@ -1,8 +1,6 @@
 //! Objects on demand detached before an epoch published all their commits
-//! (docs/decisions/0052-on-demand.md).
-//!
-//! Other objects share commits with such an object, so its memory and its place on the lane stay
-//! until an epoch publishes all of them as one step, or the space ends.
+//! (docs/decisions/0052-on-demand.md): memory and place on the lane stay until an epoch publishes
+//! them, or the space ends.
 //!
 //! Invariants:
 //!

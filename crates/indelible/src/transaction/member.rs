@@ -21,8 +21,7 @@ thread_local! {
 }
 
 /// The thread's state, put back when this is dropped; a transaction that begins meanwhile has its
-/// own. Counts nothing that threads share, which would move between processors with each
-/// transaction.
+/// own. It shares no counts with other threads, for speed.
 pub(crate) struct Member {
     /// Address of its space, unique as long as the place has a member of it.
     space: usize,
@@ -40,9 +39,8 @@ impl Member {
         }
     }
 
-    /// For the thread's first transaction in the space, for one within another's action, and while
-    /// the thread ends. The thread's other commits are unknown here, so it relies on all commits so
-    /// far.
+    /// For the thread's first transaction in the space, within another's action, and while the
+    /// thread ends. Its other commits are unknown here, so it relies on all commits so far.
     #[cold]
     fn new(space: &Arc<Space>) -> Member {
         let address = Arc::as_ptr(space).addr();

@@ -18,15 +18,14 @@ use std::ops::Deref;
 /// [`TxCell`](crate::TxCell)s.
 ///
 /// Any number of threads use it at once. When [`transaction`](TxObject::transaction) returns, its
-/// changes are durable; a transaction that failed, or whose process died in it, left nothing.
+/// changes are durable; a failed transaction left nothing.
 ///
-/// *On demand*, changes outlive the process on return, without a durable write. They are durable
-/// once [`tx_sync`](TxObject::tx_sync) or [`psync`](TxObject::psync) returns, when the object is
-/// detached, and regularly ([`Pool::set_epochs`]). After a power cut or system crash the object has
-/// a prefix of its transactions, with all durable ones, never a part of one. [A
-/// guard](Pool::set_guard) of the machine makes all durable when the power fails. In a pool in
-/// memory ([`MediumKind::Memory`](crate::MediumKind::Memory)) a power cut takes everything, and the
-/// class gains little.
+/// *On demand*, changes outlive the process on return, and are durable once
+/// [`tx_sync`](TxObject::tx_sync) or [`psync`](TxObject::psync) returns, when the object is
+/// detached, and regularly ([`Pool::set_epochs`]). A power cut or system crash leaves a prefix of
+/// its transactions, with all durable ones; [a guard](Pool::set_guard) makes all durable when the
+/// power fails. In a pool in memory ([`MediumKind::Memory`](crate::MediumKind::Memory)) the class
+/// gains little.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {
@@ -91,13 +90,12 @@ unsafe impl<T: Sync> Sync for TxObject<T> {}
 
 impl Pool {
     /// Attaches an object of class `transactional` or `on-demand`, after recovery of all
-    /// acknowledged transactions if its last process died. The object begins with a `T`; a new one
-    /// is zeros.
+    /// acknowledged transactions. It begins with a `T`, at first zeros.
     ///
     /// # Errors
-    /// `ClassMismatch` for an object of another class, `BadSize` if it is smaller than a `T`;
-    /// `NotFound`, `Held`, `ObjectReadOnly`, `WrongKey`, `AddressTaken`, `ReadOnly`, `Busy`; on
-    /// demand `NoSpace` if there is no memory for it, `Gone` if a dead process's memory is missing;
+    /// `ClassMismatch` for another class, `BadSize` if it is smaller than a `T`; `NotFound`,
+    /// `Held`, `ObjectReadOnly`, `WrongKey`, `AddressTaken`, `ReadOnly`, `Busy`; on demand
+    /// `NoSpace` if there is no memory for it, `Gone` if a dead process's memory is missing;
     /// `Poisoned` while objects are attached whose transactions failed.
     pub fn attach_transactional<T: Plain>(&self, name: &str) -> Result<TxObject<T>> {
         self.attach_transactional_with_key(name, b"")
@@ -111,12 +109,10 @@ impl Pool {
         self.attach_tx(name, key, false)
     }
 
-    /// As [`attach_transactional`](Pool::attach_transactional), for transactions on objects of both
-    /// classes: the object is in one memory with those on demand. A
-    /// [`transaction`](crate::transaction()) that names it is durable when it returns, together
-    /// with all earlier commits on demand. Its durable write is an epoch of all of them, for which
-    /// transactions wait while its lines are copied: transactions on transactional objects alone
-    /// are faster without this.
+    /// As [`attach_transactional`](Pool::attach_transactional), in one memory with objects on
+    /// demand, so that a [`transaction`](crate::transaction()) may name both: it is durable when it
+    /// returns, with all earlier commits on demand. Its durable write is an epoch of all of them,
+    /// for which transactions wait while its lines are copied.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -174,12 +170,10 @@ impl<T: Plain> TxObject<T> {
     }
 
     /// The value for plain loads outside of transactions, at the object's own address, if it is
-    /// [readable outside](crate::CreateOptions::readable_outside). It is there until the object is
-    /// detached.
+    /// [readable outside](crate::CreateOptions::readable_outside), until the detach.
     ///
-    /// Commits change the cells there at any time: load each by
-    /// [`read_volatile`](std::ptr::read_volatile), or as an atomic, without references. Stores are
-    /// a SIGSEGV.
+    /// Commits change it at any time: load each cell by [`read_volatile`](std::ptr::read_volatile),
+    /// or as an atomic, without references. Stores are a SIGSEGV.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -234,13 +228,12 @@ impl<T: Plain> TxObject<T> {
     }
 
     /// Returns when all transactions that this thread committed on objects of this class in the
-    /// pool are durable, and all that these read. On demand, concurrent waiters share one durable
-    /// write, which includes objects detached meanwhile. Transactional commits are durable already.
+    /// pool, and all that these read, are durable. On demand, concurrent waiters share one durable
+    /// write. Transactional commits are durable already.
     ///
     /// # Errors
     /// As for [`psync`](TxObject::psync). The transactions are in memory all the same; after an
-    /// error the next attach recovers them. On transactional objects `Poisoned`: one of them could
-    /// not be made durable.
+    /// error the next attach recovers them.
     pub fn tx_sync(&self) -> Result<()> {
         sync(&self.attached)
     }
@@ -253,7 +246,7 @@ impl<T: Plain> TxObject<T> {
     }
 
     /// Words that this process's transactions found damaged, in all of the pool's objects with
-    /// [check words](crate::CreateOptions::ecc), since its first transactional object was attached.
+    /// [check words](crate::CreateOptions::ecc).
     #[must_use]
     pub fn repairs(&self) -> Repairs {
         self.attached.space.repairs()
@@ -269,8 +262,8 @@ impl<T: Plain> TxObject<T> {
     ///
     /// # Errors
     /// All transactions that returned are safe in any case. On demand, after `NoRoom`, or in a
-    /// transaction, this process keeps the object until it can publish them with those of the other
-    /// objects; after any other error the next attach recovers them.
+    /// transaction, this process keeps the object until it can publish them; after any other error
+    /// the next attach recovers them.
     pub fn detach(mut self) -> Result<()> {
         let result = self.attached.end();
         result.map_err(|cause| self.attached.error("detach", cause))

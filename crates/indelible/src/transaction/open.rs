@@ -1,5 +1,4 @@
-//! A transaction that its caller, C, runs again, naming memory by the objects' own addresses, where
-//! every access is forbidden.
+//! A transaction that its caller, C, runs again, naming memory by the objects' own addresses.
 
 #![allow(unsafe_code)]
 

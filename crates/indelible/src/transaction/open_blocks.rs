@@ -77,9 +77,9 @@ impl OpenTx {
     /// its address.
     ///
     /// # Errors
-    /// `Conflict`: the transaction must be run again, after the heap has grown if it has no room.
-    /// `HeapFull`: it does not grow; the transaction may go on. `NotAttached`; `NotAHeap`: no root
-    /// has made a heap of it; `BadAlignment`, `Damaged`.
+    /// `Conflict`: the transaction must be run again, perhaps after growth. `HeapFull`: it does not
+    /// grow; the transaction may go on. `NotAttached`; `NotAHeap`: no root has made a heap of it;
+    /// `BadAlignment`, `Damaged`.
     pub(crate) fn alloc(&mut self, beside: usize, size: usize, align: usize) -> Result<u64> {
         self.in_heap(beside, "allocate in", |home, words| home.alloc(words, size, align))
     }

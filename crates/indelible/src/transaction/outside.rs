@@ -1,7 +1,6 @@
 //! Memory of a transactional object that plain loads see outside of transactions
 //! (docs/decisions/0067-readable-outside.md): an unnamed file, mapped for transactions, and
-//! read-only at the object's own address. An object on demand maps its backing the same way
-//! (`kept`).
+//! read-only at the object's own address. Objects on demand map their backing instead (`kept`).
 //!
 //! Invariants:
 //!

@@ -23,9 +23,8 @@ impl Pending {
     }
 }
 
-/// Waits until all that this thread committed in the object's pool, or read, is durable: see
-/// [`TxObject::tx_sync`](crate::TxObject::tx_sync). Reads of blocks are unknown: for them it waits
-/// for all.
+/// See [`TxObject::tx_sync`](crate::TxObject::tx_sync). Reads of blocks are unknown: for them it
+/// waits for all.
 pub(crate) fn sync(attached: &Attached) -> Result<()> {
     let space = &attached.space;
     let last = || if space.is_for_blocks() { space.last() } else { last_of_thread(space) };

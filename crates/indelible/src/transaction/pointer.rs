@@ -6,9 +6,8 @@ use crate::plain::Plain;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The address of a `T` in a block of a [`TxHeap`](crate::TxHeap), or null. It may lie in a
-/// [`TxCell`](crate::TxCell) of an object, and is the same in every process;
-/// [`Tx::at`](crate::Tx::at) returns the value.
+/// The address of a `T` in a block of a [`TxHeap`](crate::TxHeap), or null, the same in every
+/// process. It may lie in a [`TxCell`](crate::TxCell); [`Tx::at`](crate::Tx::at) returns the value.
 #[repr(transparent)]
 pub struct TxPtr<T> {
     address: u64,

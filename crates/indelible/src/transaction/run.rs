@@ -36,12 +36,11 @@ pub struct Tx<'t> {
     pub(super) failed: Option<Error>,
 }
 
-/// Runs `body` as a transaction on these objects of one pool: all its changes are durable as one
-/// step before this returns, or none is.
+/// Runs `body` as a serializable transaction on these objects of one pool: all its changes are
+/// durable as one step before this returns, or none is.
 ///
-/// Transactions are serializable. On a conflict `body` is run again, so it must do nothing that
-/// cannot be repeated, and pass errors of calls on the transaction on, with `?`. Any other error,
-/// and a panic, undo it. A function that takes the `Tx` is a part of the transaction.
+/// On a conflict `body` is run again, so it must do nothing that cannot be repeated, and pass
+/// errors of calls on the transaction on, with `?`. Any other error, and a panic, undo it.
 ///
 /// Everything that it read is also durable when this returns. On objects on demand it outlives the
 /// process instead.
@@ -72,10 +71,10 @@ pub struct Tx<'t> {
 ///   `Forked`.
 /// - `ClassMismatch`: some objects are transactional, others on demand.
 /// - `NoRoom`: its changes exceed the pool's room in its log. Nothing of it is left.
-/// - `Poisoned`, `Io`, `Gone`, `NoSpace`, `Busy`: it could not be made durable, nor can later
-///   transactions in this pool. Detach all transactional objects of the pool, and attach them
-///   again: all acknowledged transactions are there; this one as a whole or, unless the medium
-///   failed, not at all.
+/// - `Poisoned`, `Io`, `Gone`, `NoSpace`, `Busy`: neither it nor later transactions in this pool
+///   can be made durable. Detach all transactional objects of the pool, and attach them again: all
+///   acknowledged transactions are there; this one as a whole or, unless the medium failed, not at
+///   all.
 pub fn transaction<R, E: From<Error>>(
     objects: &[&dyn Transactional],
     mut body: impl FnMut(&mut Tx<'_>) -> Result<R, E>,
@@ -301,16 +300,13 @@ impl Tx<'_> {
         self.running.on_abort(Box::new(action));
     }
 
-    /// Runs the transaction again, alone in its pool, so that it meets no conflict. For long
-    /// transactions.
+    /// Runs the transaction again, alone in its pool, so that it meets no conflict.
     ///
-    /// Code behind this call runs once, and may do what cannot be undone, such as writing to a
-    /// file. Its changes are still undone by an error that it returns, a log without enough room,
-    /// or a medium that fails.
+    /// Code behind this call runs once, and may do what cannot be undone. Its changes are still
+    /// undone by an error that it returns, a log without enough room, or a medium that fails.
     ///
     /// # Errors
-    /// `Conflict`: to be passed on. `ClassMismatch`: the objects are on demand, and their
-    /// transactions may need to run again for room in memory.
+    /// `Conflict`: to be passed on. `ClassMismatch`: the objects are on demand.
     pub fn alone(&mut self) -> Result<()> {
         if self.objects.iter().any(|object| object.attached().space.demand().is_some()) {
             return Err(Error::new("run a transaction alone", TransactionError::AloneOnDemand));

@@ -29,9 +29,8 @@ pub struct Scrubbed {
 }
 
 impl Pool {
-    /// Reads all words of an unattached object with [check words](crate::CreateOptions::ecc), as
-    /// the pool has them, and repairs damaged ones durably, each piece as a transaction. `progress`
-    /// gets bytes done and all.
+    /// Reads all words of an unattached object with [check words](crate::CreateOptions::ecc), and
+    /// repairs damaged ones durably. `progress` gets bytes done and all.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -1,5 +1,5 @@
 //! This process's transactions on the objects of one class in a pool: one memory of words, whose
-//! commits the store makes durable in order of their numbers, singly or, on demand, in epochs.
+//! commits the store makes durable in order, singly or, on demand, in epochs.
 
 #![allow(unsafe_code)]
 
@@ -22,8 +22,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
-/// The pool has it as long as an object of the class is attached: after the last detach, an attach
-/// starts fresh, also after a failure.
+/// After the last detach, an attach starts fresh, also after a failure.
 pub(super) struct Space {
     /// The one kind of users: all that share data have one memory of words.
     users: OnceLock<Users>,
@@ -141,9 +140,8 @@ impl Space {
         self.leaving.objects().contains(&object)
     }
 
-    /// Publishes the commits of an object on demand, and detaches it. If that fails, the object
-    /// stays until an epoch publishes them with those of other objects: see
-    /// [`leaving`](super::leaving).
+    /// Publishes the commits of an object on demand, and detaches it; after a failure it stays
+    /// until an epoch publishes them: see [`leaving`](super::leaving).
     ///
     /// # Errors
     /// Its commits are in memory: those of [`publish`](Self::publish), `InTransaction`; those of
@@ -256,9 +254,8 @@ impl Space {
         look(&mut writes.lines().filter_map(of).flatten())
     }
 
-    /// Finds room for a transaction's [lines](Self::lines_told); one that is alone gets it at once.
-    /// Otherwise returns the missing part, for [`make_room`](Self::make_room) when it does not run;
-    /// `None`: it has room.
+    /// Finds room for a transaction's [lines](Self::lines_told), at once for one that is alone.
+    /// Otherwise returns the missing part, for [`make_room`](Self::make_room).
     #[inline]
     pub(super) fn room_for(
         &self,

@@ -3,10 +3,8 @@
 use crate::error::{Error, Result, TransactionError};
 use crate::mapping::strays;
 
-/// Makes this process report deadly accesses on its standard error: the object's name, the offset,
-/// the reason and the remedy, in one line before other reactions to the SIGSEGV. It covers accesses
-/// outside of transactions to objects for transactions alone, stores to objects attached for
-/// reading, and accesses to detached objects.
+/// Makes this process report deadly accesses to objects on its standard error: the object's name,
+/// the offset, the reason and the remedy, in one line before other reactions to the SIGSEGV.
 ///
 /// `PMO_EXPLAIN_FAULTS=1` in the environment does the same.
 ///

@@ -169,9 +169,8 @@ impl<'t> Tx<'t> {
     /// ```
     ///
     /// # Errors
-    /// `Conflict`: to be passed on, also if the heap lacks room: it grows, and the transaction is
-    /// run again. `HeapFull`: it cannot grow, and says why; nothing was allocated, the transaction
-    /// may go on. `NotAttached`: the heap is not one of the transaction. `Damaged`.
+    /// `Conflict`: to be passed on, also if the heap must grow first. `HeapFull`: it cannot grow;
+    /// the transaction may go on. `NotAttached`: the heap is not one of the transaction. `Damaged`.
     pub fn alloc<T: Plain>(&mut self, heap: &TxHeap, value: T) -> Result<TxPtr<T>> {
         const { placed_in_block::<T>() };
         self.alloc_cells(heap.home(), 1, |words, offset| words.store_value(offset, &value))
@@ -228,8 +227,8 @@ impl<'t> Tx<'t> {
         home.ok_or_else(|| Error::new("allocate in a heap", TransactionError::NoHeap))
     }
 
-    /// The value at a pointer, in a heap of the transaction. Only the heap's bounds are checked: a
-    /// pointer to a freed block leads to its next contents.
+    /// The value at a pointer, in a heap of the transaction. A pointer to a freed block leads to
+    /// its next contents.
     ///
     /// # Errors
     /// `NotAttached` for null, and for a pointer that leads to no heap of the transaction;

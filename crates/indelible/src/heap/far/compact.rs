@@ -1,8 +1,7 @@
 //! A heap's far pointers, found by its roots' descriptions; unneeded entries.
 //!
-//! An entry may only go if no pointer needs it. So all of the heap must be described, as for other
-//! addresses (`heap/rebase`): an undescribed block, or one that only other objects refer to, may
-//! have an unseen pointer.
+//! An entry may only go if no pointer needs it: all of the heap must be described (`heap/rebase`),
+//! as an undescribed block may have an unseen pointer.
 
 use super::super::audit::{Index, shown, sound};
 use super::super::check::HeapFinding;

@@ -17,8 +17,8 @@ const PAGES: usize = 4;
 
 impl Heap {
     /// Number of the entry in this object's table of other objects, added if missing. Pointers
-    /// through it are [`Far::new(number, offset)`](crate::Far::new); the next psync makes entry and
-    /// pointers durable.
+    /// through it are [`Far::new(number, offset)`](crate::Far::new); the next psync makes the entry
+    /// durable.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -71,9 +71,8 @@ impl Heap {
         self.done("list the entries for other objects of", result)
     }
 
-    /// Changes an entry's target, and so that of all pointers through it: of all earlier ones to
-    /// the same object with the same rights, unless the entry is
-    /// [private](Heap::private_far_index). Later pointers get another entry.
+    /// Changes the target of an entry, and of all pointers through it: all earlier ones to the same
+    /// object with the same rights, unless the entry is [private](Heap::private_far_index).
     ///
     /// # Errors
     /// `Dangling`: there is no such entry. `BadName`, `HeapFull`, `Damaged`: it is unchanged.
@@ -90,13 +89,12 @@ impl Heap {
         Ok(self.all_pointers()?.all)
     }
 
-    /// Removes entries that no pointer in the heap needs. Of values side by side, as in an array
-    /// behind a pointer, only the first is described; each word of the others keeps the entry it
-    /// may use.
+    /// Removes entries that no pointer in the heap needs. Undescribed words beside a described
+    /// value keep the entries they may use.
     ///
     /// # Errors
-    /// `Unsuitable`: there may be unseen pointers, as a root is undescribed, or no described value
-    /// of this object leads to some block. `Damaged`. Nothing changed.
+    /// `Unsuitable`: there may be unseen pointers, as a root or some block is undescribed.
+    /// `Damaged`. Nothing changed.
     pub fn compact_far(&mut self) -> Result<Compacted> {
         const COMPACT: &str = "compact the entries for other objects of";
         let Pointers { all, unseen, beside } = self.all_pointers()?;

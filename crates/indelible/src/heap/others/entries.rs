@@ -108,8 +108,7 @@ impl OtherObjects {
         Ok(index)
     }
 
-    /// Changes an entry's target, for all pointers through it. It becomes private: later pointers
-    /// to its new object are unrelated to earlier ones.
+    /// Changes an entry's target, for all pointers through it. It becomes private.
     pub(in super::super) fn retarget(&self, shared: &Shared, index: u32, entry: &FarEntry) -> Result<()> {
         expect_names(entry)?;
         expect_writable(shared)?;

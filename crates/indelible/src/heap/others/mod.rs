@@ -1,9 +1,8 @@
 //! The table of other objects in a heap: targets of this object's far pointers (S2.10, S2.11;
 //! FORMAT.md, section 9).
 //!
-//! An entry is found by number in three steps: the table's page, a page of leaves, a leaf. The
-//! pages are the heap's own, never a program's block. All is under the heap's lock, so that a cut
-//! has whole entries, and a psync makes an entry durable together with its pointers.
+//! An entry is found in three steps: the table's page, a page of leaves, a leaf. All is under the
+//! heap's lock, so that a cut has whole entries.
 //!
 //! Nothing in the object is trusted: page numbers are verified before a store.
 

@@ -1,8 +1,5 @@
 //! Objects that get other addresses: every pointer in them changes by the difference, or nothing
-//! happens (docs/decisions/0041-rebase.md).
-//!
-//! An object is changed while hidden in the new pool: a death in between leaves nothing visible.
-//! Memory: the object's non-zero pages, and a list of its pointers.
+//! happens (docs/decisions/0041-rebase.md). An object is changed while hidden in the new pool.
 
 mod image;
 mod pointers;
@@ -21,14 +18,14 @@ use indelible_store::store::{Attributes, Revived};
 const ARRAY: [u8; 8] = *b"PMO-NDAR";
 
 impl Pool {
-    /// As [`copy_to`](Pool::copy_to), with new addresses in the other pool, which may be this one,
-    /// and adjusted pointers: a process can attach both.
+    /// As [`copy_to`](Pool::copy_to), with new addresses and adjusted pointers, also within this
+    /// pool: a process can attach both.
     ///
     /// All pointers must be known: the object was never psynced, is
     /// [position-independent](crate::CreateOptions::position_independent), an array of the Python
     /// package, or a heap that is described throughout ([`collections`](crate::collections),
-    /// structs whose pointers have `#[persist(target)]`). Addresses kept in any other form than a
-    /// pointer are not changed: such an object must stay.
+    /// structs whose pointers have `#[persist(target)]`). Addresses kept in other forms are not
+    /// changed.
     ///
     /// ```
     /// use indelible::Pool;

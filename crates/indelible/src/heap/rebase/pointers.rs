@@ -1,9 +1,8 @@
 //! All addresses in a heap, found by its roots' descriptions; or why they may not be all.
 //!
-//! An address is found by its type. All other live bytes are searched for words that would be
-//! addresses in the object: such a word may be an undescribed pointer, and the heap is refused. So
-//! is a heap with blocks that no described value leads to. Bytes outside of any value, such as a
-//! vector's spare room, stay as they are.
+//! An address is found by its type. A heap is refused if other live bytes have words that would be
+//! addresses in the object, or if no described value leads to some block. Bytes outside of any
+//! value stay as they are.
 
 use super::super::audit::{Index, shown, sound};
 use super::super::check::HeapFinding;

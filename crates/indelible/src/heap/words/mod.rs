@@ -2,11 +2,10 @@
 //! and change as words of a transaction.
 //!
 //! A block's allocation byte is a byte of the transaction that allocates or frees it: no other
-//! transaction sees it before the commit, no log line has another transaction's byte, and an abort,
-//! a conflict, a panic or a crash leaves no reservation. Changes of pages, directory and roots are
-//! made on copies ([`prepare`]), by the code of every heap; then the differing words are stored.
-//! Memory holds only hints for free blocks ([`hints`]), which may be wrong: the transaction
-//! verifies them (docs/decisions/0051-transactional-heaps.md).
+//! transaction sees it before the commit, and an aborted one leaves no reservation. Pages,
+//! directory and roots change on copies ([`prepare`]), by the code of every heap; then the
+//! differing words are stored. Memory holds only hints for free blocks ([`hints`]), which the
+//! transaction verifies (docs/decisions/0051-transactional-heaps.md).
 //!
 //! The transactions implement [`Words`].
 

@@ -2,7 +2,7 @@
 //!
 //! A root's block is not freed. A transaction that frees a block reads the roots if the hints
 //! permit one there. The hints have every root: a new one is added before its transaction commits,
-//! and its block is one that the same transaction allocated, or has seen in use.
+//! and its block was allocated, or seen in use, by that transaction.
 
 use super::{WordHeap, Words};
 use crate::error::Cause;

@@ -1,5 +1,4 @@
-//! Tracking that starts late: while only code that marks its stores has addresses in the object,
-//! none is needed; afterwards the best means.
+//! Tracking that starts once code that may not mark its stores gets addresses in the object.
 
 use super::Tracked;
 use crate::dirty::Rung;
@@ -28,8 +27,8 @@ pub(super) enum Stores {
 }
 
 impl Stores {
-    /// For an object about to be attached. A service that fills pages must know beforehand whether
-    /// it protects them: stores are then found from the beginning.
+    /// A service that fills pages must know beforehand whether it protects them: it finds stores
+    /// from the beginning.
     pub(super) fn of(finding: Finding, params: &mut Params<'_>) -> Stores {
         match (finding, &params.source, params.rung) {
             (Finding::By(rung), ..) => {

@@ -10,9 +10,9 @@ const STORED: &str = "stored";
 /// An anchor behind a command: a service on another machine, a ledger, a token.
 ///
 /// `/bin/sh` runs the command with one line on its standard input, and expects exit status 0.
-/// `get`: it writes the record, a line, to its standard output, or nothing if it has none. `put`, a
-/// blank and a record: it stores that, and writes `stored` once it is durable. It may refuse a
-/// record whose version, the fourth field, is lower than the stored one's.
+/// `get`: it writes the record, a line, or nothing if it has none. `put`, a blank and a record: it
+/// stores that, and writes `stored` once it is durable. It may refuse a record whose version, the
+/// fourth field, is lower than the stored one's.
 ///
 /// ```
 /// # use indelible::CommandAnchor;

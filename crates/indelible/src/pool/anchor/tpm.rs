@@ -11,10 +11,10 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// An anchor in a file, which may lie beside the pool, with a monotonic counter in a TPM 2.0.
 ///
-/// The first attach defines the counter, an 8-byte non-volatile index for one object, in the
-/// owner's hierarchy, without a password. It rises at each attach for writing, checkpoint and
-/// detach, and at a psync once an hour. Programs with access to the TPM can also raise or remove
-/// it: then no state of the object is attached until [`Pool::set_anchor`](crate::Pool::set_anchor).
+/// The first attach defines the counter, an 8-byte index for one object, in the owner's hierarchy,
+/// without a password. It rises at each attach for writing, checkpoint and detach, and at a psync
+/// once an hour. If a program raises or removes it, no state of the object is attached until
+/// [`Pool::set_anchor`](crate::Pool::set_anchor).
 #[derive(Clone, Debug)]
 pub struct TpmAnchor {
     record: FileAnchor,

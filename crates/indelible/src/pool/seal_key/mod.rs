@@ -65,9 +65,8 @@ impl SealKey {
         SealKey::passphrase(had(source::text(path.as_ref()))?)
     }
 
-    /// Sets the cost of slots made with this passphrase. A slot may be forged: one that asks for
-    /// more than 256 MiB, or for five times the default work, opens only by a passphrase of that
-    /// cost.
+    /// Sets the cost of slots made with this passphrase. A slot that asks for more than 256 MiB, or
+    /// for five times the default work, opens only by a passphrase of that cost.
     ///
     /// # Errors
     /// `Sealed`: it is no passphrase, or the cost is out of bounds: 1 GiB, 16 passes and 16 lanes.
@@ -76,13 +75,13 @@ impl SealKey {
         Ok(SealKey { key, ..self })
     }
 
-    /// Adds the object's anchor: attaching a restored older state of the object, with or without
-    /// the pool, then fails ([`PoolBehind`](crate::ErrorKind::PoolBehind)).
+    /// Adds the object's anchor: attaching a restored older state then fails
+    /// ([`PoolBehind`](crate::ErrorKind::PoolBehind)).
     ///
-    /// The first attach for writing records the object in the anchor, and marks the object: it is
-    /// not attached without its anchor from then on. Attach, checkpoint, detach, and a psync after
-    /// each [interval](Anchor::interval), update the anchor. If the process dies, states since the
-    /// record are indistinguishable; after a detach exactly one state is accepted.
+    /// The object is not attached without its anchor from the first attach for writing on. Attach,
+    /// checkpoint, detach, and a psync after each [interval](Anchor::interval), update the anchor.
+    /// If the process dies, states since the record are indistinguishable; after a detach exactly
+    /// one is accepted.
     #[must_use]
     pub fn anchored(self, anchor: impl Anchor + 'static) -> SealKey {
         SealKey { anchor: Some(Arc::new(anchor)), ..self }
@@ -94,11 +93,10 @@ impl SealKey {
         SealKey { anchor: None, ..self }
     }
 
-    /// For an object that was sealed under `name`, and now has any name and ID: a copy or a
-    /// snapshot, a restored object, or one renamed without its key. Without this, an object sealed
-    /// under another name or ID is refused: objects of the same keys may have been exchanged. With
-    /// it, an object of an earlier release, whose root has no name, is refused
-    /// ([`bind_name`](crate::Pool::bind_name)).
+    /// For an object that was sealed under `name`, and now has any name and ID: a copy, a snapshot,
+    /// or one renamed without its key. Otherwise such an object is refused, as objects of the same
+    /// keys may have been exchanged. An object of an earlier release, whose root has no name, needs
+    /// [`bind_name`](crate::Pool::bind_name).
     #[must_use]
     pub fn sealed_as(self, name: &str) -> SealKey {
         SealKey { key: self.key.sealed_as(name), ..self }
@@ -110,10 +108,9 @@ impl SealKey {
         SealKey { key: self.key.of_any_name(), ..self }
     }
 
-    /// Adds the key that signs the object. An object created with it is signed: holders of the seal
-    /// key alone can read it, not forge it. Attaches for writing, and all other changes, then need
-    /// the sign key; attaches for reading need it, or the one that
-    /// [verifies](SealKey::verified_by).
+    /// Adds the key that signs the object: holders of the seal key alone can read it, not forge it.
+    /// All changes of a signed object need the sign key; attaches for reading need it, or the one
+    /// that [verifies](SealKey::verified_by).
     ///
     /// # Errors
     /// `Sealed`: it is the same key file.
@@ -123,9 +120,9 @@ impl SealKey {
         Ok(SealKey { key, ..self })
     }
 
-    /// Adds the key that verifies the object's signature. An object without that signature is
-    /// refused as `Damaged`; reading a signed object needs such a key. Get it over a trusted
-    /// channel, never from the pool.
+    /// Adds the key that verifies the object's signature, which reading a signed object needs. An
+    /// object without that signature is `Damaged`. Get the key over a trusted channel, never from
+    /// the pool.
     #[must_use]
     pub fn verified_by(self, key: VerifyKey) -> SealKey {
         SealKey { key: self.key.verified_by(key.0), ..self }
@@ -134,8 +131,8 @@ impl SealKey {
     /// Slots made with this key are refused from `expires` on, with label and date. An object has
     /// at least one key that does not expire.
     ///
-    /// Encryption knows no clock: other software, or a wrong clock, opens the slot for good. To end
-    /// an owner's access, remove the slot and [rotate the object's key](crate::Pool::reencrypt).
+    /// Encryption knows no clock: to end an owner's access, remove the slot and [rotate the
+    /// object's key](crate::Pool::reencrypt).
     #[must_use]
     pub fn until(self, expires: SystemTime) -> SealKey {
         let seconds = expires.duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
@@ -143,8 +140,8 @@ impl SealKey {
     }
 
     /// The credential `name` that systemd gave to this service (`LoadCredential=`,
-    /// `LoadCredentialEncrypted=`): the file of that name in the folder in `CREDENTIALS_DIRECTORY`.
-    /// Equals a key file of the same bytes.
+    /// `LoadCredentialEncrypted=`), a file in `CREDENTIALS_DIRECTORY`. Equals a key file of the
+    /// same bytes.
     ///
     /// # Errors
     /// `Sealed`: there are no credentials, `name` has a `/`, or it is too short or too long. `Io`:
@@ -153,9 +150,8 @@ impl SealKey {
         SealKey::from_file(had(source::credential(name))?)
     }
 
-    /// The standard output of a command that `/bin/sh` runs, such as a key service or a smart card.
-    /// Equals a key file of the same bytes. The command has no standard input, and is killed after
-    /// `timeout`.
+    /// The standard output of a command that `/bin/sh` runs, killed after `timeout`. Equals a key
+    /// file of the same bytes.
     ///
     /// # Errors
     /// `Sealed`: it cannot be started, fails, takes longer, or writes too little or too much. The
@@ -165,10 +161,9 @@ impl SealKey {
     }
 
     /// The machine's TPM 2.0, `/dev/tpmrm0`, or a device or socket at `path`. Its slots have a
-    /// random secret, sealed under the storage key of the TPM's owner hierarchy, which has no
-    /// password: a copy of the pool does not open elsewhere, and every process with access to the
-    /// TPM opens the object. Add a second key, kept elsewhere: clearing the TPM, or losing the
-    /// machine, loses its slots.
+    /// random secret, sealed under the storage key of the TPM's owner hierarchy, without a
+    /// password: every process with access to the TPM opens the object, and no other machine does.
+    /// Add a second key: clearing the TPM loses its slots.
     ///
     /// # Errors
     /// `Sealed`: it cannot be opened. Attaching, or adding a key, fails with `Sealed` if it
