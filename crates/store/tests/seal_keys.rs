@@ -14,34 +14,28 @@ pub const KEY: Key<'static> = Key(&[]);
 /// A passphrase costs next to nothing in a test.
 pub const CHEAP: Cost = Cost { memory: 64, passes: 1, lanes: 1 };
 
-/// The medium's pool, as another run of a program finds it.
 pub fn open(medium: &SimMedium) -> Arc<Store> {
     Store::open(Arc::new(medium.handle()), process(1)).unwrap()
 }
 
-/// A new pool.
 pub fn pool() -> (SimMedium, Arc<Store>) {
     let medium = formatted(4 << 20, SimConfig::default());
     let store = open(&medium);
     (medium, store)
 }
 
-/// A passphrase as a key.
 pub fn passphrase(text: &str) -> SealKey {
     SealKey::passphrase(text.into()).unwrap().costing(CHEAP).unwrap()
 }
 
-/// The bytes of a file as a key.
 pub fn file(byte: u8) -> SealKey {
     SealKey::file(vec![byte; 40]).unwrap()
 }
 
-/// An object of a size.
 pub fn of(size: u64) -> CreateOptions<'static> {
     CreateOptions { size, ..CreateOptions::default() }
 }
 
-/// The refusal that was expected.
 pub fn seal_error<T>(result: Result<T>) -> SealError {
     match result {
         Err(StoreError::Seal(error)) => error,

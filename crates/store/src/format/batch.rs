@@ -21,7 +21,7 @@ pub struct Header {
     pub magic: U32,
     /// Sections.
     pub sections: U32,
-    /// XXH3 of the header with this field zero, seeded with the pool's seed.
+    /// XXH3 with this field zero, seeded with the pool's seed.
     pub head_sum: U64,
     /// XXH3 of the rest, seeded with the pool's seed.
     pub body_sum: U64,

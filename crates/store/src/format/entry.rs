@@ -60,7 +60,7 @@ pub struct Entry {
     pub retention: u8,
     /// Zero.
     pub reserved1: u8,
-    /// XXH3 of the struct with this field zero, seeded with the pool's seed.
+    /// XXH3 with this field zero, seeded with the pool's seed.
     pub checksum: U64,
     /// Random 128-bit identity.
     pub id: [u8; 16],
@@ -143,7 +143,7 @@ pub struct Progress {
     pub published: U64,
     /// Psyncs completed.
     pub psyncs: U64,
-    /// XXH3 of the record with this field zero, seeded with the pool's seed.
+    /// XXH3 with this field zero, seeded with the pool's seed.
     pub checksum: U64,
     /// End of an unpublished direct write, undefined in the primary from `published` on; the next
     /// attach zeroes that. At most `published`: none.

@@ -23,7 +23,7 @@ pub struct Directory {
     pub magic: U32,
     /// Process that acquired the lane last.
     pub pid: U32,
-    /// XXH3 of the slot with this field zero, seeded with the pool's seed.
+    /// XXH3 with this field zero, seeded with the pool's seed.
     pub checksum: U64,
     /// First byte of the lane.
     pub offset: U64,
@@ -78,7 +78,7 @@ pub struct Header {
     pub magic: U32,
     /// Zero.
     pub reserved: U32,
-    /// XXH3 of the struct with this field zero, seeded with the pool's seed.
+    /// XXH3 with this field zero, seeded with the pool's seed.
     pub checksum: U64,
     /// Offset of this lane in the pool.
     pub own_offset: U64,

@@ -46,7 +46,7 @@ pub struct Node {
     pub level: U16,
     /// Slots in use.
     pub count: U16,
-    /// XXH3 of the page with this field zero, seeded with the pool's seed.
+    /// XXH3 with this field zero, seeded with the pool's seed.
     pub checksum: U64,
     /// Offset of this node in the pool.
     pub own_offset: U64,

@@ -93,7 +93,7 @@ pub struct Root {
     pub magic: U32,
     /// Boots that wrote to the pool.
     pub boots: U32,
-    /// XXH3 of the struct with this field zero, seeded with the pool's seed.
+    /// XXH3 with this field zero, seeded with the pool's seed.
     pub checksum: U64,
     /// Objects in the pool.
     pub objects: U64,

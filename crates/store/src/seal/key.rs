@@ -81,7 +81,7 @@ impl SealKey {
     }
 
     /// Sets the expiry of slots made with it, in seconds since 1970. A guard rail only: other
-    /// software ignores it.
+    /// software, or a wrong clock, opens the slot.
     #[must_use]
     pub fn until(self, seconds: u64) -> SealKey {
         SealKey { expires: seconds.max(1), ..self }

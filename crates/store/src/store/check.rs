@@ -178,16 +178,13 @@ pub(super) struct Survey {
     pub strays: Vec<u64>,
     /// Entries outside the tree of IDs.
     unidentified: Vec<u64>,
-    /// Objects without their base.
     pub baseless: Vec<u64>,
-    /// Objects with unusable ties.
     pub untied: Vec<u64>,
     /// Damaged nodes and their levels.
     pub damaged_nodes: Vec<(u64, u16)>,
     /// The free slots listed, ascending, and whether the list is whole.
     pub free_slots: Vec<u64>,
     pub slots_sound: bool,
-    /// Table pages in the list of free ones.
     pub free_pages: Vec<u64>,
     /// Entries with damaged progress lines.
     pub progress: Vec<u64>,

@@ -15,14 +15,12 @@ use indelible_testing::pool::{check_tiling, snapshot};
 use indelible_testing::{Limits, SimMedium, for_each_crash};
 use std::sync::Arc;
 
-/// A kind of damage, by name.
 pub type Damage = (&'static str, fn(&SimMedium, &Map));
 
 fn scribble(medium: &SimMedium, at: u64, len: u64) {
     medium.scribble(at..at + len, at ^ 5);
 }
 
-/// Damage that costs no object.
 pub const BEARABLE: &[Damage] = &[
     ("superblock 0", |m, _| scribble(m, SLOTS[0], PAGE)),
     ("superblock 1", |m, _| scribble(m, SLOTS[1], PAGE)),

@@ -140,7 +140,6 @@ pub fn judge(medium: &SimMedium, expected: &Snapshot) -> Result<(), String> {
     }
 }
 
-/// The pool is clean and has exactly the expected objects.
 #[track_caller]
 pub fn assert_whole(medium: &SimMedium, expected: &Snapshot) {
     let report = check(medium);
@@ -161,7 +160,6 @@ pub fn same(found: &Snapshot, expected: &Snapshot) -> Result<(), String> {
     Err(format!("{name:?} differs from byte {differs:?} on; sizes {sizes:?}, same ID {same_id}"))
 }
 
-/// The pool has exactly the expected objects.
 #[track_caller]
 pub fn assert_holds(medium: &SimMedium, expected: &Snapshot) {
     let store = open(medium, 8).unwrap();
@@ -171,7 +169,6 @@ pub fn assert_holds(medium: &SimMedium, expected: &Snapshot) {
     }
 }
 
-/// Offsets of the table's structures.
 pub struct Map {
     pub nodes: Vec<u64>,
     /// Used slots and free ones.

@@ -13,9 +13,7 @@ use std::collections::HashMap;
 pub(in crate::store) struct LaneFound {
     pub index: u32,
     pub directory: Directory,
-    /// Whether a process has it.
     pub held: bool,
-    /// The records that state its generation.
     pub witnesses: Witnesses,
     /// The generation, once read.
     pub generation: u64,

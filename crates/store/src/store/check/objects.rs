@@ -15,7 +15,6 @@ use zerocopy::FromBytes;
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct Object {
-    /// Offset of the entry.
     pub offset: u64,
     pub hash: u64,
     pub id: (u64, u64),
@@ -31,7 +30,6 @@ pub(in crate::store) struct Object {
     pub deleted: bool,
     /// Whether its addresses are another object's.
     pub foreign: bool,
-    /// Whether others may rest on it.
     pub is_base: bool,
     /// Users according to its entry.
     pub users: u64,
@@ -109,7 +107,6 @@ struct Mention {
 }
 
 impl Survey {
-    /// In the medium's order.
     pub(super) fn read_objects(&mut self, meter: &mut Meter<'_>) {
         let mut page = (u64::MAX, [0; PAGE as usize]);
         if let Some(brief) = &mut self.brief {

@@ -11,7 +11,6 @@ use crate::recovery::catch_up;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::store) struct TableLane {
-    /// The records that state its generation.
     pub witnesses: Witnesses,
     /// The lane from its first batch on; `None`: nothing in it is reliable.
     pub start: Option<LaneLog>,
@@ -37,7 +36,6 @@ impl Survey {
         let Some(generation) = witnesses.generation(1) else { return Ok(()) };
         let start = LaneLog::at_start(offset, len, generation);
         self.table.start = Some(start);
-        // As an open does.
         for at in mend(&*self.medium, seed, &start)? {
             self.find_mended(at);
         }
@@ -67,7 +65,7 @@ impl Survey {
         }
     }
 
-    /// It may be an interrupted commit.
+    /// Reports a corrected batch, perhaps an interrupted commit.
     pub(super) fn find_mended(&mut self, at: u64) {
         let what = "one bit of this batch is wrong, its checksum says which";
         self.find(Severity::Note, Part::Record, at, Cure::Recover, what);

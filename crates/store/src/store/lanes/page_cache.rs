@@ -231,7 +231,7 @@ impl PageCache {
         Ok(())
     }
 
-    /// The primary is about to change.
+    /// Writes out and drops all pages.
     pub(in crate::store) fn dissolve(&mut self, medium: &dyn Medium) -> Result<()> {
         self.write_out(medium)?;
         self.pages = HashMap::new();

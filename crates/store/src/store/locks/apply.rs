@@ -63,7 +63,7 @@ impl ApplyLocks {
         self.device.shared_word(apply_word(lane))
     }
 
-    /// For a new holder with nothing begun.
+    /// Clears the last process's marks for a new holder.
     pub(in crate::store) fn take_over(&self, lane: u32) {
         if let Some(word) = self.word(lane) {
             word.fetch_and(HELD, Ordering::AcqRel);

@@ -156,7 +156,7 @@ impl Store {
         Ok(object)
     }
 
-    /// For an extent without own pages.
+    /// Clears a new overlay's bitmap, and prepares its extent.
     fn prepare_overlay(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
         self.clear_bitmap(table, object)?;
         // A page is read there once written whole.
@@ -164,7 +164,7 @@ impl Store {
         Ok(clear_fresh(medium, object.entry.primary_offset(), object.entry.extent_len(), 0)?)
     }
 
-    /// For first writes to a new overlay.
+    /// Clears the summaries of a new overlay's bitmap.
     pub(super) fn clear_bitmap(&self, table: &mut TableTransaction<'_>, object: &Located) -> Result<()> {
         let medium = table.pages().medium();
         let (start, len) = object.bitmap();
@@ -176,7 +176,7 @@ impl Store {
         Ok(())
     }
 
-    /// Before the entries are in force.
+    /// Makes progress and bitmaps durable before the entries are in force.
     pub(super) fn prove(table: &TableTransaction<'_>) -> Result<()> {
         if !Mutant::BaseUnproven.is_on() {
             table.pages().medium().barrier()?;

@@ -55,7 +55,7 @@ impl Store {
         Ok(Some(object))
     }
 
-    /// With its bytes in the pool.
+    /// Locks and recovers an unattached object with its bytes in the pool.
     pub(super) fn take_recovered(
         self: &Arc<Self>,
         name: &str,
@@ -66,7 +66,7 @@ impl Store {
         self.take_any(name, right, key)
     }
 
-    /// A new number orphans processes' shared memory.
+    /// Locks and recovers an unattached object. Its new number orphans processes' shared memory.
     pub(super) fn take_any(
         self: &Arc<Self>,
         name: &str,

@@ -38,7 +38,6 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Whether the slot is in use.
     pub fn uses(&self, slot: u64) -> bool {
         self.objects.binary_search_by_key(&slot, |object| object.offset).is_ok()
             || self.kept.iter().any(|kept| kept.offset == slot)
@@ -161,7 +160,7 @@ impl Repair {
         goes.len()
     }
 
-    /// For damaged entries.
+    /// Claims what damaged entries may have.
     fn spare_damaged(&mut self, survey: &Survey, plan: &mut Plan) -> Result<bool> {
         let complete = |tree: TreeId| survey.trees[tree as usize].complete;
         if complete(TreeId::FreeByPage) && complete(TreeId::FreeByAddress) {
@@ -209,7 +208,7 @@ fn page_of(slot: u64) -> u64 {
     slot / PAGE * PAGE
 }
 
-/// The gaps between `known`.
+/// Claims the gaps between `known`.
 fn add_gaps(claims: &mut Vec<Claim>, mut known: Vec<Claim>, from: u64, to: u64) {
     known.sort_unstable();
     let open = gaps(&known, from, to);

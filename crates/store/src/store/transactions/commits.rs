@@ -156,7 +156,7 @@ impl Commits {
         grown
     }
 
-    /// For lockless queries.
+    /// Notes the lane's state for lockless queries.
     fn measure(&self, writers: &BTreeMap<u64, Writer>) {
         let capacity = writers.values().map(Writer::lane_capacity).min().unwrap_or(0);
         self.capacity.store(capacity, Ordering::Relaxed);
