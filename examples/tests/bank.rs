@@ -33,7 +33,6 @@ fn killed(ground: Ground, rounds: usize, class: &str) {
         let lines = BufReader::new(bank.stdout.take().unwrap()).lines().map_while(Result::ok);
         let last = rng.usize(0..400);
         if last == 0 {
-            // Maybe before it has a pool.
             bank.kill().unwrap();
         }
         for (nth, line) in lines.enumerate() {

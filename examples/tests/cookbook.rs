@@ -22,7 +22,6 @@ fn the_page_for_rust_is_true() {
     let of_home =
         |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| format!("{home}/{default}"));
     let bin = folder.path().join("bin");
-    // Without debug information.
     let page = format!(
         "```sh\nexport CARGO_HOME={} RUSTUP_HOME={} CARGO_TARGET_DIR={} CARGO_PROFILE_DEV_DEBUG=false\n\
          export PATH=\"{}:$PATH\"\n```\n```text\n```\n{page}",

@@ -145,7 +145,6 @@ fn rounds(program: &'static str, ground: Ground, tracking: &str) {
     }
 }
 
-/// A pool and the files to index.
 struct Corpus {
     folder: tempfile::TempDir,
     texts: PathBuf,
@@ -177,7 +176,6 @@ impl Corpus {
             .unwrap();
     }
 
-    /// Compares a finished index with the files.
     fn compare(&self, builder: &Builder) {
         let recounted = builder.run("verify", &["--recount"]);
         assert!(

@@ -195,7 +195,6 @@ fn wrong_requests_are_errors_and_change_nothing() {
     assert_eq!(client.ask("GET a"), bulk("text"));
 }
 
-/// An error of the request; the server goes on.
 #[test]
 fn a_full_pool_is_an_error() {
     let folder = Ground::Memory.folder();
@@ -220,7 +219,6 @@ const COUNTERS: [(&str, &str); 7] = [
     ("RPUSH list x", "LLEN list"),
     ("ZINCRBY sorted 1 member", "ZSCORE sorted member"),
     ("ZADD ranks NX 1 member", "ZCARD ranks"),
-    // Two keys in one step.
     ("MULTI|INCR first|INCR second|EXEC", "MGET first second"),
     ("incr cached 1", "get cached"),
 ];
@@ -247,7 +245,6 @@ struct Counter {
 }
 
 impl Counter {
-    /// Appends the client's number to the key.
     fn words(&self, line: &str, count: u64) -> Vec<String> {
         let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let keys = if words[0] == "MGET" { 1..3 } else { 1..words.len().min(2) };
@@ -326,7 +323,6 @@ impl Counter {
     }
 }
 
-/// Clients count, some many requests at a time, while the server is killed repeatedly.
 #[test]
 fn killed_under_load_nothing_acknowledged_is_lost() {
     for ground in [Ground::Disk, Ground::Memory] {
@@ -369,7 +365,6 @@ fn killed_under_load_nothing_acknowledged_is_lost() {
     }
 }
 
-/// Redis's own clients, if installed.
 #[test]
 fn clients_of_redis_are_served() {
     let folder = Ground::Disk.folder();

@@ -10,7 +10,6 @@ use indelible_testing::{Seeded, not_tested};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 
-/// Commands of each run.
 const COMMANDS: usize = 20_000;
 
 /// Killed when dropped.
@@ -23,7 +22,6 @@ impl Drop for Peer {
     }
 }
 
-/// `None` if it is not installed.
 fn start(program: &str, arguments: &[&str]) -> Option<(Peer, SocketAddr)> {
     for _ in 0..20 {
         // Another program may take the free port.
@@ -45,7 +43,6 @@ fn start(program: &str, arguments: &[&str]) -> Option<(Peer, SocketAddr)> {
     panic!("{program} does not start");
 }
 
-/// Fills a template's `{a}` with one of several.
 fn filled(template: &str, random: &mut Seeded) -> String {
     let mut line = String::new();
     for (at, part) in template.split(['{', '}']).enumerate() {

@@ -23,7 +23,6 @@ fn number(reply: &Reply) -> i64 {
     }
 }
 
-/// Reading clients on other threads see no value that a kill takes back.
 #[test]
 fn a_value_that_was_read_is_there_after_a_kill() {
     let folder = Ground::Disk.folder();
@@ -85,7 +84,6 @@ fn a_key_ends_at_its_last_end() {
     let pool = folder.path().join("kv.pmo");
     let server = Server::start(&pool);
     let mut client = server.client();
-    // A transaction has one moment.
     for line in [
         "MULTI",
         "SET a 1 PX 1",
@@ -146,7 +144,6 @@ fn clients_choose_the_version_of_the_protocol() {
     assert_eq!(server.client().ask("ZSCORE z m"), bulk("1.5"));
 }
 
-/// Without files the server waits without retries, prints one message, and serves the client later.
 #[test]
 fn a_server_without_files_waits() {
     let folder = Ground::Memory.folder();
@@ -160,7 +157,6 @@ fn a_server_without_files_waits() {
     let limit = prlimit(Some(pid), Resource::Nofile, Rlimit { current: Some(4), maximum: None });
     let limit = match limit {
         Ok(limit) => limit,
-        // The hard limit is finite.
         Err(_) => {
             let maximum = getrlimit(Resource::Nofile).maximum;
             prlimit(Some(pid), Resource::Nofile, Rlimit { current: Some(4), maximum }).unwrap()
@@ -171,7 +167,6 @@ fn a_server_without_files_waits() {
     let mut line = String::new();
     errors.read_line(&mut line).unwrap();
     assert!(line.starts_with("cannot accept clients"), "{line}");
-    // Connected clients are served.
     (0..200).for_each(|_| assert_eq!(first.ask("PING"), Reply::Simple("PONG".into())));
     prlimit(Some(pid), Resource::Nofile, limit).unwrap();
     assert_eq!(second.receive().unwrap(), Reply::Simple("PONG".into()));
@@ -181,7 +176,6 @@ fn a_server_without_files_waits() {
     assert_eq!(rest, "", "it said more");
 }
 
-/// They get an error.
 #[test]
 fn too_many_clients_are_refused() {
     let folder = Ground::Memory.folder();
@@ -242,7 +236,6 @@ fn silent_clients_cost_nothing() {
     assert!(beside < 5 * alone, "{alone} ns alone, {beside} ns beside {} silent clients", silent.len());
 }
 
-/// A client that reads no replies costs little memory, and gets all replies in the end.
 #[test]
 fn a_slow_reader_costs_little_memory() {
     const REQUESTS: usize = 400;
@@ -266,7 +259,6 @@ fn a_slow_reader_costs_little_memory() {
     }
 }
 
-/// Invalid bytes end at most their connection.
 #[test]
 fn malformed_input_is_survived() {
     let folder = Ground::Memory.folder();

@@ -77,7 +77,6 @@ fn s2_27_clients_and_servers_are_killed_and_no_line_is_lost() {
             assert_eq!(client.line(), format!("{nth} line {round}"), "it is durable");
         }
     }
-    // One crashes, the others leave.
     clients.pop().unwrap().kill();
     assert_eq!(server.line(), "client4 crashed");
     for client in &mut clients {

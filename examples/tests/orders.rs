@@ -34,7 +34,6 @@ fn killed(ground: Ground, rounds: usize) {
         let lines = BufReader::new(shop.stdout.take().unwrap()).lines().map_while(Result::ok);
         let last = rng.usize(0..200);
         if last == 0 {
-            // Maybe before it has a pool.
             shop.kill().unwrap();
         }
         for (nth, line) in lines.enumerate() {

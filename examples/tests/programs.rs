@@ -123,7 +123,6 @@ fn a_query_while_building_says_who_builds(program: &'static str) {
     let (corpus, pool) = (corpus(folder.path(), 60), folder.path().join("pool.pmo"));
     let words = Words(program, &pool);
     succeed(words.build(&corpus, &[]));
-    // This process keeps holding the object.
     let object = Pool::open(&pool).unwrap().attach("words").unwrap();
     let holder = std::process::id().to_string();
     let (code, stderr) = fail(words.run(&["query", "the"]));
@@ -184,7 +183,6 @@ fn damage_is_an_error_and_never_a_crash() {
         let mut object = Pool::open(&pool).unwrap().attach("words").unwrap();
         let base = object.as_ptr().addr() as u64;
         for _ in 0..rng.usize(1..20) {
-            // The root, or its targets; a wild value, or an apparent pointer.
             let end = if rng.u8(0..4) == 0 { 120 } else { 600_000 };
             let at = rng.usize(0..end) / 8 * 8;
             let value = if rng.bool() { base + rng.u64(0..600_000) / 8 * 8 } else { rng.u64(..) };
@@ -195,7 +193,6 @@ fn damage_is_an_error_and_never_a_crash() {
         for args in [&["verify"][..], &["stats"], &["query", "*"], &["query", "the", "a*"], &["build"]] {
             let mut command = words.run(args);
             if args[0] == "build" {
-                // Gives it work.
                 command.arg(&corpus).arg(&more);
             }
             let output = command.output().unwrap();

@@ -77,7 +77,6 @@ fn s2_24_a_store_with_data_in_three_objects_of_two_pools_is_a_map() {
                 store.psync().unwrap();
             }
         }
-        // Nothing of this is psynced.
         store.insert(&data[0], b"never", b"seen").unwrap();
         store.remove(model.keys().next().unwrap()).unwrap();
     }
@@ -133,7 +132,6 @@ fn s2_24_data_of_a_pool_that_is_not_open_is_an_error_when_it_is_looked_up() {
     let error = read(&pools[..1], b"b").unwrap_err();
     let error = error.downcast_ref::<indelible::Error>().expect("an error of the library");
     assert_eq!(error.kind(), ErrorKind::Dangling, "{error}");
-    // A writer without this object can change the rest.
     let mut store = FarStore::open(&pools[0], "kv", &[Order::Keys]).unwrap();
     let own = store.data(&pools[0], "data").unwrap();
     assert!(store.remove(b"b").is_err());

@@ -9,7 +9,6 @@ use std::process::{Command, Stdio};
 const LIMIT: u64 = 200_000;
 const KILLS: usize = 12;
 
-/// The tool, in its own process.
 #[test]
 #[ignore = "run by another test as a process of its own"]
 fn tool() {

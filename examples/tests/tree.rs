@@ -13,7 +13,6 @@ type Model = BTreeMap<u64, u64>;
 /// Few, so that they recur.
 const KEYS: u64 = 400;
 
-/// Random changes of both, compared now and then.
 fn change<N: Nodes<Key = u64, Sought = u64, Value = u64>>(
     nodes: &mut N,
     model: &mut Model,
@@ -37,7 +36,6 @@ fn change<N: Nodes<Key = u64, Sought = u64, Value = u64>>(
     compare(nodes, model, 0);
 }
 
-/// The rules hold, and all keys from `from` are there, in order.
 fn compare<W: Walk<Key = u64, Sought = u64, Value = u64>>(nodes: &W, model: &Model, from: u64) {
     assert_eq!(check(nodes).unwrap(), model.len());
     let mut at = first_from(nodes, &from).unwrap();
@@ -80,7 +78,6 @@ impl World {
         World { pools: (0..pools).map(pool).collect(), _folder: folder }
     }
 
-    /// These objects in a space for writing, made if missing.
     fn space(&self, objects: &[(&str, usize)]) -> (Space, Vec<[u8; 16]>) {
         let mut space = Space::new();
         self.pools.iter().for_each(|pool| space.add(pool));
@@ -95,7 +92,6 @@ impl World {
     }
 }
 
-/// The last psync survives the space, later changes do not.
 fn survives(world: &World, objects: &[(&str, usize)], seed: u64) {
     let (mut seeded, mut model) = (Seeded::new(seed), Model::new());
     for _ in 0..4 {
@@ -125,7 +121,6 @@ fn s2_25_a_tree_across_objects_of_two_pools_survives() {
     survives(&World::new(2), &[("one", 0), ("two", 1), ("three", 0)], 253);
 }
 
-/// A dangling or circular root is an error.
 #[test]
 fn a_damaged_tree_is_an_error() {
     let world = World::new(1);

@@ -33,7 +33,6 @@ pub fn records(bytes: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>) {
     (bytes[..HEADER].to_vec(), records)
 }
 
-/// With correct hashes.
 pub fn seal(header: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
     let mut last = Sha256::digest(header);
     let mut bytes = [header, &last].concat();
@@ -123,7 +122,6 @@ fn backups_of_earlier_releases_are_read() {
     let earlier = seal(&header, &records);
     assert_ne!(earlier[HEADER + 32..], bytes[HEADER + 32..]);
     assert!(attempt(&earlier, dir.path(), &wanted));
-    // The two kinds are not confused.
     let mixed = [&header[..], &Sha256::digest(&header), &bytes[HEADER + 32..]].concat();
     assert!(!attempt(&mixed, dir.path(), &wanted));
     // The last byte of the pages.
@@ -233,7 +231,6 @@ fn a_page_that_its_hash_does_not_speak_of_is_refused() {
     assert!(!attempt(&forged, dir.path(), &wanted));
 }
 
-/// A record of 4 GiB in an endless stream: nothing of it is read.
 #[test]
 fn a_record_that_is_too_long_is_refused_before_it_is_read() {
     let dir = fast();
@@ -251,7 +248,6 @@ fn a_record_that_is_too_long_is_refused_before_it_is_read() {
     assert_eq!(input.into_inner().1.limit(), 1 << 20);
 }
 
-/// The second object's name; the first one does not stay either.
 #[test]
 fn names_that_no_object_can_have_are_refused_before_anything_is_made() {
     let dir = fast();

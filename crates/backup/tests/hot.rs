@@ -21,7 +21,6 @@ fn changes(page: usize, round: u64) -> bool {
     page == 0 || (round * 7919 + page as u64 * 13).is_multiple_of(5)
 }
 
-/// The one round of all pages.
 fn round_of(bytes: &[u8]) -> u64 {
     let word = |page: usize| u64::from_le_bytes(bytes[page * PAGE..][..8].try_into().unwrap());
     let last = word(0);
@@ -32,7 +31,6 @@ fn round_of(bytes: &[u8]) -> u64 {
     last
 }
 
-/// Psyncs both objects together.
 fn write(objects: &mut [Object], done: &AtomicU64, stop: &AtomicBool) {
     for round in 1_u64.. {
         for object in &mut *objects {
@@ -61,7 +59,6 @@ fn backups_of_a_hot_pool_are_each_one_psync_of_all_objects() {
         for nth in 0..backups() {
             let at_least = done.load(Ordering::SeqCst);
             let (new, options) = (dir.path().join("new.pmo"), PoolOptions::new());
-            // In turns the whole pool to a stream, and its changes to a folder.
             if nth % 2 == 0 {
                 let mut stream = Vec::new();
                 backup_to(&pool, &all(), &mut stream, &mut unseen).unwrap();

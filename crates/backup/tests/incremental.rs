@@ -30,7 +30,6 @@ fn one_page_of_a_hundred_takes_three_percent_of_a_full_backup_at_most() {
     let pages = 4000;
     pool.create("noise", (pages * PAGE) as u64).unwrap();
     put(&pool, "noise", 0, &noise(1, pages * PAGE));
-    // Half of every page compresses well.
     let text: Vec<u8> =
         (0..pages).flat_map(|n| [noise(n as u64, PAGE / 2), vec![7; PAGE / 2]].concat()).collect();
     pool.create("text", text.len() as u64).unwrap();
@@ -51,7 +50,6 @@ fn one_page_of_a_hundred_takes_three_percent_of_a_full_backup_at_most() {
         part.bytes,
         part.bytes as f64 / full.bytes as f64 * 100.
     );
-    // Nothing is copied.
     let none = made(&pool, &folder);
     assert!(none.held == 0 && none.bytes < 2000, "{none:?}");
     let before = content(&pool);
@@ -135,7 +133,6 @@ fn a_backup_whose_base_is_gone_damaged_or_another_is_refused() {
         damage.iter().all(|damage| damage.path == files[0] && damage.what.contains("\"a\"")),
         "{damage:?}"
     );
-    // The next one is full, and says why.
     let full = made(&pool, &dir.path().join("b"));
     assert!(full.base.is_none() && full.why_full.unwrap().contains("damaged"));
     fs::remove_file(full.path.unwrap()).unwrap();
@@ -179,7 +176,6 @@ fn two_backups_into_one_folder_do_not_meet_and_partial_ones_do_not_count() {
     assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, files[2]);
     made(&pool, &folder);
     assert!(!partial.exists());
-    // Other pools have their own chains in the folder.
     let (_second, others) = chain(dir.path(), 9);
     assert_eq!(others.len(), 3);
     assert!(verify(&others[2], &mut unseen).unwrap().damage.is_empty());
@@ -212,7 +208,6 @@ fn the_newest_backup_in_a_folder_is_found_without_the_clock() {
     );
     assert_eq!(taken.unwrap().kept.path, full, "a restore says which backup it took");
     expect_same(&Pool::open(dir.path().join("c.pmo")).unwrap(), &before);
-    // The next one rests on it, and is the newest despite its clock.
     put(&pool, "a", 0, b"newer");
     let next = made(&pool, &folder);
     assert_eq!(next.base.as_ref(), Some(&full));
@@ -225,7 +220,6 @@ fn the_newest_backup_in_a_folder_is_found_without_the_clock() {
     let last = made(&pool, &folder);
     assert!(last.base.is_none() && last.why_full.is_some());
     assert_eq!(verify(&folder, &mut unseen).unwrap().kept.path, last.path.clone().unwrap());
-    // The newest is unreadable: no older one replaces it.
     let mut torn = fs::read(last.path.as_ref().unwrap()).unwrap();
     torn[20] ^= 1;
     fs::write(last.path.as_ref().unwrap(), torn).unwrap();
@@ -264,7 +258,6 @@ fn nobody_else_can_lock_the_folder() {
     let lock = dir.path().join("b/.pmo-backup.lock");
     let mode = || fs::metadata(&lock).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(), 0o600);
-    // Of an earlier release.
     fs::set_permissions(&lock, fs::Permissions::from_mode(0o644)).unwrap();
     let folder = dir.path().join("b");
     made(&pool, &folder);

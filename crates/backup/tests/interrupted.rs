@@ -31,7 +31,6 @@ fn ending(folder: &Path, end: &str) -> Vec<PathBuf> {
     found
 }
 
-/// As a process that dies there leaves it.
 fn interrupted(folder: &Path, whole: &Path, len: usize) {
     let bytes = fs::read(whole).unwrap();
     fs::remove_file(whole).unwrap();
@@ -59,7 +58,6 @@ fn a_backup_that_was_interrupted_goes_on() {
     for (round, cut) in cuts.enumerate() {
         let first = made(&pool, &folder, true);
         interrupted(&folder, &first.path.unwrap(), cut);
-        // Written pages, and unwritten ones.
         put(&pool, "one", 5 * PAGE + round, b"changed");
         put(&pool, "two", (PAGES - 3) * PAGE + round, &[0; 3]);
         let next = made(&pool, &folder, round % 2 == 0);
@@ -69,7 +67,6 @@ fn a_backup_that_was_interrupted_goes_on() {
             assert_eq!(next.base.as_ref(), parts.first());
             let there = fs::metadata(&parts[0]).unwrap().len();
             assert!(next.bytes < len as u64 - there + 80_000, "{} bytes, {there} of {len} there", next.bytes);
-            // It is no backup itself.
             for refused in [
                 verify(&parts[0], &mut unseen).map(drop),
                 restore(
@@ -89,7 +86,6 @@ fn a_backup_that_was_interrupted_goes_on() {
         }
         assert!(ending(&folder, "partial").is_empty());
         expect_restored(&pool, &folder, &to);
-        // Others can rest on it.
         put(&pool, "two", 9 * PAGE, &[round as u8 + 1; 9]);
         let later = made(&pool, &folder, false);
         assert!(!later.resumed && later.base == next.path && later.held == PAGE as u64, "{later:?}");

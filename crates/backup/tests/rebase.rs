@@ -86,7 +86,6 @@ fn stands_beside(pool: &Pool, new: &Pool) {
     let mut there = Heap::open(there).unwrap();
     let tree = there.root_mut::<PBTreeMap<'_, u64, u64>>("tree").unwrap();
     assert!(tree.iter().zip(0..1000).all(|((a, b), n)| (*a, *b) == (n, n)) && tree.len() == 1000);
-    // Taken addresses are not handed out again.
     let object = new.create_attached("another", 1 << 20).unwrap();
     let _beside = pool.attach_read("empty").unwrap();
     drop(object);
@@ -110,7 +109,6 @@ fn a_restored_pool_at_other_addresses_is_attached_beside_the_original() {
     restore(&folder, &to, &REBASE, &PoolOptions::new(), &mut unseen).unwrap();
     let new = Pool::open(&to).unwrap();
     stands_beside(&pool, &new);
-    // Its incremental backups restore it at its addresses.
     let folder = dir.path().join("others");
     assert_eq!(backup_into(&new, &KEY, &folder, false, &mut unseen).unwrap().base, None);
     add(&mut new.heap("words", 0).unwrap(), 100..120);
@@ -211,7 +209,6 @@ fn a_clone_is_the_pool_under_another_id() {
     sound(&to);
     let again = clone_pool(&path, &to, &options, &mut unseen).unwrap_err();
     assert!(matches!(&again, BackupError::Exists(_)), "{again}");
-    // A clone can be cloned.
     clone_pool(&to, &dir.path().join("c.pmo"), &options, &mut unseen).unwrap();
     assert_ne!(Pool::open(dir.path().join("c.pmo")).unwrap().id(), Pool::open(&to).unwrap().id());
 }
@@ -249,14 +246,12 @@ fn no_clone_is_made_of_anything_but_a_pool() {
     std::fs::write(&from, vec![7; 3 << 20]).unwrap();
     assert_eq!(kind(clone_pool(&from, &to, &options, &mut unseen)), ErrorKind::NotAPool);
     drop(options.clone().force(true).format(&from, 4 << 20).unwrap());
-    // One slot of the superblock is damaged.
     let mut bytes = std::fs::read(&from).unwrap();
     bytes[100] ^= 1;
     std::fs::write(&from, &bytes).unwrap();
     clone_pool(&from, &to, &options, &mut unseen).unwrap();
     assert_ne!(Pool::open(&to).unwrap().id(), Pool::open(&from).unwrap().id());
     std::fs::remove_file(&to).unwrap();
-    // Both are.
     bytes[4196] ^= 1;
     std::fs::write(&from, &bytes).unwrap();
     assert_eq!(kind(clone_pool(&from, &to, &options, &mut unseen)), ErrorKind::Damaged);
@@ -268,7 +263,6 @@ fn a_clone_at_other_addresses_is_attached_beside_the_original() {
     let dir = tempfile::tempdir().unwrap();
     let (_, pool) = described(&dir);
     let to = dir.path().join("b.pmo");
-    // The original stays in use.
     let mut held = pool.heap("trial", 0).unwrap();
     add(&mut held, 0..1);
     clone_rebased(&pool, b"k", &to, &PoolOptions::new(), &mut unseen).unwrap();

@@ -30,7 +30,6 @@ fn content(path: &Path) -> Vec<u8> {
     Pool::open(path).unwrap().attach_read("a").unwrap().as_slice()[..3].to_vec()
 }
 
-/// A program that opens the pool meanwhile is refused.
 #[test]
 fn nothing_that_is_psynced_while_a_restore_replaces_the_pool_is_lost() {
     let dir = TempDir::new().unwrap();
@@ -60,7 +59,6 @@ fn a_pool_that_is_open_is_not_replaced() {
     drop(pool);
     restore_over(&path, &backup, &mut unseen).unwrap();
     assert_eq!(content(&path), b"old");
-    // Other files are replaced, too.
     for bytes in [&b""[..], b"no pool"] {
         std::fs::write(&path, bytes).unwrap();
         restore_over(&path, &backup, &mut unseen).unwrap();

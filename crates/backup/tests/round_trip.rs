@@ -26,7 +26,6 @@ fn all_kinds_of_objects_come_back_from_a_folder_and_from_a_stream() {
     let mut stream = Vec::new();
     let streamed = backup_to(&pool, &KEY, &mut stream, &mut unseen).unwrap();
     assert_eq!((streamed.bytes, streamed.held), (stream.len() as u64, made.held));
-    // The pool is unchanged, and no snapshot stays.
     expect_same(&pool, &before);
     let found = verify(&folder, &mut unseen).unwrap();
     assert!(found.damage.is_empty() && found.bytes == made.held, "{found:?}");
@@ -53,11 +52,9 @@ fn all_kinds_of_objects_come_back_from_a_folder_and_from_a_stream() {
     assert_eq!(words["word 77"], 77);
     words.insert("new", 1);
     heap.psync().unwrap();
-    // Snapshots and keys are restored.
     assert_eq!(pool.attach("array yesterday").unwrap_err().kind(), ErrorKind::ObjectReadOnly);
     assert_eq!(pool.attach_read("locked").unwrap_err().kind(), ErrorKind::WrongKey);
     pool.attach_with_key("locked", b"secret").unwrap().detach().unwrap();
-    // Taken addresses are not handed out again.
     pool.create("another", 1 << 20).unwrap();
     put(&pool, "another", 0, b"x");
 }
@@ -97,7 +94,6 @@ fn writers_go_on_and_what_they_had_psynced_is_of_one_moment() {
     }
 }
 
-/// A slow destination, between whose writes objects are psynced.
 struct Slow<'p> {
     to: Vec<u8>,
     writers: &'p mut [Object],
@@ -123,7 +119,6 @@ impl Write for Slow<'_> {
     }
 }
 
-/// The slow destination still gets one moment's state.
 #[test]
 fn writers_go_on_however_slow_the_destination_is() {
     let dir = tempfile::tempdir().unwrap();
@@ -262,7 +257,6 @@ fn words_come_back_with_their_check_words() {
     let checked = pool.attach_transactional::<[TxCell<u64>; 1024]>("checked").unwrap();
     let fill = |tx: &mut Tx<'_>| (0..1024).try_for_each(|nth| tx.write(&checked.root()[nth], nth as u64 * 7));
     checked.transaction(fill).unwrap();
-    // Backs up while its transactions run.
     let folder = dir.path().join("backups");
     let all = Choice { objects: &[], key: b"", snapshots: false };
     backup_into(&pool, &all, &folder, false, &mut unseen).unwrap();

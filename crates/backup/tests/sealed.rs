@@ -96,7 +96,6 @@ fn s3_01_sealed_objects_come_back_from_folders_and_streams() {
     holds(&pool, "a", &second);
 }
 
-/// Pointers are changed in plaintext alone.
 #[test]
 fn sealed_objects_are_cloned_as_they_are_and_get_no_other_addresses() {
     let dir = tempfile::tempdir().unwrap();

@@ -63,7 +63,6 @@ pub fn varied(path: &Path) -> Pool {
     pool
 }
 
-/// All that a restore must give back.
 pub fn content(pool: &Pool) -> Content {
     let names: Vec<String> = pool.list().map(|stat| stat.unwrap().name).collect();
     let store = pool.store();

@@ -97,7 +97,6 @@ fn s2_10_a_graph_of_two_pools_is_walked_with_the_same_pointers_in_a_third() {
     assert_eq!(imported.len(), 3);
     assert_ne!((addresses(&third, "list"), addresses(&third, "more")), before);
     assert_eq!(walk(&[&third], &id).unwrap(), (0..60).collect::<Vec<_>>());
-    // The originals are unchanged.
     assert_eq!(walk(&[&one, &two], &id).unwrap(), (0..60).collect::<Vec<_>>());
     // Alone it dangles there; back in its pool, the same object would exist twice.
     let fourth = pool(&dir, "4");
@@ -106,7 +105,6 @@ fn s2_10_a_graph_of_two_pools_is_walked_with_the_same_pointers_in_a_third() {
     assert_eq!(walk(&[&fourth, &third], &id).unwrap().len(), 60);
 }
 
-/// A truncated stream, and one changed at any byte.
 #[test]
 fn a_damaged_or_truncated_stream_imports_nothing() {
     let dir = TempDir::new().unwrap();
@@ -139,7 +137,6 @@ fn a_damaged_or_truncated_stream_imports_nothing() {
     assert!(matches!(import(&newer, &into, false), Err(BackupError::Version { found: 2, known: 1, .. })));
     newer[8] = 0;
     assert!(matches!(import(&newer, &into, false), Err(BackupError::Version { found: 0, .. })));
-    // The room is free again, and the whole stream fits.
     assert_eq!(import(&bytes, &into, false).unwrap().len(), 3);
     assert_eq!(walk(&[&into], &id).unwrap().len(), 30);
 }
@@ -159,7 +156,6 @@ fn an_import_over_a_name_or_an_id_that_is_there_changes_nothing() {
     into.destroy("more").unwrap();
     import(&bytes, &into, false).unwrap();
     into.rename("list", "other", b"").unwrap();
-    // Found by its ID.
     let error = import(&bytes, &into, false).unwrap_err();
     assert!(matches!(&error, BackupError::Object { name, .. } if name == "list"), "{error}");
     assert_eq!(into.list().count(), 3);
@@ -192,7 +188,6 @@ fn an_import_that_cannot_end_leaves_nothing() {
     assert_eq!(walk(&[&into], &id).unwrap().len(), 9);
 }
 
-/// A forged stream.
 #[test]
 fn two_objects_of_one_name_or_id_do_not_come() {
     let dir = TempDir::new().unwrap();
@@ -249,7 +244,6 @@ fn attributes_that_are_not_defined_do_not_come() {
 #[test]
 fn an_import_whose_process_dies_leaves_nothing() {
     if let Some(place) = std::env::var_os("INDELIBLE_IMPORT") {
-        // The child dies at this step.
         let last: u64 = std::env::var("INDELIBLE_STEP").unwrap().parse().unwrap();
         let place = Path::new(&place);
         let bytes = std::fs::read(place.join("stream")).unwrap();
@@ -286,7 +280,6 @@ fn an_import_whose_process_dies_leaves_nothing() {
     }
     assert!(died >= 3, "{died} steps");
     assert_eq!(walk(&[&into], &id).unwrap().len(), 60);
-    // The leftovers of the dead are gone.
     assert_eq!(into.store().reap().unwrap(), 0);
 }
 
@@ -304,7 +297,6 @@ fn s2_01_an_object_by_content_is_the_same_one_elsewhere() {
     assert_eq!(two.verify_content("data", b"").unwrap(), Some(true));
     assert!(!two.create_by_content("more", &content).unwrap().made);
     two.destroy("data").unwrap();
-    // It gets other addresses in any case.
     import(&stream, &two, true).unwrap();
     assert!(two.attach_read("data").unwrap().as_slice() == content);
 }

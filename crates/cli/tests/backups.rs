@@ -112,7 +112,6 @@ fn a_full_disk_keeps_what_fitted_and_a_folder_that_is_gone_is_an_error() {
     };
     assert_eq!(left(), [("partial".into(), 4 << 20)]);
     pmo(["verify", &text(&folder)]).fails(9, "no backup");
-    // A part of 4 MiB, and the rest.
     let run = limited().fine();
     assert!(run.out.contains("goes on from"), "{run:?}");
     assert!(
@@ -212,7 +211,6 @@ fn run_file(out: &str, number: usize) -> String {
     words.rfind(|word| word.ends_with(&end)).expect("a file").to_owned()
 }
 
-/// A restore keeps the old pool's owner, group and mode.
 #[test]
 fn a_restored_pool_has_the_rights_of_the_one_before() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -220,7 +218,6 @@ fn a_restored_pool_has_the_rights_of_the_one_before() {
     let (file, pool) = (text(&rig.path("one.backup")), text(&rig.pool));
     rig.pmo(["backup"], [&file]).fine();
     fs::set_permissions(&rig.pool, fs::Permissions::from_mode(0o664)).unwrap();
-    // Root also changes the owner.
     let _ = chown(&rig.pool, Some(12_345), Some(23_456));
     let rights = |found: fs::Metadata| (found.uid(), found.gid(), found.mode());
     let before = rights(fs::metadata(&rig.pool).unwrap());

@@ -7,7 +7,6 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// They read, change, and maintain pools.
 const COMMANDS: [&[&str]; 6] =
     [&["ls"], &["stat"], &["create", "x", "4K"], &["cat", "x"], &["check"], &["repair"]];
 

@@ -73,7 +73,6 @@ fn found(finding: &str, damage: impl Fn(usize, [[usize; 2]; 2]) -> (usize, usize
     assert!(refused.is_some_and(|why| why.contains(finding)), "{finding:?}: {plan}");
 }
 
-/// Types of roots exclude chains.
 fn whole_types(rig: &Rig) {
     let run = rig.pmo(["types"], ["words"]).fine();
     assert!(run.out.contains("extensions: Extensions at 8, size 8"), "{run:?}");

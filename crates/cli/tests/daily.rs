@@ -26,7 +26,6 @@ fn the_pool_of_the_environment_may_be_left_out() {
     assert_eq!(with_pool(&rig, &["--wait", "1", "cat", "a"]).fine().raw.len(), 4096);
     with_pool(&rig, &["mv", "a", "b"]).fine();
     with_pool(&rig, &["check"]).fine();
-    // The first of two names is the pool: nothing is destroyed.
     with_pool(&rig, &["rm", "b", "b"]).fails(5, "cannot open b");
     with_pool(&rig, &["rm", "b"]).fine();
     with_pool(&rig, &["ls", "missing.pmo"]).fails(5, "missing.pmo");
@@ -48,7 +47,6 @@ fn rm_takes_patterns_and_says_first_what_it_would_do() {
     let held = rig.hold("logs/2", false);
     rig.pmo(["rm"], ["-m", "logs/*", "-n"]).fails(4, "\"logs/2\" would not be destroyed");
     held.release();
-    // A name is no pattern.
     rig.pmo(["rm"], ["*"]).fine();
     assert_eq!(names(&rig), ["log", "logs/1", "logs/2"]);
     let run = rig.pmo(["rm", "--json"], ["--match", "logs/*", "--match", "*g*/1"]).fine();
@@ -298,7 +296,6 @@ fn metrics_are_text_that_monitoring_reads() {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
     assert!(text.ends_with("# EOF\n"));
-    // Each family is described before its figures, in one piece.
     let families: Vec<_> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     assert_eq!(families.len(), 18);

@@ -45,7 +45,6 @@ fn a_directory_is_moved_with_all_that_is_in_it() {
     let moved: Value = rig.pmo(["mv", "--json"], ["a/", "d/e/"]).fine().json();
     assert_eq!(moved, json!({"from": "a/", "to": "d/e/", "objects": 3}));
     assert_eq!(names(&rig, &[]), ["ab", "c/1", "d/e/1", "d/e/b/1", "d/e/b/2"]);
-    // An object goes into a directory under the last part of its name.
     rig.pmo(["mv"], ["d/e/1", "c/"]).fails(7, "exists");
     rig.pmo(["mv"], ["d/e/b/2", "c/"]).fine();
     rig.pmo(["mv"], ["c/", "d/e/b/"]).fails(7, "object \"d/e/b/1\"");

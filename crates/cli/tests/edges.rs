@@ -16,7 +16,6 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
-/// An error names the file, no signal comes, and nothing remains.
 #[test]
 fn a_limit_of_file_sizes_is_an_error_and_leaves_nothing() {
     let rig = Rig::empty();

@@ -69,7 +69,6 @@ impl Drop for Service {
     }
 }
 
-/// An object on demand, attached by a program with this guard.
 fn attach(pool: &Path, socket: &Path) -> (Pool, TxObject<Cells>) {
     if !pool.exists() {
         Pool::format(pool, 16 << 20).unwrap();
@@ -206,7 +205,6 @@ fn s1_09_the_service_recovers_a_process_that_was_killed() {
 fn a_service_that_is_told_to_end_recovers_dead_processes_first() {
     let rig = Rig::new();
     let mut service = Service::start(&rig, &[]);
-    // The guard learns of both at once.
     let last = killed_after(&rig.pool, &service, None, || service.signal(Signal::STOP)).unwrap();
     service.signal(Signal::TERM);
     service.signal(Signal::CONT);
@@ -273,7 +271,6 @@ fn as_user(user: u32, socket: &Path, count: usize, says: &str) -> Option<Vec<Uni
     std::thread::spawn(connect).join().unwrap()
 }
 
-/// Other users exhaust neither a user's budget nor the guard's connections.
 #[test]
 fn users_take_budget_and_connections_from_themselves_alone() {
     let rig = Rig::new();
@@ -298,7 +295,6 @@ fn users_take_budget_and_connections_from_themselves_alone() {
     assert_eq!(of_root(&status), [2 << 20], "a user takes a half, however many writers it has");
     let more: Vec<_> =
         (60002..60006).map(|user| as_user(user, &service.socket, 90, &hello).unwrap()).collect();
-    // Root and one more user get through.
     service.status();
     let late = as_user(60009, &service.socket, 1, &hello).unwrap();
     let of_user = |status: &Value, user: u32| {
@@ -334,7 +330,6 @@ fn a_guard_says_why_it_cannot_be_or_answer() {
     assert_eq!(report["detectors"][0]["condition"], "fine");
     std::fs::write(&power, "failing").unwrap();
     assert!(pmo(dry()).fine().out.contains("is failing, and tells within 50 ms"));
-    // A stopped guard is an error in time.
     service.signal(Signal::STOP);
     let silent = pmo(["guard", "status", "--socket", &socket, "--patience", "0.1"]);
     silent.fails(1, "does not answer: not in time");

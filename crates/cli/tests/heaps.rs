@@ -108,7 +108,6 @@ fn a_damaged_value_is_found_by_its_name() {
     let run = rig.pmo(["heap", "check"], ["words"]);
     assert_eq!(run.code, Some(3), "{run:?}");
     assert!(run.out.contains("visits: a hash table with another number of keys"), "{run:?}");
-    // Its blocks are not called leaked, and the heap not clean.
     leaks_of_a_damaged_heap(&rig);
     let mut object = Pool::open(&rig.pool).unwrap().attach("words").unwrap();
     object.range_mut(at + 16..at + 24).copy_from_slice(&50_u64.to_le_bytes());

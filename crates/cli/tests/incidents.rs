@@ -84,7 +84,6 @@ fn the_first_pages_of_a_pool_are_overwritten() {
 fn a_pool_without_a_copy_of_its_superblock_is_not_sent_in_a_circle() {
     let rig = rig();
     rig.pmo(["backup"], [&text(&rig.path("one.backup"))]).fine();
-    // As in an earlier release.
     shorten(&rig.pool, 16 << 20);
     let run = rig.pmo(["check"], [""; 0]).fine();
     assert!(run.out.starts_with("note: superblock at 16777216: no copy"), "{run:?}");
@@ -259,7 +258,6 @@ fn commands_that_wait_name_the_holder_and_succeed_once_it_is_gone() {
         plain.arg(words[0]).arg(&rig.pool).args(&words[1..]);
         let run = Run::of(&mut plain, b"two").fails(4, &format!("process {}", writer.pid()));
         if words[0] != "format" && run.err.contains("--wait") {
-            // It waits until the holder is gone.
             let waiting = std::thread::spawn({
                 let mut command = command();
                 move || Run::of(&mut command, b"two")
@@ -273,7 +271,6 @@ fn commands_that_wait_name_the_holder_and_succeed_once_it_is_gone() {
     }
 }
 
-/// Commands and their files, without space.
 #[test]
 fn a_full_disk_is_exit_8_and_names_the_file() {
     let rig = rig();

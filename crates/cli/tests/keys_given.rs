@@ -22,7 +22,6 @@ fn rig() -> Rig {
     rig
 }
 
-/// Options for a sealed, signed, or newest object.
 const ASKED: [&[&str]; 8] = [
     &["--seal-key-file", "k"],
     &["--seal-passphrase-file", "phrase"],

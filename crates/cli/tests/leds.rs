@@ -59,7 +59,6 @@ fn with(code: &str) -> String {
     )
 }
 
-/// The lowered code alone.
 fn lowered(code: &str) -> Option<String> {
     lowered_as(C, code)
 }
@@ -437,7 +436,6 @@ fn refusals_name_the_place_and_the_reason() {
 #[test]
 fn extendible_structs_are_no_bytes() {
     let cases = [
-        // An editor's rows, a JSON library's references and hooks, a sorted and saved table.
         (
             "void f(struct item *rows, int at, int n) { memmove(&rows[at + 1], &rows[at], sizeof rows * (n - at)); }",
             "in.c:11:44: memmove takes an extendible struct as bytes, without its extensions (a number of bytes that is no product",
@@ -594,7 +592,6 @@ fn templates_that_copy_extendible_structs_are_refused() {
     lowered_as(CPP, &(head.to_owned() + code));
 }
 
-/// Shared headers of C and C++ use `extern "C"`.
 #[test]
 fn structs_with_c_linkage_are_lowered() {
     let text = "#include <pmo.h>\nextern \"C\" {\nextendible struct a { int b; EXTENSION(1) { int c; } };\n}\n\

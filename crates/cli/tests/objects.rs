@@ -21,7 +21,6 @@ fn a_pool_from_format_to_rm() {
     assert!(run.err.starts_with("note: the pool has no objects yet"), "{run:?}");
 }
 
-/// The same bytes are one read-only object, which `pmo check` compares with its ID.
 #[test]
 fn s2_01_the_same_content_is_one_object() {
     let rig = Rig::new();
@@ -38,7 +37,6 @@ fn s2_01_the_same_content_is_one_object() {
     assert!(stat.out.contains("read-only, position-independent, ID by content"), "{stat:?}");
     let check = rig.pmo(["check"], ["--json"]).fine().json();
     assert_eq!((&check["contents"], &check["clean"]), (&1.into(), &true.into()));
-    // Changes it in the file.
     let offset = rig.pmo(["stat"], ["greeting", "--json"]).fine().json()["offset"].as_u64().unwrap();
     let mut bytes = std::fs::read(&rig.pool).unwrap();
     bytes[offset as usize] = b'j';
@@ -95,7 +93,6 @@ fn s2_02_objects_are_kept_and_copied_at_once() {
     assert_eq!(rig.pmo(["stat"], ["--json"]).fine().json()["objects"], 0);
 }
 
-/// Its name is free at once, its space after its holder lets go.
 #[test]
 fn s2_03_an_object_that_a_process_has_is_removed_later() {
     let rig = Rig::new();
@@ -427,7 +424,6 @@ fn keys_open_what_they_should() {
     let from_environment =
         Command::new(common::PMO).arg("cat").arg(&rig.pool).arg("a").env("PMO_KEY", "secret").output();
     assert!(from_environment.expect("run").status.success());
-    // An option precedes the environment.
     let wrong = Command::new(common::PMO)
         .arg("cat")
         .arg(&rig.pool)

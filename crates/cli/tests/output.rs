@@ -121,7 +121,6 @@ fn doctor_examines() {
     let run = rig.pmo(["doctor", "--json"], [""; 0]).fine().json();
     assert!(["file", "memory", "dax"].contains(&run["medium"].as_str().expect("a word")));
     assert!(rig.pmo(["doctor"], [""; 0]).fine().out.contains("Stores will be noticed by"));
-    // Nothing is left at possible paths of pools.
     let rig = Rig::empty();
     for path in [rig.path("new.pmo"), rig.dir.path().to_owned()] {
         let run = pmo(["doctor".as_ref(), path.as_os_str()]).fine();

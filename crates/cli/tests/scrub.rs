@@ -17,7 +17,6 @@ fn rig() -> Rig {
     rig
 }
 
-/// Flips bits of word `nth` and its check word.
 fn damage(rig: &Rig, nth: usize, bits: [u64; 2]) {
     let stat = rig.pmo(["stat"], ["a", "--json"]).fine().json();
     let file = OpenOptions::new().read(true).write(true).open(&rig.pool).unwrap();

@@ -93,7 +93,6 @@ fn sealed_objects_are_renamed_copied_and_bound_with_their_keys() {
     let json = rig.pmo(["check"], [&["--seals", "--json"][..], &READ].concat()).fine().json();
     let named = json["seals"].as_array().unwrap().iter().map(|seals| seals["named"].as_bool());
     assert_eq!(named.collect::<Vec<_>>(), [Some(true); 3]);
-    // A given name fits one object or none.
     let seals = [&["--seals", "--sealed-as", "live"][..], &READ].concat();
     rig.pmo(["check"], seals).fails(2, "--sealed-as says that of one");
     rig.pmo(["cat"], ["live", "--sealed-as", "live"]).fails(2, "no seal key is given");

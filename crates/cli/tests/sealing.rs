@@ -7,7 +7,6 @@ use indelible_testing::EmulatedTpm;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
-/// A pool with a sealed object, its key file, and a wrong key file.
 fn rig() -> Rig {
     let rig = Rig::new();
     std::fs::write(rig.path("k"), [0x5a; 32]).unwrap();
@@ -26,7 +25,6 @@ fn s3_01_bytes_go_into_a_sealed_object_and_come_back() {
     assert_eq!(run.out, "planted plaintext");
     let bytes = std::fs::read(&rig.pool).unwrap();
     assert!(!bytes.windows(12).any(|window| window == b"planted plai"));
-    // The environment also names the file.
     let mut command = Command::new(PMO);
     command.current_dir(rig.dir.path()).env("PMO_SEAL_KEY_FILE", "k");
     let run =
@@ -54,7 +52,6 @@ fn s3_05_without_the_key_the_tool_reads_nothing() {
     rig.pmo(["create"], ["other", "8K", "--sealed", "--seal-key-file", "short"])
         .fails(6, "at least 32 bytes");
     rig.pmo(["resize"], ["ledger", "16K"]).fails(2, "no seal key is given");
-    // A bit of the contents.
     rig.feed("put", ["ledger", "--seal-key-file", "k"], b"planted").fine();
     let json = rig.pmo(["stat"], ["ledger", "--json"]).fine().json();
     let mut bytes = std::fs::read(&rig.pool).unwrap();
@@ -101,7 +98,6 @@ fn s3_02_keys_are_listed_added_and_removed() {
     rig.pmo(["cat"], ["ledger", "--seal-key-file", "k"]).fails(6, "opens none");
     rig.pmo(["cat"], ["ledger", "--seal-passphrase-file", "phrase"]).fine();
     rig.pmo(["key", "add"], ["ledger", "--seal-passphrase-file", "phrase"]).fails(2, "no new key is given");
-    // A slot above the cost limit.
     let by = ["ledger", "--seal-passphrase-file", "phrase"];
     let dear = [&by[..], &["--new-passphrase-file", "dear", "--new-passphrase-cost", "257M,1"]].concat();
     std::fs::write(rig.path("dear"), "battery staple\n").unwrap();
@@ -162,7 +158,6 @@ fn s3_06_passphrases_are_asked_for_and_never_shown() {
     let create = format!("create {pool} diary 8K --sealed --seal-passphrase");
     let Some((shown, code)) = on_a_terminal(&rig, &create, &both) else { return };
     assert!(code == 0 && shown.contains("created") && !shown.contains("staple"), "{code} {shown}");
-    // Line editing works, signals do not, and the terminal is restored.
     let right = [("Passphrase: ", "no\u{15}battery stapl\u{e4}\u{7f}e\n")];
     let cat = format!("cat {pool} diary --length 1 --seal-passphrase; stty -a");
     let (shown, code) = on_a_terminal(&rig, &cat, &right).unwrap();
@@ -177,7 +172,6 @@ fn s3_06_passphrases_are_asked_for_and_never_shown() {
     let (shown, code) = on_a_terminal(&rig, &create, &differ).unwrap();
     assert!(code == 2 && shown.contains("differ"), "{code} {shown}");
     rig.pmo(["stat"], ["other"]).fails(5, "other");
-    // As one step: the old key opens nothing.
     let change = format!("key change {pool} diary --seal-passphrase --new-key-file k");
     let (shown, code) = on_a_terminal(&rig, &change, &[("Passphrase: ", "battery staple\n")]).unwrap();
     assert!(code == 0 && shown.contains("key slot 0"), "{code} {shown}");
@@ -384,7 +378,6 @@ fn s3_06_keys_expire_and_are_listed_beside_a_writer() {
     assert_eq!((&json[0]["expires"], &json[0]["expired"]), (&serde_json::Value::Null, &false.into()));
     assert!(json[1]["expires"].as_str().unwrap().ends_with('Z') && json[1]["expired"] == false, "{json}");
     ledger.detach().unwrap();
-    // An expired key.
     let phrase = SealKey::passphrase("correct horse".into()).unwrap().until(std::time::UNIX_EPOCH);
     pool.add_key("ledger", b"", &key, &phrase, "intern").unwrap();
     drop(pool);

@@ -35,7 +35,6 @@ fn s3_05_a_signed_object_is_read_by_all_and_written_by_the_sign_key() {
     rig.pmo(["cat"], with(["--verify-key-file", "w"])).fails(6, "64 hexadecimal digits");
     rig.pmo(["cat"], with(["--sign-key-file", "absent"])).fails(5, "absent");
     rig.pmo(["check"], ["--seal-key-file", "k", "--verify-key-file", "w.pub"]).fine();
-    // The environment also names it.
     let mut command = Command::new(PMO);
     command.current_dir(rig.dir.path()).env("PMO_SEAL_KEY_FILE", "k").env("PMO_VERIFY_KEY_FILE", "w.pub");
     let run = Run::of(command.arg("cat").arg(&rig.pool).args(["ledger", "--length", "7"]), b"");

@@ -112,7 +112,6 @@ fn pages_of_an_objects_own_are_counted() {
 fn s2_02_old_snapshots_go_by_a_policy() {
     let rig = changed();
     let days: Vec<String> = (10..20).map(|day| format!("a@2025-03-{day}T03:00:00Z")).collect();
-    // Similar names that the command does not make, and a writable object.
     let others = ["a@yesterday", "a@2025-03-10T03:00:00Z.old", "ab@2025-03-10T03:00:00Z"];
     for name in days.iter().map(String::as_str).chain(others) {
         rig.pmo(["snapshot"], ["a", "--as", name]).fine();
@@ -150,7 +149,6 @@ fn s2_02_old_snapshots_go_by_a_policy() {
     assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
 }
 
-/// Two merge, a third writes, a fourth reads: none blocks another.
 #[test]
 fn s2_02_two_merge_at_once_beside_a_writer() {
     let rig = Rig::new();
@@ -191,7 +189,6 @@ fn s2_02_two_merge_at_once_beside_a_writer() {
     assert_eq!(rig.pmo(["check"], [""; 0]).code, Some(0));
 }
 
-/// Within a pool at once, to another one page by page, and by `mv` with its identity.
 #[test]
 fn s2_04_objects_are_copied_and_moved_between_pools() {
     let rig = changed();
@@ -210,7 +207,6 @@ fn s2_04_objects_are_copied_and_moved_between_pools() {
     let now = rig.pmo(["cat"], ["a"]).fine().raw;
     assert_eq!(common::pmo(["cat", to, "b"]).fine().raw, now);
     rig.pmo(["cp"], ["a", "b", "--to", to]).fails(7, "cannot create object \"b\"");
-    // In scp's notation.
     let from = rig.pool.to_str().unwrap();
     let (object, pool) = (format!("{from}:a"), format!("{to}:"));
     common::pmo(["cp", &object, &format!("{to}:c")]).fine();
@@ -300,7 +296,6 @@ fn top_counts_psyncs_and_names_holders() {
     rig.pmo(["top"], ["--once", "absent", "--interval", "0.01"]).fine();
 }
 
-/// Dirty pages, and bytes that only the log has until a checkpoint.
 #[test]
 fn top_and_metrics_show_dirty_pages_and_lag() {
     let rig = Rig::new();

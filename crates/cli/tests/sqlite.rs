@@ -3,7 +3,6 @@
 
 use crate::common::{Rig, pmo};
 
-/// Bytes that begin as a database does.
 fn database() -> Vec<u8> {
     let mut bytes = b"SQLite format 3\0".to_vec();
     bytes.extend((16..8192_u32).map(|at| (at % 251) as u8));
@@ -23,11 +22,9 @@ fn s2_26_a_database_goes_into_an_object_and_out_again() {
     sqlite(&["import", from, pool]).fine();
     assert_eq!(sqlite(&["export", pool, to, "--json"]).fine().json()["bytes"], 8192);
     assert_eq!(std::fs::read(&copy).unwrap(), database());
-    // Nothing is overwritten.
     sqlite(&["export", pool, to]).fails(7, "exists");
     sqlite(&["import", from, pool]).fails(7, "exists");
     sqlite(&["import", from, pool, "--object", "other.db"]).fine();
-    // A file that is no whole database is refused.
     std::fs::write(path("text"), "text").unwrap();
     sqlite(&["import", path("text").to_str().unwrap(), pool, "--object", "t"]).fails(9, "no database");
     sqlite(&["import", path("absent").to_str().unwrap(), pool, "--object", "t"]).fails(5, "cannot copy");

@@ -82,7 +82,6 @@ fn a_reader_is_shown() {
     assert_eq!(rig.line("a"), "D - 4 KiB a");
 }
 
-/// Three readers and the tool's own error name all of them.
 #[test]
 fn all_readers_are_shown() {
     let rig = rig();

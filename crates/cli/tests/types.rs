@@ -155,7 +155,6 @@ fn a_file_without_types_is_refused() {
         std::fs::write(&file, text).unwrap();
         rig.pmo(["migrate", "--plan"], ["words", "--to", path]).fails(2, why);
     }
-    // Without `--plan` it does nothing.
     rig.pmo(["migrate"], ["words", "--to", path]).fails(2, "--plan");
     let forged =
         "{\"version\": 1, \"roots\": [{\"name\": \"count\", \"type\": \"u64\", \"description\": \"PVec\"}]}";

@@ -122,7 +122,6 @@ fn s2_18_a_program_that_dies_is_started_again_so_many_times() {
         assert_eq!(pair[1][1..], [(restarts + 1).to_string().as_str(), pair[0][0], "11"], "{died:?}");
     }
     assert_eq!(died.err.matches("is started again").count(), 3, "{died:?}");
-    // A program that recovers ends normally.
     let fine = shell(&rig, &["--pause", "0"], "test -n \"$PMO_RESUME\" || kill -9 $$; exit 3");
     assert_eq!(fine.code, Some(3));
 }
@@ -196,7 +195,6 @@ fn s2_18_a_program_is_told_what_a_death_left() {
     let run = run_program(&rig, &[], false);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.out.contains("RESUMED 1 Some(9) 1 slot 1 a after 1 psyncs in use true"), "{run:?}");
-    // The next run dies anew, and a later `pmo run` notices.
     let died = run_program(&rig, &["--restarts", "0"], true);
     assert_eq!((died.code, died.out.contains("RESUMED")), (Some(137), false), "{died:?}");
     let later = run_program(&rig, &["--restarts", "1"], true);

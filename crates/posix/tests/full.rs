@@ -59,7 +59,6 @@ fn an_operation_that_lacks_room_changes_nothing() {
     }
     assert!(refused > 30);
     check(&mut volume);
-    // Room returns, also for a psync.
     volume.rename((ROOT, b"file"), (ROOT, b"filler"), Rename::Replace).unwrap();
     volume.sync().unwrap();
     volume.write(file, 60_000, &[3; 300_000]).unwrap();

@@ -29,7 +29,6 @@ enum Step {
     Open(usize),
     Close(usize),
     Sync,
-    /// Without a sync.
     Crash,
 }
 
@@ -284,7 +283,6 @@ struct Run {
     volume: Option<Volume>,
     model: Model,
     synced: Model,
-    /// Held inodes of the volume and the model.
     open: Vec<(u64, u64)>,
 }
 

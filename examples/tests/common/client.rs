@@ -22,7 +22,6 @@ impl Server {
         Server::with(pool, &["--threads", "4"])
     }
 
-    /// With memcached's protocol.
     pub fn of_both(pool: &Path) -> Server {
         Server::with(pool, &["--memcached", "127.0.0.1:0"])
     }
@@ -53,7 +52,6 @@ impl Server {
         TextClient::connect(self.memcached.unwrap()).unwrap()
     }
 
-    /// By SIGKILL.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -132,7 +130,6 @@ impl Client {
         format!("*{}\r\n{}", words.len(), words.collect::<String>()).into_bytes()
     }
 
-    /// Sends a line's words.
     pub fn ask(&mut self, line: &str) -> Reply {
         let words: Vec<&str> = line.split(' ').collect();
         self.send(&Client::request(&words)).unwrap();
@@ -162,7 +159,6 @@ impl TextClient {
         self.output.write_all(bytes)
     }
 
-    /// All lines of a reply.
     pub fn receive(&mut self) -> std::io::Result<Vec<String>> {
         let mut lines = Vec::new();
         loop {

@@ -14,9 +14,7 @@ pub const LINKED_LIST: &str = env!("CARGO_BIN_EXE_linked-list");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ground {
-    /// A file on a disk.
     Disk,
-    /// A file in memory.
     Memory,
 }
 

@@ -11,16 +11,13 @@ use crate::common::{fail, succeed, text};
 /// The psync's number, and files in the index; `(0, 0)` before the first.
 type State = (u64, u64);
 
-/// An object and its successive builders.
 pub struct Builder {
     program: &'static str,
     pool: PathBuf,
     corpus: PathBuf,
     name: String,
     tracking: String,
-    /// The object's possible states.
     possible: Vec<State>,
-    /// It may not exist.
     absent: bool,
     fresh: bool,
     now: State,
@@ -33,14 +30,12 @@ pub struct Death {
     pub spins: u32,
 }
 
-/// A builder's output.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// The psync it found.
     pub attached: Option<u64>,
     pub killed: bool,
     fresh: bool,
-    /// The last reported psync.
     psynced: Option<State>,
     /// A later one that was begun.
     begun: Option<State>,
@@ -51,7 +46,6 @@ pub struct Running {
     fresh: bool,
 }
 
-/// A builder and its killer.
 pub struct Dying(JoinHandle<Seen>);
 
 impl Builder {
@@ -115,7 +109,6 @@ impl Builder {
         seen.begun.is_some()
     }
 
-    /// The object is whole, and in a possible state.
     #[track_caller]
     pub fn verify(&mut self) {
         let verify = self.command("verify", &[]);
@@ -148,7 +141,6 @@ impl Builder {
         self.absent = false;
     }
 
-    /// As of the last verification.
     pub fn is_done(&self, files: usize) -> bool {
         self.now.1 >= files as u64
     }
@@ -193,7 +185,6 @@ impl Running {
             *left = left.and_then(|left| left.checked_sub(1));
         };
         kill_if_due(&mut self.child, &mut left);
-        // Reads the rest of its output.
         for line in lines.split(b'\n').map_while(Result::ok) {
             seen.line(&text(&line));
             kill_if_due(&mut self.child, &mut left);

@@ -51,7 +51,6 @@ impl Process {
     }
 }
 
-/// The follower looks up a map after each refresh; the heap grows; the writer is killed.
 fn maps_are_followed(folder: &tempfile::TempDir) {
     if !have("c++") {
         return;

@@ -42,7 +42,6 @@ fn compiles_blocks_of_cpp(folder: &Path) -> bool {
 struct Kind {
     /// Otherwise transactional.
     demand: bool,
-    /// Their words have check words.
     ecc: bool,
 }
 
@@ -123,7 +122,6 @@ fn s1_03_blocks_of_programs_that_are_linked_statically_do_the_same() {
     }
 }
 
-/// Flips `bits` of an object's words and check words, in the pool.
 fn damage(pool: &Path, name: &str, bits: impl Fn(usize) -> u128) {
     let at = Pool::open(pool).unwrap().stat(name).unwrap().offset;
     let file = std::fs::File::options().read(true).write(true).open(pool).unwrap();
@@ -135,7 +133,6 @@ fn damage(pool: &Path, name: &str, bits: impl Fn(usize) -> u128) {
     file.write_all_at(&bytes, at).unwrap();
 }
 
-/// A block repairs damaged words; a word beyond repair ends the program.
 #[test]
 fn s1_13_blocks_that_gcc_compiles_repair_damaged_words() {
     let folder = folder();
@@ -207,7 +204,6 @@ const BLOCKS_OF_CPP: Compiler = Compiler {
     ],
 };
 
-/// Threads against models, a structure that all share, a growing heap.
 #[test]
 fn s1_03_containers_in_blocks_of_cpp_agree_with_models() {
     let folder = folder();

@@ -145,7 +145,6 @@ fn s1_03_blocks_of_memory_in_transactions_of_c_are_whole_and_their_heap_grows() 
     assert_eq!(succeed(run(&binary, &folder.path().join("kept.pmo")).arg("on-demand")), "done\n");
 }
 
-/// Racing threads and processes initialize a variable once.
 #[test]
 fn s1_02_statics_of_c_are_found_again_and_made_once() {
     let folder = folder();

@@ -99,11 +99,9 @@ fn a_converter_that_fails_leaves_the_old_value_and_no_block_more() {
 #[test]
 fn a_version_that_no_converter_leads_away_from_is_an_error_that_names_it() {
     let items = Items::new();
-    // The converter to version 3 alone.
     let said = items.refused("gap");
     assert!(said.starts_with("35 after 0: "), "{said}");
     assert!(said.contains("another layout; first (here the heap, there the program)"), "{said}");
-    // The converter from version 1 alone.
     let said = items.refused("short");
     assert!(
         said.starts_with("35 after 0: ") && said.contains("the converters end at struct item (fin"),

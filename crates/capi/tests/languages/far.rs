@@ -44,7 +44,6 @@ impl List {
         assert_eq!(found.len(), pointers, "{found:?}");
         assert!(found.iter().any(|pointer| pointer.path.starts_with(root)), "{found:?}");
         drop(heap);
-        // Without the other pool its entries dangle.
         let mut space = Space::new();
         space.add(&opened[0]);
         assert!(!space.dangling(&ids[0]).unwrap().is_empty());

@@ -81,7 +81,6 @@ fn split_arguments(text: &str) -> Vec<String> {
     all.into_iter().map(|argument| argument.trim().to_owned()).collect()
 }
 
-/// The Rust type of a C type, without blanks.
 fn rust(c: &str) -> String {
     match c {
         "void *const *" => return "*const*mutc_void".into(),

@@ -188,7 +188,6 @@ fn a_store_that_has_no_room_ends_the_program_with_a_reason() {
     assert!(run(&two, &pool, "show").ends_with("4 items, 0 extensions\n"));
 }
 
-/// The same functions on a struct without extensions, and with them.
 const BASE: &str = "\
 struct item { int id; double price; struct item *next; LINK };
 int get(struct item *it, int i);
@@ -204,7 +203,6 @@ fn instructions(object: &Path, function: &str) -> String {
     command.args(["-d", "--no-show-raw-insn", "--no-addresses"]).arg(format!("--disassemble={function}"));
     let said = succeed(command.arg(object));
     let code = said.split_once("section .text:").map(|(_, code)| code).expect("code");
-    // Without empty sections.
     code.split("Disassembly").next().map(str::trim_end).unwrap_or_default().to_owned()
 }
 

@@ -32,7 +32,6 @@ impl Example {
         Some(Example::linked(name, folder, &flags))
     }
 
-    /// For a header-only library.
     fn of_header(name: &str, header: &str, package: &str, flags: &[&str]) -> Option<Example> {
         let mut example = Example::build(name, header, package, None)?;
         if !flags.is_empty() {
@@ -87,7 +86,6 @@ impl Example {
         assert!(kills == rounds && count > rounds as i64, "{kills} kills, {count} numbers");
     }
 
-    /// Every block is in its place, and none is lost.
     fn is_whole(&self, object: &str) {
         let source = format!(
             "#include <pmo.hpp>\n#include <iostream>\nint main(int, char **argv) {{ pmo::pool pool(argv[1]);\n\

@@ -166,7 +166,6 @@ fn mistakes_are_answered_with_what_to_write() {
     }
 }
 
-/// Two versions of a struct behind a pointer.
 const NODES: [&str; 2] = [
     "struct node { long id; double price; node *next; };\n\
      PMO_DESCRIBE(node, PMO_MEMBER(id), PMO_MEMBER(price), PMO_MEMBER(next))\n",

@@ -20,7 +20,6 @@ fn s2_18_a_program_of_c_goes_on_at_resume() {
         let mut command = Command::new(&binary);
         assert_eq!(succeed(command.arg(&path).arg(step).env_remove("PMO_VIEW")), "done\n");
     }
-    // As `pmo run` does it.
     let start = || {
         let mut command = Command::new(&binary);
         command.arg(&path).arg("run").env("PMO_POOL", &path).env("PMO_VIEW", "v").env_remove("PMO_RESUME");

@@ -45,7 +45,6 @@ impl Run {
         }
     }
 
-    /// Success, without standard error.
     #[track_caller]
     pub fn fine(self) -> Run {
         assert_eq!((self.code, self.err.as_str()), (Some(0), ""), "{self:?}");
@@ -134,7 +133,6 @@ pub fn pmo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Run {
     Run::of(Command::new(PMO).args(arguments), b"")
 }
 
-/// A process that ends with its standard input.
 pub struct Holder {
     child: Child,
     input: Option<ChildStdin>,
