@@ -180,6 +180,7 @@ impl WriterLane {
             borrowed = source.zip(lines);
         }
         let published = begin.map(|begin| (begin.elapsed(), Instant::now()));
+        // Rule L3 of docs/protocol.md.
         let applied = match borrowed {
             Some((source, lines)) => commit::apply_borrowed(&self.medium, batch, lines, source),
             None => self.apply(batch, advances),

@@ -40,6 +40,7 @@ impl<L> LaneLocks<L> {
         if in_use {
             return Ok(None);
         }
+        // Rule L1 of docs/protocol.md.
         if !Mutant::LaneUnclaimed.is_on() && !device.try_lock(LockKey::Lane(index), LockMode::Exclusive)? {
             return Ok(None);
         }
