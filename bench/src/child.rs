@@ -258,7 +258,6 @@ fn wait_until(next: Instant) {
     }
 }
 
-/// Reads `len` bytes of the object's extent.
 fn read(path: &Path, offset: u64, len: u64) -> Result<()> {
     let file = std::fs::File::open(path)?;
     let mut buffer = vec![1; 1 << 20];

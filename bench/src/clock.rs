@@ -20,7 +20,6 @@ impl Clock {
         Clock { price: samples.median() }
     }
 
-    /// Nanoseconds of `f`, and its result.
     #[inline]
     pub fn time<R>(&self, f: impl FnOnce() -> R) -> (f64, R) {
         let start = Instant::now();
@@ -29,8 +28,7 @@ impl Clock {
         (self.nanos(took), result)
     }
 
-    /// This thread's processor time during `f` in nanoseconds, without waiting or other threads,
-    /// and its result.
+    /// Without waiting or other threads.
     pub fn processor_time<R>(&self, f: impl FnOnce() -> R) -> (f64, R) {
         let start = processor();
         let result = f();

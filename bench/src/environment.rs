@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
     Memory,
-    /// A file on a disk, by system calls.
     File,
 }
 
@@ -26,7 +25,6 @@ impl Medium {
         }
     }
 
-    /// For names of files.
     pub fn short(self) -> &'static str {
         match self {
             Medium::Memory => "memory",
@@ -42,7 +40,6 @@ impl Medium {
     }
 }
 
-/// How much of each benchmark runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     Smoke,
@@ -68,11 +65,8 @@ pub struct Environment {
     pub smoke: bool,
     /// Fewer repetitions and smaller sizes; also true with `smoke`.
     pub quick: bool,
-    /// The papers' sizes, too slow for a complete run.
     pub paper_sizes: bool,
-    /// Divisor of TPC-C's tables and operations.
     pub tpcc_divisor: u32,
-    /// A modelled medium in place of this machine's.
     pub model: Option<Model>,
     pub luks: Option<PathBuf>,
     memory: Scratch,
@@ -109,7 +103,6 @@ impl Environment {
         self.pool_tracking(medium, Tracking::Auto, name, len)
     }
 
-    /// An empty pool with this tracking.
     pub fn pool_tracking(&self, medium: Medium, how: Tracking, name: &str, len: u64) -> Result<Pool> {
         let options = PoolOptions::new().medium(medium.kind()).tracking(how).force(true);
         Ok(options.format(self.path(medium, name), len)?)
@@ -168,7 +161,7 @@ impl Scratch {
                 let _ = std::fs::remove_dir_all(entry.path());
             }
         }
-        // Both media may share a parent; and another run may take a new folder for a stale one.
+        // Another run may take a new folder for a stale one.
         for number in 0..16 {
             let path = parent.join(format!("{PREFIX}{}.{number}", std::process::id()));
             match std::fs::create_dir(&path) {
@@ -190,7 +183,6 @@ impl Drop for Scratch {
     }
 }
 
-/// The locked folder; `None` if a run has it.
 fn lock(path: &Path) -> Option<File> {
     let folder = File::open(path).ok()?;
     rustix::fs::flock(&folder, rustix::fs::FlockOperation::NonBlockingLockExclusive).ok()?;

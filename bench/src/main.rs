@@ -37,7 +37,6 @@ use std::time::Instant;
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Default file of a full run's figures.
 const FIGURES: &str = "docs/benchmarks/run.json";
 
 /// Measures Indelible, and beside every figure the least it could be on this machine.
@@ -158,7 +157,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// A full run in a clone of the project leaves its figures in the default file.
 fn default_figures(names: &[String]) -> Option<PathBuf> {
     let path = PathBuf::from(FIGURES);
     (names.is_empty() && path.parent().is_some_and(Path::is_dir)).then_some(path)
@@ -216,7 +214,6 @@ fn run(
     Ok(())
 }
 
-/// The modelled medium `name`, if the benchmarks support models.
 fn modelled_for(name: &str, chosen: &[&benchmarks::Benchmark]) -> Result<Model> {
     match chosen.iter().find(|benchmark| !["sealing", "models"].contains(&benchmark.name)) {
         Some(benchmark) => Err(format!(
@@ -228,7 +225,6 @@ fn modelled_for(name: &str, chosen: &[&benchmarks::Benchmark]) -> Result<Model> 
     }
 }
 
-/// The command line without local paths.
 fn command_line(names: &[String], extent: Extent, tpcc_divisor: u32, model: Option<&Model>) -> String {
     let mut words = vec!["pmo-bench run".to_owned()];
     words.extend(names.iter().cloned());

@@ -27,9 +27,7 @@ pub struct Machine {
     pub cores: usize,
     pub memory: u64,
     pub kernel: String,
-    /// (name, state) of write-back instructions, tracking and so on.
     pub facilities: Vec<(String, String)>,
-    /// Medium, file system or device under it.
     pub media: Vec<(String, String)>,
     pub version: String,
 }
@@ -44,10 +42,8 @@ pub struct Section {
     pub notes: Vec<String>,
 }
 
-/// Curves over one axis, both logarithmic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plot {
-    /// Name of its file, without extension.
     pub file: String,
     pub title: String,
     pub x: Axis,
@@ -67,7 +63,6 @@ pub struct Curve {
     pub points: Vec<Point>,
 }
 
-/// A figure with its quartiles.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     pub x: f64,
@@ -157,7 +152,6 @@ impl Table {
         Table { title: title.into(), columns, rows: Vec::new() }
     }
 
-    /// Adds a row, padded with empty cells (2).
     pub fn row(&mut self, mut cells: Vec<Cell>) {
         debug_assert!(cells.len() <= self.columns.len(), "{}: a row too long", self.title);
         cells.resize(self.columns.len(), Cell::Empty);
@@ -184,7 +178,6 @@ impl From<Spread> for Cell {
     }
 }
 
-/// NaN becomes an empty cell.
 impl From<f64> for Cell {
     fn from(value: f64) -> Self {
         if value.is_finite() { Cell::Value(value) } else { Cell::Empty }

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// Shipped files by name.
 const SHIPPED: [(&str, &str); 9] = [
     ("optane", include_str!("../media/optane.toml")),
     ("dram-battery", include_str!("../media/dram-battery.toml")),
@@ -22,7 +21,6 @@ const SHIPPED: [(&str, &str); 9] = [
 
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// The typed name, for names of files.
     pub short: String,
     pub name: String,
     pub beneath: Beneath,
@@ -70,7 +68,6 @@ struct CacheNumbers {
 }
 
 impl Model {
-    /// The medium of a shipped name or a parameter file.
     pub fn find(name: &str) -> Result<Model> {
         if let Some((short, text)) = SHIPPED.iter().find(|(short, _)| *short == name) {
             return Model::parse(short, text);

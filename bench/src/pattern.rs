@@ -5,16 +5,14 @@
 use indelible::Object;
 
 pub const PAGE: usize = 4096;
-/// Pages of a sparse object's piece, allocated at once.
+/// A piece of a sparse object is allocated at once.
 const PIECE: u64 = 16;
-/// Pieces that scattered stores may touch, which bounds a sparse object's memory.
+/// Bounds a sparse object's memory.
 const PIECES: u64 = 8192;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// The same neighbouring pages.
     Hot,
-    /// Other pages every time, anywhere.
     Scattered,
 }
 
@@ -67,7 +65,6 @@ pub struct Chooser {
 }
 
 impl Chooser {
-    /// `count` of `pages` pages per round. `None`: too few pages.
     pub fn new(pattern: Pattern, count: usize, pages: u64) -> Option<Self> {
         if count as u64 > pages {
             return None;
@@ -84,7 +81,6 @@ impl Chooser {
         Some(Chooser { pattern, pages: candidates, at: 0, random, count })
     }
 
-    /// The pages of the next round, and the line of each to store to.
     pub fn round(&mut self) -> (&[u64], usize) {
         if self.at + self.count > self.pages.len() {
             self.at = 0;
@@ -97,7 +93,6 @@ impl Chooser {
         (&self.pages[from..from + self.count], line)
     }
 
-    /// A page of every touchable piece.
     pub fn pieces(&self) -> Vec<u64> {
         let mut pieces: Vec<u64> = self.pages.iter().map(|page| page / PIECE * PIECE).collect();
         pieces.sort_unstable();
@@ -106,7 +101,7 @@ impl Chooser {
     }
 }
 
-/// Pages in random order, in at most [`PIECES`] pieces all over the object.
+/// In random order, in at most [`PIECES`] pieces.
 fn scattered(pages: u64, random: &mut Random) -> Vec<u64> {
     let pieces = pages.div_ceil(PIECE);
     let chosen = pieces.min(PIECES);

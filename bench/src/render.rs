@@ -61,7 +61,6 @@ pub fn markdown(report: &Report, remarks: &str) -> String {
     out
 }
 
-/// Reached goals by benchmark, and the missed ones.
 fn summary(report: &Report, out: &mut String) {
     let sections = || report.sections.iter().filter(|section| !section.goals.is_empty());
     let hits = |section: &Section| section.goals.iter().filter(|goal| goal.is_hit()).count();
@@ -118,7 +117,7 @@ fn notes(section: &Section, out: &mut String) {
     }
 }
 
-/// Lays out a table; `line` writes a row, `rule` follows the heads.
+/// `line` writes a row, `rule` follows the heads.
 fn grid(table: &Table, line: &dyn Fn(&[String], &[usize]) -> String, rule: &str) -> String {
     let heads: Vec<String> = table.columns.iter().map(|column| column.head.clone()).collect();
     let mut rows: Vec<Vec<String>> = Vec::with_capacity(table.rows.len());
@@ -203,7 +202,6 @@ pub fn value(unit: Unit, number: f64) -> String {
     }
 }
 
-/// The best-fitting unit's size and name.
 fn scale(unit: Unit, number: f64) -> (f64, &'static str) {
     let pick = |steps: &[(f64, &'static str)]| {
         *steps.iter().rev().find(|(size, _)| number.abs() >= *size).unwrap_or(&steps[0])
@@ -219,7 +217,6 @@ fn scale(unit: Unit, number: f64) -> (f64, &'static str) {
     }
 }
 
-/// Three significant digits.
 fn three(number: f64) -> String {
     let places = match number.abs() {
         n if n >= 99.95 || n == 0.0 => 0,

@@ -7,11 +7,9 @@ pub struct Spread {
     pub median: f64,
     pub p25: f64,
     pub p75: f64,
-    /// Number of samples.
     pub count: usize,
 }
 
-/// In the order of measuring.
 #[derive(Clone, Debug, Default)]
 pub struct Samples(Vec<f64>);
 

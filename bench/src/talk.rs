@@ -7,7 +7,6 @@ use rustix::thread::futex;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes of a queue's message.
 pub const BYTES: usize = 64;
 pub const SLOTS: usize = 4096;
 /// The words of the two players, on separate lines.
@@ -16,18 +15,13 @@ pub const PONG: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Talk {
-    /// Waits by the bare system call.
     Bare,
-    /// Waits for words of a shared object.
     Words,
-    /// Sends to a queue of one producer.
     One,
-    /// Sends to a queue of many.
     Many,
 }
 
 impl Talk {
-    /// As an argument, and as the object's name.
     pub fn word(self) -> &'static str {
         match self {
             Talk::Bare => "bare",
@@ -38,7 +32,6 @@ impl Talk {
     }
 }
 
-/// Stores to one word and waits for the other; the other side does the reverse.
 pub fn play(
     words: &SharedObject,
     (own, other): (usize, usize),
@@ -74,7 +67,6 @@ pub fn play(
     Ok(())
 }
 
-/// Sends the numbers from 0 on.
 pub fn send(queue: &Queue, count: usize) -> Result<()> {
     let mut producer = queue.producer()?;
     for number in 0..count as u64 {
@@ -83,13 +75,11 @@ pub fn send(queue: &Queue, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// The queue of a side, made by the other.
 pub fn queue_of(pool: &Pool, talk: Talk) -> Result<Queue> {
     let kind = if talk == Talk::One { QueueKind::OneProducer } else { QueueKind::ManyProducers };
     Ok(pool.attach_shared(talk.word())?.queue(0, &QueueOptions { kind, slots: SLOTS, most: BYTES })?)
 }
 
-/// Takes part as a separate process. Prints a line when ready, and one at its end.
 pub fn take_part(path: &Path, role: Talk, count: usize) -> Result<()> {
     let pool = PoolOptions::new().medium(Medium::Memory.kind()).open(path)?;
     match role {

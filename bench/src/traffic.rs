@@ -4,9 +4,7 @@ use crate::Result;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The kernel's unit for every device.
 const SECTOR: u64 = 512;
-/// Index of a device's written sectors.
 const SECTORS_WRITTEN: usize = 6;
 
 pub struct Traffic {
@@ -25,7 +23,7 @@ impl Traffic {
         Some(traffic)
     }
 
-    /// Bytes written to the device, after a sync.
+    /// After a sync.
     pub fn settled(&self) -> Result<u64> {
         rustix::fs::syncfs(&self.folder)?;
         self.written()

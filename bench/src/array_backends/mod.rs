@@ -14,10 +14,8 @@ use std::path::Path;
 const PAGE: usize = 4096;
 
 pub trait ArrayBackend {
-    /// The bytes of each array, first zeros.
     fn arrays(&mut self) -> Vec<&mut [u8]>;
 
-    /// Makes the touched pages durable, by array.
     fn sync(&mut self, touched: &mut [Touched]) -> Result<()>;
 
     /// Whether [`before`](Self::before) must be called before stores.
@@ -28,13 +26,11 @@ pub trait ArrayBackend {
     /// Announces stores to a range of an array. The next sync reports failures.
     fn before(&mut self, _array: usize, _bytes: Range<usize>) {}
 
-    /// Parts of all syncs' time, and their bytes, if counted.
     fn profile(&self) -> Option<Profile> {
         None
     }
 }
 
-/// Work and time of syncs, by the backend's counters.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Profile {
     /// Nanoseconds by [`PARTS`].
@@ -66,7 +62,6 @@ type Open = fn(&Place<'_>, &[usize]) -> Result<Opened>;
 
 pub enum Opened {
     Ready(Box<dyn ArrayBackend>),
-    /// The cause and the remedy.
     Missing(String),
 }
 
@@ -92,7 +87,6 @@ pub const ALL: &[Contestant] = &[
     Contestant { name: "copy and rename", atomic: true, open: checkpoint::open },
 ];
 
-/// Touched pages of an array.
 pub struct Touched {
     bits: Vec<u64>,
 }
@@ -119,7 +113,6 @@ impl Touched {
         self.bits.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Yields and forgets each page.
     fn take(&mut self, mut page: impl FnMut(usize)) {
         for (number, word) in self.bits.iter_mut().enumerate() {
             while *word != 0 {

@@ -16,10 +16,8 @@ const LINE: usize = 64;
 struct PmemObj {
     pool: Pmem,
     arrays: Vec<(*mut u8, usize)>,
-    /// Pages with a snapshot in the transaction.
     taken: Vec<Touched>,
     in_transaction: bool,
-    /// Result of the snapshots.
     taking: Result<()>,
 }
 

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 const SIZES: [u64; 7] = [4 << 10, 1 << 20, 16 << 20, 256 << 20, 4 << 30, 16 << 30, 64 << 30];
 const POOL: u64 = 96 << 30;
-/// Limit of an attach on memory, in nanoseconds.
 const LIMIT: f64 = 30_000.0;
 
 const COLUMNS: [(&str, Unit); 13] = [
@@ -149,7 +148,6 @@ fn on(environment: &Environment, medium: Medium, section: &mut Section) -> Resul
     Ok(())
 }
 
-/// Interleaves sizes, so that disturbances meet all.
 fn interleaved(
     environment: &Environment,
     medium: Medium,

@@ -11,7 +11,6 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const OBJECT: u64 = 256 << 20;
-/// Bytes of a value.
 const VALUES: [usize; 3] = [64, 4 << 10, 1 << 20];
 const KEYS: [usize; 3] = [16, 64, 1 << 10];
 const COUNT: usize = 1_000;
@@ -27,8 +26,8 @@ struct Data<'h> {
 
 type Way = for<'a, 'h> fn(&'a [u8], HeapRef<'h>, &'a mut Data<'h>) -> Result<()>;
 
-/// Ways of storing bytes; whether they know the length beforehand. The first is the floor: a large
-/// enough block and one copy.
+/// With whether the length is known beforehand. The first is the floor: a large enough block and
+/// one copy.
 const WAYS: [(&str, bool, Way); 6] = [
     ("with_capacity_in, try_append", true, |bytes, heap, _| {
         let mut value = PVec::with_capacity_in(bytes.len(), heap);
@@ -85,7 +84,6 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// Nanoseconds per call of `work`.
 fn nanoseconds(repeat: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     for _ in 0..repeat {

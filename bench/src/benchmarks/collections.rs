@@ -129,7 +129,6 @@ fn measure<K: ?Sized, M: Map<K>>(map: &mut M, keys: &[&K], order: &[usize], abse
     [insert, look, miss, walk, again, remove]
 }
 
-/// Random-looking numbers, equal in all runs.
 fn random(count: usize, mut state: u64) -> Vec<u64> {
     let next = |_| {
         state ^= state << 13;
@@ -171,7 +170,6 @@ impl Keys {
     }
 }
 
-/// A turn of ours, std's, and std's with our hash.
 type Turn = fn(&mut Heap, &Keys) -> Result<Vec<[f64; 6]>>;
 
 fn own<'h, K: ?Sized, M: Map<K> + Persist<'h> + Default>(
@@ -233,7 +231,6 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     let counts: &[usize] = if environment.quick { &[1_000, 10_000] } else { &[1_000, 10_000, 300_000] };
     let bar = progress(counts.len() * MAPS.len(), "collections");
     for count in counts {
-        // Repeats runs of microseconds often.
         let (turns, most) = if environment.quick { (5, 50) } else { (7, 200) };
         let turns = (200_000 / count).clamp(turns, most);
         let mut keys = Keys::new(*count);

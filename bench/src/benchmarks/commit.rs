@@ -17,7 +17,6 @@ use std::time::Duration;
 const COUNTS: [usize; 4] = [1, 10, 100, 1_000];
 const SIZES: [u64; 3] = [1 << 20, 64 << 20, 1 << 30];
 const QUICK_SIZES: [u64; 2] = [1 << 20, 8 << 20];
-/// Minimum of rounds.
 const LEAST: usize = 5;
 const FLOOR: u64 = 16 << 20;
 
@@ -69,10 +68,8 @@ struct Runner {
     contestant: &'static Contestant,
     peer: Box<dyn Peer>,
     samples: Vec<Samples>,
-    /// Nanoseconds spent.
     spent: Vec<f64>,
     traffic: Vec<Option<f64>>,
-    /// The acknowledged changes.
     expected: BTreeMap<u64, u64>,
 }
 
@@ -160,7 +157,6 @@ impl Changes {
     }
 }
 
-/// Commits in turn while there is time; returns the floor's samples.
 fn rounds(
     environment: &Environment,
     medium: Medium,

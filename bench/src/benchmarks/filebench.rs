@@ -1,7 +1,6 @@
 //! Filebench's FileServer, VarMail, WebProxy and WebServer with objects as files (S0.32).
 //!
-//! Contestants have their own backend and threads with equal work, and take turns, so that
-//! disturbances meet all.
+//! Contestants take turns at equal work on their own backend, so that disturbances meet all.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
@@ -15,7 +14,6 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 const THREADS: [usize; 2] = [1, 2];
-/// Bytes of a backend.
 const SPACE: u64 = 2 << 30;
 const LOG: usize = 16 << 10;
 /// Most time of Indelible relative to in place.
@@ -64,7 +62,6 @@ const NOTES: [&str; 4] = [
 
 struct Outcome {
     contestant: &'static Contestant,
-    /// Operations of all threads per second.
     rate: Samples,
     meter: Meter,
 }
@@ -113,7 +110,6 @@ fn on(environment: &Environment, medium: Medium, section: &mut Section) -> Resul
     let word = medium.word();
     let what = format!("filebench on {word}: time to that in place, geometric mean");
     section.goals.push(Goal::at_most(what, Unit::Ratio, LIMIT, geometric_mean(&losses)));
-    // In memory, fsync does nothing.
     if medium == Medium::File {
         let what = format!("filebench on {word}: time to that of files with fsync, geometric mean");
         section.goals.push(Goal::at_most(what, Unit::Ratio, 1.0, geometric_mean(&leads)));
@@ -141,7 +137,6 @@ fn plot(table: &Table, medium: Medium, section: &mut Section) {
     section.plots.push(plot);
 }
 
-/// Rounds of a thread's turn of a fraction of a second.
 fn rounds(environment: &Environment, medium: Medium, personality: &Personality) -> usize {
     let full = match (medium, personality.name) {
         // Its log must stay small, or copying it dominates.
@@ -224,7 +219,6 @@ impl<'v> Runner<'v> {
         Ok(Runner { backend, actors, log, outcome })
     }
 
-    /// Operations per second of all threads.
     fn turn(&mut self, rounds: usize) -> Result<f64> {
         let ready = Barrier::new(self.actors.len());
         let (ready, backend, log) = (&ready, self.backend, self.log.as_ref());

@@ -12,7 +12,6 @@ use std::time::Instant;
 
 const SIZE: u64 = 1 << 30;
 const CONTESTANTS: [&str; 4] = ["indelible", "mimalloc", "system", "libpmemobj"];
-/// Bytes of libpmemobj's pool, allocated at once.
 const PMEM_SIZE: usize = 256 << 20;
 /// Fewer rounds: each block is durable before the next.
 const PMEM_ROUNDS: usize = 100_000;
@@ -87,7 +86,6 @@ impl Malloc for Pmem {
     }
 }
 
-/// Random-looking numbers, equal in all runs.
 struct Random(u64);
 
 impl Random {
@@ -100,7 +98,6 @@ impl Random {
     }
 }
 
-/// Stores to the first byte.
 #[inline]
 fn touch(block: *mut u8) -> *mut u8 {
     #[allow(unsafe_code)]
@@ -111,10 +108,8 @@ fn touch(block: *mut u8) -> *mut u8 {
     block
 }
 
-/// One thread's blocks allocated and freed.
 type Load<M> = fn(&M, u64, usize) -> usize;
 
-/// The same block repeatedly.
 fn pairs<M: Malloc>(malloc: &M, seed: u64, rounds: usize) -> usize {
     let mut random = Random(seed);
     for _ in 0..rounds {
@@ -123,7 +118,6 @@ fn pairs<M: Malloc>(malloc: &M, seed: u64, rounds: usize) -> usize {
     rounds
 }
 
-/// Many blocks, then none.
 fn batches<M: Malloc>(malloc: &M, _: u64, rounds: usize) -> usize {
     let mut blocks = Vec::with_capacity(10_000);
     for _ in 0..rounds / 10_000 {
@@ -155,7 +149,6 @@ fn mixed<M: Malloc>(malloc: &M, seed: u64, rounds: usize) -> usize {
     churn(malloc, seed, rounds, 16_000, 1_000)
 }
 
-/// Nanoseconds per block, with so many equal threads.
 fn alike<M: Malloc>(malloc: &M, threads: usize, rounds: usize, load: Load<M>) -> f64 {
     let barrier = Barrier::new(threads);
     let work = &|number| {

@@ -214,7 +214,6 @@ fn report(
     }
 }
 
-/// Parts of the time of Indelible's runs.
 fn explain(kernel: &dyn Kernel, threads: usize, cases: &[Case], table: &mut Table) {
     for case in cases.iter().filter(|case| case.contestant.name == "indelible") {
         let partner =

@@ -12,14 +12,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const EVERY: [usize; 3] = [1, 100, 10_000];
-/// Most inserting transactions, after a warm-up.
 const MOST: [usize; 3] = [3_000, 300, 8];
 const QUICK_MOST: [usize; 3] = [200, 30, 4];
 const WARM: [usize; 3] = [20, 2, 1];
 const LEAST: usize = 3;
 /// Contestants above this many nanoseconds make fewer.
 const LONG: f64 = 1e9;
-/// Least lookups of a sample.
 const LOOKS: usize = 1_000;
 
 pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
@@ -63,7 +61,6 @@ const NOTES: [&str; 6] = [
      range, and LMDB has its own pages.",
 ];
 
-/// Keys before the first measured insertion.
 fn loaded(environment: &Environment) -> usize {
     match (environment.smoke, environment.quick) {
         (true, _) => 1_000,
@@ -78,9 +75,7 @@ struct Runner {
     insert: [Samples; 3],
     look: [Samples; 3],
     walk: Samples,
-    /// Nanoseconds of the insertion samples.
     spent: [f64; 3],
-    /// Keys given so far, for each number of operations.
     given: [usize; 3],
 }
 
@@ -115,7 +110,6 @@ impl Runner {
 
 struct Pairs {
     loaded: Vec<Pair>,
-    /// For each number of operations.
     more: [Vec<Pair>; 3],
 }
 
@@ -235,7 +229,6 @@ fn look(
     Ok(())
 }
 
-/// Insertions in turn while there is time: slow ones get fewer.
 fn insert(
     environment: &Environment,
     at: usize,

@@ -16,9 +16,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Producers of the shared queue.
 const PRODUCERS: usize = 4;
-/// Bytes of a record, and records per psync.
 const RECORD: usize = 200;
 const RECORDS: usize = 64;
 
@@ -44,7 +42,6 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// A ready partner process.
 struct Partner {
     child: Child,
     said: BufReader<ChildStdout>,
@@ -158,7 +155,6 @@ fn queues(
     Ok(())
 }
 
-/// Messages per second; each must arrive once.
 fn received(pool: &Pool, queue: &Queue, talk: Talk, (producers, each): (usize, usize)) -> Result<f64> {
     let mut consumer = queue.consumer()?;
     let partners: Result<Vec<_>> = (0..producers).map(|_| Partner::start(pool, talk, each)).collect();
@@ -179,7 +175,6 @@ fn received(pool: &Pool, queue: &Queue, talk: Talk, (producers, each): (usize, u
     }
 }
 
-/// Objects of the view.
 const OBJECTS: usize = 100;
 
 fn views(environment: &Environment, rounds: usize, tick: &dyn Fn(), section: &mut Section) -> Result<()> {
@@ -225,7 +220,6 @@ fn views(environment: &Environment, rounds: usize, tick: &dyn Fn(), section: &mu
     Ok(())
 }
 
-/// Nanoseconds to attach a view with all objects.
 fn attached_whole(pool: &Pool) -> Result<f64> {
     let start = Instant::now();
     let attached = AttachedView::attach(pool, "view")?;

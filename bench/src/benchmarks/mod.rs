@@ -34,7 +34,6 @@ pub struct Benchmark {
     pub run: fn(&Environment, &mut Section) -> Result<()>,
 }
 
-/// In the order in which they run.
 pub const ALL: &[Benchmark] = &[
     Benchmark {
         name: "psync",
@@ -137,7 +136,6 @@ pub const ALL: &[Benchmark] = &[
     },
 ];
 
-/// The named benchmarks in their order; all without names.
 pub fn choose(names: &[String]) -> Result<Vec<&'static Benchmark>> {
     if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|benchmark| benchmark.name != **name)) {
         let known: Vec<&str> = ALL.iter().map(|benchmark| benchmark.name).collect();

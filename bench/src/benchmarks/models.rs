@@ -19,12 +19,10 @@ const COLUMNS: [(&str, Unit); 6] = [
 
 /// Large relative to reading the clock.
 const TOGETHER: Duration = Duration::from_micros(20);
-/// Most deviation of a call, and most distance of the quartiles before the machine counts as noisy.
 const CLOSE: f64 = 0.05;
 const PAGE: u64 = 4096;
 const LONG: u64 = 1 << 20;
 
-/// A call and its modelled time.
 struct Call {
     name: &'static str,
     expected: f64,
@@ -88,7 +86,6 @@ fn calls(model: &MediumModel) -> Vec<Call> {
     calls
 }
 
-/// Nanoseconds of a call, and the batch size.
 fn measure(model: MediumModel, call: &Call, batches: usize) -> (Samples, u64) {
     let traffic = Traffic::new(model);
     let at_a_time = (nanos(TOGETHER) / call.expected).ceil().max(1.0) as u64;

@@ -1,7 +1,7 @@
 //! Cost of open, create, lookup and attach by number of objects.
 //!
-//! Pools of all sizes take turns. They are filled as memory, as a million durable creations take
-//! minutes on an SSD, and measured on their own medium.
+//! Pools of all sizes take turns. They are filled as memory, as durable creations take minutes on
+//! an SSD.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, progress};
@@ -17,7 +17,6 @@ use std::time::Duration;
 const NUMBERS: [u64; 6] = [10, 100, 1_000, 10_000, 100_000, 1_000_000];
 const POOL: u64 = 16 << 30;
 const PAGE: u64 = 4096;
-/// Limit of an open, in nanoseconds.
 const LIMIT: f64 = 5e6;
 
 const COLUMNS: [(&str, Unit); 13] = [

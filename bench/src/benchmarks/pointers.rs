@@ -11,7 +11,6 @@ use std::time::Instant;
 
 /// Fits into the caches, so that pointers are measured, not memory.
 const NODES: usize = 1024;
-/// First lookups.
 const ENTRIES: usize = 1000;
 
 #[derive(Plain, Persist, Clone, Copy)]
@@ -27,7 +26,6 @@ struct PlainNode<'n> {
     value: u64,
 }
 
-/// Each node once, unpredictably ordered.
 fn order() -> Vec<usize> {
     let (mut order, mut state): (Vec<usize>, u64) = ((0..NODES).collect(), 1);
     for left in (1..NODES).rev() {
@@ -37,7 +35,6 @@ fn order() -> Vec<usize> {
     order
 }
 
-/// A ring whose nodes alternate between the objects; its first node.
 fn ring(space: &mut Space, ids: &[[u8; 16]]) -> Result<Far<Node>> {
     let places = (0..NODES)
         .map(|node| space.create(&ids[node % ids.len()], Node { next: Far::null(), value: node as u64 }));
@@ -57,7 +54,6 @@ fn ring(space: &mut Space, ids: &[[u8; 16]]) -> Result<Far<Node>> {
     Ok(places[order[0]])
 }
 
-/// Nanoseconds per step.
 fn each(count: usize, work: impl FnOnce() -> Result<u64>) -> Result<f64> {
     let start = Instant::now();
     black_box(work()?);
@@ -104,7 +100,6 @@ fn walk_plain<'n>(nodes: &'n [PlainNode<'n>]) -> u64 {
     sum
 }
 
-/// Entries of `home` for `target`.
 fn entries(
     space: &mut Space,
     home: &[u8; 16],

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 const VALUE: usize = 100;
 
-/// Nanoseconds of each insertion, look-up and removal, and to make all insertions durable.
+/// Insertions, look-ups, removals, and making all insertions durable.
 #[derive(Default)]
 struct Times([Samples; 4]);
 
@@ -67,15 +67,12 @@ fn each(count: usize, work: impl FnOnce() -> Result<()>) -> Result<Option<f64>> 
 }
 
 trait Program {
-    /// Reserves space for the data.
     fn insert(&mut self, keys: &[u64]) -> Result<()>;
-    /// Returns whether it can.
     fn make_durable(&mut self) -> Result<bool>;
     fn look_up(&self, keys: &[u64]) -> Result<()>;
     fn remove(&mut self, keys: &[u64]) -> Result<()>;
 }
 
-/// Inserts all keys durably, looks all up in another order, removes them.
 fn measure(program: &mut dyn Program, keys: &[u64]) -> Result<[Option<f64>; 4]> {
     let backwards: Vec<u64> = keys.iter().rev().copied().collect();
     let inserted = each(keys.len(), || program.insert(keys))?;
@@ -301,7 +298,6 @@ fn pool(environment: &Environment, len: u64) -> Result<indelible::Pool> {
     environment.pool_tracking(Medium::Memory, Tracking::Explicit, "programs", len + (64 << 20))
 }
 
-/// A table of the programs; goals for those in objects, relative to the mapped file.
 fn report(
     section: &mut Section,
     title: &str,

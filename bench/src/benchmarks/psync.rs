@@ -1,7 +1,7 @@
 //! psync latency by part.
 //!
-//! A round stores and psyncs; every other round takes times inside psync, so that totals come from
-//! rounds without. The floor is measured after each round.
+//! Every other round takes times inside psync; totals come from the others. The floor is measured
+//! after each round.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -41,7 +41,6 @@ const NOTES: [&str; 4] = [
      (Object::mark_dirty), which counts as storing; there is no page fault and no scan.",
 ];
 
-/// Medians of a row, for goals.
 struct Row {
     size: u64,
     count: usize,
@@ -118,7 +117,6 @@ fn lap(pool: &Pool) -> Result<()> {
     Ok(pool.destroy("lap")?)
 }
 
-/// Allocates all space that rows need, and the object's full length.
 fn prime(pool: &Pool, name: &str, size: u64) -> Result<()> {
     let pages = size / PAGE as u64;
     let mut object = pool.attach(name)?;
@@ -254,7 +252,6 @@ fn measure(
     Ok(parts)
 }
 
-/// Suffix of a case with explicit tracking.
 fn of(tracking: Tracking) -> &'static str {
     if tracking == Tracking::Explicit { ", explicit" } else { "" }
 }

@@ -166,7 +166,6 @@ fn crash(
     Ok(row)
 }
 
-/// Durable writes of `len` bytes over existing ones.
 fn write(environment: &Environment, path: &Path, len: u64) -> Result<f64> {
     let mut floor = WriteFloor::new(path, len)?;
     let (took, result) = environment.clock.time(|| {

@@ -16,7 +16,6 @@ use crate::model::Section;
 use indelible::{PredictionDepth, SealKey};
 use place::Place;
 
-/// Compared depths, the automatic one last.
 const DEPTHS: [PredictionDepth; 6] = [
     PredictionDepth::Pages(0),
     PredictionDepth::Pages(1),

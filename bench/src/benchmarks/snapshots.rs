@@ -17,10 +17,8 @@ use std::time::{Duration, Instant};
 const SNAPSHOT: &str = "snapshot";
 const OTHER: &str = "other";
 const SIZES: [u64; 3] = [64 << 20, 1 << 30, 64 << 30];
-/// Between two looks of a reader.
 #[derive(Clone, Copy, PartialEq)]
 enum Pause {
-    /// Psyncs of the writer without a reader.
     Psyncs(u32),
     Milliseconds(u64),
 }
@@ -29,7 +27,6 @@ impl Pause {
     const ALL: [Pause; 4] =
         [Pause::Psyncs(10), Pause::Milliseconds(1), Pause::Milliseconds(10), Pause::Milliseconds(100)];
 
-    /// In nanoseconds, for a writer of `rate` psyncs per second.
     fn nanoseconds(self, rate: f64) -> u64 {
         match self {
             Pause::Psyncs(count) => (f64::from(count) * 1e9 / rate) as u64,
@@ -89,7 +86,6 @@ fn change(object: &mut Object, pages: &[u64], line: usize, value: u64) -> Result
     Ok(object.psync()?)
 }
 
-/// Psyncs one line until stopped; returns the count.
 fn psyncs(object: &mut Object, stop: &AtomicBool) -> Result<u64> {
     let mut done = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -142,7 +138,6 @@ fn row(size: u64, writer: &str, samples: &Samples, rate: Cell) -> Vec<Cell> {
     vec![size.into(), Cell::Text(writer.into()), spread, rate, (samples.len() as u64).into()]
 }
 
-/// Times of snapshots, each destroyed before the next.
 fn snapshots(
     environment: &Environment,
     pool: &Pool,
@@ -217,7 +212,7 @@ fn following(environment: &Environment, medium: Medium, section: &mut Section) -
     Ok(kept)
 }
 
-/// Psyncs per second beside a follower of `name` with a pause in nanoseconds; and its output.
+/// With that process's output.
 fn beside_reader(
     pool: &Pool,
     medium: Medium,

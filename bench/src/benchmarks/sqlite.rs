@@ -9,7 +9,6 @@ use crate::stats::{Samples, Spread};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Concurrently committing databases, one per thread.
 const DATABASES: usize = 8;
 
 pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
@@ -45,7 +44,6 @@ fn cell(samples: &Samples) -> Cell {
     samples.spread().map_or(Cell::Empty, Spread::into)
 }
 
-/// Operations of a turn: fewer on a disk.
 fn turn(environment: &Environment, medium: Medium, workload: &ycsb::Workload) -> usize {
     let full = if medium == Medium::File { 100 } else { 1_000 };
     let few = if workload.name.starts_with('E') { full / 4 } else { full };
@@ -120,7 +118,6 @@ fn clear(environment: &Environment, medium: Medium, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Goals of the object's speed relative to native SQLite.
 fn goals(medium: Medium, workload: &str, samples: &[Samples]) -> Vec<Goal> {
     let at = |mode: Mode| Mode::ALL.iter().position(|other| *other == mode).unwrap_or(0);
     let to = |mode: Mode| samples[at(mode)].median() / samples[at(Mode::Object)].median();
@@ -137,7 +134,6 @@ fn goals(medium: Medium, workload: &str, samples: &[Samples]) -> Vec<Goal> {
         .collect()
 }
 
-/// Databases of one pool on a thread each, beside as many files.
 fn threads(environment: &Environment, medium: Medium, section: &mut Section) -> Result<()> {
     let modes = [Mode::Object, Mode::Tickets, Mode::Wal];
     let rounds = if environment.quick { 3 } else { 9 };

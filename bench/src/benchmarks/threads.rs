@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 const SIZE: u64 = 1 << 20;
-/// A batch with one line, for the floor.
 const BATCH: usize = 256;
 
 const COLUMNS: [(&str, Unit); 11] = [
@@ -49,7 +48,6 @@ struct Row {
     psyncs: Samples,
     shared: Samples,
     floor: Samples,
-    /// Nanoseconds of each psync with its store.
     latency: Samples,
     floor_latency: Samples,
 }
@@ -174,7 +172,6 @@ fn psyncs(object: &mut Object, end: Instant) -> Result<Samples> {
     })
 }
 
-/// Operations per second of all threads, each with one of `items`, and times.
 fn together<T: Send>(
     items: &mut [T],
     slice: Duration,

@@ -1,5 +1,5 @@
-//! Group commit: threads and tasks that share a heap and wait for each change, beside one writer
-//! that collects and psyncs as many.
+//! Group commit: threads and tasks that wait for each change, beside one writer that collects and
+//! psyncs as many.
 
 use crate::Result;
 use crate::environment::{Environment, Medium, discard, progress};
@@ -129,7 +129,6 @@ fn salt() -> u64 {
     RUNS.fetch_add(1, Relaxed) << 32
 }
 
-/// Changes a key; no two values are equal.
 fn change(values: &Values<'_>, key: u64, salt: u64) {
     let mut value = [0; VALUE];
     for (word, bytes) in value.chunks_exact_mut(8).enumerate() {
@@ -149,7 +148,7 @@ fn one_writer(heap: &mut Heap, at_a_time: u64, slice: Duration) -> Result<f64> {
     Ok(done as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Runs `work` on so many threads; returns the sum of their counts per second.
+/// Returns the sum of the counts per second.
 fn together(threads: usize, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<f64> {
     let (ready, work) = (Barrier::new(threads), &work);
     let ready = &ready;
@@ -171,7 +170,6 @@ fn together(threads: usize, work: impl Fn(u64) -> Result<u64> + Sync) -> Result<
     })
 }
 
-/// A thread's changes, each waited for, until `end`.
 fn changes(heap: &Heap, values: &Values<'_>, thread: u64, salt: u64, end: impl Fn() -> bool) -> Result<u64> {
     let mut done = 0;
     while !end() {

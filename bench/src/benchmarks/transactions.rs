@@ -20,9 +20,7 @@ use crate::stats::{Samples, Spread};
 use libitm::{Libitm, METHOD, MISSING};
 use loads::{FIRST, Load};
 
-/// Threads, and the limit relative to libitm.
 const THREADS: [(usize, f64); 3] = [(1, 0.7), (2, 0.8), (8, 1.0)];
-/// Name, load, lines.
 const LOADS: [(&str, Load, usize); 5] = [
     ("1 of 4,096 lines changed", Load::Change, 4096),
     ("2 of 4,096 lines changed", Load::Move, 4096),
@@ -93,7 +91,6 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     words::run(environment, section)
 }
 
-/// The time, if the sum is right.
 fn judged(name: &str, (time, sum): (f64, u64), load: Load, transactions: usize, lines: usize) -> Result<f64> {
     let right = lines as u64 * FIRST + transactions as u64 * load.grows();
     if sum == right {

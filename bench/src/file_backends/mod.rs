@@ -10,7 +10,6 @@ use crate::Result;
 use crate::environment::Medium;
 use std::path::Path;
 
-/// Whether an opened file is appended to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     Read,
@@ -19,7 +18,6 @@ pub enum Purpose {
 
 /// Named files for several threads; a file has one user at a time.
 pub trait FileBackend: Sync {
-    /// Makes a folder and its parents.
     fn folder(&self, path: &str) -> Result<()>;
 
     /// A new, empty, open file; the first write has `room` bytes, and the file at most `most`.
@@ -33,7 +31,6 @@ pub trait FileBackend: Sync {
 }
 
 pub trait File: Send {
-    /// Appends durably.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
 
     fn read(&mut self, buffer: &mut Vec<u8>) -> Result<()>;
@@ -51,7 +48,6 @@ pub struct Contestant {
 pub struct Place<'a> {
     pub medium: Medium,
     pub dir: &'a Path,
-    /// Needed bytes.
     pub len: u64,
 }
 

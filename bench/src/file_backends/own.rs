@@ -41,7 +41,6 @@ pub fn open(place: &Place<'_>) -> Result<Box<dyn FileBackend>> {
 }
 
 impl FileBackend for Own {
-    /// Names include folders.
     fn folder(&self, _: &str) -> Result<()> {
         Ok(())
     }

@@ -8,7 +8,6 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// The data pages of a file.
 pub struct ColdFloor {
     file: File,
     /// First page of each stretch of data, and the number of data pages before it.

@@ -8,7 +8,6 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::{io, ptr};
 
-/// A sparse file of the largest size.
 pub struct MapFloor {
     file: File,
 }

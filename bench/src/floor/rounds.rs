@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Pause of a thread that stores now and then.
 const PAUSE: Duration = Duration::from_micros(50);
 
 #[derive(Default)]
@@ -33,7 +32,6 @@ impl Rounds {
         self.values.lock().unwrap_or_else(PoisonError::into_inner).insert(number % 10_000, [number; 8]);
     }
 
-    /// Changes, and waits for the end of the round.
     fn wait(&self, threads: usize) {
         loop {
             let mut state = self.lock();
@@ -53,7 +51,6 @@ impl Rounds {
         }
     }
 
-    /// Ends rounds once all threads wait; returns their number.
     fn end(&self, threads: usize, slice: Duration) -> u64 {
         let start = Instant::now();
         let mut state = self.lock();
@@ -73,7 +70,6 @@ impl Rounds {
     }
 }
 
-/// Changes per second by so many threads.
 pub fn changes(threads: usize, slice: Duration) -> f64 {
     let rounds = Rounds::default();
     beside(&rounds, threads, slice, || ())
@@ -102,7 +98,6 @@ fn beside(rounds: &Rounds, threads: usize, slice: Duration, work: impl FnOnce())
     })
 }
 
-/// Nanoseconds of the longest of occasional runs of `change`, which yield the processor in between.
 pub fn longest(slice: Duration, mut change: impl FnMut()) -> f64 {
     let start = Instant::now();
     let mut longest = 0.0_f64;

@@ -99,7 +99,6 @@ impl ScanFloor {
         }
     }
 
-    /// Scans once; returns the runs of written pages, which is 1.
     #[inline]
     pub fn scan(&mut self) -> usize {
         let mut arg = ScanArg {

@@ -13,7 +13,6 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::time::{Duration, Instant};
 use std::{io, ptr};
 
-/// Ciphertext pages, reused for all pages of the range.
 const CIPHERTEXT: usize = 4096;
 const ASSOCIATED: [u8; 48] = [3; 48];
 const KEY: [u8; 32] = [7; 32];
@@ -114,7 +113,7 @@ impl UnsealFloor {
         }
     }
 
-    /// Time in which threads decrypt and place all pages, without faults.
+    /// Time of all pages, without faults.
     pub fn fill_all(&self, threads: usize) -> Result<Duration> {
         let begin = Instant::now();
         std::thread::scope(|scope| {
@@ -160,7 +159,6 @@ impl UnsealFloor {
         Ok(samples)
     }
 
-    /// Nanoseconds to decrypt a page, on one core.
     pub fn page(&self) -> f64 {
         let mut buffer = [0; PAGE];
         let mut samples = Samples::default();

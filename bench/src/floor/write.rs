@@ -10,7 +10,6 @@ use std::path::Path;
 /// Small, so that the file keeps small folios: a small write visits every block of one.
 const PIECE: usize = 4096;
 
-/// A preallocated, prewritten file, written cyclically.
 pub struct WriteFloor {
     fd: OwnedFd,
     len: u64,

@@ -7,7 +7,6 @@ use crate::pattern::Random;
 const BAND: usize = 256;
 const WEIGHTS: [[i32; 3]; 3] = [[1, 2, 1], [2, 4, 2], [1, 2, 1]];
 
-/// An i32 image, blurred between two arrays.
 pub struct Convolution {
     height: usize,
     width: usize,
@@ -23,7 +22,6 @@ impl Convolution {
         self.height.div_ceil(BAND)
     }
 
-    /// The target array of a step, and its rows.
     fn target(&self, step: usize) -> (usize, std::ops::Range<usize>) {
         let (pass, band) = (step / self.bands(), step % self.bands());
         (1 - pass % 2, band * BAND..((band + 1) * BAND).min(self.height))

@@ -5,7 +5,6 @@ use super::{Arrays, Crew, Kernel, Touch};
 
 const BLOCK: usize = 32;
 
-/// An n × n matrix of f64.
 pub struct Lu {
     n: usize,
 }
@@ -16,7 +15,6 @@ impl Lu {
     }
 }
 
-/// Subtracts `factor` times `other` from `row`.
 fn subtract(row: &mut [f64], factor: f64, other: &[f64]) {
     for (a, b) in row.iter_mut().zip(other) {
         *a -= factor * b;
@@ -51,7 +49,6 @@ impl Kernel for Lu {
         let (n, from) = (self.n, step * BLOCK);
         let to = (from + BLOCK).min(n);
         let (above, below) = numbers::<f64>(arrays[0]).split_at_mut(to * n);
-        // The block's own rows, in order.
         for pivot in from..to {
             let (done, rest) = above.split_at_mut((pivot + 1) * n);
             let pivot_row = &done[pivot * n..];

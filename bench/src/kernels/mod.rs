@@ -17,7 +17,6 @@ pub use gauss::Gauss;
 pub use lu::Lu;
 pub use multiply::Multiply;
 
-/// The bytes of all arrays of a kernel.
 pub type Arrays<'a, 'b> = &'a mut [&'b mut [u8]];
 
 /// Announces bytes of an array that a step may change.
@@ -30,18 +29,15 @@ pub fn crew(threads: usize) -> crate::Result<Crew> {
 }
 
 pub trait Kernel {
-    /// With its size.
     fn name(&self) -> String;
 
     fn lengths(&self) -> Vec<usize>;
 
-    /// Fills zeroed arrays with the input.
     fn fill(&self, arrays: Arrays<'_, '_>);
 
     /// Steps of the performance-critical loop.
     fn steps(&self) -> usize;
 
-    /// Announces the ranges that a step changes.
     fn touches(&self, step: usize, touch: Touch<'_>);
 
     fn step(&self, step: usize, crew: &Crew, arrays: Arrays<'_, '_>);

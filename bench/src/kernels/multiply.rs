@@ -5,10 +5,8 @@ use super::rows::{each_row, numbers};
 use super::{Arrays, Crew, Kernel, Touch};
 use crate::pattern::Random;
 
-/// Columns and rows of a tile.
 const TILE: usize = 32;
 
-/// Two n × n matrices of i32 and their product.
 pub struct Multiply {
     n: usize,
 }

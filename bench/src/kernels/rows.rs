@@ -14,7 +14,6 @@ pub fn numbers<T: Number>(bytes: &mut [u8]) -> &mut [T] {
     <[T]>::mut_from_bytes(bytes).expect("arrays are aligned and hold whole numbers")
 }
 
-/// Calls `work` with each row's number, shared by the crew.
 pub fn each_row<T: Number>(
     rows: &mut [T],
     width: usize,

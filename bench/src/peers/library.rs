@@ -4,7 +4,6 @@
 
 use libloading::{Library, Symbol};
 
-/// The first present library of these names.
 pub fn load(names: &[&str]) -> Option<Library> {
     // SAFETY: well-known libraries whose initialisers are made to run in any program.
     names.iter().find_map(|name| unsafe { Library::new(*name) }.ok())

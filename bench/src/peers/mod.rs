@@ -29,7 +29,6 @@ pub struct Change {
 }
 
 pub trait Peer {
-    /// Applies all changes durably.
     fn commit(&mut self, changes: &[Change]) -> Result<()>;
 
     fn word(&mut self, record: u64) -> Result<u64>;
@@ -52,7 +51,6 @@ pub struct Contestant {
 
 pub enum Opened {
     Ready(Box<dyn Peer>),
-    /// The cause and the remedy.
     Missing(String),
 }
 
@@ -74,7 +72,6 @@ pub const ALL: &[Contestant] = &[
     Contestant { name: "RocksDB", own: false, atomic: true, open: rocksdb::open },
 ];
 
-/// A record's initial bytes: its number, and incompressible ones.
 pub fn initial(record: u64) -> [u8; RECORD] {
     let mut random = crate::pattern::Random::new(record);
     let mut bytes = [0; RECORD];

@@ -11,12 +11,11 @@ struct Own {
     _pool: Pool,
 }
 
-/// Tracking by the kernel.
 pub fn open(place: &Place<'_>) -> Result<Opened> {
     open_tracking(place, Tracking::Auto)
 }
 
-/// Explicit tracking: stores are marked, as libpmemobj requires.
+/// Stores are marked, as libpmemobj requires.
 pub fn open_explicit(place: &Place<'_>) -> Result<Opened> {
     open_tracking(place, Tracking::Explicit)
 }

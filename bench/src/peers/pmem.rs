@@ -13,10 +13,8 @@ use std::ptr;
 
 const NAMES: &[&str] = &["libpmemobj.so.1"];
 pub const MISSING: &str = "libpmemobj is not installed: bench/install.sh";
-/// TX_PARAM_NONE.
 const NO_PARAMETERS: c_uint = 0;
 
-/// PMEMoid.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct ObjectId {
@@ -40,8 +38,8 @@ type Close = unsafe extern "C" fn(*mut c_void);
 
 const LAYOUT: &CStr = c"bench";
 
-/// Loads the library. It flushes lines where pages are memory and calls msync elsewhere; it keeps
-/// that choice while loaded.
+/// The library flushes lines where pages are memory and calls msync elsewhere; it keeps that choice
+/// while loaded.
 fn start(medium: Medium) -> Option<Library> {
     let memory = if medium == Medium::Memory { "1" } else { "0" };
     // SAFETY: no other thread of this program reads or changes the environment meanwhile.
@@ -76,8 +74,7 @@ pub struct Pmem {
 unsafe impl Sync for Pmem {}
 
 impl Pmem {
-    /// A new pool of `len` bytes with a zeroed root object of `root` bytes; `None` without the
-    /// library.
+    /// `None` without the library.
     pub fn create(path: &Path, medium: Medium, len: usize, root: usize) -> Result<Option<Pmem>> {
         let Some(library) = start(medium) else { return Ok(None) };
         let path = CString::new(path.as_os_str().as_bytes())?;
@@ -88,7 +85,6 @@ impl Pmem {
         Pmem::new(library, pool, root).map(Some)
     }
 
-    /// A closed pool made by `create`.
     pub fn open(path: &Path, medium: Medium, root: usize) -> Result<Option<Pmem>> {
         let Some(library) = start(medium) else { return Ok(None) };
         let path = CString::new(path.as_os_str().as_bytes())?;
@@ -161,7 +157,6 @@ impl Pmem {
         unsafe { (self.persist)(self.pool, at, len) }
     }
 
-    /// Commits all changes of `work`, or none if it fails.
     pub fn transaction<R>(&self, work: impl FnOnce(&Transaction<'_>) -> Result<R>) -> Result<R> {
         let result = work(&self.begin()?);
         // SAFETY: begun just now.

@@ -10,7 +10,6 @@ use std::path::Path;
 
 const POOL: usize = 64 << 20;
 
-/// An element's links, before its payload; as offsets of the library's pointers.
 #[repr(C)]
 struct Links {
     before: u64,
@@ -26,7 +25,7 @@ pub struct PmemRing {
 }
 
 impl PmemRing {
-    /// An empty list with so many words of payload. `None`: the library is missing.
+    /// `None`: the library is missing.
     pub fn create(path: &Path, payload: u64) -> Result<Option<Self>> {
         let Some(pmem) = Pmem::create(path, Medium::Memory, POOL, size_of::<Links>())? else {
             return Ok(None);
@@ -53,7 +52,6 @@ impl PmemRing {
         size_of::<Links>() + self.payload * 8
     }
 
-    /// Appends an element filled with `value`.
     pub fn push(&self, value: u64) -> Result<()> {
         self.pmem.transaction(|transaction| {
             let new = transaction.alloc(self.size(), false)?;
@@ -75,7 +73,6 @@ impl PmemRing {
         })
     }
 
-    /// Removes the first element; returns its first word.
     pub fn pop(&self) -> Result<Option<u64>> {
         self.pmem.transaction(|transaction| {
             let end = self.links(self.end);
@@ -99,7 +96,6 @@ impl PmemRing {
         })
     }
 
-    /// The sum of all first words, in one transaction.
     pub fn sum(&self) -> Result<u64> {
         self.pmem.transaction(|_| {
             // SAFETY: elements (1).
@@ -114,7 +110,7 @@ impl PmemRing {
         })
     }
 
-    /// Adds to all first words in one transaction, with snapshots of the word or the whole element.
+    /// Snapshots the word or the whole element.
     pub fn change(&self, more: u64, whole: bool) -> Result<()> {
         self.pmem.transaction(|transaction| {
             // SAFETY: elements (1), added before they are stored to.

@@ -5,7 +5,6 @@ use crate::Result;
 use redb::{Database, ReadableDatabase, TableDefinition};
 
 const RECORDS: TableDefinition<'_, u64, [u8; RECORD]> = TableDefinition::new("records");
-/// Records loaded per transaction.
 const PIECE: u64 = 1 << 20;
 
 struct Redb(Database);

@@ -11,7 +11,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
 const NAMES: &[&str] = &["librocksdb.so.7.8", "librocksdb.so.8.9", "librocksdb.so.9.10", "librocksdb.so"];
-/// Records loaded per batch.
 const PIECE: u64 = 10_000;
 
 type Handle = *mut c_void;

@@ -9,10 +9,8 @@ use crate::pattern::Random;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// A possible file.
 struct Entry {
     name: String,
-    /// Bytes when written whole.
     size: usize,
     /// The key of its content, new at each creation.
     key: u64,
@@ -31,14 +29,12 @@ pub struct Actor {
     pub meter: Meter,
 }
 
-/// The file that all threads append to.
 pub struct Journal<'v> {
     file: Mutex<(Box<dyn File + 'v>, usize)>,
 }
 
 const LOG: &str = "log";
 const LOG_KEY: u64 = 1;
-/// Most bytes of a file.
 const MOST: usize = 64 << 20;
 const LOG_MOST: usize = 1 << 30;
 
@@ -58,7 +54,6 @@ impl<'v> Journal<'v> {
         Ok(())
     }
 
-    /// Closes it and reads it again.
     pub fn verify(self, backend: &dyn FileBackend) -> Result<()> {
         let (file, len) = self.file.into_inner().map_err(|_| "a thread panicked")?;
         file.close()?;
@@ -66,7 +61,6 @@ impl<'v> Journal<'v> {
     }
 }
 
-/// Reads and checks a file.
 fn read(
     backend: &dyn FileBackend,
     name: &str,
@@ -120,7 +114,6 @@ impl Actor {
         }
     }
 
-    /// Makes the initial files.
     pub fn populate(&mut self, backend: &dyn FileBackend) -> Result<()> {
         for entry in &self.entries {
             backend.folder(entry.name.rsplit_once('/').map_or("", |(folder, _)| folder))?;

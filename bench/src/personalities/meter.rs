@@ -29,7 +29,6 @@ impl Meter {
         self.count[kind] += 1;
     }
 
-    /// Mean nanoseconds of an operation; `None` without one.
     pub fn mean(&self, kind: usize) -> Option<f64> {
         (self.count[kind] > 0).then(|| self.spent[kind].as_nanos() as f64 / self.count[kind] as f64)
     }

@@ -2,13 +2,13 @@
 //!
 //! From the published definitions: `fileserver.f` (version 3.0), `varmail.f` (3.0), `webproxy.f`
 //! (3.0) and `webserver.f` (3.1) in Filebench's `workloads`. Equal: the order of a round's
-//! operations, entries and initial files, mean sizes, mean folder width, and the meaning of
+//! operations, entries and initial files, mean sizes and folder width, and the meaning of
 //! operations (`appendfilerand` appends 1 byte to its mean size, uniformly; open, delete and stat
-//! take any existing file, create a missing one). Sizes follow a gamma distribution of shape 1.5.
+//! take any existing file). Sizes follow a gamma distribution of shape 1.5.
 //!
 //! Different: fewer entries by [`Personality::scale`]; all folders have the mean width; each thread
-//! has its own entries, so that operations are equal for any number of threads; every update is
-//! durable, as in the papers (Filebench has fsync in VarMail alone).
+//! has its own entries; every update is durable, as in the papers (Filebench has fsync in VarMail
+//! alone).
 
 mod actor;
 mod content;
@@ -27,12 +27,10 @@ const KIB: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Delete,
-    /// Also opens it.
     Create,
     WriteWhole,
     Append,
     AppendToLog,
-    /// Opens any file: to read, or to read and append.
     Open(Purpose),
     Read,
     Close,
@@ -47,15 +45,11 @@ pub struct Personality {
     pub name: &'static str,
     /// Published number of files of all threads.
     pub published: usize,
-    /// Divisor of the published counts.
     pub scale: usize,
-    /// Mean bytes of a file.
     pub mean: usize,
-    /// Mean entries of a folder.
     pub width: usize,
     /// Percentage of initial files.
     pub filled: usize,
-    /// Most bytes of an append.
     pub append: usize,
     /// Whether all threads append to one more file.
     pub log: bool,

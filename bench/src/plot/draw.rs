@@ -9,9 +9,7 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use plotters::prelude::*;
 use std::ops::Range;
 
-/// Size of the curves; the legend stands beside them.
 const SIZE: (u32, u32) = (710, 560);
-/// Least width of the legend, and most of a letter.
 const LEGEND: usize = 250;
 const LETTER: usize = 8;
 const LINE: i32 = 22;
@@ -121,7 +119,6 @@ const LINES: [&[f64]; 4] = [
     ],
 ];
 
-/// Most places that get a line each.
 const FEW: usize = 7;
 
 /// A logarithmic axis: a line per power of ten, or of 16 for bytes; more if too few. A few measured
@@ -151,7 +148,6 @@ impl Decades {
         Decades { range: low - room..high + room, unit: axis.unit, places }
     }
 
-    /// Positions of the lines for `numbers` in each power of `base`.
     fn lines(&self, base: f64, numbers: &[f64]) -> Vec<f64> {
         let step = base.log10();
         let powers = (self.range.start / step).floor() as i32..=(self.range.end / step).floor() as i32;

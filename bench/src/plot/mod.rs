@@ -55,7 +55,6 @@ impl Plot {
         plot
     }
 
-    /// Only the curves that `keep` accepts.
     pub fn only(mut self, keep: impl Fn(&str) -> bool) -> Plot {
         self.curves.retain(|curve| keep(&curve.name));
         self

@@ -10,6 +10,5 @@ pub const ORDER: usize = 8;
 pub struct Body {
     pub count: u32,
     pub level: u32,
-    /// Addresses of rows or nodes.
     pub slots: [u64; ORDER],
 }

@@ -6,7 +6,6 @@ use std::marker::PhantomData;
 
 const ORDER: usize = 8;
 const MOST: usize = ORDER - 1;
-/// Least entries of a node, except the first.
 const LEAST: usize = ORDER / 2 - 1;
 
 #[repr(C)]
@@ -31,7 +30,7 @@ impl<E> Copy for BTree<E> {}
 struct Step<'s, S, E>(&'s mut S, PhantomData<E>);
 
 impl<S: Space, E: Entry<S>> Step<'_, S, E> {
-    /// Number of entries before a key, and whether the next one has the key.
+    /// Whether the next entry has the key.
     unsafe fn find(&mut self, at: *mut Node<E>, key: u64) -> (usize, bool) {
         // SAFETY: a node of the tree.
         unsafe {
@@ -46,12 +45,11 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Announces a change of the node.
     unsafe fn change(&mut self, at: *mut Node<E>) {
         self.0.change(at.cast(), size_of::<Node<E>>());
     }
 
-    /// Moves entries, with `slots` also the slots behind them, by one place; both nodes may be one.
+    /// By one place, with `slots` also the slots behind; both nodes may be one.
     unsafe fn shift(&mut self, at: *mut Node<E>, from: usize, to: usize, count: usize) {
         // SAFETY: within a node.
         unsafe {
@@ -62,7 +60,6 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Moves entries; the places may overlap.
     #[inline]
     unsafe fn moved(&mut self, from: *mut E, to: *mut E, count: usize) {
         // SAFETY: places of entries, of which the first ones are not used any more.
@@ -123,7 +120,6 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Joins two slots of a node and the entry between them.
     unsafe fn join(&mut self, at: *mut Node<E>, index: usize) {
         // SAFETY: nodes of the tree.
         unsafe {
@@ -188,7 +184,6 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         }
     }
 
-    /// Moves an entry from below a node to another place: that of a key, or the first or last one.
     unsafe fn take(&mut self, mut at: *mut Node<E>, wanted: Wanted, to: *mut E) -> bool {
         // SAFETY: nodes of the tree.
         unsafe {

@@ -18,7 +18,6 @@ struct Node<E> {
     slots: [Slot<E>; 2],
 }
 
-/// The first slot has the tree.
 pub struct CritBit<E>(*mut Slot<E>, PhantomData<E>);
 
 impl<E> Clone for CritBit<E> {

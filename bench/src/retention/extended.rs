@@ -85,7 +85,6 @@ macro_rules! versions {
         $(#[$about])*
         pub struct $of;
 
-        // Some accessors are unused.
         #[allow(dead_code)]
         mod $module {
             use super::*;
@@ -228,11 +227,9 @@ macro_rules! versions {
 }
 
 versions! {
-    /// An entry of the maps: key and value.
     Pair in pair: 1, u64
 }
 
 versions! {
-    /// A node of TPC-C's trees.
     TreeNode in tree_node: 8, Body
 }

@@ -29,7 +29,6 @@ impl<E> Clone for HashMap<E> {
 
 impl<E> Copy for HashMap<E> {}
 
-/// The original's: multiply and shift.
 fn bucket(key: u64, count: u64) -> usize {
     ((key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % count) as usize
 }

@@ -4,7 +4,6 @@ use super::plain::Width;
 use super::{Keyed, Recopy, Space, set};
 use std::marker::PhantomData;
 
-/// An extension by wider keys.
 #[repr(C)]
 pub struct Extension<const N: usize> {
     next: *mut u8,
@@ -23,12 +22,9 @@ pub struct Linked<R, const N: usize> {
 #[repr(transparent)]
 pub struct LinkedKey<R, const N: usize, H = Checked>(Linked<R, N>, PhantomData<H>);
 
-/// Checks for an extension at each access, and makes a missing one.
 pub struct Checked;
-/// All values are extended.
 pub struct Unchecked;
 
-/// How a program finds the extension.
 pub trait Lookup {
     const CHECKS: bool;
 }
@@ -84,7 +80,6 @@ unsafe impl<S: Space, R, const N: usize> Keyed<S, N> for Linked<R, N> {
 }
 
 impl<R, const N: usize, H: Lookup> LinkedKey<R, N, H> {
-    /// The extension, made with these keys if missing.
     #[inline]
     unsafe fn extension<S: Space>(
         at: *mut Self,

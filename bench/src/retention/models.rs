@@ -9,7 +9,6 @@ use crate::environment::Environment;
 use crate::pattern::Random;
 use std::collections::{BTreeMap, HashSet};
 
-/// Unmeasured steps of the initial data.
 const BEFORE: usize = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,7 +98,6 @@ fn operate<S: Space, E: Entry<S>, M: Map<S, E>>(map: M, key: u64, space: &mut S)
     }
 }
 
-/// The map of the first program version.
 fn original<S: Space, E: Entry<S>, M: Map<S, E>>(script: &Script, space: &mut S) -> Result<M> {
     let map = space.step(|space| M::new(space))?;
     for keys in script.before.chunks(BEFORE) {
@@ -140,13 +138,11 @@ fn update<S: Space, E: Entry<S>, M: Map<S, E>>(
     Ok(took / script.updates.len() as f64)
 }
 
-/// Nanoseconds per operation of each program.
 pub struct Times {
     /// The whole conversion, divided by the operations.
     pub retain: f64,
     pub manual: f64,
     pub auto: f64,
-    /// If that is another program.
     pub computed: Option<f64>,
 }
 
@@ -162,7 +158,6 @@ fn manual<S: Space, F: Entry<S>, M: Map<S, Plain32>>(
     Ok([took / script.updates.len() as f64, update(environment, map?, script, space)?])
 }
 
-/// P-AUTO.
 fn automatic<S: Space, B: Entry<S>, F: Entry<S>, M: Map<S, B>>(
     environment: &Environment,
     script: &Script,
@@ -187,7 +182,6 @@ fn extended<S: Space, B: Entry<S>, E: Entry<S>, F: Entry<S>, M: Map<S, B>>(
     }
 }
 
-/// All programs of one change, once.
 fn round<S: Space, V: Versions<S, 1, Rest = u64>, M: Map<S, Plain32>>(
     environment: &Environment,
     script: &Script,
@@ -203,15 +197,12 @@ fn round<S: Space, V: Versions<S, 1, Rest = u64>, M: Map<S, Plain32>>(
     Ok(Times { retain, manual, auto, computed })
 }
 
-/// Nanoseconds per operation of programs that separate parts of the cost.
 pub struct Steps {
     pub manual: f64,
     pub auto: f64,
-    /// All entries were extended before.
     pub extended: f64,
     /// And the program knows that.
     pub unchecked: f64,
-    /// P-AUTO that copies the extensions of moved entries.
     pub deep: f64,
 }
 
@@ -233,13 +224,9 @@ fn steps<S: Space, V: Parts<S, 1, Rest = u64>, M: Map<S, Plain32>>(
     })
 }
 
-/// Stored bytes, and those made durable with them.
 pub struct Bytes {
-    /// The first version.
     pub reset: u64,
-    /// A conversion.
     pub manual: [u64; 2],
-    /// Extending all entries.
     pub automatic: [u64; 2],
 }
 
@@ -264,14 +251,10 @@ fn bytes<S: Space, V: Versions<S, 1, Rest = u64>, M: Map<S, Plain32>>(
 
 type Round<S, T> = fn(&Environment, &Script, &mut S) -> Result<T>;
 
-/// The programs of one map in one kind of space.
 pub struct Programs<S> {
     pub name: &'static str,
-    /// LAYOUT-CHANGE and LAYOUT-ADD.
     pub rounds: [Round<S, Times>; 2],
-    /// The parts of LAYOUT-CHANGE.
     pub steps: Round<S, Steps>,
-    /// Of LAYOUT-CHANGE.
     pub bytes: fn(&Script, &mut S) -> Result<Bytes>,
 }
 
@@ -289,7 +272,6 @@ where
         }
     }
 
-    /// Those of all maps, in the paper's order.
     pub fn all() -> [Self; 5] {
         [
             Self::of::<SkipList<Plain32>>(),

@@ -31,7 +31,6 @@ impl<E> Clone for RedBlack<E> {
 
 impl<E> Copy for RedBlack<E> {}
 
-/// A step on a tree. All functions take nodes of the tree.
 struct Step<'s, S, E> {
     head: *mut Head<E>,
     space: &'s mut S,
@@ -48,7 +47,6 @@ impl<S: Space, E: Entry<S>> Step<'_, S, E> {
         unsafe { (*self.head).root }
     }
 
-    /// The slot of its parent that a node is in.
     unsafe fn side(at: Link<E>) -> usize {
         // SAFETY: nodes of the tree.
         unsafe { usize::from((*(*at).parent).slots[1] == at) }

@@ -29,7 +29,6 @@ fn levels(key: u64) -> usize {
 }
 
 impl<E> SkipList<E> {
-    /// The last nodes before a key, in each level.
     unsafe fn path<S: Space>(self, key: u64, space: &mut S) -> [*mut Node<E>; LEVELS]
     where
         E: Entry<S>,
@@ -49,7 +48,6 @@ impl<E> SkipList<E> {
         path
     }
 
-    /// The node of a key, if it is behind this path.
     unsafe fn behind<S: Space>(path: &[*mut Node<E>; LEVELS], key: u64, space: &mut S) -> Option<*mut Node<E>>
     where
         E: Entry<S>,

@@ -6,7 +6,6 @@ use crate::peers::pmem::{MISSING, Pmem};
 use indelible::{CreateOptions, Heap, Pool, Tracking};
 use std::path::PathBuf;
 
-/// Blocks, and steps that are durable as a whole.
 pub trait Space {
     /// A new zeroed block, which the step may store to.
     fn alloc(&mut self, bytes: usize) -> *mut u8;
@@ -17,12 +16,10 @@ pub trait Space {
     /// An unreferenced block of `alloc`.
     unsafe fn free(&mut self, block: *mut u8);
 
-    /// Announces stores to older bytes.
     fn change(&mut self, at: *mut u8, len: usize);
 
     fn step<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> Result<R>;
 
-    /// Bytes stored since the last call.
     fn stored(&mut self) -> u64;
 
     /// Bytes of lines and pages made durable; 0 where not counted.

@@ -121,7 +121,6 @@ pub unsafe trait Recopy<S: Space> {
     unsafe fn recopy(at: *mut Self, space: &mut S);
 }
 
-/// A struct with deep copies only, also when moved.
 #[repr(transparent)]
 pub struct Deep<E>(E);
 

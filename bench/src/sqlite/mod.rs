@@ -10,20 +10,15 @@ use rusqlite::{Connection, ffi};
 use std::path::Path;
 use std::sync::Once;
 
-/// How SQLite keeps a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// In an object, each commit durable.
     Object,
-    /// In an object, commits by ticket.
     Tickets,
     /// With a WAL file, synced at each commit.
     Wal,
     /// With a WAL file synced at checkpoints alone: a power cut loses commits.
     WalNormal,
-    /// With the default journal and mapped reads.
     JournalMapped,
-    /// With the default journal.
     Journal,
 }
 
@@ -71,7 +66,6 @@ impl Mode {
         Ok(connection)
     }
 
-    /// Waits until all commits are durable.
     pub fn settle(self, connection: &Connection) -> Result<()> {
         if self == Mode::Tickets {
             connection.query_row("SELECT pmo_wait()", [], |row| row.get::<_, i64>(0))?;

@@ -8,7 +8,6 @@ use std::path::Path;
 
 const PROBES: u64 = 10_000;
 
-/// In the order in which they run.
 pub const ALL: [&str; 7] = ["load", "mean", "median", "sort", "find", "index", "probe"];
 
 pub struct Numbers {
@@ -23,7 +22,7 @@ impl Numbers {
         Ok(Numbers { mode, connection, count })
     }
 
-    /// Runs a query; returns a number of its result, equal in every mode.
+    /// Returns a number of its result, equal in every mode.
     pub fn run(&mut self, query: &str) -> Result<i64> {
         let number = |sql: &str| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         match query {

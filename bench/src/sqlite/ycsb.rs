@@ -6,9 +6,7 @@ use crate::pattern::Random;
 use rusqlite::{Connection, params};
 use std::path::Path;
 
-/// Ten fields of YCSB.
 const VALUE: usize = 1000;
-/// Most rows of a scan.
 const SCAN: u64 = 100;
 /// YCSB's constant of the Zipf distribution.
 const SKEW: f64 = 0.99;
@@ -32,7 +30,6 @@ pub const ALL: [Workload; 7] = [
     Workload { name: "F: half read and update", shares: [50, 0, 0, 0, 50], latest: false },
 ];
 
-/// Updates alone.
 pub const UPDATES: Workload = Workload { name: "updates", shares: [0, 100, 0, 0, 0], latest: false };
 
 /// Ranks by Zipf's law, as YCSB draws them (Gray et al.).
@@ -65,7 +62,6 @@ impl Zipf {
     }
 }
 
-/// A database and its next operations, equal in every mode.
 pub struct Table {
     pub mode: Mode,
     connection: Connection,
@@ -86,7 +82,6 @@ impl Table {
         Table::load_as(mode, folder, "ycsb.db", rows)
     }
 
-    /// As [`load`](Table::load), into the database `name`.
     pub fn load_as(mode: Mode, folder: &Path, name: &str, rows: u64) -> Result<Table> {
         let mut connection = mode.open(folder, name)?;
         connection.execute_batch("CREATE TABLE t(k INTEGER PRIMARY KEY, v BLOB)")?;
@@ -174,13 +169,11 @@ impl Table {
         (0..count).try_for_each(|_| self.step(workload))
     }
 
-    /// Makes so many operations and waits until they are durable.
     pub fn run(&mut self, workload: &Workload, count: usize) -> Result<()> {
         self.step_often(workload, count)?;
         self.mode.settle(&self.connection)
     }
 
-    /// Checks the database; returns a sum over its rows.
     pub fn sum(&self) -> Result<i64> {
         let sound: String = self.connection.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
         if sound != "ok" {

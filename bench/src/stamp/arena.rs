@@ -1,7 +1,6 @@
 //! Blocks of words, allocated and freed in transactions; an abort frees its blocks.
 //!
-//! Each thread has its own share with a list of free blocks per size, so that threads do not
-//! conflict.
+//! Each thread has its own share, so that threads do not conflict.
 
 use super::memory::{LINE, Outcome, Stop, Words, Worker};
 
@@ -35,7 +34,6 @@ impl Arena {
         Heap(self.at + (number as u64 + 1) * HEAD)
     }
 
-    /// Makes the shares, in a memory of zeros.
     pub fn load<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let first = self.at + (self.threads + 1) * HEAD;
         let middle = (first + (self.end - first) / 2).next_multiple_of(LINE);
@@ -55,7 +53,6 @@ impl Arena {
 }
 
 impl Heap {
-    /// The free list for so many words, and its block size.
     fn list(self, words: u64) -> (u64, u64) {
         debug_assert!(words > 0 && words <= LARGEST);
         if words <= EXACT {
@@ -65,7 +62,7 @@ impl Heap {
         (self.0 + 1 + EXACT + bits - u64::from(EXACT.trailing_zeros()), 1 << bits)
     }
 
-    /// A block of so many words with any values.
+    /// With any values.
     pub fn alloc<T: Words>(self, tx: &mut T, words: u64) -> Outcome<u64> {
         let (list, words) = self.list(words);
         let free = tx.get(list)?;
@@ -82,7 +79,6 @@ impl Heap {
         Ok(at)
     }
 
-    /// Frees a block of so many words, from any thread.
     pub fn free<T: Words>(self, tx: &mut T, block: u64, words: u64) -> Outcome<()> {
         let (list, _) = self.list(words);
         let next = tx.get(list)?;

@@ -1,6 +1,6 @@
-//! bayes: learns the structure of a Bayesian network from records by hill climbing: adds the
-//! dependency that explains most, then seeks the next best of its variable. Most time is outside of
-//! transactions. Records are counted by words of bits in place of a tree of counts.
+//! bayes: learns a Bayesian network from records by hill climbing: adds the dependency that
+//! explains most, then seeks the next best of its variable. Most time is outside of transactions.
+//! Records are counted by words of bits in place of a tree of counts.
 
 use super::arena::{Arena, Heap};
 use super::list::List;
@@ -13,7 +13,6 @@ const TASKS: List = List(LINE);
 /// Per variable, on its own line: parents as bits, and score.
 const VARIABLES: u64 = 2 * LINE;
 const VARIABLE: u64 = LINE;
-/// Bits of a task's key with its variable.
 const NUMBER: u64 = 63;
 
 pub struct Bayes(Records);
@@ -22,7 +21,6 @@ fn parents(variable: usize) -> u64 {
     VARIABLES + variable as u64 * VARIABLE
 }
 
-/// Whether `on` is or depends on `variable`.
 fn depends(network: &[u64], on: usize, variable: usize) -> bool {
     let (mut seen, mut next) = (1_u64 << variable, 1_u64 << variable);
     while next != 0 {
@@ -39,12 +37,10 @@ impl Bayes {
         Arena::new(parents(self.0.variables()), WORDS as u64, threads)
     }
 
-    /// The parents of all variables, as of one moment.
     fn network<T: Words>(&self, tx: &mut T) -> Outcome<Vec<u64>> {
         (0..self.0.variables()).map(|variable| tx.get(parents(variable))).collect()
     }
 
-    /// The parent that explains most, and its gain.
     fn best(&self, network: &[u64], variable: usize, score: f64) -> Option<(usize, f64)> {
         if network[variable].count_ones() >= PARENTS {
             return None;
@@ -57,7 +53,6 @@ impl Bayes {
         gains.filter(|(_, gain)| *gain > 0.0).max_by(|one, other| one.1.total_cmp(&other.1))
     }
 
-    /// Seeks the next task of a variable without one.
     fn seek<W: Worker>(&self, worker: &mut W, heap: Heap, variable: usize) -> Outcome<()> {
         let (network, score) = worker
             .atomically(|tx| Ok((self.network(tx)?, f64::from_bits(tx.get(parents(variable) + 1)?))))?;
@@ -104,7 +99,6 @@ impl Kernel for Bayes {
         Ok(())
     }
 
-    /// There is no circle, scores match parents, and no further parent would explain more.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let variables = 0..self.0.variables();
         let (network, scores) = worker.atomically(|tx| {

@@ -13,9 +13,7 @@ const SEGMENT: usize = 32;
 /// The least overlap of adjacent segments. No stretch of this length repeats in a gene.
 const LEAST: usize = 20;
 
-/// Number of distinct segments.
 const UNIQUE: u64 = LINE;
-/// Words of the longest tables.
 const FIRST: u64 = 2 * LINE;
 
 pub struct Genome {
@@ -23,7 +21,6 @@ pub struct Genome {
     segments: Vec<u64>,
 }
 
-/// Nucleotides as one word, the first one highest.
 fn packed(nucleotides: &[u8]) -> u64 {
     nucleotides.iter().fold(0, |word, nucleotide| word << 2 | u64::from(*nucleotide))
 }
@@ -37,7 +34,6 @@ fn last(segment: u64, length: usize) -> u64 {
 }
 
 impl Genome {
-    /// Lists of a hash table.
     fn lists(&self) -> u64 {
         (self.gene.len() as u64).next_power_of_two()
     }
@@ -60,7 +56,6 @@ impl Genome {
         self.follower(number) + self.gene.len() as u64
     }
 
-    /// The reassembled gene: length and nucleotides.
     fn result(&self) -> u64 {
         self.follows(self.gene.len() as u64)
     }
@@ -69,7 +64,6 @@ impl Genome {
         Arena::new(self.result() + 1 + self.gene.len() as u64 / 32 + 1, WORDS as u64, threads)
     }
 
-    /// Matches ends of segments with equal beginnings of others for so many nucleotides.
     fn matched<W: Worker>(&self, worker: &mut W, part: &Part<'_>, length: usize) -> Outcome<()> {
         let heap = self.arena(part.threads).heap(part.number);
         let count = worker.atomically(|tx| tx.get(UNIQUE))?;
@@ -147,7 +141,6 @@ impl Kernel for Genome {
             .unwrap_or_default();
         let (mut random, end) = (Random::new(1), length - SEGMENT);
         let mut starts: Vec<usize> = (0..4 * length).map(|_| random.below(end as u64 + 1) as usize).collect();
-        // Each segment overlaps the one before enough.
         starts.extend((0..=end).step_by(SEGMENT - LEAST).chain([end]));
         random.shuffle(&mut starts);
         let segments = starts.iter().map(|start| packed(&gene[*start..start + SEGMENT])).collect();

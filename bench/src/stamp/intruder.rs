@@ -12,7 +12,6 @@ use crate::pattern::Random;
 const NEXT: u64 = LINE;
 /// Incomplete flows, each with a word that names its fragment list.
 const FLOWS: Map = Map(2 * LINE);
-/// Complete flows.
 const WHOLE: Queue = Queue(3 * LINE);
 /// The finding per flow: 1 nothing, 2 a pattern.
 const FOUND: u64 = 4 * LINE;
@@ -24,7 +23,6 @@ const BYTES: u64 = 128;
 
 struct Packet {
     flow: usize,
-    /// Its number, and the flow's number of fragments.
     number: u64,
     of: u64,
     bytes: Vec<u8>,
@@ -40,7 +38,6 @@ impl Intruder {
         Arena::new(FOUND + self.attacks.len() as u64, WORDS as u64, threads)
     }
 
-    /// Adds a packet to its flow. A complete flow is searched.
     fn reassemble<W: Worker>(
         &self,
         worker: &mut W,
@@ -53,7 +50,6 @@ impl Intruder {
             let list = match FLOWS.find(tx, packet.flow as u64)? {
                 Some(at) => tx.get(at)?,
                 None => {
-                    // The list and its length.
                     let list = heap.alloc(tx, 2)?;
                     tx.set(list, 0)?;
                     tx.set(list + 1, 0)?;
@@ -72,7 +68,6 @@ impl Intruder {
         })
     }
 
-    /// Searches a complete flow, if any.
     fn detect<W: Worker>(&self, worker: &mut W, arena: Arena, part: &Part<'_>) -> Outcome<()> {
         let heap = arena.heap(part.number);
         let Some(fragments) = worker.atomically(|tx| {
@@ -141,7 +136,6 @@ impl Kernel for Intruder {
         }
     }
 
-    /// Each flow was searched once, and the found patterns are those put in.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let found = worker.read(FOUND..FOUND + self.attacks.len() as u64)?;
         for (flow, (found, attacked)) in found.into_iter().zip(&self.attacks).enumerate() {

@@ -9,7 +9,6 @@ use crate::pattern::Random;
 
 const DIMENSIONS: usize = 16;
 const CLUSTERS: usize = 15;
-/// Points that a thread takes at once.
 const CHUNK: u64 = 4;
 const MOST_ROUNDS: u64 = 50;
 
@@ -32,19 +31,16 @@ fn distance(a: &[u64], b: &[u64]) -> u64 {
     a.iter().zip(b).map(|(a, b)| a.abs_diff(*b).pow(2)).sum()
 }
 
-/// The nearest center, the first of equals.
 fn nearest(point: &Point, centers: &[u64]) -> usize {
     let centers = centers.chunks_exact(DIMENSIONS).map(|center| distance(point, center));
     centers.enumerate().min_by_key(|(_, distance)| *distance).map_or(0, |(cluster, _)| cluster)
 }
 
 impl Kmeans {
-    /// Whether few enough points moved.
     fn is_over(&self, moved: u64, rounds: u64) -> bool {
         moved * 1000 <= self.0.len() as u64 || rounds >= MOST_ROUNDS
     }
 
-    /// Adds a point to its cluster. Returns whether it moved.
     fn add<W: Worker>(&self, worker: &mut W, number: u64, cluster: usize) -> Outcome<bool> {
         let (point, sum) = (&self.0[number as usize], SUMS + cluster as u64 * SUM);
         worker.atomically(|tx| {
@@ -81,7 +77,6 @@ impl Kmeans {
         })
     }
 
-    /// The result without words: centers and rounds.
     fn expected(&self) -> (Vec<u64>, u64) {
         let mut centers: Vec<u64> = self.0[..CLUSTERS].concat();
         let (mut members, mut rounds) = (vec![0; self.0.len()], 0);
@@ -151,7 +146,6 @@ impl Kernel for Kmeans {
         }
     }
 
-    /// Compares with one thread without words.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let (centers, rounds) = self.expected();
         let (found, after) = (worker.read(CENTERS..SUMS)?, worker.atomically(|tx| tx.get(ROUNDS))?);

@@ -14,7 +14,6 @@ const NO_WAY: u64 = u64::MAX;
 
 pub struct Labyrinth {
     side: usize,
-    /// Ends of the paths.
     paths: Vec<(usize, usize)>,
 }
 
@@ -23,12 +22,10 @@ impl Labyrinth {
         self.side * self.side * DEPTH
     }
 
-    /// Place of a laid path's length.
     fn length(&self, path: usize) -> u64 {
         GRID + (self.cells() + path) as u64
     }
 
-    /// Content of a path's cells.
     fn mark(path: usize) -> u64 {
         path as u64 + 1
     }
@@ -47,7 +44,6 @@ impl Labyrinth {
         ways.into_iter().filter_map(|(is_there, cell)| is_there.then_some(cell))
     }
 
-    /// The shortest way over free cells, both ends included.
     fn way(&self, grid: &[u64], (from, to): (usize, usize)) -> Option<Vec<usize>> {
         let mut before = vec![usize::MAX; grid.len()];
         before[from] = from;
@@ -70,7 +66,6 @@ impl Labyrinth {
         None
     }
 
-    /// Lays a way if its cells are free. Returns whether they were.
     fn lay<W: Worker>(&self, worker: &mut W, path: usize, way: &[usize]) -> Outcome<bool> {
         worker.atomically(|tx| {
             let between = || way[1..way.len() - 1].iter().map(|cell| GRID + *cell as u64);
@@ -126,7 +121,7 @@ impl Kernel for Labyrinth {
         }
     }
 
-    /// Each path is one way of its stated length, or just its ends. Most have a way.
+    /// Each path is one way of its stated length, or just its ends.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         let grid = worker.read(GRID..GRID + self.cells() as u64)?;
         let lengths = worker.read(self.length(0)..self.length(self.paths.len()))?;

@@ -13,7 +13,6 @@ const NODE: u64 = 3;
 pub struct List(pub u64);
 
 impl List {
-    /// Adds a missing key. Returns whether it was added.
     pub fn insert<T: Words>(self, tx: &mut T, heap: Heap, key: u64, value: u64) -> Outcome<bool> {
         let mut link = self.0;
         let mut node = tx.get(link)?;
@@ -48,7 +47,6 @@ impl List {
         Ok(None)
     }
 
-    /// Removes the smallest key and returns it with its value.
     pub fn pop<T: Words>(self, tx: &mut T, heap: Heap) -> Outcome<Option<(u64, u64)>> {
         let node = tx.get(self.0)?;
         if node == 0 {

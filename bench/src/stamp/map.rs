@@ -20,7 +20,6 @@ fn rank(key: u64) -> (u64, u64) {
 }
 
 impl Map {
-    /// The word with a key's value.
     pub fn find<T: Words>(self, tx: &mut T, key: u64) -> Outcome<Option<u64>> {
         let mut node = tx.get(self.0)?;
         while node != 0 {
@@ -33,7 +32,6 @@ impl Map {
         Ok(None)
     }
 
-    /// Adds a missing key. Returns whether it was added.
     pub fn insert<T: Words>(self, tx: &mut T, heap: Heap, key: u64, value: u64) -> Outcome<bool> {
         let mut link = self.0;
         let mut node = tx.get(link)?;
@@ -70,7 +68,6 @@ impl Map {
         Ok(true)
     }
 
-    /// Removes a key. Returns its value.
     pub fn remove<T: Words>(self, tx: &mut T, heap: Heap, key: u64) -> Outcome<Option<u64>> {
         let mut link = self.0;
         let mut node = tx.get(link)?;
@@ -103,7 +100,6 @@ impl Map {
         Ok(Some(value))
     }
 
-    /// All pairs by ascending key.
     pub fn entries<T: Words>(self, tx: &mut T) -> Outcome<Vec<(u64, u64)>> {
         let (mut all, mut above) = (Vec::new(), Vec::new());
         let mut node = tx.get(self.0)?;

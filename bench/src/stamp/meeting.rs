@@ -36,8 +36,6 @@ impl Meeting {
         Attended(self)
     }
 
-    /// Waits for all threads.
-    ///
     /// # Errors
     /// [`Stop::Cancelled`]: another thread cannot go on.
     pub fn meet(&self) -> Outcome<()> {

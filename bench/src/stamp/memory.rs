@@ -5,20 +5,16 @@ use indelible_stm::{Abort, Conflict, Direct, Stm, Thread, Transaction, TxWord, V
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// 8 MiB.
 pub const WORDS: usize = 1 << 20;
 pub const LINE: u64 = 8;
 
-/// Why a transaction stops.
 #[derive(Debug)]
 pub enum Stop {
     /// A volatile one has met another.
     Conflict(Conflict),
     /// One on an object, for any reason, conflicts included.
     Object(Error),
-    /// The kernel found a forbidden state.
     Wrong(Box<str>),
-    /// Another thread cannot go on.
     Cancelled,
 }
 
@@ -59,7 +55,6 @@ pub fn ensure(holds: bool, what: impl FnOnce() -> String) -> Outcome<()> {
     if holds { Ok(()) } else { Err(Stop::Wrong(what().into())) }
 }
 
-/// Words in a transaction, by number.
 pub trait Words {
     fn get(&mut self, at: u64) -> Outcome<u64>;
 
@@ -72,14 +67,12 @@ pub trait Words {
     }
 }
 
-/// A kind of transaction on a memory's words.
 pub trait Access<B> {
     fn get(&mut self, base: B, at: u64) -> Outcome<u64>;
 
     fn set(&mut self, base: B, at: u64, value: u64) -> Outcome<()>;
 }
 
-/// A running transaction with its words.
 pub struct On<'a, T, B> {
     tx: &'a mut T,
     base: B,
@@ -97,18 +90,16 @@ impl<T: Access<B>, B: Copy> Words for On<'_, T, B> {
     }
 }
 
-/// A thread's access to a memory.
 pub trait Worker {
     type Base: Copy;
     type Tx<'t>: Access<Self::Base>;
 
-    /// Runs `body` as a transaction, again after a conflict.
     fn atomically<R>(
         &mut self,
         body: impl FnMut(&mut On<'_, Self::Tx<'_>, Self::Base>) -> Outcome<R>,
     ) -> Outcome<R>;
 
-    /// Reads a range in several transactions, for data without concurrent changes.
+    /// For data without concurrent changes.
     fn read(&mut self, range: std::ops::Range<u64>) -> Outcome<Vec<u64>> {
         const PART: usize = 2048;
         let mut all = Vec::with_capacity((range.end - range.start) as usize);
@@ -121,7 +112,6 @@ pub trait Worker {
         Ok(all)
     }
 
-    /// Stores a range in several transactions.
     fn write(&mut self, from: u64, values: &[u64]) -> Outcome<()> {
         for (part, at) in values.chunks(1024).zip((from..).step_by(1024)) {
             self.atomically(|tx| part.iter().zip(at..).try_for_each(|(value, at)| tx.set(at, *value)))?;
@@ -269,8 +259,7 @@ pub struct ReliableWorker<'m>(&'m TxObject<Cells>);
 impl Reliable {
     pub const SIZE: u64 = size_of::<Cells>() as u64;
 
-    /// The zeroed object `name` of [`SIZE`](Reliable::SIZE) bytes, with each page touched as in
-    /// other memories.
+    /// Each page is touched, as in other memories.
     pub fn attach(pool: &Pool, name: &str) -> Outcome<Self> {
         let memory = Reliable(pool.attach_transactional(name)?);
         let mut worker = memory.worker();

@@ -16,12 +16,10 @@ const POINTS: u64 = 0;
 const NEXT: u64 = 3;
 const ALIVE: u64 = 6;
 const TRIANGLE: u64 = 8;
-/// Words of a point.
 const POINT: u64 = 2;
 
 pub type Place = (i64, i64);
 
-/// A triangle as it was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Triangle {
     pub points: [u64; 3],
@@ -32,16 +30,13 @@ pub struct Triangle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     Fine,
-    /// An angle is too small.
     Skinny,
     /// The point opposite this border side is in the circle around the side.
     Encroached(usize),
 }
 
-/// How a point is inserted.
 #[derive(Clone, Copy)]
 pub enum How {
-    /// Always.
     Given,
     /// Unless it is in the circle around a border side, or beyond it.
     Unless,
@@ -49,9 +44,7 @@ pub enum How {
     Between(u64, u64),
 }
 
-/// Outcome of an insertion.
 pub enum Put {
-    /// New triangles.
     In(Vec<u64>),
     /// It is in the circle around this side of this triangle.
     Encroaches(u64, usize),
@@ -66,7 +59,6 @@ pub fn area(a: Place, b: Place, c: Place) -> i128 {
     ab.0 * ac.1 - ab.1 * ac.0
 }
 
-/// Whether `p` is inside the circumcircle.
 pub fn in_circle([a, b, c]: [Place; 3], p: Place) -> bool {
     let row = |q: Place| {
         let (x, y) = (i128::from(q.0 - p.0), i128::from(q.1 - p.1));
@@ -81,7 +73,6 @@ fn squared(a: Place, b: Place) -> f64 {
     x * x + y * y
 }
 
-/// Whether `p` is in the circle around a border side, or beyond it.
 fn encroaches(a: Place, b: Place, p: Place) -> bool {
     let (x, y) = (i128::from(a.0 - p.0), i128::from(a.1 - p.1));
     x * i128::from(b.0 - p.0) + y * i128::from(b.1 - p.1) < 0 || area(a, b, p) <= 0
@@ -117,12 +108,10 @@ impl Triangle {
         Ok(read)
     }
 
-    /// The triangle at this place, if it is in the mesh.
     pub fn alive<T: Words>(tx: &mut T, at: u64) -> Outcome<Option<Triangle>> {
         if tx.get(at + ALIVE)? == 0 { Ok(None) } else { Triangle::read(tx, at).map(Some) }
     }
 
-    /// The points of a side, and their places.
     pub fn side(&self, side: usize) -> ([u64; 2], [Place; 2]) {
         let (a, b) = ((side + 1) % 3, (side + 2) % 3);
         ([self.points[a], self.points[b]], [self.places[a], self.places[b]])
@@ -146,7 +135,6 @@ impl Triangle {
     }
 }
 
-/// A new triangle with `outer` over its last side.
 fn make<T: Words>(tx: &mut T, heap: Heap, points: [u64; 3], outer: u64) -> Outcome<u64> {
     let at = heap.alloc(tx, TRIANGLE)?;
     for (nth, value) in (0..).zip(points.into_iter().chain([0, 0, outer, 1])) {
@@ -155,7 +143,6 @@ fn make<T: Words>(tx: &mut T, heap: Heap, points: [u64; 3], outer: u64) -> Outco
     Ok(at)
 }
 
-/// The square as two triangles. Returns one.
 pub fn square<T: Words>(tx: &mut T, heap: Heap) -> Outcome<u64> {
     let mut corners = [0; 4];
     for (corner, (x, y)) in corners.iter_mut().zip([(0, 0), (SIDE, 0), (SIDE, SIDE), (0, SIDE)]) {
@@ -171,7 +158,6 @@ pub fn square<T: Words>(tx: &mut T, heap: Heap) -> Outcome<u64> {
     Ok(one)
 }
 
-/// The triangle that contains a place, sought from another.
 pub fn locate<T: Words>(tx: &mut T, from: u64, place: Place) -> Outcome<u64> {
     let mut at = from;
     loop {
@@ -187,7 +173,7 @@ pub fn locate<T: Words>(tx: &mut T, from: u64, place: Place) -> Outcome<u64> {
     }
 }
 
-/// A side of the cavity: points, places, and the triangle beyond.
+/// Points, places, and the triangle beyond.
 type Edge = ([u64; 2], [Place; 2], u64);
 
 /// The triangles around `from` with `place` in their circles, and the sides around them; or an
@@ -225,7 +211,6 @@ fn cavity<T: Words>(
     Ok(Ok((within, edges)))
 }
 
-/// Inserts a point near a triangle with it in its circle.
 pub fn put<T: Words>(tx: &mut T, heap: Heap, from: u64, place: Place, how: How) -> Outcome<Put> {
     let (within, mut edges) = match cavity(tx, from, place, how)? {
         Ok(found) => found,
@@ -264,8 +249,7 @@ pub fn put<T: Words>(tx: &mut T, heap: Heap, from: u64, place: Place, how: How) 
     Ok(Put::In(new))
 }
 
-/// Improves a triangle or its surroundings. Returns triangles to look at again, and whether it
-/// could be improved.
+/// Returns triangles to look at again, and whether it could be improved.
 pub fn refine<T: Words>(tx: &mut T, heap: Heap, at: u64) -> Outcome<(Vec<u64>, bool)> {
     let Some(triangle) = Triangle::alive(tx, at)? else { return Ok((Vec::new(), true)) };
     let put = match triangle.judge() {

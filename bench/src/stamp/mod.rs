@@ -1,11 +1,9 @@
 //! The STAMP applications (S1.21), written from their description (Cao Minh, Chung, Kozyrakis,
 //! Olukotun: "STAMP: Stanford Transactional Applications for Multi-Processing", IISWC 2008).
 //!
-//! Beside them the paper's key-value store ([`Store`]) and a list ([`ring`]).
-//!
-//! A kernel keeps shared data in words of a [`Memory`] and changes them in transactions; its input
-//! is private and constant. The same code runs without transactions, in volatile ones and in those
-//! of objects. A wrong result is an error.
+//! A kernel keeps shared data in words of a [`Memory`]; its input is private and constant. The same
+//! code runs without transactions, in volatile ones and in those of objects. A wrong result is an
+//! error.
 
 pub mod arena;
 mod bayes;
@@ -44,23 +42,18 @@ use std::ops::Range;
 use std::time::Instant;
 
 pub trait Kernel: Sync + Sized {
-    /// Name in the literature.
     const NAME: &'static str;
 
     /// The input depends on the size alone. The smallest size is 1.
     fn new(size: usize) -> Self;
 
-    /// Fills a zeroed memory for so many threads.
     fn load<W: Worker>(&self, worker: &mut W, threads: usize) -> Outcome<()>;
 
-    /// The part of one thread.
     fn work<W: Worker>(&self, worker: &mut W, part: &Part<'_>) -> Outcome<()>;
 
-    /// Checks the result after all threads are done.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()>;
 }
 
-/// A thread of a kernel.
 pub struct Part<'m> {
     pub number: usize,
     pub threads: usize,
@@ -68,12 +61,11 @@ pub struct Part<'m> {
 }
 
 impl Part<'_> {
-    /// This thread's part of `count` things.
     pub fn share(&self, count: usize) -> Range<usize> {
         count * self.number / self.threads..count * (self.number + 1) / self.threads
     }
 
-    /// Waits for all threads. Returns whether this is the first, which works for all.
+    /// Returns whether this thread is the first, which works for all.
     pub fn meet(&self) -> Outcome<bool> {
         self.meeting.meet().map(|()| self.number == 0)
     }

@@ -2,12 +2,10 @@
 
 use crate::pattern::Random;
 
-/// Most parents of a variable.
 pub const PARENTS: u32 = 4;
-/// Most parents in the network that makes the records.
 const MADE: u64 = 3;
 
-/// Boolean records: per variable, a bit of each record.
+/// Per variable, a bit of each record.
 pub struct Records {
     variables: Vec<Vec<u64>>,
     count: usize,
@@ -43,8 +41,7 @@ impl Records {
         self.variables.len()
     }
 
-    /// Likelihood of a variable's records with these parents (as bits), less a price per state.
-    /// Larger is better.
+    /// Less a price per state. Larger is better.
     pub fn score(&self, variable: usize, parents: u64) -> f64 {
         let parents: Vec<&[u64]> = (0..self.variables())
             .filter(|parent| parents >> parent & 1 == 1)

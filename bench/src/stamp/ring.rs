@@ -11,7 +11,6 @@ const BEFORE: u64 = 0;
 const NEXT: u64 = 1;
 const PAYLOAD: u64 = 2;
 
-/// A list with so many words of payload per element.
 #[derive(Clone, Copy)]
 pub struct Ring {
     payload: u64,
@@ -32,7 +31,6 @@ impl Ring {
         worker.write(END, &[END, END])
     }
 
-    /// Appends an element filled with `value`.
     pub fn push<W: Worker>(&self, worker: &mut W, value: u64) -> Outcome<()> {
         worker.atomically(|tx| {
             let new = self.heap.alloc(tx, PAYLOAD + self.payload)?;
@@ -45,7 +43,6 @@ impl Ring {
         })
     }
 
-    /// Removes the first element; returns its first word.
     pub fn pop<W: Worker>(&self, worker: &mut W) -> Outcome<Option<u64>> {
         worker.atomically(|tx| {
             let first = tx.get(END + NEXT)?;
@@ -60,7 +57,6 @@ impl Ring {
         })
     }
 
-    /// The sum of all first words, in one transaction.
     pub fn sum<W: Worker>(&self, worker: &mut W) -> Outcome<u64> {
         worker.atomically(|tx| {
             let (mut at, mut sum) = (tx.get(END + NEXT)?, 0_u64);
@@ -72,7 +68,6 @@ impl Ring {
         })
     }
 
-    /// Adds to all first words, in one transaction.
     pub fn change<W: Worker>(&self, worker: &mut W, more: u64) -> Outcome<()> {
         worker.atomically(|tx| {
             let mut at = tx.get(END + NEXT)?;

@@ -5,7 +5,6 @@ use super::memory::{LINE, Outcome, Words, Worker, ensure};
 use super::{Kernel, Part};
 use crate::pattern::Random;
 
-/// Edges per node.
 const DEGREE: usize = 8;
 /// Nodes of a group, which half of the edges stay in.
 const GROUP: u64 = 16;
@@ -42,13 +41,11 @@ impl Arrays {
 }
 
 impl Ssca2 {
-    /// Both directions.
     fn arrays(&self) -> [Arrays; 2] {
         let (nodes, edges) = (self.nodes as u64, self.edges.len() as u64);
         [FIRST, FIRST + (3 * nodes + edges).next_multiple_of(LINE)].map(|at| Arrays { at, nodes })
     }
 
-    /// Computes the start of each node's part.
     fn begin<W: Worker>(&self, worker: &mut W, arrays: Arrays) -> Outcome<()> {
         let counts = worker.read(arrays.count(0)..arrays.count(self.nodes as u64))?;
         let begins = counts.iter().scan(0, |next, count| {
@@ -103,7 +100,6 @@ impl Kernel for Ssca2 {
         Ok(())
     }
 
-    /// The arrays have each edge once in both directions.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         for (direction, arrays) in self.arrays().into_iter().enumerate() {
             let array = worker.read(arrays.array()..arrays.array() + self.edges.len() as u64)?;

@@ -22,13 +22,11 @@ const BEFORE: u64 = 2;
 const NEXT: u64 = 3;
 const USED: u64 = 4;
 const VALUE: u64 = 5;
-/// Words of a value.
 const LENGTH: u64 = 8;
 const ITEM: u64 = VALUE + LENGTH;
 /// Percentages of get and set; the others delete.
 const GETS: u64 = 90;
 const SETS: u64 = 9;
-/// Percentage of keys that fit.
 const ROOM: u64 = 50;
 
 pub struct Store {
@@ -38,7 +36,6 @@ pub struct Store {
     shares: Vec<u64>,
 }
 
-/// Word `nth` of a key's value in this version.
 fn value(key: u64, version: u64, nth: u64) -> u64 {
     (key << 32 | version).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(nth as u32)
 }
@@ -48,7 +45,6 @@ impl Store {
         LINE + key.wrapping_mul(0xbf58_476d_1ce4_e5b9) % SHARDS * SHARD
     }
 
-    /// The word that begins a key's chain.
     fn chain(&self, key: u64) -> u64 {
         CHAINS + (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % self.keys
     }
@@ -61,7 +57,6 @@ impl Store {
         Arena::new(CHAINS + self.keys, WORDS as u64, threads)
     }
 
-    /// The word that names a key's item, and the item.
     fn find<T: Words>(&self, tx: &mut T, key: u64) -> Outcome<(u64, u64)> {
         let mut link = self.chain(key);
         let mut item = tx.get(link)?;
@@ -145,7 +140,6 @@ impl Store {
         heap.free(tx, item, ITEM)
     }
 
-    /// Whether a value was set for its key as a whole.
     fn is_whole(key: u64, found: &[u64]) -> bool {
         let version = found[0].wrapping_mul(INVERSE) ^ key << 32;
         version >> 32 == 0 && (0..).zip(found).all(|(nth, word)| *word == value(key, version, nth))
@@ -195,7 +189,6 @@ impl Kernel for Store {
                     Some(found) => {
                         ensure(Store::is_whole(key, &found), || format!("store: {key} has {found:?}"))?
                     }
-                    // The program gets it from elsewhere.
                     None => worker.atomically(|tx| self.set(tx, heap, key, number as u64))?,
                 }
             } else if what < GETS + SETS {
@@ -207,7 +200,6 @@ impl Kernel for Store {
         Ok(())
     }
 
-    /// Queues have exactly the items of the chains, within the room, with values that were set.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         worker.atomically(|tx| {
             let mut all = 0;

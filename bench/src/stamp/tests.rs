@@ -6,7 +6,6 @@ use indelible::{Class, CreateOptions, MediumKind, Pool, PoolOptions};
 
 const THREADS: [usize; 3] = [1, 2, 8];
 
-/// Calls `what` with an object of the class in a temporary pool.
 fn with_object(class: Class, what: impl FnOnce(&Reliable)) {
     let dir = tempfile::Builder::new().prefix("stamp-").tempdir_in("/dev/shm").unwrap();
     let options = PoolOptions::new().medium(MediumKind::Memory);

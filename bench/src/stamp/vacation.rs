@@ -8,7 +8,6 @@ use super::{Kernel, Part};
 use crate::pattern::Random;
 use std::collections::BTreeMap;
 
-/// Cars, flights, rooms.
 const KINDS: u64 = 3;
 const TABLES: [Map; KINDS as usize] = [Map(LINE), Map(2 * LINE), Map(3 * LINE)];
 /// Customers, each with a word that names the first reservation.
@@ -20,7 +19,6 @@ const FREE: u64 = 1;
 const TOTAL: u64 = 2;
 const PRICE: u64 = 3;
 const RECORD: u64 = 4;
-/// Units added or removed at once.
 const UNITS: u64 = 100;
 
 /// STAMP's "low" contention: 2 queries per task on 90 % of the relations; 98 % of the tasks are
@@ -38,13 +36,11 @@ fn price(random: &mut Random) -> u64 {
     random.below(5) * 10 + 50
 }
 
-/// A reservation's number in a customer's list.
 fn reservation(kind: u64, id: u64) -> u64 {
     kind << 32 | id
 }
 
 impl Vacation {
-    /// Adds units of a kind, or sets the price. Returns whether possible.
     fn add<T: Words>(tx: &mut T, heap: Heap, kind: u64, id: u64, price: u64) -> Outcome<bool> {
         let table = TABLES[kind as usize];
         match table.find(tx, id)? {
@@ -81,7 +77,6 @@ impl Vacation {
         Ok(())
     }
 
-    /// Reserves the dearest free one of each kind, out of some.
     fn reserve<T: Words>(tx: &mut T, heap: Heap, customer: u64, queries: &[(u64, u64)]) -> Outcome<()> {
         let mut best = [(0, 0); KINDS as usize];
         for &(kind, id) in queries {
@@ -115,7 +110,6 @@ impl Vacation {
         Ok(())
     }
 
-    /// Removes a customer with the reservations.
     fn leave<T: Words>(tx: &mut T, heap: Heap, customer: u64) -> Outcome<()> {
         let Some(list) = CUSTOMERS.remove(tx, heap, customer)? else { return Ok(()) };
         for (reserved, _) in List(list).entries(tx)? {

@@ -9,9 +9,7 @@ use super::{Kernel, Part};
 use crate::pattern::Random;
 use std::collections::BTreeSet;
 
-/// Triangles to improve.
 const WORK: Queue = Queue(LINE);
-/// Triangles that could not be improved.
 const REFUSED: u64 = 2 * LINE;
 const THREADS: u64 = REFUSED + 1;
 /// A triangle of the last change by each thread and the loader, each on its own line.
@@ -97,7 +95,6 @@ impl Kernel for Yada {
     /// The triangles cover the square, know each other, have empty circles and no small angle.
     fn check<W: Worker>(&self, worker: &mut W) -> Outcome<()> {
         worker.atomically(|tx| {
-            // The last change of all is the last of its thread.
             let mut one = None;
             for last in 0..=tx.get(THREADS)? {
                 let at = tx.get(LAST + last * LINE)?;

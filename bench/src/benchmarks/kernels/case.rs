@@ -12,13 +12,10 @@ pub struct Case {
     /// Syncs per second; 0: none.
     pub rate: u32,
     pub time: Samples,
-    /// The time between syncs.
     pub steps: Samples,
     pub syncs: Samples,
-    /// Pages stored to between syncs.
     pub pages: Samples,
     pub faults: Samples,
-    /// Parts of a sync, by the backend's counters.
     pub parts: [Samples; PARTS.len()],
     /// Per sync: pages compared, changed ones, logged bytes.
     pub work: [Samples; 3],
@@ -26,7 +23,6 @@ pub struct Case {
 
 pub enum Ran {
     Result(u64),
-    /// Why it is unavailable.
     Missing(String),
 }
 
@@ -104,12 +100,10 @@ struct Took {
     time: Duration,
     in_syncs: Duration,
     syncs: u64,
-    /// Pages stored to, counted once per sync.
     pages: u64,
     faults: u64,
 }
 
-/// The measured loop.
 fn compute(
     kernel: &dyn Kernel,
     crew: &Crew,
@@ -146,7 +140,6 @@ fn compute(
     Ok(took)
 }
 
-/// Minor page faults of this process.
 fn faults() -> Result<u64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     // The program's name, in brackets, may contain anything.

@@ -16,7 +16,6 @@ const EXTENSION: usize = 32;
 const ROOTS: usize = 1_000;
 /// Most that a first access exceeds an allocation, in nanoseconds.
 const FIRST: f64 = 60.0;
-/// Limit of a root, in nanoseconds.
 const ROOT: f64 = 1_000.0;
 
 /// A struct with a field of a later version.
@@ -29,7 +28,6 @@ struct Item<'h> {
     wide: u64,
 }
 
-/// The same behind one pointer, without a check.
 #[derive(Persist, Clone, Copy)]
 #[repr(C)]
 struct Plain {
@@ -37,7 +35,6 @@ struct Plain {
     wide: u64,
 }
 
-/// A type with some fields, as a root has.
 #[derive(Persist, Default)]
 #[repr(C)]
 struct Record<'h> {
@@ -54,7 +51,6 @@ struct Place {
     level: u32,
 }
 
-/// Nanoseconds for each of `count`.
 fn each(environment: &Environment, count: usize, work: impl FnOnce()) -> f64 {
     environment.clock.time(work).0 / count as f64
 }
@@ -174,7 +170,6 @@ fn accesses(environment: &Environment, pool: &Pool, section: &mut Section) -> Re
     Ok(())
 }
 
-/// Opens roots in a newly attached heap: each type is compared with the program's.
 fn roots(environment: &Environment, pool: &Pool) -> Result<[Samples; 2]> {
     let rounds = if environment.quick { 3 } else { 15 };
     let names: Vec<String> = (0..ROOTS).map(|number| format!("record {number}")).collect();

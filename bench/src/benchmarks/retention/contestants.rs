@@ -27,7 +27,6 @@ impl Layout {
     }
 }
 
-/// Figures of a map, layout and mix.
 #[derive(Default)]
 pub struct Found {
     pub retain: Samples,
@@ -50,7 +49,6 @@ impl Found {
         self.retain.median() / self.manual.median()
     }
 
-    /// Additional nanoseconds per operation over the manual model.
     pub fn more(samples: &Samples, manual: &Samples) -> f64 {
         samples.median() - manual.median()
     }
@@ -116,13 +114,11 @@ impl Contestants {
         self.pmem.is_some()
     }
 
-    /// Bytes of a map's programs, with kernel tracking.
     pub fn bytes(&mut self, map: usize, script: &Script) -> Result<Bytes> {
         let (programs, space) = &mut self.own;
         (programs[map].bytes)(script, space)
     }
 
-    /// The parts of P-AUTO's costs with a map.
     pub fn steps(&mut self, environment: &Environment, map: usize, script: &Script) -> Result<Vec<Steps>> {
         let mut all = Vec::with_capacity(NAMES.len());
         for (programs, space) in [&mut self.own, &mut self.explicit] {

@@ -10,7 +10,6 @@ use crate::stats::{Samples, Spread};
 use indicatif::ProgressBar;
 use std::collections::BTreeMap;
 
-/// The paper's overheads of the manual and the automatic model, if given.
 fn paper(layout: Layout, mix: Mix) -> Option<(f64, f64)> {
     match (layout, mix) {
         (Layout::Change, Mix::Delete) => Some((0.0410, 0.0781)),
@@ -149,7 +148,6 @@ fn goals(layout: Layout, mix: Mix, name: &str, found: &[Found; 3], section: &mut
     }
 }
 
-/// Bytes stored by each model if all entries are accessed.
 fn table_6(count: usize, contestants: &mut Contestants, section: &mut Section) -> Result<()> {
     let mut table = Table::new(
         format!("Bytes stored for {count} entries, LAYOUT-CHANGE (Table 6 of the paper)"),

@@ -1,4 +1,4 @@
-//! Parts of the automatic model's costs, each by a program without it (section 6.2 of the paper).
+//! Parts of the automatic model's costs (section 6.2 of the paper).
 
 use super::contestants::{Contestants, NAMES};
 use crate::Result;
@@ -26,7 +26,7 @@ impl Found {
         self.deep.push(steps.deep);
     }
 
-    /// Nanoseconds per operation: all, allocation, checks, the rest, and deep copies.
+    /// All, allocation, checks, the rest, and deep copies.
     fn parts(&self) -> [f64; 5] {
         let [manual, auto, extended, unchecked, deep] =
             [&self.manual, &self.auto, &self.extended, &self.unchecked, &self.deep].map(Samples::median);

@@ -10,13 +10,11 @@ use crate::retention::{Mix, Script};
 use crate::stats::{Samples, Spread};
 use std::time::Duration;
 
-/// Rounds, if shorter than this.
 const ROUNDS: usize = 5;
 const LONGEST: Duration = Duration::from_secs(60);
 /// Shares of a thousand.
 const SHARES: [usize; 4] = [1, 10, 100, 1_000];
 
-/// Initial keys of the map, and removals.
 #[derive(Clone, Copy)]
 struct Size {
     keys: usize,
@@ -111,7 +109,6 @@ fn row(size: Size, name: &str, contestant: &str, found: &Found) -> Vec<Cell> {
     ]
 }
 
-/// Both models' overheads with explicit tracking.
 fn plots(table: &Table, file: &str, section: &mut Section) {
     for (model, column) in [("manual", "manual overhead"), ("automatic", "automatic overhead")] {
         let plot = Plot::of(table, &format!("{file}-{model}"), "removed", column, &["map", "contestant"]);

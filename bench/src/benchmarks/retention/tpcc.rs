@@ -10,12 +10,10 @@ use crate::retention::{Own, PmemSpace};
 use crate::stats::{Samples, Spread};
 use indelible::Tracking;
 
-/// Bytes of a node's extension and the link.
 const EXTENSION: u64 = 24 + 8 * 8 + 8;
 /// The paper: bytes of the manual model to those of the automatic one.
 const FEWER: f64 = 7.2;
 
-/// The paper's overheads of the manual and the automatic model.
 fn paper(layout: Layout) -> [f64; 2] {
     match layout {
         Layout::Change => [0.1065, 0.0898],
@@ -78,7 +76,6 @@ pub fn run(environment: &Environment, has_pmem: bool, section: &mut Section) -> 
     Ok(())
 }
 
-/// A round of each contestant; each program has a new space.
 fn round(
     environment: &Environment,
     layout: Layout,
@@ -157,7 +154,6 @@ fn goals(layout: Layout, word: &str, measured: &[Measured; 3], section: &mut Sec
     }
 }
 
-/// Bytes stored by each model in LAYOUT-CHANGE; the automatic one extends used nodes.
 fn bytes(measured: &Measured, section: &mut Section) {
     let (nodes, extended) = (measured.nodes.median(), measured.extended.median());
     let automatic = extended * EXTENSION as f64;

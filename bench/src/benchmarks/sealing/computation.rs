@@ -21,7 +21,6 @@ pub enum Way {
     Plain,
     /// As plain; attaches and psyncs take a hundredth longer, as by sealing hardware.
     Hardware,
-    /// Sealed objects, at a depth of prediction.
     Sealed(PredictionDepth),
 }
 
@@ -33,7 +32,6 @@ impl Way {
         }
     }
 
-    /// Adds the hardware's time to `work`.
     fn time<R>(self, work: impl FnOnce() -> R) -> R {
         let begin = Instant::now();
         let done = work();
@@ -63,7 +61,6 @@ pub struct Outcome {
     pub time: Samples,
     pub faults: u64,
     pub filled: u64,
-    /// Bytes decrypted at least, and encrypted.
     pub bytes: f64,
     pub result: u64,
 }
@@ -85,7 +82,6 @@ impl Computation<'_> {
         Ok(self.way.time(|| psync_all(&mut all))?)
     }
 
-    /// Creates and fills the arrays, and computes on them cold; returns prediction's statistics.
     pub fn run(&self, outcome: &mut Outcome) -> Result<PredictionStats> {
         let lengths = self.kernel.lengths();
         let room: usize = lengths.iter().sum();

@@ -59,7 +59,6 @@ fn kernels(environment: &Environment) -> Vec<Box<dyn Kernel>> {
     ]
 }
 
-/// A bar of the paper's figures.
 struct Bar {
     mode: &'static str,
     model: Model,
@@ -206,7 +205,6 @@ const WITHOUT: &str = "without integrity: XChaCha20 alone; no tag is made or che
     that is shipped has both in one pass, in less time than the portable code takes without integrity. No program can ask for this: only a build of the benchmarks has it.";
 const NOT_WITHOUT: &str = "Not measured: sealing without integrity. A build with the feature `without-integrity` has it, as `cargo xtask bench` makes.";
 
-/// Geometric means over the kernels, and their plot.
 fn averages(bars: &[Bar], ratios: &BTreeMap<usize, Vec<f64>>, section: &mut Section) {
     let mut table = Table::new("Modes, average of the kernels", &AVERAGES);
     for (number, one) in bars.iter().enumerate() {

@@ -23,7 +23,6 @@ const COLUMNS: [(&str, Unit); 7] = [
     ("rounds", Unit::Count),
 ];
 
-/// Nanoseconds of a psync after `len` stored bytes of a page.
 fn once(environment: &Environment, object: &mut Object, round: usize, len: usize) -> Result<f64> {
     let at = round * 7 % (SIZE / PAGE) * PAGE;
     // A page gets another value in each turn.

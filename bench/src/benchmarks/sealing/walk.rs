@@ -33,7 +33,6 @@ const TOUCHES: [(&str, Unit); 5] = [
     ("decrypting a page", Unit::Nanoseconds),
 ];
 
-/// Sums of a page's words in a walk.
 const WORK: usize = 8;
 
 #[derive(Default)]
@@ -49,7 +48,6 @@ fn sum(page: &[u8]) -> u64 {
         .fold(0, |sum, word| sum.wrapping_add(u64::from_le_bytes(word.try_into().unwrap_or_default())))
 }
 
-/// Nanoseconds of a walk with so much work on each page.
 fn walk(bytes: &[u8], work: usize) -> f64 {
     let begin = Instant::now();
     let mut total = 0_u64;

@@ -10,7 +10,6 @@ use crate::stats::Samples;
 use std::time::Duration;
 
 const SHARED: u64 = 256;
-/// Pages changed since an attach, and their distance.
 const TOUCHED: u64 = 1024;
 const STRIDE: u64 = 389;
 
@@ -18,7 +17,7 @@ fn spread(samples: &Samples) -> Cell {
     samples.spread().map_or(Cell::Empty, Cell::from)
 }
 
-/// First changes since the attach, of own and of shared pages. Returns the ratio of the medians.
+/// Returns the ratio of the medians of shared and own pages.
 pub(super) fn since_attach(environment: &Environment, medium: Medium, section: &mut Section) -> Result<f64> {
     const COLUMNS: [(&str, Unit); 6] = [
         ("of an own page", Unit::Nanoseconds),
@@ -69,7 +68,7 @@ pub(super) fn since_attach(environment: &Environment, medium: Medium, section: &
     Ok(ratio)
 }
 
-/// First changes of shared pages in use. Returns the ratio of the medians.
+/// As [`since_attach`], of pages in use.
 pub(super) fn while_attached(
     environment: &Environment,
     medium: Medium,

@@ -13,15 +13,12 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const LINES: u64 = 4096;
-/// Name, load, whether it has a goal.
 const LOADS: [(&str, Load); 3] = [
     ("64 lines read", Load::Read),
     ("32 lines read, 8 of them changed", Load::Mix),
     ("2 lines changed", Load::Move),
 ];
-/// Limit of reads and updates relative to volatile ones.
 const MOST: f64 = 1.2;
-/// Limit of begin and end, in nanoseconds.
 const ENTRY: f64 = 40.0;
 
 fn one<W: Worker>(worker: &mut W, load: Load, seed: u64) -> Outcome<u64> {

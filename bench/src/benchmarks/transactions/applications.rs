@@ -14,13 +14,11 @@ use indelible::Class;
 use indicatif::ProgressBar;
 
 const THREADS: [usize; 3] = [1, 2, 8];
-/// Limit of the median of RTx relative to Tx.
 const MEDIAN: f64 = 1.065;
 
 struct Measured<'e> {
     on_demand: Object,
     durable: Object,
-    /// Divisor of sizes.
     smaller: usize,
     turns: usize,
     threads: &'e [usize],

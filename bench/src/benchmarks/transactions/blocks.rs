@@ -8,7 +8,6 @@ use crate::stats::{Samples, Spread};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Libraries beside this program.
 const ARCHIVES: [&str; 2] = ["libpmo.a", "libpmo_tm.a"];
 const MISSING: &str = "Blocks of GCC on objects: not measured. They need a GCC with -fgnu-tm, and libpmo.a and libpmo_tm.a beside pmo-bench: cargo build --release -p indelible-capi -p indelible-tm";
 const KINDS: usize = 3;
@@ -69,7 +68,6 @@ fn compile(program: &Path, archives: &[PathBuf]) -> Result<()> {
     }
 }
 
-/// Nanoseconds of a block of each kind, in turns.
 fn measure(program: &Path, pool: &Path, (rounds, turns): (u64, u64)) -> Result<[Samples; KINDS]> {
     let output =
         Command::new(program).arg(pool).args([rounds, turns].map(|number| number.to_string())).output()?;

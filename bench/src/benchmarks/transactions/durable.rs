@@ -18,13 +18,11 @@ const LINES: u64 = 4096;
 const THREADS: [usize; 2] = [1, 8];
 /// The smallest write of a disk.
 const SECTOR: usize = 512;
-/// Limits relative to libpmemobj and to a durable write; least commits of 8 threads relative to
-/// each.
+/// Relative to libpmemobj and to a durable write; commits of 8 threads relative to each.
 const TO_PMEMOBJ: f64 = 0.5;
 const TO_WRITE: f64 = 1.2;
 const COMMITS: f64 = 4.0;
 
-/// Nanoseconds from the first start to the last end.
 fn change(memory: &Reliable, threads: usize, rounds: usize) -> Result<f64> {
     let ready = Barrier::new(threads);
     let work = |number: usize| {

@@ -12,10 +12,8 @@ use std::time::Instant;
 /// 32 KiB, 64 with check words.
 const WORDS: usize = 4096;
 const READ: usize = 512;
-/// Values of the list, and the bytes of each.
 const VALUES: usize = 500;
 type Payload = [u64; 16];
-/// Limit relative to transactions without check words.
 const MOST: f64 = 1.2;
 
 type Table4K = [TxCell<u64>; WORDS];
@@ -81,7 +79,6 @@ enum Load {
     PushPop,
 }
 
-/// Name, load, transactions per turn.
 const LOADS: [(&str, Load, usize); 4] = [
     ("512 words read", Load::Read, 1000),
     ("one word changed", Load::Change, 200),

@@ -17,7 +17,6 @@ impl Libitm {
         Libitm::linked(folder, "libitm", None)
     }
 
-    /// As [`compile`](Libitm::compile), with another library in place of libitm.
     pub fn linked(folder: &Path, name: &str, library: Option<&Path>) -> Result<Option<Libitm>> {
         let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
         std::fs::write(&source, include_str!("libitm.c"))?;

@@ -1,6 +1,5 @@
-//! The paper's list (S1.21, S1.24): elements of several payloads pushed and popped, lists of
-//! several lengths read and changed in one transaction; without transactions, in volatile ones, in
-//! those of objects, and in libpmemobj's.
+//! The paper's list (S1.21, S1.24): elements pushed and popped, lists read and changed in one
+//! transaction; without transactions, in volatile ones, in those of objects, and in libpmemobj's.
 
 use super::objects::Object;
 use crate::Result;
@@ -16,14 +15,10 @@ use indicatif::ProgressBar;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Pushed and popped elements.
 const ELEMENTS: u64 = 500;
-/// Words of payloads; the payload of read and changed lists.
 const PAYLOADS: [u64; 4] = [1, 16, 64, 256];
 const PAYLOAD: u64 = 16;
-/// Elements of read and changed lists.
 const COUNTS: [u64; 4] = [10, 100, 1_000, 10_000];
-/// Least factor of libpmemobj.
 const PUSH: f64 = 7.0;
 const POP: f64 = 3.0;
 const READ: f64 = 3.0;
@@ -41,7 +36,6 @@ const COLUMNS: [(&str, Unit); 9] = [
     ("libpmemobj to RTx", Unit::Ratio),
 ];
 
-/// Nanoseconds per element of two operations, by contestant.
 #[derive(Default)]
 struct Times {
     plain: [Samples; 2],
@@ -105,7 +99,6 @@ fn read_and_changed<M: Memory>(memory: &M, count: u64, turns: usize, times: &mut
     Ok(())
 }
 
-/// Passes over a list per sample.
 fn repeats(count: u64) -> u64 {
     (2_000 / count).max(1)
 }
@@ -161,7 +154,6 @@ impl Lists {
         Ok(times)
     }
 
-    /// A table for each of two operations, a row per size.
     fn tables(
         &self,
         section: &mut Section,

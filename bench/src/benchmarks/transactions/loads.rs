@@ -15,7 +15,6 @@ pub enum Load {
 }
 
 impl Load {
-    /// A transaction's change of the sum of all words.
     pub fn grows(self) -> u64 {
         match self {
             Load::Change => 1,
@@ -25,10 +24,8 @@ impl Load {
     }
 }
 
-/// Initial value of each word.
 pub const FIRST: u64 = 1000;
 
-/// A word on a line of its own.
 #[repr(align(64))]
 struct Line(TxWord);
 

@@ -5,10 +5,8 @@ use crate::environment::{Environment, Medium, discard};
 use crate::stamp::memory::Reliable;
 use indelible::{Class, CreateOptions, Pool};
 
-/// Bytes of a pool with one object, its lanes and an epoch's log.
 const POOL: u64 = 64 << 20;
 
-/// A pool with one object of this class.
 pub struct Object {
     pool: Option<Pool>,
     class: Class,

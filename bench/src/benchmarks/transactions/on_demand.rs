@@ -12,7 +12,6 @@ use std::time::Instant;
 
 const LINES: usize = 4096;
 const THREADS: [usize; 3] = [1, 2, 8];
-/// Most additional nanoseconds of a one-word transaction.
 const MORE: f64 = 60.0;
 
 #[derive(Plain)]
@@ -91,7 +90,6 @@ pub fn run(environment: &Environment, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// Nanoseconds from the first start to the last end.
 fn change(object: &TxObject<Lines>, threads: usize, rounds: usize) -> Result<f64> {
     let ready = Barrier::new(threads);
     let work = |number: usize| -> indelible::Result<(Instant, Instant)> {

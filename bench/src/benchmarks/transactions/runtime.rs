@@ -7,10 +7,8 @@ use crate::environment::{Environment, Medium, progress};
 use crate::model::{Cell, Goal, Section, Table, Unit};
 use crate::stats::{Samples, Spread};
 
-/// The library beside this program.
 const ARCHIVE: &str = "libpmo_tm.a";
 const MISSING: &str = "libpmo-tm: not measured. It is linked from libpmo_tm.a beside pmo-bench: cargo build --release -p indelible-tm";
-/// Limit relative to libitm.
 const MOST: f64 = 1.0;
 
 pub fn run(environment: &Environment, libitm: Option<&Libitm>, section: &mut Section) -> Result<()> {

@@ -10,11 +10,9 @@ use std::time::Instant;
 
 /// With check words, half of a first-level cache.
 const WORDS: usize = 1024;
-/// Limits of a look, and of the mean repair of so many flips.
 const LOOK: f64 = 5.0;
 const REPAIR: (u32, f64) = (7, 100_000.0);
 
-/// Random-looking numbers, equal in every run.
 struct Random(u64);
 
 impl Random {
@@ -105,7 +103,6 @@ fn mean_repair(random: &mut Random, flips: u32) -> Result<f64> {
     }
 }
 
-/// Nanoseconds per word; all words count.
 fn timed(count: usize, work: impl FnOnce() -> usize) -> Result<f64> {
     let start = Instant::now();
     let counted = work();

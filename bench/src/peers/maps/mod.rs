@@ -12,7 +12,6 @@ use crate::peers::pmem::{MISSING, Pmem};
 use std::fs::File;
 use std::path::Path;
 
-/// The two maps of every library, as far as available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Hash,
@@ -29,7 +28,6 @@ impl Kind {
         }
     }
 
-    /// For names of files.
     pub fn short(self) -> &'static str {
         match self {
             Kind::Hash => "hash",
@@ -41,7 +39,6 @@ impl Kind {
 pub type Pair = (u64, u64);
 
 pub trait Map {
-    /// Inserts pairs durably.
     fn insert(&mut self, pairs: &[Pair]) -> Result<()>;
 
     /// Sums the values of existing keys, `every` of them per transaction where reads take one.
@@ -50,7 +47,6 @@ pub trait Map {
     /// A word from all pairs, and their number; in one transaction.
     fn sum(&mut self) -> Result<(u64, usize)>;
 
-    /// All pairs in the map's order.
     fn all(&mut self) -> Result<Vec<Pair>>;
 }
 
@@ -60,7 +56,6 @@ trait NativeMap {
 
     fn look(&mut self, keys: &[u64], every: usize) -> Result<u64>;
 
-    /// Calls `each` for every key, in one transaction.
     fn walk(&mut self, each: impl FnMut(u64, u64)) -> Result<()>;
 }
 
@@ -93,7 +88,6 @@ pub struct Place<'a> {
     pub dir: &'a Path,
     pub medium: Medium,
     pub keys: u64,
-    /// Initial content.
     pub loaded: &'a [Pair],
 }
 
@@ -106,7 +100,6 @@ pub struct Contestant {
 
 pub enum Opened {
     Ready(Box<dyn Map>),
-    /// The cause and the remedy.
     Missing(String),
 }
 
@@ -162,7 +155,6 @@ fn on_pmem<M: NativeMap + 'static>(
 
 const GONE: &str = "a key is gone";
 
-/// Keys loaded per commit.
 const PIECE: usize = 10_000;
 
 #[cfg(test)]
@@ -189,7 +181,6 @@ mod tests {
                     continue;
                 }
             };
-            // One by one, and many in a commit.
             let (single, many) = more.split_at(40);
             single.iter().for_each(|pair| map.insert(&[*pair]).unwrap());
             many.chunks(3_000).for_each(|pairs| map.insert(pairs).unwrap());

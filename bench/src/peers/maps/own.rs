@@ -20,12 +20,10 @@ pub fn what(kind: Kind) -> &'static str {
     }
 }
 
-/// Tracking by the kernel.
 pub fn open(kind: Kind, place: &Place<'_>) -> Result<Opened> {
     open_tracking(kind, place, Tracking::Auto)
 }
 
-/// Explicit tracking: heap and map mark their stores.
 pub fn open_explicit(kind: Kind, place: &Place<'_>) -> Result<Opened> {
     open_tracking(kind, place, Tracking::Explicit)
 }

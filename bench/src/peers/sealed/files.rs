@@ -8,14 +8,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Bytes per read.
 const PIECE: usize = 128 << 10;
 
 struct Pages {
     path: PathBuf,
     file: File,
     pages: usize,
-    /// The underlying folder of a mounted file system.
     beneath: Option<PathBuf>,
     /// Unmounted last.
     _mounted: Option<Mounted>,
@@ -53,7 +51,6 @@ pub fn luks(place: &Place<'_>) -> Result<Opened> {
     Ok(Opened::Ready(Box::new(pages)))
 }
 
-/// A folder or mount, removed on drop.
 enum Mounted {
     Folder(PathBuf),
     FileSystem(PathBuf),

@@ -22,7 +22,6 @@ pub trait SealedPeer {
 
 pub enum Opened {
     Ready(Box<dyn SealedPeer>),
-    /// The cause and the remedy.
     Missing(String),
 }
 
@@ -39,7 +38,6 @@ pub struct Contestant {
     pub open: fn(&Place<'_>) -> Result<Opened>,
 }
 
-/// A plain, unencrypted file first.
 pub const ALL: &[Contestant] = &[
     Contestant { name: "plain file", integrity: "none", open: files::plain },
     Contestant { name: "indelible, plain", integrity: "none", open: own::plain },
@@ -49,7 +47,6 @@ pub const ALL: &[Contestant] = &[
     Contestant { name: "SQLCipher", integrity: "every page", open: sqlcipher::open },
 ];
 
-/// Drops a file's durable pages from the page cache.
 fn forget(path: &Path) -> Result<()> {
     let file = File::open(path)?;
     file.sync_all()?;

@@ -13,7 +13,6 @@ struct Payments {
     by_customer: Vec<i64>,
 }
 
-/// Fails with the number of the first violated condition.
 pub fn check<S: Space, N: Node<S>>(database: Database<N>, space: &mut S) -> Result<()> {
     let scale = database.scale;
     let payments = Payments::of(database);
@@ -81,7 +80,6 @@ unsafe fn rows<S: Space, N: Node<S>, R>(
     rows
 }
 
-/// The sum that the district has taken.
 unsafe fn check_district<S: Space, N: Node<S>>(
     database: Database<N>,
     number: u32,
@@ -113,7 +111,6 @@ unsafe fn check_district<S: Space, N: Node<S>>(
     }
 }
 
-/// The sums of delivered lines, by customer.
 unsafe fn check_orders<S: Space, N: Node<S>>(
     database: Database<N>,
     number: u32,

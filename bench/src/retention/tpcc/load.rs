@@ -10,14 +10,10 @@ use super::{Database, Scale, Space, Table};
 use crate::Result;
 use crate::pattern::Random;
 
-/// Rows of an unmeasured durable step.
 const STEP: usize = 500;
-/// The first date.
 const DATE: u64 = 1;
-/// Earlier payment of each customer.
 const PAID: i64 = 1_000;
 
-/// Random letters.
 fn text<const N: usize>(random: &mut Random) -> [u8; N] {
     let mut text = [0; N];
     for piece in text.chunks_mut(8) {
@@ -82,7 +78,6 @@ pub fn load<S: Space, N: Node<S>>(scale: Scale, seed: u64, space: &mut S) -> Res
 }
 
 impl<S: Space, N: Node<S>> Loader<'_, S, N> {
-    /// Calls `each` with all numbers below `end`, several per step.
     fn steps(&mut self, end: u32, mut each: impl FnMut(Database<N>, u32, &mut S, &mut Random)) -> Result<()> {
         let Loader { database, space, random, .. } = self;
         for first in (0..end).step_by(STEP) {

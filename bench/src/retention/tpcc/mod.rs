@@ -1,6 +1,6 @@
 //! TPC-C in memory as a workload of data retention: rows in blocks under B+-trees, whose nodes
-//! change between two program versions. Each operation is one durable step. Transactions, rows and
-//! first contents follow TPC-C 5.11, without terminals and waits.
+//! change between two program versions. Each operation is one durable step. It follows TPC-C 5.11,
+//! without terminals and waits.
 
 mod check;
 mod load;
@@ -31,7 +31,6 @@ enum Table {
     Stock,
     Orders,
     OrdersByCustomer,
-    /// Undelivered orders.
     NewOrders,
     OrderLines,
 }
@@ -92,7 +91,6 @@ impl<N> Database<N> {
         Tree::at(unsafe { &raw mut (*self.root).trees[table as usize] })
     }
 
-    /// The row of an existing key.
     unsafe fn row<S: Space, R>(self, table: Table, key: u64, space: &mut S) -> *mut R
     where
         N: Node<S>,

@@ -11,22 +11,17 @@ use crate::environment::Environment;
 use crate::retention::{Add, Body, Change, ORDER, Plain32, Times, TreeNode, Versions};
 use std::collections::HashSet;
 
-/// Operations of an unmeasured durable step of the first version.
 const STEP: usize = 50;
-/// The first date of operations.
 const DATE: u64 = 2;
 
 pub struct Found {
     pub times: Times,
-    /// Bytes stored by the first version: rows, and nodes of the manual model.
+    /// Rows, and nodes of the manual model.
     pub reset: u64,
-    /// Bytes stored by P-RETAIN.
     pub retained: u64,
     /// Durable bytes of P-RETAIN, and those of P-AUTO above P-MANUAL.
     pub durable: [u64; 2],
-    /// Nodes of the first version.
     pub nodes: u64,
-    /// Nodes extended by P-AUTO.
     pub extended: u64,
 }
 
@@ -35,7 +30,6 @@ pub type Make<'m, S> = &'m mut dyn FnMut() -> Result<S>;
 type Round<S> = fn(&Environment, &Script, Make<'_, S>) -> Result<Found>;
 
 pub struct Programs<S> {
-    /// LAYOUT-CHANGE and LAYOUT-ADD.
     pub rounds: [Round<S>; 2],
 }
 
@@ -52,7 +46,6 @@ where
 /// The first version's nodes in the manual model.
 type Before = Plain32<Body, ORDER>;
 
-/// All programs of one change, once.
 fn round<S: Space, V: Versions<S, ORDER, Rest = Body>>(
     environment: &Environment,
     script: &Script,
@@ -88,7 +81,6 @@ fn same(manual: &Update, other: &Update) -> Result<()> {
     }
 }
 
-/// The database of the first program version.
 pub fn original<S: Space, N: Node<S>>(script: &Script, space: &mut S) -> Result<Database<N>> {
     let database = load::<S, N>(script.scale, script.seed, space)?;
     let (mut seen, mut date) = (Seen::default(), DATE);
@@ -115,7 +107,6 @@ pub fn convert<S: Space, N: Node<S>, F: Node<S>>(
     Ok(database.recast())
 }
 
-/// The durable operations of the update program.
 pub fn operate<S: Space, N: Node<S>>(
     database: Database<N>,
     requests: &[Request],
@@ -131,15 +122,12 @@ pub fn operate<S: Space, N: Node<S>>(
 }
 
 struct Update {
-    /// Nanoseconds per operation.
     took: f64,
     seen: Seen,
     durable: u64,
-    /// Earlier nodes, and the extended ones among them.
     nodes: [u64; 2],
 }
 
-/// Runs the update program and checks its database.
 fn update<S: Space, N: Node<S>>(
     environment: &Environment,
     database: Database<N>,

@@ -28,7 +28,6 @@ pub enum Request {
 
 /// NURand, clause 2.1.6, of so many values from 0; `most` is a power of two less one.
 fn uneven(most: u32, count: u32, random: &mut Random) -> u32 {
-    /// The constant C of this benchmark.
     const SHIFT: u32 = 123;
     let (one, other) = (random.below(u64::from(most) + 1), random.below(u64::from(count)));
     ((one | other) as u32 + SHIFT) % count
@@ -59,10 +58,8 @@ fn chance(percent: u64, random: &mut Random) -> bool {
     random.below(100) < percent
 }
 
-/// The operations of one version.
 pub struct Script {
     pub scale: Scale,
-    /// Seed of the data and of both versions' operations.
     pub seed: u64,
     pub original: Vec<Request>,
     pub updates: Vec<Request>,

@@ -3,7 +3,6 @@
 //!
 //! Zeros are a value of every row.
 
-/// Of a warehouse, a district or a customer.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Address {
@@ -48,7 +47,6 @@ pub struct Customer {
     pub data: [u8; 500],
 }
 
-/// A customer's fields that payments and deliveries change.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Account {
@@ -58,7 +56,6 @@ pub struct Account {
     pub deliveries: u32,
 }
 
-/// A payment, in a list without lookups.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct History {
@@ -113,7 +110,6 @@ pub struct Stock {
     pub data: [u8; 50],
 }
 
-/// A stock's fields that orders change.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Level {

@@ -1,20 +1,15 @@
 //! Sizes of the tables, and their keys.
 
-/// Districts of a warehouse.
 pub const DISTRICTS: u32 = 10;
 pub const NAMES: u32 = 1_000;
-/// Least and most lines of an order.
 pub const LINES: [u32; 2] = [5, 15];
 
 /// Key bits of an order's number in its district; in another tree they follow the customer.
 const ORDER_BITS: u32 = 16;
 const CUSTOMER_ORDER_BITS: u32 = 13;
-/// Key bits of a line.
 const LINE_BITS: u32 = 4;
-/// Key bits of customers of one name.
 const NAMESAKE_BITS: u32 = 7;
 
-/// Initial rows, and operations of each version.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     pub warehouses: u32,
@@ -48,12 +43,10 @@ impl Scale {
         self.warehouses * DISTRICTS
     }
 
-    /// Initially undelivered orders of a district.
     pub fn undelivered(self) -> u32 {
         self.customers * 3 / 10
     }
 
-    /// Number of a district across warehouses.
     pub fn district(self, warehouse: u32, district: u32) -> u32 {
         warehouse * DISTRICTS + district
     }
@@ -62,7 +55,6 @@ impl Scale {
         u64::from(district * self.customers + customer)
     }
 
-    /// The key of a customer by name and namesake.
     pub fn name(self, district: u32, name: u32, namesake: u32) -> u64 {
         assert!(namesake < 1 << NAMESAKE_BITS, "too many customers of one name");
         u64::from(district * NAMES + name) << NAMESAKE_BITS | u64::from(namesake)
@@ -99,7 +91,6 @@ impl Scale {
         self.order(district, order) << LINE_BITS | u64::from(line)
     }
 
-    /// Keys of the lines of a range of orders.
     pub fn lines(self, district: u32, orders: std::ops::Range<u32>) -> std::ops::RangeInclusive<u64> {
         self.line(district, orders.start, 0)..=self.line(district, orders.end, 0) - 1
     }

@@ -55,7 +55,7 @@ fn programs_of_all_models_leave_the_same_consistent_database() {
     }
 }
 
-/// Compares a tree with a map; few keys fill and empty nodes.
+/// Few keys fill and empty nodes.
 fn tree_is_a_map<N: Node<Own>>(space: &mut Own) {
     let (mut map, mut random) = (BTreeMap::new(), Random::new(3));
     // SAFETY: a tree in the space.
@@ -64,7 +64,6 @@ fn tree_is_a_map<N: Node<Own>>(space: &mut Own) {
         tree.make(space);
         for step in 0..4_000_u64 {
             let key = random.below(600);
-            // Growing, then shrinking.
             if map.contains_key(&key) || random.below(4_000) < step {
                 assert_eq!(tree.remove(key, space), map.remove(&key).is_some());
             } else {
@@ -108,7 +107,7 @@ fn database(space: &mut Own) -> Database<Plain> {
     original(&script, space).expect("a database")
 }
 
-/// Changes a value; the check must name the violated condition.
+/// The check must name the violated condition.
 fn broken<T: Copy>(condition: u32, at: *mut T, value: T, database: Database<Plain>, space: &mut Own) {
     // SAFETY: a field of a row.
     let before = unsafe { at.replace(value) };
@@ -192,7 +191,6 @@ fn a_payment_by_name_is_of_the_customer_in_the_middle() {
     let database = database(&mut space);
     // SAFETY: rows of the database.
     unsafe {
-        // Three customers of one name.
         let name = |namesake| database.scale.name(0, 999, namesake);
         let customers = [4, 5, 6].map(|number| {
             database.row::<_, Customer>(Table::Customers, database.scale.customer(0, number), &mut space)

@@ -17,7 +17,6 @@ impl Seen {
     }
 }
 
-/// A share of an amount, in ten-thousandths.
 fn share(amount: i64, ten_thousandths: u32) -> i64 {
     amount * i64::from(ten_thousandths) / 10_000
 }
@@ -31,7 +30,6 @@ pub struct Transactions<'s, S, N> {
     pub database: Database<N>,
     pub space: &'s mut S,
     pub seen: &'s mut Seen,
-    /// The operation's time; ascends.
     pub date: u64,
 }
 
@@ -116,7 +114,6 @@ impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
 }
 
 impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
-    /// Adds a line of an order; returns its amount.
     unsafe fn order_line(&mut self, key: u64, line: &Line, home: u32, district: u32, item: &Item) -> i64 {
         // SAFETY: the caller's promise.
         unsafe {
@@ -144,7 +141,7 @@ impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
         }
     }
 
-    /// A customer of a district; of several of one name the middle one.
+    /// Of several of one name the middle one.
     unsafe fn customer(&mut self, district: u32, by: By) -> *mut Customer {
         let scale = self.scale();
         // SAFETY: the caller's promise.
@@ -228,7 +225,6 @@ impl<S: Space, N: Node<S>> Transactions<'_, S, N> {
         }
     }
 
-    /// Delivers the oldest order of each district.
     unsafe fn delivery(&mut self, warehouse: u32, carrier: u32) {
         let scale = self.scale();
         for district in 0..DISTRICTS {

@@ -8,7 +8,6 @@
 use crate::retention::{Body, Keyed, ORDER, Space};
 use std::marker::PhantomData;
 
-/// A node of one program version.
 pub trait Node<S: Space>: Keyed<S, ORDER, Rest = Body> {}
 impl<S: Space, N: Keyed<S, ORDER, Rest = Body>> Node<S> for N {}
 
@@ -24,7 +23,6 @@ impl<N> Clone for Tree<N> {
 
 impl<N> Copy for Tree<N> {}
 
-/// A node after a removal.
 #[derive(PartialEq)]
 enum Left {
     Unchanged,
@@ -41,7 +39,6 @@ fn before(keys: &[u64], key: u64) -> usize {
     keys.iter().filter(|here| **here < key).count()
 }
 
-/// The slot of an inner node for a key.
 #[inline]
 fn toward(keys: &[u64], key: u64) -> usize {
     keys[1..].iter().filter(|here| **here <= key).count()
@@ -77,7 +74,6 @@ impl<N> Tree<N> {
         pointer(unsafe { *self.0 })
     }
 
-    /// The address of a key.
     pub unsafe fn get<S: Space>(self, key: u64, space: &mut S) -> Option<u64>
     where
         N: Node<S>,
@@ -97,7 +93,6 @@ impl<N> Tree<N> {
         }
     }
 
-    /// Adds a missing key.
     pub unsafe fn insert<S: Space>(self, key: u64, value: u64, space: &mut S)
     where
         N: Node<S>,
@@ -118,7 +113,6 @@ impl<N> Tree<N> {
         }
     }
 
-    /// The first key and the address of a split-off node.
     unsafe fn insert_below<S: Space>(at: *mut N, key: u64, value: u64, space: &mut S) -> Option<(u64, u64)>
     where
         N: Node<S>,
@@ -136,7 +130,6 @@ impl<N> Tree<N> {
         }
     }
 
-    /// Puts a key into a node, which is split if full.
     unsafe fn put<S: Space>(
         at: *mut N,
         index: usize,
@@ -181,7 +174,6 @@ impl<N> Tree<N> {
     }
 }
 
-/// The upper half of a full node.
 fn half(keys: &[u64; ORDER], body: &Body) -> ([u64; ORDER], Body) {
     let (mut right_keys, mut slots) = ([0; ORDER], [0; ORDER]);
     right_keys[..ORDER / 2].copy_from_slice(&keys[ORDER / 2..]);
@@ -189,7 +181,6 @@ fn half(keys: &[u64; ORDER], body: &Body) -> ([u64; ORDER], Body) {
     (right_keys, Body { count: ORDER as u32 / 2, level: body.level, slots })
 }
 
-/// Adds a key to a node with room.
 fn add(keys: &mut [u64; ORDER], body: &mut Body, index: usize, key: u64, slot: u64) {
     let count = body.count as usize;
     keys.copy_within(index..count, index + 1);
@@ -199,7 +190,6 @@ fn add(keys: &mut [u64; ORDER], body: &mut Body, index: usize, key: u64, slot: u
 }
 
 impl<N> Tree<N> {
-    /// Removes a key; whether it existed.
     pub unsafe fn remove<S: Space>(self, key: u64, space: &mut S) -> bool
     where
         N: Node<S>,
@@ -353,7 +343,6 @@ impl<N> Tree<N> {
         }
     }
 
-    /// Converts all nodes to another layout and frees these.
     pub unsafe fn convert<S: Space, F: Node<S>>(self, space: &mut S)
     where
         N: Node<S>,
