@@ -165,7 +165,6 @@ impl<'h, T: Persist<'h>> Drop for PBox<'h, T> {
 
 const DEEPEST: usize = 64;
 
-/// Drops the value of a box at an address, and frees its block.
 type End = unsafe fn(usize);
 
 thread_local! {

@@ -33,7 +33,6 @@ pub struct Extensions<'h, C> {
     of: PhantomData<(&'h Heap, C)>,
 }
 
-/// Fields of an extension's header.
 pub(super) const HEADER: &[Field] = fields!(Header { next: AtomicU64, size: u64, description: u64 });
 
 struct Borrowed;
@@ -226,7 +225,6 @@ impl<'h, C> Extensions<'h, C> {
         }
     }
 
-    /// Appends a new extension, unless another thread was faster.
     fn append<E: Extension>(&self, slot: &AtomicU64, make: impl FnOnce() -> E) -> Result<()> {
         const { assert!(align_of::<E>() <= 16, "an extension is aligned to 16 bytes at most") };
         let heap = chain_home(&self.link);
@@ -249,7 +247,6 @@ impl<'h, C> Extensions<'h, C> {
         link(make())
     }
 
-    /// Copies all extensions, also those unknown to this program.
     fn copied(&self) -> Result<Self> {
         let (home, link) = (chain_home(&self.link), self.link.load(Acquire));
         let copy = match link {
@@ -314,7 +311,6 @@ impl<C> Default for Extensions<'_, C> {
     }
 }
 
-/// Copies the extensions, into the same heap.
 impl<C> Clone for Extensions<'_, C> {
     fn clone(&self) -> Self {
         expect(self.copied())

@@ -22,7 +22,6 @@ use super::place::{bounds_at, verify_within};
 use super::slots::Slot;
 use super::table::Table;
 
-/// The home at a cursor, and the cursor behind it, in a table of so many groups.
 const fn home(cursor: u64, groups: u64) -> (u64, u64) {
     let behind = u64::BITS - groups.trailing_zeros();
     match cursor.checked_shr(behind) {

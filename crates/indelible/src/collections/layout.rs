@@ -16,7 +16,6 @@ pub struct Layout {
     pub(super) stream: String,
     met: Vec<&'static str>,
     pointers: usize,
-    /// Numbers of pointers whose targets await description, with the describing functions.
     targets: VecDeque<(usize, Describe)>,
     /// Whether a shared reference can store somewhere.
     pub(super) atomics: bool,
@@ -31,7 +30,6 @@ impl Layout {
         self.stream.push(' ');
     }
 
-    /// Gives the next described type a public name: that of `T`, which has its layout.
     pub(super) fn alias<'h, T: super::Persist<'h>>(&mut self) {
         let mut name = String::new();
         T::type_name(&mut name);

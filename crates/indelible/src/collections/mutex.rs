@@ -198,7 +198,6 @@ impl<'h, T: Persist<'h>> PRwLock<'h, T> {
         try_acquire(&self.word, inside.attachment(), shared).then(|| self.reading(inside))
     }
 
-    /// The guard of a sharing thread; releases the lock if the value is damaged.
     fn reading<'a>(&'a self, inside: Inside<'h>) -> PReadGuard<'a, 'h, T> {
         let mut guard = PReadGuard { word: &self.word, value: std::ptr::null(), inside, of: PhantomData };
         guard.value = self.value();
@@ -235,7 +234,6 @@ struct Exclusive<'a, 'h, T> {
 }
 
 impl<'a, 'h, T> Exclusive<'a, 'h, T> {
-    /// For a holder of the lock, released if the value is damaged.
     fn new(word: &'a AtomicU64, value: impl FnOnce() -> *mut T, inside: Inside<'h>) -> Self {
         let mut guard = Exclusive { word, value: std::ptr::null_mut(), _inside: inside, of: PhantomData };
         guard.value = value();

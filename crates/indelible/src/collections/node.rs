@@ -24,7 +24,6 @@ use std::ptr;
 
 pub(super) use crate::types::{KEYS, LEAST, LEVELS};
 
-/// Bytes of a leaf worth prefetching.
 const FETCHED: usize = 512;
 
 #[repr(C)]
@@ -174,7 +173,6 @@ impl<K, V> Node<K, V> {
         unsafe { usize::from((*self.0).level) }
     }
 
-    /// Place of a key, perhaps empty.
     #[inline]
     pub(super) fn key(self, index: usize) -> *mut K {
         assert!(index < KEYS);
@@ -249,7 +247,6 @@ impl<K, V> Node<K, V> {
         self.stored(index..len + 1);
     }
 
-    /// Removes a key and its value, and in an inner node the child behind it.
     pub(super) fn remove<'h>(self, index: usize) -> (K, V)
     where
         K: Persist<'h>,
@@ -269,7 +266,6 @@ impl<K, V> Node<K, V> {
         pair
     }
 
-    /// Replaces and returns a key and its value.
     pub(super) fn replace<'h>(self, index: usize, key: K, value: V) -> (K, V)
     where
         K: Persist<'h>,

@@ -145,7 +145,6 @@ impl<'h> HeapRef<'h> {
     }
 }
 
-/// A thread that stores under a lock of the object.
 pub(super) struct Inside<'h> {
     heap: &'h Heap,
     attachment: u32,

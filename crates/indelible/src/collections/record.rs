@@ -152,7 +152,6 @@ impl Heap {
         Ok(freed)
     }
 
-    /// Puts a record's bytes into a new block, which `refer` makes the root's.
     fn put_record(
         &self,
         name: &str,

@@ -59,7 +59,6 @@ impl<'h, T: Persist<'h>> RootValue<'h, T> {
 }
 
 impl OldValue<'_> {
-    /// The blocks come from a walk by description.
     pub(crate) fn of_blocks(found: Reclaimed) -> Self {
         OldValue(Old::Blocks(found))
     }
@@ -121,7 +120,6 @@ impl Heap {
         Ok(new)
     }
 
-    /// Makes the root `name` refer to `value`, in a block of its own.
     fn put<'h, T: Persist<'h>>(&self, heap: HeapRef<'h>, name: &str, value: T) -> Result<&'h mut T> {
         let at = self.block_of_root::<T>(heap, name)?;
         // SAFETY: a new block, large enough; then the invariants.

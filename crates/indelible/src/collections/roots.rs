@@ -72,7 +72,6 @@ impl Described {
     }
 }
 
-/// The root's place; the first time, the type is described and `root` finds the root.
 fn known_place<'h, T: Persist<'h>>(
     cache: &RootCache,
     name: &str,
@@ -99,7 +98,6 @@ pub(super) fn described<'h, T: Persist<'h>>() -> Arc<Described> {
     made
 }
 
-/// Address of a root's value, if the bytes are valid.
 pub(super) fn place<'h, T: Persist<'h>>(root: Place, bounds: &Bounds) -> Result<*mut T, HeapError> {
     let address = root.address as u64;
     let wrong = |what| HeapError::Damaged { offset: address.wrapping_sub(bounds.base as u64), what };

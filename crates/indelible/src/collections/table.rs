@@ -37,7 +37,6 @@ pub(super) struct Table<'h, K: Persist<'h>, V: Persist<'h>> {
     at: u64,
     slots: u64,
     len: u64,
-    /// Empty slots that may still be filled.
     left: u64,
     seed: u64,
     owns: PhantomData<(&'h Heap, K, V)>,
@@ -128,7 +127,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         }
     }
 
-    /// Looks for a key in one group; continues if it may be in the next.
     #[inline]
     fn find_in<Q: Lookup<K> + ?Sized>(
         &self,
@@ -259,7 +257,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Table<'h, K, V> {
         Ok(())
     }
 
-    /// Index of a free slot for this hash. There is one.
     #[inline]
     fn place(&self, hash: u64) -> usize {
         let mut probe = Probe::new(hash, self.slots);

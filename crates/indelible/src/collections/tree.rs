@@ -30,7 +30,6 @@ pub(super) struct Tree<'h, K: Persist<'h>, V: Persist<'h>> {
     owns: PhantomData<(&'h Heap, K, V)>,
 }
 
-/// The way from the root: at each level a node, and the place in it.
 pub(super) struct Path<K, V> {
     nodes: [Node<K, V>; LEVELS],
     places: [u8; LEVELS],
@@ -139,7 +138,6 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> Tree<'h, K, V> {
         }
     }
 
-    /// Inserts a key at the end of a path to a leaf; returns its value's place.
     pub(super) fn insert(&mut self, path: &Path<K, V>, key: K, value: V) -> Result<*mut V> {
         let heap = self.heap();
         if self.height == 0 {
@@ -320,7 +318,6 @@ fn merge<'h, K: Persist<'h>, V: Persist<'h>>(
     unsafe { free(right.address()) };
 }
 
-/// Drops all keys and values in a node and below, and frees the nodes.
 fn give_back<'h, K: Persist<'h>, V: Persist<'h>>(
     address: u64,
     level: usize,

@@ -16,7 +16,6 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
 
-/// A gap in a leaf, and the way to it.
 pub(super) struct Edge<K, V> {
     path: Path<K, V>,
     height: usize,
@@ -32,7 +31,6 @@ impl<K, V> Clone for Edge<K, V> {
 }
 
 impl<K, V> Edge<K, V> {
-    /// The gap before the first key for which `behind` is false.
     pub(super) fn new<'h>(tree: &Tree<'h, K, V>, bounds: &Bounds, mut behind: impl FnMut(&K) -> bool) -> Self
     where
         K: Persist<'h>,
@@ -209,7 +207,6 @@ impl<K, V> Walk<K, V> {
         front.next(&self.bounds)
     }
 
-    /// All that is left, node by node.
     #[inline]
     fn fold<B>(self, init: B, mut f: impl FnMut(B, Node<K, V>, usize, &Bounds) -> B) -> B {
         let (mut value, mut left, bounds) = (init, self.left, self.bounds);

@@ -23,7 +23,6 @@ impl Heap {
         self.object.rung()
     }
 
-    /// If stores cannot be found, the next psync fails.
     pub(crate) fn give_addresses(&self) {
         let _ = self.object.give_addresses();
     }

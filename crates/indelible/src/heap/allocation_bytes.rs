@@ -34,7 +34,6 @@ impl Span {
         Ok(())
     }
 
-    /// Verifies the span at `page`, and adopts it. A `new` one was just formatted.
     pub(super) fn adopt(
         window: &Window,
         page: u64,

@@ -21,7 +21,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 
 thread_local! {
-    /// The heap this thread used last, and its cache there.
     static LAST: Cell<(u64, Option<&'static Cache>)> = const { Cell::new((0, None)) };
     static LAST_SLOW: Cell<(u64, Option<&'static Cache>)> = const { Cell::new((0, None)) };
     static MEMBER: RefCell<Vec<Member>> = const { RefCell::new(Vec::new()) };
@@ -180,13 +179,11 @@ impl Allocator {
         }
     }
 
-    /// Gives back this thread's empty spans; returns whether there were any.
     fn shed(&self) -> Result<bool> {
         let cache = self.cache();
         self.releasing(|release| cache.shed(release))
     }
 
-    /// Runs `f`, and gives back the spans that it finds empty.
     fn releasing<R>(&self, f: impl FnOnce(&mut dyn FnMut(&'static Span)) -> R) -> Result<R> {
         let mut released = Ok(());
         let result = f(&mut |span| {
@@ -240,7 +237,6 @@ impl Allocator {
         self.release(address).map_err(Box::new)
     }
 
-    /// Frees a block of a span that another thread owns, or none.
     fn free_of_other(
         &self,
         cache: &'static Cache,
@@ -302,7 +298,6 @@ impl Allocator {
         freed
     }
 
-    /// The live block at `address`: its run of pages, its address, its bytes.
     pub(super) fn block_at(&self, address: usize) -> Result<(Found, usize, usize)> {
         let shared = &*self.shared;
         let Some(found) = shared.find(address)? else { return Err(HeapError::Foreign { address }) };
@@ -347,7 +342,6 @@ impl Allocator {
         Ok(asked.unwrap_or(room))
     }
 
-    /// Start and length of the block in use that contains these bytes.
     #[inline]
     pub(super) fn around(&self, address: usize, size: u64) -> Result<(usize, usize)> {
         let (start, len) = match self.around_in_span(address) {

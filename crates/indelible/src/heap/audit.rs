@@ -68,7 +68,6 @@ pub struct AuditedPointer {
 }
 
 pub(super) struct Index {
-    /// In address order.
     pub(super) all: Vec<Block>,
 }
 
@@ -112,7 +111,6 @@ impl Index {
     }
 }
 
-/// Most findings of an audit.
 const FINDINGS: usize = 10_000;
 /// Most bytes shown of a path: forged names may be long.
 const SHOWN: usize = 1024;
@@ -131,7 +129,6 @@ struct Seen<'a> {
     more: u64,
     pointers: Vec<AuditedPointer>,
     referred: Vec<usize>,
-    /// Address and length of bytes to be searched.
     opaque: Vec<(u64, u64)>,
     lasting: Vec<HeapFinding>,
 }
@@ -178,7 +175,6 @@ impl Visitor for Seen<'_> {
     }
 }
 
-/// Blocks found by searching words.
 struct Words<'a> {
     index: &'a Index,
     memory: Memory<'a>,
@@ -203,7 +199,6 @@ impl Words<'_> {
         }
     }
 
-    /// As [`scan`](Words::scan), for far pointers within the object.
     fn scan_far(&mut self, address: u64, len: u64) {
         for word in self.memory.get(address, len).unwrap_or_default().as_chunks::<8>().0 {
             let target = own(u64::from_le_bytes(*word)).map(|offset| self.memory.base.wrapping_add(offset));
@@ -320,7 +315,6 @@ fn audit(memory: Memory<'_>, roots: Vec<Root>, blocks: Vec<Block>) -> HeapAudit 
     owned.keys().filter_map(|address| index.around(*address)).for_each(|index| reached[index] = true);
     let mut words = Words { index: &index, memory, reached, pending: Vec::new() };
     if !seen.findings.is_empty() {
-        // A damaged value may still own blocks.
         let values = owned.keys().copied().chain(followed.starts());
         values.filter_map(|address| index.around(address)).for_each(|index| words.pending.push(index));
     }

@@ -62,7 +62,6 @@ impl Cache {
         }
     }
 
-    /// A block of `class`, if any is left: one store to the object.
     #[inline]
     pub(super) fn take(&self, class: usize) -> Option<NonNull<u8>> {
         let current = &self.current[class];
@@ -85,8 +84,6 @@ impl Cache {
         if self.next_blocks(class, self.spans[class].get()?) { self.take(class) } else { None }
     }
 
-    /// Moves to more free blocks, in the current span or another of the thread's. Spans found empty
-    /// go to `release`.
     pub(super) fn advance(&'static self, class: usize, release: &mut dyn FnMut(&'static Span)) -> bool {
         self.open_inbox(release);
         loop {
@@ -120,7 +117,6 @@ impl Cache {
         span.put(place::CURRENT);
     }
 
-    /// Gives up empty current spans; returns whether there were any.
     pub(super) fn shed(&'static self, release: &mut dyn FnMut(&'static Span)) -> bool {
         let mut any = false;
         let mut release = |span| {
@@ -189,7 +185,6 @@ impl Cache {
         }
     }
 
-    /// Reports freed blocks of `words` of `span`, which this cache's thread owns.
     pub(super) fn send(&self, span: &'static Span, words: u64) {
         if span.pending.load(SeqCst) & words == words || span.pending.fetch_or(words, SeqCst) != 0 {
             return;
@@ -203,7 +198,6 @@ impl Cache {
         }
     }
 
-    /// Takes in blocks freed by other threads, and passes on those of spans with a new owner.
     pub(super) fn open_inbox(&'static self, release: &mut dyn FnMut(&'static Span)) {
         let mut next = if self.inbox.is_empty() { None } else { self.inbox.take() };
         while let Some(span) = next {

@@ -9,7 +9,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Directory<'_> {
-    /// Makes a directory with an entry for every chunk, at least twice as long.
     pub(super) fn reserve(&self) -> Result<()> {
         let capacity = self.header.capacity.load(Relaxed);
         if self.chunks() <= capacity {
@@ -47,7 +46,6 @@ impl Directory<'_> {
         let chunk = ChunkRef::create(self.window, number, 0, self.len_of(number), 0)?;
         let page = chunk.page(1);
         chunk.put(1, Entry { kind: Kind::Meta, class: 0, pages });
-        // Zeros, as all behind the frontier.
         let new: &[AtomicU64] = self.window.slice(page * PAGE, (pages * PAGE / 8) as usize)?;
         self.window.mark_dirty(page * PAGE, ((number + 1) * 8) as usize);
         for (new, old) in new.iter().zip(&self.entries()?[..number as usize]) {
@@ -84,7 +82,6 @@ impl Directory<'_> {
         longer.reserve()
     }
 
-    /// Pages up to the last one in use.
     pub(super) fn end(&self) -> Result<u64> {
         for number in (0..self.frontier()).rev() {
             let first = number * CHUNK_PAGES;

@@ -25,20 +25,16 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 pub(crate) trait Surroundings {
-    /// Keeps consistent cuts out until it is dropped.
     type Inside;
 
-    /// Bounds of the object at the address; empty if there is none.
     fn bounds(address: usize) -> Bounds;
 
-    /// Fails if the address's heap cannot allocate.
     fn writable(address: usize) -> Result<()>;
 
     fn enter(address: usize) -> Result<Self::Inside>;
 
     fn allocate(address: usize, size: usize, align: usize) -> Result<NonNull<u8>>;
 
-    /// Whether a block in use with at least `size` bytes begins there.
     fn is_block(address: usize, size: usize) -> Result<bool>;
 
     /// # Safety
@@ -58,7 +54,6 @@ pub(crate) trait Surroundings {
 pub(crate) struct Header {
     /// The next one's address, or 0.
     pub(crate) next: AtomicU64,
-    /// Bytes, with the header.
     pub(crate) size: u64,
     pub(crate) description: u64,
 }
@@ -113,7 +108,6 @@ impl<'a, S: Surroundings> Cursor<'a, S> {
         Cursor { slot, bounds: Bounds::NONE, passed: 0, within: PhantomData }
     }
 
-    /// The next block, whose header and size lie in the object.
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Option<*mut Header>, HeapError> {
         let link = self.slot.load(Acquire);
@@ -167,7 +161,6 @@ impl<'a, S: Surroundings> Cursor<'a, S> {
         self.damage(std::ptr::from_ref(self.slot).addr(), "an extension is missing")
     }
 
-    /// The fields of the extension passed last; `differs` makes the error for another size or type.
     #[inline]
     pub(crate) fn fields(
         &self,
@@ -189,7 +182,6 @@ impl<'a, S: Surroundings> Cursor<'a, S> {
     }
 }
 
-/// Appends a new extension, whose fields `write` writes, unless another thread was faster.
 #[inline]
 pub(crate) fn link<S: Surroundings>(
     slot: &AtomicU64,
@@ -272,7 +264,6 @@ pub(crate) unsafe fn free<S: Surroundings>(slot: &AtomicU64) -> Result<(), HeapE
     Ok(())
 }
 
-/// Most nested computations of initial values.
 const DEEPEST: usize = 64;
 
 #[derive(Debug)]

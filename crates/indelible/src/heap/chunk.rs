@@ -40,8 +40,6 @@ impl<'a> ChunkRef<'a> {
         Ok(ChunkRef { window, header: window.at(offset)?, offset, number, len })
     }
 
-    /// Makes a header in page `page`; all other pages are free, and unused so far from `touched`
-    /// on.
     pub(super) fn create(
         window: &'a Window,
         number: u64,
@@ -73,7 +71,6 @@ impl<'a> ChunkRef<'a> {
         std::array::from_fn(|word| self.header.used[word].load(Relaxed))
     }
 
-    /// A page's entry; an error if it is invalid, or exceeds the chunk.
     pub(super) fn entry(&self, index: u64) -> Result<Option<Entry>> {
         let bits = self.header.entries[index as usize].load(Relaxed);
         if bits == 0 {
@@ -125,7 +122,6 @@ impl<'a> ChunkRef<'a> {
         self.put(index, Entry { pages, ..entry });
     }
 
-    /// Whether pages were never used, and are therefore zero.
     pub(super) fn is_virgin(&self, index: u64) -> bool {
         u64::from(self.header.touched.load(Relaxed)) <= index
     }

@@ -100,7 +100,6 @@ pub fn fewest_pages(class: usize) -> u64 {
     if Geometry::of(class, block).is_some() { block } else { block + 1 }
 }
 
-/// Fewest pages with at most an eighth wasted, and the most of a span.
 static LEAST: [(u8, u8); CLASSES] = {
     let mut table = [(0, 0); CLASSES];
     let mut class = 0;

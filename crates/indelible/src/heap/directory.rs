@@ -10,7 +10,6 @@ use super::window::Window;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A heap's header, identity and limits verified.
 #[derive(Clone, Copy)]
 pub(super) struct Directory<'a> {
     pub(super) window: &'a Window,
@@ -102,7 +101,6 @@ impl<'a> Directory<'a> {
         self.window.slice(page * PAGE, capacity as usize)
     }
 
-    /// Use of a chunk; chunks from the frontier on are free.
     pub(super) fn get(&self, chunk: u64) -> Result<Use> {
         if chunk >= self.frontier() {
             return Ok(Use::Free);

@@ -23,7 +23,6 @@ thread_local! {
 pub(super) struct Gate {
     inside: AtomicUsize,
     closed: AtomicBool,
-    /// Whether a cut is under way, its durable write included.
     cutting: Mutex<bool>,
     /// `cutting` changed, the last thread left, or the gate opened.
     changed: Condvar,
@@ -118,7 +117,6 @@ impl Gate {
         self.cutting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Waits until `ready`, or until `end`; `None` is never.
     fn wait<'g>(
         &'g self,
         mut cutting: MutexGuard<'g, bool>,

@@ -12,7 +12,6 @@ pub(crate) trait Growable {
 
     fn grow(&self, size: usize) -> Result<(), Limit>;
 
-    /// The heap has all that is mapped.
     fn grown(&self) {}
 
     /// Stores at these addresses went through the page tables.
@@ -51,7 +50,6 @@ impl RawHeap {
         self.malloc(size).or_else(|error| self.grow_for(object, error, size, 16, false))
     }
 
-    /// As [`malloc_in`](RawHeap::malloc_in), at a multiple of `align`; `zero` asks for zeros.
     pub(crate) fn allocate_in(
         &self,
         object: &impl Growable,
@@ -101,8 +99,6 @@ impl RawHeap {
         Ok(new)
     }
 
-    /// Grows the object if allowed, and tries once more. Otherwise the error says which limit was
-    /// met.
     #[cold]
     #[inline(never)]
     fn grow_for(

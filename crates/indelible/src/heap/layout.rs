@@ -234,11 +234,9 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
-    /// The header of the heap or chunk.
     Header = 1,
     /// The heap's own pages: a directory, roots.
     Meta = 2,
-    /// A block of whole pages.
     Run = 3,
     Span = 4,
     /// The rest of a block from an earlier chunk.
@@ -269,17 +267,14 @@ impl Entry {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// All free, without a header.
     Free,
     Pages {
         /// Page of the chunk that holds the header.
         header: u64,
-        /// Longest run of free pages.
         largest: u64,
     },
     /// First of a block of whole chunks.
     Large {
-        /// Length of the block.
         pages: u64,
         /// Whether it is the heap's own.
         meta: bool,

@@ -54,7 +54,6 @@ impl<T> Slot<T> {
         Self::reference(self.0.swap(ptr::null_mut(), Ordering::SeqCst))
     }
 
-    /// Puts `value` in place of `old`; returns whether `old` was there.
     pub(super) fn replace(&self, old: Option<&'static T>, value: Option<&'static T>) -> bool {
         let (old, new) = (Self::pointer(old), Self::pointer(value));
         self.0.compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed).is_ok()

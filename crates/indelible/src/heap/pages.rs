@@ -19,7 +19,6 @@ pub(super) struct Hints([u64; 10]);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) page: u64,
-    /// Known to hold zeros.
     pub(super) zero: bool,
 }
 
@@ -35,7 +34,6 @@ pub(super) struct Pages<'a, 'h> {
 }
 
 impl Pages<'_, '_> {
-    /// A run of `count` pages at a multiple of `align` pages; `None` if there is none.
     pub(super) fn allocate(&mut self, count: u64, align: u64, kind: Kind, class: u8) -> Result<Option<Run>> {
         let entry = Entry { kind, class, pages: count };
         let skew = self.directory.window.base() as u64 / PAGE % align;
@@ -130,7 +128,6 @@ impl Pages<'_, '_> {
         if entry.pages > directory.pages || (skew != 0 && align > 1) {
             return Ok(None);
         }
-        // A block of fewer pages takes its chunk whole.
         let span = entry.pages.max(CHUNK_PAGES);
         let (mut start, mut at) = (0, 0);
         let first = loop {
@@ -138,7 +135,6 @@ impl Pages<'_, '_> {
             if end > directory.pages || end.div_ceil(CHUNK_PAGES) > directory.capacity() {
                 return Ok(None);
             }
-            // All is free behind the frontier.
             if at * CHUNK_PAGES >= end || at >= directory.frontier() {
                 break start;
             }
@@ -283,7 +279,6 @@ pub(super) fn find(directory: &Directory<'_>, page: u64) -> Result<Option<Found>
         }
         Use::Large { .. } | Use::Body => {}
     }
-    // In a block of whole chunks: its first chunk has the length.
     loop {
         match directory.get(number)? {
             Use::Large { pages, meta } if number * CHUNK_PAGES + pages > page => {

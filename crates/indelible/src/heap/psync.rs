@@ -22,14 +22,12 @@ impl Heap {
         }
     }
 
-    /// Marks addresses as borrowed: stored to, perhaps, until the next psync that is no cut.
     pub(crate) fn lent(&self, range: &Range<usize>) {
         if let Some(marks) = self.object.explicit_marks() {
             marks.mark_borrowed(self.offsets(range));
         }
     }
 
-    /// Marks addresses to which threads may store without a lock from now on.
     pub(crate) fn shared(&self, range: &Range<usize>) {
         if let Some(marks) = self.object.explicit_marks() {
             marks.mark_shared(self.offsets(range));

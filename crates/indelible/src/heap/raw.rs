@@ -67,7 +67,6 @@ pub(crate) struct Extent {
     pub(crate) base: NonNull<u8>,
     pub(crate) len: usize,
     pub(crate) writable: bool,
-    /// The set of dirty marks, with explicit tracking.
     pub(crate) marks: Option<Arc<DirtyLines>>,
     /// Bytes it may grow to without being reopened.
     pub(crate) reach: usize,
@@ -81,7 +80,6 @@ pub(crate) struct Quiet<'h> {
 }
 
 impl Quiet<'_> {
-    /// Admits changes and threads again: the cut's content is fixed.
     pub(crate) fn open(&mut self) {
         self.inner = None;
         self.closed.open();
@@ -148,7 +146,6 @@ impl RawHeap {
         &self.allocator.shared.window
     }
 
-    /// A small block, if the calling thread has one at hand, and no guard is needed.
     #[inline]
     pub(super) fn malloc_at_hand(&self, size: usize) -> Option<NonNull<u8>> {
         self.allocator.malloc_at_hand(size)
@@ -205,7 +202,6 @@ impl RawHeap {
     /// Lengths to try; the first possible one makes room for a block beside `old` bytes.
     pub(super) fn growth(old: usize, size: usize, align: usize) -> [usize; 3] {
         let block = old.saturating_add(size).saturating_add(align);
-        // A chunk's header, and the rest of a chunk before a large block.
         let most = block.saturating_add(4 << 20);
         let pages = |len: usize| len.saturating_add(PAGE as usize - 1) & !(PAGE as usize - 1);
         [most.max(old.saturating_add(old / 4)), most, block.saturating_add(64 << 10)].map(pages)
@@ -291,7 +287,6 @@ impl RawHeap {
         roots::create(&self.allocator.shared, &self.new_root(name, address, size, ty)?)
     }
 
-    /// As [`create_root`](RawHeap::create_root), replacing one of the same name.
     pub(crate) fn replace_root(
         &self,
         name: &str,

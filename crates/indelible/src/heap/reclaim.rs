@@ -37,10 +37,8 @@ struct View<'a> {
 struct Found {
     base: u64,
     blocks: Vec<u64>,
-    /// Blocks with owners that were not met, and the number of those that were.
     shared: Vec<(u64, u64)>,
     wrong: Option<HeapFinding>,
-    /// Offset of the first undescribed bytes.
     opaque: Option<u64>,
     pointers: Vec<(u64, String)>,
 }
@@ -182,7 +180,6 @@ impl Heap {
 }
 
 impl ReadHeap {
-    /// As [`Heap::reclaimed`], where nothing is freed.
     pub(crate) fn reclaimed(&self, name: &str) -> Result<Reclaimed, HeapError> {
         self.raw().reclaimed(self.object().as_slice(), name, false)
     }

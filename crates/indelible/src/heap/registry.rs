@@ -15,7 +15,6 @@ pub(crate) struct Entry {
     pub(crate) access: Access,
     owner: u64,
     pub(crate) attachment: u32,
-    /// Whether stores must be marked (explicit tracking).
     explicit: bool,
 }
 
@@ -104,7 +103,6 @@ impl Registration {
     }
 }
 
-/// Called before other threads may read the registry again.
 fn changed(heaps: &[Entry]) {
     ANY_EXPLICIT.store(heaps.iter().any(|entry| entry.explicit), Relaxed);
     EPOCH.fetch_add(1, Release);

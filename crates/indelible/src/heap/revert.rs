@@ -48,7 +48,6 @@ impl Heap {
         self.root_cache.forget(|| ());
         match self.reopened() {
             Ok(raw) => {
-                // The former one knows blocks that are gone; dropping it examines none.
                 self.raw = raw;
                 self.trusted = Trusted::new(!self.object.is_foreign());
                 Ok(())

@@ -47,7 +47,6 @@ impl Hasher for Same {
 }
 
 impl RootCache {
-    /// The root's place; `find` looks it up the first time.
     pub(crate) fn place<E>(
         &self,
         name: &str,

@@ -17,7 +17,6 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Offsets of roots, each with its record's page.
 type Places = BTreeSet<(u64, u64)>;
 
 /// Unreadable records are skipped: a check of the heap lists them.

@@ -17,8 +17,6 @@ pub(super) fn hash(name: &str) -> u64 {
     checksum(0, &[name.as_bytes()])
 }
 
-/// Calls `look` with the header's slots, then each page's, and the offset of the first, until it
-/// returns a result.
 fn search<'a, R>(
     directory: &Directory<'a>,
     mut look: impl FnMut(u64, &'a [RootSlot]) -> Result<Option<R>>,
@@ -110,7 +108,6 @@ pub(super) fn create(shared: &Shared, root: &Root) -> Result<()> {
     Ok(())
 }
 
-/// Replaces a root of the same name, or fails and changes nothing.
 pub(super) fn replace(shared: &Shared, root: &Root) -> Result<()> {
     check(shared, root)?;
     let mut inner = shared.lock();
@@ -180,7 +177,6 @@ fn free_slot(inner: &mut Inner, shared: &Shared) -> Result<u64> {
     Ok(page * PAGE + 16)
 }
 
-/// The first of `count` pages for the heap's own use.
 pub(super) fn meta_pages(inner: &mut Inner, shared: &Shared, count: u64) -> Result<u64> {
     if let Some(run) = inner.pages(shared)?.allocate(count, 1, Kind::Meta, 0)? {
         return Ok(run.page);

@@ -26,7 +26,6 @@ struct State<E> {
     joining: u64,
     /// Whether the round before `joining` is being made durable.
     led: bool,
-    /// The rounds before it are durable.
     durable: u64,
     /// The last failed round, unless a later one succeeded.
     failed: Option<(u64, E)>,
@@ -37,9 +36,7 @@ struct State<E> {
 
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// Whether the task let others pass once.
     passed: bool,
-    /// The waker, and the round in which it was left.
     left: Option<(u64, Waker)>,
 }
 
@@ -59,7 +56,6 @@ impl<E: Clone> Default for Rounds<E> {
 }
 
 impl<E: Clone> Rounds<E> {
-    /// `pace`: how long a cut takes, until known.
     pub(super) fn with_pace(pace: Duration) -> Self {
         let state = State {
             joining: 0,
@@ -174,7 +170,6 @@ impl<E: Clone> Rounds<E> {
     }
 }
 
-/// A waiting thread, until dropped, also if its cut panics.
 struct Waits<'r, E: Clone>(&'r Rounds<E>);
 
 impl<'r, E: Clone> Waits<'r, E> {
@@ -193,12 +188,10 @@ impl<E: Clone> Drop for Waits<'_, E> {
     }
 }
 
-/// The lead of a round, ended by dropping.
 struct Lead<'r, E: Clone> {
     rounds: &'r Rounds<E>,
     round: u64,
     begin: Option<Instant>,
-    /// `None`: the leader panicked; durability is unknown, and not reported.
     outcome: Option<Result<(), E>>,
 }
 
@@ -276,7 +269,6 @@ mod tests {
         rounds.wait(c, never).unwrap();
     }
 
-    /// However a lead ends, waiting threads are woken, and one leads.
     #[test]
     fn a_leader_that_panics_leaves_nobody_waiting() {
         let rounds = Tested::default();

@@ -29,13 +29,10 @@ use crate::sys::total::Ordering::{Relaxed, SeqCst};
 use crate::sys::total::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, fence};
 use std::ptr;
 
-/// The owner's list that a span is in.
 pub(super) mod place {
-    /// The owner allocates from it.
     pub(crate) const CURRENT: u8 = 0;
     /// In its list of spans with free blocks.
     pub(crate) const PARTIAL: u8 = 1;
-    /// Nowhere: no block is free.
     pub(crate) const FULL: u8 = 2;
     pub(crate) const NEW: u8 = 3;
 }
@@ -63,13 +60,11 @@ pub(super) struct Span {
     /// The owner, if it may free any block at once.
     pub(super) at_hand: Slot<Cache>,
     count: AtomicU32,
-    /// Blocks that the owner frees before it examines the span again.
     unheeded: AtomicU32,
     size: AtomicU32,
     pub(super) place: AtomicU8,
     class: AtomicU8,
     rooted: AtomicU8,
-    /// As many low bits as blocks are claimed at once.
     ahead: AtomicU64,
     pub(super) owner: Slot<Cache>,
     unused: [AtomicU64; WORDS],
@@ -82,7 +77,6 @@ pub(super) struct Span {
     pages: AtomicU64,
     first: AtomicU64,
     pub(super) index: AtomicUsize,
-    /// Listed among ownerless spans with free blocks.
     pub(super) listed: AtomicBool,
     pub(super) live: AtomicBool,
 }
@@ -97,7 +91,6 @@ pub(super) struct Site {
     pub(super) first: u64,
 }
 
-/// Spans of closed heaps, and emptied ones.
 pub(super) static SPARE: Spare<Span> = Spare::new();
 
 impl Span {
@@ -213,7 +206,6 @@ impl Span {
         self.allocations.load(Relaxed).wrapping_add(block)
     }
 
-    /// Its offset in the object, for explicit tracking.
     pub(super) fn allocation_offset(&self, block: usize) -> u64 {
         self.first.load(Relaxed) + block as u64
     }
@@ -272,7 +264,6 @@ impl Span {
         }
     }
 
-    /// Adds blocks of word `word` whose allocation byte is `wanted` to `unused`.
     fn gather(&self, word: usize, wanted: impl Fn(u8) -> bool) {
         let first = word * 64;
         let mut bits = self.unused[word].load(Relaxed);
@@ -313,12 +304,10 @@ impl Span {
         }
     }
 
-    /// Whether the owner knows of free, unclaimed blocks.
     pub(super) fn has_free(&self) -> bool {
         self.unused.iter().any(|free| free.load(Relaxed) != 0)
     }
 
-    /// Whether all blocks are free, as far as the owner knows.
     pub(super) fn is_empty(&self) -> bool {
         (0..WORDS).all(|word| self.unused[word].load(Relaxed) == self.valid(word))
     }
@@ -355,7 +344,6 @@ impl Span {
         true
     }
 
-    /// Frees a block in use for the owner, which then examines the span.
     pub(super) fn free(&self, block: usize) {
         self.set_free(block, self.allocation(block));
     }

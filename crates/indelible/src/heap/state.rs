@@ -36,14 +36,12 @@ pub(super) struct Inner {
     unowned: [Vec<&'static Span>; CLASSES],
     /// Emptied spans still in an inbox, unusable for another heap.
     queued: Vec<&'static Span>,
-    /// Spans obtained per class, which decides the next one's length.
     have: [usize; CLASSES],
     /// Offsets of roots, each with its record's page; `None`: not read yet.
     pub(super) roots: Option<BTreeSet<(u64, u64)>>,
     spans: Vec<&'static Span>,
     caches: Vec<&'static Cache>,
     idle: Vec<&'static Cache>,
-    /// First chunk not yet searched for earlier spans.
     unseen: u64,
     closed: bool,
 }
@@ -107,7 +105,6 @@ impl Shared {
         cache
     }
 
-    /// Takes the spans of an ending thread.
     pub(super) fn part(&self, cache: &'static Cache) {
         let mut inner = self.lock();
         if inner.closed {
@@ -122,7 +119,6 @@ impl Shared {
         inner.idle.push(cache);
     }
 
-    /// Ends it: no thread uses the heap any more.
     pub(super) fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
@@ -187,14 +183,12 @@ impl Inner {
         Ok(span)
     }
 
-    /// Lists an ownerless span with free blocks.
     fn offer(&mut self, span: &'static Span) {
         if span.has_free() && !span.listed.swap(true, Relaxed) {
             self.unowned[span.class()].push(span);
         }
     }
 
-    /// Gives `cache` a span of `class` with free blocks: an ownerless or a new one.
     pub(super) fn obtain(&mut self, shared: &Shared, cache: &'static Cache, class: usize) -> Result<()> {
         let span = match self.unowned_span(shared, class)? {
             Some(span) => span,
@@ -247,7 +241,6 @@ impl Inner {
         }
     }
 
-    /// Learns the spans of some unsearched chunks.
     pub(super) fn look(&mut self, shared: &Shared, chunks: u64) -> Result<()> {
         for _ in 0..chunks.min(self.unseen) {
             let directory = Directory::open(&shared.window)?;
@@ -303,7 +296,6 @@ impl Inner {
         self.meet(shared, run.page, count, class, true)
     }
 
-    /// Finds every ownerless span, and takes back the pages of empty ones.
     pub(super) fn reclaim(&mut self, shared: &Shared) -> Result<()> {
         self.look(shared, u64::MAX)?;
         for index in (0..self.spans.len()).rev() {
@@ -317,7 +309,6 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes back the pages of an empty span in no list and no thread.
     pub(super) fn release(&mut self, shared: &Shared, span: &'static Span) -> Result<()> {
         let (page, pages) = (span.page(), span.pages());
         for page in page..page + pages {

@@ -50,7 +50,6 @@ struct Region {
 pub(super) struct Surroundings(Vec<Region>);
 
 impl Surroundings {
-    /// Those around the object at address `own`; `objects`: with other objects.
     pub(super) fn of(own: usize, objects: bool) -> io::Result<Surroundings> {
         let attached = attached();
         let mapped = mapped()?;
@@ -119,7 +118,6 @@ fn regions(mapped: &[Mapped], program: &str, segments: &[Range<usize>]) -> Vec<R
     all
 }
 
-/// The end of the pages of an address's segment; 0 if there is none.
 fn end_of(segments: &[Range<usize>], address: usize) -> u64 {
     let segment = segments.iter().find(|segment| segment.contains(&address));
     segment.map_or(0, |segment| segment.end.next_multiple_of(PAGE) as u64)

@@ -18,7 +18,6 @@ const OWN_PAGES: usize = 512 << 10;
 pub(super) struct Table {
     first: NonNull<Slot<Span>>,
     len: usize,
-    /// Own pages; `None`: it is a box.
     pages: Option<Mapping>,
 }
 

@@ -8,7 +8,6 @@ pub(crate) struct Trusted(Mutex<Which>);
 
 #[derive(Debug)]
 enum Which {
-    /// Typed code alone stored the object's contents.
     All,
     /// The heap was verified, with these roots, or they were made since.
     These(BTreeSet<String>),

@@ -23,7 +23,6 @@ pub(super) struct Window {
     len: AtomicUsize,
     pub(super) writable: bool,
     marks: Option<Arc<DirtyLines>>,
-    /// Copies of pages, in place of the mapping.
     copies: Option<Arc<Copies>>,
 }
 
@@ -131,7 +130,6 @@ impl Window {
         Ok(())
     }
 
-    /// Sets bytes that no other code uses.
     pub(super) fn fill(&self, offset: u64, len: usize, byte: u8) -> Result<()> {
         let at = self.within(offset, len)?;
         debug_assert!(self.writable, "the heap asks first");

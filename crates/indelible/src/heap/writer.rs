@@ -189,7 +189,6 @@ impl Heap {
         self.name_root(name, address, size, ty)
     }
 
-    /// The caller makes the same promises as for [`create_root`](Heap::create_root).
     pub(crate) fn name_root(
         &self,
         name: &str,
@@ -204,7 +203,6 @@ impl Heap {
         Ok(())
     }
 
-    /// As [`name_root`](Heap::name_root), replacing a root of the same name, whose block stays.
     pub(crate) fn replace_root(
         &self,
         name: &str,
@@ -289,7 +287,6 @@ impl Heap {
         }
     }
 
-    /// Grows the object, if it may, until the heap has room for `bytes` at once.
     pub(super) fn make_room(&self, bytes: usize) -> Result<()> {
         let block = self.block(bytes)?;
         // SAFETY: a block that no other code knows of.

@@ -99,7 +99,6 @@ impl Anchored {
 
     pub(super) fn leave_changed(anchored: Option<Anchored>, writer: Writer) -> Result<(), Cause> {
         let told = anchored.map_or(Ok(()), |mut anchored| anchored.tell(true));
-        // An error would deny the change; the next process recovers the object.
         let _ = writer.detach();
         told.map_err(AnchorError::after_a_change)
     }
@@ -132,7 +131,6 @@ pub(super) fn ask(anchor: &dyn Anchor) -> Result<Option<Told>, Cause> {
     for _ in 0..LOOKS {
         let Some(before) = record()? else { return Ok(None) };
         let value = counter.value().map_err(AnchorError::read)?;
-        // The object's writer may have told it of another state.
         if record()? == Some(before) {
             return Ok(Some(Told { record: before, counter: Some(value) }));
         }

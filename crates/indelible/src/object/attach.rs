@@ -194,8 +194,6 @@ fn core_of(
     Ok(core)
 }
 
-/// Attaches several objects without keys for writing, by one change of the table: see
-/// [`Store::attach_writers`](indelible_store::store::Store::attach_writers).
 pub(crate) fn attach_cores(pool: &Arc<Inner>, names: &[&str]) -> Result<Vec<Result<Core, Cause>>, Cause> {
     let writers = pool.store.attach_writers(names)?;
     Ok(writers.into_iter().map(|writer| core_of(pool, writer?, None, Finding::Pool)).collect())

@@ -12,7 +12,6 @@ use indelible_store::lane::{BatchSource, Done};
 use std::ops::Range;
 
 pub(super) struct Part {
-    /// Its place in the pool, in bytes.
     extent: Range<u64>,
     shadow: *const u8,
 }

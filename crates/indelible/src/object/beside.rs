@@ -16,9 +16,7 @@ use std::sync::Arc;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Addresses {
-    /// The object's own.
     Own,
-    /// Chosen by the kernel.
     Any,
 }
 
@@ -72,7 +70,6 @@ impl Follows {
         anchored::check_beside(object, &pages, self.anchor(), before)
     }
 
-    /// Decrypts a sealed reader's pages. After an error the reader has ended.
     pub(super) fn open(&mut self, pool: &PoolInner, mut reader: Reader) -> Result<Reader, Cause> {
         match self.unseal(&mut reader) {
             Ok(()) => Ok(reader),

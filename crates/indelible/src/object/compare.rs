@@ -31,7 +31,6 @@ const READ_PAGES: u64 = 16;
 
 pub(super) struct Comparison<'a> {
     pub(super) shadow: &'a Shadow,
-    /// The primary where the medium is memory, else null.
     pub(super) primary: *const u8,
     pub(super) ranges: &'a [PageRange],
     pub(super) changed: &'a mut Vec<PageRange>,
@@ -81,7 +80,6 @@ unsafe impl Send for Pages<'_> {}
 unsafe impl Sync for Pages<'_> {}
 
 impl Pages<'_> {
-    /// Calls `each(page, mask of changed lines)` for the pages of the ranges, in order.
     fn compare(
         &self,
         ranges: &[PageRange],
@@ -101,7 +99,6 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// As `compare`, reading pages of the primary that memory lacks.
     fn compare_slow(
         &self,
         pages: &mut Peekable<impl Iterator<Item = u64>>,
@@ -136,7 +133,6 @@ impl Pages<'_> {
         Ok(())
     }
 
-    /// The known lines of a page, and their address, if no read is needed.
     fn known(&self, page: u64) -> Option<(u64, *const u8)> {
         let cached = self.slow.cached(page).map(|(image, lines)| (lines, image.0.as_ptr()));
         let known = cached.unwrap_or((0, std::ptr::null()));
@@ -191,7 +187,6 @@ impl Pages<'_> {
         Ok((masks, fresh))
     }
 
-    /// The masks of all pages of the ranges, in order, found by several threads.
     fn compare_together(
         &self,
         ranges: &[PageRange],

@@ -79,7 +79,6 @@ impl Core {
         Ok(())
     }
 
-    /// The set of dirty marks, and whether every store needs a mark.
     pub(crate) fn marks(&self) -> Option<(Arc<DirtyLines>, bool)> {
         let shadow = self.shadow().ok()?;
         Some((shadow.marks()?, shadow.rung() == Some(Rung::Explicit)))
@@ -104,7 +103,6 @@ impl Core {
         self.tracked.pool.store.patience()
     }
 
-    /// Marks stored bytes if the tracking rung misses stores through page tables.
     pub(crate) fn stored(&self, range: Range<usize>) {
         let Ok(shadow) = self.shadow() else { return };
         shadow.stored(range);

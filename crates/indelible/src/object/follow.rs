@@ -60,7 +60,6 @@ impl ReadCore {
         Ok(changed)
     }
 
-    /// Another reader's base, and the changes since, if the writer's log reaches back to it.
     pub(super) fn base_of_others(
         pool: &PoolInner,
         name: &str,
@@ -127,7 +126,6 @@ impl ReadCore {
         Ok(())
     }
 
-    /// Maps the newest psync, if any, elsewhere, on the same base if possible.
     pub(super) fn newer(&self) -> Result<Option<ReadCore>, Cause> {
         self.pool.alive()?;
         let (Some(follows), Some(reader)) = (&self.follows, &self.reader) else { return Ok(None) };

@@ -24,7 +24,6 @@ impl Object {
         Ok(())
     }
 
-    /// As [`grow`](Object::grow), while other threads use the object, which stays mapped.
     pub(crate) fn grow_beside(&self, size: u64) -> Result<()> {
         let mut core = self.core();
         let result = self.pool.alive().and_then(|()| core.grow_beside(size));
@@ -38,8 +37,6 @@ impl Object {
         self.core().reach()
     }
 
-    /// Finds stores from now on: code that may not mark stores gets addresses. After an error each
-    /// psync tries again, and fails if it cannot.
     #[inline]
     pub(crate) fn give_addresses(&self) -> Result<()> {
         if self.typed.load(Ordering::Acquire) { self.find_stores() } else { Ok(()) }

@@ -6,6 +6,5 @@ pub(crate) enum Trust {
     Own,
     /// They were verified; the next psync records that durably.
     Verified,
-    /// Anything may have stored them.
     Foreign,
 }

@@ -34,7 +34,6 @@ impl Object {
     }
 }
 
-/// The bytes of a range in its first `pages` pages.
 fn first_pages(range: Range<usize>, pages: Option<usize>) -> Range<usize> {
     let end = pages.and_then(|pages| (range.start / PAGE).checked_add(pages)?.checked_mul(PAGE));
     range.start..range.end.min(end.unwrap_or(usize::MAX))
@@ -68,8 +67,6 @@ impl Core {
     }
 }
 
-/// Calls `piece` to fill pages of a range of an object of `len` bytes; returns how many bytes are
-/// present.
 pub(crate) fn prefault(
     range: Range<usize>,
     len: usize,

@@ -19,7 +19,6 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Mapping and lock of a read attachment, which several [`ReadObject`]s of a process share.
 pub(crate) struct ReadCore {
     /// Goes first: nothing is mapped once the lock is released.
     pub(super) shadow: Option<Shadow>,
@@ -42,7 +41,6 @@ pub(super) enum Inherited {
 }
 
 impl Inherited {
-    /// Asks for it while `reader` has the object locked.
     fn of(shadow: &mut Shadow, pool: &PoolInner, reader: &Reader) -> Inherited {
         let inherited = match (pool.inherits_reads(), shadow.is_file()) {
             (false, _) => return Inherited::No,
@@ -72,7 +70,6 @@ impl ReadCore {
         Ok(Some(ReadCore { shadow, reader, inherited, follows: None, pool, name, alone }))
     }
 
-    /// Returns whether forked children have the mapping.
     pub(super) fn map(
         pool: &PoolInner,
         reader: &mut Reader,
@@ -140,7 +137,6 @@ impl ReadCore {
         Ok(ReadCore { shadow, reader, inherited, follows: Some(follows), pool, name, alone })
     }
 
-    /// Forbids sharing with other handles of this process; `false`: one shares it.
     pub(crate) fn keep_alone(self: &Arc<Self>) -> bool {
         let _shared = self.pool.shared();
         let alone = Arc::strong_count(self) == 1;
@@ -213,7 +209,6 @@ impl ReadObject {
         self.core.prefault(pages)
     }
 
-    /// Pages that can be in memory at a time; `None`: any number.
     pub(super) fn limit(&self) -> Option<usize> {
         self.core.shadow.as_ref()?.limit()
     }

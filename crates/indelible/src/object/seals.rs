@@ -35,7 +35,6 @@ impl Pool {
     ) -> Result<Vec<BrokenPage>> {
         let inner = self.inner();
         let anchor = seal.anchor.as_deref();
-        // Before its state is read: a writer may tell the anchor of later ones.
         let told = anchor.map_or(Ok(None), ask);
         let told = self.about("verify", name, told)?;
         let held =

@@ -15,7 +15,6 @@ use std::ops::Deref;
 #[derive(Debug)]
 pub struct Shared<'a, T> {
     object: &'a Object,
-    /// `Sync` if a `&T` may be shared, and `Send` as well.
     value: PhantomData<&'a T>,
 }
 

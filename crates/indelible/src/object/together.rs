@@ -12,7 +12,6 @@ use indelible_store::error::StoreError;
 use indelible_store::lane::BatchSource;
 use indelible_store::store::{Changes, Psync, Staged, Writer};
 
-/// psync of several objects as one step. No thread stores meanwhile.
 pub(crate) fn psync_cores(cores: &mut [&mut Core]) -> Result<(), Cause> {
     psync_halves(cores, |mut writers, tracked| psync_alone(&mut writers, tracked))
 }
@@ -95,7 +94,6 @@ fn psync_cut(
     result
 }
 
-/// Stages the object's content of one moment, settles, and releases waiting stores.
 fn stage_held<'w>(
     psync: Psync<'w>,
     tracked: &mut [&mut Tracked],

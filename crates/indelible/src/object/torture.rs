@@ -84,7 +84,6 @@ fn torture(options: &PoolOptions, folder: &str, seed: u64) {
             }
             2 if model.len() < 2 * PAGES * PAGE => {
                 model.resize(model.len() + chance.below(90) * PAGE, 0);
-                // With something behind it, it moves: alone, or while its memory is in use.
                 if chance.below(2) == 0 {
                     pool.create(&format!("wall {round}"), 1).unwrap();
                 }

@@ -41,7 +41,6 @@ pub(super) struct Tracked {
     /// must stay in memory.
     apart: bool,
     stores: Stores,
-    /// The attachment's own tracking; `None`: the pool's.
     own: Option<Rung>,
     pub(super) pool: Arc<PoolInner>,
     /// Pages that may differ, as collected last.
@@ -131,7 +130,6 @@ impl Tracked {
         !self.apart && self.shadow.as_ref().is_some_and(Shadow::is_file)
     }
 
-    /// Maps the zeros by which the object grew. The other bytes stay mapped as before.
     pub(super) fn grow(&mut self, writer: &Writer) -> Result<(), Cause> {
         self.follow(writer);
         let entry = &writer.object().entry;
@@ -160,7 +158,6 @@ impl Tracked {
     pub(super) unsafe fn move_to(&mut self, writer: &Writer) -> Result<(), Cause> {
         let entry = &writer.object().entry;
         let Some(shadow) = &mut self.shadow else { return Err(absent(&self.lost)) };
-        // A copy has all pages in its extent.
         let place = if shadow.is_file() { Place::Mapped } else { Place::Live(writer.pages()) };
         let mut params = self.pool.mapping_of(entry, place, true);
         let finding = match self.stores {
@@ -188,7 +185,6 @@ impl Tracked {
         Ok(shadow.collect(&mut self.ranges)?)
     }
 
-    /// As `collect`, at the beginning of a psync.
     pub(super) fn begin(&mut self) -> Result<(), Cause> {
         let start = self.stats.start();
         self.collect()?;

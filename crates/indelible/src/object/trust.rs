@@ -79,7 +79,6 @@ impl Object {
         marked.map_err(|cause| self.error("format the heap of", cause))
     }
 
-    /// All bytes were verified, or the caller vouches for them.
     pub(crate) fn adopt(&mut self) {
         if self.foreign {
             self.foreign = false;

@@ -30,7 +30,6 @@ pub(crate) fn read_whole(pool: &Arc<PoolInner>, name: &str, most: usize) -> Resu
         let (shadow, _) = ReadCore::map(pool, &mut reader, Addresses::Any)?;
         let bytes = copied(&shadow, size);
         drop(shadow);
-        // In a read-only pool nothing keeps writers away.
         if reader.is_current()? {
             return Ok(Some(bytes));
         }

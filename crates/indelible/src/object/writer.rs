@@ -36,7 +36,6 @@ pub struct Object {
     /// Changes under the lock of `core`.
     pub(super) len: AtomicUsize,
     marks: Arc<DirtyLines>,
-    /// Whether every store needs a mark (explicit tracking).
     explicit: bool,
     /// Whether only code that marks its stores has addresses in the object. Changes under the lock
     /// of `core`.
@@ -233,7 +232,6 @@ impl Object {
         self.explicit
     }
 
-    /// Marks stored bytes if the tracking rung misses stores through page tables.
     pub(crate) fn stored(&self, range: Range<usize>) {
         if self.explicit {
             self.marks.mark([range]);

@@ -93,13 +93,11 @@ impl Running {
         Ok(true)
     }
 
-    /// Waits for its end; `false`: not before the deadline.
     fn ends(&self) -> io::Result<bool> {
         let process = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())?;
         Ok(self.wait(&[process.as_fd()])?.is_some())
     }
 
-    /// Returns which are ready; `None`: none before the deadline.
     fn wait(&self, fds: &[BorrowedFd<'_>]) -> io::Result<Option<Vec<bool>>> {
         let mut polled: Vec<_> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
         loop {

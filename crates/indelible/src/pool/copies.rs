@@ -223,7 +223,6 @@ pub struct Collected {
     pub copied: u64,
 }
 
-/// Differing words, from the difference of words with check words.
 fn of_words(found: &Difference) -> Difference {
     let mut words: Vec<std::ops::Range<u64>> = Vec::new();
     for pages in &found.pages {

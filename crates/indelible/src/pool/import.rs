@@ -31,7 +31,6 @@ pub struct Import {
     pool: Pool,
     name: String,
     size: u64,
-    /// Dropped, it is hidden until it is reaped.
     revived: Option<Revived>,
     at: u64,
     rest: Vec<u8>,

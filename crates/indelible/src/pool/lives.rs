@@ -46,7 +46,6 @@ impl Lives {
     }
 }
 
-/// The pools in which this thread has a life, which ends with it.
 struct Ends {
     thread: ThreadId,
     pools: RefCell<Vec<Weak<Inner>>>,

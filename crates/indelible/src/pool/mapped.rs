@@ -85,7 +85,6 @@ impl Inner {
 
     pub(crate) fn mapping_of(&self, entry: &Entry, place: Place, writable: bool) -> Params<'_> {
         let offset = entry.primary_offset();
-        // In a read-only pool nothing keeps writers away: an attached object must be a copy.
         let read_only = self.store.is_read_only();
         // An object of a file copied without blocks. A sparse one may exceed memory: see
         // `avoids_holes`.

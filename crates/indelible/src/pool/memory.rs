@@ -56,7 +56,6 @@ impl Bounds {
         self.lines.store((bytes / LINE).max(1), Ordering::Relaxed);
     }
 
-    /// `None`: never.
     pub(crate) fn every(&self) -> Option<Duration> {
         let nanoseconds = self.nanoseconds.load(Ordering::Relaxed);
         (nanoseconds != u64::MAX).then(|| Duration::from_nanos(nanoseconds))
@@ -169,7 +168,6 @@ impl Inner {
     /// [`Pool::collect`] does.
     pub(super) fn remove_shared_memory(&self, before: &Located) {
         let now = self.store.find_id(&before.entry.id);
-        // Another object may have had its name when it was destroyed.
         let stays = now.is_ok_and(|now| now.entry.binding == before.entry.binding);
         if Class::of(&before.entry) == Some(Class::Shared) && !stays {
             let place = self.memory_place();

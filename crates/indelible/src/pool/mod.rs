@@ -98,7 +98,6 @@ pub(crate) struct Inner {
     settings: Settings,
     wait: wait::Wait,
     generation: u32,
-    /// State that attachments of one object share, by its entry.
     shared: Mutex<HashMap<u64, Weak<dyn Any + Send + Sync>>>,
     transactions: Mutex<HashMap<Class, Weak<dyn Any + Send + Sync>>>,
     epochs: Arc<memory::Bounds>,

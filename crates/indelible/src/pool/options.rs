@@ -165,7 +165,6 @@ pub(super) struct Settings {
     pub(super) ahead_limit: usize,
     pub(super) model: Option<MediumModel>,
     pub(super) prediction: PredictionParams,
-    /// Pages of a sealed object that may be in memory.
     pub(super) memory_limit: Option<usize>,
 }
 

@@ -48,7 +48,6 @@ impl Selection {
     /// Adds an object of this pool, to be sorted by `rank`, then name.
     pub fn add(&mut self, stat: &Stat, rank: u64) {
         self.items.push(Item { rank, entry: stat.entry, name: self.names.len() });
-        // At most 511 bytes.
         self.names.extend((stat.name.len() as u16).to_le_bytes());
         self.names.extend(stat.name.as_bytes());
     }

@@ -239,7 +239,6 @@ mod tests {
         text.parse::<Keep>().unwrap().at(UNIX_EPOCH + Duration::from_secs(now))
     }
 
-    /// Times of the snapshots kept, in seconds before `NOW`.
     fn left(policy: &str, ages: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let all: Vec<_> = ages.into_iter().map(|age| ((NOW - age, 1), age.to_string())).collect();
         let surplus = keep(policy, NOW).surplus(all.clone());

@@ -136,7 +136,6 @@ impl Pool {
         self.about("remove the moved", name, leaving.remove().map_err(Cause::from))
     }
 
-    /// Brings an object here, hidden until published.
     fn receive(
         &self,
         kept: &Attributes,
@@ -182,7 +181,6 @@ impl Received {
     }
 }
 
-/// Writes only pages that are not all zeros.
 fn write_pages(revived: &Revived, at: u64, bytes: &[u8]) -> Result<(), StoreError> {
     let size = PAGE as usize;
     let blank = |page: &[u8]| page.iter().all(|byte| *byte == 0);

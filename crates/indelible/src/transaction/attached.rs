@@ -31,7 +31,6 @@ pub struct Attached {
     pub(super) space: Arc<Space>,
     /// `None` once it is detached.
     pub(super) memory: Mutex<Option<Memory>>,
-    /// The first address by which transactions name it.
     base: *const u8,
     /// Bytes that programs see. Grows while no transaction runs, or in one that is alone.
     pub(super) len: AtomicUsize,
@@ -54,11 +53,9 @@ unsafe impl Send for Attached {}
 unsafe impl Sync for Attached {}
 
 pub(super) enum Kind {
-    /// Private to the process.
     Own(Shadow),
     /// Private, and visible to loads at the object's own address.
     Seen(Outside),
-    /// It outlives the process.
     Kept(Area),
 }
 
@@ -119,7 +116,6 @@ impl Attached {
         Ok(attached)
     }
 
-    /// `on_demand`: whether it belongs in the memory of objects on demand.
     fn attach(
         pool: &Arc<Inner>,
         name: &str,
@@ -225,7 +221,6 @@ impl Attached {
         self.pairs.map(|pairs| Pairs { len: self.size(), ..pairs })
     }
 
-    /// Address of the first word for transactions, and whether check words follow each.
     pub(crate) fn view(&self) -> (usize, bool) {
         self.pairs.map_or_else(|| (self.base.expose_provenance(), false), |pairs| (pairs.base, true))
     }
@@ -258,7 +253,6 @@ impl Attached {
         self.address
     }
 
-    /// The own address, if loads outside of transactions see it.
     pub(super) fn readable_at(&self) -> Option<*const u8> {
         self.readable.then(|| std::ptr::with_exposed_provenance(self.address))
     }
@@ -302,7 +296,6 @@ impl Attached {
         let memory = self.memory.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let Some(memory) = memory else { return Ok(()) };
         if let Err(forked) = self.pool.alive() {
-            // Locks in there may belong to threads that the child lacks.
             std::mem::forget(self.space.clone());
             return Err(forked);
         }

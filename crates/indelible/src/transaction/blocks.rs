@@ -29,8 +29,6 @@ pub enum Telling {
     Short(u64),
 }
 
-/// Room that the log lacks for a commit of lines at these offsets, in bytes or, on demand, lines;
-/// 0: it has room.
 pub(crate) fn shortage(lines: &[(&Attached, u64)]) -> u64 {
     let Some((first, _)) = lines.first() else { return 0 };
     if first.space.demand().is_some() {
@@ -109,7 +107,6 @@ pub(crate) fn stored() {
 }
 
 impl Attached {
-    /// Refuses a block that changes these objects if they are not in one memory.
     pub(crate) fn expect_in_block<'o>(
         &self,
         objects: impl Iterator<Item = &'o Attached>,

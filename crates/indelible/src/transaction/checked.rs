@@ -22,7 +22,6 @@ use std::sync::{Mutex, PoisonError};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pairs {
-    /// First address of its words for programs.
     pub(super) own: usize,
     pub(super) len: usize,
     /// Address of the first word; check words alternate.
@@ -71,7 +70,6 @@ fn with_old_checks(base: usize, mut line: PairLine) -> PairLine {
     line
 }
 
-/// The words of an object with check words, contiguous, as of one moment.
 pub(super) struct PlainWords(Vec<Page>);
 
 #[derive(Clone)]
@@ -119,9 +117,7 @@ pub struct Repairs {
 
 #[derive(Debug, Default)]
 pub(super) struct Words {
-    /// Null while there are none.
     objects: AtomicPtr<Vec<Pairs>>,
-    /// Replaced lists that transactions may still read.
     replaced: Mutex<Vec<List>>,
     repaired: AtomicU64,
     lost: AtomicU64,
@@ -150,7 +146,6 @@ impl Words {
         self.change(|objects| objects.push(pairs));
     }
 
-    /// Lengthens an object's words. No transaction that may use the new ones runs.
     pub(super) fn lengthen(&self, own: usize, len: usize) {
         self.change(|objects| {
             objects.iter_mut().filter(|pairs| pairs.own == own).for_each(|pairs| pairs.len = len);

@@ -108,14 +108,12 @@ impl Demand {
         self.group.figures().pending().load(Ordering::Relaxed)
     }
 
-    /// An epoch took all lines. Returns when the first was marked.
     pub(super) fn take_pending(&self) -> u64 {
         let figures = self.group.figures();
         figures.pending().store(0, Ordering::Relaxed);
         figures.since().swap(0, Ordering::Relaxed)
     }
 
-    /// Marks lines again, the first of them at `since`.
     pub(super) fn return_pending(&self, lines: u64, since: u64) {
         let figures = self.group.figures();
         figures.pending().fetch_add(lines, Ordering::Relaxed);
@@ -136,7 +134,6 @@ impl Demand {
         *self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an epoch has room for so many more lines.
     pub(super) fn fits(&self, commits: &Commits, lines: u64) -> bool {
         self.pending() + lines <= self.bound(commits, self.pending())
     }
@@ -225,13 +222,11 @@ impl Demand {
 
 struct Entry<'a> {
     log: &'a Log,
-    /// Its lines not marked yet.
     unmarked: u64,
     count: usize,
 }
 
 impl Entry<'_> {
-    /// Logs a line, as the pool has it; `false`: no room.
     #[inline]
     fn put(&mut self, view: &View, offset: u64, mask: u64, words: &[u64; 8]) -> bool {
         let is_marked = |marks: &Marks| marks.has((offset / LINE) as usize);
@@ -251,7 +246,6 @@ impl Entry<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct Changed<W> {
     pub(super) address: usize,
-    /// Bit i: byte i changes.
     pub(super) mask: u64,
     pub(super) words: W,
 }

@@ -39,7 +39,6 @@ pub(super) struct Durable {
     pub(super) version: AtomicU64,
     pub(super) numbers: AtomicU64,
     pub(super) demand: Option<Demand>,
-    /// How its space makes epochs.
     pub(super) sync: OnceLock<Syncing>,
 }
 
@@ -79,7 +78,6 @@ impl Durable {
         self.views.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// For a transaction on objects of both classes, the stronger one decides.
     #[cold]
     fn await_epoch(&self, sequence: u64) -> Result<(), StoreError> {
         if Mutant::StrongerClassIgnored.is_on() {

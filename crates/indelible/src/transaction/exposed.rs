@@ -61,9 +61,7 @@ static OBJECTS: [Slot; SLOTS] = [const {
 /// The thread to which touched pages are exposed; 0: none.
 static TO: AtomicI32 = AtomicI32::new(0);
 
-/// An object whose pages blocks may expose, until this is dropped.
 pub(super) struct Exposed {
-    /// `None`: all are in use.
     slot: Option<&'static Slot>,
     marks: Box<Marks>,
 }
@@ -108,7 +106,6 @@ impl Drop for Exposed {
     }
 }
 
-/// Exposes pages that this thread touches until [`close`].
 pub(crate) fn begin() {
     TO.store(process::thread_id(), Release);
 }
@@ -199,7 +196,6 @@ unsafe fn word(at: usize) -> u64 {
     unsafe { AtomicU64::from_ptr(with_exposed_provenance_mut(at)).load(Relaxed) }
 }
 
-/// Closes consecutive pages, whose bytes no transaction has.
 fn shut(pages: Range<usize>) {
     let (addr, len) = (pages.start, pages.len());
     if len == 0 {
@@ -244,7 +240,6 @@ fn expose(addr: usize) -> Verdict {
         pages.for_each(|page| marks.set(page));
         return Verdict::Resolved;
     }
-    // Pages not copied whole.
     protect_or_die(own + pages.start * PAGE, pages.len() * PAGE);
     Verdict::Foreign
 }

@@ -34,7 +34,6 @@ impl Home {
         alone(&self.attached, || Ok(self.grow_alone(needed)))
     }
 
-    /// As [`grow`](Home::grow), for a transaction that is alone in its pool.
     pub(super) fn grow_alone(&self, needed: usize) -> Option<Limit> {
         let limit = grow_object(&self.attached, (needed, ALIGN), usize::MAX);
         self.words.lengthen(self.attached.size());
@@ -61,7 +60,6 @@ impl Attached {
             return Err(Cause::Detached);
         };
         let room = view.room() as u64;
-        // Size in the pool: with check words twice.
         let occupied = if self.pairs().is_some() { with_check_words(size as u64) } else { Some(size as u64) };
         let (old, occupied) = (self.size(), occupied.unwrap_or(u64::MAX));
         let needed = occupied.checked_next_multiple_of(PAGE as u64).unwrap_or(u64::MAX);
@@ -99,7 +97,6 @@ impl Attached {
             }
         }
         if self.pairs().is_none() {
-            // Words with check words are whole pages of both.
             self.clear_behind(old);
         }
         if !Mutant::GrowthUntold.is_on() {
@@ -114,7 +111,6 @@ impl Attached {
         Ok(())
     }
 
-    /// Clears the rest of the object's former last page, as the store did in the pool.
     fn clear_behind(&self, end: usize) {
         for at in end..end.next_multiple_of(PAGE) {
             let byte = self.base().cast_mut().wrapping_add(at);

@@ -110,7 +110,6 @@ fn serve<S>(
     }
 }
 
-/// Obeys a line; ignores lines of a later guard.
 fn follow(
     demand: &Demand,
     epoch: impl FnOnce() -> Result<(), Cause>,

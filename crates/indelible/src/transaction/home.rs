@@ -36,7 +36,6 @@ pub struct Home {
 /// A heap without room for a block, which may grow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Full {
-    /// Offset of the object's entry.
     slot: u64,
     needed: usize,
 }
@@ -67,9 +66,7 @@ impl Full {
 
 pub(super) enum After<R> {
     Done(Result<R, Cause>),
-    /// The heap grew: the caller repeats the step.
     Again,
-    /// The heap may grow once the transaction does not run.
     Grow(Full),
 }
 

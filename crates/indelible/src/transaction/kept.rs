@@ -134,7 +134,6 @@ fn join(
 ) -> Result<Mapping, Box<(Writer, Cause)>> {
     let entry = writer.object().entry;
     if (entry.id, entry.content_len()) != (found.id, found.content_len()) {
-        // Another object has its name, or it has another size.
         return Err(Box::new((writer, Cause::Replaced)));
     }
     let show = |at, protection| Ok(area.show(at, protection).map_err(MemoryError::from)?);

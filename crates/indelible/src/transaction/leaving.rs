@@ -17,7 +17,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
 pub(super) struct Leaver {
-    /// Offset of the object's entry.
     pub(super) object: u64,
     pub(super) area: Area,
 }

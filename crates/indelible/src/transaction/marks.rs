@@ -13,12 +13,10 @@ const BITS: usize = u64::BITS as usize;
 
 #[derive(Debug)]
 pub(super) struct Marks {
-    /// A bit per line.
     lines: Words,
     /// A bit per word of `lines` that may be non-zero.
     words: Words,
     len: AtomicUsize,
-    /// Marked lines, for other processes.
     count: Option<Counter>,
 }
 
@@ -27,7 +25,6 @@ fn zeros(bits: usize) -> Result<Words, MappingError> {
 }
 
 impl Marks {
-    /// For an object of `len` bytes that may grow to `room`.
     pub(super) fn new((len, room): (usize, usize), count: Option<Counter>) -> Result<Marks, MappingError> {
         let lines = room.div_ceil(LINE as usize);
         let (lines, words) = (zeros(lines)?, zeros(lines.div_ceil(BITS))?);

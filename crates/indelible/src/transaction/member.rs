@@ -9,7 +9,6 @@ use std::sync::{Arc, Weak};
 
 pub(super) type Thread = indelible_stm::Thread<Words, Durable>;
 
-/// A thread's state, unless a transaction has it.
 struct Place {
     space: Weak<Space>,
     /// Boxed, as it moves to a transaction and back.

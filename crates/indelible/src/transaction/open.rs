@@ -17,7 +17,6 @@ use std::sync::Arc;
 /// A transaction of this thread, running, or waiting to be run [`again`](OpenTx::again). Dropping
 /// it undoes it.
 pub(crate) struct OpenTx {
-    /// Present while it runs: no other transaction of the thread does.
     inside: Option<Inside>,
     member: Member,
     objects: Vec<Arc<Home>>,
@@ -26,7 +25,6 @@ pub(crate) struct OpenTx {
     generation: u32,
     /// It met a conflict, and must be run again.
     conflicted: bool,
-    /// A heap lacks room, and may grow before it is run again.
     full: Option<Full>,
     stuck: Vec<Stuck>,
 }

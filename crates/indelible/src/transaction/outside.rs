@@ -21,7 +21,6 @@ use std::os::unix::fs::FileExt;
 
 const PIECE: usize = 256 << 10;
 
-/// It goes with the process.
 pub(super) struct Outside {
     file: ForkFd,
     pub(super) words: Mapping,
@@ -45,12 +44,10 @@ impl Outside {
         Mapping::shared(Some(addr), (self.words.len(), 0), self.file.as_fd(), 0, protection)
     }
 
-    /// Makes room for `len` bytes, which [`grow`](Self::grow) maps.
     pub(super) fn reserve(&self, len: usize) -> Result<(), Cause> {
         Ok(reserve(&self.file, len)?)
     }
 
-    /// Maps `len` bytes of it for transactions, and at the object's own address, where `shown` is.
     pub(super) fn grow(&mut self, shown: &mut Mapping, len: usize) -> Result<(), Cause> {
         shown.grow(len, Some(0))?;
         Ok(self.words.grow(len, Some(0))?)

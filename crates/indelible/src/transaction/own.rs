@@ -36,7 +36,6 @@ impl Own {
         (self.log.as_ref().map(|(log, _)| log), &self.views)
     }
 
-    /// The commit's lines are all in memory.
     #[inline]
     pub(super) fn end_log(&self) {
         if let Some((log, _)) = &self.log {

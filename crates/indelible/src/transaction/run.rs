@@ -30,7 +30,6 @@ pub struct Tx<'t> {
     pub(super) conflicted: bool,
     /// A heap lacks room, and may grow: then it is run again, whatever the closure returns.
     pub(super) full: Option<Full>,
-    /// Heaps that do not grow for this transaction.
     pub(super) stuck: &'t [Stuck],
     /// A collection could not finish a change: it is undone, whatever the closure returns.
     pub(super) failed: Option<Error>,
@@ -107,7 +106,6 @@ pub fn transaction<R, E: From<Error>>(
     }
 }
 
-/// The first object, with the pool and memory of all; whether some object is of the stronger class.
 #[inline]
 fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<(&'o Attached, bool)> {
     let mut all = objects.iter().map(|object| object.attached());
@@ -119,7 +117,6 @@ fn first_of<'o>(objects: &[&'o dyn Transactional]) -> Result<(&'o Attached, bool
     Ok((first, strict))
 }
 
-/// Refuses a transaction of this thread if the objects are not in one memory, or one runs already.
 #[inline]
 pub(super) fn expect_together<'o>(
     first: &Attached,
@@ -218,7 +215,6 @@ fn attempt<R, E: From<Error>>(
     }
 }
 
-/// Aborts an unfinished transaction, also if its closure panicked.
 struct Ends<'a> {
     thread: &'a mut Thread,
     /// Whether it is run again; `None`: it has ended.

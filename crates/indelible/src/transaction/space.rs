@@ -33,9 +33,7 @@ pub(super) struct Space {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Users {
-    /// Closures and functions, run by this crate.
     Functions,
-    /// Compiled blocks, run by a library of their own.
     Blocks,
 }
 
@@ -135,7 +133,6 @@ impl Space {
         }
     }
 
-    /// Whether a detached object stays until its commits are published.
     pub(super) fn is_leaving(&self, object: u64) -> bool {
         self.leaving.objects().contains(&object)
     }
@@ -162,7 +159,6 @@ impl Space {
         leaver.end(demand, writer, published.and(flushed))
     }
 
-    /// Removes an object from the commits and the views.
     fn take_out(&self, object: u64) -> (Option<Writer>, Result<(), Cause>) {
         let (writer, flushed) = self.commits().leave(object);
         self.remove(object);
@@ -221,7 +217,6 @@ impl Space {
         Ok(demand.give_log(own, 1).map_err(MemoryError::from)?)
     }
 
-    /// The room that a transaction's changes lack, for [`make_room`](Self::make_room); 0: none.
     #[inline]
     fn shortage(&self, running: &mut Transaction<'_, 'static, Words, Durable>, lines: usize) -> u64 {
         let sink = self.stm.sink();
@@ -271,7 +266,6 @@ impl Space {
         Ok((short > 0).then_some(short))
     }
 
-    /// The room that a block's changes lack now, for [`make_room`](Self::make_room); 0: none.
     pub(super) fn shortage_of_block(&self, own: &Own, lines: usize) -> u64 {
         let Some(demand) = self.demand() else { return 0 };
         let fits = lines <= own.room() && demand.fits(self.commits(), lines as u64);
@@ -284,7 +278,6 @@ impl Space {
             self.commits().make_room_for(short)?;
         }
         demand.give_log(own, short as usize).map_err(MemoryError::from)?;
-        // Other changes left no room for both in one epoch.
         self.publish()
     }
 
@@ -297,8 +290,6 @@ impl Space {
         self.publish_up_to(u64::MAX)
     }
 
-    /// Publishes, unless other threads made all up to this number durable while it waited for its
-    /// turn.
     fn publish_up_to(&self, sequence: u64) -> Result<(), Cause> {
         let Some(demand) = self.demand() else { return Ok(self.commits().flush()?) };
         let mut turn = demand.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -336,7 +327,6 @@ impl Space {
         Ok(())
     }
 
-    /// Returns when all commits up to this number are durable.
     pub(super) fn sync(&self, sequence: u64) -> Result<(), Cause> {
         // Without epochs, each commit was durable on return, unless one failed.
         let Some(demand) = self.demand() else { return Ok(self.commits().check()?) };
@@ -367,7 +357,6 @@ impl Space {
         Ok(Epoch { last, lines, since: demand.take_pending(), leaving })
     }
 
-    /// After a failed publication the lines are the next epoch's.
     fn mark_again(&self, demand: &Demand, lines: &[ChangedLine], since: u64) {
         for view in self.views() {
             let Some(marks) = view.marks() else { continue };

@@ -7,10 +7,8 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    /// First byte for transactions.
     pub(super) base: usize,
     pub(super) len: usize,
-    /// Offset of the object's entry.
     pub(super) object: u64,
     /// Lines to publish; `None`: each commit tells its own.
     pub(super) marks: Option<Arc<Marks>>,

@@ -27,7 +27,6 @@ pub(super) struct ObjectWords<'a, 't> {
 pub(super) type Running<'t> = indelible_stm::Transaction<'t, 'static, super::checked::Words, Durable>;
 
 impl<'a, 't> ObjectWords<'a, 't> {
-    /// The words of an object of the transaction, in the process of this generation.
     pub(super) fn of(
         running: &'a mut Running<'t>,
         conflicted: &'a mut bool,
@@ -176,7 +175,6 @@ impl<'t> Tx<'t> {
         self.alloc_cells(heap.home(), 1, |words, offset| words.store_value(offset, &value))
     }
 
-    /// A block for `count` successive values; `first` stores the first, the others are arbitrary.
     fn alloc_cells<T: Plain>(
         &mut self,
         home: &Home,
@@ -194,7 +192,6 @@ impl<'t> Tx<'t> {
         })
     }
 
-    /// As [`alloc`](Tx::alloc), in a cell's heap.
     pub(crate) fn alloc_beside<C, T: Plain>(&mut self, cell: &C, value: T) -> Result<TxPtr<T>> {
         let home = self.home_around(cell)?;
         let allocated = self.alloc_cells(home, 1, |words, offset| words.store_value(offset, &value));
@@ -215,7 +212,6 @@ impl<'t> Tx<'t> {
         self.whole(allocated)
     }
 
-    /// Most blocks of a cell's heap.
     pub(crate) fn most_blocks<C>(&self, cell: &C) -> Result<u64> {
         Ok(self.home_around(cell)?.attached.size() as u64 / 16)
     }

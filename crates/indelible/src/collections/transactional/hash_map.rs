@@ -10,7 +10,6 @@ use crate::error::Result;
 use crate::{Persist, Plain, Tx, TxCell, TxPtr};
 
 const WAYS: usize = 16;
-/// Levels of branches: all bits of a hash.
 const LEVELS: u64 = 16;
 /// Bit of a way to another branch. Blocks are at multiples of 16.
 const BRANCH: u64 = 1;
@@ -49,7 +48,6 @@ fn way(branch: &Branch, hash: u64, level: u64) -> &TxCell<u64> {
 }
 
 struct Found<'t, K, V> {
-    /// The ways to it, from the root.
     path: Vec<&'t TxCell<u64>>,
     /// The cell that leads to it: the path's last, or the link of the key of the same hash before
     /// it.
@@ -255,7 +253,6 @@ impl<K: Value + StableHash + Eq, V: Value> TxHashMap<K, V> {
         tx.write(&self.root, TxPtr::NULL)
     }
 
-    /// Calls `leaf` with every key, and `branch` with every branch, after reading its contents.
     fn walk<'t>(
         &self,
         tx: &mut Tx<'t>,

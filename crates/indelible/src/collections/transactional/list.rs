@@ -58,7 +58,6 @@ impl<T: Value> TxList<T> {
         self.join_back(tx, node, next)
     }
 
-    /// Makes `next` follow `prev`, or be the first.
     fn join(&self, tx: &mut Tx<'_>, prev: TxPtr<Node<T>>, next: TxPtr<Node<T>>) -> Result<()> {
         match prev.some() {
             Some(prev) => tx.write(&tx.at(prev)?.next, next),
@@ -66,7 +65,6 @@ impl<T: Value> TxList<T> {
         }
     }
 
-    /// Makes `prev` precede `next`, or be the last.
     fn join_back(&self, tx: &mut Tx<'_>, prev: TxPtr<Node<T>>, next: TxPtr<Node<T>>) -> Result<()> {
         match next.some() {
             Some(next) => tx.write(&tx.at(next)?.prev, prev),

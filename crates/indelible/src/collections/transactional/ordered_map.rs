@@ -16,7 +16,6 @@ use std::ops::Bound;
 #[repr(C)]
 pub struct TxOrderedMap<K, V> {
     root: TxCell<TxPtr<Node<K, V>>>,
-    /// Seed of the ranks.
     seed: TxCell<u64>,
 }
 

@@ -61,7 +61,6 @@ impl Visitor for Seen {
     }
 }
 
-/// Far pointers, and undescribed bytes, which may have more.
 pub(super) struct Pointers {
     pub(super) all: Vec<FarPointer>,
     pub(super) unseen: Option<String>,

@@ -12,10 +12,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The table of a heap, with the entries read so far, found without a search.
 #[derive(Debug, Default)]
 pub(in super::super) struct OtherObjects {
-    /// Read when an entry is first requested.
     known: Mutex<Option<Entries>>,
     /// The leaf of the entry found last, one of the heap's own pages: its number plus one, above 40
     /// bits of its page. Leaves do not move.
@@ -187,7 +185,6 @@ fn read_entries(shared: &Shared) -> Result<Entries> {
     })
 }
 
-/// Stores an entry to a free slot, or to a new one.
 pub(super) fn add(shared: &Shared, free: Option<u32>, entry: &FarEntry, of: Use) -> Result<u32> {
     let mut inner = shared.lock();
     let table = Table::open_or_make(&mut inner, shared)?;

@@ -37,7 +37,6 @@ fn own_page<'a, T: InPlace>(directory: &Directory<'a>, page: u64) -> Result<&'a 
     }
 }
 
-/// An entry's slot in its leaf, and its offset.
 fn slot_of((leaf, at): (&FarLeaf, u64), index: u32) -> (&FarSlot, u64) {
     let (_, _, entry) = place(index);
     (&leaf.entries[entry], at + (entry * size_of::<FarSlot>()) as u64)
@@ -54,7 +53,6 @@ fn id(slot: &FarSlot) -> [u8; 16] {
     (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
 }
 
-/// A leaf's entry, if it is valid and names its object by ID.
 pub(super) fn entry_by_id(leaf: &FarLeaf, index: u32) -> Option<FarEntry> {
     let slot = &leaf.entries[index as usize % FAR_ENTRIES];
     let rights = Rights::from_bits(slot.rights.load(Relaxed))?;
@@ -101,7 +99,6 @@ impl<'a> Table<'a> {
         shared.window.mark_dirty(0, PAGE as usize);
     }
 
-    /// The highest number of an entry ever in use.
     pub(super) fn count(&self) -> u32 {
         self.head.count.load(Relaxed) as u32
     }
@@ -115,7 +112,6 @@ impl<'a> Table<'a> {
         Ok(self.leaf(index)?.map(|leaf| slot_of(leaf, index)))
     }
 
-    /// An entry's leaf, and its offset; `None` if it was never made.
     fn leaf(&self, index: u32) -> Result<Option<(&'a FarLeaf, u64)>> {
         let (middle, leaf, _) = place(index);
         let page = self.head.middles[middle].load(Relaxed);
@@ -201,7 +197,6 @@ impl<'a> Table<'a> {
         Ok((&slots.entries[entry], page * PAGE + (entry * size_of::<FarSlot>()) as u64))
     }
 
-    /// Stores an entry's names; returns their offset.
     pub(super) fn put_names(&self, inner: &mut Inner, shared: &'a Shared, bytes: &[u8]) -> Result<u64> {
         let before = self.head.names.load(Relaxed);
         let (mut page, mut taken) = (before, self.head.taken.load(Relaxed));
@@ -217,7 +212,6 @@ impl<'a> Table<'a> {
         Ok(page * PAGE + taken)
     }
 
-    /// Frees those of these pages of names that no entry needs.
     pub(super) fn free_names(
         &self,
         inner: &mut Inner,
@@ -248,7 +242,6 @@ fn names_page_of(slot: &FarSlot) -> Option<u64> {
     (slot.kind.load(Relaxed) == BY_NAME).then(|| slot.name.load(Relaxed) / PAGE)
 }
 
-/// Whether every pointer to the entry's object with its rights may use it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Common,
@@ -290,7 +283,6 @@ pub(super) fn put(
     }
 }
 
-/// The page in a word of the table, made if missing.
 fn linked(inner: &mut Inner, shared: &Shared, word: &AtomicU64, at: u64) -> Result<u64> {
     match word.load(Relaxed) {
         0 => {
@@ -309,7 +301,6 @@ fn blank_page(inner: &mut Inner, shared: &Shared) -> Result<u64> {
     Ok(page)
 }
 
-/// The table's pages, and its faults: offsets, and descriptions.
 pub(in super::super) fn check(directory: &Directory<'_>) -> (BTreeSet<u64>, Vec<(u64, String)>) {
     let (mut pages, mut findings) = (BTreeSet::new(), Vec::new());
     let mut say = |error: HeapError| match error {

@@ -44,7 +44,6 @@ impl Image {
         unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.len) }
     }
 
-    /// Fills the first `end` bytes by `read`. Pages of zeros take no memory.
     pub(super) fn fill<E>(
         &mut self,
         end: u64,

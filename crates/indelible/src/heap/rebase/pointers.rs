@@ -90,7 +90,6 @@ pub(super) fn find(image: &Image, base: u64, size: u64) -> Result<Vec<u64>, Heap
     })
 }
 
-/// As [`find`], of a heap that passed its own check.
 fn links(memory: Memory<'_>, roots: &[Root], index: &Index) -> Result<Vec<u64>, HeapError> {
     let described: Vec<Description> = roots.iter().map(described).collect::<Result<_, _>>()?;
     let (live, around) = (|address: u64| index.at(address), |address: u64| index.bounds(address));

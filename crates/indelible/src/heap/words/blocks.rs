@@ -13,7 +13,6 @@ use crate::heap::span::Span;
 use crate::heap::window::Window;
 use indelible_store::Mutant;
 
-/// Chunks searched for earlier spans before a new span is made.
 const LOOK: usize = 2;
 
 fn is_full<R>(done: &Result<R, Cause>) -> bool {
@@ -97,7 +96,6 @@ impl WordHeap {
         }
     }
 
-    /// A block of this span, if it is of the class and has one.
     fn take(&self, words: &mut impl Words, class: usize, spot: Spot) -> Result<Option<u64>, Cause> {
         let Some(span) = WordSpan::around(words, spot.page)? else { return Ok(None) };
         if (span.page, span.class) != (spot.page, class) {
@@ -109,7 +107,6 @@ impl WordHeap {
         Ok(Some(span.block(number)))
     }
 
-    /// Searches a chunk for spans with free blocks. `false`: no chunk is left.
     fn look(&self, words: &mut impl Words) -> Result<bool, Cause> {
         let mut seen = Peek(words);
         let chunks = span::frontier(&mut seen)?.min((self.len() as u64 / PAGE).div_ceil(CHUNK_PAGES));
@@ -143,7 +140,6 @@ impl WordHeap {
         Ok(block.ok_or(lost)?)
     }
 
-    /// A free block of any span of the class, without hints.
     fn last_block(&self, words: &mut impl Words, class: usize) -> Result<Option<u64>, Cause> {
         for number in 0..span::frontier(words)? {
             for (page, entry) in spans(words, number)? {

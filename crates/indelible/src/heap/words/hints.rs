@@ -14,7 +14,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Groups of threads with a common starting place.
 const GROUPS: usize = 16;
 
-/// A thread's place to allocate: a span's page, and the block behind its last one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot {
     pub(super) page: u64,
@@ -24,9 +23,7 @@ pub(super) struct Spot {
 pub(crate) struct Hints {
     /// For each class: page and block, or 0.
     spots: Box<[[AtomicU64; CLASSES]; GROUPS]>,
-    /// The lowest and the highest offset of a root.
     bounds: [AtomicU64; 2],
-    /// Whether the roots from before this attachment were read.
     looked: AtomicBool,
     shared: Mutex<Shared>,
 }
@@ -73,7 +70,6 @@ impl Hints {
         self.spots[group()][class].store(bits, Relaxed);
     }
 
-    /// A span of the class that may have free blocks, exclusive if threads are few.
     pub(super) fn take(&self, class: usize) -> Option<u64> {
         let mut shared = self.shared();
         let taken = |page: u64| self.spots.iter().any(|group| group[class].load(Relaxed) >> 16 == page);

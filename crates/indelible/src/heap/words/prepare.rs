@@ -28,7 +28,6 @@ impl WordHeap {
         })
     }
 
-    /// Makes a heap of a blank object, unless it holds one.
     pub(crate) fn make(&self, words: &mut impl Words) -> Result<(), Cause> {
         if self.is_made(words)? { Ok(()) } else { self.open(words) }
     }
@@ -53,7 +52,6 @@ impl WordHeap {
         Ok(magic == MAGIC && version & !features == u64::from(VERSION))
     }
 
-    /// Takes in the object's new bytes. `false`: there are none.
     pub(super) fn extend(&self, words: &mut impl Words) -> Result<bool, Cause> {
         let pages = words.load(offset_of!(Header, pages) as u64)?;
         if pages >= (self.len() as u64 / PAGE).min(MAX_PAGES) {
@@ -86,7 +84,6 @@ impl WordHeap {
     }
 }
 
-/// Adds copies of these pages, in one run with copies present.
 fn copy(
     words: &mut impl Words,
     pages: &mut BTreeMap<u64, Vec<u64>>,

@@ -73,7 +73,6 @@ impl WordHeap {
         }
     }
 
-    /// Removes the root's name; its block stays.
     pub(crate) fn remove_root(&self, words: &mut impl Words, name: &str) -> Result<Root, Cause> {
         self.prepare(words, |window| roots::remove(&Shared::of_copies(window)?, name))
     }

@@ -21,7 +21,6 @@ pub(super) struct WordSpan {
     first: u64,
 }
 
-/// The word of half a word, and its shift.
 fn half(offset: u64) -> (u64, u64) {
     (offset & !7, offset % 8 * 8)
 }
@@ -56,7 +55,6 @@ impl WordSpan {
     pub(super) fn around(words: &mut impl Words, page: u64) -> Result<Option<WordSpan>, Cause> {
         let (number, index) = (page / CHUNK_PAGES, page % CHUNK_PAGES);
         let Some(header) = chunk(words, number)? else { return Ok(None) };
-        // No span is longer.
         for first in (index.saturating_sub(255)..=index).rev() {
             if let Some(found) = entry(words, header, first)? {
                 let is_span = found.kind == Kind::Span && first + found.pages > index;
@@ -114,7 +112,6 @@ impl WordSpan {
         Ok((words.load(word)? >> up) as u8 == allocation::USED)
     }
 
-    /// A free block, searched from `from` on, wrapping.
     pub(super) fn free_block(&self, words: &mut impl Words, from: u64) -> Result<Option<u64>, Cause> {
         let from = if from < self.count { from } else { 0 };
         for number in (from..self.count).chain(0..from) {

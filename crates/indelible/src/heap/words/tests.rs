@@ -117,7 +117,6 @@ fn blocks_are_those_of_a_model_whatever_memory_shows() {
     }
 }
 
-/// Exceeds the header's directory, and grows once more.
 #[test]
 fn a_large_heap_has_a_directory_of_its_own() {
     let mut words = Fake::new(700 << 20, Seen::True);

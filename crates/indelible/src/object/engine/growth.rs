@@ -56,7 +56,6 @@ impl Core {
         size.min(self.tracked.mapped())
     }
 
-    /// Bytes of addresses reserved for growth.
     pub(crate) fn reach(&self) -> usize {
         self.writer().map_or(0, |writer| writer.object().entry.reserved.get() as usize)
     }

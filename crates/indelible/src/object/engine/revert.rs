@@ -69,7 +69,6 @@ impl Core {
         }
         settle_undone(&mut self.tracked, &undo);
         if self.writer()?.sealed_pages().is_some() {
-            // Plaintext, in memory to be freed.
             undo.iter_mut().filter_map(|undo| undo.then.as_mut()).for_each(|then| then.0.fill(0));
             std::hint::black_box(&undo);
         }

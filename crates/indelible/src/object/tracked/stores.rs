@@ -7,20 +7,16 @@ use crate::shadow::{Params, Source};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// As the pool's options say.
     Pool,
     /// Only code that marks its stores has addresses in the object, until
     /// [`Core::find_stores`](crate::object::Core::find_stores).
     Typed,
-    /// As the attachment's options say.
     By(Rung),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stores {
-    /// The tracker finds them.
     Found,
-    /// All are marked.
     Marked,
     /// The tracker must find them, but failed so far.
     Wanted,
@@ -66,7 +62,6 @@ impl Tracked {
         Ok(())
     }
 
-    /// Finds stores if an attempt failed. Before stores are held up: it takes another tracker.
     pub(in crate::object) fn be_ready(&mut self) -> Result<(), Cause> {
         if self.stores == Stores::Wanted { self.find_stores() } else { Ok(()) }
     }
