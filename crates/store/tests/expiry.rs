@@ -144,7 +144,7 @@ impl Hook for Reads {
     }
 }
 
-/// Ten seconds of repeated reads, in which the psync might have ended.
+/// Rereading for ten seconds would wait for a psync that is gone.
 // S3.3
 #[test]
 fn a_page_of_a_psync_that_was_given_up_is_damaged_at_once() {

@@ -98,7 +98,7 @@ fn a_repair_that_dies_shows_no_object_what_it_did_not_psync() {
     }
 }
 
-/// A failed repair's changes may be visible; the power fails in the next.
+/// Changes of the failed repair may be visible; the power fails in the next repair.
 #[test]
 fn a_repair_that_failed_and_dies_when_it_is_run_again_loses_nothing() {
     let (medium, expected) = settled(6);
