@@ -1,7 +1,7 @@
 //! Codewords of few ones, of a code with check words of 64 bits for words of 64 bits.
 //!
-//! No check notices such a damage; half of one has two explanations. They are found by the check
-//! words alone, apart from the code that repairs.
+//! No check notices such a damage; half of one has two explanations. Found without the repairing
+//! code.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,7 +19,6 @@ fn place(rest: u64) -> usize {
 }
 
 impl Sums {
-    /// Returns the bits of an earlier sum with the same remainder.
     fn insert(&mut self, rest: u64, bits: u128) -> u128 {
         self.likely[place(rest) / 64] |= 1 << (place(rest) % 64);
         *self.exact.entry(rest).or_insert(bits)
@@ -32,8 +31,8 @@ impl Sums {
 }
 
 /// Returns the nonzero codewords of at most 14 ones, as word and check word in one number, for a
-/// linear code in which each codeword has, for each i below 32, an even number of ones among the
-/// bits i and i + 32 of both words.
+/// linear code whose codewords have, for each i below 32, an even number of ones among the bits i
+/// and i + 32 of both words.
 #[must_use]
 pub fn codewords(check_word: impl Fn(u64) -> u64) -> Vec<u128> {
     let rest = |bits: u128| check_word((bits >> 64) as u64) ^ bits as u64;

@@ -48,7 +48,6 @@ impl fmt::Debug for CrashFailure {
 
 impl std::error::Error for CrashFailure {}
 
-/// Names the image when the judge panics.
 struct Blame(Cut);
 
 impl Drop for Blame {
@@ -59,11 +58,11 @@ impl Drop for Blame {
     }
 }
 
-/// Lets `record` work on the medium and shows `verify` each distinct image that a power cut from
-/// the first to the last moment may leave.
+/// Lets `record` work on the medium and shows `verify` each distinct image that a power cut may
+/// leave meanwhile.
 ///
-/// Writes that were pending before stay undecided; earlier events are forgotten. `record` notes its
-/// promises by [`SimMedium::mark`]; `verify` finds them in [`CrashImage::marks`].
+/// Earlier writes stay undecided. `record` notes promises by [`SimMedium::mark`]; `verify` finds
+/// them in [`CrashImage::marks`].
 ///
 /// # Errors
 ///
@@ -82,7 +81,6 @@ pub fn for_each_crash<E: fmt::Display>(
     let mut images = medium.power_cut_states(limits);
     for image in images.by_ref() {
         report.images += 1;
-        // Marks of one log are prefixes of each other: their number identifies them.
         if !seen.insert((image.digest(), image.marks().len())) {
             continue;
         }
@@ -102,8 +100,7 @@ pub fn for_each_crash<E: fmt::Display>(
 /// As [`for_each_crash`], but of *all* images, one of each class that `verify` cannot tell apart
 /// (see [`classes`](crate::sim::ClassLimits)).
 ///
-/// `verify` gets the image and a medium that notes all reads: it must read all that its verdict
-/// depends on from that medium.
+/// `verify` must read all that its verdict depends on from the medium that it gets.
 ///
 /// # Errors
 ///

@@ -1,5 +1,4 @@
-//! A medium on another one, with a test's code at chosen calls. It passes all other calls on,
-//! reports of failed write-backs included.
+//! A medium on another one, with a test's code at chosen calls. It passes all other calls on.
 
 use indelible_store::medium::{
     Capabilities, Device, Extended, Fatal, LockKey, LockMode, Locks, Medium, MediumError, ReserveError,

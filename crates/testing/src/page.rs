@@ -76,7 +76,6 @@ pub fn follow(page: &str, folder: &Path, languages: &[&str], install: &dyn Fn(&s
     compared
 }
 
-/// Runs commands in a shell with the exports of earlier ones.
 fn shell(folder: &Path, commands: &str, exports: &mut String) -> String {
     let script = format!("set -e\n{exports}\n{commands}");
     let mut command = Command::new("sh");

@@ -35,7 +35,6 @@ fn product(a: Number, b: Number) -> Number {
     })
 }
 
-/// The inverse: `a` to the power of 2^130 - 7.
 fn inverse(a: Number) -> Number {
     let power = (3, LOW - 2);
     let bits = (0..2).rev().map(|bit| power.0 >> bit & 1).chain((0..128).rev().map(|bit| power.1 >> bit & 1));
@@ -49,14 +48,12 @@ fn block(bytes: &[u8]) -> Number {
     (1, u128::from_le_bytes(bytes.try_into().expect("a block has 16 bytes")))
 }
 
-/// A key for one message.
 pub(crate) struct OneTime {
     r: Number,
     s: u128,
 }
 
 impl OneTime {
-    /// The key of XChaCha20-Poly1305 for a nonce.
     pub(crate) fn of(key: &[u8; 32], nonce: &[u8; 24]) -> OneTime {
         let mut both = [0; 32];
         XChaCha20::new(key.into(), nonce.into()).apply_keystream(&mut both);
@@ -69,7 +66,6 @@ impl OneTime {
         blocks.fold((0, 0), |so_far, block| product(sum(so_far, block), self.r))
     }
 
-    /// The tag of a message of whole blocks.
     #[cfg(test)]
     pub(crate) fn tag(&self, message: &[u8]) -> [u8; 16] {
         self.evaluated(message).1.wrapping_add(self.s).to_le_bytes()

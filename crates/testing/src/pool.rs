@@ -23,7 +23,6 @@ pub fn process(pid: u32) -> Identity {
     Identity { pid, boot: [1; 16], namespace: 0 }
 }
 
-/// Borrowed lines of a batch, by destination.
 #[derive(Default)]
 pub(crate) struct Lines(Mutex<BTreeMap<u64, [u8; LINE as usize]>>);
 
@@ -59,7 +58,6 @@ struct Stores<'a> {
 }
 
 impl Changes for Stores<'_> {
-    /// Collects the lines that differ from the primary.
     fn collect(&mut self, primary: &mut Primary<'_>, batch: &mut Batch) -> Result<u64> {
         let mut pages: BTreeMap<u64, [[u8; PAGE as usize]; 2]> = BTreeMap::new();
         for &(offset, bytes) in self.edits {
@@ -81,8 +79,7 @@ impl Changes for Stores<'_> {
 
 type Page = [u8; PAGE as usize];
 
-/// Takes a page's changed lines and keeps the page; returns where in the object they end, 0 if none
-/// changed.
+/// Returns where in the object the changed lines end, 0 if none changed.
 pub(crate) fn take(
     primary: &mut Primary<'_>,
     batch: &mut Batch,
@@ -114,7 +111,6 @@ pub(crate) fn take(
     end
 }
 
-/// A page as last psynced.
 pub(crate) fn page(primary: &Primary<'_>, number: u64) -> Result<[u8; PAGE as usize]> {
     let mut image = PageImage([0; PAGE as usize]);
     primary.read(number, std::slice::from_mut(&mut image))?;
@@ -366,7 +362,6 @@ impl Tiles {
         }
     }
 
-    /// Checks that the ranges cover `from..to` exactly once.
     fn cover(mut self, from: u64, to: u64) -> Result<(), String> {
         self.0.sort();
         let mut at = from;

@@ -96,7 +96,6 @@ pub fn crash_everywhere(
     limits: &Limits,
     program: impl FnOnce(&mut Scenario) -> Result<()>,
 ) -> std::result::Result<CrashReport, CrashFailure> {
-    // `record` fills the states before any image is judged.
     let states = std::cell::RefCell::new(Vec::new());
     let record = |medium: &SimMedium| {
         let mut scenario = Scenario::begin(medium, 2).unwrap_or_else(|error| panic!("open: {error}"));
@@ -173,7 +172,6 @@ pub fn judge_medium(medium: &SimMedium, allowed: &[impl Borrow<Snapshot>]) -> Re
     Ok(found)
 }
 
-/// Checks that the pool's check finds nothing of `severity` or worse.
 fn sound(medium: &SimMedium, severity: Severity) -> Result<(), String> {
     let report =
         Store::check(Arc::new(medium.handle()), &mut |_, _| {}).map_err(|error| format!("check: {error}"))?;
@@ -183,7 +181,6 @@ fn sound(medium: &SimMedium, severity: Severity) -> Result<(), String> {
     }
 }
 
-/// Creates, attaches, psyncs and destroys, without a lasting change.
 fn usable(store: &Arc<Store>) -> Result<()> {
     let probe = "\u{2055}probe";
     match store.create(probe, &CreateOptions { size: 5000, ..CreateOptions::default() }) {
@@ -211,7 +208,6 @@ fn usable(store: &Arc<Store>) -> Result<()> {
 
 fn use_new(store: &Arc<Store>, name: &str) -> Result<()> {
     let mut writer = match store.attach_writer(name, Key::default()) {
-        // There may be no room for a lane.
         Err(StoreError::NoRoom { .. }) => return Ok(()),
         attached => attached?,
     };

@@ -12,7 +12,6 @@ use indelible_store::table::Located;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Offset of the header's flags in the key page.
 const FLAGS: usize = 12;
 /// Flag of the header: the root authenticates ID and name.
 const IDENTITY: u8 = 4;
@@ -33,14 +32,12 @@ fn extents(pool: &mut [u8], a: &Located, b: &Located) {
     }
 }
 
-/// Exchanges the places in the entries.
 fn places(pool: &mut [u8], a: &Located, b: &Located) {
     void_table_lane(pool);
     put(pool, a, Entry { primary: b.entry.primary, ..a.entry });
     put(pool, b, Entry { primary: a.entry.primary, ..b.entry });
 }
 
-/// Exchanges the entries except the names.
 fn entries(pool: &mut [u8], a: &Located, b: &Located) {
     void_table_lane(pool);
     let moved = |entry: Entry, to: &Located| {
@@ -97,7 +94,6 @@ pub fn void_table_lane(pool: &mut [u8]) {
     }
 }
 
-/// Writes an entry with its checksum, which has no key.
 fn put(pool: &mut [u8], at: &Located, entry: Entry) {
     let (entry, at) = (entry.sealed(seed(pool)), at.offset as usize);
     pool[at..at + PROGRESS as usize].copy_from_slice(entry.as_bytes());

@@ -19,7 +19,6 @@ fn word(medium: &SimMedium, word: u64) -> u8 {
     byte[0]
 }
 
-/// Classes of a run whose judge reads as `look` does.
 fn count(
     limits: &ClassLimits,
     run: impl FnOnce(&SimMedium),

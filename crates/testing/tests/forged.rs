@@ -93,7 +93,7 @@ fn the_highest_numbers_there_are_overflow_nothing() {
     }
 }
 
-/// The search went on from the first key for ever.
+/// The search restarted from the first key for ever.
 #[test]
 fn a_search_ends_at_the_last_key() {
     let pool = pools().iter().find(|pool| pool.name == "many").unwrap();

@@ -166,7 +166,6 @@ fn a_failed_detach_holds_the_object_no_longer_than_its_process_writes() {
     assert!(met > 20, "{met}");
 }
 
-/// The growth did not check for poison.
 #[test]
 fn a_poisoned_object_does_not_grow() {
     let program = Program(vec![
@@ -180,7 +179,6 @@ fn a_poisoned_object_does_not_grow() {
     assert_eq!((promise.unknown, promise.refused), (1, 1));
 }
 
-/// Runs actors at once and judges power cuts; returns a digest of the log, and the joined commits.
 fn together(together: Together, medium: usize) -> Result<(u64, u64), String> {
     let medium = formatted(4 << 20, media()[medium]);
     medium.reseed(together.seed);
@@ -212,7 +210,7 @@ fn processes_interleaved_at_every_operation_keep_what_they_were_promised() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Without power cuts, as threads meet in more ways than a few runs show.
+/// Threads meet in more ways than power cuts after a few runs show.
 #[test]
 fn threads_find_what_they_were_promised_after_failures() {
     for nth in 0..150 {
@@ -223,7 +221,6 @@ fn threads_find_what_they_were_promised_after_failures() {
     }
 }
 
-/// Psyncs of another object, failures and deaths are among them.
 #[test]
 fn s1_03_programs_of_transactions_keep_what_they_were_promised() {
     let (mut commits, mut failures, mut deaths) = (0, 0, 0);
@@ -257,8 +254,8 @@ fn processes_that_were_once_refused_a_lane() {
     }
 }
 
-/// Found by a campaign: the system read a lost page as it had been, a psync took a line from it
-/// before the report, and recovery redid that psync.
+/// The system read a lost page's old bytes, a psync took a line from it, and recovery redid that
+/// psync.
 #[test]
 fn a_line_of_a_lost_page_is_not_published() {
     let seed = 20_282 ^ 66 << 8;
@@ -385,8 +382,8 @@ fn an_error_of_a_sealed_object_that_shrinks_says_that_nothing_happened() {
     assert!(met > 20, "{met}");
 }
 
-/// Objects left the held lane: by a detach, a psync that moved them, a recovery, or a destruction.
-/// And a refused attach poisoned another object.
+/// Objects left the held lane by a detach, a psync, a recovery, or a destruction; and a refused
+/// attach poisoned another object.
 #[test]
 fn an_object_that_is_held_still_does_not_leave_its_lane() {
     let attach = |object| Step::Attach { object };
@@ -460,8 +457,7 @@ fn a_repair_that_fails_gives_nothing_up() {
     assert!(met > 50, "{met}");
 }
 
-/// A repair voids the table's lane, and its barrier fails: one copy of the header stays safe until
-/// the other is durable.
+/// One copy of the header must stay safe until the other is durable.
 #[test]
 fn a_repair_that_failed_leaves_the_tables_lane_with_a_header() {
     let repair = Step::Repair { drop_damaged: false };

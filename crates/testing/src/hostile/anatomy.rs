@@ -119,7 +119,6 @@ pub fn seal(image: &Image, seed: u64, structure: Structure) {
         }
         Kind::Batch => {
             let mut header: BatchHeader = read(image, at);
-            // The length is the image's own, within the image.
             let len = header.len.get().clamp(LINE, (image.len() - at).max(LINE));
             let mut body = vec![0; (len - LINE) as usize];
             image.get(at + LINE, &mut body);
@@ -131,7 +130,7 @@ pub fn seal(image: &Image, seed: u64, structure: Structure) {
     }
 }
 
-/// Starts the next generation of the table's lane, so that no batch is redone over later forgeries.
+/// Starts the next generation of the table's lane, so that it redoes nothing over forgeries.
 pub fn void_table_lane(image: &Image, seed: u64) {
     let generations = HEADERS.map(|copy| read::<LaneHeader>(image, TABLE_LANE + copy).generation.get());
     let next = generations.into_iter().max().unwrap_or(0).wrapping_add(1);

@@ -19,7 +19,6 @@ use zerocopy::{FromBytes, IntoBytes};
 const SEED: u64 = 7;
 const LEN: u64 = 1 << 20;
 
-/// The first bytes of the input as a struct, padded with zeros.
 fn made<T: FromBytes + IntoBytes>(input: &[u8]) -> T {
     let mut value = T::new_zeroed();
     let len = input.len().min(size_of::<T>());
@@ -151,7 +150,6 @@ fn read<T: FromBytes + IntoBytes>(image: &Image, offset: u64) -> T {
     value
 }
 
-/// Redo stays within the pool.
 fn read_lane(image: &Image, seed: u64) {
     for copy in HEADERS {
         let _ = read::<LaneHeader>(image, copy).generation(seed, 0);
@@ -175,7 +173,6 @@ fn read_lane(image: &Image, seed: u64) {
     let _ = ending(image, seed, &log, Search::Whole);
 }
 
-/// Structures of the real pools, one of each kind per pool, with `behind` more bytes.
 fn of(kinds: &[Kind], behind: u64) -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();
     for pool in pools() {

@@ -72,9 +72,9 @@ pub fn forged(input: &[u8]) -> Forged {
     make(input, true)
 }
 
-/// As [`forged`], with flips, zeros and noise alone, and checksums as they were. Noise is derived
-/// from the value, so that no fuzzer can learn the sums. Progress lines get single flips: one of
-/// noise looks unwritten. The last batch of a lane stays.
+/// As [`forged`], with flips, zeros and noise alone, and without fitting checksums. Noise is
+/// derived from the value, so that no fuzzer can learn the sums. Progress lines get single flips:
+/// one of noise looks unwritten. The last batch of a lane stays.
 #[must_use]
 pub fn damaged(input: &[u8]) -> Forged {
     make(input, false)
@@ -99,8 +99,7 @@ fn anatomies() -> &'static [Vec<Structure>] {
     ALL.get_or_init(|| pools().iter().map(|pool| structures(&pool.current())).collect())
 }
 
-/// As [`anatomies`] without the last batch of each lane: a damaged one looks cut short, and its
-/// applied lines stay. The sweep over single bits counts those.
+/// Without the last batch of each lane: a damaged one looks cut short, and its applied lines stay.
 fn firm() -> &'static [Vec<Structure>] {
     static ALL: OnceLock<Vec<Vec<Structure>>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -114,7 +113,6 @@ fn firm() -> &'static [Vec<Structure>] {
     })
 }
 
-/// Bit of an edit's width that makes it a tower.
 const TOWER: u8 = 0x80;
 
 fn apply(image: &Image, all: &[Structure], seed: u64, edit: &[u8; 16], sealed: bool) {
@@ -216,8 +214,7 @@ fn telling(image: &Image, which: u64) -> u64 {
     all[(which % all.len() as u64) as usize]
 }
 
-/// Inputs to start from: every pool, and each with one edit of each operation to each kind of
-/// structure.
+/// Initial inputs: every pool, and each with one edit of each operation to each kind of structure.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();

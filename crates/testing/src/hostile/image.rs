@@ -8,9 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const PAGE: u64 = 4096;
 
-/// Operations that one image serves.
 const OPERATIONS: u64 = 1 << 20;
-/// Bytes that one image serves, in multiples of its length.
 const LAPS: u64 = 1 << 12;
 
 #[derive(Clone, Default)]
@@ -124,7 +122,6 @@ impl Image {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an operation; refuses one that leaves the image, as a medium would.
     fn enter(&self, offset: u64, len: u64, write: bool) -> Result<(), MediumError> {
         let mut state = self.state();
         state.operations += 1;

@@ -28,7 +28,6 @@ struct Recipe {
     old: &'static [u8],
 }
 
-/// Recipes, named like their functions and files.
 macro_rules! recipes {
     ($($name:ident)+) => {
         &[$(Recipe {
@@ -90,8 +89,8 @@ impl Pool {
     }
 }
 
-/// The pools: blank; settled; with a dead writer's batches in place; with batches not in place;
-/// with trees of two levels; full, with a dead writer; with an interrupted move.
+/// The pools: blank; settled; with a dead writer's batches, in place or not; with trees of two
+/// levels; full, with a dead writer; with an interrupted move.
 ///
 /// # Panics
 /// An image is unreadable, or a recipe fails.
@@ -210,8 +209,7 @@ fn settled() -> Result<(SimMedium, History)> {
     Ok((medium, history))
 }
 
-/// A writer of three objects dies, one with an open direct write; `choice` decides which volatile
-/// bytes survive the power cut.
+/// `choice` decides which volatile bytes survive the power cut.
 fn dead(choice: Choice) -> Result<(SimMedium, History)> {
     let (medium, store) = begin(1 << 20)?;
     for (name, size) in [("left", 5000), ("right", 3000), ("loading", 40_000)] {
@@ -279,7 +277,6 @@ fn full() -> Result<(SimMedium, History)> {
     Ok((medium.power_cut(Choice::None).medium(), history))
 }
 
-/// A process dies while an object moves: a hidden object stands for the new place.
 fn resizing() -> Result<(SimMedium, History)> {
     let (medium, store) = begin(1 << 20)?;
     let sparse = CreateOptions { size: 20_000, sparse: true, ..CreateOptions::default() };
@@ -290,7 +287,6 @@ fn resizing() -> Result<(SimMedium, History)> {
     writer.detach()?;
     let history = now(&store)?;
     drop(store);
-    // In the change of the table that exchanges the two.
     medium.fail_at(OpKind::WriteDurable, 3, Fault::Kill);
     let died = Store::open(Arc::new(medium.handle()), process(2))?.resize("moving", KEY, 60_000).is_err();
     medium.clear_faults();
@@ -303,7 +299,6 @@ fn resizing() -> Result<(SimMedium, History)> {
 mod tests {
     use super::*;
 
-    /// By the store's own account.
     #[test]
     #[cfg_attr(miri, ignore = "two megabytes of image take minutes")]
     fn the_images_are_what_the_recipes_make() {

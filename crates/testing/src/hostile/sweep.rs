@@ -14,12 +14,11 @@ pub enum Outcome {
     Repaired,
     /// Reported; every object that attaches shows the same bytes.
     Reported,
-    /// In the last batch of a lane, which is undone whole as if cut short: objects show an earlier
-    /// state, and check reports a batch that is not whole.
+    /// In the last batch of a lane, undone as if cut short: objects show an earlier state, and
+    /// check reports it.
     Undone,
-    /// As [`Undone`](Outcome::Undone), and reported; but lines applied before the flip stay, so
-    /// that an attach without a check sees two states mixed. A cut and a damaged last batch look
-    /// the same.
+    /// As [`Undone`](Outcome::Undone), and reported; but applied lines stay, so that an attach
+    /// without a check sees two states mixed.
     Mixed,
     /// In an object's bytes, which have no checksum: the object shows it.
     Unprotected,
@@ -40,9 +39,7 @@ pub enum Region {
 
 /// A pool before any flip.
 pub struct Regions {
-    /// (start, end, region).
     regions: Vec<(u64, u64, Region)>,
-    /// Findings of check without a flip.
     known: Vec<String>,
 }
 

@@ -106,7 +106,6 @@ pub fn repaired(image: &Image, drop_damaged: bool, dry_first: bool) -> Result<Ve
         let _ = Store::repair(device.clone(), &options, &mut |_, _| {});
         assert_eq!(device.writes(), 0, "a dry run writes");
     }
-    // Kept for later inspection.
     let device = Arc::new(image.copy());
     let options = RepairOptions { dry_run: false, drop_damaged };
     let actions = Store::repair(device.clone(), &options, &mut |_, _| {})?;
@@ -164,8 +163,7 @@ pub enum Sight {
     Missing,
 }
 
-/// Attaches every expected object, and begins and abandons a direct write, which must not touch
-/// psynced bytes.
+/// Attaches every expected object, and abandons a direct write, which must not touch psynced bytes.
 #[must_use]
 pub fn shown(image: &Image, pool: &Pool) -> Vec<(String, Sight)> {
     let history: &History = &pool.history;

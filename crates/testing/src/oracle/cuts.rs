@@ -1,9 +1,9 @@
 //! Psync cuts beside storing threads, on a simulated medium.
 //!
-//! The mapped half makes a cut in three steps: it holds stores, stages copies of changed lines,
-//! releases stores, and commits. Here memory is plain bytes behind a lock, which stands for held
-//! pages. Threads take [turns](crate::sim) at operations of the medium, so that stores fall between
-//! any two. The psync makes durable exactly the stores made before the hold.
+//! The mapped half makes a cut in steps: it holds stores, stages copies of changed lines, releases
+//! stores, and commits. Here a lock on plain bytes stands for held pages, and threads take
+//! [turns](crate::sim) at operations of the medium. The psync makes durable exactly the stores made
+//! before the hold.
 
 use crate::pool::{Borrowing, Lines, Snapshot, contents, page, process, take};
 use crate::sim::{SimMedium, Turns};
@@ -48,14 +48,12 @@ type Memory = [Vec<u8>; OBJECTS.len()];
 struct Process<'m> {
     medium: &'m SimMedium,
     memory: Mutex<Memory>,
-    /// A cut is between its stage and the end of its commit.
     committing: AtomicBool,
     done: AtomicBool,
     beside: AtomicU64,
     waited: AtomicU64,
 }
 
-/// Ends the other threads, also after a panic.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -106,11 +104,9 @@ impl Process<'_> {
     }
 
     fn pass(&self) {
-        // An operation without effects.
         let _ = self.medium.read(0, &mut [0]);
     }
 
-    /// Stores runs of any length, and a count that two objects share.
     fn store(&self, mut rng: fastrand::Rng) {
         while !self.done.load(Ordering::Relaxed) {
             let (object, value) = (rng.usize(..OBJECTS.len()), rng.u8(..));

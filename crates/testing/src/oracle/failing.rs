@@ -3,7 +3,6 @@
 use super::{NAMES, PROCESSES, Program, Step};
 use crate::sim::{Fault, OpKind};
 
-/// Failing operations, and the most per step.
 const KINDS: [(OpKind, u64); 7] = [
     (OpKind::WriteDurable, 8),
     (OpKind::Barrier, 6),
@@ -18,12 +17,10 @@ const FAULTS: [Fault; 4] = [Fault::Io, Fault::NoSpace, Fault::After, Fault::Shor
 /// Near the end of each object: in the page that it may grow in.
 const AT: [u32; 3] = [8950, 4950, 19_950];
 
-/// Continuations after a failure.
 const TAILS: u64 = 5;
 
-/// Shows `judge` every `stride`th of the programs in which each operation of each step fails in
-/// each way, with a continuation chosen by `seed`. `judge` tells whether the failure was met;
-/// returns their number.
+/// Shows `judge` every `stride`th program in which an operation of a step fails, with a
+/// continuation chosen by `seed`. `judge` tells whether the failure was met; returns their number.
 ///
 /// # Errors
 /// The first error of `judge`, with the program.
@@ -71,7 +68,6 @@ pub fn failing(
     Ok(met)
 }
 
-/// Steps of all processes after the failure.
 fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
     let other = (process + 1) % PROCESSES;
     let all = Step::Psync { objects: (0..NAMES.len()).collect() };
@@ -98,13 +94,13 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
             steps.push((process, Step::Die));
             steps.extend(take_over(other, 0xd1));
         }
-        // Another process changes the table and gets the error; then the step is repeated.
+        // Another process changes the table and gets the error.
         1 => {
             steps.extend([create, (other, Step::Rename { object: 3, to: 2 }), again, (process, all)]);
             steps.extend((0..3).map(|object| (process, Step::Detach { object })));
             steps.extend(take_over(process, 0xd2));
         }
-        // The step fails in another way, and another process recovers while a barrier fails.
+        // The step fails in another way; another recovers while a barrier fails.
         2 => {
             let failing = |step: &Step, kind, nth| {
                 let (step, fault) = (Box::new(step.clone()), Fault::Io);
@@ -118,8 +114,7 @@ fn tail(process: usize, step: &Step, choice: u64) -> Vec<(usize, Step)> {
             ]);
             steps.extend(take_over(other, 0xd3));
         }
-        // Another process holds an object still; the step is repeated, and a refused detach
-        // poisons.
+        // A refused detach poisons the held object's lane.
         3 => {
             steps.push((other, Step::Hold { object: 0 }));
             steps.extend([again.clone(), (process, all.clone()), (process, Step::Detach { object: 0 })]);

@@ -19,7 +19,6 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Reads the state of the last psync.
     pub(super) fn begin(store: &Arc<Store>, object: usize) -> Result<Follower> {
         if let Some(base) = store.attach_base(NAMES[object], Key::default())? {
             let mut follower = Follower::of(store, base, object)?;

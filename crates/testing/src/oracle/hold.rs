@@ -37,8 +37,7 @@ fn contents(still: &StillObject) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Checks a hold against rule 8. An object without a writer may be refused, too: its last lane may
-/// have another holder.
+/// By rule 8. Without a writer, the object's last lane may have another holder.
 pub(super) fn judge(worlds: &[Model], object: usize, hold: Option<&Hold>) -> Result<(), String> {
     match (worlds[0].writing(object), hold) {
         (Some(Writing::Well), None) => Err("it has a writer, and is not held".into()),

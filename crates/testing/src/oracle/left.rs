@@ -1,10 +1,9 @@
 //! When unattached objects may be held.
 //!
-//! A failed attach or detach may leave the object's entry bound to a lane of the failed process.
-//! Another process must recover that lane before it attaches the object, and finds it taken
-//! (`Held`). The process may keep the lane while it has an object attached for writing. The hold
-//! also ends when the process dies, and when a process attaches, resizes, destroys or deletes the
-//! object.
+//! A failed attach or detach may leave the object bound to a lane of the failed process. Another
+//! process must recover that lane first, and finds it taken (`Held`). The process may keep it while
+//! it has an object attached for writing. The hold also ends when the process dies, and when a
+//! process attaches, resizes, destroys or deletes the object.
 
 use super::model::Model;
 use super::{PROCESSES, Step};
@@ -14,7 +13,6 @@ use super::{PROCESSES, Step};
 pub(super) struct Left(Vec<(usize, usize)>);
 
 impl Left {
-    /// Whether `process` may find the call's object held by another.
     pub(super) fn may_hold(&self, process: usize, call: &Step) -> bool {
         // Only these calls recover.
         let (Step::Attach { object }
@@ -60,7 +58,6 @@ impl Left {
         }
     }
 
-    /// Ends the holds of processes without writable attachments in any world.
     pub(super) fn settle(&mut self, worlds: &[Model]) {
         let writes = |process: usize| worlds.iter().any(|world| world.writes(process));
         let writing: Vec<bool> = (0..PROCESSES).map(writes).collect();

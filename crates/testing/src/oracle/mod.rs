@@ -1,16 +1,16 @@
 //! Programs against a plain model of the store's promises.
 //!
-//! A [`Program`] is a list of [`Step`]s of several processes: calls fail in the middle and their
-//! callers go on; processes die between two steps or in one. [`Program::run`] runs it on a
-//! simulated medium beside a model of maps of bytes, which predicts success and shown bytes. The
-//! result is a [`Promise`]: for every moment of the log the states that a power cut may leave.
+//! A [`Program`] is a list of [`Step`]s of several processes: calls fail in the middle, processes
+//! die between two steps or in one. [`Program::run`] runs it on a simulated medium beside a model
+//! of maps of bytes. The result is a [`Promise`]: for every moment the states that a power cut may
+//! leave.
 //!
 //! # What the model says of a call that fails
 //!
 //! 1. `NoSpace`, `NoRoom` and the like: nothing happened, nothing is poisoned.
 //! 2. Any other failure, and a death: the call happened wholly or not at all. From then on there
-//!    are two *worlds*; later answers and shown contents rule out worlds that they contradict. A
-//!    power cut may leave the state of any remaining world.
+//!    are two *worlds*; later answers rule out worlds that they contradict. A power cut may leave
+//!    the state of any remaining world.
 //! 3. An acknowledged call is in all worlds.
 //! 4. A failed psync, load, growth or checkpoint either poisons its objects or did not happen. A
 //!    poisoned object refuses all of these as `Poisoned` until it is detached. A new attachment is
@@ -118,7 +118,7 @@ pub enum Step {
     Attach {
         object: usize,
     },
-    /// Attaches for reading, reads, and stays attached.
+    /// For reading; stays attached.
     Read {
         object: usize,
     },
@@ -132,13 +132,13 @@ pub enum Step {
         len: u32,
         value: u8,
     },
-    /// Loads bytes that no psync covered, straight into the primary.
+    /// Straight into the primary, where no psync wrote.
     Load {
         object: usize,
         len: u32,
         value: u8,
     },
-    /// Psyncs those of the objects that are attached for writing, as one.
+    /// Those attached for writing, as one.
     Psync {
         objects: Vec<usize>,
     },
@@ -151,33 +151,30 @@ pub enum Step {
     },
     /// Lengthens the pool.
     Lengthen,
-    /// Holds still an object that a process writes, and reads it. An object held before is
-    /// released.
+    /// Reads the object; releases the one held before.
     Hold {
         object: usize,
     },
-    /// Attaches the state of the last psync beside any writer, and reads; reads the one followed
-    /// before once more.
+    /// Reads the state of the last psync, and the one followed before.
     Follow {
         object: usize,
     },
     /// Reads the held object once more and releases it.
     LetGo,
-    /// The process dies; the next one first repairs the pool.
+    /// The process dies; the next one repairs the pool.
     Repair {
         drop_damaged: bool,
     },
     /// The process dies between two steps. Another replaces it.
     Die,
-    /// The process dies in the step's `nth` operation of this kind, if any; another finds out the
-    /// result.
+    /// The process dies in the step's `nth` operation of this kind, if any.
     DieIn {
         step: Box<Step>,
         kind: OpKind,
         nth: u64,
         late: bool,
     },
-    /// The step's `nth` operation of this kind fails, if any; with `lasts`, the later ones, too.
+    /// That operation fails; with `lasts`, the later ones, too.
     FailIn {
         step: Box<Step>,
         kind: OpKind,
@@ -185,7 +182,7 @@ pub enum Step {
         fault: Fault,
         lasts: bool,
     },
-    /// The system fails to write pending pages back, and has not reported it yet.
+    /// Pending pages fail to be written back, unreported.
     WritebackFails {
         no_space: bool,
     },

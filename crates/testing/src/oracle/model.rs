@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) enum Answer {
     /// No call to make.
     Nothing,
-    /// Not called: it would concern two objects of one name, or two attachments of one object.
+    /// It would concern two objects of one name, or two attachments of one object.
     Ambiguous,
     Done,
     NotFound,
@@ -39,7 +39,6 @@ pub(super) enum Attached {
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct Model {
     pub(super) durable: Snapshot,
-    /// Those of the objects that are snapshots.
     snapshots: BTreeSet<usize>,
     /// Sealed, now or when last present.
     pub(super) sealed: BTreeSet<usize>,
@@ -104,7 +103,6 @@ impl Model {
         })
     }
 
-    /// The ones of `objects` that `process` psyncs.
     pub(super) fn psynced(&self, process: usize, objects: &[usize]) -> Vec<usize> {
         let mut own: Vec<usize> = objects.to_vec();
         own.retain(|object| matches!(self.attached.get(&(process, *object)), Some(Attached::Writing { .. })));

@@ -32,17 +32,11 @@ pub(super) struct Process {
 
 #[derive(Default)]
 pub(super) struct Seen {
-    /// An object, its place, and its content.
     object: Option<(usize, Located, Vec<u8>)>,
-    /// The state that a follower shows.
     shown: Option<(usize, Vec<u8>)>,
-    /// A new object that was not read.
     made: Option<Located>,
-    /// Bytes of an object that now have this value.
     loaded: Option<(usize, Range<usize>, u8)>,
-    /// A loss or damage that a repair reports.
     pub(super) repair: Option<String>,
-    /// A held object changed.
     pub(super) moved: bool,
 }
 
@@ -102,7 +96,6 @@ impl Process {
     pub(super) fn begin(medium: &SimMedium, pid: u32) -> Result<Process> {
         let medium = Arc::new(medium.handle());
         let store = Store::open(medium.clone(), process(pid))?;
-        // Steps are sequential: no lock is released during a wait.
         store.set_patience(Duration::ZERO);
         Ok(Process {
             medium,
@@ -118,7 +111,6 @@ impl Process {
         self.writers.get(&object).is_some_and(Writer::is_poisoned)
     }
 
-    /// Makes the call; `world` has the stores of this process, number `own`.
     pub(super) fn call(&mut self, own: usize, step: &Step, world: &Model, seen: &mut Seen) -> Result<()> {
         let key = Key::default();
         let Process { store, writers, readers, hold, follower, .. } = self;
@@ -213,7 +205,6 @@ impl Process {
             Step::Hold { object } => {
                 *hold = None;
                 *hold = store.hold_still(NAMES[object], key)?.map(Hold::begin).transpose()?;
-                // After a failed psync it may show bytes that a power cut undoes.
                 if let (Some(hold), Some(Writing::Well)) = (hold, world.writing(object)) {
                     seen.object = Some((object, *hold.object(), hold.shown().to_vec()));
                 }

@@ -27,7 +27,6 @@ pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
         let step = step(rng);
         let mut after = model.clone();
         match after.step(process, &step) {
-            // Whether it happens is unknown here; mostly it does not.
             Answer::Done if matches!(step, Step::FailIn { .. }) => {
                 for object in 0..NAMES.len() {
                     model.poison(process, object);
@@ -37,7 +36,6 @@ pub fn random(start: Start, len: usize, rng: &mut Rng) -> Program {
                 }
             }
             Answer::Done => model = after,
-            // Now and then a call that is refused.
             Answer::Nothing | Answer::Ambiguous => continue,
             _ if rng.u8(..8) > 0 => continue,
             _ => {}

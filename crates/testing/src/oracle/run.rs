@@ -13,7 +13,6 @@ use indelible_store::error::{SealError, StoreError};
 #[derive(Default)]
 pub struct Promise {
     states: Vec<Snapshot>,
-    /// The states that may be found after mark `m`, by number.
     windows: Vec<Vec<usize>>,
     /// Steps with calls of the store.
     pub steps: u64,
@@ -48,7 +47,6 @@ impl std::fmt::Display for Wrong {
 
 type Verdict = Result<(), String>;
 
-/// A world, the model's answer, and the world after the call.
 struct Future {
     before: Model,
     answer: Answer,
@@ -57,18 +55,16 @@ struct Future {
 
 struct Run<'a> {
     medium: &'a SimMedium,
-    /// At least one.
     worlds: Vec<Model>,
     processes: Vec<Process>,
     promise: Promise,
-    /// Processes that may block these unattached objects.
     left: Left,
     pids: u32,
 }
 
 impl Program {
-    /// Runs the program on a pool without attached objects and marks each completed step. Lost
-    /// clean pages may be evicted in between, by the medium's seed.
+    /// Runs the program on a pool without attached objects; marks each completed step. Lost pages
+    /// may be evicted in between.
     ///
     /// # Errors
     /// A call whose answer or shown bytes differ from the model's.
@@ -125,7 +121,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Calls the store and keeps the worlds that agree with its answer.
     fn call(&mut self, process: usize, step: &Step, futures: Vec<Future>) -> Verdict {
         let met = self.medium.faults_met();
         match *step {
@@ -208,8 +203,7 @@ impl Run<'_> {
             E::NoRoom { .. } | E::NoAddresses { .. } | E::NoLane { .. } => Some(Answer::Done),
             _ => None,
         };
-        // The store decides which snapshots have which addresses. It checks that first, also where
-        // a program that knows of no snapshot would not call.
+        // The store decides which snapshots have which addresses, and checks that first.
         let unfit = matches!(error, E::NotItsSnapshot { .. })
             || matches!((error, call), (E::NoAddresses { .. }, Step::Rollback { .. }));
         let unbuilt = matches!(error, E::Seal(SealError::Refused { .. })) && self.may_refuse(call);
@@ -232,7 +226,6 @@ impl Run<'_> {
         let beside = match error {
             E::Held { .. } if matches!(call, Step::Repair { .. }) => true,
             E::Held { .. } if self.left.may_hold(process, call) => true,
-            // A failure leaves no other hold behind.
             E::Held { .. } => return Err(contrary()),
             E::Poisoned => poisoned.contains(&process),
             E::HeldStill { .. } => self.is_any_held(),
@@ -314,7 +307,6 @@ impl Run<'_> {
         self.worlds = left;
     }
 
-    /// A power cut in the step in flight may leave this state.
     fn may_be_found(&mut self, state: &Snapshot) {
         self.promise.states.push(state.clone());
         let number = self.promise.states.len() - 1;
@@ -323,7 +315,6 @@ impl Run<'_> {
         }
     }
 
-    /// From here on the state of one of the worlds is promised.
     fn promised(&mut self) {
         self.promise.windows.push(Vec::new());
         for world in 0..self.worlds.len() {
@@ -333,7 +324,6 @@ impl Run<'_> {
         self.medium.mark(self.promise.windows.len() as u64 - 1);
     }
 
-    /// Replaces a gone process.
     fn replace(&mut self, process: usize) -> Verdict {
         self.processes[process].medium.kill();
         self.left.died(process);
@@ -353,7 +343,6 @@ fn future(world: &Model, process: usize, step: &Step) -> Future {
     Future { before: world.clone(), answer, after }
 }
 
-/// The worlds in which the call is done and agrees with `seen`.
 fn agreeing(futures: Vec<Future>, seen: &Seen) -> Result<Vec<Model>, String> {
     let answers: Vec<Answer> = futures.iter().map(|future| future.answer).collect();
     let mut done: Vec<Model> = futures
@@ -395,7 +384,6 @@ fn without_detached(mut world: Model, process: usize, call: &Step) -> Model {
 }
 
 impl Step {
-    /// Objects whose attachment the step concerns.
     fn objects(&self) -> Vec<usize> {
         match *self {
             Step::Grow { object, .. } | Step::Load { object, .. } | Step::Checkpoint { object } => {

@@ -78,8 +78,7 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
-            // The batch after the checkpoint is as long as those of the lap before, so that one
-            // follows it.
+            // A batch of the lap before follows the one after the checkpoint.
             "psyncs around a checkpoint",
             Start::Used,
             alone(vec![
@@ -108,8 +107,7 @@ pub fn short() -> Vec<(&'static str, Start, Program)> {
             ]),
         ),
         (
-            // The second psync moves one object to the other's lane, where its lines must not be
-            // missed.
+            // The second psync moves one object to the other's lane.
             "psync of one, then of two",
             Start::Used,
             alone(vec![

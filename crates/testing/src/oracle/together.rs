@@ -1,10 +1,9 @@
 //! Concurrent programs: several actors, each with objects of its own, and one table.
 //!
 //! Actors are processes that take [turns](crate::sim) at operations of the medium, or threads of
-//! one process that run freely and join each other's commits. They share the table, the lanes, free
-//! space and the file's errors. Only its actor changes an object, so its states follow from the
-//! answers to that actor: one state after a success, two after a failure. Each moment of the log
-//! has the states of all actors.
+//! one process that join each other's commits. They share the table, the lanes, free space and the
+//! file's errors. Only its actor changes an object, so its states follow from that actor's answers:
+//! one after a success, two after a failure.
 
 use crate::pool::{Edits, Snapshot, contents, process, psync};
 use crate::sim::{CrashImage, Fault, OpKind, SimMedium, Turns};
@@ -41,7 +40,6 @@ pub struct Together {
 
 type State = BTreeMap<String, Vec<u8>>;
 
-/// The states of one actor from a mark on.
 struct Entry {
     actor: usize,
     states: Vec<State>,
@@ -115,7 +113,6 @@ struct Actor<'a> {
     shared: &'a Mutex<Shared>,
     rng: fastrand::Rng,
     writer: Option<Writer>,
-    /// The process's memory of the attached object.
     shadow: Vec<u8>,
     states: Vec<State>,
     fails: bool,
@@ -203,7 +200,6 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
 }
 
 impl Actor<'_> {
-    /// From here on these states may be found.
     fn promise(&self, states: &[State]) {
         // No operation of the medium in between: no other actor runs.
         let mut shared = lock(self.shared);
@@ -211,7 +207,6 @@ impl Actor<'_> {
         self.medium.mark(shared.entries.len() as u64 - 1);
     }
 
-    /// Makes a call that maps each state to another.
     fn call<R>(
         &mut self,
         change: impl Fn(&mut State),
@@ -351,7 +346,6 @@ impl Actor<'_> {
         Ok(())
     }
 
-    /// Detaches, whatever the answer.
     fn leave(&mut self) {
         self.forget();
     }

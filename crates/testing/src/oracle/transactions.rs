@@ -1,9 +1,9 @@
 //! Programs of transactions: processes commit changes of several objects, psync another one, fail,
 //! detach and die.
 //!
-//! The model is a line of states, one per commit. The state found is one of them, from the last
-//! acknowledged to the last told. It knows one state of the psynced object, or two after a failed
-//! psync. After a failure more calls precede the detach: any acknowledged one must hold.
+//! The model has a state per commit. The state found is one from the last acknowledged to the last
+//! told. The psynced object has one state, or two after a failed psync. After a failure more calls
+//! precede the detach: any acknowledged one must hold.
 
 use crate::pool::{Snapshot, contents, process, psync};
 use crate::seed::Seeded;
@@ -74,7 +74,6 @@ impl Committed {
 }
 
 struct Attached {
-    /// The process's handle, shared with the store.
     medium: Arc<SimMedium>,
     store: Arc<Store>,
     commits: Commits,
@@ -93,7 +92,6 @@ struct Run<'a> {
     told: u64,
     plain: Vec<Vec<u8>>,
     snapshots: usize,
-    /// A call failed since the attach.
     broken: bool,
     pids: u32,
     out: Committed,
@@ -139,7 +137,6 @@ impl Transactions {
     }
 }
 
-/// A new process attaches everything; also returns the contents.
 fn attach(medium: &SimMedium, pid: u32) -> indelible_store::error::Result<(Attached, State, Vec<u8>)> {
     let medium = Arc::new(medium.handle());
     let store = Store::open(medium.clone(), process(pid))?;
@@ -164,7 +161,6 @@ fn attach_in(
 }
 
 impl Run<'_> {
-    /// From here on these states may be found.
     fn promise(&mut self) {
         let states = self.base + self.acknowledged as usize..=self.base + self.told as usize;
         self.out.moments.push(Moment { states, plain: self.plain.clone() });
@@ -183,7 +179,6 @@ impl Run<'_> {
         }
     }
 
-    /// Makes a call in which an operation may fail; returns whether it succeeded.
     fn call<R>(
         &mut self,
         call: impl FnOnce(&mut Self) -> indelible_store::error::Result<R>,
@@ -229,7 +224,6 @@ impl Run<'_> {
         (self.told, lines)
     }
 
-    /// Tells a few transactions in any order, and waits for one or none.
     fn commit(&mut self) -> Verdict {
         if self.process.commits.check().is_err() {
             return self.refused();
@@ -312,7 +306,6 @@ impl Run<'_> {
         self.call(|run| run.process.store.snapshot(&[of])).map(drop)
     }
 
-    /// Detaches, which makes all told commits durable or fails, and attaches again.
     fn go_on(&mut self) -> Verdict {
         let left = self.call(|run| {
             let mut first = Ok(());

@@ -30,7 +30,6 @@ fn bring(store: &Arc<Store>) -> Result<()> {
     Revived::publish_all(begun?).map(drop).map_err(|unpublished| unpublished.cause)
 }
 
-/// Returns how many of the three are there, each with its bytes.
 fn all_or_none(store: &Arc<Store>) -> Result<usize, String> {
     let text = |error: StoreError| error.to_string();
     store.reap().map_err(text)?;
@@ -68,7 +67,7 @@ pub(super) fn objects_that_come_together_are_there_together_after_a_power_cut() 
     Ok(())
 }
 
-/// An import that dies or fails in any operation is repeated, with a power cut at the end.
+/// An import dies or fails in any operation, and is repeated.
 pub(super) fn objects_that_come_together_are_there_together_wherever_it_ends() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let text = |error: StoreError| error.to_string();
@@ -90,7 +89,6 @@ pub(super) fn objects_that_come_together_are_there_together_wherever_it_ends() -
                 }
                 sound(&cut).map_err(named)?;
             }
-            // Another process goes on in the same boot; the power fails later.
             drop(store);
             let next = open(&medium, 4);
             if all_or_none(&next).map_err(named)? == 0 {
@@ -169,7 +167,6 @@ pub(super) fn a_content_that_changed_is_found() -> Verdict {
     if !first || second || ids != [ids[0]; 3] || store.verify_content("a", KEY).map_err(text)? != Some(true) {
         return Err("not the same object".into());
     }
-    // A program changes it below the pool.
     let changed = medium.handle().write(made.entry.primary_offset() + 4097, &[8]);
     changed.map_err(|error| StoreError::from(error).to_string())?;
     if store.verify_content("a", KEY).map_err(text)? != Some(false) {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 const SIZE: usize = 9000;
 
-/// A psynced object `a` of three pages of ones.
 fn source(store: &Arc<Store>) -> Result<()> {
     create(store, "a", SIZE as u64);
     let mut a = store.attach_writer("a", KEY)?;
@@ -28,7 +27,7 @@ fn shows(store: &Arc<Store>, name: &str, expected: &[u8]) -> Verdict {
     }
 }
 
-/// The rest of the pages stays, in the copy and in its origin, at once and in the next attachment.
+/// In the copy and in its origin.
 pub(super) fn first_changes_keep_the_rest_of_their_pages() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);
@@ -120,7 +119,6 @@ pub(super) fn a_base_outlives_the_first_of_its_users() -> Verdict {
     shows(&store, "b", &[1; SIZE])
 }
 
-/// A copy has only the pages of its base after a power cut.
 pub(super) fn a_copy_is_there_with_its_progress() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 2);
@@ -149,7 +147,6 @@ fn use_space(store: &Arc<Store>) -> Result<()> {
     store.destroy("used", KEY)
 }
 
-/// An object `a` with a snapshot `s` and a later one, since which every page changed in part.
 fn changed(store: &Arc<Store>) -> Result<Vec<u8>> {
     source(store)?;
     store.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "s" }])?;
@@ -169,7 +166,6 @@ fn changed(store: &Arc<Store>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Rolls back, changes, and rolls back again, once longer and once shorter.
 pub(super) fn a_rollback_is_whole_after_a_power_cut() -> Verdict {
     crash(
         |store| drop(changed(store).unwrap()),
@@ -193,7 +189,6 @@ pub(super) fn a_rollback_is_whole_after_a_power_cut() -> Verdict {
     )
 }
 
-/// The object is as it was or as the snapshot is, and the pool is sound.
 pub(super) fn whoever_rolls_back_may_die() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let text = |error: indelible_store::error::StoreError| error.to_string();

@@ -23,7 +23,6 @@ pub(super) struct Beside {
     pub(super) writers: Vec<Writer>,
     pub(super) store: Arc<Store>,
     pub(super) other: Arc<Store>,
-    /// Contents as of the last psync of each object.
     pub(super) expected: Vec<Vec<u8>>,
 }
 
@@ -34,7 +33,6 @@ impl Beside {
         Beside::begin_with(config, false)
     }
 
-    /// With `seal` the first object is sealed.
     pub(super) fn begin_with(config: SimConfig, seal: bool) -> Result<Beside> {
         let medium = formatted(4 << 20, config);
         let (store, other) = (open(&medium, 1), open(&medium, 2));
@@ -59,7 +57,6 @@ impl Beside {
         Ok(beside)
     }
 
-    /// Attaches the first object again after its writer detached.
     pub(super) fn attach(&mut self) -> Verdict {
         self.writers.insert(0, sealed::writer(&self.store, NAMES[0]).map_err(text)?);
         Ok(())
@@ -71,14 +68,12 @@ impl Beside {
         Ok(())
     }
 
-    /// Compares the object as both processes see it, and a process after a power cut.
     pub(super) fn shows(&self, name: &str, expected: &[u8]) -> Verdict {
         same(&self.other, name, expected)?;
         let cut = open(&self.medium.power_cut(Choice::None).medium(), 9);
         same(&cut, name, expected).map_err(|what| format!("after a power cut, {what}"))
     }
 
-    /// Checks the objects after their writers detached, and after a power cut before that.
     pub(super) fn ends(mut self) -> Verdict {
         let cut = self.medium.power_cut(Choice::None);
         self.writers.drain(..).try_for_each(Writer::detach).map_err(text)?;
@@ -152,7 +147,6 @@ pub(super) fn a_writer_goes_on_beside_a_snapshot() -> Verdict {
     })
 }
 
-/// Two objects, with a lane of each or one lane of both.
 pub(super) fn several_objects_are_kept_as_of_one_moment() -> Verdict {
     on_each(several_are_kept)
 }
@@ -238,7 +232,7 @@ pub(super) fn copies_and_followers_wait_for_a_direct_write() -> Verdict {
     })
 }
 
-/// The snapshot is there whole or not at all; the writer goes on or dies next, without a loss.
+/// The writer goes on or dies next, without a loss.
 pub(super) fn whoever_makes_a_snapshot_may_die() -> Verdict {
     keeper_dies(false)
 }

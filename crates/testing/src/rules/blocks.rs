@@ -9,7 +9,6 @@ use crate::sim::{Choice, Fault, OpKind, SimMedium};
 use indelible_store::lane::Batch;
 use indelible_store::table::CreateOptions;
 
-/// The least and the most that a power cut may leave.
 fn cuts(medium: &SimMedium) -> Result<(), String> {
     let promised = state(&open(medium, 8));
     for choice in [Choice::None, Choice::All, Choice::Random(1), Choice::Random(2)] {
@@ -21,7 +20,7 @@ fn cuts(medium: &SimMedium) -> Result<(), String> {
     Ok(())
 }
 
-/// A checkpoint fails; the next process, which gets no error, redoes the lane and voids it.
+/// The next process gets no error, redoes the lane and voids it.
 pub(super) fn redone_blocks_keep_what_is_written() -> Verdict {
     for sparse in [false, true] {
         let medium = formatted(2 << 20, CONFIG);
@@ -54,7 +53,7 @@ pub(super) fn redone_blocks_keep_what_is_written() -> Verdict {
     Ok(())
 }
 
-/// The table's checkpoint fails; another process, which gets no error, makes its own.
+/// Another process gets no error, and makes its own checkpoint.
 pub(super) fn blocks_of_the_table_were_written_before() -> Verdict {
     for failing in [Fault::Io, Fault::After] {
         let medium = formatted(2 << 20, CONFIG);
@@ -79,7 +78,6 @@ pub(super) fn blocks_of_the_table_were_written_before() -> Verdict {
     Ok(())
 }
 
-/// A psync fails to reach its lane; the next process goes on in that lane.
 pub(super) fn blocks_of_a_lane_were_written_before() -> Verdict {
     let medium = formatted(2 << 20, CONFIG);
     let first = open(&medium, 1);
@@ -102,7 +100,6 @@ pub(super) fn blocks_of_a_lane_were_written_before() -> Verdict {
     Ok(())
 }
 
-/// A process fails to make a lane or to move an object; the next one takes the same space.
 pub(super) fn space_that_failed_once_is_zeroed_before_its_use() -> Verdict {
     for kind in [OpKind::Barrier, OpKind::WriteDurable] {
         let medium = formatted(4 << 20, CONFIG);
@@ -138,7 +135,6 @@ pub(super) fn space_that_failed_once_is_zeroed_before_its_use() -> Verdict {
     Ok(())
 }
 
-/// The blocks of a destroyed object are lost; the next object is created or moved there.
 pub(super) fn recycled_blocks_keep_what_is_written() -> Verdict {
     for moves in [false, true] {
         let medium = formatted(4 << 20, CONFIG);
@@ -208,8 +204,8 @@ pub(super) fn space_that_was_never_used_is_zeroed_before_its_use() -> Verdict {
     Ok(())
 }
 
-/// A first direct write fails behind `published` bytes; the next process takes it back and psyncs
-/// to the pages that it covered in part.
+/// Fails behind `published` bytes; the next process takes the write back and psyncs to its partial
+/// pages.
 fn direct_write_fails(published: u64) -> Verdict {
     for sparse in [false, true] {
         let medium = formatted(2 << 20, CONFIG);

@@ -54,8 +54,8 @@ pub(super) fn merged_beneath(mut beside: Beside) -> Verdict {
     beside.ends()
 }
 
-/// Readers follow an object of `size` bytes between changes; its chain is shortened, and the power
-/// is cut anywhere. With `merge`, its bases are merged at the end.
+/// Readers follow an object of `size` bytes between changes, and its chain is shortened. With
+/// `merge`, its bases are merged at the end.
 fn followed(size: usize, changes: &[(usize, u8)], merge: bool) -> Verdict {
     crash(
         |store| {
@@ -89,7 +89,6 @@ pub(super) fn bases_are_absorbed_whole() -> Verdict {
     followed(SIZE, &[(100, 2), (5000, 3), (9000, 4), (200, 5)], true)
 }
 
-/// Readers come and go, and one stays: a few bases remain, and each reader shows its own state.
 pub(super) fn the_chain_below_readers_stays_short() -> Verdict {
     const PAGES: usize = 40;
     on_each(|mut beside| {
@@ -127,7 +126,6 @@ pub(super) fn the_chain_below_readers_stays_short() -> Verdict {
     })
 }
 
-/// Each snapshot is destroyed before the next is made; one that stays keeps its state.
 pub(super) fn the_chain_of_destroyed_snapshots_stays_short() -> Verdict {
     on_each(|mut beside| {
         keep(&beside.other, &[("a", "first")]).map_err(text)?;

@@ -101,7 +101,6 @@ pub(super) fn a_direct_write_that_never_ended_is_logged() -> Verdict {
             let mut a = run.quiet(|store| store.attach_writer("a", KEY))?;
             run.step(|_| psync(&mut a, &[(0, &[1; 100])]))?;
             run.quiet(|_| a.begin_direct(16_000))?;
-            // Promised only from the psync on.
             let mut promised = run.last();
             a.write_direct(4096, &[2; 5000])?;
             if let Some((_, _, bytes)) = promised.get_mut("a") {

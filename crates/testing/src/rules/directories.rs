@@ -65,7 +65,6 @@ pub(super) fn a_directory_is_moved_whole_or_not_at_all_wherever_it_ends() -> Ver
     Ok(())
 }
 
-/// Whether all objects have their new names; an error if only some have.
 fn all_or_none(store: &Arc<Store>) -> Result<bool, String> {
     let is_there = |name: &str| match store.find(name) {
         Err(StoreError::NotFound) => Ok(false),

@@ -8,9 +8,8 @@ use indelible_store::error::{Result, StoreError};
 use indelible_store::store::Store;
 use std::sync::Arc;
 
-/// Before each read of `change` in turn, all pending pages are lost and dropped. Whether the change
-/// fails or not, others find a sound table with all that was acknowledged; only the objects in
-/// `about` may be in either state.
+/// Before each read of `change` in turn, all pending pages are lost and dropped. Others then find a
+/// sound table with all that was acknowledged; only the objects in `about` may be in either state.
 ///
 /// # Errors
 /// Others find a damaged table, or a loss.

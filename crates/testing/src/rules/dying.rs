@@ -18,7 +18,6 @@ struct Dying {
     midst: Option<u64>,
 }
 
-/// Once the objects are released, their writer psyncs both and dies.
 struct Last {
     dying: Mutex<Option<Dying>>,
     psynced: Mutex<Option<Result<(), StoreError>>>,
@@ -42,8 +41,8 @@ impl Hook for Last {
 }
 
 /// A reader's base is about to absorb the one below: psyncs in the dead writer's lane count under
-/// the object's former number. Returns whether each object has the last psync, and whether the
-/// psync returned.
+/// the object's former number. Returns which objects have the last psync, and whether the psync
+/// returned.
 fn last_psyncs(disk: bool, midst: Option<u64>) -> Result<([bool; 2], bool), String> {
     let medium = formatted(4 << 20, SimConfig { disk, ..CONFIG });
     let process_of_writer = Arc::new(medium.handle());

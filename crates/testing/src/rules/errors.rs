@@ -25,15 +25,14 @@ pub enum Visible {
     All,
 }
 
-/// A file whose write-back may fail: a durable write reports it, and all pages in the page cache,
-/// of any writer, are clean and perhaps lost. Once all reports were taken, later calls succeed.
+/// A file whose write-back may fail: a durable write reports it, and all pages of any writer are
+/// clean and perhaps lost. Later calls succeed.
 pub struct WritebackFile {
     /// The medium under it.
     pub sim: Arc<SimMedium>,
     /// Number of durable writes.
     pub durable: AtomicU64,
     plan: Mutex<Option<(u64, Visible)>>,
-    /// A write-back failed and was not reported.
     untold: AtomicBool,
 }
 
@@ -183,8 +182,8 @@ pub(super) fn a_direct_write_without_proof_is_not_published() -> Verdict {
     Ok(())
 }
 
-/// The system may drop lost pages, which are clean, and read their old bytes. A change made from
-/// such a mixture is not published, as others would redo it.
+/// The system may read old bytes of lost pages. Others would redo a change made from such a
+/// mixture.
 pub(super) fn a_change_made_from_dropped_pages_is_not_published() -> Verdict {
     for config in media() {
         for half in 0..2 {
@@ -208,7 +207,7 @@ pub(super) fn a_change_made_from_dropped_pages_is_not_published() -> Verdict {
                 }
             }
             file.untold.store(true, Ordering::Relaxed);
-            // The result does not matter: no other process may see the change.
+            // No other process may see the change.
             let result = store.create("more", &of(5000));
             assert!(result.is_err(), "{config:?}, {half}");
             let other = Store::open(Arc::new(sim.handle()), process(2)).unwrap();
@@ -248,7 +247,6 @@ pub(super) fn a_psync_made_from_dropped_pages_is_not_published() -> Verdict {
     Ok(())
 }
 
-/// An attach after the report relies on no failed write.
 pub(super) fn an_error_is_told_once() -> Verdict {
     for config in media() {
         for kind in [OpKind::WriteDurable, OpKind::Barrier] {
@@ -272,7 +270,6 @@ pub(super) fn an_error_is_told_once() -> Verdict {
     Ok(())
 }
 
-/// The pages may be lost before any read of the change.
 pub(super) fn a_change_is_not_made_from_pages_dropped_meanwhile() -> Verdict {
     super::dropped::whenever_pages_are_dropped(&["more"], |store| store.create("more", &of(5000)).map(drop))
 }
@@ -304,8 +301,6 @@ pub(super) fn a_failed_barrier_poisons_every_lane() -> Verdict {
     Ok(())
 }
 
-/// A write-back fails, and a change of the table gets the report; an object attached afterwards
-/// psyncs and checkpoints.
 pub(super) fn a_failed_write_back_is_told_to_one_call() -> Verdict {
     for config in media() {
         let sim = formatted(1 << 20, config);

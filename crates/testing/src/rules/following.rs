@@ -19,7 +19,6 @@ pub(super) struct Following<'a> {
     store: &'a Arc<Store>,
     reader: Option<Reader>,
     shown: Vec<u8>,
-    /// Bases that it took.
     bases: usize,
 }
 
@@ -95,7 +94,7 @@ impl<'a> Following<'a> {
     }
 }
 
-/// A checkpoint that hides psyncs, or another object, ends the following.
+/// A checkpoint, or another object, ends the following.
 pub(super) fn readers_follow_by_the_log() -> Verdict {
     on_each(follow_by_the_log)
 }
@@ -152,7 +151,6 @@ pub(super) fn follow_by_the_log(mut beside: Beside) -> Verdict {
     beside.ends()
 }
 
-/// A reader that lost the log makes the base; the others go on from it.
 pub(super) fn readers_share_a_base() -> Verdict {
     on_each(|mut beside| {
         let stores = [2, 3, 4].map(|number| open(&beside.medium, number));
@@ -266,7 +264,6 @@ fn a_base_that_absorbs_is_its_makers(config: SimConfig) -> Verdict {
         let reader = maker.attach_snapshot("a", KEY).map_err(text)?;
         hooked.awaited.store(0, Ordering::Relaxed);
         let others = taken();
-        // Gives other contents to freed extents.
         for name in FILLERS {
             create(&beside.store, name, SIZE as u64);
             let mut filler = beside.store.attach_writer(name, KEY).map_err(text)?;
@@ -296,7 +293,6 @@ pub(super) fn a_base_that_absorbs_is_its_makers_in_memory() -> Verdict {
     a_base_that_absorbs_is_its_makers(SimConfig { disk: false, ..CONFIG })
 }
 
-/// The reader shows the state that the next process finds.
 pub(super) fn readers_do_not_miss_the_last_psync() -> Verdict {
     on_each(do_not_miss)
 }

@@ -22,14 +22,12 @@ fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// Keys of a reader and a writer that check the object's name.
 fn keys(signed: bool) -> [SealKey; 2] {
     let key = sealed::strict_key;
     let signed_by = || key().signed_by(&sealed::sign_key()).expect("it is another one");
     if signed { [key().verified_by(sealed::sign_key().verify_key()), signed_by()] } else { [key(), key()] }
 }
 
-/// A pool with the objects `a` and `b`, of one key and different bytes.
 fn prepared(config: SimConfig, signed: bool) -> Result<SimMedium> {
     prepared_in(2 << 20, config, signed)
 }
@@ -126,8 +124,7 @@ pub(super) fn signed_objects_that_were_exchanged_are_told_apart() -> Verdict {
     exchanged(true)
 }
 
-/// A copy has its origin's key: it opens under the origin's name, and under its own once bound to
-/// it.
+/// It opens under the origin's name, and under its own once bound to it.
 pub(super) fn a_copy_is_not_taken_for_its_origin() -> Verdict {
     for signed in [false, true] {
         let medium = prepared_in(8 << 20, CONFIG, signed).map_err(text)?;
@@ -158,7 +155,6 @@ pub(super) fn a_copy_is_not_taken_for_its_origin() -> Verdict {
     Ok(())
 }
 
-/// The root authenticates one name, which is the only one after the next attach.
 fn has_one_name(store: &Arc<Store>, keys: &[SealKey; 2], renamed: bool) -> Verdict {
     let found: Vec<&str> = ["a", "c"].into_iter().filter(|name| store.find(name).is_ok()).collect();
     let [name] = found[..] else { return Err(format!("it has the names {found:?}")) };

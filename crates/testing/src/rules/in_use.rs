@@ -7,8 +7,7 @@ use indelible_store::error::StoreError;
 use indelible_store::medium::Medium;
 use indelible_store::table::CreateOptions;
 
-/// The extent that memory shows stays until the detach, even if others need space. Each second
-/// round is on a base.
+/// Until the detach, even if others need space. Each second round is on a base.
 pub(super) fn what_memory_shows_stays_when_an_object_moves() -> Verdict {
     for based in [false, true] {
         on_each(|beside| memory_stays(beside, based))
@@ -36,7 +35,6 @@ fn memory_stays(mut beside: Beside, based: bool) -> Verdict {
     if !moved || beside.writers[0].object().entry.primary_offset() == extent {
         return Err("it did not move".into());
     }
-    // Removes unused objects, then takes all free space.
     beside.other.reap().map_err(text)?;
     for (index, size) in [1 << 20, 64 << 10, 4096].into_iter().enumerate() {
         for number in 0.. {
@@ -46,7 +44,6 @@ fn memory_stays(mut beside: Beside, based: bool) -> Verdict {
                 created => created.map_err(text)?,
             };
             let mut writer = beside.other.attach_writer(&name, KEY).map_err(text)?;
-            // In pieces that fit its lane.
             for at in (0..size).step_by(16 << 10) {
                 let piece = vec![0xee; (size - at).min(16 << 10) as usize];
                 psync(&mut writer, &[(at, &piece)]).map_err(text)?;
@@ -78,8 +75,7 @@ fn memory_stays(mut beside: Beside, based: bool) -> Verdict {
     Ok(())
 }
 
-/// The pool has both extents until the object is detached or remapped; then the new one, also after
-/// repeated growths.
+/// The pool has both extents until the object is detached or remapped.
 pub(super) fn an_extent_that_memory_shows_is_taken() -> Verdict {
     on_each(|mut beside| {
         let free = |beside: &Beside| beside.other.info().map(|info| info.free / 4096).map_err(text);
@@ -87,7 +83,6 @@ pub(super) fn an_extent_that_memory_shows_is_taken() -> Verdict {
         let (begin, mut size) = (free(&beside)?, SIZE);
         for round in 0..4 {
             create(&beside.store, &format!("wall {round}"), 1);
-            // Memory stays mapped from the first extent.
             size += SIZE;
             beside.writers[0].grow_beside(size as u64, round == 0).map_err(text)?;
             beside.expected[0].resize(size, 0);

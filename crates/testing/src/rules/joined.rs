@@ -14,11 +14,9 @@ use std::sync::{Arc, Mutex};
 use zerocopy::FromBytes;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-/// Limit of rounds in a row without a joined commit.
 const PATIENCE: u8 = 100;
 
-/// Delays the first durable write of a round until all threads begin to psync; keeps the written
-/// bytes.
+/// Delays a round's first durable write until all threads begin to psync.
 #[derive(Default)]
 struct Together {
     begun: AtomicU64,
@@ -31,7 +29,6 @@ impl Hook for Together {
         while self.begun.load(Ordering::Acquire) < self.awaited.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
-        // The threads have begun; soon they wait for this write.
         (0..500).for_each(|_| std::thread::yield_now());
         self.written.lock().unwrap().push(bytes.to_vec());
         under.write_durable(offset, bytes)
@@ -84,7 +81,6 @@ impl Joined {
         done
     }
 
-    /// Rounds until commits joined.
     fn rounds(&mut self, before: impl Fn(&Joined)) -> Result<u8, String> {
         for value in 1..PATIENCE {
             before(self);
@@ -99,7 +95,6 @@ impl Joined {
     }
 }
 
-/// One torn batch before a whole one is no damage: the lane is not refused.
 pub(super) fn a_torn_write_of_several_batches_is_no_damage() -> Verdict {
     let mut joined = Joined::begin();
     let value = joined.rounds(|joined| joined.medium.forget_log())?;

@@ -88,7 +88,7 @@ pub(super) fn each_process_has_a_lane_of_its_own() -> Verdict {
     judge_medium(&medium.power_cut(Choice::None).medium(), &[promised]).map(drop)
 }
 
-/// A psync of two objects moves one to the other's lane; first its waiting psyncs are put in place.
+/// Psyncs that wait in the moved object's lane are first put in place.
 pub(super) fn an_object_moves_once_its_primary_is_durable() -> Verdict {
     crash_on(
         SimConfig { disk: false, ..CONFIG },
@@ -102,8 +102,7 @@ pub(super) fn an_object_moves_once_its_primary_is_durable() -> Verdict {
     )
 }
 
-/// A power cut may leave any part of the failed header. The next holder's first batch is of an
-/// ended generation.
+/// A power cut may leave any part of the failed header.
 pub(super) fn a_checkpoint_that_failed_leaves_the_generation_known() -> Verdict {
     after_a_failed_checkpoint(false)
 }
@@ -154,8 +153,8 @@ fn after_a_failed_checkpoint(fails_again: bool) -> Verdict {
     Ok(())
 }
 
-/// No batch tells the generation of the lane, and a checkpoint fails in the header. The power is
-/// cut while the next holder, the same process or another, takes the lane over.
+/// No batch tells the generation of the lane, a checkpoint fails in the header, and the power is
+/// cut during the take-over by the same process or another.
 fn take_over_fails(checkpoint: Fault, take_over: Fault, nth: u64) -> Verdict {
     let medium = formatted(1 << 20, SimConfig { tear_unit: TearUnit::Word, ..CONFIG });
     let store = open(&medium, 1);

@@ -17,7 +17,6 @@ use zerocopy::{FromBytes, IntoBytes};
 
 type Change = fn(&mut Entry);
 
-/// An object of an unknown class, model or flag is neither attached nor changed; its neighbour is.
 pub(super) fn an_object_of_a_later_release_is_left_alone() -> Verdict {
     let check_words_without_transactions: Change = |entry| {
         (entry.class, entry.size) = (CLASS_PSYNC, U64::new(2 * PAGE));

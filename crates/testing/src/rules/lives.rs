@@ -31,7 +31,6 @@ struct Tied {
     other: Arc<Store>,
     id: [u8; 16],
     life: Life,
-    /// Free bytes without the object and the life.
     free: u64,
 }
 
@@ -53,7 +52,6 @@ impl Tied {
         Ok(Tied { medium, process: own, other, id, life, free })
     }
 
-    /// The other process deletes the object and reaps; the object stays whole.
     fn is_kept(&self) -> Verdict {
         let names: Vec<_> = self.other.ties("a").map_err(text)?.into_iter().map(|tie| tie.name).collect();
         if names != [LIFE] {
@@ -88,7 +86,6 @@ pub(super) fn a_tied_object_goes_with_the_thread() -> Verdict {
     Tied::is_gone(&tied.medium, &tied.other, &tied.id, tied.free)
 }
 
-/// The next process reaps the leftovers of a dead one.
 pub(super) fn a_tied_object_goes_with_the_process() -> Verdict {
     let tied = Tied::begin().map_err(text)?;
     tied.is_kept()?;

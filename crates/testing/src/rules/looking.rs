@@ -13,10 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Above the reads of one look.
 const READS: u64 = 60;
 
-/// A change during a look that leaves the contents that `Beside` expects.
 type Change = fn(&mut Beside) -> Result<()>;
 
-/// The interrupted look shows the object before or after the change, the next one after it.
 fn seen(disk: bool, change: Change) -> Verdict {
     for nth in 0..READS {
         let beside = Beside::begin(SimConfig { disk, ..CONFIG }).map_err(text)?;
@@ -86,7 +84,6 @@ pub(super) fn psyncs_between_the_reads_of_a_look_are_seen() -> Verdict {
     ])
 }
 
-/// Changes of the table alone, or that end with another writer.
 pub(super) fn changes_of_the_object_between_the_reads_of_a_look_are_seen() -> Verdict {
     on_each(&[
         ("growth", |beside| {

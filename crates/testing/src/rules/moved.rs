@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 const SIZE: usize = 9000;
 
-/// Content, ID and psyncs of an object.
 type Seen = (Vec<u8>, [u8; 16], u64);
 
 fn seen(medium: &SimMedium) -> Result<Option<Seen>> {
@@ -33,7 +32,6 @@ fn sound(medium: &SimMedium) -> Verdict {
     wrong.map_or(Ok(()), |finding| Err(format!("{finding:?}")))
 }
 
-/// Two pools: the first with an object `a`, the other with used space.
 fn prepared(config: SimConfig, seal: bool) -> Result<[SimMedium; 2]> {
     let [from, to] = [(); 2].map(|()| formatted(2 << 20, config));
     let store = open(&from, 1);
@@ -54,7 +52,6 @@ fn prepared(config: SimConfig, seal: bool) -> Result<[SimMedium; 2]> {
     Ok([from, to])
 }
 
-/// Brings the object to the other pool and leaves it in both.
 fn bring(from: &Arc<Store>, to: &Arc<Store>) -> Result<Leaving> {
     let leaving = from.begin_leaving("a", KEY)?;
     let revived = to.adopt(&leaving.attributes())?;
@@ -80,8 +77,7 @@ pub(super) fn an_object_that_has_come_is_whole_after_a_power_cut() -> Verdict {
     Ok(())
 }
 
-/// After a death or a power cut in any operation, in either pool, one pool has the object whole,
-/// with its identity, and both are sound.
+/// After a death or a power cut in any operation, in either pool.
 pub(super) fn an_object_is_in_one_of_two_pools_wherever_the_move_ends() -> Verdict {
     const KINDS: [OpKind; 4] = [OpKind::Write, OpKind::WriteDurable, OpKind::Barrier, OpKind::Zero];
     let text = |error: StoreError| error.to_string();

@@ -25,7 +25,6 @@ pub(super) fn epochs_are_a_prefix_after_a_power_cut() -> Verdict {
         .try_for_each(|disk| prefixes_of(Class::OnDemand, SimConfig { disk, ..CONFIG }, few))
 }
 
-/// Two objects whose process dies with commits in memory.
 fn left() -> std::result::Result<SimMedium, String> {
     let medium = formatted(2 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -44,7 +43,6 @@ fn left() -> std::result::Result<SimMedium, String> {
     Ok(medium)
 }
 
-/// Makes the first line of both objects all `value`.
 fn bring(store: &Arc<Store>, value: u8) -> Result<()> {
     let (commits, mut lines) = (Commits::default(), Vec::new());
     let found = store.objects_in(MEMORY)?;
@@ -65,7 +63,6 @@ fn bring(store: &Arc<Store>, value: u8) -> Result<()> {
     Ok(())
 }
 
-/// Whether calls are refused before the recovery.
 fn refusals(store: &Arc<Store>) -> [bool; 4] {
     let refused = |result: Result<()>| matches!(result, Err(StoreError::MemoryLeft { memory: MEMORY }));
     [
@@ -99,7 +96,6 @@ pub(super) fn commits_left_in_memory_come_to_the_pool_first() -> Verdict {
     }
     store.attach_reader("a", KEY).map_err(text)?.detach().map_err(text)?;
     store.attach_on_demand_writer("a", KEY, 1).map(drop).map_err(text)?;
-    // Memory of an earlier boot is gone and not asked for.
     let medium = left()?;
     let boot = Identity { boot: [2; 16], ..process(4) };
     let store = Store::open(Arc::new(medium.handle()), boot).map_err(text)?;

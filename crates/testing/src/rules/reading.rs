@@ -31,7 +31,6 @@ pub(super) fn nodes_kept_although_another_process_changed_them() -> Verdict {
     check_tiling(&store)
 }
 
-/// Another process changes the table before each read.
 pub(super) fn read_unchecked() -> Verdict {
     for point in 0.. {
         let medium = formatted(2 << 20, CONFIG);

@@ -20,7 +20,6 @@ struct Deleted {
     writer: Option<Writer>,
     id: [u8; 16],
     other: Arc<Store>,
-    /// Free bytes without the object.
     free: u64,
 }
 
@@ -28,7 +27,6 @@ impl Deleted {
     fn begin() -> Result<Deleted> {
         let medium = formatted(2 << 20, CONFIG);
         let (store, other) = (open(&medium, 2), open(&medium, 3));
-        // Lanes and pages of the table come first, then the free space is counted.
         let mut lanes = Vec::new();
         for (store, name) in [(&store, "b"), (&other, "c")] {
             create(store, name, SIZE as u64);
@@ -42,7 +40,6 @@ impl Deleted {
         Ok(Deleted { medium, id: writer.object().entry.id, writer: Some(writer), other, free })
     }
 
-    /// The writer goes on, others use the free space, and psynced bytes stay apart.
     fn goes_on(&mut self) -> Verdict {
         for name in ["d", "e"] {
             create(&self.other, name, SIZE as u64);
@@ -207,7 +204,6 @@ fn with_volatile(store: &Arc<Store>) -> Result<()> {
     store.snapshot(&[SnapshotOf { object: "a", key: KEY, name: "kept" }]).map(drop)
 }
 
-/// Snapshots and copies stay; the name and the space are free.
 fn gone(medium: &SimMedium) -> Verdict {
     let store = Store::open(Arc::new(medium.handle()), REBOOTED).map_err(text)?;
     let copied = store.create_from("a", KEY, "copy", &CreateOptions::default()).map(drop);

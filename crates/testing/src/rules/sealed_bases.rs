@@ -43,9 +43,7 @@ pub(super) fn readers_of_a_sealed_object_do_not_miss_the_last_psync() -> Verdict
     on_each_sealed(do_not_miss)
 }
 
-/// Two levels of seals.
 const PAGES: u64 = 66;
-/// Written pages.
 const WRITTEN: [u64; 3] = [0, 1, 65];
 
 fn change(store: &Arc<Store>, name: &str, value: u8) -> Result<()> {
@@ -56,15 +54,13 @@ fn change(store: &Arc<Store>, name: &str, value: u8) -> Result<()> {
     writer.detach()
 }
 
-/// Pages of the extent that [`change`] psyncs.
 fn pages(object: &Located) -> Vec<u64> {
     let shape = sealed::shape(object);
     let nodes = [shape.key_page(), shape.page(0, 0), shape.page(0, 1), shape.page(1, 0)];
     WRITTEN.into_iter().map(|page| shape.content_page(page)).chain(nodes).collect()
 }
 
-/// Two copies on one base share a key, a seal ID and the number of psyncs, but no page of one
-/// passes for a page of the other, of the base or of a snapshot.
+/// They share a key, a seal ID and the number of psyncs.
 pub(super) fn copies_of_a_sealed_object_do_not_mix() -> Verdict {
     let medium = formatted(4 << 20, CONFIG);
     let store = open(&medium, 1);
@@ -133,7 +129,6 @@ pub(super) fn no_nonce_comes_twice_in_copies_and_snapshots() -> Verdict {
     if seals.len() < 50 { Err(format!("{} seals were seen", seals.len())) } else { Ok(()) }
 }
 
-/// A copy, a snapshot, first changes and a rollback are whole or not there, with their seals.
 fn whole(disk: bool) -> Verdict {
     crash_on(
         SimConfig { disk, ..CONFIG },
@@ -169,8 +164,7 @@ pub(super) fn sealed_copies_in_memory_are_whole_after_a_power_cut() -> Verdict {
 
 const FILLERS: [&str; 4] = ["f0", "f1", "f2", "f3"];
 
-/// Compares pages that the writer reads outside of a change with psynced ones, after freed space
-/// was overwritten.
+/// Pages that the writer reads outside of a change, after freed space was overwritten.
 fn compare(beside: &Beside, pages: &SealedPages, when: &str) -> Verdict {
     for name in FILLERS {
         create(&beside.store, name, SIZE as u64 + 3 * PAGE);

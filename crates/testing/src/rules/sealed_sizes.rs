@@ -10,7 +10,6 @@ use indelible_store::format::PAGE;
 use indelible_store::store::{Store, Writer};
 use std::sync::Arc;
 
-/// Two leaves, and a part of a page.
 const SIZE: u64 = 65 * PAGE + 100;
 /// Behind the end of a shorter object; in a page that goes; at the end.
 const PLACES: [u64; 4] = [70, 2 * PAGE + 3000, 3 * PAGE, 65 * PAGE];
@@ -58,7 +57,6 @@ pub(super) fn a_sealed_object_has_one_size_after_a_power_cut() -> Verdict {
     Ok(())
 }
 
-/// An attached object grows in place, and by moving.
 pub(super) fn an_attached_sealed_object_grows_whole() -> Verdict {
     for disk in [true, false] {
         crash_on(

@@ -16,19 +16,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use zerocopy::FromBytes;
 
-/// Two levels of seals.
 const PAGES: u64 = 66;
 const SIZE: u64 = PAGES * PAGE - 100;
-/// Text to look for where plaintext is.
 const PLANTED: &[u8] = b"planted plaintext, 31 bytes long";
-/// Written pages.
 const WRITTEN: [u64; 3] = [0, 1, 65];
 
 fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// A pool with a sealed object, as of its first and second psync.
 struct Made {
     object: Located,
     older: Vec<u8>,
@@ -51,7 +47,6 @@ fn made() -> Result<Made> {
     Ok(Made { object: store.find("a")?, older, newer })
 }
 
-/// Contents of the object in the bytes of a pool.
 fn held(bytes: &[u8]) -> Result<Vec<u8>> {
     let store = open(&SimMedium::from_bytes(bytes, CONFIG), 7);
     let object = store.find("a")?;
@@ -190,7 +185,6 @@ pub(super) fn a_subtree_that_is_taken_away_is_an_error() -> Verdict {
     is_broken(&bytes, "all nodes")
 }
 
-/// Collects the nonces in the pool's bytes, its lanes included, each with its seal.
 pub(super) fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdict {
     for line in bytes.as_chunks::<64>().0 {
         let Ok(seal) = Seal::read_from_bytes(line) else { continue };
@@ -208,7 +202,6 @@ pub(super) fn nonces(bytes: &[u8], seals: &mut HashMap<[u8; 24], Seal>) -> Verdi
     Ok(())
 }
 
-/// Psyncs `value` all over an object.
 pub(super) fn written_over(store: &Arc<Store>, name: &str, value: u8) -> Result<()> {
     let mut writer = sealed::writer(store, name)?;
     let size = writer.object().entry.size.get() as usize;

@@ -17,16 +17,13 @@ use indelible_store::seal::SignKey;
 use indelible_store::table::Located;
 use sha2::{Digest, Sha256};
 
-/// Two levels of seals.
 const SIZE: u64 = 66 * PAGE - 100;
-/// The forged page.
 const FORGED: u64 = 1;
 
 fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// The pool as of the object's first and second psync.
 struct Made {
     object: Located,
     older: Vec<u8>,
@@ -63,7 +60,6 @@ fn is_refused(bytes: &[u8], what: &str, is_right: fn(&SealError) -> bool) -> Ver
     }
 }
 
-/// An attacker with a seal key, who follows FORMAT.md.
 struct Forger {
     key: Independent,
     object: Located,
@@ -82,7 +78,6 @@ impl Forger {
         &mut self.bytes[page_at(&self.object, page)]
     }
 
-    /// The associated place of a seal.
     fn place(&self, kind: &[u8; 8], (level, index): (u64, u64), version: &[u8]) -> Vec<u8> {
         [kind, &self.key.id[..], &level.to_le_bytes(), &index.to_le_bytes(), version].concat()
     }
@@ -100,13 +95,11 @@ impl Forger {
         seal
     }
 
-    /// Seal of the page.
     fn page_seal(&mut self) -> Vec<u8> {
         let leaf = shape(&self.object).page(0, 0);
         self.page(leaf)[(FORGED * 64) as usize..][..64].to_vec()
     }
 
-    /// Replaces the page, and its seal in the leaf.
     fn forge_page(&mut self) {
         let (shape, version) = (shape(&self.object), self.page_seal()[40..48].to_vec());
         let (mut bytes, place) = ([0x99; PAGE as usize], self.place(b"granule\0", (0, FORGED), &version));
@@ -115,7 +108,6 @@ impl Forger {
         self.page(shape.page(0, 0))[(FORGED * 64) as usize..][..64].copy_from_slice(&seal);
     }
 
-    /// The authenticated bytes of a node, by its seal.
     fn node(&mut self, level: u64) -> (Vec<u8>, Vec<u8>) {
         let (shape, is_top) = (shape(&self.object), level == 1);
         let (above, header) = if is_top { (shape.key_page(), 64) } else { (shape.page(1, 0), 0) };

@@ -13,7 +13,6 @@ const SIZE: u64 = 9000;
 
 struct Holding {
     writer: Writer,
-    /// Another process.
     reader: Arc<Store>,
     _medium: SimMedium,
 }
@@ -38,7 +37,6 @@ impl Holding {
         Ok(self.reader.find("a")?.entry.primary_offset())
     }
 
-    /// Checks that the object is as `psyncs` psyncs left it.
     fn expect(&self, still: &StillObject, psyncs: u8) -> Verdict {
         let mut bytes = [0; SIZE as usize];
         still.read(0, &mut bytes).unwrap();
@@ -56,7 +54,6 @@ fn refused<T>(done: Result<T>, what: &str) -> Verdict {
     }
 }
 
-/// Runs it on a disk, with kernel locks, and on memory, with a word of the pool.
 fn on_each(scenario: fn(Holding) -> Verdict) -> Verdict {
     [true, false].into_iter().try_for_each(|disk| scenario(Holding::begin(SimConfig { disk, ..CONFIG })))
 }
@@ -74,14 +71,13 @@ pub(super) fn a_psync_waits_for_who_holds_its_object_still() -> Verdict {
     })
 }
 
-/// It grows within its last page, then, blocked by another object, by moving: at once if small,
-/// through a hidden object if large.
+/// It grows within its last page, then by moving: at once if small, through a hidden object if
+/// large.
 pub(super) fn a_growth_waits_for_who_holds_its_object_still() -> Verdict {
     on_each(|mut holding| {
         let text = |error: StoreError| error.to_string();
         let mut places = vec![holding.place().map_err(text)?];
         for size in [12_000, 200_000, 600_000] {
-            // Too large for the space in front of the object.
             create(&holding.reader, &format!("behind {size}"), 50_000);
             let still = holding.hold();
             refused(holding.writer.grow(size), "a growth")?;

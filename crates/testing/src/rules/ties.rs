@@ -15,7 +15,6 @@ fn text(error: StoreError) -> String {
     error.to_string()
 }
 
-/// Psynced objects with their numbers.
 fn made(store: &Arc<Store>, names: &[&str]) -> Result<Vec<[u8; 16]>> {
     let mut ids = Vec::new();
     for (value, name) in (1..).zip(names) {

@@ -32,7 +32,6 @@ fn create_of(class: Class, store: &Arc<Store>, name: &str) -> Result<()> {
     store.create(name, &CreateOptions { size: SIZE, class, ..CreateOptions::default() }).map(drop)
 }
 
-/// A process that commits, with the states of its commits.
 pub(super) struct Committing {
     medium: Arc<SimMedium>,
     store: Arc<Store>,
@@ -40,14 +39,12 @@ pub(super) struct Committing {
     slots: [u64; 2],
     /// Indexed by number.
     states: Vec<Snapshot>,
-    /// After each acknowledgement: numbers acknowledged and told.
     progress: Vec<(usize, usize)>,
 }
 
 impl Committing {
     fn begin(medium: &SimMedium) -> Result<Committing> {
         let medium = Arc::new(medium.handle());
-        // The judges are of another boot.
         let store = Store::open(medium.clone(), Identity { boot: [9; 16], ..process(2) })?;
         let states = vec![snapshot(&store)?];
         let commits = Commits::default();
@@ -67,7 +64,6 @@ impl Committing {
         self.states.len() - 1
     }
 
-    /// The next transaction sets each given line of an object to `value`.
     fn commit(&mut self, lines: &[(usize, u64)], value: u8) -> (u64, Vec<ChangedLine>) {
         let mut state = self.states[self.last()].clone();
         let mut changed = Vec::new();
@@ -115,7 +111,6 @@ impl Committing {
     }
 }
 
-/// Runs a program, cuts the power everywhere, and judges the results.
 fn prefixes(config: SimConfig, program: impl FnOnce(&mut Committing, &SimMedium) -> Result<()>) -> Verdict {
     prefixes_of(Class::Transactional, config, program)
 }
@@ -145,7 +140,6 @@ pub(super) fn prefixes_of(
     for_each_crash(&medium, record, judge, &LIMITS).map(drop).map_err(|failure| failure.to_string())
 }
 
-/// Commits of one object and of both, and several of the same lines in a batch.
 pub(super) fn commits_are_a_prefix_after_a_power_cut() -> Verdict {
     prefixes(CONFIG, few)
 }
@@ -241,8 +235,8 @@ pub(super) fn large_commits_get_room_first() -> Verdict {
     }
 }
 
-/// Each durable write and barrier fails once. The next process finds everything acknowledged
-/// before, and the failed commit whole or not at all.
+/// The next process finds everything acknowledged before, and the failed commit whole or not at
+/// all.
 pub(super) fn nothing_is_acknowledged_after_a_failure() -> Verdict {
     failures(|run, number| {
         if run.commits.wait(number).is_ok() || run.commits.flush().is_ok() {
@@ -302,7 +296,6 @@ fn failures(then: impl Fn(&mut Committing, u64) -> Verdict) -> Verdict {
     Ok(())
 }
 
-/// The next process finds a prefix with everything acknowledged.
 pub(super) fn whoever_commits_may_die() -> Verdict {
     let kinds = [OpKind::WriteDurable, OpKind::Barrier, OpKind::Write];
     for (disk, kind) in [false, true].into_iter().flat_map(|disk| kinds.map(|kind| (disk, kind))) {

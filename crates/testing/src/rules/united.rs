@@ -9,7 +9,6 @@ use indelible_store::store::LivePages;
 
 const FILLERS: [&str; 4] = ["f0", "f1", "f2", "f3"];
 
-/// Psyncs both; returns the second object's pages, as its writer's memory gets them.
 fn begin() -> Result<(Beside, LivePages)> {
     let mut beside = Beside::begin(SimConfig { disk: false, ..CONFIG })?;
     let pages = beside.writers[1].pages();
@@ -22,7 +21,6 @@ fn begin() -> Result<(Beside, LivePages)> {
     Ok((beside, pages))
 }
 
-/// Compares the pages with psynced ones, after freed space was overwritten.
 fn compare(beside: &Beside, pages: &LivePages, when: &str) -> Verdict {
     for name in FILLERS {
         create(&beside.store, name, SIZE as u64);

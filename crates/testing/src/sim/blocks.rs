@@ -15,13 +15,9 @@ const GROUP: u64 = 64;
 
 #[derive(Clone, Default)]
 pub(super) struct Blocks {
-    /// Without a page cache, the medium has no such blocks.
     cached: bool,
-    /// One bit per page, in groups.
     written: BTreeMap<u64, u64>,
-    /// Pages with a pending first write, and its event.
     first: BTreeMap<u64, u64>,
-    /// Pages whose first write-back failed.
     lost: BTreeSet<u64>,
 }
 
@@ -37,14 +33,12 @@ impl Blocks {
         blocks
     }
 
-    /// The blocks after a power cut that left `contents`.
     pub(super) fn after_cut(&self, contents: &Pages) -> Blocks {
         let mut blocks = Blocks { cached: self.cached, written: self.written.clone(), ..Blocks::default() };
         contents.present(0, u64::MAX).into_iter().for_each(|page| blocks.mark(page));
         blocks
     }
 
-    /// The blocks after a successful write-back of everything.
     pub(super) fn settle(&mut self) {
         let first: Vec<u64> = self.first.keys().chain(&self.lost).copied().collect();
         first.into_iter().for_each(|page| self.mark(page));

@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// How a cut decides the undecided units: a function of the log, so that the same choice at the
-/// same event gives the same image.
+/// How a cut decides the undecided units: a function of the log.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Choice {
     /// No pending write persists.
@@ -19,8 +18,7 @@ pub enum Choice {
     /// All but this write, and later ones to its units, persist.
     AllBut(u64),
     /// A random subset of units. The seed also decides the shape: even, sparse or dense, one unit,
-    /// all but one, all below or above an address, or writes in order with the last torn. Even
-    /// subsets hardly ever leave just one hole in a long write.
+    /// all but one, all below or above an address, or writes in order with the last torn.
     Random(u64),
     /// The nth of all subsets.
     Exact(u64),
@@ -43,7 +41,6 @@ impl fmt::Debug for Choice {
 }
 
 impl Choice {
-    /// For each undecided unit its version; 0 is the durable content.
     pub(super) fn picks(&self, model: &Model) -> Vec<usize> {
         let units = model.pending().values();
         match *self {
@@ -138,7 +135,6 @@ fn random(model: &Model, rng: &mut fastrand::Rng) -> Vec<usize> {
     full.iter().enumerate().map(|(i, all)| pick(i, *all)).collect()
 }
 
-/// A medium without reordering: all writes up to one, which is torn.
 fn in_order(model: &Model, rng: &mut fastrand::Rng) -> Vec<usize> {
     let events = undecided_events(model);
     let torn = events[rng.usize(..events.len())];

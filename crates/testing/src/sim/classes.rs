@@ -2,23 +2,21 @@
 //!
 //! # What is left out, and why nothing is lost
 //!
-//! *Points.* A cut after a write leaves every image that a cut before it does, and more. So the
-//! power is cut only before a barrier or a durable write returns, before a mark (more is promised
-//! from there on), and at the end of the log.
+//! *Points.* A cut after a write leaves every image of a cut before it, and more. So the power is
+//! cut only before a barrier or a durable write returns, before a mark, and at the end of the log.
 //!
 //! *Unread units.* At a point, each undecided unit is a decision: its version. The judge's medium
-//! notes the words that it reads that differ between versions and that it did not overwrite before.
-//! A judge is a function of the bytes it reads. Hence two images that agree in the decisions met on
-//! one of them get the same verdict: other decisions need no enumeration. The met ones are
-//! enumerated depth first, the judge running again for each branch. A judge that asks in another
-//! order after the same answers is an error.
+//! notes the words read that differ between versions and were not overwritten before. A judge is a
+//! function of the bytes it reads. Hence two images that agree in the decisions met on one of them
+//! get the same verdict: other decisions need no enumeration. The met ones are enumerated depth
+//! first, with a run of the judge per branch. A judge that asks in another order after the same
+//! answers is an error.
 //!
-//! *Torn durable writes.* Each durable write of the store (a batch, a header, a superblock slot)
-//! has a checksum over the whole. For one in flight on `n` units, one subset is the whole, and the
-//! 2^n - 1 others must be refused alike. As that is a claim about the store, some are judged: all
-//! where [`ClassLimits::torn`] allows, else none of the units, all but one, just one, and random
-//! ones. The same holds for a batch written in pieces, header last, and made durable by the next
-//! barrier (`whole.rs` recognises it).
+//! *Torn durable writes.* Each durable write of the store has a checksum over the whole. For one in
+//! flight on `n` units, the 2^n - 1 incomplete subsets must be refused alike. As that is a claim,
+//! some are judged: all where [`ClassLimits::torn`] allows, else none of the units, all but one,
+//! just one, and random ones. The same holds for a batch in pieces, header last, made durable by
+//! the next barrier (`whole.rs`).
 //!
 //! Each class weighs as many images as it stands for; at every point the weights must add up to the
 //! number of images.
@@ -86,7 +84,6 @@ impl Decision {
         }
     }
 
-    /// Images of an unmet decision, modulo 2^128.
     fn weight(&self) -> u128 {
         match self {
             Decision::Unit { states, .. } => *states as u128,
@@ -153,7 +150,6 @@ impl Point {
         let mut of_place = Vec::new();
         let mut writes: BTreeMap<u64, u32> = BTreeMap::new();
         for (place, unit) in model.pending().values().enumerate() {
-            // A header may follow: then its pieces are judged one by one.
             let whole = wholes.get(&unit.versions[0].event).filter(|whole| **whole < before);
             let next = decisions.len() as u32;
             let (1, Some(whole)) = (unit.versions.len(), whole) else {
@@ -211,7 +207,6 @@ impl Point {
         report: &mut ClassReport,
         mut judge: impl FnMut(&Candidate) -> Result<(), E>,
     ) -> Result<bool, E> {
-        // The decisions met, in order, and their picks.
         let mut path: Vec<(u32, usize)> = Vec::new();
         let all: Vec<u32> = (0..self.decisions.len() as u32).collect();
         let (mut weights, mut judged) = (0_u128, 0);

@@ -6,7 +6,7 @@ use super::config::SimConfig;
 use super::pages::Pages;
 use std::fmt;
 
-/// Moment and choice of a power cut: with the same log, they give the image again
+/// Moment and choice of a power cut, which reproduce the image
 /// ([`SimMedium::crash_at`](super::SimMedium::crash_at)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {

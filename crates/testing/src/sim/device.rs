@@ -15,7 +15,6 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// Pages of noise at each end of a discarded hole.
 const NOISY_PAGES: u64 = 16;
 
 impl SimMedium {
@@ -32,7 +31,6 @@ impl SimMedium {
         fault.map_or(Ok(()), |fault| Err(fault.error().into()))
     }
 
-    /// How much of a failing write becomes visible.
     fn visible_part(&self, shared: &Shared, fault: Fault, len: u64) -> u64 {
         match fault {
             Fault::Io | Fault::NoSpace | Fault::Gone(_) => 0,
@@ -120,7 +118,6 @@ impl Medium for SimMedium {
         shared.heal(offset, bytes.len() as u64)?;
         let len = bytes.len() as u64;
         let visible = match fault {
-            // The failure follows the write to the page cache.
             None | Some(Fault::Io | Fault::Gone(_)) => len,
             Some(Fault::NoSpace) => {
                 let mut rng = derived(shared.seed, shared.recording.next());

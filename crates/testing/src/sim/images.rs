@@ -46,7 +46,6 @@ impl Limits {
     }
 }
 
-/// Whether the `i`th of `total` is among `limit` evenly spread ones, the last included.
 fn kept(i: u64, total: u64, limit: u64) -> bool {
     let (i, total, limit) = (u128::from(i), u128::from(total), u128::from(limit));
     limit >= total || (i + 1) * limit / total > i * limit / total
@@ -57,7 +56,6 @@ pub struct CrashImages {
     recording: Recording,
     limits: Limits,
     state: Model,
-    /// `state` has the events below.
     at: u64,
     choices: std::vec::IntoIter<Choice>,
     points_seen: u64,
@@ -102,7 +100,6 @@ impl CrashImages {
         self.points_seen += 1;
     }
 
-    /// Applies the next event; false at the end of the log.
     fn advance(&mut self) -> bool {
         let Some(event) = self.recording.event(self.at) else {
             return false;

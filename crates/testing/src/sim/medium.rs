@@ -27,7 +27,6 @@ pub struct SimMedium {
     pub(super) shared: Arc<Mutex<Shared>>,
     pub(super) holder: u64,
     pub(super) writable: bool,
-    /// Length known to this handle.
     len: AtomicU64,
     pub(super) config: SimConfig,
     /// Words that living processes share, apart from the bytes; undefined after a power cut.
@@ -60,13 +59,9 @@ pub(super) struct Shared {
     pub(super) spoiled: BTreeSet<u64>,
     pub(super) watch: Option<Watch>,
     pub(super) errors: Errors,
-    /// Whether lost pages are evicted.
     pub(super) evicts: bool,
-    /// Seed of undefined bytes.
     pub(super) seed: u64,
-    /// Begun operations.
     pub(super) operations: u64,
-    /// The operation before which lost pages are evicted.
     pub(super) evict_at: Option<u64>,
     pub(super) at_death: Option<Box<dyn FnMut() + Send>>,
     next_holder: u64,
@@ -83,7 +78,6 @@ impl Shared {
         };
     }
 
-    /// Appends a visible event to the log; returns its number.
     pub(super) fn log(&mut self, holder: u64, kind: EventKind, extents: Vec<Extent>) -> u64 {
         for extent in &extents {
             match &extent.fill {
@@ -201,7 +195,6 @@ impl SimMedium {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an operation and returns its planned fault.
     pub(super) fn enter(&self, kind: OpKind) -> Result<(MutexGuard<'_, Shared>, Option<Fault>), MediumError> {
         super::turns::pass();
         let mut shared = self.lock();
@@ -224,8 +217,7 @@ impl SimMedium {
         Ok((shared, fault))
     }
 
-    /// Lets other threads run within an operation. A single thread does not yield, which would cost
-    /// time slices on a busy machine.
+    /// A single thread does not yield, which would cost time slices on a busy machine.
     pub(super) fn let_others_run(&self, shared: MutexGuard<'_, Shared>) -> MutexGuard<'_, Shared> {
         let alone = shared.users != Users::Several;
         drop(shared);

@@ -16,31 +16,30 @@
 //!    it returns) whose units, with earlier writes to them, are durable when it returns `Ok`. Other
 //!    threads may see its bytes before they are durable.
 //! 6. **`zero`** is a write of zeros; **`reserve`** changes nothing; **`discard`** is a write of
-//!    undefined bytes, chosen by the seed (noise, zeros or the former ones), to catch code that
-//!    relies on them. Noise goes to written pages and to the first and last few of the range: a
-//!    discarded gigabyte stays cheap. **`extend`** lengthens the medium; a cut before the next
-//!    barrier leaves the old length. Other handles know the length once they `verify`.
-//! 7. **Write-back errors belong to the file.** After any failed write-back of a page the file has
-//!    *one* error, which each handle gets once from its next barrier, and once from its next
-//!    durable write or `check_writeback`, which fail (`errseq_t`: a handle is two descriptions of
-//!    the file, each with a cursor). A handle opened later gets only an error that no handle got
-//!    yet. [`SimMedium::error_due`] says whether a report is due.
+//!    undefined bytes, chosen by the seed (noise, zeros or the former ones). Noise goes to written
+//!    pages and to the first and last few of the range, which keeps big ranges cheap. **`extend`**
+//!    lengthens the medium; a cut before the next barrier leaves the old length. Other handles know
+//!    the length once they `verify`.
+//! 7. **Write-back errors belong to the file.** After a failed write-back the file has *one* error,
+//!    which each handle gets once from its next barrier, and once from its next durable write or
+//!    `check_writeback`, which fail (`errseq_t`: a handle is two descriptions of the file). A
+//!    handle opened later gets only an error that no handle got yet. [`SimMedium::error_due`] says
+//!    whether a report is due.
 //! 8. **Failed barrier** ([`Fault::Io`] and others). Pending units are *clean but lost*: each of
 //!    their versions stays possible, also after later successful barriers, as the system does not
 //!    write clean pages back. A new durable write to the unit ends that.
-//! 9. **Failed durable write.** None, a part or all of it is visible, for ENOSPC as for EIO, as
-//!    both may come from write-back. All pending versions of its units are clean but lost, and, by
-//!    the seed, those of the whole file. A barrier or durable write that reports an older error
-//!    leaves pending units pending, its own included. The report comes at the end of the call; of
-//!    two threads with one cursor, the first to ask gets it, even if the lost pages are the
+//! 9. **Failed durable write.** None, a part or all of it is visible, for ENOSPC as for EIO. All
+//!    pending versions of its units are clean but lost, and, by the seed, those of the whole file.
+//!    A barrier or durable write that reports an older error leaves pending units pending. Of two
+//!    threads with one cursor, the first to ask gets the report, even if the lost pages are the
 //!    other's.
 //! 10. **Failed write-back** ([`SimMedium::fail_writeback`]) without a call: as a failed barrier,
 //!     reported by a handle's next barrier or durable write.
-//! 11. **Evicted pages.** A page that is clean but lost may be evicted and read again: each of its
-//!     units then shows its durable version, which is decided at that moment. Running programs see
-//!     their own writes vanish. Pages with a unit written since are dirty and stay.
-//!     [`SimMedium::evict`] does it at once; where it is [allowed](SimMedium::evict_by_itself) it
-//!     happens some operations after a failure, or never, by the seed.
+//! 11. **Evicted pages.** A page that is clean but lost may be evicted and read again: each unit
+//!     then shows its durable version, decided at that moment; programs see their writes vanish.
+//!     Pages with a unit written since are dirty and stay. [`SimMedium::evict`] does it at once;
+//!     where it is [allowed](SimMedium::evict_by_itself) it happens some operations after a
+//!     failure, or never.
 //! 12. **Reservations** ([`OpKind::Reserve`]), plain writes and `zero` fail without a trace; a
 //!     plain write may also fail half-way ([`Fault::Short`]) or when all of it is visible
 //!     ([`Fault::After`]).
@@ -58,12 +57,10 @@
 //!     fail, as do partial writes; a whole write heals it. They are not in the log: to give them to
 //!     an image, spoil the image.
 //!
-//! The simulation is harsher than Linux: a write makes only its units dirty again, not the whole
-//! page, so that lost units beside them stay lost.
+//! Harsher than Linux: a write makes only its units dirty again, not the whole page.
 //!
-//! Not modelled: units that persist as a mixture of old and new bytes (below the smallest unit that
-//! hardware promises), torn reads, and a medium that acknowledges a barrier without executing it
-//! (there is no defence).
+//! Not modelled: units that persist as a mixture of old and new bytes, torn reads, and a medium
+//! that acknowledges a barrier without executing it (there is no defence).
 //!
 //! # Locking
 //!

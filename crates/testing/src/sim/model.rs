@@ -42,7 +42,6 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Durable contents of `len` bytes, nothing pending.
     pub(super) fn settled(contents: Pages, blocks: Blocks, len: u64, unit: TearUnit) -> Self {
         Self {
             len,
@@ -113,7 +112,6 @@ impl Model {
         }
     }
 
-    /// Makes whole units durable and visible.
     fn decide(&mut self, extent: &Extent) {
         if let Fill::Bytes(bytes) = &extent.fill {
             self.durable.write(extent.offset, bytes);
@@ -122,7 +120,7 @@ impl Model {
         }
     }
 
-    /// Units of the `chosen` lost pages, with the version that each then shows.
+    /// With the version that each then shows.
     pub(super) fn evicted(&self, mut chosen: impl FnMut() -> bool, rng: &mut fastrand::Rng) -> Vec<Extent> {
         let mut extents = Vec::new();
         let units: Vec<(u64, &Unit)> = self.pending.iter().map(|(at, unit)| (at * self.unit, unit)).collect();
@@ -201,8 +199,8 @@ impl Model {
         }
     }
 
-    /// Only pages that were written can change. By invariant 4 they include those that read as
-    /// zeros now and may hold other bytes after a cut.
+    /// By invariant 4 they include pages that read as zeros now and may hold other bytes after a
+    /// cut.
     fn zero(&mut self, seq: u64, extent: &Extent) {
         let mut units = Vec::new();
         for page in self.latest.present(extent.offset, extent.len()) {
@@ -284,8 +282,6 @@ mod tests {
     use super::*;
     use crate::Seeded;
 
-    /// After any history, all versions are what programs see, the first subset is nothing, and a
-    /// barrier decides everything that did not fail.
     #[test]
     fn extremes_are_what_they_say() {
         let mut rng = Seeded::new(1);

@@ -103,7 +103,6 @@ impl Pages {
         }
     }
 
-    /// Numbers of the present pages in the range.
     pub(super) fn present(&self, offset: u64, len: u64) -> Vec<u64> {
         if len == 0 {
             return Vec::new();

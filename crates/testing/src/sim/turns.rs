@@ -26,7 +26,6 @@ enum Order {
 struct State {
     order: Order,
     missing: usize,
-    /// Threads that are not done, ascending.
     live: Vec<usize>,
     current: Option<usize>,
     taken: Vec<u64>,
@@ -138,7 +137,6 @@ pub(super) fn pause() -> bool {
 }
 
 fn take_turns(next: impl FnOnce(&Turns, &mut State)) -> bool {
-    // An ended thread has left.
     let Ok(Some((turns, number))) = SEAT.try_with(|seat| seat.borrow().clone()) else { return false };
     let mut state = turns.lock();
     next(&turns, &mut state);

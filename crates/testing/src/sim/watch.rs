@@ -5,7 +5,6 @@ use std::sync::Arc;
 /// Granularity: no tear unit is smaller.
 pub(super) const WORD: u64 = 8;
 
-/// Watched words, ascending, each with its decision.
 pub(super) type Words = Arc<[(u64, u32)]>;
 
 /// Notes the decisions that reads depend on. An overwritten word depends on none.
@@ -31,7 +30,6 @@ impl Watch {
         &self.touched
     }
 
-    /// Positions in `words` of the words `first..end`.
     fn among(&self, first: u64, end: u64) -> std::ops::Range<usize> {
         let start = self.words.partition_point(|(word, _)| *word < first);
         let len = self.words[start..].partition_point(|(word, _)| *word < end);

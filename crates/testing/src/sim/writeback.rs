@@ -6,11 +6,10 @@ use super::medium::{Shared, SimMedium};
 use crate::seed::derived;
 use indelible_store::medium::MediumError;
 
-/// Maximum of operations between a failure and the eviction of its pages.
+/// Between a failure and the eviction of its pages.
 const SOON: u64 = 60;
 
 impl Shared {
-    /// The pages of `event` become clean but lost; a report is due to all handles.
     pub(super) fn lose(&mut self, holder: u64, event: EventKind, no_space: bool) {
         self.log(holder, event, Vec::new());
         self.errors.set(no_space);
