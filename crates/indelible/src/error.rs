@@ -405,8 +405,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The source is the operating system's [`io::Error`], if that is the cause. The text already has
-/// it.
+/// The source is the operating system's [`io::Error`], if any; the text has it.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.cause.system().map(|error| error as _)

@@ -26,8 +26,7 @@ pub(crate) fn grown(object: &str, bytes: u64) {
     let _ = (object, bytes);
 }
 
-/// A failed operation. A failure of the medium is an error here, too; others are the caller's
-/// affair.
+/// A failure of the medium is an error event; others are the caller's affair.
 pub(crate) fn failed(error: &Error) {
     #[cfg(feature = "tracing")]
     match error.kind() {

@@ -1,9 +1,8 @@
 //! Pointers from object to object.
 //!
-//! A far pointer has 64 bits: the number of an entry in the table of its object, and an offset in
-//! the object that the entry names. It means the same wherever either object lies, in any pool, so
-//! that objects without other pointers travel unchanged. The table is part of the object
-//! (`heap/far`); [`Space`](crate::Space) finds a pointer's target.
+//! A far pointer has 64 bits: the number of an entry in its object's table (`heap/far`), and an
+//! offset in the object that the entry names. It means the same wherever either object lies, in any
+//! pool. [`Space`](crate::Space) finds a pointer's target.
 
 use crate::plain::Plain;
 use crate::types::far::{MOST_INDEX, MOST_OFFSET, index, offset, pack};
@@ -191,8 +190,7 @@ impl Rights {
         (1..=7).contains(&bits).then_some(Rights(bits))
     }
 
-    /// Whether pages of objects can have them: none is executable, or writable without being
-    /// readable.
+    /// No page is executable, or writable without being readable.
     pub(crate) fn are_of_pages(self) -> bool {
         self == Rights::READ || self == Rights::READ | Rights::WRITE
     }

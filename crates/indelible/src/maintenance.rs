@@ -49,7 +49,7 @@ pub fn check(
         })
     };
     match check(Access::ReadOnly, progress) {
-        // Others change the table all the time. A process that may write may also lock it.
+        // Others change the table all the time; a process that may write may lock it.
         Err(error) if error.kind() == ErrorKind::Busy => match check(Access::ReadWrite, progress) {
             Err(denied) if denied.kind() == ErrorKind::ReadOnly => Err(error),
             done => done,
@@ -89,8 +89,8 @@ fn each_object(
     Ok(())
 }
 
-/// Notes the first object whose living last writer has no lock on this file: this may be a copy of
-/// a pool in use, taken at different moments though nothing in it need be wrong.
+/// The first object whose living last writer has no lock on this file: this may be a copy of a pool
+/// in use, with parts of different moments.
 fn note_living_writers(
     store: &Arc<Store>,
     device: &Arc<dyn Device>,
@@ -120,8 +120,7 @@ fn note_living_writers(
     })
 }
 
-/// Finds heaps, arrays, logs, views and security contexts longer than their object. Skips sealed,
-/// used and unrecovered objects.
+/// Skips sealed, used and unrecovered objects.
 fn judge_contents(
     store: &Arc<Store>,
     device: &Arc<dyn Device>,

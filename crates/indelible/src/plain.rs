@@ -137,8 +137,8 @@ macro_rules! of {
 
 of!([T; N], N; Wrapping<T>; ManuallyDrop<T>);
 
-/// Fails to compile unless shared references to a `T` anywhere in an object are for reading: the
-/// same bytes may be referenced as another type.
+/// Fails to compile unless shared references to a `T` are for reading: the same bytes may be
+/// referenced as another type.
 pub(crate) const fn frozen<T: Plain>() {
     placed::<T>();
     assert!(

@@ -1,8 +1,7 @@
 //! Memory that many processes share: one file, owned by each of them.
 //!
 //! It lies only in memory: processes that chose different folders would not find each other. Byte
-//! locks beyond the file's end tell processes which others exist: the kernel releases them with
-//! their holder.
+//! locks beyond the file's end tell which processes exist.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -17,7 +16,7 @@ use indelible_store::medium::LockMode;
 /// The first byte whose lock is a [claim](Common::claim): beyond any file.
 const CLAIMS: u64 = 1 << 48;
 
-/// Dropping it leaves the file to the others, and to later processes of this boot.
+/// Dropping it leaves the file to the others and to later processes of this boot.
 #[derive(Debug)]
 pub(crate) struct Common(Backing);
 
@@ -60,8 +59,8 @@ impl Common {
         Ok(stat.st_size as u64 >= (PAGE + self.0.len) as u64)
     }
 
-    /// Takes a claim; `false`: another process has it. It ends with the process. The caller
-    /// excludes claims within one process.
+    /// `false`: another process has it. A claim ends with the process. The caller excludes claims
+    /// within one process.
     pub(crate) fn claim(&self, claim: u64) -> Result<bool, BackingError> {
         file::try_lock(&self.0.fd, self.path(), (CLAIMS + claim, LockMode::Exclusive))
     }

@@ -65,8 +65,8 @@ pub(super) fn check_private(path: &Path, stat: &Stat) -> Result<(), BackingError
     }
 }
 
-/// Takes the file for this process, until unlock or death; `false`: another process has it. A child
-/// that the last owner was starting keeps the descriptor for a moment.
+/// Takes the file until unlock or death; `false`: another process has it. A child that the last
+/// owner was starting keeps it for a moment.
 pub(super) fn lock(file: &File, path: &Path, mode: LockMode) -> Result<bool, BackingError> {
     for pause in PAUSES {
         if try_lock(file, path, (OWNER, mode))? {
@@ -113,7 +113,7 @@ pub(super) fn holder(file: &File) -> Holder {
     }
 }
 
-/// Removes the name if it still is that of the locked file. Only the lock's holder does.
+/// Only the lock's holder removes the name.
 pub(super) fn unlink(file: impl AsFd, path: &Path) -> Result<(), BackingError> {
     let own = rustix::fs::fstat(file).map_err(failed("examine", path))?;
     match rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW) {

@@ -8,11 +8,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 const MAGIC: [u8; 16] = *b"indelible shadow";
-/// Version of this layout, and of the log and the figures in the bytes; others are refused.
+/// Version of this layout, of the log and of the figures; others are refused.
 pub(super) const VERSION: u64 = 4;
 pub(super) const LENGTH: usize = 6 * 16;
-/// Offset of the origin: device, inode, length of the path, a checksum of these and the path, and
-/// the path.
+/// Offset of the origin: device, inode, length of the path, a checksum of these and the path, the
+/// path.
 const ORIGIN: usize = 7 * 16;
 const ORIGIN_PATH: usize = ORIGIN + 32;
 /// Bytes of the longest path; a longer one is left out.

@@ -1,5 +1,5 @@
-//! Shared backing: an object's memory as a file that outlives the process, for the next one after a
-//! death, and that can be mapped at several addresses.
+//! Shared backing: an object's memory as a file that outlives the process, and that can be mapped
+//! at several addresses.
 //!
 //! The file lies in tmpfs, or, if that is too small or missing, beside the pool. It is never
 //! trusted after a reboot.
@@ -11,9 +11,8 @@
 //! 3. Nothing in a file is read before its type, owner, permissions, lock, size and header were
 //!    checked.
 //!
-//! The layer above holds the object's lock, so that no other process makes or asks for this file,
-//! and calls [`Backing::find`] before it makes one. It drops mappings before their [`Backing`],
-//! which releases the file.
+//! The layer above holds the object's lock, and calls [`Backing::find`] before it makes a file. It
+//! drops mappings before their [`Backing`], which releases the file.
 
 mod common;
 mod error;
@@ -55,12 +54,11 @@ pub(crate) const MEMORY: &str = "/dev/shm";
 pub(crate) struct Folders<'a> {
     pub(crate) memory: &'a Path,
     pub(crate) beside: &'a Path,
-    /// The pool itself, which a file of memory states; another pool may have the same ID.
+    /// Stated by a file of memory; another pool may have the same ID.
     pub(crate) origin: &'a Origin,
 }
 
-/// The memory of one attachment, owned by this process. Dropping it leaves the file to the next
-/// process, as a death does.
+/// Owned by this process. Dropping it leaves the file to the next process, as a death does.
 #[derive(Debug)]
 pub(crate) struct Backing {
     fd: ForkFd,
@@ -112,7 +110,7 @@ impl Backing {
         })
     }
 
-    /// Puts a new one to use; removes it on failure, which would block the next of this identity.
+    /// Removes a new one on failure, which would block the next of this identity.
     pub(crate) fn used_by<T>(
         self,
         put: impl FnOnce(&Backing) -> Result<T, BackingError>,
@@ -126,13 +124,13 @@ impl Backing {
         }
     }
 
-    /// Maps all of it at a fixed or any address. All mappings show the same bytes.
+    /// All mappings show the same bytes.
     pub(crate) fn map(&self, addr: Option<usize>) -> Result<Mapping, BackingError> {
         Ok(Mapping::shared(addr, (self.len, 0), self.fd.as_fd(), PAGE as u64, Protection::ReadWrite)?)
     }
 
-    /// Maps `len` existing bytes from `from` on, whole pages: at a fixed address with this
-    /// protection, or anywhere, with `room` bytes of addresses if possible.
+    /// Maps `len` existing bytes from `from` on, whole pages: at a fixed address, or anywhere with
+    /// `room` bytes of addresses if possible.
     pub(crate) fn map_part(
         &self,
         addr: Option<usize>,
@@ -147,8 +145,7 @@ impl Backing {
         (PAGE + at) as u64
     }
 
-    /// Extends it to `len` bytes, with zeros. After an error or a death its first bytes are
-    /// unchanged, and it is found for as many.
+    /// Extends it with zeros. After an error or a death its first bytes are unchanged.
     pub(crate) fn lengthen(&mut self, len: usize) -> Result<(), BackingError> {
         if len <= self.len {
             return Ok(());
@@ -177,7 +174,7 @@ impl Backing {
         if got < PAGE {
             return damaged(format!("it has {size} bytes, less than its header"));
         }
-        // It is at least as long as it states, and states at least the requested length.
+        // It is as long as it states, and states at least the requested length.
         let stated = header::length(&page).filter(|stated| longer && *stated >= self.len);
         let len = stated.unwrap_or(self.len);
         match header::differs(&page, identity, len) {
@@ -193,7 +190,7 @@ impl Backing {
         }
     }
 
-    /// Removes it, when the next process needs nothing of it. In a fork it removes nothing.
+    /// Only when the next process needs nothing of it. A fork removes nothing.
     pub(crate) fn remove(self) -> Result<(), BackingError> {
         if self.fd.is_stale() {
             return Ok(());
@@ -216,9 +213,9 @@ enum Length {
     AtLeast(usize),
 }
 
-/// Loads words of a backing from its byte `at`, even if another process has it. `false`: absent,
-/// unreadable, of another release, or the original's of which this pool is a copy. Words may change
-/// at any time, and the file may be longer than `len`.
+/// Loads words from byte `at`, even if another process has the backing. `false`: absent,
+/// unreadable, of another release, or another pool's. Words may change at any time, and the file
+/// may be longer than `len`.
 pub(crate) fn peek(
     folders: Folders<'_>,
     identity: &Identity,
@@ -271,8 +268,8 @@ fn find_locked(
     let own = rustix::process::geteuid().as_raw();
     let Some((file, stat)) = file::open(&path, |user| user == own)? else { return Ok(None) };
     file::check_private(&path, &stat)?;
-    // A file states its origin before it has a name, and ever after. A copy does not wait for the
-    // original's processes.
+    // A file states its origin before it has a name. A copy does not wait for the original's
+    // processes.
     if let Some(stated) = stated_origin(&file)
         && !stated.may_be_of(pool)
     {
@@ -301,7 +298,7 @@ fn make(folder: &Path, identity: &Identity, len: usize, origin: &Origin) -> Resu
     make_locked(folder, identity, (len, origin), LockMode::Exclusive)
 }
 
-/// Makes the file of this identity; until it has its name, a death leaves nothing.
+/// Until the file has its name, a death leaves nothing.
 fn make_locked(
     folder: &Path,
     identity: &Identity,

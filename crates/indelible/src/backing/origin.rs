@@ -11,15 +11,14 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Whether memory that states `self` belongs to the file of `pool`, even if moved; not to a
-    /// copy. Without a file only the pool's ID decides.
+    /// `self` is stated by memory. The file may have moved; a copy is another file. Without a file
+    /// only the pool's ID decides.
     pub(crate) fn is_file_of(&self, pool: &Origin) -> bool {
         // Rule D13 of docs/protocol.md.
         Mutant::OriginIgnored.is_on() || self.file.zip(pool.file).is_none_or(|(stated, own)| stated == own)
     }
 
-    /// Whether `pool` may use memory that states `self`: it is that file, or lies at its path after
-    /// a remount or a replacement.
+    /// `pool` is the stated file, or lies at its path after a remount or a replacement.
     pub(super) fn may_be_of(&self, pool: &Origin) -> bool {
         self.is_file_of(pool) || !self.path.as_os_str().is_empty() && self.path == pool.path
     }

@@ -1,9 +1,8 @@
 //! Finds and removes unneeded files: of earlier boots, and of dead processes whose objects moved
 //! on.
 //!
-//! A file is removed by a judgement made under its lock. Its owner holds that lock from before the
-//! file has a name until it removes the file or dies, so the owner is gone, and none of its changes
-//! are still to come.
+//! A file is judged and removed under its lock. Its owner holds that lock from before the file has
+//! a name until it removes the file or dies, so the owner is gone.
 
 use std::path::{Path, PathBuf};
 
@@ -26,8 +25,8 @@ pub(crate) struct Swept {
     pub(crate) kept: Vec<(PathBuf, Kept)>,
 }
 
-/// Removes files of other boots than `boot`, and unused ones of this boot unless `wanted`, given
-/// their intact stated origin. They may have commits that are nowhere else.
+/// Removes files of other boots than `boot`, and unused ones of this boot unless `wanted`. They may
+/// have commits that are nowhere else.
 pub(crate) fn sweep(
     folder: &Path,
     boot: [u8; 16],
@@ -60,7 +59,7 @@ enum Verdict {
 type Stated<'a> = &'a dyn Fn() -> Option<Origin>;
 
 /// Judges each file before its lock, so that most are never locked, and removable ones again under
-/// it: no process can begin to need them then.
+/// it.
 fn sweep_by(folder: &Path, judge: impl Fn(&Identity, Stated<'_>) -> Verdict) -> Result<Swept, BackingError> {
     let mut swept = Swept::default();
     let failed = || file::failed("read the folder", folder);

@@ -250,8 +250,7 @@ fn a_file_of_another_length_is_refused() {
     assert!(matches!(asked, Err(BackingError::Damaged { why, .. }) if why.contains("another size")));
 }
 
-/// A growing object has longer memory before the pool states it: either length finds it, no other
-/// does.
+/// A growing object has longer memory before the pool states it.
 #[test]
 fn a_file_that_got_longer_is_found_for_what_it_was_and_for_what_it_is() {
     let rig = Rig::new();
@@ -489,7 +488,7 @@ fn sweeping_takes_what_nobody_will_ask_for() {
     assert!(rig.find(&identity(3)).unwrap().is_some());
 }
 
-/// A process dies and its memory becomes wanted, between a sweep's judgement and its lock.
+/// The process dies between a sweep's judgement and its lock.
 fn judged_before_the_lock() {
     let rig = Rig::new();
     let owner = RefCell::new(Some(rig.create(&identity(1))));

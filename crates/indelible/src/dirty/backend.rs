@@ -5,8 +5,6 @@ use super::range::PageRange;
 use std::io;
 use std::time::Duration;
 
-/// A mechanism that notices stores to a range.
-///
 /// Invariant: every `collect` reports a stored page until a `settle` that mentions it; a `settle`
 /// may leave it to be reported again, even without a store. No stores come between the two.
 pub(super) trait Backend: Send + Sync {
@@ -16,8 +14,7 @@ pub(super) trait Backend: Send + Sync {
     /// Everything that `collect` reported equals the primary; pages in `changed` did not before.
     fn settle(&mut self, changed: &[PageRange], unchanged: &[PageRange]) -> io::Result<()>;
 
-    /// Makes the pages that `collect` reports stand still, in memory or in copies, though others
-    /// store. A rung may make all stores wait instead.
+    /// Pages stand still in memory or in copies. A rung may make all stores wait instead.
     fn hold(&mut self, cut: Cut<'_>) -> io::Result<()>;
 
     /// The page at the moment of the cut, if it was copied.

@@ -68,8 +68,8 @@ impl Bits {
     }
 }
 
-/// One bit per page that a signal handler may set at any time, with summary levels, so that finding
-/// set bits costs their number.
+/// One bit per page that a signal handler may set at any time; summary levels make finding set bits
+/// cheap.
 ///
 /// Invariant: a set bit has its word's bit set in every level above, except between the setting
 /// thread's two stores. Only the owner clears.

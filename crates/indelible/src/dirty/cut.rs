@@ -3,8 +3,8 @@
 /// Threads that may store to an object during a cut: see
 /// [`Object::psync_cut_beside`](crate::Object::psync_cut_beside).
 pub trait Bystanders {
-    /// Called before dirty pages are copied, `bytes` of copies in all: in round 0, then after each
-    /// concurrent store. It may first block such threads, or wait.
+    /// Called before `bytes` of dirty pages are copied: in round 0, then after each concurrent
+    /// store. It may block such threads, or wait.
     fn before_copy(&mut self, round: u32, bytes: usize) -> Beside;
 
     /// The content is fixed: blocked threads may go on. Not called if the cut fails before.
@@ -38,7 +38,6 @@ pub(crate) enum Cut<'a> {
     Closed,
     /// Stores to dirty pages wait; others belong to the next psync.
     Frozen,
-    /// No store waits: dirty pages are copied until none was stored to meanwhile. The bystanders
-    /// decide if that does not happen.
+    /// Dirty pages are copied until none was stored to meanwhile; otherwise the bystanders decide.
     Copied(&'a mut dyn Bystanders),
 }

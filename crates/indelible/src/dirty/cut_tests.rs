@@ -20,7 +20,7 @@ impl Bystanders for Patient {
     }
 }
 
-/// Threads that store 1, 2, 3, … in this order, each to a page of its choice.
+/// Store 1, 2, 3, … in this order, each to a page of its choice.
 struct Stores {
     base: usize,
     last: Mutex<u64>,
@@ -141,8 +141,7 @@ fn a_cut_shows_one_moment_and_loses_nothing() {
     }
 }
 
-/// A store after the cut's moment is the next psync's, even in a chunk that becomes known
-/// meanwhile.
+/// Even in a chunk that becomes known meanwhile.
 #[test]
 fn a_store_after_the_moment_is_the_next_psyncs() {
     if !possible() {
@@ -253,7 +252,7 @@ impl Bystanders for Locking<'_> {
     }
 }
 
-/// The kernel stores into the object all the time, by system calls that must not fail.
+/// System calls store into the object all the time, and must not fail.
 #[test]
 fn system_calls_go_on_beside_a_cut_by_copies() {
     use std::io::Read;
@@ -323,7 +322,7 @@ fn a_cut_that_gives_up_loses_nothing() {
     assert_eq!(rig.collect(), BTreeSet::from([9, 2000]));
 }
 
-/// A look may miss a marked page: its store's time is unknown, so all stores wait.
+/// A look may miss a marked page, so all stores wait.
 #[test]
 fn all_stores_wait_where_pages_are_marked() {
     if !possible() {

@@ -116,8 +116,7 @@ fn another_handler_may_store_while_ours_runs() {
     assert!(status.success(), "{status}");
 }
 
-/// An object's pages cannot be executed. Making one writable would not help, and the jump would
-/// fault for ever.
+/// Making the page writable would not help, and the jump would fault for ever.
 #[test]
 fn a_jump_into_an_object_dies_as_without_us() {
     let status = alone("a_jump_into_an_object_dies_as_without_us", || {

@@ -41,8 +41,8 @@ impl Marked {
         self.taken.is_empty() && self.lines.is_empty()
     }
 
-    /// Appends pages with marks, in order, beyond the first `kept` of `out`. `held`: other threads
-    /// go on, so borrowed lines stay marked.
+    /// Beyond the first `kept` of `out`, in order. `held`: other threads go on, so borrowed lines
+    /// stay marked.
     #[inline]
     pub(super) fn collect(&mut self, held: bool, out: &mut Vec<PageRange>, kept: usize) {
         self.lines.take(!held, |page, lines| self.taken.join(page, lines));

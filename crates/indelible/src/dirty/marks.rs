@@ -1,8 +1,8 @@
 //! The dirty-line set: lines marked as stored to by the program, the heap and the collections, or
 //! as borrowed: open to stores until they come back.
 //!
-//! Any thread marks at any time; the tracker takes marks when it collects. With cuts, marks follow
-//! the store: an earlier mark could be taken before it.
+//! Any thread marks at any time. With cuts, marks follow the store: an earlier mark could be taken
+//! before it.
 
 use super::range::PageRange;
 use crate::sys::PAGE;
@@ -108,8 +108,7 @@ struct Sets {
 #[derive(Debug, Default)]
 pub(crate) struct DirtyLines {
     sets: Mutex<Sets>,
-    /// Whether anything may be marked. Set under the lock of `sets`, so that a psync without marks
-    /// takes no lock.
+    /// Set under the lock of `sets`, so that a psync without marks takes no lock.
     any: AtomicBool,
     /// The program announced stores that bypass the page tables.
     pinned: AtomicBool,
@@ -142,16 +141,15 @@ impl DirtyLines {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Marks bytes stored by a device or another agent that bypasses the page tables. From then on
-    /// the object's pages are never replaced, as the device may know them by other means.
+    /// Bytes stored by a device or another agent that bypasses the page tables. From then on the
+    /// object's pages are never replaced, as the device may know them by other means.
     pub(crate) fn mark_pinned(&self, bytes: Range<usize>) {
         self.pinned.store(true, Ordering::Release);
         self.unlock();
         self.mark([bytes]);
     }
 
-    /// Allows stores without a heap lock, after waiting for a cut that relies on their absence: so
-    /// only one marked store, and none through an atomic, precedes the cut's end.
+    /// Allows stores without a heap lock, after waiting for a cut that relies on their absence.
     fn unlock(&self) {
         if self.unlocked.load(Ordering::Acquire) == UNLOCKED {
             return;
@@ -163,9 +161,9 @@ impl DirtyLines {
         }
     }
 
-    /// Begins a cut that only needs all heap locks free: all stores are marked, and no thread may
-    /// store to reachable values without a lock. `false`: one may. Stores to unreachable values go
-    /// on; their marks, which follow them, are the next cut's.
+    /// Begins a cut that only needs all heap locks free: all stores are marked, and none to
+    /// reachable values is made without a lock. `false`: one may be. Stores to unreachable values
+    /// go on; their marks, which follow them, are the next cut's.
     pub(super) fn rely_on_gate(&self) -> bool {
         self.unlocked.compare_exchange(NEVER, RELIED_ON, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -179,7 +177,7 @@ impl DirtyLines {
         self.unlocked.load(Ordering::Acquire) == RELIED_ON
     }
 
-    /// Marks bytes that any thread may store to without a lock, until a psync that is no cut.
+    /// Open to stores without a lock, until a psync that is no cut.
     pub(crate) fn mark_shared(&self, bytes: Range<usize>) {
         self.unlock();
         self.mark_borrowed(bytes);
@@ -199,8 +197,8 @@ impl DirtyLines {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Visits pages with marked lines, maybe twice. Borrowed lines stay marked unless they are
-    /// `back`: a cut does not know which are still borrowed.
+    /// Pages may come twice. Borrowed lines stay marked unless they are `back`: a cut does not know
+    /// which are still borrowed.
     #[inline]
     pub(super) fn take(&self, back: bool, each: impl FnMut(usize, u64)) {
         if self.any.load(Ordering::Acquire) {

@@ -1,6 +1,6 @@
 //! Dirty tracking: the pages of a writable shadow that may differ from the primary. Three rungs,
-//! chosen at run time, share one interface ([`backend`]) and its guarantees. [`policy`] makes the
-//! decisions that affect only cost.
+//! chosen at run time, share one interface ([`backend`]). [`policy`] makes the decisions that
+//! affect only cost.
 //!
 //! A page is *dirty* when it may have been stored to since it was last settled.
 //! [`Tracker::collect`] reports every dirty page; [`Tracker::settle`] tells the tracker which had
@@ -83,7 +83,7 @@ pub(crate) struct TrackerParams {
     pub(crate) len: usize,
     pub(crate) rung: Rung,
     pub(crate) watched_by: WatchedBy,
-    /// The pages were filled in memory (not faulted in from a file) and equal the primary.
+    /// Pages filled in memory, not from a file, which equal the primary.
     pub(crate) filled: bool,
     pub(crate) advice: Advice,
 }
@@ -132,8 +132,8 @@ impl Tracker {
         self.rung
     }
 
-    /// Appends the dirty pages to `out`, ascending. After an error, or without a `settle`, the next
-    /// call reports them again.
+    /// Appends ascending. After an error, or without a `settle`, the next call reports the pages
+    /// again.
     #[inline]
     pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), DirtyError> {
         let kept = out.len();
@@ -146,9 +146,7 @@ impl Tracker {
     }
 
     /// Everything that the last `collect` reported now equals the primary; `changed` did not
-    /// before. Often changing pages stay unprotected, cold ones are protected again.
-    ///
-    /// After an error the affected pages are reported again.
+    /// before. After an error the affected pages are reported again.
     #[inline]
     pub(crate) fn settle(
         &mut self,
@@ -161,8 +159,7 @@ impl Tracker {
         Ok(())
     }
 
-    /// Reports the time of comparing `pages` pages, before `settle`: the dearer, the sooner an
-    /// unchanged page is protected again.
+    /// Before `settle`: the dearer, the sooner an unchanged page is protected again.
     #[inline]
     pub(crate) fn compared(&mut self, pages: u64, took: Duration) {
         self.backend.compared(pages, took);
@@ -172,9 +169,8 @@ impl Tracker {
         &self.marked.lines
     }
 
-    /// Replaces `former` on the same range; its marks count.
-    ///
-    /// The range stays known to the handler for threads that met a hold of `former` and come late.
+    /// Replaces `former` on the same range; its marks count. The handler still knows the range, for
+    /// threads that met a hold of `former` and come late.
     pub(crate) fn replace(&mut self, former: Tracker) {
         (self.marked, self.late) = (former.marked, Some(former.backend));
     }
@@ -184,7 +180,7 @@ impl Tracker {
         self.marked.succeed(marks);
     }
 
-    /// A bit for each line of a collected page that may differ from the primary.
+    /// A bit for each line that may differ from the primary.
     #[inline]
     pub(crate) fn lines(&self, page: u64) -> u64 {
         match self.rung {
@@ -194,8 +190,8 @@ impl Tracker {
     }
 
     /// Freezes the pages that [`collect`](Self::collect) reports at one moment, by the means of
-    /// `cut`, until [`release`](Self::release); [`copy_of`](Self::copy_of) returns copies. Marked
-    /// pages stand still only if all stores wait, so all wait if any are marked.
+    /// `cut`, until [`release`](Self::release). Marked pages stand still only if all stores wait,
+    /// so all wait if any are marked.
     ///
     /// While stores wait, the calling thread must not store to the range (it would die of SIGSEGV),
     /// and a system call that writes there fails with `EFAULT`. Costs two or three scans and the
@@ -242,19 +238,19 @@ impl Tracker {
         Ok(())
     }
 
-    /// Whether scanning has become dear enough to renew the mapping (see
-    /// [`renewed`](Self::renewed)). Ask after a `settle`, outside a hold.
+    /// Whether scanning is dear enough for a renewal ([`renewed`](Self::renewed)). Ask after a
+    /// `settle`, outside a hold.
     #[inline]
     pub(crate) fn renewal_due(&mut self) -> Result<bool, DirtyError> {
-        // A device may have pinned the pages, and would go on storing to dropped ones.
+        // A device may have pinned pages, and store to dropped ones.
         if self.marked.lines.is_pinned() {
             return Ok(false);
         }
         self.backend.drop_due().map_err(failed("scan"))
     }
 
-    /// The mapping was renewed and equals the primary. No store may come between the renewal and
-    /// the end of this call.
+    /// The new mapping equals the primary. No store may come between the renewal and the end of
+    /// this call.
     pub(crate) fn renewed(&mut self) -> Result<(), DirtyError> {
         self.backend.dropped().map_err(failed("track"))
     }

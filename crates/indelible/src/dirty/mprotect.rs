@@ -10,11 +10,8 @@
 //! 3. Parts are adjacent, in order, and cover the range; one is added when the last has no room.
 //!
 //! They hold under any advice: leaving a page writable with its bit, and protecting any settled
-//! page, is always right.
-//!
-//! No store may happen between `collect` and the end of `settle`: the psync's rule, or a hold. A
-//! store that breaks the rule is in this psync, or is found with the page's next store: later
-//! stores fault as usual (2).
+//! page, is always right. A store between `collect` and the end of `settle` breaks the rules: it is
+//! in this psync, or is found with the page's next store (2).
 
 use std::io;
 

@@ -23,7 +23,7 @@ pub(super) struct Pages {
     capacity: usize,
     /// Pages of the range, at most `capacity`; grows only.
     count: AtomicUsize,
-    /// Pages made writable since the whole range was last protected: an upper bound of half its
+    /// Pages made writable since the whole range was protected: an upper bound of half its
     /// mappings.
     splits: AtomicUsize,
     /// Splits from which on neighbours are made writable, too.
@@ -55,8 +55,8 @@ impl Pages {
         room
     }
 
-    /// A handler lets stores to `page` pass. `allow` makes pages writable or fails: if the
-    /// process's mappings run out, larger clusters are tried.
+    /// `allow` makes pages writable or fails: if the process's mappings run out, larger clusters
+    /// are tried.
     pub(super) fn open(&self, _: &Claim, page: usize, allow: impl Fn(Range<usize>) -> bool) -> bool {
         let splits = self.splits.fetch_add(1, Ordering::Relaxed);
         let count = self.count();

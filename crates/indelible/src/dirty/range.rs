@@ -23,7 +23,7 @@ impl PageRange {
     }
 }
 
-/// Appends `[start, end)`, joined to the last adjacent run of `out` beyond the first `kept`.
+/// Joined to the last run of `out` beyond the first `kept`, if adjacent.
 #[inline]
 pub(super) fn push(out: &mut Vec<PageRange>, kept: usize, start: usize, end: usize) {
     if start >= end {
@@ -56,7 +56,7 @@ pub(super) fn normalise(out: &mut Vec<PageRange>, kept: usize) {
     }
 }
 
-/// Whether each of the runs lies within one of `all`. Both are in order and without overlap.
+/// Both are in order and without overlap.
 #[inline]
 pub(super) fn cover(all: &[PageRange], runs: &[PageRange]) -> bool {
     let mut next = runs.first().map_or(0, |run| all.partition_point(|one| one.end() <= run.start));

@@ -310,8 +310,7 @@ fn a_cut_never_tears() {
     }
 }
 
-/// Stores to fresh pages make scans protect: each page is reported once, again after a failed
-/// psync, and stays unprotected only if it soon changes again.
+/// A page stays unprotected only if it soon changes again.
 #[test]
 fn a_scan_that_protects_reports_once_and_forgets_nothing() {
     if !Rung::WpAsync.available() {
@@ -351,8 +350,7 @@ fn a_scan_that_protects_reports_once_and_forgets_nothing() {
     assert_eq!(rig.collect(), hot, "left unprotected");
 }
 
-/// A store that breaks the rules, between collect and settle, to a page between two that one call
-/// protects.
+/// The page lies between two that one call protects.
 #[test]
 fn a_store_before_the_settle_is_late_and_not_lost() {
     if !Rung::WpAsync.available() {
@@ -374,8 +372,7 @@ fn a_store_before_the_settle_is_late_and_not_lost() {
     assert_eq!(rig.collect(), BTreeSet::new());
 }
 
-/// Cuts race with stores all over the range, few enough that pages rarely repeat: an unreported
-/// page is unchanged since the last cut.
+/// Few enough stores that pages rarely repeat: an unreported page is unchanged since the last cut.
 #[test]
 fn a_cut_by_scans_that_protect_misses_no_racing_store() {
     for rung in [Rung::WpAsync, Rung::Mprotect] {

@@ -32,8 +32,7 @@ unsafe impl Send for Watched {}
 unsafe impl Sync for Watched {}
 
 impl Watched {
-    /// Registers `[start, start + len)`. Without pages a fault outside a hold counts as late, and
-    /// its page becomes writable.
+    /// Without pages a fault outside a hold counts as late, and its page becomes writable.
     pub(super) fn new(start: usize, len: usize, pages: Option<Pages>) -> io::Result<Watched> {
         signal::install(resolve)?;
         let slot = claim().ok_or(io::ErrorKind::OutOfMemory)?;
@@ -60,8 +59,7 @@ impl Watched {
         room
     }
 
-    /// Protects each run again, or everything with one call if `all` or if the process's mappings
-    /// run out: a wholly protected range is one mapping.
+    /// Everything by one call if `all`, or if the process's mappings run out.
     pub(super) fn close(
         &self,
         runs: impl Iterator<Item = Range<usize>> + Clone,

@@ -14,18 +14,15 @@
 //! 3. `pending` has the pages that were protected since the last settle without having been
 //!    settled.
 //! 4. If `steady`, the last settle protected nothing.
-//! 5. `quiet_at` is the count of page faults at a moment since which every look at a new chunk was
-//!    asked for. While it stands still, no page can have come to exist or lost its protection.
+//! 5. `quiet_at` is the count of page faults read before the last question about new chunks. While
+//!    the count stands still, no page can have come to exist or lost its protection.
 //!
 //! If the policy advises it, the scan that finds dirty pages also protects them, atomically with
-//! respect to stores, and saves a call and a flush per page.
-//!
-//! The invariants hold under any advice: leaving an unprotected page of a known chunk, and
-//! protecting any settled page, is always right.
+//! respect to stores. The invariants hold under any advice: leaving an unprotected page of a known
+//! chunk, and protecting any settled page, is always right.
 //!
 //! Invariant 5 misses pages that another process stores to (a debugger, `process_vm_writev`). It is
-//! used only where asking is dear; such a page is reported by the first `collect` after this
-//! process's next fault.
+//! used only where asking is dear; such a page is reported after this process's next fault.
 
 mod cut;
 
@@ -50,7 +47,7 @@ const FEW_PAGES: usize = 16 * 512;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WatchedBy {
-    /// This tracker registers the range, now and after a renewal; with this descriptor, if any.
+    /// Now and after a renewal; with this descriptor, if any.
     Tracker(Option<&'static Uffd>),
     /// The fault service registered it for missing pages and writes.
     Service(&'static Uffd),
@@ -125,7 +122,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         if self.registers {
             self.tables.register(PageRange::new(self.pages, pages))?;
         }
-        // A new part may begin in a known chunk, whose absent pages need protection, too.
+        // A known chunk's new absent pages need protection, too.
         let shared = self.pages > 0 && self.chunks.is_known(self.pages - 1);
         let protected = match (filled, shared) {
             (true, _) => pages,
@@ -172,7 +169,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(())
     }
 
-    /// Whether a page may have come to exist in a new chunk since the last question.
+    /// Whether a page may have come to exist in a new chunk.
     #[inline]
     fn must_ask(&mut self) -> bool {
         if self.policy.always_asks() {
@@ -195,7 +192,7 @@ impl<P: ScanPolicy> WpAsync<P> {
         })
     }
 
-    /// Reports dirty pages of new chunks; adds them, and chunks that become known, to `protect`.
+    /// Adds them, and chunks that become known, to `protect`.
     fn existing(&mut self, pages: PageRange, kept: usize, out: &mut Vec<PageRange>) -> io::Result<()> {
         let WpAsync { tables, chunks, policy, pending, protect, sparse, .. } = self;
         let mut new = NewChunk::default();
@@ -238,8 +235,8 @@ impl<P: ScanPolicy> WpAsync<P> {
         Ok(revealed)
     }
 
-    /// Reports stores that broke the rules between question and protection: late, not lost. Only
-    /// stores make pages this process's own; the few settled earlier are reported once more.
+    /// Stores that broke the rules are late, not lost. Only stores make pages this process's own;
+    /// the few settled earlier are reported once more.
     fn report_late(&mut self, run: PageRange, out: &mut Vec<PageRange>) -> io::Result<()> {
         self.tables.scan(run, Seek::OwnPresent, |run, _| {
             out.push(run);
@@ -289,8 +286,8 @@ impl NewChunk {
     }
 }
 
-/// Protects the runs, without protected `pending` pages. Other unprotected pages between them were
-/// stored to against the rules: reported `late`, not lost.
+/// Without protected `pending` pages. Other unprotected pages between the runs were stored to
+/// against the rules: reported `late`.
 fn protect(
     tables: &mut PageTables,
     runs: &[PageRange],

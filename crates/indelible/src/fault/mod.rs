@@ -2,14 +2,13 @@
 //!
 //! One userfaultfd and one thread per process answer the faults of all objects. A page is read from
 //! its object's [`PageSource`] and installed whole. [`Served::prefault`] and predictions (`ahead`,
-//! `predict`) fill pages by the same path.
-//!
-//! With [`Reach::UserMode`], system calls that meet an absent page fail with `EFAULT`.
+//! `predict`) fill pages by the same path. With [`Reach::UserMode`], system calls that meet an
+//! absent page fail with `EFAULT`.
 //!
 //! Invariants:
-//! 1. Every range registered with the service's userfaultfd has an entry in `ranges` until its
-//!    pages can no longer be touched. A fault without an entry breaks this rule, and may wait for
-//!    the range to vanish.
+//! 1. Every range registered with the service's userfaultfd has an entry in `ranges` from before
+//!    its registration until its pages can no longer be touched. A fault without an entry breaks
+//!    this rule, and may wait for the range to vanish.
 //! 2. A source never touches a served range, and never waits for a thread that might: the service's
 //!    thread would wait for itself.
 //! 3. The service's thread waits for no other: the thread that fills a page answers its faults.
@@ -67,10 +66,9 @@ pub(crate) struct ServeParams {
     pub(crate) source: Arc<dyn PageSource>,
 }
 
-/// The faults that can be served. `None`: none, so that pages must be filled before use.
+/// `None`: no faults can be served, so pages must be filled before use.
 pub(crate) fn reach() -> Option<Reach> {
-    // The probe takes descriptors and as long as an attach. After a lack of descriptors it is
-    // repeated.
+    // The probe takes descriptors, and is repeated after a lack of them.
     static FOUND: ForkLocal<Reach> = ForkLocal::new();
     FOUND.get_or_try(|| service::open().map(|uffd| uffd.reach())).ok().copied()
 }
@@ -158,8 +156,8 @@ impl Served {
         Some(self.range.prediction.as_ref()?.stats())
     }
 
-    /// Fills absent pages; returns how many are present from the first on: fewer after the budget
-    /// is spent. On an error, earlier pages are filled.
+    /// Returns how many pages are present from the first on: fewer after the budget is spent. On an
+    /// error, earlier pages are filled.
     pub(crate) fn prefault(&self, pages: ops::Range<usize>) -> Result<usize, PageError> {
         let count = pages.end.min(self.len / PAGE).saturating_sub(pages.start);
         if count == 0 {
@@ -174,7 +172,7 @@ impl Drop for Served {
         if crate::sys::fork::is_stale(self.generation) {
             return;
         }
-        // The mapping and its registration go next; no thread may touch the range any more.
+        // The mapping goes next; no thread may touch the range any more.
         self.service.ranges.write().unwrap_or_else(PoisonError::into_inner).remove(&self.base);
         self.range.close();
     }

@@ -1,9 +1,9 @@
 //! Predicts pages from first-touch faults, by stream buffers.
 //!
-//! A stream is a sequence of pages at one distance, up or down. It is believed after two misses at
-//! distance one, after three at other distances. Each stream has a *window* of pages to fill ahead,
-//! with one unfilled *trigger* in its middle: filled pages raise no fault, and the trigger's fault
-//! opens the next window while half of this one is left.
+//! A stream is a sequence of pages at one distance. It is believed after two misses at distance
+//! one, after three at others. Each stream has a *window* of pages to fill ahead, with one unfilled
+//! *trigger* in its middle: filled pages raise no fault, and the trigger's fault opens the next
+//! window while half of this one is left.
 
 /// How many pages are filled ahead of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,15 +38,14 @@ const SHALLOWEST: usize = 2;
 const STREAMS: usize = 16;
 /// Remembered misses that belong to no stream.
 const RECENT: usize = 16;
-/// The newest of them, which may begin a stream of a distance other than one page: among many,
-/// three lie at equal distances by chance.
+/// The newest misses, which may begin a stream of a larger distance: among many, three lie at equal
+/// distances by chance.
 const NEWEST: usize = 8;
 /// Pages that a program may skip behind a window and still follow its stream.
 const PASSED: isize = 2;
 const FARTHEST: isize = 128;
 
-/// Pages to fill in order: from `first`, `stride` apart, `count` without the trigger. All lie in
-/// the object.
+/// From `first`, `stride` apart, `count` without the trigger. All lie in the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) first: usize,
@@ -63,7 +62,7 @@ impl Window {
     }
 }
 
-/// The page `count` strides from `page`; the caller knows that it does not lie before the first.
+/// The caller ensures that the result is not negative.
 fn step(page: usize, stride: isize, count: usize) -> usize {
     page.wrapping_add_signed(stride.wrapping_mul(count as isize))
 }
@@ -83,8 +82,8 @@ struct Stream {
 }
 
 impl Stream {
-    /// Strides from the window's start to `page`, if it belongs to the stream: in the window,
-    /// shortly behind it (skipped pages), or shortly before it.
+    /// Strides from the window's start to `page`, in the window or shortly before or behind it
+    /// (skipped pages).
     fn place_of(&self, page: usize) -> Option<isize> {
         let distance = page as isize - self.start as isize;
         let place = distance / self.stride;

@@ -118,8 +118,8 @@ impl Range {
         claims
     }
 
-    /// Claims the faulting page and pages ahead of it, without waiting. If another thread has the
-    /// page, that thread answers.
+    /// Claims the faulting page and pages ahead, without waiting. `None`: the page's claimer
+    /// answers.
     pub(super) fn claim_or_leave(&self, addr: usize) -> Option<ops::Range<usize>> {
         let page = (addr - self.base) / PAGE;
         let mut claims = self.claims();
@@ -134,7 +134,7 @@ impl Range {
         Some(claims.take(page..end.max(page + 1)))
     }
 
-    /// Waits for the first page, then claims the free run from it. `None`: no longer served.
+    /// Waits for the first page, then claims the free run. `None`: no longer served.
     pub(super) fn claim(&self, pages: ops::Range<usize>) -> Option<ops::Range<usize>> {
         let mut claims = self.claims();
         while claims.of(pages.start).is_some() {
@@ -143,8 +143,7 @@ impl Range {
         (!claims.closed).then(|| claims.take(pages))
     }
 
-    /// Claims the first free run of `pages`, without waiting. `None`: no free page, or no longer
-    /// served.
+    /// Claims the first free run, without waiting. `None`: none, or no longer served.
     pub(super) fn claim_free(&self, pages: ops::Range<usize>) -> Option<ops::Range<usize>> {
         let mut claims = self.claims();
         let first = pages.clone().find(|page| claims.of(*page).is_none())?;
@@ -182,8 +181,8 @@ impl Range {
         self.budget.fetch_add(pages, Ordering::Relaxed);
     }
 
-    /// Reads the first claimed page and, within the budget, those behind it; returns the pages read
-    /// and how many of them the budget paid for.
+    /// Reads the first claimed page and, within the budget, those behind it; returns pages read and
+    /// pages paid for.
     pub(super) fn read_from(
         &self,
         claimed: &ops::Range<usize>,

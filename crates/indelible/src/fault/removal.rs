@@ -1,14 +1,13 @@
 //! Pages that the program drops itself (`MADV_DONTNEED`, as allocators do).
 //!
 //! A dropped page of a private mapping comes back as the file has it. On media with a page cache of
-//! the primary, the file lacks pending lines, so the page would come back older than the last
-//! psync. Therefore userfaultfd announces each drop, and all pending lines are written to the file
-//! before the dropping thread goes on. A psync costs nothing more.
+//! the primary, the file lacks pending lines, so the page would be older than the last psync.
+//! Therefore userfaultfd announces each drop, and pending lines are written to the file before the
+//! dropping thread goes on. A psync costs nothing more. Without announcements a dropped page may
+//! come back older (SAFETY.md).
 //!
 //! Invariant: the function given to [`before`] never waits for a thread that may be dropping pages,
 //! nor touches an object's memory.
-//!
-//! Without userfaultfd or its announcements a dropped page may come back older (SAFETY.md).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -63,8 +62,7 @@ pub(crate) struct Announced {
     generation: u32,
 }
 
-/// Calls `write_out` before any page of a range watched by [`watcher`] is dropped. `None`: not
-/// supported by the kernel.
+/// Before any page of a range watched by [`watcher`] is dropped. `None`: unsupported.
 pub(crate) fn before(write_out: impl Fn() + Send + Sync + 'static) -> Option<Announced> {
     let mut objects = service().ok()?.objects.lock().unwrap_or_else(PoisonError::into_inner);
     objects.0 += 1;

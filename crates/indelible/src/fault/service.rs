@@ -111,8 +111,7 @@ impl Service {
     fn finish(&self, range: &Range, claimed: &ops::Range<usize>, buffer: &mut [u8]) {
         let mut waiting = range.end(claimed);
         while let Some(addr) = waiting.pop() {
-            // The install woke its thread, unless the fault came later or the page was dropped
-            // again.
+            // The install woke its thread, unless the fault came later or the page was dropped.
             if mmap::resident(addr, 1).is_ok_and(|present| present == [true]) {
                 let _ = self.uffd.wake(addr, PAGE);
                 continue;
@@ -176,8 +175,7 @@ impl Service {
         }
     }
 
-    /// Returns how many pages are present from the first on: fewer after the budget is spent. A
-    /// failed page stays absent.
+    /// Returns how many pages are present from the first on: fewer after the budget is spent.
     pub(super) fn prefault(&self, range: &Range, first: usize, count: usize) -> Result<usize, PageError> {
         let mut buffer = buffer(BATCH).map_err(|error| refused(first, error))?;
         let mut done = 0;
@@ -195,8 +193,7 @@ impl Service {
         Ok(done)
     }
 
-    /// As [`prefault`](Self::prefault), for claimed pages that fit into `buffer`; also returns how
-    /// many it installed.
+    /// For claimed pages that fit into `buffer`; also returns how many it installed.
     fn fill_absent(
         &self,
         range: &Range,
@@ -282,8 +279,7 @@ impl Service {
         loop {
             match self.uffd.poison(addr).map_err(|error| error.raw_os_error()) {
                 Err(Some(libc::EAGAIN)) => {}
-                // A protected absent page's mark is in the way, or the page is present by now:
-                // retry once without protection.
+                // A protected absent page's mark is in the way, or the page is present by now.
                 Err(Some(libc::EEXIST)) if !tried => {
                     tried = true;
                     let _ = self.uffd.unprotect(addr, PAGE);

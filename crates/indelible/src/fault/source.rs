@@ -10,7 +10,7 @@ use indelible_store::table::SharedLayers;
 
 use crate::sys::PAGE;
 
-/// From this time per page on, the cost of starting a thread does not matter.
+/// Beyond this time per page, a thread's start does not matter.
 pub(crate) const SLOW: Duration = Duration::from_micros(100);
 
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -29,11 +29,10 @@ pub(crate) struct PageError {
 /// A source never touches a served range, nor waits for a thread that might: the service's thread
 /// would wait for itself.
 pub(crate) trait PageSource: Send + Sync {
-    /// Fills `bytes`, whole pages, from page `first` on. On an error, pages before the named one
-    /// are filled.
+    /// On an error, pages before the named one are filled.
     fn read(&self, first: usize, bytes: &mut [u8]) -> Result<(), PageError>;
 
-    /// Whether reading is slow enough to deserve a thread, so that other objects need not wait.
+    /// Slow reads get a thread, so that other objects need not wait.
     fn is_slow(&self) -> bool {
         false
     }

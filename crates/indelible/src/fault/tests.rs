@@ -124,7 +124,7 @@ impl Area {
         assert_eq!(done, 0);
     }
 
-    /// Waits for the last fault's end: its thread resumes before the pages ahead are in place.
+    /// A faulting thread resumes before the pages ahead are in place.
     fn present(&self) -> Vec<usize> {
         let mut at = 0;
         while at < PAGES {
@@ -252,7 +252,7 @@ fn pages_dropped_while_their_fault_is_answered_come_back() {
     assert_eq!(*source.read.lock().unwrap(), [3, 3]);
 }
 
-/// Late faults and queued predictions find the range gone and must not fill its successor.
+/// Late faults and predictions must not fill the range's successor.
 #[test]
 fn a_range_that_is_no_longer_served_is_filled_no_more() {
     if !serves() {

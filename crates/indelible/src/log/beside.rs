@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const CHUNK: usize = 256 << 10;
-/// Bytes of lines kept in memory before the log is reattached, whose lane then has fewer.
+/// Bytes of lines kept before the log is reattached, whose lane then has fewer.
 const MOST: usize = 64 << 20;
 /// Attaches before the lane counts as unusable.
 const ATTEMPTS: u32 = 50;
@@ -88,7 +88,7 @@ impl Beside {
         }
     }
 
-    /// Finds the newest header of a just attached object. `false`: the lane cannot be used.
+    /// The object was just attached. `false`: the lane cannot be used.
     fn find_newest(&mut self) -> Result<bool, Cause> {
         let has_header = |ahead: &[(usize, Vec<u8>)]| ahead.iter().any(|(offset, _)| *offset == 0);
         if self.look()?.is_none() {
@@ -102,7 +102,7 @@ impl Beside {
         if !self.place.read(0, &mut first[..len])? || self.look()?.is_none() {
             return Ok(false);
         }
-        // The header in place is whole, and the shown psync's, unless a later psync stored another.
+        // The header in place is the shown psync's, unless a later psync stored another.
         if !has_header(&self.ahead) {
             self.newest = self.decode(&first[..len])?;
         }
@@ -121,8 +121,8 @@ impl Beside {
         Ok(true)
     }
 
-    /// Goes to the newest psync, and drops bytes before `at`; returns whether it was newer. `None`:
-    /// the log cannot be read in place.
+    /// Drops bytes before `at`; returns whether there was a newer psync. `None`: the log cannot be
+    /// read in place.
     pub(super) fn refresh(&mut self, at: usize) -> Result<Option<bool>, Cause> {
         self.pool.alive()?;
         let held: usize = self.ahead.iter().map(|(_, bytes)| bytes.len()).sum();
@@ -136,8 +136,8 @@ impl Beside {
         Ok(Some(newer))
     }
 
-    /// At least `len` bytes from `at` on, up to `end`, which is a header's. `None`: the log cannot
-    /// be read in place.
+    /// At least `len` bytes from `at` on, up to a header's `end`. `None`: the log cannot be read in
+    /// place.
     pub(super) fn bytes(&mut self, at: usize, len: usize, end: usize) -> Result<Option<&[u8]>, Cause> {
         let has = |begin: usize, buffer: &[u8]| begin <= at && at + len <= begin + buffer.len();
         if !has(self.begin, &self.buffer) {

@@ -106,8 +106,8 @@ impl Mapping {
         Mapping::new(None, (len, room), Kind::Anonymous, protection)
     }
 
-    /// Maps `len` bytes of `file` from page-aligned `offset`, shared: at `addr`, or anywhere with
-    /// room as in [`file_with_room`](Self::file_with_room). Duplicates the descriptor.
+    /// At `addr`, or anywhere with room as in [`file_with_room`](Self::file_with_room). `offset` is
+    /// page-aligned. Duplicates the descriptor.
     pub(crate) fn shared(
         addr: Option<usize>,
         (len, room): (usize, usize),
@@ -265,8 +265,8 @@ impl Mapping {
         }
     }
 
-    /// Extends the mapping in place to `new_len` bytes: of a file, by bytes of a range that begins
-    /// at `offset`; without one, by zeros. On failure it is unchanged.
+    /// Extends the mapping in place: of a file, by bytes of a range that begins at `offset`;
+    /// without one, by zeros. On failure it is unchanged.
     pub(crate) fn grow(&mut self, new_len: usize, offset: Option<u64>) -> Result<(), MappingError> {
         if new_len <= self.len {
             return Ok(());

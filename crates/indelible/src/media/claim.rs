@@ -1,19 +1,17 @@
 //! Exclusion of writers that byte locks on the pool's file do not reach: users of the device under
 //! it.
 //!
-//! Byte locks belong to the opened inode. That suffices for a regular file. A device has any number
-//! of inodes: each container has its own nodes, and a loop device is a second way to the file under
+//! Byte locks belong to the opened inode. That suffices for a regular file. A device has many
+//! inodes: each container has its own nodes, and a loop device is a second way to the file under
 //! it. Before any write (docs/decisions/0025):
 //!
 //! 1. A block device is *claimed* (`O_EXCL`): the kernel then refuses other claims, by any node,
-//!    and mounts. The claim ends with the process.
+//!    and mounts, until the process ends.
 //! 2. A process that writes to a file holds [`FILE`] of it locked shared; one that writes to a loop
-//!    device holds [`DEVICE`] of the file under it; each looks for the other's. Both locks are
-//!    shared, so that they never exclude their own kind.
-//! 3. A character device cannot be claimed: its node must be the kernel's own, of which there is
-//!    one.
+//!    device holds [`DEVICE`] of the file under it; each looks for the other's.
+//! 3. A character device cannot be claimed: its node must be the kernel's own.
 //!
-//! Opening for reading claims nothing and blocks no writer.
+//! Opening for reading claims nothing.
 
 use std::fs;
 use std::io;
@@ -36,9 +34,9 @@ const FILE: u64 = (1 << 62) + (1 << 33) - 2;
 /// Locked, shared, by processes that write to a loop device over it.
 const DEVICE: u64 = (1 << 62) + (1 << 33) - 1;
 const DEPTH: u32 = 8;
-/// Pauses in milliseconds before a refused claim is retried: a child that the last holder is
-/// starting has copies of its files until `exec`. They double, as each refusal searches all
-/// processes for the holder's name.
+/// Pauses in milliseconds before a refused claim is retried: a child being started has the last
+/// holder's files until `exec`. They double, as each refusal searches all processes for the
+/// holder's name.
 const PAUSES: [u64; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 const ALONE: &str = "; a block device, and what it stands on, is written by one process at a time";
@@ -54,8 +52,8 @@ impl Media {
         self.try_claim(path, allow_remote)
     }
 
-    /// As [`claim`](Self::claim), and no other process has the file open for writing. Not
-    /// detectable for a character device.
+    /// Also excludes processes that have the file open for writing. Not detectable for a character
+    /// device.
     pub(crate) fn claim_alone(&mut self, path: &Path, allow_remote: bool) -> Result<(), MediaError> {
         self.claim(path, allow_remote)?;
         let Some(file) = &self.file else { return Ok(()) };
@@ -168,8 +166,7 @@ fn device(
         Err(MediaError::Unreachable { .. }) if allow_remote => {}
         result => result?,
     }
-    // The kernel caches the device apart from the file: pages read before a write to the file are
-    // stale.
+    // The kernel caches the device apart from the file, so read pages may be stale.
     rustix::fs::fadvise(fd, 0, None, Advice::DontNeed).map_err(|e| failed("read anew", path, e))
 }
 
@@ -222,7 +219,7 @@ fn present(path: &Path, fd: BorrowedFd<'_>, own: u64, other: u64) -> Result<(), 
     Err(MediaError::InUse { path: path.into(), by: by + ALONE })
 }
 
-/// The path of the file under a loop device, or under the device that it is a partition of.
+/// Also of a partition.
 fn backing_path(rdev: u64) -> Option<PathBuf> {
     let folder = fs::canonicalize(format!("/sys/dev/block/{}:{}", major(rdev), minor(rdev))).ok()?;
     let text =
@@ -278,7 +275,7 @@ fn mounts() -> Vec<Mount> {
     text.lines().filter_map(mount).collect()
 }
 
-/// Whether a node lies on devtmpfs, of which there is one, however often it is mounted.
+/// There is one devtmpfs, however often it is mounted.
 fn is_kernels(stat: &Stat) -> bool {
     let device = format!("{}:{}", major(stat.st_dev), minor(stat.st_dev));
     mounts().iter().any(|mount| mount.device == device && mount.kind == "devtmpfs")

@@ -19,9 +19,9 @@ pub(crate) struct CreateOptions {
     pub(crate) allow_remote: bool,
 }
 
-/// Makes an unnamed sparse file of `len` bytes, which the caller formats and
-/// [publishes](Media::publish): every open finds a whole pool, and a crash leaves nothing. With
-/// `replace`, uses the file or device at `path`; a device keeps its length.
+/// Makes an unnamed sparse file, which the caller formats and [publishes](Media::publish): every
+/// open finds a whole pool, and a crash leaves nothing. With `replace`, uses the file or device at
+/// `path`; a device keeps its length.
 pub(crate) fn create(path: &Path, len: u64, options: &CreateOptions) -> Result<Media, MediaError> {
     let fd = match options.replace {
         true => {
@@ -38,7 +38,7 @@ pub(crate) fn create(path: &Path, len: u64, options: &CreateOptions) -> Result<M
 const FLAGS: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC);
 const MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// A file without a name where `path` will be; named where the file system lacks unnamed files.
+/// Named where the file system lacks unnamed files.
 fn unnamed(path: &Path) -> rustix::io::Result<OwnedFd> {
     if rustix::fs::lstat(path).is_ok() {
         return Err(Errno::EXIST);
@@ -76,7 +76,7 @@ fn size(fd: &ForkFd, path: &Path, len: u64) -> Result<(), MediaError> {
         return Ok(());
     }
     // Users of the pool hold its table at least shared. The lock ends with the description, or here
-    // on success: the format takes it again.
+    // on success.
     match ofd::try_lock(fd.as_fd(), LockKey::Table.byte(), LockMode::Exclusive) {
         Ok(true) => {}
         Ok(false) => {
@@ -103,8 +103,7 @@ fn sync_parent(path: &Path) -> Result<(), MediaError> {
     barrier(ACTION, path, rustix::fs::fsync(directory))
 }
 
-/// Maps a barrier's failure to an error that never says "no space", which means that nothing
-/// changed.
+/// Never returns "no space", which means that nothing changed.
 fn barrier(action: &'static str, path: &Path, done: rustix::io::Result<()>) -> Result<(), MediaError> {
     done.map_err(|error| MediaError::Barrier { action, path: path.into(), source: error.into() })
 }

@@ -18,13 +18,12 @@ use crate::sys::fork::ForkFd;
 use crate::sys::{extents, lock_table, ofd, process, writeback};
 
 /// Bytes per write. A file system may keep one write as one large folio and visit all its blocks at
-/// every later small write: on ext4, a line written to a page costs 30 µs after writes of 1 MiB, 3
-/// µs after 64 KiB.
+/// every later small write: on ext4, a line costs 30 µs after writes of 1 MiB, 3 µs after 64 KiB.
 const PIECE: usize = 64 << 10;
 
-/// Separation of write-back error reports. The kernel reports once per open file description: of
-/// two overlapping calls the first takes the report, and the other succeeds although its bytes are
-/// lost. Durable writes take turns in the store, but must not wait for a long barrier.
+/// The kernel reports a write-back error once per open file description: of two overlapping calls
+/// the first takes it, and the other succeeds although its bytes are lost. Durable writes take
+/// turns in the store, but must not wait for a long barrier.
 enum Barriers {
     /// Barriers have a description of their own.
     Own(ForkFd),
@@ -96,15 +95,14 @@ pub(super) fn live(fd: &ForkFd) -> Result<BorrowedFd<'_>, MediumError> {
     Ok(fd.as_fd())
 }
 
-/// Confirms that the file still exists (renaming over it unlinks it) with all its bytes; returns
-/// its length, or the known length of a device.
+/// Confirms that the file still exists, whole; returns its length, or the known length of a device.
 pub(super) fn verify(fd: BorrowedFd<'_>, len: u64) -> Result<u64, MediumError> {
     let stat = fstat(fd).map_err(io::Error::from)?;
     judge(stat.st_mode, stat.st_nlink == 0, u64::try_from(stat.st_size).unwrap_or(0), len)
 }
 
-/// [`verify`] without the file's times: after a query of times the next write updates them, and a
-/// durable write then waits for the inode (on ext4 160 µs instead of 110).
+/// Without the file's times: after a query of them the next durable write waits for the inode (on
+/// ext4 160 µs instead of 110).
 fn verify_timeless(fd: BorrowedFd<'_>, len: u64) -> Result<u64, MediumError> {
     let wanted = StatxFlags::TYPE | StatxFlags::NLINK | StatxFlags::SIZE;
     match statx(fd, c"", AtFlags::EMPTY_PATH, wanted) {
@@ -203,8 +201,7 @@ impl Medium for FileMedium {
 
     fn reserve(&self, offset: u64, len: u64) -> Result<(), ReserveError> {
         let fd = self.writable(offset, len)?;
-        // An empty reservation still writes a time to the inode, for which the next durable write
-        // must wait.
+        // An empty reservation still writes a time, for which the next durable write must wait.
         if self.shows_holes && space::is_written(fd, offset, len) {
             return Ok(());
         }

@@ -11,8 +11,8 @@ use super::space;
 use crate::sys::PAGE;
 use crate::sys::mmap::{self, HUGE};
 
-/// Time to fault in a huge page's pages one by one. In fragmented memory the kernel may spend much
-/// longer on a huge page.
+/// Time to fault in a huge page's pages one by one; a huge page may take longer in fragmented
+/// memory.
 const ONE_BY_ONE: Duration = Duration::from_millis(1);
 
 /// Fills the hole at the begin of `offset..offset + len` with whole huge pages; the file is mapped
@@ -28,8 +28,8 @@ pub(super) fn fill(fd: BorrowedFd<'_>, base: usize, offset: u64, len: u64) -> Re
     let (mut at, end) = (offset.next_multiple_of(huge), (offset + len) / huge * huge);
     // ENXIO: only hole up to the end of the file.
     let hole_to = seek(fd, SeekFrom::Data(at)).unwrap_or(u64::MAX).min(end) / huge * huge;
-    // Each call synchronizes all cores once, so later calls cover more. The loop stops after the
-    // time that single pages would take, which bounds the loss.
+    // Each call synchronizes all cores once, so later calls cover more. The time limit bounds the
+    // loss.
     let (start, mut pages) = (Instant::now(), 1);
     let enough = ONE_BY_ONE * u32::try_from(hole_to.saturating_sub(at) / huge).unwrap_or(u32::MAX);
     while at < hole_to {

@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::sys::PAGE;
 use crate::sys::sync::{AtomicU64, Ordering, zeroed};
 
-/// A shared mapping of the pool's file from its first byte, perhaps beyond the end of the file.
+/// From the file's first byte, perhaps beyond its end.
 pub(super) struct Mapping {
     pub(super) base: NonNull<u8>,
     pub(super) mapped: usize,

@@ -124,8 +124,7 @@ impl MemoryMedium {
         Ok(unsafe { self.base().as_ptr().add(offset as usize) })
     }
 
-    /// The destination of a store: in bounds, writable, with blocks under it, reserved here if need
-    /// be.
+    /// The destination of a store: in bounds, writable, with blocks, reserved here if need be.
     #[inline]
     fn target(&self, offset: u64, len: u64) -> Result<*mut u8, Fatal> {
         if self.read_only {
@@ -257,7 +256,7 @@ impl Medium for MemoryMedium {
             return Err(MediumError::ReadOnly.into());
         }
         space::check(offset, len, self.len())?;
-        // Without room for blocks it becomes a hole: zeroing never fails for lack of space.
+        // Without room for blocks it becomes a hole: zeroing never fails.
         if (len < STORE_ZEROS_BELOW || self.backing == Backing::Device) && self.has_blocks(offset, len)? {
             let at = self.at(offset, len)?;
             // SAFETY: as in `write`; `len` fits, being within the mapping.
@@ -348,8 +347,7 @@ impl Medium for MemoryMedium {
     }
 
     fn shared_word(&self, offset: u64) -> Option<&AtomicU64> {
-        // Called twice per psync. That page is never a hole: it begins with the root, and no
-        // discard takes the table's pages.
+        // Called twice per psync. That page is never a hole: it begins with the root.
         if self.read_only || !offset.is_multiple_of(8) || !(TABLE_ROOT..TABLE_LANE).contains(&offset) {
             return None;
         }

@@ -123,8 +123,7 @@ impl Media {
         file.as_fd().try_clone_to_owned()
     }
 
-    /// The file for private mappings: `None` for device-DAX (which refuses them) and media without
-    /// a file.
+    /// `None` for device-DAX (which refuses private mappings) and media without a file.
     pub(crate) fn mappable(&self) -> Option<BorrowedFd<'_>> {
         match self.kind {
             MediaKind::File | MediaKind::Memory | MediaKind::Dax => self.file.as_deref().map(AsFd::as_fd),
@@ -132,8 +131,7 @@ impl Media {
         }
     }
 
-    /// Whether reading the range through a mapping may raise SIGBUS: on tmpfs, a touched hole
-    /// claims a page, and none may be left.
+    /// Whether reading through a mapping may raise SIGBUS: on tmpfs, a touched hole claims a page.
     pub(crate) fn may_lack_pages(&self, offset: u64, len: u64) -> bool {
         let (MediaKind::Memory, Some(file)) = (self.kind, &self.file) else { return false };
         let room = rustix::fs::fstatvfs(file);
@@ -143,21 +141,21 @@ impl Media {
         lacks && !space::is_written(file.as_fd(), offset, len)
     }
 
-    /// Address of the mapped medium's first byte. Valid while this value or a clone lives. The
-    /// writer of a range may change its memory at any time: never make a reference to it.
+    /// Valid while this value or a clone lives. The writer of a range may change its memory at any
+    /// time: never make a reference to it.
     pub(crate) fn memory_base(&self) -> Option<NonNull<u8>> {
         self.memory.as_ref().map(|memory| memory.base())
     }
 
-    /// A descriptor with a shared lock that forked children inherit: the lock lasts until the last
-    /// of them closes it. `None` if the file cannot be opened again.
+    /// A shared lock that forked children inherit and hold until the last closes it. `None` if the
+    /// file cannot be reopened.
     pub(crate) fn inheritable_lock(&self, key: LockKey) -> Option<OwnedFd> {
         let path = format!("/proc/self/fd/{}", self.file.as_ref()?.as_fd().as_raw_fd());
         let fd = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
         ofd::try_lock(fd.as_fd(), key.byte(), LockMode::Shared).ok()?.then_some(fd)
     }
 
-    /// Identifies the pool under any path: device and inode of a file, or the device number.
+    /// Device and inode of a file, or the device number: the same under any path.
     pub(crate) fn identity(&self) -> Option<(u64, u64)> {
         self.identity
     }

@@ -67,8 +67,7 @@ pub struct Traffic {
     free: AtomicU64,
     /// Cached page numbers plus one; 0 is none.
     cached: Box<[AtomicU64]>,
-    /// Nanoseconds of lateness to deduct from later calls: reading the clock takes as long as
-    /// reading memory.
+    /// Nanoseconds to deduct from later calls: reading the clock takes as long as reading memory.
     late: AtomicI64,
     /// A call's time outside its own clock readings.
     price: Duration,
@@ -276,8 +275,7 @@ mod tests {
         assert_eq!(traffic.look(2 * PAGE, PAGE), (PAGE, 0));
     }
 
-    /// On a busy machine no upper bound of one call holds, but lateness adds up to no more than one
-    /// call's.
+    /// Lateness adds up to no more than one call's, even on a busy machine.
     #[test]
     fn lateness_is_made_up_for() {
         let traffic = Traffic::new(model());

@@ -8,8 +8,7 @@ use rustix::io::Errno;
 
 const PIECE: usize = 1 << 20;
 
-/// Maps the error of a change. `ENOSPC` is not special: it may come from earlier write-back or
-/// after a partial write.
+/// `ENOSPC` is not special: it may come from earlier write-back or after a partial write.
 pub(super) fn failed(error: Errno) -> Fatal {
     match error {
         Errno::ROFS => Fatal(MediumError::ReadOnly),
@@ -41,14 +40,13 @@ fn retried(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-/// Whether the operation is missing (block devices return `ENODEV`) or forbidden by a sandbox
-/// (`EPERM`).
+/// Block devices return `ENODEV`, sandboxes `EPERM`.
 fn unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV | Errno::INVAL | Errno::PERM)
 }
 
-/// Reserves blocks for the range. Without support, zeros fill its holes: the range is the caller's
-/// alone, so no write is lost. A device without holes needs nothing.
+/// Without support, zeros fill the range's holes: it is the caller's alone, so no write is lost. A
+/// device without holes needs nothing.
 pub(super) fn reserve(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
     if len == 0 {
         return Ok(());
@@ -65,15 +63,15 @@ pub(super) fn shows_holes(fd: BorrowedFd<'_>) -> bool {
     fstatfs(fd).is_ok_and(|found| found.f_type != FUSE)
 }
 
-/// Whether the file system may silently leave a block unwritten once its first write failed. ext4
-/// does: the page counts as mapped after the failed write-back, so later ones never mark the block
-/// as written. Others look the block up at each write-back.
+/// Whether a block may silently stay unwritten once its first write failed. On ext4 the page counts
+/// as mapped after the failed write-back, so later ones never mark the block as written. Others
+/// look the block up at each write-back.
 pub(super) fn forgets_blocks(fd: BorrowedFd<'_>) -> bool {
     const EXT4: i64 = 0xef53;
     fstatfs(fd).is_ok_and(|found| found.f_type == EXT4)
 }
 
-/// Extends a file to at least `len` bytes, by a hole. `None`: not a file.
+/// By a hole. `None`: not a file.
 pub(super) fn lengthen(fd: BorrowedFd<'_>, len: u64) -> Result<Option<Extended>, ReserveError> {
     let stat = fstat(fd).map_err(failed)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -92,7 +90,7 @@ pub(super) fn is_written(fd: BorrowedFd<'_>, offset: u64, len: u64) -> bool {
 
 fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), Errno> {
     while at < end {
-        // A file system without holes reports one only at the end of the file; a device refuses the
+        // A file system without holes reports one at the end of the file; a device refuses the
         // question.
         let Ok(hole) = seek(fd, SeekFrom::Hole(at)) else {
             return Ok(());
@@ -108,7 +106,7 @@ fn fill_holes(fd: BorrowedFd<'_>, mut at: u64, end: u64) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Zeros the range. Its blocks are freed where holes are possible, and need a new reservation.
+/// Frees blocks where holes are possible; they need a new reservation.
 pub(super) fn zero(fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<(), Errno> {
     if len == 0 {
         return Ok(());

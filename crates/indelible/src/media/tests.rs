@@ -180,8 +180,7 @@ fn a_pool_in_use_is_not_replaced() {
     });
 }
 
-/// Two handles in one process are two holders, as two processes are: the lock belongs to the open
-/// file description.
+/// Two handles in one process are two holders: the lock belongs to the open file description.
 #[test]
 fn locks_exclude_holders_and_nothing_else() {
     each(|first, path| {

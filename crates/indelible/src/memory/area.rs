@@ -12,8 +12,8 @@ use crate::sys::mmap::Protection;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) const WORD: usize = 8;
-/// Bytes before the object's: a word that says that the object's bytes are complete, and a count of
-/// marked lines.
+/// Bytes before the object's: a word that says that these are complete, and a count of marked
+/// lines.
 pub(super) const HEAD: usize = PAGE;
 /// The first word, once the bytes are complete.
 const FILLED: u64 = u64::from_le_bytes(*b"filled!\0");
@@ -59,8 +59,7 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// Makes zeros for an object of `len` bytes, whole pages, with `room` bytes of addresses if
-    /// possible.
+    /// Zeros; `len`: whole pages; with `room` bytes of addresses if possible.
     pub(super) fn create(
         place: &Place,
         identity: &Identity,
@@ -71,7 +70,7 @@ impl Area {
         Ok(Area { words, head, backing, len })
     }
 
-    /// A dead process's memory, if any. It may be longer: the object was about to grow.
+    /// It may be longer: the object was about to grow.
     pub(super) fn find(place: &Place, identity: &Identity, len: usize) -> Result<Option<Area>, BackingError> {
         let found = Backing::find_longer(place.folders(), identity, HEAD + len)?;
         found.map(|backing| Area::of(backing, len, len)).transpose()
@@ -99,8 +98,7 @@ impl Area {
         self.words.0.room()
     }
 
-    /// Extends the memory for a coming growth to `len` bytes. It is still found for the present
-    /// length.
+    /// For a coming growth. The memory is still found for the present length.
     pub(crate) fn reserve(&mut self, len: usize) -> Result<(), BackingError> {
         self.backing.lengthen(HEAD + len)
     }

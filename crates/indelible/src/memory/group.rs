@@ -48,8 +48,7 @@ impl Group {
         self.number
     }
 
-    /// Makes the memory of an object of `len` bytes, whole pages, with `room` bytes of addresses if
-    /// possible.
+    /// `len`: whole pages; with `room` bytes of addresses if possible.
     pub(crate) fn memory_of(
         &self,
         object: [u8; 16],
@@ -99,8 +98,7 @@ impl Group {
         self.logs().free.push(log);
     }
 
-    /// Ends it, after the last commit. `left`: there may be commits that the pool lacks, for the
-    /// next process.
+    /// After the last commit. `left`: the pool may lack commits, for the next process.
     pub(crate) fn end(&self, left: bool) {
         let head = self.head.lock().unwrap_or_else(PoisonError::into_inner).take();
         let backings = std::mem::take(&mut self.logs().backings);

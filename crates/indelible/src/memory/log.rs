@@ -2,7 +2,7 @@
 //!
 //! Words: the commit's number, or zero if not valid; the number of lines; the last commit's number,
 //! a figure; then each line: offset of the object's entry, place in the object, mask of changed
-//! bytes, and the line. A process dies between two of its instructions, so memory has its stores in
+//! bytes, and the line. A process dies between two instructions, so memory has its stores in
 //! program order; fences are for the compiler, and for threads on other processors that run a
 //! moment longer.
 
@@ -49,10 +49,8 @@ impl Log {
         fence(Ordering::Release);
     }
 
-    /// Stores a line of an invalid entry; `false`: no room.
-    ///
-    /// The words are borrowed and copied one by one: a wider load of a just stored word would stall
-    /// until that store has left the store buffer.
+    /// `false`: no room. The words are copied one by one: a wider load of a just stored word would
+    /// stall until that store has left the store buffer.
     #[inline]
     pub(crate) fn put(&self, nth: usize, line: &Logged<&[u64; 8]>) -> bool {
         let at = HEAD + nth * LINE;

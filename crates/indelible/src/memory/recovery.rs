@@ -72,7 +72,7 @@ pub(crate) fn recover(store: &Arc<Store>, place: &Place, number: u64) -> Result<
         return Ok(());
     }
     // The process may have died between making a log and counting it in the head. Such a log has no
-    // commit, so missing it loses nothing: `remove_leftovers` takes it then.
+    // commit; if it is missed, `remove_leftovers` takes it.
     let untold = Backing::find_longer(place.folders(), &place.part(number, logs.len() as u64 + 1), 0);
     let logs = logs.into_iter().map(|(_, backing)| backing).chain(untold.ok().flatten());
     logs.into_iter().try_for_each(Backing::remove)?;

@@ -21,8 +21,7 @@ pub(crate) enum ProtectionError {
     Open(io::Error),
     #[error("cannot change the protection of {len} bytes at {addr:#x}: {source}")]
     Io { addr: usize, len: usize, source: io::Error },
-    /// The kernel gave no key for another reason than that none is left, or forks cannot be
-    /// noticed.
+    /// For another reason than that no key is left.
     #[error("cannot make a domain of protected pages: {0}")]
     Refused(io::Error),
 }

@@ -6,8 +6,8 @@
 //! `mprotect`, which opens it to the whole process while any thread has it open. Rules for both:
 //!
 //! - Every thread opens a domain for itself and closes it by dropping its [`Open`]s, in any order:
-//!   the remaining ones give their maximum. With keys, a new thread inherits and keeps its parent's
-//!   open domains: [`close_all`] is its first step.
+//!   the remaining ones give their maximum. With keys, a new thread inherits its parent's open
+//!   domains: [`close_all`] is its first step.
 //! - With keys, a signal handler begins with all domains closed, and opens those that it needs:
 //!   [`Domain::open`] is async-signal-safe. Its return restores the interrupted rights.
 //! - A jump over frames (`longjmp`) leaves their [`Open`]s undropped, and one out of a handler
@@ -110,8 +110,8 @@ impl Domain {
         done.map_err(|source| ProtectionError::Io { addr, len, source })
     }
 
-    /// Gives this thread at least this access to the domain's pages, until the result is dropped.
-    /// Async-signal-safe, as long as another reference to the domain lives.
+    /// At least this access, until the result is dropped. Async-signal-safe, as long as another
+    /// reference to the domain lives.
     #[inline]
     pub(crate) fn open(self: &Arc<Self>, access: Protection) -> Result<Open, ProtectionError> {
         self.check()?;
@@ -215,14 +215,14 @@ impl Drop for Range {
     }
 }
 
-/// A guard: the thread has a domain open. Dropping it never gives the thread a right.
+/// Dropping it never gives the thread a right.
 #[derive(Debug)]
 pub(crate) struct Open {
     domain: Arc<Domain>,
     access: Protection,
     before: Protection,
-    /// The epoch of the counted guard. `None`: the thread's right was not its guards': in a handler
-    /// with closed domains, or with inherited rights.
+    /// `None`: the thread's right was not its guards': in a handler with closed domains, or with
+    /// inherited rights.
     counted: Option<u32>,
     _thread: PhantomData<*const ()>,
 }

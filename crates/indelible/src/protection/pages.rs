@@ -160,8 +160,8 @@ impl Table {
         });
     }
 
-    /// Sets this thread's right. If pages cannot be opened nothing changes; the next change closes
-    /// pages that could not be closed.
+    /// If pages cannot be opened nothing changes; the next change closes pages that could not be
+    /// closed.
     pub(super) fn set(&self, index: usize, right: Protection) -> io::Result<()> {
         self.change(|slots| {
             let slot = &mut slots[index];

@@ -48,7 +48,7 @@ impl Drop for Inside {
     }
 }
 
-/// The heap of a value; no thread detaches it meanwhile, as callers of this module promise.
+/// Callers of this module promise that no thread detaches the object.
 #[inline]
 fn place(address: usize) -> Result<Place<'static>> {
     // SAFETY: as above; borrows from it end with the call of this module.

@@ -337,8 +337,7 @@ pub unsafe fn refresh(address: *const u8) -> Result<Option<bool>> {
     result.map(Some).map_err(|cause| found.error("refresh", cause))
 }
 
-/// Removes one attachment at `key`, a view's or another; returns the last one, to be ended. `None`:
-/// there is none.
+/// Removes one attachment at `key`; returns the last one, to be ended. `None`: there is none.
 pub(super) fn remove(key: usize, by_view: bool) -> Option<Result<Option<Arc<Attachment>>>> {
     let mut all = ATTACHED.write().unwrap_or_else(PoisonError::into_inner);
     let slot = all.get_mut(&key)?;

@@ -143,8 +143,8 @@ pub(super) fn begin(objects: &[*const u8]) -> Result<()> {
     Ok(())
 }
 
-/// Accesses the thread's transaction. `None`: the thread ends, in destructors that run after its
-/// thread-locals, as those of pthread keys.
+/// `None`: the thread ends, in destructors that run after its thread-locals, as those of pthread
+/// keys.
 fn of_thread<R>(look: impl FnOnce(&mut Option<OpenTx>) -> R) -> Option<R> {
     RUNNING.try_with(|running| look(&mut running.borrow_mut())).ok()
 }

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashMap};
 /// Contexts per attached view, delegations included.
 const MOST: usize = 1024;
 
-/// The rights of several security contexts of a pool, with delegations, as of their reading.
-/// Without contexts everything is allowed.
+/// The rights of several contexts, with delegations, as of their reading. Without contexts
+/// everything is allowed.
 pub(crate) struct Grants {
     names: Vec<String>,
     attached: Vec<usize>,

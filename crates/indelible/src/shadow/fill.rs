@@ -54,8 +54,7 @@ pub(super) fn populate(base: usize, pages: Range<usize>) -> Result<usize, PageEr
     while at < pages.end {
         let piece = at..pages.end.min(at + PIECE / PAGE);
         match done(piece.clone()) {
-            // A kernel before 5.14, or a sandbox, leaves them to later touches, even of system
-            // calls.
+            // A kernel before 5.14, or a sandbox, leaves them to later touches.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM | libc::ENOSYS)) => {
                 break;
             }

@@ -41,11 +41,10 @@ use crate::sys::PAGE;
 use crate::sys::mmap::{self, Protection};
 use crate::sys::uffd::{Uffd, Watch};
 
-/// Objects up to this size are copied at attach rather than faulted in: a page takes 2 µs, a fault
-/// registration 10.
+/// Smaller objects are copied at attach: a page takes 2 µs, a fault registration 10.
 const COPY_WHOLE: usize = 16 << 10;
 
-/// The same for sealed objects, whose pages are slower to read and rarely all used.
+/// Sealed pages are slower to read and rarely all used.
 const DECRYPT_WHOLE: usize = 512 << 10;
 
 pub(crate) enum Source<'a> {
@@ -69,8 +68,7 @@ pub(crate) struct Params<'a> {
     /// How to notice stores; `None`: read-only.
     pub(crate) rung: Option<Rung>,
     pub(crate) advice: Advice,
-    /// Whether to fill a source's pages on touch; `None`: if the object is large and it is
-    /// possible. Files always are.
+    /// `None`: if the object is large and it is possible. Files always are.
     pub(crate) fault_in: Option<bool>,
     pub(crate) ahead: usize,
     /// Pages that may be filled before they are touched, in all.
@@ -80,7 +78,7 @@ pub(crate) struct Params<'a> {
     /// Which pages to fill ahead by prediction; `None`: none.
     pub(crate) prediction: Option<PredictionParams>,
     pub(crate) secret: bool,
-    /// The file may lack psynced lines, so that dropping pages must wait for their write.
+    /// The file may lack psynced lines: dropping pages waits for their write.
     pub(crate) pending: bool,
 }
 
@@ -233,12 +231,12 @@ impl Shadow {
         }
     }
 
-    /// Whether its pages come from the pool's file, so that a lock must exclude writers.
+    /// A lock must then exclude writers.
     pub(crate) fn is_file(&self) -> bool {
         self.mapping.is_file()
     }
 
-    /// Gives forked children the memory, if no thread stores to it and no service fills it.
+    /// If no thread stores to it and no service fills it.
     pub(crate) fn inherit(&mut self) -> bool {
         self.tracker.is_none() && self.served.is_none() && self.mapping.inherit().is_ok()
     }
@@ -261,7 +259,7 @@ impl Shadow {
         self.tracker.as_ref().map(Tracker::rung)
     }
 
-    /// Switches from marked stores to this rung; existing marks count. The shadow is over a file.
+    /// Existing marks count. The shadow is over a file.
     pub(crate) fn find_stores(&mut self, rung: Rung, advice: Advice) -> Result<(), ShadowError> {
         let (base, len, watched_by) =
             (self.mapping.addr(), self.mapping.len(), WatchedBy::Tracker(self.watcher));
@@ -277,15 +275,14 @@ impl Shadow {
         Ok(())
     }
 
-    /// The first byte of an object's page; during a cut, of its copy, if any.
+    /// During a cut, of the page's copy, if any.
     pub(crate) fn page_bytes(&self, page: u64) -> *const u8 {
         debug_assert!(page < (self.len() / PAGE) as u64);
         let copied = self.tracker.as_ref().and_then(|tracker| tracker.copy_of(page));
         copied.unwrap_or_else(|| self.base().as_ptr().wrapping_add(page as usize * PAGE))
     }
 
-    /// See [`Tracker::collect`]. A read-only shadow has nothing dirty. Fails for good once a page
-    /// could not be read.
+    /// See [`Tracker::collect`]. Fails for good once a page could not be read.
     #[inline]
     pub(crate) fn collect(&mut self, out: &mut Vec<PageRange>) -> Result<(), ShadowError> {
         self.check()?;
@@ -387,7 +384,7 @@ impl Shadow {
 
     /// Extends the object in place to `new_len` bytes, whole pages; its source has grown already.
     /// `extent`: the file offset of the object's own bytes; `None`: the added bytes are zeros. On
-    /// failure the shadow is unchanged.
+    /// failure nothing changes.
     pub(crate) fn grow(&mut self, new_len: usize, extent: Option<u64>) -> Result<(), ShadowError> {
         let old = self.len();
         if new_len <= old {

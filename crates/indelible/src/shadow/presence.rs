@@ -11,9 +11,8 @@ use crate::sys::mmap::{self, Protection};
 use std::ops::Range;
 
 impl Shadow {
-    /// Fills pages before they are touched; returns how many are present from the first on: fewer
-    /// after the budget is spent. The error names an unreadable page, which raises no signal before
-    /// it is touched.
+    /// Returns how many pages are present from the first on: fewer after the budget is spent. The
+    /// error names an unreadable page, which raises no signal before it is touched.
     pub(crate) fn prefault(&self, pages: Range<usize>) -> Result<usize, ShadowError> {
         self.check()?;
         let pages = pages.start..pages.end.min(self.len() / PAGE);

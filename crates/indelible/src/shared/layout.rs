@@ -2,8 +2,8 @@
 //! boot; processes of another version are refused.
 //!
 //! In words of 8 bytes: a line of description; a line each for tail, head, and the two bells; from
-//! [`STATES`] a word per slot; then the messages, each in lines of its own. Programs compare the
-//! first line once; later scribbles there do not affect them.
+//! [`STATES`] a word per slot; then the messages, each in lines of its own. The description is read
+//! once, so later scribbles there do no harm.
 
 use crate::error::{Error, QueueMisfit, Result, SharedError};
 

@@ -1,15 +1,14 @@
 //! Objects of the class shared (docs/decisions/0055-shared-class.md): memory at the object's
-//! address in any number of processes, with words to wait for, and queues.
+//! address in any number of processes of one user, with words to wait for, and queues.
 //!
 //! The memory is a tmpfs file ([`crate::backing::Common`]), made by the first attach. It stays
 //! until the object is destroyed, `pmo gc` finds it unneeded, or the machine restarts. Nothing in
-//! it becomes durable. Sharing processes belong to one user; each may store anything at any moment,
-//! or die.
+//! it becomes durable. Each process may store anything at any moment, or die.
 //!
 //! Invariants:
 //! 1. The bytes are accessed as atomics alone, or by system calls.
-//! 2. No number read from them is an index, a length or an address before it was compared with this
-//!    process's knowledge of the object: scribbled bytes make errors, or wrong messages of the
+//! 2. A number read from them is compared with this process's knowledge of the object before it
+//!    serves as index, length or address: scribbled bytes make errors, or wrong messages of the
 //!    right length.
 //! 3. Every wait for another process repeatedly checks that it exists, by a kernel lock that ends
 //!    with its holder.

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Period of rechecks by waiting threads, in case their waker died.
 const LOOK: Duration = Duration::from_millis(50);
-/// Pauses before a thread sleeps, each twice as long: sleep and wake-up cost more than the other
-/// side's work, if it runs.
+/// Pauses before a thread sleeps, each twice as long: sleeping costs more than the other side's
+/// work.
 const PAUSES: u32 = 7;
 
 /// A queue in a shared object: bounded messages from one or many producers, of any processes, to
@@ -111,7 +111,7 @@ impl Queue {
             return Ok(());
         }
         let (words, layout) = (self.memory.words(), &self.layout);
-        // Another maker may have died before any use; or the program used this memory otherwise.
+        // Another maker may have died; or the program used this memory otherwise.
         let states = layout.states()..layout.states() + layout.slots;
         let control =
             [layout.tail(), layout.head(), layout.skipped(), layout.filled() / 8, layout.taken() / 8];
@@ -181,8 +181,7 @@ impl Queue {
         }
     }
 
-    /// Repeats `attempt` until it succeeds: a few times with short pauses, then asleep on the bell.
-    /// `None`: timeout.
+    /// Tries a few times with short pauses, then sleeps on the bell in between. `None`: timeout.
     pub(super) fn until<T>(
         &self,
         bell: &AtomicU32,

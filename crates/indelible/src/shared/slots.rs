@@ -3,12 +3,10 @@
 //!
 //! *Many producers.* Each slot has a word: phase, lap, and its writer's number or the message's
 //! length. A producer claims the slot at the tail by changing its word from free to writing with
-//! its own number, so that its owner is always known; then any thread may advance the tail. A
-//! producer may die at any instruction: the consumer finds its number, asks whether it lives, and
-//! skips the slot.
+//! its own number; then any thread may advance the tail. It may die at any instruction: the
+//! consumer finds its number, asks whether it lives, and skips the slot.
 //!
-//! *One producer.* The tail moves after the message is stored; a slot's word is the length. An
-//! earlier death leaves nothing.
+//! *One producer.* The tail moves after the message is stored; a slot's word is the length.
 //!
 //! Any words are safe: each call ends, and returns existing slots only.
 
@@ -18,7 +16,7 @@ const FREE: u64 = 0;
 const WRITING: u64 = 1;
 const READY: u64 = 2;
 const LAPS: u64 = 1 << 30;
-/// Attempts to claim a slot. Each failure is another producer's success, or a scribbler's work.
+/// A failure is another producer's success, or a scribbler's work.
 const ATTEMPTS: usize = 1 << 16;
 pub(crate) const NO_MESSAGE: u32 = u32::MAX;
 
@@ -30,12 +28,12 @@ fn parts(word: u64) -> (u64, u64, u32) {
     (word >> 62, word >> 32 & (LAPS - 1), word as u32)
 }
 
-/// The other side's tail or head as last seen, reread only when insufficient, as its line is in the
+/// The other side's tail or head as last seen, reread only when insufficient: its line is in the
 /// other side's cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen(u64);
 
-/// The words of a queue. `states` has a word per slot, a power of two.
+/// `states` has a word per slot, a power of two.
 #[derive(Clone, Copy)]
 pub(crate) struct Slots<'a> {
     pub(crate) states: &'a [AtomicU64],
@@ -139,15 +137,13 @@ impl Slots<'_> {
         self.state(number).store(word(FREE, self.lap(number) + 1, 0), Ordering::Release);
     }
 
-    /// With many producers: marks a dead producer's slot as without a message, if its word is still
-    /// `found`.
+    /// With many producers: marks a dead producer's slot as empty, if its word is still `found`.
     pub(crate) fn skip(&self, number: u64, found: u64) -> bool {
         let none = word(READY, self.lap(number), NO_MESSAGE);
         self.state(number).compare_exchange(found, none, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// With one producer: whether there is room for message `number`. `head`: as last seen. `None`:
-    /// impossible words.
+    /// With one producer. `head`: as last seen. `None`: impossible words.
     pub(crate) fn has_room(&self, number: u64, head: &mut Seen) -> Option<bool> {
         let slots = self.states.len() as u64;
         if number.wrapping_sub(head.0) >= slots {
@@ -178,8 +174,8 @@ impl Slots<'_> {
     }
 }
 
-/// A word that tells whether a thread sleeps or is about to: arm it, check the awaited condition
-/// again, then sleep while it is armed.
+/// Tells whether a thread sleeps or is about to: arm it, recheck the condition, then sleep while
+/// armed.
 #[derive(Clone, Copy)]
 pub(crate) struct Bell<'a>(pub(crate) &'a AtomicU32);
 

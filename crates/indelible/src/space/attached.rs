@@ -225,8 +225,7 @@ pub(super) fn shown(id: &[u8; 16]) -> String {
     FarTarget::Object(*id).to_string()
 }
 
-/// Why some root's values may contain addresses, which safe code must not overwrite. A
-/// position-independent object has no such root.
+/// Safe code must not overwrite addresses. A position-independent object has no such root.
 fn why_fixed(heap: &Heap) -> Result<Option<String>> {
     if !heap.attached().is_position_independent() {
         return Ok(Some("the object is not position-independent".to_owned()));

@@ -243,8 +243,7 @@ impl Space {
         Ok((attached, offset, size))
     }
 
-    /// Fails unless `count` values lie in one block: in a damaged collection, a store might change
-    /// something else.
+    /// In a damaged collection, a store might change something else.
     pub(super) fn expect_block<T: Plain>(
         &mut self,
         home: &[u8; 16],

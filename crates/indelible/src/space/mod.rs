@@ -99,8 +99,7 @@ pub struct Space {
     resolvers: BTreeMap<String, Box<dyn Resolver>>,
     grants: Option<Grants>,
     attached: Slots<Attached>,
-    /// Numbers by ID, and their count. Objects are attached under this lock, so that none is
-    /// attached twice.
+    /// Objects are attached under this lock, so that none is attached twice.
     numbers: Mutex<Ids>,
 }
 

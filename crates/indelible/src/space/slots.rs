@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-/// Slots that always exist, enough for most objects. The first piece behind them has as many, and
-/// each next piece twice as many.
+/// Slots that always exist, enough for most objects. The first piece has as many, each next one
+/// twice as many.
 pub(super) const NEAR: usize = 16;
 /// Pieces: enough for 2^24 numbers.
 pub(super) const PIECES: usize = 20;
@@ -40,7 +40,7 @@ impl<T> Slots<T> {
         self.pieces.get(piece)?.get()?.get(slot)?.get()
     }
 
-    /// Sets a value unless set; returns the set one. `None`: the number is too large.
+    /// Returns the set value, perhaps another thread's. `None`: the number is too large.
     pub(super) fn set(&self, index: usize, value: T) -> Option<&T> {
         if let Some(slot) = self.near.get(index) {
             return Some(slot.get_or_init(|| value));

@@ -7,8 +7,8 @@
 //! 2. The handler allocates nothing, takes no lock and calls only async-signal-safe functions.
 //! 3. `PREVIOUS` is filled before the handler can run and never changes afterwards.
 //!
-//! Within a known range the handler replaces a lost page by zeros and counts it; users of the range
-//! check that count before they trust bytes. All other faults go to the earlier handler.
+//! Within a known range the handler replaces a lost page by zeros and counts it; users check that
+//! count before they trust bytes. Other faults go to the earlier handler.
 
 #![allow(unsafe_code)]
 

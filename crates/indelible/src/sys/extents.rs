@@ -42,8 +42,8 @@ struct Map {
 
 const _: () = assert!(size_of::<Extent>() == 56 && size_of::<Map>() == 32 + MOST * 56);
 
-/// Parts of the range without blocks, or whose blocks read as zeros after a power cut; ascending
-/// and disjoint. `None`: unknown to the file system.
+/// Parts without blocks, or that read as zeros after a power cut; ascending and disjoint. `None`:
+/// unknown.
 pub(crate) fn unwritten(fd: BorrowedFd<'_>, range: Range<u64>) -> Result<Option<Vec<Range<u64>>>, Errno> {
     let (mut found, mut at) = (Vec::new(), range.start);
     let mut gap = |from: u64, to: u64| {
@@ -101,8 +101,7 @@ mod tests {
     /// On ext4, reserved blocks are unwritten until written, and again once zeroed.
     #[test]
     fn reserved_blocks_are_unwritten_until_they_are_written() {
-        // Next to this program, where a disk's file system is likelier than in /tmp; unless that
-        // folder is another user's.
+        // A disk's file system is likelier here than in /tmp; unless the folder is another user's.
         let beside = std::env::current_exe().unwrap();
         let own = tempfile::tempfile_in(beside.parent().unwrap());
         let file: File = own.or_else(|_| tempfile::tempfile_in("/var/tmp")).unwrap();

@@ -70,8 +70,7 @@ pub(crate) fn max_map_count() -> usize {
         .unwrap_or(0)
 }
 
-/// Bits of default user-space addresses, told from the first thread's stack, which is at the top.
-/// Other threads' stacks may be anywhere.
+/// Told from the first thread's stack, which is at the top. Other threads' stacks may be anywhere.
 pub(crate) fn va_bits() -> u32 {
     if cfg!(miri) {
         return 47;

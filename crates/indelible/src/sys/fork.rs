@@ -7,11 +7,11 @@
 //!    leaked and never move.
 //! 3. The child handler allocates nothing, takes no lock that the parent's threads may hold, and
 //!    calls only async-signal-safe functions.
-//! 4. The child does not close a parent's descriptor but replaces it by an `O_PATH` one, on which
-//!    every operation fails: its number stays owned, so a late drop cannot close another file.
+//! 4. The child replaces a parent's descriptor by an `O_PATH` one, on which every operation fails:
+//!    its number stays owned, so a late drop cannot close another file.
 //!
-//! Children of `vfork`, `posix_spawn` or a bare `clone` run no handlers; they are expected to
-//! `exec`, which closes everything here (`O_CLOEXEC`).
+//! Children of `vfork`, `posix_spawn` or a bare `clone` run no handlers; their `exec` closes
+//! everything here (`O_CLOEXEC`).
 
 #![allow(unsafe_code)]
 
@@ -74,7 +74,7 @@ static FDS: Chunk = Chunk::new();
 /// The chunk that last had a free slot, a hint; null: the first.
 static ROOM: AtomicPtr<Chunk> = AtomicPtr::new(ptr::null_mut());
 static TOMB: AtomicI32 = AtomicI32::new(-1);
-/// 1 while a thread forks, or makes a mapping and has not yet excluded it from forks.
+/// 1 while a thread forks, or has a mapping not yet excluded from forks.
 static MAPPING: AtomicU32 = AtomicU32::new(0);
 
 #[inline]
@@ -128,8 +128,7 @@ impl AsFd for ForkFd {
 
 impl Drop for ForkFd {
     fn drop(&mut self) {
-        // Unregistered before it is closed: otherwise a fork in between would replace another
-        // descriptor that got the number.
+        // Before the close: a fork in between would replace another descriptor with this number.
         self.slot.store(-1, Ordering::SeqCst);
         ROOM.store(ptr::from_ref(self.chunk).cast_mut(), Ordering::Release);
     }

@@ -62,7 +62,7 @@ pub(crate) fn wait_any(words: &[(&AtomicU32, u32)], timeout: Option<Duration>) -
     }
 }
 
-/// [`wait_any`] by the single-word call: each word has its turn, and all are checked after it.
+/// Each word has its turn, and all are checked after it.
 pub(crate) fn wait_by_turns(words: &[(&AtomicU32, u32)], timeout: Option<Duration>) -> io::Result<bool> {
     let begin = Instant::now();
     for (word, expected) in words.iter().cycle() {

@@ -132,8 +132,7 @@ pub(crate) fn addresses(len: usize) -> io::Result<usize> {
 /// Bytes of the smallest huge page.
 pub(crate) const HUGE: usize = 2 << 20;
 
-/// Maps the first `len` bytes of `file` shared, at a multiple of [`HUGE`] if possible; `sync` asks
-/// for `MAP_SYNC`.
+/// At a multiple of [`HUGE`] if possible; `sync` asks for `MAP_SYNC`.
 pub(crate) fn shared(
     file: BorrowedFd<'_>,
     len: usize,
@@ -158,8 +157,7 @@ fn aligned(len: usize) -> io::Result<usize> {
     }
 }
 
-/// Collapses the range's pages and holes into a huge page, if the kernel can (6.1, files in
-/// memory). Contents stay.
+/// If the kernel can (6.1, files in memory). Contents stay.
 pub(crate) fn collapse(addr: usize, len: usize) -> io::Result<()> {
     // Not in the C library's headers yet.
     const COLLAPSE: i32 = 25;
@@ -210,7 +208,7 @@ pub(crate) unsafe fn populate(addr: usize, len: usize) {
     }
 }
 
-/// Populates the page table for reading (Linux 5.14). An error where touching would raise SIGBUS.
+/// Linux 5.14. An error where touching would raise SIGBUS.
 pub(crate) fn populate_for_reading(addr: usize, len: usize) -> io::Result<()> {
     if cfg!(miri) {
         return Ok(());

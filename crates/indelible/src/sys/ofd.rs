@@ -53,8 +53,8 @@ fn kind(mode: LockMode) -> libc::c_int {
     }
 }
 
-/// Takes or converts the lock on one byte, without waiting. `Ok(false)`: another holder conflicts,
-/// and a lock already held keeps its mode.
+/// Takes or converts the lock, without waiting. `Ok(false)`: another holder conflicts; a held lock
+/// keeps its mode.
 pub(crate) fn try_lock(fd: BorrowedFd<'_>, byte: u64, mode: LockMode) -> Result<bool, MediumError> {
     let mut lock = request(kind(mode), byte, 1)?;
     match fcntl(fd, libc::F_OFD_SETLK, &mut lock) {
@@ -81,13 +81,13 @@ pub(crate) fn probe(fd: BorrowedFd<'_>, byte: u64) -> Result<Option<LockMode>, M
     probe_range(fd, byte..=byte)
 }
 
-/// The mode of another open file description's lock in this range; the strongest, for one byte.
+/// Another open file description's lock in this range; the strongest, for one byte.
 pub(crate) fn probe_range(
     fd: BorrowedFd<'_>,
     bytes: RangeInclusive<u64>,
 ) -> Result<Option<LockMode>, MediumError> {
-    // Asking for an exclusive lock finds any holder. An exclusive holder is alone, so the first one
-    // found of a byte is the strongest.
+    // An exclusive request finds any holder. An exclusive holder is alone, so the first one found
+    // is the strongest.
     let len = bytes.end().saturating_sub(*bytes.start()).saturating_add(1);
     let mut lock = request(libc::F_WRLCK, *bytes.start(), len)?;
     fcntl(fd, libc::F_OFD_GETLK, &mut lock).map_err(explain)?;
@@ -102,7 +102,7 @@ thread_local! {
     static UNNAMED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs work whose errors are retried unseen: finding holders' names would cost more than the work.
+/// For work whose errors are retried unseen: holders' names would cost more than the work.
 pub(crate) fn unnamed<T>(work: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {
@@ -114,8 +114,8 @@ pub(crate) fn unnamed<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// A process that holds a lock on the byte. The kernel shows holders only in `/proc/PID/fdinfo`,
-/// all of which are read. `None`: no visible process, or within [`unnamed`].
+/// The kernel shows holders only in `/proc/PID/fdinfo`, all of which are read. `None`: no visible
+/// process, or within [`unnamed`].
 pub(crate) fn holder(fd: BorrowedFd<'_>, byte: u64) -> Option<Process> {
     if UNNAMED.get() {
         return None;
@@ -130,8 +130,7 @@ pub(crate) fn holder(fd: BorrowedFd<'_>, byte: u64) -> Option<Process> {
     Some(process::seen(pid))
 }
 
-/// Whether a line of `fdinfo` is about a lock on that byte: `lock: 1: OFDLCK ADVISORY READ -1
-/// 00:1b:77 100 200`.
+/// `lock: 1: OFDLCK ADVISORY READ -1 00:1b:77 100 200`.
 fn covers(line: &str, inode: &str, byte: u64) -> bool {
     let ["lock:", _, "OFDLCK", _, _, _, file, start, end] = line.split_whitespace().collect::<Vec<_>>()[..]
     else {

@@ -54,23 +54,20 @@ const CHECK_WPASYNC: u64 = 1 << 1;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seek {
-    /// Pages whose write protection is gone or was never set: the only question with a fast path in
-    /// the kernel. Also returns pages that were only read, absent pages, and holes without a page
-    /// table.
+    /// Pages without write protection: the only question with a fast path in the kernel. Includes
+    /// pages only read, absent pages, and holes without a page table.
     Written,
-    /// Pages in memory or in swap; a protected absent page looks swapped. [`Region::is_dirty`]
-    /// tells which were stored to.
+    /// A protected absent page looks swapped. [`Region::is_dirty`] tells which were stored to.
     Existing,
     OwnPresent,
     Present,
-    /// As [`Seek::Written`], and protects the found pages in the same step. The range must be
-    /// watched with asynchronous write protection.
+    /// As [`Seek::Written`], and protects the found pages atomically. Needs asynchronous write
+    /// protection.
     ProtectWritten,
 }
 
 impl Region {
-    /// For a region found by [`Seek::Existing`]: stored to since its last protection, and this
-    /// process's own copy.
+    /// For [`Seek::Existing`]: stored to since its last protection, and this process's own copy.
     pub(crate) fn is_dirty(self) -> bool {
         self.categories & (WRITTEN | FILE) == WRITTEN
     }
@@ -109,9 +106,8 @@ impl Pagemap {
         yes
     }
 
-    /// Fills `found` with runs of matching pages of `[start, end)`, in order; returns their number
-    /// and the address reached: less than `end` if `found` is full. Addresses are multiples of the
-    /// page size.
+    /// Finds runs of matching pages of `[start, end)`, in order; returns their number and the
+    /// address reached: less than `end` if `found` is full.
     #[inline]
     pub(crate) fn scan(
         &self,

@@ -58,7 +58,7 @@ pub(crate) fn available() -> Result<(), Lack> {
     }
 }
 
-/// Why the processor offers no keys, if so. Cached: in a virtual machine the instruction traps.
+/// Cached: in a virtual machine the instruction traps.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn lack() -> Option<Lack> {
     use std::sync::atomic::{AtomicU8, Ordering};
@@ -130,8 +130,8 @@ pub(crate) unsafe fn write(word: u32) {
     unreachable!("there are no keys for the word {word:#x}")
 }
 
-/// Takes a key, closed for this thread. Other threads keep their rights of an earlier use of the
-/// key, or none. `ENOSPC`: none is left, or unsupported.
+/// Takes a key, closed for this thread. Other threads may have rights of an earlier use. `ENOSPC`:
+/// none is left, or unsupported.
 pub(crate) fn allocate() -> io::Result<Key> {
     const ACCESS_DISABLED: libc::c_ulong = 1;
     // SAFETY: changes a table of the kernel's, and the rights of a free key.

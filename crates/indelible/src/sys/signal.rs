@@ -9,8 +9,8 @@
 //!    would have set.
 //! 4. Forbidden accesses go to the [`Exposer`] first, which resolves those of a thread to its own
 //!    pages; then forbidden stores to the [`Resolver`]. Making a page writable does not help other
-//!    faults, above all jumps, which would recur for ever. Unresolved faults go to the [`Toucher`],
-//!    which detects recurring ones, then to the [`Explainer`], then to an earlier handler.
+//!    faults, above all jumps. Unresolved faults go to the [`Toucher`], then to the [`Explainer`],
+//!    then to an earlier handler.
 //!
 //! A program that installs its own handler *afterwards* must pass on unknown faults.
 
@@ -75,8 +75,8 @@ pub(crate) fn say(bytes: &[u8]) {
     let _ = unsafe { libc::write(libc::STDERR_FILENO, bytes.as_ptr().cast(), bytes.len()) };
 }
 
-/// Ends the process with a reason. Bypasses the program's SIGABRT handler, which could jump out and
-/// go on with memory that must not be seen. Async-signal-safe.
+/// Bypasses the program's SIGABRT handler, which could jump out and go on with memory that must not
+/// be seen. Async-signal-safe.
 pub(crate) fn die(why: &str) -> ! {
     [b"indelible: ", why.as_bytes(), b"\n"].into_iter().for_each(say);
     // SAFETY: the default action of a signal; async-signal-safe.
@@ -106,7 +106,7 @@ fn put_in_front() -> io::Result<()> {
     // SAFETY: an all-zero `sigaction` is a valid value of this C struct.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = on_segv as *const () as usize;
-    // ONSTACK: the previous handler needs a stack when the thread's is exhausted, as Rust's does.
+    // ONSTACK: the previous handler may report an exhausted stack, as Rust's does.
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
     // SAFETY: a set of ours (3).
     unsafe { libc::sigfillset(&raw mut action.sa_mask) };
@@ -148,7 +148,7 @@ unsafe fn is_store(context: *mut libc::c_void) -> bool {
 /// `context` is the kernel's.
 #[cfg(target_arch = "aarch64")]
 unsafe fn is_store(context: *mut libc::c_void) -> bool {
-    /// Offset and bytes of the records in the machine context, and this one's magic number.
+    /// Offset and bytes of the records, and this one's magic number.
     const RECORDS: usize = 288;
     const BYTES: usize = 4096;
     const SYNDROME: u32 = 0x4553_5201;

@@ -23,8 +23,7 @@ struct Range {
     len: u64,
 }
 
-/// Shared shape of `struct uffdio_register`, `uffdio_zeropage` and `uffdio_poison`: the last word
-/// is the kernel's answer.
+/// Also `uffdio_zeropage` and `uffdio_poison`: the last word is the kernel's answer.
 #[repr(C)]
 #[derive(Default)]
 struct RangeMode {
@@ -92,7 +91,7 @@ pub(crate) const EVENT_REMOVE: u64 = 1 << 3;
 pub(crate) enum Reach {
     /// Faults of user code and of system calls.
     Full,
-    /// Faults of user code only; a system call that meets a missing page fails with `EFAULT`.
+    /// A system call that meets a missing page fails with `EFAULT`.
     UserMode,
 }
 
@@ -111,10 +110,9 @@ pub(crate) struct Uffd {
 }
 
 impl Uffd {
-    /// Opens one with all features of `wanted` and the available ones of `optional`, with at least
-    /// `reach`.
+    /// With all features of `wanted`, the available ones of `optional`, and at least `reach`.
     pub(crate) fn open(reach: Reach, wanted: u64, optional: u64) -> io::Result<Uffd> {
-        // A handshake fixes the features, so they are probed on a descriptor of its own.
+        // A handshake fixes the features, so they are probed separately.
         let (probe, _) = new_fd(reach)?;
         let mut api = Api { api: 0xaa, ..Api::default() };
         ioctl(&probe, API, &mut api)?;
@@ -130,8 +128,7 @@ impl Uffd {
 
     pub(crate) fn wp_async() -> io::Result<&'static Uffd> {
         static SHARED: ForkLocal<Uffd> = ForkLocal::new();
-        // The kernel lifts the protection itself, so user-mode reach also covers system calls that
-        // write into the range.
+        // The kernel lifts the protection itself, also for system calls.
         SHARED.get_or_try(|| Uffd::open(Reach::UserMode, WP_ASYNC, 0))
     }
 
@@ -174,8 +171,8 @@ impl Uffd {
         }
     }
 
-    /// Fills missing pages from `bytes`, whole pages; `protect` installs them write-protected.
-    /// Returns the bytes filled: fewer at a present page.
+    /// Fills missing pages; `protect` installs them write-protected. Returns the bytes filled:
+    /// fewer at a present page.
     pub(crate) fn copy(&self, addr: usize, bytes: &[u8], protect: bool) -> io::Result<usize> {
         let mut copy = Copy {
             dst: addr as u64,

@@ -11,8 +11,7 @@ use std::rc::Rc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     Same,
-    /// Only fields behind the last ones of structs, or variants behind the last ones of enums, were
-    /// added; this is the first.
+    /// Only fields or variants behind the last ones were added; this is the first.
     Appended(String),
     Differs(String),
 }
@@ -30,7 +29,7 @@ impl Description {
         comparison.run().err()
     }
 
-    /// Given a pair of types with the same values: all such pairs that they consist of.
+    /// All pairs that the given pair consists of.
     pub(crate) fn alike(
         &self,
         here: TypeId,
@@ -221,7 +220,7 @@ impl<'d> Comparison<'d> {
         Ok(())
     }
 
-    /// Whether both are instances of one generic type, whose fields tell more than its arguments.
+    /// Such types' fields tell more than their arguments.
     fn is_same_generic(&self, here: TypeId, there: TypeId) -> bool {
         let defined =
             |ty: &Type| matches!(ty.kind, Kind::Struct { .. } | Kind::Enum { .. } | Kind::Opaque { .. });

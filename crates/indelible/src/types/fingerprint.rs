@@ -7,11 +7,10 @@ use std::borrow::Cow;
 
 /// Version of the collections' formats: part of every fingerprint.
 pub(crate) const VERSION: u32 = 1;
-/// Version of types with a hash table with byte keys: version 1 hashed the bytes one by one.
+/// Version of types with byte keys, which version 1 hashed one by one.
 pub(crate) const BYTE_KEYS: u32 = 2;
 
-/// The fingerprinted part of a description: without pointers' target types, which are optional, and
-/// followed at the program's risk.
+/// Without pointers' target types, which are optional.
 pub(crate) fn own(text: &str) -> &str {
     text.find(" -> ").map_or(text, |at| &text[..=at])
 }

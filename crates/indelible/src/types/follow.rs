@@ -1,9 +1,8 @@
 //! Values that only raw pointers lead to.
 //!
-//! They have no owner, so their number is unknown and they may overlap. Pointers are followed after
-//! all owned values. Each byte is visited once per pointed-at type, so that rings end and no
-//! pointer stays hidden behind another type. Repeated visits have a bound proportional to the
-//! object, which bounds time and memory for any contents.
+//! They have no owner, so they may overlap, in any number. Pointers are followed after all owned
+//! values. Each byte is visited once per pointed-at type, so that rings end and no pointer stays
+//! hidden behind another type. Repeated visits are bounded by the object's size.
 
 use super::path::Kept;
 use super::{Description, TypeId};

@@ -4,8 +4,8 @@ use super::{Description, Kind, TypeId};
 use std::fmt::Write;
 
 impl Description {
-    /// The path to the innermost field or element at byte `offset`, such as `.where[1].x`, and its
-    /// type's name. Empty for the value itself, and between fields.
+    /// The path to the innermost field at byte `offset`, such as `.where[1].x`, and its type's
+    /// name. Empty for the value itself, and between fields.
     pub(crate) fn locate(&self, offset: u64) -> (String, String) {
         let (mut way, mut id, mut offset) = (String::new(), self.root(), offset);
         while let Some((step, inner, rest)) = self.step(id, offset) {

@@ -5,7 +5,7 @@ use super::{Kind, Type, TypeId, Valid};
 
 /// Deepest nesting, for the parser and the walk.
 pub(super) const DEEPEST: usize = 100;
-/// Zero-sized fields of a struct or variant, at most: each field of each value is visited.
+/// Zero-sized fields at most: each field of each value is visited.
 const EMPTY_FIELDS: usize = 64;
 
 /// `None`: overflow. Structs and enums state theirs.

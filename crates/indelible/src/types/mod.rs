@@ -1,11 +1,9 @@
 //! Types of values in objects, read back from their descriptions, for programs and tools without
 //! these types.
 //!
-//! A description is a text of words (FORMAT.md, section 10). [`Description`] is a valid one: every
-//! type has a size, parts lie within their values, and no type contains itself.
-//! [`walk`](walk::walk) visits the values of a described type in any bytes of an object.
-//!
-//! All code is safe: on any bytes its results may be wrong, but nothing worse.
+//! A description is a text of words (FORMAT.md, section 10). In a valid [`Description`] every type
+//! has a size, parts lie within their values, and no type contains itself. [`walk`](walk::walk)
+//! visits the values of a described type in any bytes.
 
 mod containers;
 #[cfg(test)]
@@ -59,8 +57,7 @@ pub(crate) enum Kind {
         word: &'static str,
         valid: Valid,
     },
-    /// An address that a program follows at its own risk; `target` is the name of its type, `to`
-    /// the type, if known.
+    /// Followed at the program's risk; `target` is the name of its type, `to` the type, if known.
     Pointer {
         how: Pointer,
         target: String,
@@ -132,8 +129,8 @@ pub(crate) enum Pointer {
     Atomic,
     /// A distance from its own place; zero: none.
     Relative,
-    /// The number of an entry in the object's table of other objects, and an offset
-    /// ([`Far`](crate::Far)); zero: none.
+    /// An index into the object's table of other objects, and an offset ([`Far`](crate::Far));
+    /// zero: none.
     Far,
 }
 

@@ -50,7 +50,7 @@ fn finish(mut types: Vec<Type>, root: TypeId) -> Result<Description> {
     Ok(Description { types, root })
 }
 
-/// Variants' tag bytes as numbers, sorted; or the name of a variant with a duplicate tag.
+/// Tag bytes as numbers, sorted; or a duplicate tag's name.
 fn by_tag(variants: &[Variant], bytes: u64) -> std::result::Result<Vec<(u128, usize)>, &str> {
     let unused = 128 - 8 * bytes as u32;
     let tag = |variant: &Variant| ((variant.number as u128) << unused) >> unused;
@@ -192,8 +192,8 @@ impl<'t> Parser<'t> {
         Ok(id)
     }
 
-    /// Parses `-> number type`, the types of pointers' targets by number. Their own pointers are
-    /// numbered, too.
+    /// Parses `-> number type`, pointers' target types by number. Their own pointers are numbered,
+    /// too.
     fn targets(&mut self) -> Result<()> {
         let mut least = 0;
         while self.words.clone().next().is_some() {

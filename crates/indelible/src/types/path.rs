@@ -28,8 +28,7 @@ enum Before<'p, 't> {
     Kept(&'p Rc<Kept<'t>>),
 }
 
-/// A kept path, shortened to its end if long, so that long lists take no more memory than short
-/// ones.
+/// A long path keeps its end only, so that long lists take no more memory than short ones.
 #[derive(Debug)]
 pub(super) struct Kept<'t> {
     before: Option<Rc<Kept<'t>>>,

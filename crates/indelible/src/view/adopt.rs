@@ -12,8 +12,7 @@ use crate::sys::mmap::Protection;
 use indelible_store::Mutant;
 use std::collections::{BTreeMap, HashMap};
 
-/// A slot's intended state: its request, the contexts' rights, and each context's if threads have
-/// their own.
+/// A slot's request, the contexts' rights, and each context's if threads have their own.
 #[derive(PartialEq, Eq)]
 struct Wish {
     want: ViewSlot,
@@ -41,8 +40,7 @@ enum Change {
 }
 
 impl Inner {
-    /// Reloads the slots if the view was psynced since. `whole`: also detach objects; otherwise
-    /// they are in use, and stay.
+    /// `whole`: also detach objects; otherwise they are in use, and stay.
     pub(super) fn follow(&self, state: &mut State, whole: bool) -> Result<(), Cause> {
         let seen = Seen::now(&self.pool, &self.id)?;
         let grants = match Mutant::RevokedKept.is_on() {
@@ -101,8 +99,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Assigns objects to classes by their rights, to new ones if `make`: threads have the existing
-    /// ones open.
+    /// To new classes if `make`: threads have the existing ones open.
     fn classify(&self, state: &mut State, make: bool) {
         let Some(classes) = &mut state.classes else { return };
         let mut all = || {

@@ -233,7 +233,7 @@ impl Drop for AttachedView {
         state.ended = true;
         state.window = None;
         let mut entries = std::mem::take(&mut state.entries);
-        // A thread that answers a touch has the state briefly, and finds that the view is gone.
+        // A thread that answers a touch finds that the view is gone.
         drop(state);
         // Touches are answered until after the memory is gone.
         unpin_all(entries.values_mut().filter_map(Entry::take_object).collect());

@@ -95,7 +95,7 @@ impl Entry {
         }
     }
 
-    /// Takes a class, a new one if `make`; `false`: none is left, and the slot says why.
+    /// A new class if `make`; `false`: none is left, and the slot says why.
     pub(super) fn classify(&mut self, classes: &mut Classes, make: bool) -> bool {
         // An object that no context may load is never attached.
         if matches!(self.class, Class::Of(_)) || !self.allowed.has(Rights::READ) {
@@ -200,8 +200,7 @@ impl Entry {
         }
     }
 
-    /// Replaces the reservation by the attached object, or restores it. `told`: no thread that
-    /// answers a touch would report it, so waiting threads are told here.
+    /// `told`: no thread that answers a touch would report it, so waiting threads are told here.
     pub(super) fn settle(&mut self, attached: Result<Pinned>, told: bool) -> Result<(), Error> {
         let closed = attached.and_then(|object| self.close(&object).map(|()| object));
         let refused = match (closed, std::mem::replace(&mut self.memory, Memory::None)) {

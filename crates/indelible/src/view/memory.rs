@@ -135,7 +135,7 @@ impl Within<'_> {
 }
 
 impl Entry {
-    /// Closes the pages of this slot's attached object to threads without a context that allows it.
+    /// To threads without a context that allows it.
     pub(super) fn close(&self, object: &Pinned) -> Result<()> {
         match &self.class {
             Class::Everybody => Ok(()),

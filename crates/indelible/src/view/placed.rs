@@ -6,9 +6,9 @@ use crate::pool::Pool;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// The objects in a view's slots by ID and address, so that a new one is compared with its
-/// neighbours alone. Addresses are as of the view's opening or the slot's setting: a destroyed or
-/// moved object is found out when it conflicts.
+/// Objects by ID and address, so that a new one is compared with its neighbours alone. Addresses
+/// are as of the view's opening or the slot's setting: destroyed and moved objects are found out
+/// when they conflict.
 #[derive(Debug, Default)]
 pub(super) struct Placed {
     targets: HashMap<[u8; 16], usize>,
@@ -74,14 +74,14 @@ impl Placed {
         Ok(None)
     }
 
-    /// Another slot than `but` whose object has some of these addresses, as far as known.
+    /// As far as known.
     fn overlapping(&self, but: usize, addresses: &Range<u64>) -> Option<usize> {
         let ends = |(&(_, slot), &end): (&(u64, usize), &u64)| {
             (slot != but && end > addresses.start).then_some(slot)
         };
         let before = self.starts.range(..(addresses.start, 0)).rev();
-        // Objects in slots do not overlap, so only the last one before may reach so far; the slot
-        // itself may lie between.
+        // Objects do not overlap, so only the last one before may reach so far; the slot itself may
+        // lie between.
         let reaching = before.take(2).find_map(ends);
         reaching.or_else(|| self.starts.range((addresses.start, 0)..(addresses.end, 0)).find_map(ends))
     }

@@ -6,8 +6,8 @@ use crate::error::{Cause, Error, Result, ViewError};
 use crate::pool::Pool;
 use std::env;
 
-/// Variables set by `pmo run`: the pool's path, the view's name, the security contexts' names, one
-/// per line, and, after a death, its description.
+/// Set by `pmo run`: the pool's path, the view's name, the contexts' names, one per line, and,
+/// after a death, its description.
 const POOL: &str = "PMO_POOL";
 const VIEW: &str = "PMO_VIEW";
 const CONTEXT: &str = "PMO_CONTEXT";

@@ -25,8 +25,8 @@ pub(crate) struct Adaptive {
 }
 
 impl Adaptive {
-    /// Protecting at the scan saves `calls` calls; each page that changes again then faults, as
-    /// dear as a call. Changing policy also costs: a scan must find the unprotected pages anew.
+    /// Protecting at the scan saves `calls` calls; each page that changes again then costs a fault,
+    /// as dear as a call. Changing policy also costs: a scan must find the unprotected pages anew.
     fn decide(&mut self, calls: usize) {
         if self.again + calls > 0 {
             self.protects_at_scan =
@@ -118,8 +118,7 @@ mod tests {
         pages.iter().map(|page| PageRange::new(*page, *page + 1)).collect()
     }
 
-    /// Whether scans protect after a settle of `changed` in `calls` calls, if pages changed
-    /// `lately`.
+    /// After a settle of `changed` in `calls` calls.
     fn protects(changed: &[usize], lately: &[usize], calls: Option<usize>, before: bool) -> bool {
         let mut policy = Adaptive { protects_at_scan: before, ..Adaptive::default() };
         policy.grow(1000);

@@ -1,21 +1,19 @@
-//! Hot pages, which changed in a recent psync, are worth leaving unprotected: a few vain
-//! comparisons cost less than a fault and a protection.
+//! Hot pages, which changed in a recent psync, stay unprotected: a few vain comparisons cost less
+//! than a fault and a protection.
 //!
 //! A page that changes again while hot stays unprotected until it is cold: its vain comparisons
-//! have then cost about as much as protecting it. So the cost is at most about twice the optimum,
-//! for any stores. The cost of comparing is measured: it is several times dearer from memory than
-//! from a cache.
+//! have then cost about as much as protecting it. So the cost is at most about twice the optimum.
+//! The cost of comparing is measured: it is several times dearer from memory than from a cache.
 
 use std::time::Duration;
 
 use crate::dirty::bitmap::Bits;
 use crate::dirty::range::{self, PageRange};
 
-/// Nanoseconds of vain comparisons, at least; at most twice as many. A fault and protecting the
-/// page again take 1,500 to 2,500, depending on the caches.
+/// Nanoseconds of vain comparisons, at least; at most twice as many. A fault and a protection take
+/// 1,500 to 2,500.
 const VAIN_NS: u64 = 1_300;
-/// Settles in a term, depending on the cost of comparing. In longer terms, too many pages repeat by
-/// chance.
+/// Settles in a term. In longer terms, too many pages repeat by chance.
 const SHORTEST: u64 = 2;
 const LONGEST: u64 = 8;
 

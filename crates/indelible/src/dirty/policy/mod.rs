@@ -28,8 +28,7 @@ pub(crate) enum Advice {
 pub(super) trait Policy: Send + Sync + 'static {
     fn grow(&mut self, pages: usize);
 
-    /// Whether a page stays writable, and is compared every time; otherwise its next store faults.
-    /// `changed`: it had changed.
+    /// If not, its next store faults. `changed`: it had changed.
     fn leaves(&mut self, page: usize, changed: bool) -> bool;
 }
 
@@ -39,16 +38,15 @@ pub(super) trait ScanPolicy: Policy {
     /// These pages had changed; protecting the others took `calls` calls, or failed (`None`).
     fn settled(&mut self, changed: &[PageRange], calls: Option<usize>);
 
-    /// Whether these changes alone justify no new decision, if the last one left all as they were.
+    /// If the last decision left all as they were.
     fn is_steady(&self, changed: &[PageRange]) -> bool;
 
     fn protects_at_scan(&self) -> bool;
 
-    /// Whether to protect a chunk of `count` pages whole, absent ones included, of which `existing`
-    /// exist.
+    /// `existing` of `count` pages exist.
     fn protects_whole(&mut self, existing: usize, count: usize) -> bool;
 
-    /// Whether to look into new chunks although no page can have come to exist there.
+    /// Although no page can have come to exist there.
     fn always_asks(&self) -> bool;
 
     fn asked(&mut self, took: Duration);
@@ -66,8 +64,7 @@ pub(super) trait ScanPolicy: Policy {
 
 /// Advice for a backend whose faults a signal handler takes.
 pub(super) trait FaultPolicy: Policy {
-    /// Mappings into which the handler may split the range before it also makes neighbours
-    /// writable.
+    /// Beyond that it also makes neighbours writable.
     fn splits(&mut self, most: usize) -> usize;
 
     fn protects_all(&mut self, runs: usize) -> bool;

@@ -2,9 +2,9 @@
 //! rule).
 //!
 //! A scan costs as much as page tables are populated, however few pages are dirty. Scan costs
-//! beyond their due add up; once they exceed the cost of dropping everything (each page faults in
-//! again), everything is dropped. The total is at most twice the optimum for every sequence of
-//! stores. If scans have not saved that price by the next drop, it doubles.
+//! beyond their due add up; once they exceed the cost of refaulting everything, everything is
+//! dropped. The total is at most twice the optimum. If scans have not saved that price by the next
+//! drop, it doubles.
 
 use std::time::Duration;
 
@@ -14,8 +14,7 @@ const FREE_NS: u64 = 3_000;
 const PER_DIRTY_NS: u64 = 250;
 /// Upper bound of nanoseconds to scan a page; caps the charge for a preempted scan.
 const PER_PAGE_NS: u64 = 4;
-/// Costs of renewing a mapping, of clearing and remaking a full and a sparse page table, and of
-/// refaulting a page.
+/// Costs of a renewal, of a full and a sparse page table, and of refaulting a page.
 const RENEW_NS: u64 = 12_000;
 const PER_FULL_TABLE_NS: u64 = 14_000;
 const PER_SPARSE_TABLE_NS: u64 = 6_000;
@@ -29,7 +28,7 @@ pub(super) struct Reclaim {
     /// Cost of the cheapest scan since the last drop: dropping cannot improve on it.
     floor: Option<u64>,
     last: u64,
-    /// The latest cost at the last drop; the price of that drop; savings of scans since.
+    /// At the last drop: the latest cost, the price, and the savings since.
     before: u64,
     paid: u64,
     saved: u64,
@@ -110,7 +109,7 @@ mod tests {
         assert_eq!(reclaim.doubled, 0);
     }
 
-    /// One more page table per scan, dropped or not: dropping every few scans is best.
+    /// Dropping every few scans is best.
     #[test]
     fn ever_fresh_places_are_dropped_every_few_scans_for_good() {
         let mut reclaim = Reclaim::default();

@@ -1,10 +1,9 @@
 //! Cuts on this rung, at the cost of the changed pages.
 //!
 //! Each look for dirty pages also protects them ([`sweep`](WpAsync::sweep)), so the next finds
-//! exactly later stores. If a look finds only pages that stand still, because they were copied
-//! after the look before, or stores to them wait, then content and primary together are the object
-//! at the begin of that look: the moment of the cut. Stores to other pages belong to the next
-//! psync.
+//! exactly later stores. If a look finds only pages that were copied after the look before, or
+//! whose stores wait, then content and primary together are the object at the begin of that look:
+//! the moment of the cut. Later stores to other pages belong to the next psync.
 //!
 //! Invariants, while `cut`:
 //! 1. All pages that the looks found are in `pending`, and `collect` reports these.

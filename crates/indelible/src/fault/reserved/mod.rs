@@ -1,9 +1,9 @@
 //! Address ranges mapped on first touch: those of a view's objects.
 //!
-//! A range starts as its owner's inaccessible mapping. The SIGSEGV handler stops the touching
-//! thread and hands over to the process's service thread, which asks the owner to map the range and
-//! retries the access (S2.8). If the range is not mapped, or the access stays forbidden, the
-//! program's own handler gets the fault. System calls on an unmapped range fail with `EFAULT`.
+//! A range starts as its owner's inaccessible mapping. The SIGSEGV handler hands a touching thread
+//! over to the process's service thread, which asks the owner to map the range; then the access is
+//! retried (S2.8). If that fails, the program's own handler gets the fault. System calls on an
+//! unmapped range fail with `EFAULT`.
 //!
 //! Invariants:
 //! 1. A published slot of the table has an owner in `owners`: both change together, under the lock
@@ -34,8 +34,7 @@ use crate::sys::signal;
 use table::Slot;
 
 pub(crate) trait Owner: Send + Sync {
-    /// Maps the range with this number; returns whether it is mapped. For a window, looks for new
-    /// ranges in it.
+    /// Returns whether the range is mapped. A window looks for new ranges in it.
     fn touched(&self, number: usize) -> bool;
 }
 

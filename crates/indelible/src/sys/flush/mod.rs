@@ -1,8 +1,7 @@
 //! Makes cache lines durable: non-temporal stores, line write-back, fences.
 //!
 //! Assumes ADR, not eADR: a line is safe once it has left the caches and a fence has ordered that.
-//! Only assembly touches memory that other processes map, so that the compiler assumes nothing
-//! about it.
+//! Only assembly touches memory that other processes map.
 
 #![allow(unsafe_code)]
 
@@ -25,7 +24,7 @@ pub(crate) fn instructions() -> &'static [&'static str] {
     arch::instructions()
 }
 
-/// Whether stores can be made durable in memory that needs it. False: such media are refused.
+/// False: media that need it are refused.
 pub(crate) fn available() -> bool {
     arch::available()
 }
@@ -132,8 +131,8 @@ pub(crate) fn fence() {
     arch::fence();
 }
 
-/// Lets the fence of the next holder of a lock cover this thread's write-backs: x86-64 orders them
-/// by the lock's release, aarch64 only by a barrier.
+/// Lets the next lock holder's fence cover this thread's write-backs: x86-64 orders them by the
+/// lock's release, aarch64 only by a barrier.
 pub(crate) fn hand_over() {
     arch::hand_over();
 }
