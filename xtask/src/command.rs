@@ -7,15 +7,14 @@ use std::time::Instant;
 
 pub(crate) type Result<T = ()> = std::result::Result<T, String>;
 
-/// The cargo that runs this.
 pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     by_hand(&mut command).args(arguments);
     command
 }
 
-/// Removes cargo's variables about this package, so that `command` runs cargo as from a shell:
-/// build scripts that look at them would cause rebuilds.
+/// Removes cargo's variables about this package: build scripts that look at them would cause
+/// rebuilds.
 pub(crate) fn by_hand(command: &mut Command) -> &mut Command {
     let told = |name: &str| name.starts_with("CARGO_MANIFEST") || name.starts_with("CARGO_PKG_");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(told)) {
@@ -24,18 +23,15 @@ pub(crate) fn by_hand(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Runs cargo; fails if it does.
 pub(crate) fn step(name: &str, arguments: &[&str]) -> Result {
     step_with(name, arguments, &[])
 }
 
-/// As [`step`], with environment variables.
 pub(crate) fn step_with(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result {
     let status = timed(name, arguments, environment)?;
     if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }
 }
 
-/// Runs cargo between two lines with name and duration.
 pub(crate) fn timed(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<ExitStatus> {
     println!("\n== {name}: cargo {}", arguments.join(" "));
     let begin = Instant::now();
@@ -47,7 +43,6 @@ pub(crate) fn timed(name: &str, arguments: &[&str], environment: &[(&str, &str)]
     Ok(status)
 }
 
-/// The folder that cargo builds in.
 pub(crate) fn target() -> PathBuf {
     let default = || Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("target").into_os_string();
     let given = PathBuf::from(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(default));

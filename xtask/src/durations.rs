@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Seconds of an unmeasured test.
 const TYPICAL: f64 = 0.4;
 
 /// By package, program and test.
@@ -28,7 +27,6 @@ impl Durations {
     }
 
     /// # Errors
-    /// The file cannot be written.
     pub(crate) fn keep(&self) -> Result {
         let text = serde_json::to_string(&self.0).map_err(|error| error.to_string())?;
         std::fs::write(file(), text).map_err(|error| format!("{}: {error}", file().display()))

@@ -3,7 +3,6 @@
 use crate::command::{Result, step};
 use crate::{fuzz, power_cut, tools};
 
-/// A layer: name, and commands of its short form and campaign.
 struct Layer {
     name: &'static str,
     short: &'static [&'static str],
@@ -52,13 +51,11 @@ pub(crate) fn run(long: bool) -> Result {
     Ok(())
 }
 
-/// The short form of each layer, and of the faults to notice.
 pub(crate) fn short() -> Result {
     layers(false)?;
     controls(false)
 }
 
-/// Every layer that needs only this machine.
 fn layers(long: bool) -> Result {
     for layer in LAYERS {
         let command = if long { layer.long } else { layer.short };
@@ -67,7 +64,6 @@ fn layers(long: bool) -> Result {
     Ok(())
 }
 
-/// Which layers notice which fault of the protocol.
 fn mutants(long: bool) -> Result {
     let of: &[&str] = if long { &MUTANTS_LONG } else { &SHORT };
     let mut mutants = [of, &["mutants", "--threads=2"]].concat();
@@ -76,7 +72,6 @@ fn mutants(long: bool) -> Result {
     controls(long)
 }
 
-/// Faults to notice on real processes and file systems.
 fn controls(long: bool) -> Result {
     let of: &[&str] = if long { &MUTANTS_LONG } else { &SHORT };
     step("evidence: controls of retention", &[of, &["retention", "--controls"]].concat())?;
@@ -84,7 +79,6 @@ fn controls(long: bool) -> Result {
     step("evidence: controls of disks", &[of, &["disks", "--controls"]].concat())
 }
 
-/// The command of the campaigns, before their arguments.
 const fn program(long: bool) -> &'static [&'static str] {
     if long { &LONG } else { &SHORT }
 }

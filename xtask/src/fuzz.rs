@@ -15,8 +15,8 @@ use std::time::Instant;
 /// Targets on whole pools or heaps, whose inputs cost a thousand times a decoder's.
 const WHOLE_POOLS: [&str; 5] = ["chain", "check", "damage", "recover", "repair"];
 
-/// Fuzzes whole pools for `minutes` altogether, and each decoder for a second per minute; `jobs`
-/// targets at a time. `only`: that target alone, for its share.
+/// `minutes` for whole pools altogether, a second per minute for each decoder; `jobs` targets at a
+/// time.
 pub(crate) fn run(minutes: u64, jobs: usize, only: Option<&str>) -> Result {
     nightly::components(&["rust-src"])?;
     let has =
@@ -86,7 +86,6 @@ pub(crate) fn run(minutes: u64, jobs: usize, only: Option<&str>) -> Result {
     if crashed.is_empty() { Ok(()) } else { Err(format!("found in fuzz/artifacts: {}", crashed.join(", "))) }
 }
 
-/// The record of the last run of all targets.
 fn last(mode: Mode) -> Result<Record> {
     let records = Record::all(&folder()).unwrap_or_default();
     let last = records.into_iter().find(|record| record.layer == "fuzz" && record.mode == mode);
@@ -105,7 +104,6 @@ fn sum_up(record: &mut Record) -> Result {
     Ok(())
 }
 
-/// Whether a target has unresolved findings in `fuzz/artifacts`.
 fn has_findings(target: &str) -> Result<bool> {
     match std::fs::read_dir(format!("fuzz/artifacts/{target}")) {
         Ok(mut found) => Ok(found.next().is_some()),
@@ -114,7 +112,6 @@ fn has_findings(target: &str) -> Result<bool> {
     }
 }
 
-/// Fuzzes a target; returns its number of inputs.
 fn fuzz(target: &str, corpus: &Path, seconds: u64) -> (u64, Result) {
     println!("\n== {target}: {seconds} s");
     let committed = format!("fuzz/corpus/{target}");

@@ -5,8 +5,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// Does `work`; after `limit` kills process `pid` with all descendants (of this process only
-/// those), so that `work`, which waits for it, fails. Returns its result, and whether the limit was
-/// reached.
+/// those), so that `work` fails. Returns its result, and whether the limit was reached.
 pub(crate) fn within<T>(limit: Duration, pid: u32, work: impl FnOnce() -> T) -> (T, bool) {
     let (done, ended) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -27,17 +26,15 @@ pub(crate) fn within<T>(limit: Duration, pid: u32, work: impl FnOnce() -> T) -> 
     })
 }
 
-/// Kills a process and its descendants, the youngest first; of this process only those.
+/// The youngest first.
 fn kill(pid: u32) {
     children(pid).into_iter().for_each(kill);
     let other = i32::try_from(pid).ok().filter(|_| pid != std::process::id()).and_then(Pid::from_raw);
     if let Some(other) = other {
-        // An ended one is no error.
         let _ = kill_process(other, Signal::KILL);
     }
 }
 
-/// Child processes of all threads of a process.
 fn children(pid: u32) -> Vec<u32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// System libraries that Rust's standard library needs.
 const SYSTEM: [&str; 4] = ["-lgcc_s", "-lpthread", "-lm", "-ldl"];
 
 pub(crate) fn run(prefix: &Path, profile: &str) -> Result {
@@ -48,7 +47,6 @@ fn headers(source: &Path) -> Result<Vec<(&'static str, String)>> {
     names.into_iter().map(|name| Ok((name, read(&source.join("include").join(name))?))).collect()
 }
 
-/// The tool, for systemd's units, and its manual pages.
 fn install_tool(prefix: &Path, profile: &str) -> Result {
     let pmo = folder(prefix, "bin")?.join("pmo");
     // A guard may run the old one.
@@ -66,7 +64,6 @@ fn install_tool(prefix: &Path, profile: &str) -> Result {
     }
 }
 
-/// Systemd units of the guard: the machine's and a user's.
 fn install_services(prefix: &Path) -> Result {
     let bin = prefix.join("bin/pmo");
     for (folder_name, unit) in [("system", guard_unit(&bin, true)), ("user", guard_unit(&bin, false))] {
@@ -102,7 +99,6 @@ fn guard_unit(pmo: &Path, machine: bool) -> String {
     )
 }
 
-/// libpmo-tm, for programs compiled with `-fgnu-tm`.
 fn install_tm(profile: &str, lib: &Path) -> Result {
     let archive = built(&LIBPMO_TM, "libpmo_tm.a", profile)?;
     copy(&archive, &lib.join("libpmo-tm.a"))?;
@@ -110,7 +106,6 @@ fn install_tm(profile: &str, lib: &Path) -> Result {
     write(&lib.join("pkgconfig/pmo-tm.pc"), &pkg_config_tm())
 }
 
-/// Builds a package; returns the path of its file `name`.
 fn built(package: &Selection, name: &str, profile: &str) -> Result<PathBuf> {
     let rest = ["--profile", profile, "--message-format=json"];
     let arguments = match profile {
@@ -129,7 +124,7 @@ fn built(package: &Selection, name: &str, profile: &str) -> Result<PathBuf> {
     files.find(|file| file.ends_with(name)).ok_or_else(|| format!("cargo made no {name}"))
 }
 
-/// Links the shared library: the parts of the static one that exported functions need.
+/// Only the parts of the static library that exported functions need.
 fn link(name: &str, archive: &Path, map: &Path, lib: &Path) -> Result {
     let (file, soname) = (format!("{name}.so.{VERSION}"), format!("{name}.so.{}", major()));
     let plain = format!("{name}.so");
@@ -284,7 +279,6 @@ fn write(path: &Path, text: &str) -> Result {
     fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// Copies a folder recursively.
 fn copy_all(from: &Path, to: &Path) -> Result {
     let failed = |error: std::io::Error| format!("cannot read {}: {error}", from.display());
     for entry in fs::read_dir(from).map_err(failed)? {

@@ -4,9 +4,7 @@
 use crate::command::Result;
 use std::fmt::Write;
 
-/// A documented declaration.
 struct Item<'a> {
-    /// The header, as programs include it.
     include: &'a str,
     comment: String,
     declaration: &'a str,
@@ -63,7 +61,6 @@ fn items<'a>(include: &'a str, header: &'a str) -> Result<Vec<Item<'a>>> {
 }
 
 impl Item<'_> {
-    /// Name of the declared function, if any.
     fn name(&self) -> Option<&str> {
         let braced = ["struct pmo_", "enum "].iter().any(|word| self.declaration.starts_with(word))
             && self.declaration.contains('{');
@@ -73,7 +70,6 @@ impl Item<'_> {
         before.rsplit([' ', '*']).next()
     }
 
-    /// Tag of the defined struct or enum, if any.
     fn tag(&self) -> Option<&str> {
         let before = self.declaration.split_once(" {")?.0;
         (self.name().is_none()).then_some(before)

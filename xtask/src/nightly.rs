@@ -4,14 +4,12 @@ use crate::command::Result;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-/// `cargo +nightly ...`, as from a shell.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.arg("+nightly").args(arguments).env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
     command
 }
 
-/// Installs missing components.
 pub(crate) fn components(names: &[&str]) -> Result {
     let mut command = Command::new("rustup");
     command.args(["toolchain", "install", "nightly", "--profile", "minimal", "--no-self-update"]);
@@ -27,7 +25,6 @@ pub(crate) fn components(names: &[&str]) -> Result {
     if status.success() { Ok(()) } else { Err("the nightly toolchain cannot be installed".into()) }
 }
 
-/// Runs a command, passes its output on, and gives every line to `look`.
 pub(crate) fn watch(mut command: Command, mut look: impl FnMut(&str)) -> Result {
     println!("== {command:?}");
     // One pipe for both keeps the order of lines.

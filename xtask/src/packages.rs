@@ -8,9 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-/// Files of each package.
 const FILES: [&str; 4] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
-/// Fields of each manifest.
 const FIELDS: [&str; 7] =
     ["description", "license", "readme", "keywords", "categories", "rust_version", "edition"];
 /// Public features, with their package. All others begin with `__`
@@ -18,7 +16,6 @@ const FIELDS: [&str; 7] =
 const FEATURES: [(&str, &str); 3] =
     [("indelible", "allocator-api2"), ("indelible", "serde"), ("indelible", "tracing")];
 
-/// The publishable packages.
 struct Published(Vec<Value>);
 
 impl Published {
@@ -39,7 +36,7 @@ impl Published {
         self.0.iter().filter_map(|package| package["name"].as_str())
     }
 
-    /// Compiles them with the oldest declared Rust: one cargo command with all names.
+    /// One cargo command with all names.
     fn compile(&self, command: &[&str]) -> Result<Outcome> {
         let mut arguments = command.to_vec();
         self.names().for_each(|name| arguments.extend(["-p", name]));
@@ -61,7 +58,6 @@ impl Published {
     }
 }
 
-/// Checks the files and fields that the registry requires.
 pub(crate) fn complete() -> Result<Outcome> {
     let published = Published::list()?;
     let all: Vec<&Value> = published.0.iter().collect();
@@ -77,12 +73,10 @@ pub(crate) fn complete() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Compiles the packages without test features, with the oldest Rust.
 pub(crate) fn check() -> Result<Outcome> {
     Published::list()?.compile(&["check", "--offline"])
 }
 
-/// Compiles the packages from their content alone.
 pub(crate) fn unpacked() -> Result<Outcome> {
     let published = Published::list()?;
     forget_unpacked(&published.0.iter().collect::<Vec<_>>())
@@ -90,7 +84,6 @@ pub(crate) fn unpacked() -> Result<Outcome> {
     published.compile(&["package", "--offline", "--allow-dirty"])
 }
 
-/// Licences, sources and known defects of dependencies.
 pub(crate) fn dependencies() -> Result<Outcome> {
     if !cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success()) {
         let why =
@@ -182,7 +175,6 @@ fn lacks(package: &Value, files: &str, published: &[&Value]) -> Vec<String> {
     wrong
 }
 
-/// The name of the installed toolchain of a version.
 fn toolchain(version: &str) -> Option<String> {
     let list = Command::new("rustup").args(["toolchain", "list"]).output().ok()?;
     let list = String::from_utf8(list.stdout).ok()?;
@@ -193,7 +185,7 @@ fn toolchain(version: &str) -> Option<String> {
     list.lines().filter_map(|line| line.split_whitespace().next()).find(is).map(str::to_owned)
 }
 
-/// Whether the active toolchain has that version, under any name.
+/// Under any name.
 fn is_in_use(version: &str) -> bool {
     let output = cargo(&["--version"]).output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
     output.is_some_and(|said| said.starts_with(&format!("cargo {version}.")))

@@ -2,7 +2,6 @@
 
 use crate::command::{Result, timed};
 
-/// The rig's exit code if the machine lacks something.
 const LACKING: i32 = 77;
 
 /// Runs the rig. `false`: nothing was tested; the rig printed why.

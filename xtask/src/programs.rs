@@ -11,7 +11,6 @@ pub(crate) struct Program {
     pub(crate) package: String,
     /// Its package's folder, relative to the project.
     pub(crate) folder: PathBuf,
-    /// Arguments of `cargo test` that choose it within its package.
     pub(crate) target: Vec<String>,
 }
 
@@ -19,7 +18,6 @@ pub(crate) fn project() -> Result<&'static Path> {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or_else(|| "the workspace is not there".into())
 }
 
-/// Builds the test programs that `arguments` of `cargo test` choose.
 pub(crate) fn build(arguments: &[OsString]) -> Result<Vec<Program>> {
     let mut all: Vec<OsString> =
         ["test", "--no-run", "--message-format=json-render-diagnostics"].map(Into::into).into();
@@ -34,7 +32,6 @@ pub(crate) fn build(arguments: &[OsString]) -> Result<Vec<Program>> {
     Ok(messages.filter_map(|message| program(root, &message)).collect())
 }
 
-/// The test program in a message of cargo, if any.
 fn program(root: &Path, message: &serde_json::Value) -> Option<Program> {
     if message["profile"]["test"] != true {
         return None;
@@ -77,7 +74,6 @@ impl Program {
         Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
     }
 
-    /// The command for one test, in cargo's environment.
     pub(crate) fn command(&self, test: &str) -> Result<Command> {
         let folder = project()?.join(&self.folder);
         let mut command = Command::new(&self.path);
@@ -86,7 +82,6 @@ impl Program {
         Ok(command)
     }
 
-    /// The shell command that repeats one test.
     pub(crate) fn again(&self, test: &str) -> String {
         format!("cargo test -p {} {} -- --exact {test}", self.package, self.target.join(" "))
     }

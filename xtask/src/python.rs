@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-/// Packages of Python's registry that the tests need.
 const PACKAGES: [&str; 6] =
     ["maturin>=1.9.4,<2", "numpy>=2", "pytest>=8", "hypothesis>=6", "mypy>=1.18", "ml_dtypes>=0.5"];
 
@@ -36,7 +35,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<Outcome> {
     };
     let own = environment.program("python");
     succeeds("libraries that may be missing", environment.pip(&["install"]).args(OPTIONAL));
-    // The cookbook's command, with installed build tools and a faster build.
     let mut package = environment.pip(&["install", "--no-build-isolation", "--no-deps", "--force-reinstall"]);
     by_hand(&mut package)
         .arg(folder())
@@ -121,7 +119,6 @@ fn for_everybody(own: &Path) -> Option<PathBuf> {
     })
 }
 
-/// A folder with an interpreter and packages, below the target folder.
 pub(crate) struct Environment(PathBuf);
 
 impl Environment {
@@ -160,14 +157,12 @@ impl Environment {
     }
 }
 
-/// Output of an interpreter.
 fn ask(python: &Path, code: &str) -> Option<String> {
     let output = Command::new(python).args(["-c", code]).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     output.status.success().then_some(text)
 }
 
-/// The first interpreter that is new enough.
 fn interpreter() -> Option<PathBuf> {
     let given = std::env::var_os("PYTHON").map(PathBuf::from);
     let names = ["python3", "python3.14", "python3.13", "python3.12", "python3.11"];

@@ -4,7 +4,6 @@
 //! and their dependents. So `xtask-unified`, which asks for the workspace's features, is selected
 //! beside it.
 
-/// Arguments of cargo.
 pub(crate) struct Selection(&'static [&'static str]);
 
 const BESIDE: [&str; 2] = ["-p", "xtask-unified"];
@@ -33,7 +32,6 @@ mod tests {
     use crate::command::cargo;
     use std::collections::BTreeSet;
 
-    /// Packages and their features, as lines.
     fn packages(selected: &[&str]) -> BTreeSet<String> {
         let mut tree = cargo(&["tree", "--offline", "--prefix", "none", "--format", "{p} {f}"]);
         let output = tree.args(selected).current_dir("..").output().unwrap();
@@ -58,7 +56,6 @@ mod tests {
                 selection.0
             );
         }
-        // It would be noticed.
         assert!(!packages(&["-p", "indelible-capi"]).is_subset(&workspace));
     }
 }

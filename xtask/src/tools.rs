@@ -44,17 +44,14 @@ const THREAD: [&[&str]; 2] = [
 ];
 
 pub(crate) const ALL: [&str; 5] = ["miri", "loom", "protocol", "address", "thread"];
-/// The protocol's models: all states of small scopes, and each broken rule.
 const MODELS: [&str; 6] = ["test", "-p", "indelible-protocol", "--features", "stateright", "--"];
 
-/// The protocol's models in small scopes, for CI.
 pub(crate) fn small_models() -> Result {
     let mut command = cargo(&MODELS);
     command.args(["--nocapture", "--test-threads=1"]);
     run_tests(command, &mut BTreeMap::new())
 }
 
-/// Runs the named tools of [`ALL`], or all.
 pub(crate) fn run(names: &[String]) -> Result {
     let named: Vec<&str> = names.iter().map(String::as_str).collect();
     let chosen = if named.is_empty() { &ALL[..] } else { &named };

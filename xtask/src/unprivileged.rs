@@ -8,7 +8,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// ID of the user and group `nobody`.
 const NOBODY: &str = "65534";
 
 /// Packages whose tests depend on user rights, with arguments that choose these. Others run on
@@ -20,10 +19,8 @@ const PACKAGES: [(&str, &[&str]); 4] = [
     ("indelible-capi", &["c::", "boundary::"]),
 ];
 
-/// An unprivileged user with a folder.
 pub(crate) struct Nobody {
     scratch: PathBuf,
-    /// The project, readable for all users.
     project: PathBuf,
 }
 
@@ -51,7 +48,6 @@ impl Nobody {
         &self.project
     }
 
-    /// A program to run as this user, in that folder.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--no-new-privs"]);

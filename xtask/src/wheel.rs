@@ -14,7 +14,6 @@ const PLATFORM: &str = "manylinux_2_28";
 
 const PACKAGES: [&str; 3] = ["maturin>=1.9.4,<2", "ziglang>=0.13", "auditwheel>=6"];
 
-/// Required members, by ends of names.
 const MEMBERS: [&str; 7] = [
     "indelible/__init__.py",
     "indelible/_indelible.abi3.so",
@@ -38,7 +37,6 @@ del w
 assert pool.array('w', mode='r').sum() == 100_000 and pool.dict('run', 'r')['step'] == 1
 ";
 
-/// Makes it in `out`, and tries it.
 pub(crate) fn run(out: Option<&Path>) -> Result {
     let out = out.map_or_else(|| target().join("wheels"), Path::to_owned);
     let environment = Environment::new("python-wheel", &PACKAGES)?;
@@ -55,14 +53,12 @@ pub(crate) fn run(out: Option<&Path>) -> Result {
     Ok(())
 }
 
-/// The newest wheel in a folder.
 fn newest(folder: &Path) -> Option<PathBuf> {
     let all = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let wheels = all.filter(|path| path.extension().is_some_and(|end| end == "whl"));
     wheels.max_by_key(|path| path.metadata().and_then(|found| found.modified()).ok())
 }
 
-/// Fails if it lacks a member, or needs more of a machine than its name says.
 fn look_into(environment: &Environment, wheel: &Path) -> Result {
     let listed =
         output(Command::new(environment.program("python")).args(["-m", "zipfile", "--list"]).arg(wheel))?;
@@ -84,7 +80,6 @@ fn expects(shown: &str) -> bool {
     words.join(" ").contains(&format!("is consistent with the following platform tag: \"{PLATFORM}_x86_64\""))
 }
 
-/// Installs it into an environment without the project, and uses it.
 fn attempt(wheel: &Path) -> Result {
     let environment = Environment::new("python-wheel-trial", &["numpy>=2"])?;
     let mut install = environment.pip(&["install", "--force-reinstall", "--no-deps"]);

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 /// Bytes per second of a medium before any measurement.
 pub const ASSUMED: u64 = 8 << 20;
-/// Epochs of a measurement.
 const EPOCHS: usize = 16;
 
 /// The time that a power failure leaves.
@@ -27,7 +26,6 @@ impl Budget {
         self.hold_up.saturating_sub(latency).saturating_sub(self.safety)
     }
 
-    /// Bytes of a writer that has one of `parts` equal parts of the time, at this rate.
     pub(crate) fn share(&self, latency: Duration, parts: usize, rate: &Rate) -> u64 {
         let bandwidth = self.bandwidth.or(rate.bytes_per_second()).unwrap_or(ASSUMED);
         let time = self.time(latency).as_nanos() / parts.max(1) as u128;
@@ -36,12 +34,10 @@ impl Budget {
     }
 }
 
-/// The speed at which a writer's epochs became durable.
 #[derive(Debug, Default)]
 pub(crate) struct Rate(VecDeque<(u64, Duration)>);
 
 impl Rate {
-    /// Notes an epoch. An empty one is ignored.
     pub(crate) fn note(&mut self, bytes: u64, took: Duration) {
         if bytes > 0 {
             self.0.push_back((bytes, took));
@@ -51,8 +47,7 @@ impl Rate {
         }
     }
 
-    /// Small epochs wait more than they write, so that the rate is a lower bound: the budget is
-    /// never too large.
+    /// Small epochs wait more than they write: the budget is never too large.
     pub(crate) fn bytes_per_second(&self) -> Option<u64> {
         let bytes: u128 = self.0.iter().map(|(bytes, _)| u128::from(*bytes)).sum();
         let time: u128 = self.0.iter().map(|(_, took)| took.as_nanos()).sum();

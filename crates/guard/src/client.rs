@@ -8,7 +8,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// Most bytes of an answer.
 const LONGEST: u64 = 64 << 20;
 
 /// Returns the state of the guard at `socket`.

@@ -10,11 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Most bytes of a line: a path of 4096 bytes in hex, and some words.
 const LONGEST: usize = 9000;
-/// Most unread bytes for a client.
 const WAITING: usize = 1 << 20;
-/// Bytes read of a client per turn.
 const TURN: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -26,7 +23,7 @@ pub(crate) struct Connection {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// Lines, perhaps none; more may follow.
+    /// Perhaps none; more may follow.
     Lines(Vec<String>),
     /// The last lines before the client closed its end.
     Last(Vec<String>),
@@ -71,13 +68,13 @@ impl Connection {
         }
     }
 
-    /// Sends what fits now, and the rest later. `false`: the client does not read, or is gone.
+    /// `false`: the client does not read, or is gone.
     pub(crate) fn send(&mut self, text: &str) -> bool {
         self.to_send.extend(text.as_bytes());
         self.to_send.len() <= WAITING && self.flush()
     }
 
-    /// Sends more of the rest. `false`: the client is gone.
+    /// `false`: the client is gone.
     pub(crate) fn flush(&mut self) -> bool {
         while !self.to_send.is_empty() {
             match self.stream.write(self.to_send.as_slices().0) {
@@ -90,7 +87,6 @@ impl Connection {
         true
     }
 
-    /// Whether unread bytes wait.
     pub(crate) fn is_behind(&self) -> bool {
         !self.to_send.is_empty()
     }
@@ -102,7 +98,6 @@ impl AsFd for Connection {
     }
 }
 
-/// Time limit of a client's first message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]

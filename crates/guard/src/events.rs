@@ -15,8 +15,7 @@ pub(crate) enum Event {
     Recovered(u64, Result<(), String>),
     /// The guard is to end.
     Stop,
-    /// The guard ends after recovering dead processes' memory; `true`: it has looked for such
-    /// processes since the request.
+    /// `true`: it has looked for dead processes since the request.
     Finish(bool),
 }
 

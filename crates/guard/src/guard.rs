@@ -22,9 +22,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Connections accepted per turn.
 const TURN: usize = 64;
-/// Pause of accepting after the system lacked resources.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Settings of the guard.
@@ -47,7 +45,6 @@ pub struct Guard {
     events: Events,
     sender: Sender,
     state: State,
-    /// Accepts no client before this moment.
     paused: Option<Instant>,
 }
 
@@ -185,7 +182,7 @@ impl Guard {
         Ok(ready)
     }
 
-    /// Accepts a connection; `false`: none waits, or the system lacks resources.
+    /// `false`: none waits, or the system lacks resources.
     fn accept(&mut self) -> bool {
         let stream = match self.socket.listener.accept() {
             Ok((stream, _)) => stream,
@@ -196,7 +193,6 @@ impl Guard {
                 return false;
             }
         };
-        // An unserved connection is closed.
         if let Ok(peer) = kernel::peer(&stream)
             && self.state.make_room(peer.uid)
         {
@@ -209,12 +205,10 @@ impl Guard {
     }
 }
 
-/// Work that can be done without waiting.
 #[derive(Default)]
 struct Ready {
     listener: bool,
     /// Clients to receive from or send to, by number.
     clients: Vec<u64>,
-    /// Clients whose process is dead.
     dead: Vec<u64>,
 }

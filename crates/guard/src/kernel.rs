@@ -46,14 +46,12 @@ fn wait_for(signal: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Waits until a modem-control line in `mask` changes.
 pub(crate) fn wait_for_lines(port: impl AsFd, mask: i32) -> io::Result<()> {
     // SAFETY: this call takes a number.
     let done = unsafe { libc::ioctl(port.as_fd().as_raw_fd(), libc::TIOCMIWAIT, mask) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The active modem-control lines.
 pub(crate) fn lines(port: impl AsFd) -> io::Result<i32> {
     let mut lines = 0;
     // SAFETY: the call stores one `int`.
@@ -75,11 +73,10 @@ pub(crate) fn peer(socket: impl AsFd) -> io::Result<Peer> {
     Ok(Peer { pid: peer.pid, uid: peer.uid, gid: peer.gid })
 }
 
-/// `SO_PEERPIDFD` of Linux 6.5, on every supported architecture.
 const SO_PEERPIDFD: libc::c_int = 77;
 
-/// A descriptor of the connecting process itself; its number may be another process's by now. Dead
-/// processes have none before Linux 6.16.
+/// Of the process itself; its number may be another's by now. Dead processes have none before Linux
+/// 6.16.
 pub(crate) fn peer_process(socket: impl AsFd) -> io::Result<OwnedFd> {
     // SAFETY: any bytes are a `c_int`.
     let fd = unsafe { option::<libc::c_int>(socket, SO_PEERPIDFD) }?;

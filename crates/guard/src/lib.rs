@@ -1,17 +1,16 @@
 //! The guard: makes commits on demand durable when the power fails, and when their process dies.
 //!
 //! Objects on demand ([`indelible::Class::OnDemand`]) are committed to memory that outlives the
-//! process, and become durable from time to time. Their processes register with the guard by
-//! themselves. The guard
+//! process. Their processes register with the guard by themselves. The guard
 //!
-//! - tells each how much may be not durable, so that all of it can be written in the power supply's
-//!   hold-up time ([`Budget`]);
-//! - asks each to publish when a [`Detector`] reports a power failure, kills those without a timely
-//!   answer, and recovers their memory;
+//! - tells each how much may be not durable, so that all can be written in the hold-up time
+//!   ([`Budget`]);
+//! - asks each to publish when a [`Detector`] reports a power failure, kills silent ones, and
+//!   recovers their memory;
 //! - recovers a process's memory when it dies.
 //!
-//! The contract of objects on demand does not depend on it: an absent, dead, slow or lying guard
-//! costs time, or the commits of the last interval in a power cut.
+//! The contract of objects on demand does not depend on it: an absent, slow or lying guard costs
+//! time, or the last commits in a power cut.
 //!
 //! | module | owns |
 //! |---|---|

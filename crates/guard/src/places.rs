@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 /// Most clients. Each takes two descriptors, of 1024 by default.
 const CLIENTS: usize = 400;
-/// Places for root and the guard's own user alone.
+/// For root and the guard's own user alone.
 const RESERVED: usize = 80;
-/// Most clients of one other user.
 const OF_A_USER: usize = 100;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -51,7 +50,6 @@ pub(crate) fn room(user: u32, others: impl Iterator<Item = u32>) -> Room {
 mod tests {
     use super::*;
 
-    /// Admits clients as the guard does.
     fn let_in(inside: &mut Vec<u32>, user: u32) -> bool {
         match room(user, inside.iter().copied()) {
             Room::None => return false,

@@ -1,9 +1,8 @@
 //! The connecting process, as a descriptor: its number may be another process's by now.
 //!
-//! A child may keep a connection of a gone process, so an open connection says nothing about the
-//! number. Linux 6.5 gives the process itself (`SO_PEERPIDFD`). Before, the number is looked up at
-//! the accept and may be another process's. So a kill is checked as the connection's user would be:
-//! it ends only a process that this user may end.
+//! A child may keep a connection of a gone process. Linux 6.5 gives the process itself
+//! (`SO_PEERPIDFD`). Before, the number is looked up at the accept and may be another process's. So
+//! a kill ends only a process that the connection's user may end.
 
 use crate::kernel::{self, Peer};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -41,8 +40,7 @@ impl Process {
         }
     }
 
-    /// Kills the process, if the connection's user may; never the guard's own, which may be
-    /// registered with itself.
+    /// If the connection's user may; never the guard's own, which may be registered with itself.
     pub(crate) fn kill(&self) {
         if self.peer.pid.unsigned_abs() != std::process::id() && self.user_may_end() {
             // Errors are ignored: its death, or its connection's end, tells.
@@ -50,8 +48,7 @@ impl Process {
         }
     }
 
-    /// Whether the connection's user may signal the process: a set-user-ID program may have changed
-    /// its user.
+    /// A set-user-ID program may have changed its user.
     fn user_may_end(&self) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.peer.pid));
         // Still alive, it had this number when the file was read.
@@ -65,7 +62,7 @@ impl Process {
     }
 }
 
-/// Whether `user` is the real or saved user ID of a process; `None`: `status` lacks them.
+/// `None`: `status` lacks the user IDs.
 fn may_signal(status: &str, user: u32) -> Option<bool> {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     let ids = line.split_whitespace().map(|id| id.parse().ok()).collect::<Option<Vec<u32>>>()?;
@@ -88,7 +85,6 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::process::{Command, Stdio};
 
-    /// A process with its descriptor, as of a connection by `user`.
     fn child_of(user: u32) -> (std::process::Child, Process) {
         let child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let fd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
@@ -101,7 +97,6 @@ mod tests {
         let own = rustix::process::getuid().as_raw();
         let (mut child, process) = child_of(own + 1);
         process.kill();
-        // It still reads: its end is that of its input.
         assert!(process.lives());
         drop(child.stdin.take());
         assert!(child.wait().unwrap().success(), "it was not killed");

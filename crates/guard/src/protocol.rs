@@ -1,17 +1,14 @@
 //! Text lines between writers, users and the guard. `crates/indelible/src/transaction/guarded.rs`
-//! is the writers' end and lists their lines.
+//! lists those of writers.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Version that a writer names.
 const VERSION: &str = "1";
-/// Most bytes of a path.
 const LONGEST_PATH: usize = 4096;
 
-/// A client's line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// It has a pool's objects on demand.
@@ -60,7 +57,6 @@ pub(crate) fn parse(line: &str) -> Option<Request> {
     }
 }
 
-/// Bytes from hex digits, at most `longest`.
 fn hex(digits: &str, longest: usize) -> Option<Vec<u8>> {
     let (pairs, odd) = digits.as_bytes().as_chunks::<2>();
     if !odd.is_empty() || pairs.len() > longest {

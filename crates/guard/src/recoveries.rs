@@ -1,16 +1,15 @@
-//! Recoveries of memory left by processes: each on its own thread, limited in number and per user,
-//! so that no user starves another.
+//! Recoveries of memory left by processes: each on its own thread, limited per user, so that no
+//! user starves another.
 
 use crate::events::{Event, Sender};
 use crate::writer::Departed;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Most concurrent recoveries; root's start beside as many of other users.
+/// Root's start beside as many of other users.
 const AT_A_TIME: usize = 16;
-/// Most concurrent recoveries of one user.
 const OF_A_USER: usize = 4;
-/// Most waiting recoveries of a user. Others are left to the next attach.
+/// Others are left to the next attach.
 const WAITING: usize = 256;
 
 /// Brings a dead process's memory to the pool, with its user's rights and in bounded time. Fails
@@ -30,8 +29,7 @@ impl Recoveries {
         Recoveries { recover, sender, next: 0, waiting: VecDeque::new(), running: BTreeMap::new() }
     }
 
-    /// Begins one, first in line if `urgent`. Returns its number; `None`: too many of its user
-    /// wait.
+    /// First in line if `urgent`. `None`: too many of its user wait.
     pub(crate) fn begin(&mut self, departed: Departed, urgent: bool) -> Option<u64> {
         if self.waiting.iter().filter(|(_, waits)| waits.uid == departed.uid).count() >= WAITING {
             return None;
@@ -47,20 +45,18 @@ impl Recoveries {
         Some(self.next)
     }
 
-    /// Ends a recovery; returns its process.
     pub(crate) fn end(&mut self, number: u64) -> Option<Departed> {
         let departed = self.running.remove(&number);
         self.go_on();
         departed
     }
 
-    /// Unfinished ones, by number.
     pub(crate) fn all(&self) -> impl Iterator<Item = (u64, &Departed)> {
         let waiting = self.waiting.iter().map(|(number, departed)| (*number, departed));
         waiting.chain(self.running.iter().map(|(number, departed)| (*number, departed)))
     }
 
-    /// The index of the next recovery: of the users with the fewest, the longest waiting.
+    /// Of the users with the fewest, the longest waiting.
     fn turn(&self) -> Option<usize> {
         let running = |user| self.running.values().filter(|other| other.uid == user).count();
         let full = self.running.values().filter(|other| other.uid != 0).count() >= AT_A_TIME;
@@ -130,7 +126,6 @@ mod tests {
         let late = recoveries.begin(of(9), false).unwrap();
         let first = *recoveries.running.keys().next().unwrap();
         assert!(!recoveries.running.contains_key(&late));
-        // One has ended by its time limit.
         recoveries.end(first).unwrap();
         assert_eq!(next(&mut recoveries), 9);
         *gate.0.lock().unwrap() = true;

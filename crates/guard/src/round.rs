@@ -16,15 +16,12 @@ struct Open {
 pub(crate) struct Round {
     pub(crate) token: u64,
     cause: String,
-    /// Kills no writer.
     pub(crate) rehearsal: bool,
     begun: Instant,
     allowed: Duration,
     open: BTreeMap<u64, Open>,
     ended: Vec<WriterRound>,
-    /// The time ran out, and the rest was handled.
     pub(crate) late: bool,
-    /// Connections that wait for the outcome.
     pub(crate) askers: Vec<u64>,
 }
 
@@ -40,7 +37,7 @@ impl Round {
         self.open.insert(client, Open { pid: writer.pid, pool });
     }
 
-    /// Sets a writer's outcome, if it has none.
+    /// Only if it has none.
     pub(crate) fn end(&mut self, client: u64, outcome: Outcome, bytes: u64, why: Option<String>) {
         if let Some(Open { pid, pool }) = self.open.remove(&client) {
             let microseconds = micros(self.begun.elapsed());

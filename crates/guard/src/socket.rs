@@ -22,12 +22,10 @@ pub fn default_socket() -> PathBuf {
     }
 }
 
-/// A listening socket, closed on drop.
 #[derive(Debug)]
 pub(crate) struct Socket {
     pub(crate) listener: UnixListener,
     path: PathBuf,
-    /// Held while open.
     _lock: File,
 }
 
@@ -53,7 +51,6 @@ impl Socket {
             Err(error) => return Err(failed("lock", beside)(error.into())),
         }
         match fs::symlink_metadata(path) {
-            // The socket of a gone guard.
             Ok(there) if there.file_type().is_socket() => {
                 fs::remove_file(path).map_err(failed("remove the old socket", path))?;
             }

@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 struct Eye {
     report: DetectorReport,
     latency: Duration,
-    /// It reported a failure, and no return of the power since.
     failing: bool,
 }
 
@@ -30,7 +29,6 @@ pub(crate) struct State {
     clients: BTreeMap<u64, Client>,
     next: u64,
     pub(crate) recoveries: Recoveries,
-    /// The round's recoveries, by number.
     in_round: BTreeMap<u64, u64>,
     recovered: u64,
     lost: u64,
@@ -73,7 +71,7 @@ impl State {
         self.clients.insert(self.next, client);
     }
 
-    /// Makes room for a client of this user; `false`: impossible.
+    /// `false`: impossible.
     pub(crate) fn make_room(&mut self, user: u32) -> bool {
         match places::room(user, self.clients.values().map(|client| client.peer.uid)) {
             Room::Free => true,
@@ -89,7 +87,7 @@ impl State {
         }
     }
 
-    /// Closes a connection for another one. A writer goes on without a guard, and reconnects.
+    /// A writer goes on without a guard, and reconnects.
     fn send_away(&mut self, id: u64) {
         let Some(client) = self.clients.remove(&id) else { return };
         let why = "its user has the most connections, and others need room";
@@ -140,7 +138,6 @@ impl State {
         }
     }
 
-    /// Receives a client's messages, and sends it more.
     pub(crate) fn serve(&mut self, id: u64) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         let sent = client.connection.flush();
@@ -161,7 +158,6 @@ impl State {
         self.tell_budgets(false);
     }
 
-    /// Ends a client's connection; it may reconnect.
     fn refuse(&mut self, id: u64, why: &str) {
         if let Some(client) = self.clients.get(&id) {
             (self.note)(&Note::Refused { pid: client.peer.pid, why: why.into() });
@@ -234,7 +230,6 @@ impl State {
         }
     }
 
-    /// Answers the guard's own user, and root.
     fn answer(&mut self, id: u64, request: &Request) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.until = None;
@@ -288,7 +283,7 @@ impl State {
         }
     }
 
-    /// Sends a line to a writer; one that does not read counts as gone.
+    /// A writer that does not read counts as gone.
     fn send(&mut self, id: u64, text: &str) {
         if let Some(client) = self.clients.get_mut(&id)
             && !client.connection.send(text)
@@ -297,7 +292,7 @@ impl State {
         }
     }
 
-    /// Sends writers their budgets, if much changed, or to `all`.
+    /// If much changed, or to `all`.
     fn tell_budgets(&mut self, all: bool) {
         // Rule G3 of docs/protocol.md.
         if self.is_failing() || self.round.is_some() {
@@ -350,7 +345,6 @@ impl State {
         self.end_round();
     }
 
-    /// Ends the round once all writers have an outcome.
     fn end_round(&mut self) {
         let Some(round) = self.round.take_if(|round| round.is_over()) else { return };
         let report = round.report();
@@ -362,7 +356,7 @@ impl State {
         self.tell_budgets(true);
     }
 
-    /// A client is gone or refused. A writer may have died.
+    /// A writer may have died.
     pub(crate) fn departed(&mut self, id: u64) {
         let Some(client) = self.clients.remove(&id) else { return };
         // Rule G7 of docs/protocol.md.
@@ -373,7 +367,6 @@ impl State {
         }
     }
 
-    /// Recovers a process's memory, perhaps for a client of the round.
     fn recover(&mut self, departed: Departed, of_round: Option<u64>) {
         match (self.recoveries.begin(departed.clone(), of_round.is_some()), of_round) {
             (Some(number), Some(id)) => drop(self.in_round.insert(number, id)),
@@ -409,13 +402,11 @@ impl State {
         }
     }
 
-    /// The next timed event.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let round = self.round.as_ref().filter(|round| !round.late).map(Round::deadline);
         self.clients.values().filter_map(|client| client.until).chain(round).min()
     }
 
-    /// Handles due timed events.
     pub(crate) fn pass_time(&mut self, now: Instant) {
         let silent: Vec<u64> = self
             .clients()
@@ -435,7 +426,6 @@ impl State {
                 }
                 // Its death starts its memory's recovery, which gives it an outcome.
                 Some(writer) => writer.process.kill(),
-                // It is gone, and being recovered.
                 None => {}
             }
         }

@@ -27,7 +27,6 @@ pub(crate) struct Writer {
     pub(crate) departed: Departed,
     pub(crate) process: Process,
     pub(crate) rate: Rate,
-    /// Its last budget; `None`: none yet.
     pub(crate) told: Option<u64>,
 }
 

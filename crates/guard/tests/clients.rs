@@ -8,11 +8,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sends bytes and waits for the guard to close the connection, if it does.
 fn send(rig: &Rig, bytes: &[u8]) -> UnixStream {
     let mut stream = UnixStream::connect(&rig.socket).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    // The guard may have closed it already.
     let _ = stream.write_all(bytes);
     stream
 }
@@ -38,7 +36,6 @@ fn hostile_clients_are_sent_away_and_others_are_served() {
         let mut rest = Vec::new();
         let _ = send(&rig, bytes).read_to_end(&mut rest);
     }
-    // False claims about pools and rounds.
     let mut liar = send(
         &rig,
         format!("{hello}published 1 5 5\npublished 77 5 5\nfailed 3 x\nmeasured 18446744073709551615 0\n")

@@ -31,7 +31,7 @@ fn s1_09_a_death_publishes() {
     assert_eq!(rig.status().lost, 0, "{:?}", rig.notes.lock().unwrap());
 }
 
-/// The guard ends at any moment: writers go on, and register with the next one.
+/// The guard ends at any moment.
 #[test]
 fn writers_outlive_their_guard() {
     let mut rig = Rig::new(AMPLE);
@@ -41,7 +41,6 @@ fn writers_outlive_their_guard() {
         rig.registered(1);
         std::fs::write(&rig.power, "failing").unwrap();
         rig.end();
-        // Asked to publish or not, it has no bound any more.
         until("commits are on demand", || {
             step(&a, &b);
             a.pending().bytes > 0

@@ -8,7 +8,6 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Runs a hidden test of this program.
 fn again(test: &str, with: &[&str]) -> Command {
     let program = std::env::current_exe().unwrap();
     let mut command = match with {
@@ -44,7 +43,6 @@ fn maker() {
     Command::new("cat").stdout(OwnedFd::from(stream)).spawn().unwrap();
 }
 
-/// The next process with this number.
 fn process_of(number: u32) -> Option<Child> {
     for _ in 0..100 {
         std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).ok()?;
@@ -83,7 +81,6 @@ fn numbers_come_round() {
     };
     until("the guard takes notice", || rig.notes.lock().unwrap().iter().any(told));
     rig.fail();
-    // A living process reads its input to the end and prints it.
     let mut said = String::new();
     let sent = victim.stdin.take().unwrap().write_all(b"alive");
     victim.stdout.take().unwrap().read_to_string(&mut said).unwrap();

@@ -19,7 +19,6 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const AMPLE: Budget =
     Budget { hold_up: Duration::from_secs(61), safety: Duration::from_secs(1), bandwidth: Some(1 << 20) };
 
-/// A folder with a pool of two objects on demand, and a guard whose power is a file.
 pub struct Rig {
     pub dir: TempDir,
     pub pool: PathBuf,
@@ -52,7 +51,6 @@ impl Rig {
         self.guard_with(budget, detectors, Arc::new(recover));
     }
 
-    /// Starts a guard that recovers by `recover`.
     pub fn guard_with(&mut self, budget: Budget, detectors: Vec<Box<dyn Detector>>, recover: Recover) {
         let notes = self.notes.clone();
         let note = Box::new(move |note: &Note| notes.lock().unwrap().push(note.clone()));
@@ -73,12 +71,10 @@ impl Rig {
         status(&self.socket, PATIENCE).unwrap()
     }
 
-    /// Waits until so many writers are registered.
     pub fn registered(&self, count: usize) {
         until("writers register", || self.status().writers.len() == count);
     }
 
-    /// Lets the power fail; returns the guard's report.
     pub fn fail(&self) -> RoundReport {
         std::fs::write(&self.power, "failing").unwrap();
         let of_power = |round: &RoundReport| round.cause.starts_with("file ");
@@ -86,14 +82,12 @@ impl Rig {
         self.status().last.unwrap()
     }
 
-    /// The number of transactions after a power cut.
     pub fn durable(&self) -> u64 {
         let pool = Pool::open(&self.pool).unwrap();
         let seen = pool.attach_snapshot_anywhere("b", b"").unwrap();
         u64::from_le_bytes(seen.as_slice()[..8].try_into().unwrap())
     }
 
-    /// Starts a writer of this kind: see [`write`].
     pub fn writer(&self, kind: &str) -> Writer {
         self.writer_with(kind, None)
     }
@@ -102,7 +96,6 @@ impl Rig {
         self.writer_of(kind, mutant, &self.socket)
     }
 
-    /// Starts a writer with its guard elsewhere.
     pub fn writer_at(&self, kind: &str, socket: &Path) -> Writer {
         self.writer_of(kind, None, socket)
     }
@@ -141,14 +134,13 @@ pub fn recover(departed: &Departed) -> Result<(), String> {
     pool.recover_memory(departed.number).map(drop).map_err(|error| error.to_string())
 }
 
-/// A writing process, killed on drop.
 pub struct Writer {
     pub child: Child,
     output: BufReader<ChildStdout>,
 }
 
 impl Writer {
-    /// Its next transaction number; `None`: it is dead.
+    /// `None`: it is dead.
     pub fn said(&mut self) -> Option<u64> {
         loop {
             let mut line = String::new();
@@ -174,7 +166,6 @@ impl Drop for Writer {
     }
 }
 
-/// Adds one to a cell of both objects, and to a counter, whose value it returns.
 pub fn step(a: &TxObject<Cells>, b: &TxObject<Cells>) -> u64 {
     transaction(&[a, b], |tx| {
         tx.update(&a[8], |value| value + 1)?;
@@ -195,8 +186,8 @@ pub fn attach(pool: &Path, socket: &Path) -> (Pool, TxObject<Cells>, TxObject<Ce
     (pool, a, b)
 }
 
-/// A process that commits until it is killed (`busy`), or a few times and then waits (`idle`), or
-/// also leaves a transaction open (`stuck`).
+/// Commits until killed (`busy`), or a few times and then waits (`idle`), or leaves a transaction
+/// open (`stuck`).
 #[test]
 #[ignore = "run by the other tests as a process of its own"]
 fn writer() {
@@ -222,7 +213,6 @@ fn writer() {
     match kind.as_str() {
         "stuck" => a.transaction(|tx| {
             tx.read(&a[0])?;
-            // From here on it does not answer.
             say(number);
             park()
         }),

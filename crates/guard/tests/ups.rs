@@ -14,7 +14,6 @@ use tempfile::TempDir;
 
 const EVERY: Duration = Duration::from_millis(100);
 
-/// `upsd` and its driver, ended on drop.
 struct Nut {
     dir: TempDir,
     processes: Vec<Child>,
@@ -63,7 +62,6 @@ impl Nut {
         fs::rename(new, self.path(name)).unwrap();
     }
 
-    /// Sets the UPS's status.
     fn say(&self, status: &str) {
         self.write("test.dev", &format!("ups.status: {status}\nTIMER 1\n"));
     }

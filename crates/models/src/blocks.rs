@@ -31,7 +31,6 @@ impl<T> Drop for Made<T> {
     }
 }
 
-/// A span of two blocks with two successive owners.
 struct Setup {
     span: &'static Span,
     caches: [&'static Cache; 2],
@@ -41,7 +40,6 @@ struct Setup {
 }
 
 impl Setup {
-    /// The first thread owns the span, and has given both blocks away.
     fn new() -> Setup {
         let (span_made, span) = Made::new(Span::blank());
         let (bytes_made, bytes) = Made::new([(); 2].map(|()| AtomicU8::new(allocation::FREE)));
@@ -68,14 +66,13 @@ impl Setup {
         setup
     }
 
-    /// A thread that does not own the span frees a block of it.
     fn free(&self, block: usize) -> thread::JoinHandle<bool> {
         let span = self.span;
         thread::spawn(move || span.free_for_owner(block))
     }
 }
 
-/// Looks for a block as a thread without one does; returns whether the span was empty.
+/// Returns whether the span was empty.
 fn advance(cache: &'static Cache) -> (bool, usize) {
     let mut released = 0;
     let found = cache.advance(0, &mut |_| released += 1);

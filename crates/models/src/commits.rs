@@ -11,13 +11,11 @@ use loom::thread::{Builder, JoinHandle};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) const POOL: u64 = 1 << 20;
-/// The lane of so small a pool.
 const LANE: u64 = 64 << 10;
 const PAGE: u64 = 4096;
 const NAMES: [&str; 3] = ["a", "b", "large"];
 
-/// A pool with objects `a`, `b` and `large`, made once by the normal store: that part needs no
-/// exploration.
+/// Made once by the normal store: that part needs no exploration.
 pub(crate) fn image() -> &'static [u8] {
     use indelible_store as real;
     use real::medium::Medium as _;
@@ -37,18 +35,15 @@ pub(crate) fn image() -> &'static [u8] {
     })
 }
 
-/// A thread whose stack fits the store.
 pub(crate) fn spawn<R: Send + 'static>(body: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
     Builder::new().stack_size(1 << 18).spawn(body).unwrap()
 }
 
-/// A process that just opened a copy of that pool.
 fn begin() -> (Arc<VolatileMedium>, Arc<Store>) {
     let (medium, _, store) = begin_on_disk();
     (medium, store)
 }
 
-/// As [`begin`], with the process's disk.
 pub(crate) fn begin_on_disk() -> (Arc<VolatileMedium>, Arc<Shared>, Arc<Store>) {
     let medium = Arc::new(VolatileMedium::new(POOL));
     medium.write(0, image()).unwrap();
@@ -68,7 +63,7 @@ pub(crate) fn attach(store: &Arc<Store>, name: &str) -> Writer {
     store.attach_writer(name, Key::default()).unwrap()
 }
 
-/// The first byte of an object's line, seen by a process that recovers this one's lane.
+/// As recovery of this process's lane finds it.
 pub(crate) fn recovered(medium: &Arc<VolatileMedium>, name: &str, line: u64) -> u8 {
     let store = Store::open(Arc::new(Shared::new(medium)), Identity::default()).unwrap();
     let writer = attach(&store, name);
@@ -173,9 +168,7 @@ pub(crate) fn a_lane_that_runs_full_beside_a_commit() {
     .unwrap();
 }
 
-/// A durable write fails after `WRITES` others, of one batch or of two that came during the one
-/// before: returned psyncs are there, failed ones are not, and the lane's objects take no more
-/// psyncs.
+/// Returned psyncs are there, failed ones are not, and the lane's objects take no more psyncs.
 pub(crate) fn a_failed_write_fails_each_batch_that_it_carried<const WRITES: u32>() {
     spawn(|| {
         let (medium, disk, store) = begin_on_disk();

@@ -77,7 +77,6 @@ impl Watched {
     }
 }
 
-/// Handlers leave held pages alone, from the hold's return to its release.
 pub(crate) fn a_hold_excludes_handlers() {
     let watched = Watched::new();
     let handler = watched.clone();

@@ -6,8 +6,8 @@ use crate::store::{ChangedLine, Commits};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Two threads commit to their own objects as numbers 1 and 2, and tell and wait in any order.
-/// `WRITES`: durable writes that succeed.
+/// Two threads commit to their own objects as numbers 1 and 2. `WRITES`: durable writes that
+/// succeed.
 fn two_commits<const WRITES: u32>() {
     spawn(|| {
         let (medium, disk, store) = begin_on_disk();
@@ -48,8 +48,8 @@ fn two_commits<const WRITES: u32>() {
     .unwrap();
 }
 
-/// Two threads commit twice and three times to one object, and expect each other: no publication
-/// waits for ever, even for a thread that has not noticed its last commit's durability.
+/// No publication waits for ever, even for a thread that has not noticed its last commit's
+/// durability.
 pub(crate) fn commits_of_those_that_are_expected_end() {
     spawn(|| {
         let (medium, _, store) = begin_on_disk();

@@ -23,8 +23,8 @@ fn psync(writer: &mut Writer, value: u8) -> Result<()> {
     })
 }
 
-/// A hold shows one psync until its end; a psync that it delayed did not happen. Without time in
-/// loom, one of two overlapping calls is refused.
+/// A psync that the hold delayed did not happen. Without time in loom, one of two overlapping calls
+/// is refused.
 pub(crate) fn a_held_object_is_whole<const WORD: bool>() {
     spawn(|| {
         let medium = Arc::new(VolatileMedium::new(POOL));

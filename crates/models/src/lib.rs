@@ -1,8 +1,7 @@
 //! Shared state of threads, run in every order of the memory model, within loom's limits.
 //!
 //! Sources of `crates/store` and `crates/indelible` are included by path. They take atomics,
-//! mutexes and condition variables from a module `sync`, which this crate replaces by loom's: the
-//! models run the code itself, and its own build knows nothing of them.
+//! mutexes and condition variables from a module `sync`, which this crate replaces by loom's.
 #![allow(dead_code, missing_docs, unused_imports)]
 
 #[path = "../../store/src/commit.rs"]

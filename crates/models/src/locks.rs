@@ -14,7 +14,6 @@ const BEFORE: u64 = 6 << 32;
 /// loom's threads are never late.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Data with a lock left taken by a dead process, and a gate.
 struct Guarded {
     word: AtomicU64,
     gate: Gate,
@@ -52,7 +51,6 @@ impl Guarded {
         release_exclusive(&self.word);
     }
 
-    /// Two stores that belong together.
     fn add_inside(&self) {
         self.gate.enter();
         self.add();
@@ -61,7 +59,6 @@ impl Guarded {
     }
 }
 
-/// Two threads store under a lock: neither concurrently, and neither waits for ever.
 pub(crate) fn a_lock_has_one_holder() {
     let guarded = Guarded::new();
     let other = guarded.clone();
@@ -113,7 +110,7 @@ pub(crate) fn a_cut_beside_two_sections_ends() {
     assert_eq!(guarded.get(), 2);
 }
 
-/// The gate opens during its cut: sections enter, and the next cut waits for this one's end.
+/// Sections enter, and the next cut waits for this one's end.
 pub(crate) fn a_gate_opens_beside_a_cut() {
     let guarded = Guarded::new();
     let cutting = Arc::new(UnsafeCell::new(()));
@@ -142,7 +139,6 @@ pub(crate) fn a_gate_opens_beside_a_cut() {
     storing.join().unwrap();
 }
 
-/// Shared by a model's threads; loom checks each access.
 struct Sent(Arc<UnsafeCell<()>>);
 
 // SAFETY: loom checks every access.

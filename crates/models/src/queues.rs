@@ -5,7 +5,6 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use loom::thread;
 
-/// A queue of two messages, each of one word.
 #[derive(Default)]
 struct Queue {
     states: [AtomicU64; 2],
@@ -15,7 +14,6 @@ struct Queue {
     messages: [AtomicU64; 2],
     filled: AtomicU32,
     taken: AtomicU32,
-    /// Dead producers, by number.
     dead: [AtomicBool; 3],
 }
 
@@ -31,7 +29,6 @@ impl Queue {
         Slots { states: &self.states, tail: &self.tail, head: &self.head }
     }
 
-    /// Claims a slot; sleeps while the queue is full.
     fn claim(&self, owner: u32) -> u64 {
         let attempt = || match self.slots().claim(owner) {
             Claim::At(number) => Some(number),
@@ -65,7 +62,6 @@ impl Queue {
         message
     }
 
-    /// Receives message `number`; sleeps until it comes.
     fn receive(&self, number: u64) -> u64 {
         let attempt = || match self.slots().front(number) {
             Front::Ready(8) => Some(self.take(number)),
@@ -113,8 +109,7 @@ pub(crate) fn a_full_queue_has_room_again() {
     messages_come(&[(1, &[11, 12, 13])]);
 }
 
-/// A producer dies with a claimed slot, at once or before publication: the consumer skips the slot
-/// and gets the other's message once.
+/// At once or before publication: the consumer skips the slot and gets the other's message once.
 pub(crate) fn a_slot_of_a_dead_producer_is_left_out() {
     let queue = Arc::new(Queue::default());
     let (dying, living) = (queue.clone(), queue.clone());

@@ -7,8 +7,8 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Memory with expensive durable writes, so that commits are grouped; or plain memory, with two
-/// words for the lane.
+/// Memory with expensive durable writes, for grouped commits; or plain memory, with two words for
+/// the lane.
 ///
 /// Threads may be interrupted at any read and write if `steps`, else only while a durable write
 /// waits.
@@ -16,7 +16,6 @@ pub(crate) struct Shared {
     /// Weak: a process that plays dead keeps its store for ever, but not a megabyte per order of
     /// threads.
     memory: Weak<VolatileMedium>,
-    /// The lane's apply word and its revision.
     words: Option<[AtomicU64; 2]>,
     steps: Option<AtomicU64>,
     /// Durable writes until a failure; `NEVER`: none. Invisible to loom: the order of the writes
@@ -52,7 +51,6 @@ impl Shared {
         }
     }
 
-    /// Makes a durable write fail without effect after `writes` successes.
     pub(crate) fn fail_after(&self, writes: u32) {
         self.until_failure.store(writes, Ordering::Relaxed);
     }

@@ -1,14 +1,14 @@
 //! loom's atomics, corrected in two respects.
 //!
-//! All `SeqCst` operations have one order. loom takes them for `AcqRel`, so that two threads that
-//! each store and then read the other's store might miss each other. A fence before each such
-//! operation gives the order. loom's fences do more: a thread that passes one sees what threads
-//! before it saw. So where knowledge of plain data travels by `SeqCst` operations on other atomics
-//! alone, a model explores less than the memory model allows.
+//! All `SeqCst` operations have one order. loom takes them for `AcqRel`: two threads that each
+//! store and then read the other's store might miss each other. A fence before each such operation
+//! gives the order. loom's fences do more: a thread that passes one sees what threads before it
+//! saw. So a model explores less than the memory model allows where knowledge of plain data travels
+//! by `SeqCst` operations on other atomics alone.
 //!
-//! All pairs of operations on an atomic are tried in both orders. loom remembers one access of each
-//! thread's, so that a load before an exchange hides another thread's load and its orders. A
-//! counter beside each atomic, changed by every operation, is remembered instead.
+//! All pairs of operations on an atomic are tried in both orders. loom remembers one access per
+//! thread, so that a load before an exchange hides another thread's load. A counter beside each
+//! atomic, changed by every operation, is remembered instead.
 
 use loom::sync::atomic::{AtomicUsize as Counter, Ordering, fence};
 

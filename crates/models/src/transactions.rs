@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 use std::sync::Arc;
 
-/// Two words, each with its own line and stripe; whether they change in place.
+/// With whether they change in place.
 struct Words([AtomicU64; 2], bool);
 
 // SAFETY: relaxed loads and stores of a word for each address.
@@ -177,7 +177,6 @@ pub(crate) fn alone_is_alone() {
     assert!(written.is_some_and(|written| written != number), "nothing is in its way");
 }
 
-/// An exclusive thread's copy of memory has exactly the commits up to the clock's number.
 pub(crate) fn an_epoch_has_whole_commits() {
     let stm = memory();
     let other = stm.clone();

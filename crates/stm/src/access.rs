@@ -1,18 +1,18 @@
 //! Reading and changing words in a transaction.
 //!
-//! A word is read between two looks at its stripe. It belongs to the snapshot; else the snapshot
-//! advances, if all former reads are still valid, or the transaction is doomed. So no transaction
-//! sees two states of memory (opacity). A changed line is owned from then on, and the change waits
-//! in the write set. In memory that changes [in place](Memory::in_place), the write set has the
-//! former bytes and memory the changes, hidden by the ownership.
+//! A word is read between two looks at its stripe. If it is newer than the snapshot, the snapshot
+//! advances, if all former reads are still valid; else the transaction is doomed. So no transaction
+//! sees two states of memory (opacity). A changed line is owned, and the change waits in the write
+//! set. In memory that changes [in place](Memory::in_place), the write set has the former bytes;
+//! the ownership hides the changes.
 //!
-//! A transaction stores a damaged word's former value, so that its commit repairs it. If that value
-//! cannot be found, the transaction is doomed.
+//! A transaction stores a damaged word's former value, so that its commit repairs it; without a
+//! former value it is doomed.
 //!
 //! # Invariants
 //!
-//! 1. Callers of unsafe functions here promise what [`Memory`] asks of words: the bytes, with the
-//!    rest of their words, exist until the transaction has ended.
+//! 1. Callers of unsafe functions here promise what [`Memory`] asks of words: they exist whole
+//!    until the transaction has ended.
 //! 2. A line in the write set has only bytes that the caller stored to, and whole words where they
 //!    have check words.
 
@@ -68,8 +68,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         self.stm.stripes.is_still(stripe, seen).then(|| loaded.inspect(|_| self.note_read(stripe, seen)))
     }
 
-    /// Slow path of [`load_word`](Self::load_word), out of line: the stripe is owned or newer than
-    /// the snapshot, or the word is damaged.
+    /// Out of line: the stripe is owned or newer than the snapshot, or the word is damaged.
     ///
     /// # Safety
     ///
@@ -95,8 +94,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// The word at this address, a multiple of 8, as in memory now, with the transaction's own
-    /// changes. It is not part of the reads.
+    /// A word as in memory now, with the transaction's own changes; not part of the reads.
     ///
     /// # Safety
     ///
@@ -111,7 +109,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         below & !bits(changed) | own
     }
 
-    /// Notes a read stripe, unless it was read just before.
     #[inline]
     fn note_read(&mut self, stripe: usize, seen: State) {
         let read = (stripe as u32, seen);
@@ -120,8 +117,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// A word's bytes changed by the transaction, as values and mask; `newest` as for
-    /// [`WriteSet::find`](super::write_set::WriteSet::find).
+    /// As values and mask; `newest` as for [`WriteSet::find`](super::write_set::WriteSet::find).
     #[inline]
     fn own(&self, address: usize, newest: u32) -> (u64, u8) {
         let line = self.writes.find(newest, address & !(LINE - 1)).map(|at| &self.writes.lines[at]);
@@ -133,8 +129,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
     /// Loads a word of an owned stripe.
     ///
     /// # Safety
-    ///
-    /// Invariant 1.
     unsafe fn load_owned(&mut self, address: usize, newest: u32) -> Result<u64, Conflict> {
         let (own, changed) = self.own(address, newest);
         if changed == u8::MAX {
@@ -226,7 +220,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         entry.keep_alone(kept);
     }
 
-    /// See [`Transaction::changed_in_place`](crate::Transaction::changed_in_place).
     pub(crate) fn changed_in_place(&self, line: usize) -> u64 {
         let seen = self.stm.stripes.look(self.stm.stripes.of(line));
         let newest = if seen.is_owner(self.number) { seen.line() } else { NONE };
@@ -234,7 +227,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         entry.filter(|entry| entry.in_place).map_or(0, |entry| entry.mask)
     }
 
-    /// See [`Transaction::forget`](crate::Transaction::forget).
     pub(crate) fn forget(&mut self, range: std::ops::Range<usize>) {
         for entry in self.writes.lines.iter_mut().filter(|entry| entry.in_place) {
             let kept = (0..LINE).filter(|byte| !range.contains(&(entry.address + byte)));
@@ -242,7 +234,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// The changed bytes of line number `line`, as the transaction sees them.
     pub(crate) fn changes(&self, line: usize) -> (u64, [u64; 8]) {
         let entry = &self.writes.lines[line];
         let mut words = entry.words;
@@ -254,7 +245,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         (entry.mask, words)
     }
 
-    /// The line at this address in the write set; the transaction owns its stripe.
     #[inline]
     fn line(&mut self, address: usize) -> Result<usize, Conflict> {
         let stripe = self.stm.stripes.of(address);

@@ -4,7 +4,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 type Action = Box<dyn FnOnce()>;
 
-/// Actions of one try of a transaction.
 #[derive(Default)]
 pub(crate) struct Actions {
     committed: Vec<Action>,
@@ -26,7 +25,7 @@ impl Actions {
         forget(&mut self.aborted);
     }
 
-    /// After the commit: runs actions in the order of registration.
+    /// In the order of registration.
     #[inline]
     pub(crate) fn committed(&mut self) {
         forget(&mut self.aborted);
@@ -35,7 +34,7 @@ impl Actions {
         }
     }
 
-    /// After an abort: runs actions in reverse order.
+    /// In reverse order.
     #[inline]
     pub(crate) fn aborted(&mut self) {
         forget(&mut self.committed);
@@ -45,7 +44,6 @@ impl Actions {
     }
 }
 
-/// There are hardly ever any.
 #[inline]
 fn forget(actions: &mut Vec<Action>) {
     if !actions.is_empty() {

@@ -12,15 +12,13 @@ impl Clock {
         Clock(AtomicU64::new(0))
     }
 
-    /// The largest number taken. The caller sees every stripe of commits up to it as owned or
-    /// newer.
+    /// The caller sees every stripe of commits up to the number as owned or newer.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Takes the next number. The caller owns all stripes that it changes, which this publishes to
-    /// [`Clock::now`].
+    /// The caller owns all stripes that it changes, which this publishes to [`Clock::now`].
     #[inline]
     pub(crate) fn tick(&self) -> u64 {
         self.0.fetch_add(1, Ordering::AcqRel) + 1

@@ -1,9 +1,8 @@
 //! The steps of a commit: sequence, validate, tell the sink, store, release.
 //!
 //! The number is taken while the transaction owns all that it changes; its reads are validated
-//! afterwards. So it sees smaller commits that changed them, and the numbers are a serial order.
-//! Stripes are held from the first store to the last change in memory, and never across a wait for
-//! a medium.
+//! afterwards. So the numbers are a serial order. Stripes are held from the first store to the last
+//! change in memory, never across a wait for a medium.
 //!
 //! # Invariants
 //!
@@ -41,7 +40,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Ok(receipt)
     }
 
-    /// All reads were valid at its snapshot: no validation is needed.
+    /// All reads were valid at its snapshot.
     fn receipt_of_reader(&self) -> Receipt {
         let newest = self.reads.iter().map(|(_, seen)| seen.sequence()).max();
         let newest_read = newest.map_or(0, |newest| newest.max(self.stm.alone_until()));
@@ -59,7 +58,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
             return Err(Conflict.into());
         }
         if let Err(error) = self.stm.sink.commit(&mut self.own, sequence, &self.writes) {
-            // The sink knows the number.
             self.phase = Phase::Running;
             return Err(CommitError::Refused(error));
         }

@@ -2,9 +2,8 @@
 
 use super::sync::{spin_loop, yield_now};
 
-/// Conflicts after which a transaction runs alone.
 const ALONE_AFTER: u32 = 16;
-/// Conflicts after which it yields its processor, which the other may need.
+/// The other thread may need the processor.
 const YIELD_AFTER: u32 = 2;
 
 #[derive(Debug)]

@@ -33,7 +33,6 @@ pub(crate) enum Phase {
     Storing(u64),
 }
 
-/// A thread's successive transactions, with the state kept in between.
 pub(crate) struct Descriptor<M: Memory, S: Sink> {
     pub(crate) stm: Arc<Stm<M, S>>,
     pub(crate) seat: Arc<Seat>,
@@ -42,7 +41,6 @@ pub(crate) struct Descriptor<M: Memory, S: Sink> {
     /// none.
     limit: State,
     pub(crate) snapshot: u64,
-    /// Read stripes with their states.
     pub(crate) reads: Vec<(u32, State)>,
     pub(crate) writes: WriteSet,
     pub(crate) phase: Phase,
@@ -76,7 +74,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         }
     }
 
-    /// Begins a transaction, or exclusive work of another kind.
     pub(crate) fn begin(&mut self) -> Result<(), BeginError> {
         if self.phase != Phase::Idle || (!M::BESIDE_OTHERS && IN_TRANSACTION.with(Cell::get)) {
             return Err(BeginError::Nested);
@@ -104,7 +101,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         self.limit = State::free(now + 1);
     }
 
-    /// The thread leaves its transaction, without an owned stripe.
     #[inline]
     pub(crate) fn leave(&mut self) {
         self.phase = Phase::Idle;
@@ -124,13 +120,12 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         let _ = IN_TRANSACTION.try_with(|inside| inside.set(false));
     }
 
-    /// Whether a stripe is free and in the snapshot.
     #[inline]
     pub(crate) fn covers(&self, state: State) -> bool {
         state < self.limit
     }
 
-    /// Advances the snapshot, if all reads are still valid.
+    /// If all reads are still valid.
     #[cold]
     pub(crate) fn extend(&mut self) -> Result<(), Conflict> {
         if self.phase != Phase::Running {
@@ -154,7 +149,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         })
     }
 
-    /// Waits briefly for a stripe's owner.
     #[cold]
     pub(crate) fn wait_for(&mut self, stripe: usize) -> Result<(), Conflict> {
         for _ in 0..SPINS {
@@ -166,7 +160,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Err(self.doom())
     }
 
-    /// Dooms the transaction: it gives back what it owns, and neither reads nor stores from now on.
+    /// From now on it neither reads nor stores.
     #[cold]
     pub(crate) fn doom(&mut self) -> Conflict {
         self.give_back();
@@ -175,8 +169,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         Conflict
     }
 
-    /// Restores the stripes; forgets the changes, and undoes those in place.
-    ///
     /// A thread may have read undone values between two looks at a stripe. To be noticed by the
     /// second look, the stripes get a new number.
     fn give_back(&mut self) {
@@ -199,7 +191,7 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         self.writes.lines.clear();
     }
 
-    /// Ends a transaction without effect, whatever its phase; a committed one ends as such.
+    /// Whatever the phase; a committed one ends as such.
     pub(crate) fn abort(&mut self) {
         let phase = self.phase;
         match phase {
@@ -219,7 +211,6 @@ impl<M: Memory, S: Sink> Descriptor<M, S> {
         self.actions.aborted();
     }
 
-    /// Releases the stripes as changed by this commit.
     #[inline]
     pub(crate) fn release(&self, sequence: u64) {
         for line in &self.writes.lines {

@@ -28,7 +28,6 @@ impl Seat {
         Arc::new(Seat(AtomicU64::new(0)))
     }
 
-    /// Announces a later snapshot.
     pub(crate) fn advance(&self, snapshot: u64) {
         self.0.store(snapshot + 1, Ordering::Release);
     }
@@ -61,11 +60,9 @@ struct Seats {
 #[derive(Debug)]
 pub(crate) struct Gate {
     state: AtomicU64,
-    /// Whether a thread has exclusive access.
     taken: Mutex<bool>,
     given_back: Condvar,
     seats: Mutex<Seats>,
-    /// Counts added seats.
     added: AtomicU64,
 }
 
@@ -133,7 +130,6 @@ impl Gate {
         }
     }
 
-    /// Waits until no thread has exclusive access.
     #[cold]
     fn wait_for_right(&self) -> MutexGuard<'_, bool> {
         let mut taken = lock(&self.taken);
@@ -143,8 +139,7 @@ impl Gate {
         taken
     }
 
-    /// Waits until no other transaction runs; none begins until [`Gate::open`]. The caller runs
-    /// none.
+    /// None begins until [`Gate::open`]. The caller runs none.
     #[cold]
     pub(crate) fn close(&self) -> Result<(), ForkedChild> {
         if self.is_forked() {
@@ -156,7 +151,6 @@ impl Gate {
         Ok(())
     }
 
-    /// Ends what [`Gate::close`] began.
     #[cold]
     pub(crate) fn open(&self) {
         if self.is_forked() {
@@ -167,7 +161,7 @@ impl Gate {
         self.given_back.notify_all();
     }
 
-    /// Waits until no transaction runs with a snapshot before `sequence`.
+    /// Only transactions with a snapshot before `sequence`.
     pub(crate) fn quiesce(&self, sequence: u64) {
         self.wait_for_all(|said| said == 0 || said > sequence);
     }
@@ -184,13 +178,12 @@ impl Gate {
         known.seats.iter().for_each(|seat| seat.wait(|said| said == 0 || said > sequence));
     }
 
-    /// Waits until each seat announced a `done` value. Seats come and go meanwhile.
+    /// Seats come and go meanwhile.
     fn wait_for_all(&self, done: impl Fn(u64) -> bool) {
         let seats: Vec<Arc<Seat>> = lock(&self.seats).all.iter().flatten().cloned().collect();
         seats.iter().for_each(|seat| seat.wait(&done));
     }
 
-    /// Marks the process as a fork's child by one atomic store.
     pub(crate) fn fork(&self) {
         self.state.store(FORKED, Ordering::SeqCst);
     }

@@ -1,10 +1,9 @@
 //! A software transactional memory that reports commits to a sink in their serial order.
 //!
 //! Threads run closures as transactions; each sees memory as of one moment, with its own changes,
-//! and changes it at one moment or not at all. Conflicts are by cache line. Changes wait in the
-//! transaction until it commits; then its [`Sink`] gets them by line, with a sequence number,
-//! before memory and other threads do. Without a sink ([`Volatile`]) it is a plain transactional
-//! memory.
+//! and changes it at one moment or not at all. Conflicts are by cache line. At the commit the
+//! [`Sink`] gets the changes by line, with a sequence number, before memory and other threads do.
+//! Without a sink ([`Volatile`]) it is a plain transactional memory.
 //!
 //! ```
 //! use indelible_stm::{Abort, Direct, Stm, TxWord, Volatile};

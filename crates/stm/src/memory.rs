@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! 1. An address that reaches a [`Memory`] is that of an aligned word that the caller of an unsafe
-//!    function of [`Transaction`](crate::Transaction) promised to be valid until the transaction
-//!    has ended, or of a [`TxWord`](crate::TxWord) that outlives it.
+//!    function of [`Transaction`](crate::Transaction) promised to be valid until the end, or of a
+//!    [`TxWord`](crate::TxWord) that outlives it.
 //! 2. While transactions run, all accesses of such a word are relaxed atomics of the whole word:
 //!    there are no data races or mixed sizes; stripes and clock give the order.
 //! 3. The provenance of an address was exposed where it became a number.
@@ -23,9 +23,9 @@ pub struct Damaged;
 /// `load` and `store` are relaxed atomic operations on one word per address, shared with nothing
 /// else; a word has its last store's value, or a load reports damage. Neither panics.
 pub unsafe trait Memory: Send + Sync {
-    /// Whether a thread may be in a transaction of this memory and of another at once: for a
-    /// library whose transactions call another one. Each thread then has one
-    /// [`Thread`](crate::Thread) of this memory.
+    /// Whether a thread may also be in a transaction of another memory: for a library whose
+    /// transactions call another one. Each thread then has one [`Thread`](crate::Thread) of this
+    /// memory.
     const BESIDE_OTHERS: bool = false;
 
     /// The word at this address, a multiple of 8.
@@ -56,8 +56,7 @@ pub unsafe trait Memory: Send + Sync {
     }
 
     /// Whether stores to this line go to memory at once and are undone on an abort, so that plain
-    /// code in the transaction sees them. Constant for the whole line while transactions run; such
-    /// a line has no check words.
+    /// code sees them. Constant while transactions run; such a line has no check words.
     #[inline]
     fn in_place(&self, line: usize) -> bool {
         let _ = line;

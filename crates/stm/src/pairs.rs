@@ -12,11 +12,9 @@ use super::ecc::{check_word, is_whole, repair};
 use super::memory::{Damaged, Direct, Memory};
 use super::write_set::bits;
 
-/// Bytes of a word and its check word.
+/// Bytes of a word with its check word.
 pub const PAIR: usize = 16;
-/// Bytes of a line.
 const LINE: u64 = super::stripes::LINE as u64;
-/// Pairs in a line.
 const PAIRS: usize = LINE as usize / PAIR;
 
 /// The word and check word at a place, as in memory.

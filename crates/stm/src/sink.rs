@@ -34,10 +34,10 @@ impl Receipt {
 /// Receives each commit before other threads see its changes.
 ///
 /// Each sequence number from 1 on comes once: by `commit`, followed by `stored` if accepted, or by
-/// `skipped`; or it was taken by [`Alone::sequence`](crate::Alone::sequence), whose caller handles
-/// it. Threads call concurrently and out of order; but of two transactions that change, or read and
-/// change, the same line, the first was `stored` before the other's `commit`. So waiting for the
-/// next number gives prefixes of the history.
+/// `skipped`; or by [`Alone::sequence`](crate::Alone::sequence), whose caller handles it. Threads
+/// call out of order; but of two transactions that change, or read and change, the same line, the
+/// first was `stored` before the other's `commit`. So waiting for the next number gives prefixes of
+/// the history.
 ///
 /// A panic aborts the transaction, except in `stored`, when it is committed.
 pub trait Sink: Send + Sync {
@@ -46,8 +46,8 @@ pub trait Sink: Send + Sync {
     /// Why a commit is refused or not acknowledged.
     type Error;
 
-    /// A transaction is about to commit: its reads are valid, it owns all that it changes, and
-    /// memory is unchanged. Must not wait for a medium: other threads wait for the stripes.
+    /// A transaction is about to commit: its reads are valid, and it owns all that it changes. Must
+    /// not wait for a medium: other threads wait for the stripes.
     ///
     /// # Errors
     ///
@@ -65,8 +65,8 @@ pub trait Sink: Send + Sync {
         let _ = (own, sequence);
     }
 
-    /// The transaction is over and owns nothing: the place to wait for the medium. Also called for
-    /// read-only transactions.
+    /// The transaction owns nothing: the place to wait for the medium. Also called for read-only
+    /// ones.
     ///
     /// # Errors
     ///

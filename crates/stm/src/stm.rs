@@ -9,7 +9,7 @@ use super::stripes::Stripes;
 use super::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Default number of stripes, as a power of two: 2 MiB, lines 16 MiB apart share one.
+/// 2 MiB; lines 16 MiB apart share a stripe.
 const BITS: u32 = 18;
 
 /// Transactions of several threads over `M`'s words, reported to `S`.
@@ -77,8 +77,7 @@ impl<M: Memory, S: Sink> Stm<M, S> {
     }
 
     /// Waits until no transaction runs that began before commit `sequence` and has not seen it:
-    /// data unlinked by that commit are then the caller's own. A transaction must not call it, as
-    /// it would wait for itself.
+    /// unlinked data are then the caller's own. A transaction must not call it.
     pub fn quiesce(&self, sequence: u64) {
         self.gate.quiesce(sequence);
     }
@@ -93,10 +92,8 @@ impl<M: Memory, S: Sink> Stm<M, S> {
         self.alone.load(Ordering::Relaxed)
     }
 
-    /// Takes a number for an exclusive thread.
     pub(crate) fn number_alone(&self) -> u64 {
         let sequence = self.clock.tick();
-        // Readers begin after the gate was opened.
         self.alone.store(sequence, Ordering::Relaxed);
         sequence
     }

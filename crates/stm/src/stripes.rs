@@ -3,11 +3,8 @@
 
 use super::sync::{AtomicU64, Ordering};
 
-/// The unit of conflicts, and of logging.
 pub(crate) const LINE: usize = 64;
 
-/// The content of a stripe's word.
-///
 /// Free: the last commit's sequence number. Owned: bit 63; the owner in bits 32 to 62; below the
 /// newest of the owner's lines on the stripe. So an owned stripe exceeds every number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +51,6 @@ pub(crate) struct Stripes {
 }
 
 impl Stripes {
-    /// Makes 2^`bits` stripes.
     pub(crate) fn new(bits: u32) -> Self {
         Stripes { words: (0..1_usize << bits).map(|_| AtomicU64::new(0)).collect(), bits }
     }
@@ -78,7 +74,6 @@ impl Stripes {
         self.words[stripe].load(Ordering::Relaxed) == seen.0
     }
 
-    /// Takes a free stripe. `false`: it changed.
     #[inline]
     pub(crate) fn take(&self, stripe: usize, seen: State, own: State) -> bool {
         self.words[stripe].compare_exchange(seen.0, own.0, Ordering::Acquire, Ordering::Relaxed).is_ok()

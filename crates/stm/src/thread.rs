@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 /// A thread's part in an [`Stm`]. Dropping it aborts a running transaction.
 ///
-/// A thread has at most one transaction at a time, of all memories. A transaction must not wait for
-/// other threads' transactions: one of them may be waiting to be alone.
+/// A thread has at most one transaction at a time, of all memories. It must not wait for other
+/// threads' transactions: one of them may be waiting to be alone.
 pub struct Thread<M: Memory = Direct, S: Sink = Volatile> {
     descriptor: Descriptor<M, S>,
     /// Transactions nested in the running one.
@@ -62,7 +62,7 @@ impl<M: Memory, S: Sink> Thread<M, S> {
                     self.descriptor.contention.settle();
                     return Err(Error::Cancelled(error));
                 }
-                // After a conflict the closure's error says nothing about its data.
+                // The closure's error says nothing about its data.
                 Err(Abort::Cancel(_) | Abort::Conflict(_)) => CommitError::Conflict(super::error::Conflict),
             };
             drop(running);
@@ -110,8 +110,7 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         begun
     }
 
-    /// As [`Stm::quiesce`], without a lock unless there are new threads, for threads that quiesce
-    /// often. Not for use in a transaction.
+    /// As [`Stm::quiesce`], without a lock unless there are new threads.
     pub fn quiesce(&mut self, sequence: u64) {
         self.descriptor.stm.gate.quiesce_known(sequence, &mut self.descriptor.known);
     }
@@ -153,8 +152,8 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         Err(error)
     }
 
-    /// Ends the transaction with all that contain it, without effect. After a conflict `again`
-    /// backs off before the caller begins it again. Does nothing if none runs.
+    /// Ends the transaction, and all that contain it, without effect. After a conflict `again`
+    /// backs off first. Does nothing if none runs.
     pub fn abort(&mut self, again: bool) {
         self.nested = 0;
         let running = self.descriptor.phase != Phase::Idle;
@@ -165,8 +164,7 @@ impl<M: Memory, S: Sink> Thread<M, S> {
         }
     }
 
-    /// Waits until no transaction runs, and lets none begin until the result is dropped: for work
-    /// that cannot be undone or reported by words.
+    /// Waits until no transaction runs, and lets none begin until the result is dropped.
     ///
     /// # Errors
     ///
@@ -189,8 +187,8 @@ impl<M: Memory, S: Sink> Thread<M, S> {
     }
 
     /// Lets no thread be [`alone`](Thread::alone) until [`leave`](Thread::leave), while the caller
-    /// changes memory as part of another memory's transaction, such as a compiled block. Waits for
-    /// an exclusive thread. The thread runs no transaction here meanwhile.
+    /// changes memory as part of another memory's transaction. The thread runs no transaction here
+    /// meanwhile.
     ///
     /// # Errors
     ///
@@ -216,8 +214,7 @@ pub struct Alone<'t, M: Memory, S: Sink> {
 
 impl<M: Memory, S: Sink> Alone<'_, M, S> {
     /// Takes a sequence number. Everything before is stored, and other threads' work comes after;
-    /// so the caller may change memory, and itself tells the sink or threads that wait for this
-    /// number.
+    /// the caller may change memory, and itself tells the sink.
     pub fn sequence(&mut self) -> u64 {
         self.running.0.stm.number_alone()
     }

@@ -49,9 +49,8 @@ pub struct Checkpoint(Vec<(u64, [u64; 8])>);
 /// A running transaction of a thread.
 ///
 /// It shows memory as of one moment, with its own changes, which others see only once it commits.
-/// [`Conflict`] means that it is doomed: pass the error on, so that it runs again. A function that
-/// takes a transaction is a part of it (nesting is flattened). It keeps 16 bytes per read line and
-/// 112 per changed line.
+/// [`Conflict`] means that it is doomed: pass the error on. Functions that take a transaction are a
+/// part of it (nesting is flattened). It keeps 16 bytes per read line and 112 per changed line.
 ///
 /// The changed memory is borrowed for `'env`, which outlives it.
 pub struct Transaction<'t, 'env, M: Memory, S: Sink> {
@@ -169,14 +168,13 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         unsafe { self.descriptor.peek_word(from.expose_provenance()) }
     }
 
-    /// Registers an action for after the acknowledged commit, in order of registration, outside of
-    /// the transaction. An aborted try drops it.
+    /// Registers an action for after the acknowledged commit, in order of registration. An aborted
+    /// try drops it.
     pub fn on_commit(&mut self, action: Box<dyn FnOnce()>) {
         self.descriptor.actions.on_commit(action);
     }
 
-    /// Registers an action for an abort of this try, for any reason, conflicts included; in reverse
-    /// order, outside of the transaction.
+    /// Registers an action for an abort of this try, conflicts included; in reverse order.
     pub fn on_abort(&mut self, action: Box<dyn FnOnce()>) {
         self.descriptor.actions.on_abort(action);
     }
@@ -231,8 +229,7 @@ impl<'t, 'env, M: Memory, S: Sink> Transaction<'t, 'env, M, S> {
         }
     }
 
-    /// The address of a read word that is damaged beyond repair. The transaction is doomed: it
-    /// would read the word again.
+    /// The address of a read word that is damaged beyond repair. The transaction is doomed.
     #[inline]
     #[must_use]
     pub fn lost(&self) -> Option<usize> {

@@ -8,7 +8,6 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) address: usize,
-    /// Bit i: byte i is changed.
     pub(crate) mask: u64,
     /// The changed bytes as they will be, or, `in_place`, as they were; others are zero.
     pub(crate) words: [u64; 8],
@@ -17,7 +16,6 @@ pub(crate) struct Entry {
     pub(crate) before: Option<State>,
     /// The previous line on the same stripe, or `NONE`.
     pub(crate) next: u32,
-    /// Memory has the changes.
     pub(crate) in_place: bool,
 }
 
@@ -31,7 +29,6 @@ pub(crate) const fn bits(mask: u8) -> u64 {
 }
 
 impl Entry {
-    /// Sets the bytes `mask` of word number `word` to those of `value`.
     #[inline]
     pub(crate) fn set(&mut self, word: usize, value: u64, mask: u8) {
         let bits = bits(mask);
@@ -79,7 +76,7 @@ impl WriteSet {
         self.lines.iter().map(Line)
     }
 
-    /// Number of lines.
+    /// The number of lines.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lines.len()
@@ -110,7 +107,7 @@ impl WriteSet {
         None
     }
 
-    /// The stripe with newest line `newest`, as before the transaction owned it.
+    /// As before the transaction owned it.
     pub(crate) fn before(&self, newest: u32) -> Option<State> {
         let mut at = newest;
         while let Some(line) = self.lines.get(at as usize) {

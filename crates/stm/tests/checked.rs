@@ -5,7 +5,6 @@ use indelible_stm::{Abort, Conflict, Damaged, Error, Memory, Stm, Thread, Transa
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Word number n has the address 8 n.
 struct Pairs(Vec<[AtomicU64; 2]>);
 
 // SAFETY: relaxed loads and stores of a word and its check word, which only this memory has.
@@ -48,7 +47,6 @@ impl Pairs {
     }
 }
 
-/// Word n has the value n.
 fn words(count: u64) -> Arc<Stm<Pairs, Volatile>> {
     let pair = |nth| [AtomicU64::new(nth), AtomicU64::new(check_word(nth))];
     Stm::with_stripes(4, Pairs((0..count).map(pair).collect()), Volatile)
@@ -141,7 +139,7 @@ fn s1_14_a_lost_word_is_named() {
         Ok::<_, Abort<()>>((lost, tx.lost()))
     });
     assert_eq!((swallowed, runs), (Err(Error::Lost(33 * 8)), 1));
-    // Other changes are undone; a partial store meets the damage, too, a whole one repairs it.
+    // A partial store meets the damage, too, a whole one repairs it.
     assert_eq!(read(&mut thread, 0).unwrap().0, 0);
     let part = thread.atomically(|tx| Ok::<_, Abort<()>>(store(tx, 33 * 8, &[1])?));
     assert_eq!(part, Err(Error::Lost(33 * 8)));

@@ -38,7 +38,6 @@ fn is_free<S: Sink>(stm: &Arc<Stm<Direct, S>>, word: &TxWord) -> bool {
     })
 }
 
-/// Notes how the transaction ends.
 fn register<S: Sink>(tx: &mut Transaction<'_, '_, Direct, S>, ends: &Rc<RefCell<Vec<&'static str>>>) {
     let note = |name| {
         let ends = ends.clone();
@@ -159,14 +158,12 @@ fn a_transaction_inside_of_one_is_an_error_or_a_part() {
     assert_eq!(value(&stm, &word), 3);
 }
 
-/// Stores by address, in a transaction of pieces.
 fn set<S: Sink>(thread: &mut Thread<Direct, S>, word: &TxWord, value: u64) {
     let at = (&raw const *word).cast::<u64>().cast_mut();
     // SAFETY: the word outlives the transaction in each of these tests.
     unsafe { thread.running().expect("a transaction").store(at, value) }.expect("no other transaction");
 }
 
-/// The word without a transaction.
 fn word_now(word: &TxWord) -> u64 {
     // SAFETY: the word exists; it is read as transactions do.
     unsafe { indelible_stm::Memory::load(&Direct, (&raw const *word).expose_provenance()) }.unwrap()
@@ -312,7 +309,6 @@ fn a_thread_that_ends_in_a_transaction_aborts_it() {
     .join()
     .unwrap();
     assert_eq!((value(&stm, leaked), is_free(&stm, leaked)), (0, true));
-    // No thread waits for it.
     drop(stm.thread().alone().unwrap());
 }
 

@@ -1,5 +1,5 @@
-//! Promises of the memory, under many threads or in one certain order of steps. A detector
-//! describes the broken promise; `mutants.rs` shows each a broken rule.
+//! Promises of the memory, under many threads or in one order of steps; `mutants.rs` shows each a
+//! broken rule.
 
 use crate::support::{Apart, Remembering, Rule, stm};
 use indelible_stm::{
@@ -10,7 +10,6 @@ use std::sync::{Arc, OnceLock};
 /// Miri needs a second for a millisecond's work.
 const SLOWER: u64 = if cfg!(miri) { 50 } else { 1 };
 
-/// Runs `f` on another thread, within this one's work.
 fn elsewhere<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(f).join().expect("no panic"))
 }
@@ -23,7 +22,6 @@ fn set_all<'env, S: Sink>(stm: &Arc<Stm<Direct, S>>, words: &[&'env TxWord], val
     assert!(stm.thread().atomically(stored).is_ok());
 }
 
-/// Transfers between accounts keep the sum, in every snapshot.
 pub fn bank(threads: u64, rounds: u64, rule: Rule) -> Result<(), String> {
     const MONEY: u64 = 100;
     let accounts: Vec<TxWord> = (0..16).map(|_| TxWord::new(MONEY)).collect();
@@ -208,7 +206,6 @@ pub fn half_stored(rule: Rule) -> Result<(), String> {
     }
 }
 
-/// When the sink is told, the words cannot be read, and memory is unchanged.
 #[test]
 fn the_sink_is_told_before_memory_changes() {
     struct Looking(Arc<TxWord>);
@@ -279,7 +276,6 @@ fn a_transaction_that_always_conflicts_runs_alone_at_last() {
     assert_eq!(word.into_inner(), 2);
 }
 
-/// Each thread changes all words in its own order, without deadlock or loss.
 #[test]
 fn threads_that_all_change_the_same_get_on() {
     const ROUNDS: u64 = 50 / SLOWER;

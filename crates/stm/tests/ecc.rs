@@ -21,7 +21,6 @@ fn repaired(word: u64, check: u64, rule: Rule) -> Result<Repaired, Beyond> {
     }
 }
 
-/// Damages a word by these bits; `Err`: the repair is wrong.
 fn judge(word: u64, bits: u128, rule: Rule) -> Result<(), String> {
     let whole = (word, check_word(word));
     let result = repaired(whole.0 ^ (bits >> 64) as u64, whole.1 ^ bits as u64, rule);
@@ -36,7 +35,6 @@ fn judge(word: u64, bits: u128, rule: Rule) -> Result<(), String> {
     }
 }
 
-/// `count` different bits of 128.
 fn some_bits(random: &mut fastrand::Rng, count: u32) -> u128 {
     let mut bits = 0_u128;
     while bits.count_ones() < count {
@@ -45,7 +43,6 @@ fn some_bits(random: &mut fastrand::Rng, count: u32) -> u128 {
     bits
 }
 
-/// Halves of codewords, which each have two explanations.
 pub fn ambiguous_words(rule: Rule) -> Result<(), String> {
     let mut random = fastrand::Rng::with_seed(14);
     of_fourteen().iter().try_for_each(|codeword| {

@@ -6,14 +6,12 @@ use indelible_stm::{Abort, Direct, Thread, Transaction};
 use indelible_testing::Seeded;
 use std::sync::Arc;
 
-/// A step: the word's number, and the value found or stored.
 #[derive(Clone, Debug)]
 enum Step {
     Found(usize, Vec<u8>),
     Stored(usize, Vec<u8>),
 }
 
-/// One try of a transaction.
 #[derive(Debug)]
 struct Try {
     /// `Some`: it committed a change.
@@ -25,7 +23,6 @@ struct Try {
 }
 
 impl Try {
-    /// The number of commits before it.
     fn place(&self) -> u64 {
         self.sequence.map_or(self.snapshot, |sequence| sequence.saturating_sub(1))
     }
@@ -58,7 +55,6 @@ impl Try {
     }
 }
 
-/// Random steps of one transaction; `steps` gets those taken.
 fn program(
     tx: &mut Transaction<'_, '_, Direct, Remembering>,
     arena: &Arena,
@@ -112,7 +108,6 @@ fn tries(
     tries
 }
 
-/// Runs random programs; `Err` names a transaction that saw a wrong state.
 pub fn check(seed: u64, threads: usize, count: usize, words: usize, rule: Rule) -> Result<(), String> {
     let arena = Arena::new(words);
     let stm = stm(4, Direct, Remembering::default(), rule);

@@ -138,7 +138,6 @@ fn undone_while_read(meets: bool, rule: Rule) -> Result<(), String> {
     }
 }
 
-/// Stores undone by a cancel or a conflict are not read.
 pub fn undone(rule: Rule) -> Result<(), String> {
     undone_while_read(false, rule)
 }
@@ -153,7 +152,6 @@ fn stores_that_are_undone_are_never_read() {
     doomed(None).unwrap();
 }
 
-/// Two words are always equal, also to transactions that will abort, beside others that are undone.
 #[test]
 fn no_transaction_sees_two_states_at_once_in_place() {
     const ROUNDS: u64 = if cfg!(miri) { 20 } else { 3000 };

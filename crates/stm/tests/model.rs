@@ -6,7 +6,6 @@ use indelible_testing::Seeded;
 
 type Tx<'t, 'env> = Transaction<'t, 'env, Direct, Remembering>;
 
-/// Stores a number and reads it again.
 fn number<T: Number + PartialEq + std::fmt::Debug>(
     tx: &mut Tx<'_, '_>,
     at: *mut u8,
@@ -19,7 +18,6 @@ fn number<T: Number + PartialEq + std::fmt::Debug>(
     Ok(())
 }
 
-/// One random operation on both.
 fn step(tx: &mut Tx<'_, '_>, arena: &Arena, model: &mut [u8], random: &mut Seeded) -> Result<(), Conflict> {
     let at = random.usize(..=arena.len() - 8);
     let (place, value) = (arena.at(at), random.u64(..));

@@ -20,12 +20,10 @@ pub fn stm<M: Memory, S: Sink>(bits: u32, memory: M, sink: S, rule: Rule) -> Arc
     }
 }
 
-/// Makes one on the process's memory that breaks no rule.
 pub fn sound<S: Sink>(sink: S) -> Arc<Stm<Direct, S>> {
     Stm::with_stripes(10, Direct, sink)
 }
 
-/// Words that transactions use by address.
 pub struct Arena(Box<[AtomicU64]>);
 
 impl Arena {
@@ -37,19 +35,16 @@ impl Arena {
         self.0.len() * 8
     }
 
-    /// The address of a byte.
     pub fn at(&self, byte: usize) -> *mut u8 {
         assert!(byte <= self.len());
         self.0.as_ptr().cast::<u8>().cast_mut().wrapping_add(byte)
     }
 
-    /// All bytes, while no transaction runs.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect()
     }
 }
 
-/// A sink's record of one number.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Told {
     /// (address, changed bytes).
@@ -57,7 +52,6 @@ pub enum Told {
     Skipped,
 }
 
-/// A sink that records all, and refuses on request.
 #[derive(Default)]
 pub struct Remembering {
     pub told: Mutex<BTreeMap<u64, Told>>,
@@ -67,7 +61,6 @@ pub struct Remembering {
     pub stored: AtomicU64,
 }
 
-/// Requests to a `Remembering`.
 pub const REFUSE_COMMIT: u64 = 1;
 pub const REFUSE_ACKNOWLEDGEMENT: u64 = 2;
 pub const PANIC_IN_COMMIT: u64 = 3;
@@ -99,7 +92,6 @@ impl Remembering {
         told.len() as u64
     }
 
-    /// All told changes, redone in order over zeros.
     pub fn redone(&self, arena: &Arena) -> Vec<u8> {
         let mut bytes = vec![0; arena.len()];
         for told in self.told.lock().unwrap().values() {
@@ -113,7 +105,6 @@ impl Remembering {
     }
 }
 
-/// Runs of changed bytes.
 pub fn runs(writes: &WriteSet) -> Vec<(usize, Vec<u8>)> {
     let mut runs = Vec::new();
     for line in writes.lines() {
@@ -155,7 +146,6 @@ impl Sink for Remembering {
     }
 }
 
-/// A word with its own line and stripe.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct Apart(pub indelible_stm::TxWord);

@@ -5,7 +5,6 @@ use crate::mutant::Mutant;
 use std::ffi::c_void;
 
 type Function = extern "C" fn(*mut c_void);
-/// (function, argument).
 pub(crate) type Called = Vec<(Function, *mut c_void)>;
 
 #[derive(Default)]
@@ -19,7 +18,6 @@ impl Actions {
         (self.commit.len(), self.undo.len())
     }
 
-    /// Those of a committed block.
     pub(crate) fn take_commit(&mut self) -> Called {
         self.undo.clear();
         std::mem::take(&mut self.commit)

@@ -18,7 +18,6 @@ pub(crate) struct Allocations {
     freed: Vec<(*mut c_void, By)>,
 }
 
-/// Memory without users.
 pub(crate) struct Unused(Vec<(*mut c_void, By)>);
 
 impl Allocations {
@@ -26,13 +25,12 @@ impl Allocations {
         (self.made.len(), self.freed.len())
     }
 
-    /// The memory that a committed block freed.
     pub(crate) fn take_freed(&mut self) -> Unused {
         self.made.clear();
         Unused(std::mem::take(&mut self.freed))
     }
 
-    /// The memory allocated since a mark and undone; frees since are cancelled.
+    /// Frees since the mark are cancelled.
     pub(crate) fn take_made(&mut self, (made, freed): (usize, usize)) -> Unused {
         self.freed.truncate(freed);
         Unused(self.made.split_off(made))

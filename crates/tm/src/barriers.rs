@@ -1,13 +1,11 @@
 //! Loads, stores and logs of compiled code, of every size.
 //!
-//! The names' hints about earlier accesses are not needed. Larger numbers, and those of the x87,
-//! are in [`registers`](crate::registers).
+//! Hints about earlier accesses in the names are not needed. Larger numbers, and x87 ones, are in
+//! [`registers`](crate::registers).
 
 use crate::blocks::Thread;
 use indelible_stm::Number;
 
-/// Loads a number at any address.
-///
 /// # Safety
 /// Invariant 1 of the crate.
 #[inline(always)]
@@ -45,8 +43,7 @@ pub(crate) unsafe fn store<T: Number>(to: *mut T, value: T) {
     }
 }
 
-/// Logs bytes before a store in place, if it may be undone: `own` bytes are those that, by the
-/// compiled code, no other thread knows.
+/// `own` bytes are those that, by the compiled code, no other thread knows.
 ///
 /// # Safety
 /// As for `load`.

@@ -1,8 +1,7 @@
 //! The blocks of a thread: begin, rerun, cancel, commit.
 //!
-//! A block runs as a transaction, or *directly*: alone, with plain accesses, because its actions
-//! cannot be undone. An inner block is a part of the outer one; if it may be cancelled, the changes
-//! before it are kept for that.
+//! A block runs as a transaction, or *directly*: alone, with plain accesses that cannot be undone.
+//! An inner block is a part of the outer one; the changes before a cancellable one are kept.
 
 mod ending;
 
@@ -23,7 +22,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const LINE: usize = 64;
 
-/// Sizes of all logs at a block's begin.
 #[derive(Clone, Copy, Default)]
 struct Marks {
     log: usize,
@@ -32,7 +30,6 @@ struct Marks {
     exceptions: exceptions::Mark,
 }
 
-/// A block that has begun and not ended.
 struct Level {
     beginning: Beginning,
     properties: u32,
@@ -42,7 +39,6 @@ struct Level {
 }
 
 pub(crate) struct Thread {
-    /// Whether accesses are those of a transaction.
     transacts: bool,
     /// Whether plain stores are logged for a checkpoint.
     logs: bool,
@@ -50,11 +46,9 @@ pub(crate) struct Thread {
     stack: usize,
     transaction: indelible_stm::Thread<Words, Commits>,
     levels: Vec<Level>,
-    /// The next run is direct.
     irrevocable: bool,
     /// A heap that the block needs room in does not grow.
     full: bool,
-    /// The thread is alone for a fork.
     held_still: bool,
     id: u64,
     generation: u32,
@@ -64,7 +58,7 @@ pub(crate) struct Thread {
     pub(crate) exceptions: Exceptions,
 }
 
-/// Writes a message and ends the process: compiled code has no errors.
+/// Compiled code has no errors.
 #[cold]
 pub(crate) fn fatal(why: &str) -> ! {
     let message = format!("libpmo-tm: {why}\n");
@@ -90,7 +84,6 @@ fn stack_end() -> usize {
     low.addr() + len
 }
 
-/// Ends the thread's part at its end.
 struct Owner(Cell<*mut Thread>);
 
 impl Drop for Owner {
@@ -151,7 +144,6 @@ impl Thread {
         thread
     }
 
-    /// Calls `act` if the thread runs a block.
     #[inline]
     pub(crate) fn with<R>(act: impl FnOnce(&mut Thread) -> R) -> Option<R> {
         // SAFETY: null, or the thread's own, to which there is no other reference (2).
@@ -206,8 +198,8 @@ impl Thread {
         }
     }
 
-    /// The thread, if plain stores are logged: those that compiled code logs for a rerun (`own`),
-    /// or all if an inner block may be cancelled.
+    /// Those that compiled code logs for a rerun (`own`), or all if an inner block may be
+    /// cancelled.
     #[inline(always)]
     pub(crate) fn logging<'t>(own: bool) -> Option<&'t mut Thread> {
         // SAFETY: as for `with`.
@@ -236,7 +228,6 @@ impl Thread {
         }
     }
 
-    /// Begins a run of the outermost block.
     fn start(&mut self) -> u32 {
         let properties = self.levels.first().map_or(0, |level| level.properties);
         self.irrevocable |=
@@ -254,7 +245,6 @@ impl Thread {
         self.code(properties)
     }
 
-    /// The code of a block to run.
     fn code(&self, properties: u32) -> u32 {
         let plain = !self.transacts && !self.logs && properties & property::UNINSTRUMENTED != 0;
         match plain || properties & property::INSTRUMENTED == 0 {
@@ -263,8 +253,7 @@ impl Thread {
         }
     }
 
-    /// Undoes all stores since marks, except those to dead frames below `stack`; returns the
-    /// actions to call.
+    /// Except stores to dead frames below `stack`; returns the actions to call.
     fn undo(&mut self, to: Marks, stack: usize) -> Called {
         // SAFETY: logged bytes are the thread's own, and no other thread had the bytes stored in
         // place (1).
@@ -274,8 +263,7 @@ impl Thread {
         self.actions.take_undo(to.actions)
     }
 
-    /// Ends a run without effect; actions may run blocks then. Returns the outermost level, and the
-    /// actions.
+    /// Actions may run blocks then.
     fn stop(&mut self, again: bool) -> (Option<Level>, Called) {
         (self.transacts, self.logs) = (false, false);
         self.irrevocable.then(|| objects::close(false));
@@ -288,13 +276,11 @@ impl Thread {
         (first, self.undo(Marks::default(), stack))
     }
 
-    /// The thread, without another reference to it.
     fn own<'t>() -> &'t mut Thread {
         // SAFETY: null, or the thread's own (2).
         unsafe { current().as_mut() }.unwrap_or_else(|| fatal("no block runs"))
     }
 
-    /// The thread, made on first use, or in another process.
     #[inline]
     fn ready<'t>() -> &'t mut Thread {
         // SAFETY: null, or the thread's own (2).
@@ -305,15 +291,14 @@ impl Thread {
         Thread::own()
     }
 
-    /// The transaction of this thread's block, if one runs.
     pub(crate) fn in_transaction<'t>() -> Option<Transaction<'t, 'static, Words, Commits>> {
         // SAFETY: as for `with`.
         let thread = unsafe { current().as_mut() }.filter(|thread| !thread.levels.is_empty())?;
         thread.transaction.running()
     }
 
-    /// Grows an object for its heap: at once if the block is alone, else before a rerun. `false`:
-    /// it has met a limit, now or in a former run of this block.
+    /// At once if the block is alone, else before a rerun. `false`: it has met a limit, now or in a
+    /// former run of this block.
     pub(crate) fn grow(address: usize, needed: usize) -> bool {
         let thread = Thread::own();
         if thread.full {
@@ -328,7 +313,6 @@ impl Thread {
         })
     }
 
-    /// Runs the outermost block again after a conflict and a back-off.
     #[cold]
     pub(crate) fn again() -> ! {
         Thread::again_after(true, || {})
@@ -350,14 +334,13 @@ impl Thread {
         unsafe { beginning.go_on(code | action::RESTORE) }
     }
 
-    /// The block cannot be undone from here on.
     pub(crate) fn go_irrevocable() {
         if Thread::with(|thread| !std::mem::replace(&mut thread.irrevocable, true)) == Some(true) {
             Thread::again();
         }
     }
 
-    /// Calls `act` while no block runs. `None`: one runs on this thread.
+    /// `None`: a block runs on this thread.
     pub(crate) fn alone<R>(act: impl FnOnce() -> R) -> Option<R> {
         if Thread::ready().transaction.begin_alone().is_err() {
             return None;
@@ -375,7 +358,6 @@ impl Thread {
         }
     }
 
-    /// After a fork.
     pub(crate) fn go_on() {
         let thread = Thread::own();
         if std::mem::take(&mut thread.held_still) {

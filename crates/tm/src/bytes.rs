@@ -3,7 +3,6 @@
 use crate::barriers::keep;
 use crate::blocks::Thread;
 
-/// Bytes copied at a time.
 const PIECE: usize = 256;
 
 /// # Safety
@@ -43,8 +42,6 @@ unsafe fn store(to: *mut u8, bytes: &[u8], shared: bool) {
     }
 }
 
-/// Copies bytes that may overlap.
-///
 /// # Safety
 /// Invariant 1 of the crate.
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, size: usize, reads: bool, writes: bool) {

@@ -1,11 +1,10 @@
-//! Functions and their clones for blocks: tables registered by each loaded program and library.
+//! Functions and their clones for blocks, registered by each loaded program and library.
 
 use crate::blocks::{Thread, fatal};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{PoisonError, RwLock};
 
-/// Tables by address, each with clones by function.
 static TABLES: RwLock<BTreeMap<usize, BTreeMap<usize, usize>>> = RwLock::new(BTreeMap::new());
 
 /// # Safety

@@ -1,6 +1,5 @@
 //! Numbers of the interface with compiled code.
 
-/// Properties of a block.
 pub(crate) mod property {
     pub(crate) const INSTRUMENTED: u32 = 0x1;
     pub(crate) const UNINSTRUMENTED: u32 = 0x2;
@@ -17,7 +16,6 @@ pub(crate) mod action {
     pub(crate) const ABORTED: u32 = 0x10;
 }
 
-/// Why a program ends a block.
 pub(crate) mod reason {
     use std::ffi::c_int;
 

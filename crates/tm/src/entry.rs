@@ -10,8 +10,8 @@
 //!    and one of an exported function of this library, which owns nothing then.
 //! 3. `pmo_tm_current` is the thread's own word, used only by [`current`] and [`set_current`].
 //!
-//! Rounding modes and the like are not kept: functions that change them are in no rerunnable block.
-//! Processes with shadow stacks do not load this library with them, as it does not declare support.
+//! Rounding modes and the like are not kept: no rerunnable block changes them. The library declares
+//! no support of shadow stacks.
 
 use crate::mutant::Mutant;
 use std::arch::{asm, global_asm};
@@ -66,8 +66,8 @@ global_asm!(
 );
 
 impl Beginning {
-    /// Copies word by word, as `_ITM_beginTransaction` stored it: a load of two words at once would
-    /// stall until both stores left the store buffer.
+    /// Word by word, as `_ITM_beginTransaction` stored it: a load of two words would stall until
+    /// both stores left the store buffer.
     ///
     /// # Safety
     ///

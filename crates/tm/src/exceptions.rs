@@ -11,7 +11,6 @@ use std::ops::Range;
 /// Bytes from the unwinder's header to the program's exception.
 const HEADER: usize = 32;
 
-/// An object allocated by the block for a throw.
 struct Object {
     bytes: Range<usize>,
     freed: bool,
@@ -20,11 +19,8 @@ struct Object {
 #[derive(Default)]
 pub(crate) struct Exceptions {
     objects: Vec<Object>,
-    /// Allocated, not thrown.
     unthrown: Vec<*mut c_void>,
-    /// Thrown, not caught.
     thrown: Vec<*mut c_void>,
-    /// The exceptions of running handlers.
     caught: Vec<*mut c_void>,
 }
 
@@ -32,7 +28,6 @@ pub(crate) struct Exceptions {
 pub(crate) type Mark = [usize; 4];
 
 impl Exceptions {
-    /// After the commit they are the program's.
     pub(crate) fn forget(&mut self) {
         self.objects.clear();
         self.unthrown.clear();
@@ -44,7 +39,6 @@ impl Exceptions {
         [self.objects.len(), self.unthrown.len(), self.thrown.len(), self.caught.len()]
     }
 
-    /// Whether an address is in an object of the block.
     #[inline(always)]
     pub(crate) fn have(&self, address: usize) -> bool {
         !self.objects.is_empty() && self.find(address)
@@ -55,15 +49,13 @@ impl Exceptions {
         self.objects.iter().any(|object| !object.freed && object.bytes.contains(&address))
     }
 
-    /// A handler has the object, or it may have been freed. Returns its bytes, if it is one of the
-    /// block's.
+    /// Returns the object's bytes, if it is one of the block's.
     fn set_freed(&mut self, exception: *mut c_void, freed: bool) -> Option<Range<usize>> {
         let object = self.objects.iter_mut().rev().find(|object| object.bytes.start == exception.addr())?;
         object.freed = freed;
         Some(object.bytes.clone())
     }
 
-    /// Ends those since a mark, of an undone block.
     pub(crate) fn undo(&mut self, [objects, unthrown, thrown, caught]: Mark) {
         self.objects.truncate(objects);
         for exception in self.unthrown.split_off(unthrown.min(self.unthrown.len())) {

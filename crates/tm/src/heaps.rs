@@ -1,6 +1,5 @@
 //! Memory that blocks allocate in persistent objects: libpmo has the heaps and accesses their words
-//! by the functions passed here, as part of the block. So allocations appear with the commit; an
-//! undone block leaves none.
+//! by the functions passed here, as part of the block.
 //!
 //! Each function has a clone under GCC's name for it, which compiled code calls in a block: GCC
 //! drops a block that calls only pure functions.
@@ -45,7 +44,6 @@ extern "C" fn peek(address: usize) -> u64 {
     unsafe { running.peek(with_exposed_provenance::<u64>(address)) }
 }
 
-/// Words as the block's transaction has them.
 pub(crate) static WORDS: Words = Words { load, store, store_byte, peek };
 
 extern "C" fn load_direct(address: usize, into: *mut u64) -> c_int {
@@ -72,12 +70,10 @@ extern "C" fn peek_direct(address: usize) -> u64 {
     unsafe { with_exposed_provenance::<u64>(address).read() }
 }
 
-/// Words at the objects' own addresses, for irrevocable blocks.
 static DIRECT: Words =
     Words { load: load_direct, store: store_direct, store_byte: store_byte_direct, peek: peek_direct };
 
-/// Makes a step in the heap of the object at an address. `None`: it failed, with libpmo's error, or
-/// there is no room. May rerun the block.
+/// `None`: it failed, with libpmo's error, or there is no room. May rerun the block.
 fn step(address: usize, make: impl Fn(&Object, *const Words) -> Answer) -> Option<usize> {
     let functions = objects::functions()?;
     let words: *const Words = match Thread::with(|thread| thread.is_irrevocable()) {

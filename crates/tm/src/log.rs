@@ -1,5 +1,5 @@
-//! Former bytes of memory that a block changes in place without its transaction: GCC's code logs
-//! memory known to no other thread; an irrevocable block logs stores for cancellable inner blocks.
+//! Former bytes of memory that a block changes in place without its transaction: those that GCC's
+//! code logs, and stores of an irrevocable block with cancellable inner blocks.
 
 use crate::entry;
 use crate::mutant::Mutant;
@@ -44,8 +44,8 @@ impl Log {
         self.bytes.extend_from_slice(now);
     }
 
-    /// Restores bytes to a mark, the last first, except on the stack up to `stack`, where frames of
-    /// the block were and this function's are.
+    /// The last first, except on the stack up to `stack`, where frames of the block were and this
+    /// function's are.
     ///
     /// # Safety
     /// As for `keep`.
@@ -71,7 +71,6 @@ impl Log {
         }
     }
 
-    /// Drops the undo records of this range, which was freed.
     pub(crate) fn forget(&mut self, range: &Range<usize>) {
         for (address, _) in self.entries.iter_mut().filter(|(address, _)| range.contains(address)) {
             *address = FREED;

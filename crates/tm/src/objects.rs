@@ -1,6 +1,5 @@
-//! Persistent objects that blocks use, attached by pmo/blocks.h. Compiled code names them by their
-//! own, inaccessible addresses; blocks use another mapping. A committed block's changes are
-//! durable, or, of objects on demand, in memory that outlives the process.
+//! Persistent objects of blocks, attached by pmo/blocks.h. Compiled code names them by their own,
+//! inaccessible addresses; blocks use another mapping.
 //!
 //! # Invariants
 //!
@@ -17,19 +16,15 @@ use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
-/// The functions that libpmo calls.
 static RUNTIME: Runtime = Runtime { version: VERSION, reserved: 0, add, remove };
 
-/// Most objects of blocks.
 const MOST: usize = 64;
 
 struct Slot {
     address: AtomicUsize,
     view: AtomicUsize,
-    /// See [`Object::checked`].
     checked: AtomicUsize,
     len: AtomicUsize,
-    /// See [`Object::demand`].
     demand: AtomicUsize,
 }
 
@@ -47,7 +42,6 @@ pub(crate) struct Short {
     much: u64,
 }
 
-/// A thread's told commit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Told {
     /// It changes objects on demand: [`stored`] follows.
@@ -57,31 +51,24 @@ pub(crate) struct Told {
 
 static SLOTS: [Slot; MOST] = [const { Slot::empty() }; MOST];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-/// Objects whose commits are each durable.
 static DURABLE: AtomicUsize = AtomicUsize::new(0);
-/// First address of all objects; `SPAN` is the length to the last one. Blocks look up no address
-/// outside that range.
+/// `SPAN` is the length from the first address of all objects to the last.
 static LOW: AtomicUsize = AtomicUsize::new(0);
 static SPAN: AtomicUsize = AtomicUsize::new(0);
-/// The functions, and the full objects.
 static OBJECTS: Mutex<Vec<Object>> = Mutex::new(Vec::new());
 /// Waiting threads hold it while they need the table.
 static WAITS: RwLock<()> = RwLock::new(());
-/// Threads that told a commit and have not waited for it yet.
 static TOLD: AtomicUsize = AtomicUsize::new(0);
 static FUNCTIONS: AtomicPtr<Object> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The place of an object's word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) at: usize,
-    /// Whether its check word follows it.
     pub(crate) checked: bool,
     /// The number of commits on the object.
     demand: usize,
 }
 
-/// Whether the word at an address may be in an object.
 #[inline(always)]
 pub(crate) fn may_have(address: usize) -> bool {
     address.wrapping_sub(LOW.load(Ordering::Relaxed)) < SPAN.load(Ordering::Relaxed)
@@ -115,7 +102,6 @@ pub(crate) fn functions() -> Option<&'static Object> {
     unsafe { FUNCTIONS.load(Ordering::Acquire).as_ref() }
 }
 
-/// Lets this thread, whose block is irrevocable, use objects at their own addresses.
 pub(crate) fn expose() {
     if any()
         && let Some(functions) = functions()
@@ -124,7 +110,7 @@ pub(crate) fn expose() {
     }
 }
 
-/// Ends that: the transaction stores the changed words, or they are dropped.
+/// The transaction stores the changed words, or they are dropped.
 pub(crate) fn close(changed: bool) {
     if any()
         && let Some(functions) = functions()
@@ -148,7 +134,7 @@ fn addresses(writes: &WriteSet) -> Vec<usize> {
     addresses
 }
 
-/// The room that the log lacks; `None`: it suffices.
+/// `None`: the log has the room.
 pub(crate) fn shortage(writes: &WriteSet) -> Option<Short> {
     let (changed, functions) = (addresses(writes), functions()?);
     let address = *changed.first()?;
@@ -162,8 +148,6 @@ pub(crate) fn make_room(short: Short) {
     }
 }
 
-/// Tells a commit, while the block owns its lines.
-///
 /// # Errors
 /// There is no room: nothing is told.
 #[cold]
@@ -210,7 +194,6 @@ pub(crate) fn tell(writes: &WriteSet) -> Result<Told, Short> {
     Ok(Told { on_demand: demand != 0, awaited })
 }
 
-/// All changes of the block are in memory.
 #[inline]
 pub(crate) fn stored(told: Told) {
     if told.on_demand
@@ -220,8 +203,8 @@ pub(crate) fn stored(told: Told) {
     }
 }
 
-/// Waits for the block's told commit, if asked, and until all commits told so far of objects with
-/// durable commits are durable: the block may have seen them.
+/// Also waits for all commits told so far of objects with durable commits: the block may have seen
+/// them.
 #[inline]
 pub(crate) fn wait(told: Told) {
     if told.awaited || any_durable() {
@@ -244,8 +227,7 @@ fn wait_for_all(awaited: bool) {
     }
 }
 
-/// Grows the object at an address until its heap has room for so many bytes, while no other block
-/// runs. Returns whether it grew.
+/// Until its heap has room for so many bytes, while no other block runs.
 pub(crate) fn grow(address: usize, needed: usize) -> bool {
     let Some(functions) = functions() else { return false };
     let len = (functions.grow)(address, needed);
@@ -264,7 +246,6 @@ pub(crate) fn forget() {
     SPAN.store(0, Ordering::Relaxed);
 }
 
-/// A block loaded a word that is damaged beyond repair.
 pub(crate) fn lost(address: usize) {
     fatal(&format!(
         "a block loads a word of a persistent object that is damaged beyond repair, at {address:#x}: `pmo scrub` lists such words, and a \

@@ -10,19 +10,16 @@
 use crate::bytes::copy;
 use std::arch::global_asm;
 
-/// Loads `size` bytes into the assembly's room.
 unsafe extern "C" fn load(from: *const u8, room: *mut u8, size: usize) {
     // SAFETY: called by the assembly below (1).
     unsafe { copy(room, from, size, true, false) };
 }
 
-/// Stores `size` bytes of such room.
 unsafe extern "C" fn store(to: *mut u8, room: *const u8, size: usize) {
     // SAFETY: as for `load`.
     unsafe { copy(to, room, size, false, true) };
 }
 
-/// Stores a complex number of two numbers of 10 bytes, each in 16.
 unsafe extern "C" fn store_complex(to: *mut u8, room: *const u8) {
     // SAFETY: as for `load`.
     unsafe {

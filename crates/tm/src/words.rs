@@ -1,5 +1,5 @@
-//! The process's words, each byte of which may be shared with code outside of blocks: only the
-//! bytes that a block changed are stored.
+//! The process's words: only the bytes that a block changed are stored, as code outside of blocks
+//! may share the others.
 
 use crate::mutant::Mutant;
 use crate::objects::{self, Short, Told};
@@ -8,19 +8,15 @@ use indelible_stm::{Damaged, Direct, Memory, Receipt, Sink, Stm, WriteSet};
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Memory in which neighbours in a word are different variables.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Words;
 
-/// This process's transactional memory.
 pub(crate) type Tm = Stm<Words, Commits>;
 
-/// Commits; those that change persistent objects are told and waited for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Commits;
 
 impl Sink for Commits {
-    /// A commit that the thread told and has not waited for.
     type Own = Told;
     type Error = Short;
 
@@ -88,7 +84,7 @@ unsafe impl Memory for Words {
     }
 }
 
-/// Loads a word that may be in an object. Out of line, so that other loads are inlined.
+/// Out of line, so that other loads are inlined.
 ///
 /// # Safety
 /// As for [`Memory::load`].
@@ -104,8 +100,6 @@ unsafe fn load_in_object(address: usize) -> Result<u64, Damaged> {
     }
 }
 
-/// As [`load_in_object`].
-///
 /// # Safety
 /// As for [`Memory::store`].
 #[cold]
@@ -130,8 +124,6 @@ fn has_check_word(address: usize) -> bool {
     objects::find(address).is_some_and(|place| place.checked)
 }
 
-/// Stores only the bytes of a word in `bits`.
-///
 /// # Safety
 /// As for [`Memory::store`].
 #[inline]

@@ -13,13 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PATH: &str = "/dev/shm/board";
 const SIZE: usize = 4096;
 
-/// The last transactions of a writer.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub(crate) struct Shown {
     /// The last acknowledged one: its call returned.
     pub(crate) acknowledged: AtomicU64,
-    /// The last one awaited as durable.
     pub(crate) awaited: AtomicU64,
 }
 

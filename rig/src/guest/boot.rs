@@ -11,7 +11,6 @@ use std::os::fd::AsRawFd;
 /// `RNDRESEEDCRNG`.
 const RESEED: libc::c_ulong = 0x5207;
 
-/// Mixes bytes into the kernel's random numbers.
 pub(crate) fn reseed(bytes: &[u8]) -> Result<()> {
     let mut source = File::options().write(true).open("/dev/urandom")?;
     source.write_all(bytes)?;

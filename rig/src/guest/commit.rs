@@ -13,10 +13,8 @@ pub(crate) type Cells = [TxCell<u64>; WORDS];
 
 pub(crate) const SOCKET: &str = "/guard.sock";
 const THREADS: usize = 2;
-/// Time limit on a slow, emulated machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Opens the pool, waiting for others on a slow machine.
 pub(crate) fn open(path: &Path) -> indelible::Result<Pool> {
     PoolOptions::new().wait(PATIENCE).open(path)
 }

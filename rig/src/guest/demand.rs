@@ -16,9 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The port with the power line.
 const PORT: &str = "/dev/ttyS1";
-/// Interval of looks at the board.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Enough for everything: bounds are tested elsewhere.
@@ -63,7 +61,6 @@ fn found(path: &Path) -> Result<[u64; WRITERS]> {
     Ok(numbers)
 }
 
-/// Runs writers and a guard until the power fails; returns on an error.
 fn write(path: &Path, numbers: &[u64; WRITERS]) -> Result<()> {
     let board = board()?;
     let (guarded, commits) = (number("guard")? == 1, number("commits")?);
@@ -85,7 +82,6 @@ fn write(path: &Path, numbers: &[u64; WRITERS]) -> Result<()> {
         sleep(LOOK);
     }
     mark(Mark::Go);
-    // The power fails at some moment.
     let mut told = String::new();
     loop {
         // After the guard's report, transactions are durable when they return.
@@ -158,7 +154,6 @@ fn be_guard(path: &Path, durable: Arc<AtomicBool>) -> Result<()> {
     Ok(())
 }
 
-/// Durability, microseconds by the machine's clock, bytes.
 fn summary(round: &RoundReport) -> String {
     let bytes: u64 = round.writers.iter().map(|writer| writer.bytes).sum();
     let published = round.writers.iter().filter(|writer| writer.outcome == Outcome::Published).count();

@@ -10,12 +10,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// (name, bit).
 const LINES: [(&str, i32); 4] =
     [("cd", libc::TIOCM_CD), ("cts", libc::TIOCM_CTS), ("dsr", libc::TIOCM_DSR), ("ri", libc::TIOCM_RI)];
-/// Time limit of expected events on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Time in which an unexpected event would come.
 const QUIET: Duration = Duration::from_millis(300);
 
 pub(crate) fn lines(path: &Path) -> Result<()> {
@@ -30,8 +27,8 @@ pub(crate) fn lines(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Waits for the kernel's reports of changes of an unpolled line, by the port's interrupts alone.
-/// Returns the number of changes until the first report, as changes before the wait are lost.
+/// Unpolled, by the port's interrupts alone. Returns the number of changes until the first report,
+/// as changes before the wait are lost.
 fn told(path: &Path, mask: i32) -> Result<u32> {
     // Opened here, too: an unopened port has no interrupt.
     let port = Arc::new(SerialPort::open(path)?);
@@ -59,14 +56,12 @@ fn told(path: &Path, mask: i32) -> Result<u32> {
     bail!("no change was told")
 }
 
-/// Interrupts of the second serial port.
 fn interrupts() -> Result<u64> {
     let all = std::fs::read_to_string("/proc/interrupts")?;
     let line = all.lines().find(|line| line.ends_with("ttyS1")).context("the port has no interrupt")?;
     line.split_whitespace().nth(1).and_then(|word| word.parse().ok()).context("no number of interrupts")
 }
 
-/// A port whose driver cannot report changes.
 struct Untold(SerialPort);
 
 impl Port for Untold {
@@ -79,8 +74,8 @@ impl Port for Untold {
     }
 }
 
-/// A guard with detectors of all lines, in both polarities, with reports of changes and without:
-/// each line's change is reported by its detectors alone. Returns the number of changes.
+/// In both polarities, with reports of changes and without: each line's change is reported by its
+/// detectors alone. Returns the number of changes.
 fn detected(path: &Path) -> Result<u32> {
     let mut detectors: Vec<Box<dyn Detector>> = Vec::new();
     for (name, _) in LINES {

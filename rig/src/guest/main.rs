@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use writer::Writer;
 
-/// Bytes of a pool in a file.
 const POOL: u64 = 24 << 20;
 
 fn main() {
@@ -46,13 +45,12 @@ fn main() {
     }
 }
 
-/// The order's number of this name.
 fn number(name: &str) -> Result<u64> {
     let text = std::env::var(format!("RIG_{name}")).with_context(|| format!("{name} is missing"))?;
     text.parse().with_context(|| format!("{name} is no number"))
 }
 
-/// The expected medium: another one would make the rig useless.
+/// Another medium would make the rig useless.
 fn expected() -> MediumKind {
     match std::env::var("RIG_medium").as_deref() {
         Ok("devdax") => MediumKind::DevDax,
@@ -110,7 +108,6 @@ fn run(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The step whose state matches the pool.
 fn matching(seed: u64, from: u64, to: u64, found: &str) -> Option<u64> {
     let mut model = Model::new(seed).at(from);
     while model.fingerprint() != found {
@@ -122,7 +119,6 @@ fn matching(seed: u64, from: u64, to: u64, found: &str) -> Option<u64> {
     Some(model.number)
 }
 
-/// Differences of the pool from each possible state.
 fn nearest(seed: u64, from: u64, to: u64, writer: &Writer) -> String {
     let found: BTreeMap<&str, &[u8]> = writer.bytes().collect();
     let mut out = String::new();

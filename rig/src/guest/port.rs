@@ -9,7 +9,6 @@ use std::arch::asm;
 use std::cell::OnceCell;
 use std::sync::{Mutex, PoisonError};
 
-/// Port of QEMU's debug console.
 const PORT: u16 = 0xe9;
 
 /// Points in the run, marked by no-operations that the plugin knows.
@@ -19,9 +18,7 @@ pub(crate) enum Mark {
     Watch,
     /// From here on stores are the writer's.
     Go,
-    /// The guard reported everything durable.
     Durable,
-    /// The guest reported the promised state.
     Promised,
 }
 

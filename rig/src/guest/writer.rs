@@ -18,7 +18,6 @@ impl Writer {
         Writer { pool, seed, objects: BTreeMap::new() }
     }
 
-    /// Attaches and recovers objects.
     pub(crate) fn attach(&mut self, names: &[String]) -> Result<()> {
         for name in names {
             self.objects.insert(name.clone(), self.pool.attach(name)?);
@@ -26,7 +25,6 @@ impl Writer {
         Ok(())
     }
 
-    /// All objects by name.
     pub(crate) fn bytes(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.objects.iter().map(|(name, object)| (name.as_str(), object.as_slice()))
     }
@@ -35,7 +33,6 @@ impl Writer {
         self.objects.values().next().map(Object::rung).unwrap_or_default()
     }
 
-    /// Bytes replayed by recovery.
     pub(crate) fn recovered(&self) -> u64 {
         self.objects.values().map(Object::recovered_bytes).sum()
     }

@@ -15,9 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Cuts of one pool.
 const CHAIN: u64 = 10;
-/// Cuts within which a broken rule must be noticed.
 const PATIENCE: u64 = 60;
 
 #[derive(Clone, Copy, Debug)]
@@ -30,16 +28,13 @@ struct Task {
 
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// Cuts of a sound writer.
     Cuts(u64),
-    /// Cuts of a broken one, until it is noticed.
     Noticed(&'static str),
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) counts: Counts,
-    /// Changes of the serial port's lines.
     pub(crate) lines: Changes,
     pub(crate) violations: Vec<Violation>,
     /// Mutant and kind.
@@ -52,7 +47,6 @@ pub(crate) struct Campaign<'a> {
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) program: Program,
-    /// Cycles of each kind and load.
     pub(crate) cycles: u64,
     pub(crate) seed: u64,
     pub(crate) jobs: usize,
@@ -130,7 +124,6 @@ impl Campaign<'_> {
         Ok(findings)
     }
 
-    /// Tests the lines that report power failures.
     fn lines(&self, scratch: &Path, states: &[PathBuf], findings: &mut Findings) -> Result<()> {
         self.bar.set_message("changing lines");
         let kernels: Vec<_> = self.kernels.iter().zip(states).collect();
@@ -165,8 +158,7 @@ impl Campaign<'_> {
         tasks
     }
 
-    /// Does each task with some worker; returns results in the order of tasks. A task's seed
-    /// depends on its index only.
+    /// Returns results in the order of tasks. A task's seed depends on its index only.
     fn spread<T: Sync, R: Send>(
         &self,
         tasks: &[T],

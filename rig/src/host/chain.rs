@@ -9,25 +9,18 @@ use fastrand::Rng;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A broken promise.
 #[derive(Debug)]
 pub(crate) struct Violation {
-    /// The state found.
     pub(crate) what: String,
-    /// Folder of the images and the logs.
     pub(crate) kept: Option<PathBuf>,
 }
 
-/// The first image of a kind's chains.
 pub(crate) struct Template {
     pub(crate) kind: Kind,
-    /// The saved machine.
     state: PathBuf,
-    /// With a pool on it.
     medium: PathBuf,
 }
 
-/// Makes the medium and the pool of a chain's start.
 pub(crate) fn make(environment: &Environment, folder: &Path, kind: Kind, state: &Path) -> Result<Template> {
     let slot = Slot::new(folder, &format!("make-{}-{}", kind.kernel.word(), kind.medium.word()));
     fs::File::create(&slot.live)?.set_len(SIZE)?;
@@ -53,14 +46,11 @@ pub(crate) trait Course {
     /// A promise was broken.
     fn line(&mut self, word: &str, rest: &str, counts: &mut Counts) -> std::result::Result<bool, String>;
 
-    /// A machine's end.
-    ///
     /// # Errors
     /// As for [`line`](Course::line).
     fn end(&mut self, outcome: &Outcome, counts: &mut Counts) -> std::result::Result<(), String>;
 }
 
-/// A pool from its first step on.
 pub(crate) struct Chain<'a> {
     environment: &'a Environment,
     slot: &'a Slot,
@@ -70,7 +60,6 @@ pub(crate) struct Chain<'a> {
     seed: u64,
     rng: Rng,
     counts: Counts,
-    /// Unjudged cuts.
     open: u64,
 }
 
@@ -148,7 +137,6 @@ impl<'a> Chain<'a> {
         Ok(None)
     }
 
-    /// Compares a machine's findings with the promises, and notes its own promises.
     fn judge(&mut self, outcome: &Outcome, last: bool) -> std::result::Result<(), String> {
         let mut judged = false;
         for line in &outcome.said {

@@ -9,7 +9,6 @@ pub(crate) struct Failure {
     pub(crate) load: Load,
     /// From the line's change to the guard's report, by the host's clock.
     pub(crate) microseconds: u64,
-    /// Bytes made durable meanwhile, by the writers' reports.
     pub(crate) bytes: u64,
 }
 

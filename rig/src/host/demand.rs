@@ -7,29 +7,22 @@ use crate::machine::{Cut, Outcome, PowerFailure};
 use fastrand::Rng;
 use indelible_rig::commits::{Ledger, WRITERS};
 
-/// Each writer's transactions before a failure.
 const COMMITS: std::ops::Range<u64> = 300..3_000;
-/// Without a guard, a writer waits for one in so many.
 const WAITS: std::ops::Range<u64> = 100..2_000;
-/// Most events before a cut without a guard.
 const EVENTS: [(&str, u64); 2] = [("watch", 6_000), ("go", 30_000)];
-/// Most events after the guard's report.
 const LATER: u64 = 2_000;
-/// Looks at the line until it goes off.
 const LOOKS: u64 = 40;
 /// Milliseconds from failure to power loss: enough on a slow machine.
 const HOLD: u64 = 300_000;
 
 pub(crate) struct Demand {
     load: Load,
-    /// Seed of the transactions.
     seed: u64,
     ledgers: Vec<Ledger>,
     /// The last transactions: at the last machine's begin, required, acknowledged.
     begun: [u64; WRITERS],
     promised: [u64; WRITERS],
     acknowledged: [u64; WRITERS],
-    /// Bytes made durable by the guard's round.
     bytes: Option<u64>,
 }
 
@@ -40,7 +33,6 @@ impl Demand {
         Demand { load, seed, ledgers, begun: none, promised: none, acknowledged: none, bytes: None }
     }
 
-    /// A writer's objects: the last transaction's number in both, and their bytes.
     fn found(&mut self, text: &str, counts: &mut Counts) -> Result<(), String> {
         let words: Vec<_> = text.splitn(4, ' ').collect();
         let [writer, left, right, found] = words[..] else { return Err("no state".into()) };

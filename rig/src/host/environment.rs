@@ -7,7 +7,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Required programs and their packages.
 const PROGRAMS: [(&str, &str); 8] = [
     ("qemu-system-x86_64", "qemu-system-x86, 9 or later"),
     ("busybox", "busybox-static"),
@@ -64,7 +63,6 @@ impl Environment {
         Ok(())
     }
 
-    /// The unpacked package of a kernel.
     pub(crate) fn kernel(&self, version: &str) -> PathBuf {
         self.folder.join("kernels").join(version)
     }
@@ -129,7 +127,6 @@ impl Environment {
         succeeds(&mut command)
     }
 
-    /// Builds a self-contained guest program; returns its path.
     fn guest(&self, name: &str, features: &str) -> Result<PathBuf> {
         let folder = self.folder.join("build");
         let target = if has_target(MUSL) { MUSL } else { GNU };
@@ -158,7 +155,6 @@ impl Environment {
     }
 }
 
-/// Removes folders of killed campaigns.
 fn remove_left_over(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -193,7 +189,6 @@ fn script(path: &Path, arguments: &[&PathBuf]) -> Result<()> {
     succeeds(Command::new(path).args(arguments))
 }
 
-/// Runs it, and shows its output on failure.
 fn succeeds(command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("cannot run {:?}", command.get_program()))?;
     if !output.status.success() {

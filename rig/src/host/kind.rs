@@ -61,9 +61,7 @@ impl fmt::Display for Kind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
-    /// Psyncs, step by step.
     Steps,
-    /// Transactions on demand, with and without a guard.
     OnDemand,
 }
 
@@ -75,7 +73,6 @@ impl Program {
         }
     }
 
-    /// Cuts of each kind and load, in CI and in a campaign.
     pub(crate) fn cycles(self) -> (u64, u64) {
         match self {
             Program::Steps => (12, 250),
@@ -102,7 +99,6 @@ impl Program {
     }
 }
 
-/// The state of writers on demand at a power failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
     /// They go on, with a guard.

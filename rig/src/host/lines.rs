@@ -8,14 +8,12 @@ use anyhow::Result;
 use std::fs;
 use std::path::Path;
 
-/// Changes reported by the kernel, and by the detector.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) told: u64,
     pub(crate) detected: u64,
 }
 
-/// Tests reports of each change on a machine with this kernel.
 pub(crate) fn run(
     environment: &Environment,
     folder: &Path,
@@ -26,7 +24,6 @@ pub(crate) fn run(
     for image in [&slot.live, &slot.durable] {
         fs::File::create(image)?.set_len(SIZE)?;
     }
-    // No medium, and no cut.
     let kind = Kind { kernel, medium: Medium::Devdax };
     let cut = Some(Cut { after: "go", event: 0, seed: 0, failure: None });
     let order = Order { kind, state: state.to_owned(), words: vec![("task", "lines".into())], cut };

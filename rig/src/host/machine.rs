@@ -11,19 +11,16 @@ use std::time::{Duration, Instant};
 
 const EMULATOR: &str = "qemu-system-x86_64";
 const ORDER: usize = 1000;
-/// Bytes of the persistent memory.
 pub(crate) const SIZE: u64 = 64 << 20;
 /// Its physical address: behind the gap below 4 GiB, where the RAM ends.
 const BASE: u64 = 4 << 30;
 /// Virtual address of physical memory in a kernel without address randomisation (4-level page
 /// tables).
 const WINDOW: u64 = 0xffff_8880_0000_0000;
-/// Limit before a hang; a cut normally takes seconds.
+/// A cut normally takes seconds.
 const PATIENCE: Duration = Duration::from_secs(1800);
-/// The emulator's exit status at a cut.
 const CUT: i32 = 77;
 
-/// The moment of a cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     /// Counts from `watch` (before the medium is accessed), `go` (before the first step) or
@@ -31,9 +28,7 @@ pub(crate) struct Cut {
     pub(crate) after: &'static str,
     /// Stores to another line, write-backs, fences; 0: when the machine is done.
     pub(crate) event: u64,
-    /// Seed for lines without a write-back.
     pub(crate) seed: u64,
-    /// A warning by the power supply before.
     pub(crate) failure: Option<PowerFailure>,
 }
 
@@ -49,7 +44,6 @@ pub(crate) struct PowerFailure {
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) kind: Kind,
-    /// The saved machine to continue.
     pub(crate) state: PathBuf,
     /// Words for the guest: `task=run`.
     pub(crate) words: Vec<(&'static str, String)>,
@@ -58,7 +52,6 @@ pub(crate) struct Order {
 
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// The guest's lines.
     pub(crate) said: Vec<String>,
     /// Cut, rather than switched off.
     pub(crate) cut: bool,
@@ -68,11 +61,8 @@ pub(crate) struct Outcome {
     pub(crate) durable: Option<u64>,
 }
 
-/// The files of one machine.
 pub(crate) struct Slot {
-    /// The machine's memory.
     pub(crate) live: PathBuf,
-    /// Its part that survives a power failure.
     pub(crate) durable: PathBuf,
     said: PathBuf,
     console: PathBuf,
@@ -93,7 +83,6 @@ impl Slot {
         }
     }
 
-    /// Copies all files of the last run.
     pub(crate) fn keep(&self, folder: &Path, order: &Order) -> Result<()> {
         fs::create_dir_all(folder)?;
         for file in [&self.live, &self.durable, &self.said, &self.console, &self.report] {
@@ -214,7 +203,7 @@ fn last_words(slot: &Slot) -> String {
     format!("it said: {}; its console: {}", tail(&slot.said), tail(&slot.console))
 }
 
-/// The machine, with fresh files. Its monitor is its standard input.
+/// Its monitor is its standard input.
 fn command(environment: &Environment, slot: &Slot, kernel: Kernel, order: &str) -> Result<Command> {
     for file in [&slot.said, &slot.console, &slot.report] {
         fs::write(file, "")?;

@@ -59,7 +59,6 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// A word, or `all`.
 #[derive(Clone, Debug)]
 pub(crate) struct OneOrAll<T>(Vec<T>);
 

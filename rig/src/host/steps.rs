@@ -7,14 +7,11 @@ use crate::machine::{Cut, Outcome};
 use fastrand::Rng;
 use indelible_rig::model::Model;
 
-/// More steps than a machine completes.
 const STEPS: u64 = 100_000;
-/// Most events before a cut.
 const EVENTS: [(&str, u64); 2] = [("watch", 6_000), ("go", 30_000)];
 
 pub(crate) struct Steps {
     kernel: Kernel,
-    /// Seed of the program.
     seed: u64,
     /// The pool's possible steps: promised, and begun.
     from: u64,

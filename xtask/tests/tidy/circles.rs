@@ -56,17 +56,14 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// The path of a module from its crate's root.
 type Path = Vec<String>;
 
-/// A crate's modules, with their imports.
 struct Tree {
     imports: BTreeMap<Path, Vec<Path>>,
     /// Names of each module's `use` lines, with their paths.
     names: BTreeMap<Path, BTreeMap<String, Path>>,
 }
 
-/// Splits the inside of braces at top-level commas.
 fn pieces(list: &str) -> Vec<&str> {
     let (mut depth, mut from, mut pieces) = (0, 0, Vec::new());
     for (at, letter) in list.char_indices() {
@@ -84,7 +81,7 @@ fn pieces(list: &str) -> Vec<&str> {
     pieces
 }
 
-/// The paths of a `use` line, each with its name.
+/// Each with its name.
 fn expand(before: &[&str], tree: &str, out: &mut Vec<(Path, String)>) {
     let tree = tree.trim();
     if let Some((prefix, list)) = tree.split_once('{') {
@@ -110,7 +107,6 @@ fn expand(before: &[&str], tree: &str, out: &mut Vec<(Path, String)>) {
     out.push((path, name));
 }
 
-/// The `use` lines of a source, and the paths in its other lines.
 fn paths(code: &str) -> (Vec<(Path, String)>, Vec<Path>) {
     let (mut used, mut others) = (Vec::new(), Vec::new());
     let mut rest = code;
@@ -128,7 +124,6 @@ fn paths(code: &str) -> (Vec<(Path, String)>, Vec<Path>) {
     (used, others)
 }
 
-/// Paths in expressions, types and attributes that begin with `crate` or `super`.
 fn inline(code: &str) -> Vec<Path> {
     let words = code.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != ':');
     let words = words.filter(|word| word.starts_with("crate::") || word.starts_with("super::"));
@@ -167,7 +162,6 @@ impl Tree {
         }
     }
 
-    /// For each folder, which of its modules imports which.
     fn siblings(&self) -> BTreeMap<Path, BTreeMap<String, BTreeSet<String>>> {
         let mut all: BTreeMap<Path, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
         for (from, imports) in &self.imports {
@@ -184,7 +178,6 @@ impl Tree {
         all
     }
 
-    /// (folder, modules).
     fn circles(&self) -> BTreeSet<(Path, Vec<String>)> {
         let mut circles = BTreeSet::new();
         for (folder, edges) in self.siblings() {
@@ -204,7 +197,6 @@ impl Tree {
     }
 }
 
-/// The transitive imports of a module.
 fn reachable(edges: &BTreeMap<String, BTreeSet<String>>, from: &String) -> BTreeSet<String> {
     let (mut found, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(module) = open.pop() {
@@ -217,7 +209,6 @@ fn reachable(edges: &BTreeMap<String, BTreeSet<String>>, from: &String) -> BTree
     found
 }
 
-/// The module of a file, by its path from the crate's root.
 fn module(file: &str) -> Path {
     let mut path: Path = file.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if path.last().is_some_and(|name| ["mod", "lib", "main"].contains(&name.as_str())) {
@@ -239,7 +230,6 @@ fn resolve(module: &Path, path: &Path) -> Option<Path> {
     Some(base.iter().chain(&path[above..]).cloned().collect())
 }
 
-/// Every folder with a `lib.rs` or `main.rs`.
 fn roots() -> Vec<String> {
     let mut roots = BTreeSet::new();
     for folder in ["crates", "bench", "evidence", "examples", "rig", "xtask"] {

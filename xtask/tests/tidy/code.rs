@@ -27,7 +27,6 @@ fn libpmo_and_libpmo_tm_have_one_interface() {
     assert!(ours == theirs, "crates/capi/src/tm_interface.rs and its copy in crates/tm/src differ");
 }
 
-/// Manifests that may ask for sealing without integrity.
 fn with_other_engines(manifests: &BTreeMap<String, String>) -> Vec<&str> {
     let asks = |text: &str| text.lines().any(|line| !line.starts_with('#') && line.contains("engines"));
     manifests.iter().filter(|(_, text)| asks(text)).map(|(file, _)| file.as_str()).collect()
@@ -205,7 +204,6 @@ fn unsafe_stays_in_its_modules_and_each_block_says_why() {
     }
 }
 
-/// The shipped part of a source.
 fn shipped(text: &str) -> &str {
     text.split("#[cfg(test)]").next().unwrap_or_default()
 }

@@ -58,7 +58,6 @@ const STORE: &[&[&str]] = &[
     &["store"],
 ];
 
-/// The rooms of an open pool.
 const ROOMS: &[&[&str]] = &[
     &["locks"],
     &["access"],

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const MODELS: &str = "crates/models/protocol/";
 
-/// The rules that a page states, in order.
 fn stated(page: &str) -> Vec<&str> {
     page.lines()
         .filter_map(|line| line.strip_prefix("- **")?.split_once("** ").map(|(rule, _)| rule))
@@ -30,7 +29,6 @@ fn is_rule(word: &str) -> bool {
     !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// Every fault of the citations: `code` and `models` are texts by file.
 fn faults(page: &str, code: &BTreeMap<String, String>, models: &BTreeMap<String, String>) -> Vec<String> {
     let stated: BTreeSet<_> = stated(page).into_iter().map(str::to_owned).collect();
     let mut faults = Vec::new();

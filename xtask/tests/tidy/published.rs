@@ -16,7 +16,6 @@ fn published() -> Vec<String> {
     names
 }
 
-/// Whether a line has a checklist number: `S`, digits, a point, digits.
 fn has_number(line: &str) -> bool {
     line.match_indices('S').any(|(at, _)| {
         let apart = !line[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_');

@@ -7,7 +7,6 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
 }
 
-/// Every file below `folder` with one of these endings, with its text.
 pub fn files(folder: &str, endings: &[&str]) -> BTreeMap<String, String> {
     fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -40,7 +39,6 @@ pub fn sources(folder: &str) -> BTreeMap<String, String> {
     files
 }
 
-/// The shipped code, without comments.
 pub fn shipped(text: &str) -> String {
     let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code = lines.collect::<Vec<_>>().join("\n");

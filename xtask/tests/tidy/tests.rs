@@ -29,7 +29,6 @@ fn unlisted(package: &Path) -> Vec<String> {
     std::iter::once("").chain(folders).flat_map(|folder| unlisted_in(package, &programs, folder)).collect()
 }
 
-/// Those in one folder.
 fn unlisted_in(package: &Path, programs: &[&str], folder: &str) -> Vec<String> {
     let inside = |program: &&&str| program.rsplit_once('/').map_or("", |(folder, _)| folder) == folder;
     let text =

@@ -88,7 +88,6 @@ fn sentences_of_comments_have_a_subject() {
     assert!(wrong.is_empty(), "name the subject:\n{}", wrong.join("\n"));
 }
 
-/// Names of functions that begin with a pronoun.
 fn named_by_a_pronoun(text: &str) -> Vec<&str> {
     let name = |line: &'_ str| line.trim_start().trim_start_matches("pub ").strip_prefix("fn ").map(str::len);
     let begins = |line: &&str| {

@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const EVERY: Duration = Duration::from_millis(50);
-/// Most relevant bytes of a file.
 const SHORT: u64 = 64;
 
 /// See the module. A file is read 20 times a second; an absent or empty one means that the power is
@@ -29,7 +28,6 @@ impl FileDetector {
     }
 }
 
-/// The meaning of the first word.
 fn meaning(text: &str) -> Condition {
     match text.split_whitespace().next() {
         None | Some("fine") => Condition::Fine,

@@ -1,8 +1,7 @@
 //! A modem-control line of a serial port: a power supply's PWR_OK, or a simple UPS's contact.
 //!
-//! The kernel reports changes (`TIOCMIWAIT`) if the port's driver can, only to threads that wait at
-//! that moment, and of `ri` only the falling edge, as a 16550 reports no more: so the line is also
-//! polled. Pseudo-terminals have no such lines.
+//! The kernel reports changes (`TIOCMIWAIT`) if the driver can, only to waiting threads, and of
+//! `ri` only the falling edge: so the line is also polled. Pseudo-terminals have no such lines.
 
 use super::{Detector, Watch};
 use crate::condition::Condition;
@@ -16,10 +15,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-/// Interval of polls.
 const EVERY: Duration = Duration::from_millis(20);
 
-/// Lines to watch: names, and the kernel's bits.
 const LINES: [(&str, i32); 4] =
     [("cd", libc::TIOCM_CD), ("cts", libc::TIOCM_CTS), ("dsr", libc::TIOCM_DSR), ("ri", libc::TIOCM_RI)];
 
@@ -71,7 +68,6 @@ pub struct LineDetector<P> {
     port: Arc<P>,
     mask: i32,
     line: &'static str,
-    /// The power is on while the line is active.
     fine_on: bool,
 }
 
@@ -106,8 +102,7 @@ impl<P: Port> LineDetector<P> {
     }
 }
 
-/// Starts a thread that reports changes of the lines in `mask` until the receiver is dropped or the
-/// driver fails.
+/// Until the receiver is dropped or the driver fails.
 fn changes(port: Arc<impl Port>, mask: i32) -> io::Result<Receiver<io::Result<()>>> {
     let (sender, changes) = sync_channel(1);
     let wait = move || {
@@ -126,7 +121,6 @@ fn changes(port: Arc<impl Port>, mask: i32) -> io::Result<Receiver<io::Result<()
     std::thread::Builder::new().name("line".into()).spawn(wait).map(|_| changes)
 }
 
-/// Whether the driver cannot report changes.
 fn cannot_tell(error: &io::Error) -> bool {
     let found = Errno::from_io_error(error);
     [Errno::NOTTY, Errno::INVAL, Errno::OPNOTSUPP, Errno::NOSYS].into_iter().any(|errno| found == Some(errno))
@@ -168,7 +162,6 @@ mod tests {
     use crate::events::Sender;
     use std::sync::Mutex;
 
-    /// Scripted states of the lines, then the port is gone.
     struct Script {
         lines: Mutex<Vec<i32>>,
         waits: fn() -> io::Result<()>,
@@ -189,7 +182,6 @@ mod tests {
     const CD: i32 = libc::TIOCM_CD;
 
     fn told(line: &str, waits: fn() -> io::Result<()>) -> (Vec<Condition>, String) {
-        // The first look is at the port itself.
         told_of(vec![0, CD, CD | libc::TIOCM_CTS, libc::TIOCM_CTS, 0, CD], line, waits)
     }
 

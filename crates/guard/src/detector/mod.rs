@@ -51,7 +51,6 @@ impl Watch {
     }
 }
 
-/// Polls and reports conditions.
 fn poll(detector: &mut impl Detector, every: Duration, watch: &Watch) -> io::Result<()> {
     loop {
         let condition = detector.look()?;

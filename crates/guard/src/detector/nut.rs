@@ -6,9 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// `upsd`'s default port.
 const PORT: u16 = 3493;
-/// Most bytes of an answer.
 const LONGEST: u64 = 512;
 
 /// See the module. The power fails once the UPS is on battery (`OB`), low (`LB`), or shutting down
@@ -42,7 +40,6 @@ impl NutDetector {
         Ok(NutDetector { ups: ups.to_owned(), host, every, connection: None })
     }
 
-    /// The UPS's status words.
     fn ask(&mut self) -> io::Result<String> {
         let connection = match &mut self.connection {
             Some(connection) => connection,

@@ -14,7 +14,6 @@ const OBJECTS: usize = 2;
 const ORIGINAL: usize = 0;
 const COPY: usize = 1;
 
-/// A broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// No rule is broken.
@@ -65,14 +64,12 @@ pub(crate) enum Broken {
     BootIgnored,
 }
 
-/// Limits of events by kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) processes: usize,
     /// Processes that attach objects; the others recover and sweep.
     pub(crate) writers: usize,
     pub(crate) commits: usize,
-    /// Groups of memory.
     pub(crate) groups: u8,
     pub(crate) deaths: u8,
     pub(crate) cuts: u8,
@@ -91,7 +88,6 @@ pub(crate) struct Demand {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Pool {
     values: [u8; OBJECTS],
-    /// Number and boot of the memory in each entry.
     stated: [Option<(u8, u8)>; OBJECTS],
 }
 
@@ -102,16 +98,13 @@ pub(crate) enum Of {
     Object(usize),
 }
 
-/// A file of memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Part {
     group: u8,
     of: Of,
-    /// The holder of its lock.
     owner: Option<usize>,
     filled: bool,
     value: u8,
-    /// Number of the commit in the log.
     log: Option<u8>,
 }
 
@@ -153,9 +146,9 @@ struct Process {
     group: Option<u8>,
     views: [View; OBJECTS],
     doing: Doing,
-    /// The current commit: its number, and the objects that have it.
+    /// With the objects that have it.
     commit: Option<(u8, u8)>,
-    /// The current epoch: its lines, and its last commit.
+    /// With its last commit.
     epoch: Option<([Option<u8>; OBJECTS], u8)>,
     last: u8,
     durable: u8,
@@ -176,9 +169,7 @@ const GONE: Process = Process {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Commit {
     group: u8,
-    /// The changed objects; none once it is lost.
     changed: [bool; OBJECTS],
-    /// A caller was told that it is durable.
     acknowledged: bool,
 }
 
@@ -212,7 +203,7 @@ pub(crate) enum Action {
     FailEpoch(usize),
     Sync(usize),
     Leave(usize, usize),
-    /// The process is in a transaction on another object, so that changes cannot be published.
+    /// The process is in a transaction on another object.
     LeaveInside(usize, usize),
     End(usize),
     Continue(usize),
@@ -256,7 +247,6 @@ impl State {
         self.parts.retain(|part| (part.group, part.of) != (group, of));
     }
 
-    /// The valid memory that an entry states.
     fn stated(&self, pool: usize, object: usize, broken: Broken) -> Option<u8> {
         let (group, boot) = self.pools.get(pool)?.stated[object]?;
         (boot == self.boot || broken == Broken::BootIgnored).then_some(group)
@@ -281,7 +271,6 @@ impl State {
         self.commits.iter().rposition(|commit| commit.changed[object]).map_or(0, |nth| nth as u8 + 1)
     }
 
-    /// Looks for losses among objects without a living process.
     fn look(&mut self, broken: Broken) {
         for object in 0..OBJECTS {
             match self.stated(ORIGINAL, object, broken) {
@@ -527,7 +516,6 @@ impl Model for Demand {
 }
 
 impl Demand {
-    /// Calls that an idle process may begin.
     fn begin(&self, state: &State, nth: usize, actions: &mut Vec<Action>) {
         let (scope, broken, process) = (&self.scope, self.broken, &state.processes[nth]);
         let is_writer = nth < scope.writers && !process.failed;

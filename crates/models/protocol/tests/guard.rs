@@ -2,8 +2,8 @@
 //! power fails and comes back.
 //!
 //! After a fully durable round during a failure, the power may go at any moment: no acknowledged
-//! commit may be missing then, of the guard's writers and of the memory that it recovers. Lines
-//! arrive in order, and late.
+//! commit of the guard's writers, or of memory that it recovers, may be missing then. Lines arrive
+//! in order, and late.
 
 use super::{NO_LOSS, fails, holds};
 use stateright::{Model, Property};
@@ -11,7 +11,6 @@ use stateright::{Model, Property};
 /// Commits of all writers that may be not durable.
 const BUDGET: u8 = 2;
 
-/// A broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// No rule is broken.
@@ -48,16 +47,12 @@ pub(crate) enum Broken {
     BlindIsFine,
 }
 
-/// Limits of events by kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) writers: usize,
-    /// For each writer.
     pub(crate) commits: u8,
     pub(crate) deaths: u8,
-    /// Failures and rehearsals.
     pub(crate) rounds: u8,
-    /// Ends of the guard.
     pub(crate) ends: u8,
     pub(crate) connections: u8,
 }
@@ -81,7 +76,6 @@ enum ToWriter {
     Publish(u8),
 }
 
-/// The steps of a publishing writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Publishing {
     No,
@@ -100,15 +94,12 @@ struct Writer {
     commits: u8,
     durable: u8,
     bound: Option<u8>,
-    /// Its end of the connection is open.
     linked: bool,
     publishing: Publishing,
 }
 
-/// The guard's end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Client {
-    /// The connecting process.
     life: u8,
     registered: bool,
     told: Option<u8>,
@@ -130,13 +121,11 @@ struct Round {
 pub(crate) struct State {
     writers: Vec<Writer>,
     clients: Vec<Option<Client>>,
-    /// The power, and the guard's view of it.
     fails: bool,
     failing: bool,
     up: bool,
     token: u8,
     round: Option<Round>,
-    /// Writers whose memory is in recovery.
     recovering: Vec<(usize, u8)>,
     /// Writers and memory of the guard at the round's begin, reported as durable.
     promised: Vec<(usize, u8)>,
@@ -219,7 +208,6 @@ impl State {
         }
     }
 
-    /// Equal shares, unless the power fails or a round runs.
     fn tell_budgets(&mut self, all: bool, broken: Broken) {
         if (self.failing || self.round.is_some()) && broken != Broken::BudgetWhileFailing {
             return;
@@ -247,7 +235,6 @@ impl State {
         self.end_round(broken);
     }
 
-    /// Sets the outcome of a writer or a memory in the round.
     fn end(&mut self, who: (usize, u8), durable: bool, broken: Broken) {
         if let Some(round) = &mut self.round
             && round.open.contains(&who)
@@ -266,7 +253,6 @@ impl State {
         self.tell_budgets(true, broken);
     }
 
-    /// A connection has ended, or its process.
     fn departed(&mut self, nth: usize, broken: Broken) {
         let Some(client) = self.clients[nth].take() else { return };
         if client.registered {

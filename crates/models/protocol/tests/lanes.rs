@@ -1,10 +1,10 @@
 //! Rules L1 to L12: two processes psync one object in two lanes. Processes die, the power is cut,
 //! and write-back fails.
 //!
-//! The object has two words; the psync of number *n* sets both to *n*. A batch, a header or a word
-//! is written as one piece; a power cut keeps any subset of the pieces without a barrier, and
-//! leaves headers and batches half written. A page with a failed write-back shows bytes that the
-//! medium lacks, until it is dropped; each process with the file open gets one report.
+//! The object has two words; the psync of number *n* sets both to *n*. A power cut keeps any subset
+//! of the pieces (batches, headers, words) without a barrier, and leaves headers and batches half
+//! written. A page with a failed write-back shows bytes that the medium lacks, until it is dropped;
+//! each process with the file open gets one report.
 
 mod steps;
 
@@ -12,10 +12,8 @@ use super::{NO_LOSS, fails, holds};
 use stateright::{Model, Property};
 
 const LANES: usize = 2;
-/// Batches that fit into a lane.
 const ROOM: u8 = 2;
 
-/// A broken rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Broken {
     /// No rule is broken.
@@ -58,7 +56,6 @@ pub(crate) enum Broken {
     BoundLater,
 }
 
-/// Limits of events by kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) processes: usize,
@@ -123,7 +120,7 @@ impl<T: Copy + PartialEq> Piece<T> {
     }
 }
 
-/// A copy of a lane's header; `None`: half written.
+/// `None`: half written.
 type Header = Option<u8>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -139,7 +136,6 @@ struct Lane {
     slots: [Piece<Slot>; ROOM as usize],
 }
 
-/// The pool's table after a batch of its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Table {
     /// Generation at the acquisition, and the first binding since.
@@ -150,7 +146,6 @@ struct Table {
     lane: Option<u8>,
 }
 
-/// A batch of the table's lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Change {
     table: Table,
@@ -162,7 +157,6 @@ struct Change {
 struct Hold {
     generation: u8,
     sequence: u8,
-    /// This holder began a generation.
     begun: bool,
 }
 
@@ -184,12 +178,10 @@ enum Step {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Process {
-    /// It has the file open.
     open: bool,
     /// A failed write-back awaits its report.
     untold: bool,
     holds: [Option<Hold>; LANES],
-    /// Binding and lane of the attached object.
     attached: Option<(u8, u8)>,
     step: Step,
 }
@@ -203,7 +195,6 @@ pub(crate) struct State {
     lanes: Vec<Lane>,
     /// All changes since the last durable state, which comes first.
     table: Vec<Change>,
-    /// The holder of the table's lock.
     locked: Option<usize>,
     processes: Vec<Process>,
     acknowledged: u8,
@@ -215,7 +206,6 @@ pub(crate) struct State {
     wrong: Option<&'static str>,
 }
 
-/// A piece, by place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Word(usize),
@@ -330,7 +320,6 @@ impl State {
         true
     }
 
-    /// A process that has the object sees its words.
     fn look(&mut self) {
         let [first, second] = self.words.map(|word| word.seen);
         if first != second {
@@ -489,7 +478,6 @@ impl Model for Lanes {
                     return Some(state);
                 }
                 let Some(lane) = state.choose(nth, broken) else {
-                    // Held: retried later.
                     return None;
                 };
                 let step = match state.processes[nth].holds[lane as usize] {

@@ -16,7 +16,7 @@ use std::time::Instant;
 /// One thread for each of two processors.
 const THREADS: usize = 2;
 
-/// Explores all states; returns the first loss as its steps, the last one with its state.
+/// Returns the first loss as its steps, the last one with its state.
 fn loss<M>(name: &str, model: M) -> Option<Vec<String>>
 where
     M: Model + Send + Sync + 'static,

@@ -1,7 +1,7 @@
 //! One wrong bit of each odd column: 4 choices per column.
 //!
 //! Sums of shares for up to three columns, and for the others, are computed once: a search combines
-//! two numbers per choice, and can look one half up in a table of the other.
+//! two numbers per choice, or looks one half up.
 
 use super::errors::{HALVES, SHARES, bit};
 
@@ -42,7 +42,6 @@ impl<const MOST: usize> Part<MOST> {
     }
 }
 
-/// The positions of a mask's ones, in order.
 fn ones(mut mask: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let lowest = (mask != 0).then(|| mask.trailing_zeros());
@@ -58,7 +57,6 @@ pub(crate) struct Choices<const REST: usize> {
 }
 
 impl<const REST: usize> Choices<REST> {
-    /// For the columns with a one in `odd`.
     pub(crate) fn new(odd: u32) -> Choices<REST> {
         let first = ones(odd).take(FIRST as usize).fold(0, |mask, column| mask | 1 << column);
         Choices { first: Part::new(first), rest: Part::new(odd & !first) }
@@ -77,8 +75,7 @@ impl<const REST: usize> Choices<REST> {
         }
     }
 
-    /// Passes to `found` the bits of each choice with share `sum`: the rest's shares are looked up
-    /// among the first.
+    /// The rest's shares are looked up among the first.
     pub(crate) fn each_of_share(&self, sum: u32, mut found: impl FnMut(u128)) {
         if REST == 1 {
             // A table for one look-up costs more than it saves.
@@ -91,7 +88,6 @@ impl<const REST: usize> Choices<REST> {
     }
 }
 
-/// An open-addressing table of shares.
 struct Lookup<'a> {
     shares: &'a [u32],
     /// Index of the share plus one; 0: empty.

@@ -7,7 +7,6 @@
 /// Reflected.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// Bytewise table.
 const TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;

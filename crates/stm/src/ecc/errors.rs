@@ -6,7 +6,6 @@
 
 use super::crc::portable;
 
-/// A half of W or E.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Half {
     A,
@@ -40,7 +39,6 @@ pub(crate) const fn share(half: Half, column: u32) -> u32 {
     }
 }
 
-/// By column and half.
 pub(crate) const SHARES: [[u32; 4]; 32] = {
     let mut shares = [[0; 4]; 32];
     let mut at = 0;
@@ -55,9 +53,7 @@ pub(crate) const SHARES: [[u32; 4]; 32] = {
 /// Two wrong bits of one column, which cancel out in F; or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pair {
-    /// Their share in S.
     pub(crate) share: u32,
-    /// The bits.
     pub(crate) bits: u128,
 }
 

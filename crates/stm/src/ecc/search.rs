@@ -8,7 +8,6 @@ use super::sums::{one_pair, two_pairs};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Candidates {
-    /// None, one, or several different ones.
     pub(crate) found: u32,
     pub(crate) bits: u128,
 }
@@ -24,9 +23,9 @@ impl Candidates {
     }
 }
 
-/// The damages of at most [`MOST_FLIPS`] bits that explain a word, by size, up to the smallest size
-/// with one. Two words with their check words differ in at least 14 bits (`codewords` in the tests
-/// finds all that differ in so many), so one of at most 6 bits is unique.
+/// The damages of at most [`MOST_FLIPS`] bits that explain a word, up to the smallest size with
+/// one. Words with their check words differ in at least 14 bits (`codewords` in the tests), so one
+/// of at most 6 bits is unique.
 pub(crate) fn explain(word: u64, check: u64) -> Candidates {
     let odd = ((word ^ check) >> 32) as u32 ^ (word ^ check) as u32;
     let sum = crc(word) ^ check as u32;
@@ -38,7 +37,7 @@ pub(crate) fn explain(word: u64, check: u64) -> Candidates {
     }
 }
 
-/// As [`explain`], with at most `REST` choices for the columns after the first.
+/// At most `REST` choices for the columns after the first.
 fn search<const REST: usize>(odd: u32, sum: u32) -> Candidates {
     let (choices, mut candidates) = (Choices::<REST>::new(odd), Candidates::default());
     for pairs in 0..=(MOST_FLIPS - odd.count_ones()) / 2 {

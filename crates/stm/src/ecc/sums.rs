@@ -14,8 +14,7 @@ use super::errors::{PAIRS, Pair};
 /// has 0 twice.
 type Numbers = [u8; 2];
 
-/// Places are powers of two. Collisions are rare, and a failed look-up, the usual case, ends at an
-/// empty place.
+/// Collisions are rare, and a failed look-up, the usual case, ends at an empty place.
 const ONE_BITS: u32 = 12;
 static ONE: [Numbers; 1 << ONE_BITS] = {
     let mut table = [[0; 2]; 1 << ONE_BITS];
@@ -52,7 +51,6 @@ const fn is_needed(first: usize, second: usize) -> bool {
     column != other || matches!([(first - 1) % 6, (second - 1) % 6], [0, 5])
 }
 
-/// The pair or pairs as one.
 #[inline]
 const fn sum(numbers: Numbers) -> Pair {
     let (first, second) = (&PAIRS[numbers[0] as usize], &PAIRS[numbers[1] as usize]);
@@ -88,13 +86,11 @@ fn find<const PLACES: usize>(table: &[Numbers; PLACES], share: u32) -> Option<u1
     None
 }
 
-/// The bits of the pair with this share.
 #[inline]
 pub(crate) fn one_pair(share: u32) -> Option<u128> {
     find(&ONE, share)
 }
 
-/// The bits of two disjoint pairs with this share.
 #[inline]
 pub(crate) fn two_pairs(share: u32) -> Option<u128> {
     find(&TWO, share)

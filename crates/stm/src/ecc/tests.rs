@@ -6,8 +6,7 @@ use super::search::explain;
 use super::{Beyond, check_word, repair};
 use indelible_testing::{Seeded, codewords};
 
-/// The plain search needs minutes for numerous damages: one in so many is compared, all of them
-/// with `--release`.
+/// The plain search needs minutes: one in so many is compared, all with `--release`.
 const STRIDE: usize = if cfg!(debug_assertions) { 97 } else { 1 };
 
 /// Of several possible damages either may be the first.
@@ -18,7 +17,6 @@ fn compare(bits: u128) {
     assert!(found.found != 1 || found.bits == plain.bits, "{bits:#x}: {:#x}, {:#x}", found.bits, plain.bits);
 }
 
-/// All damages of exactly `count` bits, from the bit `first` on.
 fn each(count: u32, first: u32, bits: u128, then: &mut impl FnMut(u128)) {
     if count == 0 {
         return then(bits);
@@ -28,7 +26,6 @@ fn each(count: u32, first: u32, bits: u128, then: &mut impl FnMut(u128)) {
     }
 }
 
-/// The damages of 7 bits that are half of a codeword.
 fn halves(codeword: u128) -> impl Iterator<Item = u128> {
     let ones: Vec<u128> = (0..128).map(|bit| 1 << bit).filter(|bit| codeword & bit != 0).collect();
     let choices = (0_u32..1 << ones.len()).filter(|choice| choice.count_ones() == 7);

@@ -27,7 +27,6 @@ const EDITS: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operation {
-    /// Sets a field to the value.
     Set,
     /// Sets a field to a boundary value.
     Telling,
@@ -37,11 +36,8 @@ enum Operation {
     Add,
     /// Copies another structure, with the new place.
     Copy,
-    /// Zeros.
     Zero,
-    /// Flips a bit.
     Flip,
-    /// Noise, up to a line.
     Noise,
 }
 

@@ -100,21 +100,17 @@ pub enum Step {
         to: usize,
         snapshot: bool,
     },
-    /// Gives an unattached object the contents of a snapshot.
     Rollback {
         object: usize,
         to: usize,
     },
-    /// Merges the bases that only this object needs.
     Merge {
         object: usize,
     },
-    /// Resizes an unattached object.
     Resize {
         object: usize,
         size: u32,
     },
-    /// For writing.
     Attach {
         object: usize,
     },
@@ -125,7 +121,6 @@ pub enum Step {
     Detach {
         object: usize,
     },
-    /// Plain stores, not psynced.
     Store {
         object: usize,
         at: u32,
@@ -149,7 +144,6 @@ pub enum Step {
     Checkpoint {
         object: usize,
     },
-    /// Lengthens the pool.
     Lengthen,
     /// Reads the object; releases the one held before.
     Hold {
@@ -159,13 +153,11 @@ pub enum Step {
     Follow {
         object: usize,
     },
-    /// Reads the held object once more and releases it.
     LetGo,
     /// The process dies; the next one repairs the pool.
     Repair {
         drop_damaged: bool,
     },
-    /// The process dies between two steps. Another replaces it.
     Die,
     /// The process dies in the step's `nth` operation of this kind, if any.
     DieIn {

@@ -43,7 +43,6 @@ impl Thread {
         unsafe { beginning.go_on(action::ABORTED | action::RESTORE) }
     }
 
-    /// Ends the innermost block. The outermost one takes effect, or runs again.
     pub(crate) fn end() {
         let thread = Thread::own();
         if thread.levels.len() > 1 {
@@ -99,8 +98,7 @@ impl Thread {
         }
     }
 
-    /// After the commit: waits until no earlier block runs, so that unlinked memory is the thread's
-    /// own.
+    /// Waits until no earlier block runs, so that unlinked memory is the thread's own.
     #[inline]
     pub(super) fn settle(&mut self, receipt: Option<Receipt>) {
         (self.transacts, self.logs, self.stack) = (false, false, 0);

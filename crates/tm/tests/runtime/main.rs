@@ -10,7 +10,6 @@ use std::process::Command;
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// Output of the programs on this library.
 const ACCESSES: &str = "\
 changed: 3 3 3 3 3 3 3 3+0i 0+0i 3+1i 3,3,3,3 3,3,3,3
 cancelled 10
@@ -78,7 +77,6 @@ fn succeed(command: &mut Command) -> String {
     said.into_owned()
 }
 
-/// The static library, and a shared one linked from it as `cargo xtask install` does.
 struct Library {
     folder: TempDir,
     archive: PathBuf,
@@ -123,7 +121,6 @@ fn build() -> Option<Library> {
     Some(library)
 }
 
-/// Compiles a program; `link` precedes libitm.
 #[track_caller]
 fn compile(library: &Library, source: &str, flags: &[&str], link: &[&Path]) -> PathBuf {
     let compiler = if source.ends_with("cpp") { "g++" } else { "gcc" };

@@ -48,7 +48,6 @@ impl State {
         self.processes[process].doing = then;
     }
 
-    /// Whether no entry of a pool states this memory of that pool.
     pub(super) fn is_leftover(&self, pool: usize, group: u8, broken: Broken) -> bool {
         // The memory of this model is the original's.
         let is_own = pool == ORIGINAL || broken == Broken::SweptByCopy;
@@ -63,7 +62,7 @@ impl State {
         self.make(group, Of::Object(object), process, broken);
     }
 
-    /// Takes the locks and applies the log to memory. `None`: refused.
+    /// `None`: refused.
     pub(super) fn recover(
         &mut self,
         process: usize,
@@ -146,7 +145,6 @@ impl State {
         Doing::Recovering { pool, group, members, next: next + 1 }
     }
 
-    /// A transaction on all objects of the process: its log becomes valid.
     pub(super) fn commit(&mut self, process: usize, broken: Broken) {
         let number = self.commits.len() as u8 + 1;
         let own = &mut self.processes[process];
@@ -186,7 +184,7 @@ impl State {
         }
     }
 
-    /// An object leaves with published commits: the mark in its entry goes, then its memory.
+    /// With published commits: the mark in its entry goes, then its memory.
     pub(super) fn leave(&mut self, process: usize, object: usize, broken: Broken) {
         self.processes[process].views[object] = View::Out;
         self.processes[process].doing = Doing::Forgotten(object);
@@ -197,7 +195,7 @@ impl State {
         }
     }
 
-    /// An object leaves with unpublished commits: its memory stays, unknown to the space.
+    /// With unpublished commits: its memory stays, unknown to the space.
     pub(super) fn give_up(&mut self, process: usize, object: usize) {
         self.processes[process].views[object] = View::Out;
         let group = self.processes[process].group.expect("a group");

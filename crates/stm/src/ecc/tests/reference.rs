@@ -1,12 +1,10 @@
 //! A plain search for comparison: all choices of one bit per odd column, with all choices of pairs,
-//! the last one looked up. It shares columns and shares with the shipped one, but neither tables
-//! nor candidates.
+//! the last one looked up. It shares only columns and shares with the shipped one.
 
 use super::super::MOST_FLIPS;
 use super::super::crc::crc;
 use super::super::errors::{HALVES, PAIRS, Pair, SHARES, bit};
 
-/// Places of the table of pairs by share.
 const PLACES: usize = 1024;
 /// The upper bits of a product with it are the first place.
 const FACTOR: u32 = 0x9e37_79b1;
@@ -46,9 +44,7 @@ fn pair_of(share: u32) -> Option<Pair> {
     }
 }
 
-/// The damages of at most [`MOST_FLIPS`] bits that explain a word, by size. Two words with their
-/// check words differ in at least 14 bits (`codewords` in the tests finds all that differ in so
-/// many), so one of at most 6 bits is unique.
+/// Sizes ascend. At most 6 bits are unique, as in `search.rs`.
 pub(super) fn explain(word: u64, check: u64) -> Candidates {
     let mut candidates = Candidates::default();
     let halves = ((word ^ check) >> 32) as u32 ^ (word ^ check) as u32;
@@ -62,13 +58,11 @@ pub(super) fn explain(word: u64, check: u64) -> Candidates {
 
 #[derive(Default)]
 pub(super) struct Candidates {
-    /// None, one, or several different ones.
     pub(super) found: u32,
     pub(super) bits: u128,
 }
 
 impl Candidates {
-    /// The same bits come several times: three of a column as any one of them, and a pair.
     fn add(&mut self, bits: u128) {
         if bits.count_ones() <= MOST_FLIPS && (self.found == 0 || self.bits != bits) {
             self.bits = if self.found == 0 { bits } else { self.bits };
