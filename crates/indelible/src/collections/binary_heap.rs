@@ -47,7 +47,7 @@ impl<'h, T: Persist<'h>> PBinaryHeap<'h, T> {
         PBinaryHeap { elements: PVec::new_in(heap) }
     }
 
-    /// The heap it allocates in; none if it is empty and lies in no object.
+    /// The heap it allocates in, if any.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.elements.heap()
@@ -114,7 +114,7 @@ impl<'h, T: Persist<'h> + Ord> PBinaryHeap<'h, T> {
     /// Adds an element.
     ///
     /// # Panics
-    /// If the heap is full, or the element has memory of another heap.
+    /// If the heap is full; for memory of another heap.
     pub fn push(&mut self, value: impl IntoPersist<'h, T>) {
         expect(self.try_push(value));
     }
@@ -122,7 +122,7 @@ impl<'h, T: Persist<'h> + Ord> PBinaryHeap<'h, T> {
     /// As [`push`](PBinaryHeap::push).
     ///
     /// # Errors
-    /// `HeapFull`: the queue is unchanged, and the element dropped.
+    /// `HeapFull`: the queue is unchanged.
     pub fn try_push(&mut self, value: impl IntoPersist<'h, T>) -> Result<()> {
         self.elements.try_push(value)?;
         let mut at = self.len() - 1;

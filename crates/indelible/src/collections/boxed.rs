@@ -74,7 +74,7 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
     /// A new block with `value`.
     ///
     /// # Panics
-    /// If the heap is full, or `value` has memory of another heap.
+    /// If the heap is full; for memory of another heap.
     #[must_use]
     pub fn new_in(value: impl IntoPersist<'h, T>, heap: HeapRef<'h>) -> Self {
         expect(PBox::try_new_in(value, heap))
@@ -86,7 +86,7 @@ impl<'h, T: Persist<'h>> PBox<'h, T> {
     /// `HeapFull`; the value is dropped.
     ///
     /// # Panics
-    /// If `value` has memory of another heap.
+    /// For memory of another heap.
     pub fn try_new_in(value: impl IntoPersist<'h, T>, heap: HeapRef<'h>) -> Result<Self> {
         let value = value.into_persist(heap)?;
         heap.expect_own(&value);

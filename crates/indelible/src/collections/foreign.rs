@@ -8,16 +8,13 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 
 /// Blocks of the heap for containers of other libraries, such as `hashbrown::HashMap` and
-/// `allocator_api2::vec::Vec`, with the feature `allocator-api2`.
-///
-/// Such a container is no [`Persist`](super::Persist) value: it lives within a borrow of the heap,
-/// for temporary work. Keeping one in an object takes `unsafe` code, of one build only, with
-/// addresses of the heap alone.
+/// `allocator_api2::vec::Vec`, with the feature `allocator-api2`. Such a container is no
+/// [`Persist`](super::Persist) value, but for temporary work within a borrow of the heap. Keeping
+/// one in an object takes `unsafe` code, of one build only, with addresses of the heap alone.
 ///
 /// **Empty tables.** `hashbrown`, and others, give an empty table the address of a constant in the
 /// *executable*, which moves in the next run. Make a table for an object by `with_capacity_in`, and
-/// do not shrink it. [`Heap::stray_pointers`](crate::Heap::stray_pointers) finds such an address,
-/// and a heap that [audits](crate::HeapOptions::audit) refuses to psync it.
+/// do not shrink it. [`Heap::stray_pointers`](crate::Heap::stray_pointers) finds such an address.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

@@ -56,7 +56,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PHashMap<'h, K, V> {
         PHashMap { table: Table::new(heap.base()) }
     }
 
-    /// The heap it allocates in; none if it is empty and lies in no object.
+    /// The heap it allocates in, if any.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.table.heap()
@@ -228,7 +228,7 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     /// Sets a key's value; returns the former one. An existing key stays.
     ///
     /// # Panics
-    /// If the heap is full, or key or value have memory of another heap.
+    /// If the heap is full; for memory of another heap.
     #[inline]
     pub fn insert<Q>(&mut self, key: Q, value: impl IntoPersist<'h, V>) -> Option<V>
     where
@@ -240,10 +240,10 @@ impl<'h, K: Persist<'h> + StableHash + Eq, V: Persist<'h>> PHashMap<'h, K, V> {
     /// As [`insert`](PHashMap::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is unchanged, and key and value dropped.
+    /// `HeapFull`: the map is unchanged.
     ///
     /// # Panics
-    /// If key or value have memory of another heap.
+    /// For memory of another heap.
     #[inline]
     pub fn try_insert<Q>(&mut self, key: Q, value: impl IntoPersist<'h, V>) -> Result<Option<V>>
     where

@@ -6,7 +6,7 @@
 //! table whose reversed bits are below the cursor was given out, if it has been there since the
 //! walk began.* A home is all numbers that begin with its bits. In a grown table homes begin in the
 //! middle of an old one, in a shrunk one before the cursor: such a home is given out again as a
-//! whole. The seed keeps hashes constant.
+//! whole.
 //!
 //! The keys of a home lie in the groups that its search visits, up to the first one with a slot
 //! never used: removals keep that (`Table::release`).

@@ -61,7 +61,7 @@ impl<'h, T: Persist<'h> + StableHash + Eq> PHashSet<'h, T> {
     /// Adds a value; returns whether it was missing.
     ///
     /// # Panics
-    /// If the heap is full, or the value has memory of another heap.
+    /// If the heap is full; for memory of another heap.
     pub fn insert<Q: Lookup<T> + IntoPersist<'h, T>>(&mut self, value: Q) -> bool {
         self.map.insert(value, ()).is_none()
     }

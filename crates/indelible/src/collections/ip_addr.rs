@@ -9,8 +9,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// std's `IpAddr` with a fixed layout. Containers of it take an `IpAddr`, `Ipv4Addr` or `Ipv6Addr`,
-/// and are looked up by one; `IpAddr::from` converts back. For one version alone use `[u8; 4]` or
-/// `[u8; 16]`, the `octets()`.
+/// and are looked up by one; `IpAddr::from` converts back.
 ///
 /// ```
 /// # fn main() -> indelible::Result<()> {

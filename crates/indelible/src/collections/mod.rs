@@ -27,10 +27,8 @@
 //! ```
 //!
 //! Types in an object are [`Persist`]; derive it for your own. Values have the lifetime of the
-//! borrow of their [`Heap`](crate::Heap): a container is not used after its object's detach, not
-//! changed during a psync, and a value taken out of an object is dropped, or stored again, before
-//! the psync that makes its absence durable. A crash leaves each value either in the object or
-//! freed, as of the last psync.
+//! borrow of their [`Heap`](crate::Heap): they do not change during a psync, and one taken out of
+//! an object is dropped, or stored again, before the psync that makes its absence durable.
 //!
 //! ```compile_fail,E0499
 //! # use indelible::collections::PVec;
@@ -66,8 +64,8 @@
 //!
 //! # Explicit tracking
 //! With [`Tracking::Explicit`](crate::Tracking::Explicit), collections mark their own stores, and
-//! the targets of the `&mut` references that they return; `iter_mut` over a vector marks all of it.
-//! The program marks only stores through raw pointers.
+//! the targets of the `&mut` references that they return. The program marks only stores through raw
+//! pointers.
 //!
 //! # Damaged objects
 //! Bytes are checked before they become a reference. Damage found by `root_mut` and its like is an
@@ -75,9 +73,8 @@
 //! damage that cannot be found.
 //!
 //! # Values of another heap
-//! The compiler may permit storing a value of one borrowed heap in another. Methods that store
-//! refuse it with a panic. Assigning or swapping through `&mut` goes unnoticed; the next access
-//! from a root calls the object damaged.
+//! Storing a value of one borrowed heap in another panics. Assigning or swapping through `&mut`
+//! goes unnoticed; the next access from a root calls the object damaged.
 
 mod binary_heap;
 mod boxed;

@@ -45,7 +45,7 @@ macro_rules! lock {
             /// A free lock, with `value` in a block of `heap`.
             ///
             /// # Panics
-            /// If the heap is full, or `value` has memory of another heap.
+            /// If the heap is full; for memory of another heap.
             #[must_use]
             pub fn new_in(value: impl IntoPersist<'h, T>, heap: HeapRef<'h>) -> Self {
                 $name { word: AtomicU64::new(0), value: PBox::new_in(value, heap), of: PhantomData }
@@ -57,7 +57,7 @@ macro_rules! lock {
             /// `HeapFull`.
             ///
             /// # Panics
-            /// If `value` has memory of another heap.
+            /// For memory of another heap.
             pub fn try_new_in(value: impl IntoPersist<'h, T>, heap: HeapRef<'h>) -> Result<Self> {
                 Ok($name { word: AtomicU64::new(0), value: PBox::try_new_in(value, heap)?, of: PhantomData })
             }

@@ -41,7 +41,7 @@ where
     /// The value; inserts `value` if missing.
     ///
     /// # Panics
-    /// If the heap is full, or key or value have memory of another heap.
+    /// If the heap is full; for memory of another heap.
     #[inline]
     pub fn or_insert(self, value: impl IntoPersist<'h, V>) -> &'a mut V {
         match self {
@@ -132,7 +132,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
     /// Replaces and returns the value.
     ///
     /// # Panics
-    /// If the heap is full, or the value has memory of another heap.
+    /// If the heap is full; for memory of another heap.
     pub fn insert(&mut self, value: impl IntoPersist<'h, V>) -> V {
         expect(self.try_insert(value))
     }
@@ -140,7 +140,7 @@ impl<'a, 'h, K: Persist<'h>, V: Persist<'h>> OrderedOccupied<'a, 'h, K, V> {
     /// As [`insert`](OrderedOccupied::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is unchanged, and the value dropped.
+    /// `HeapFull`: the map is unchanged.
     pub fn try_insert(&mut self, value: impl IntoPersist<'h, V>) -> Result<V> {
         let heap = self.tree.heap();
         let value = value.into_persist(heap)?;
@@ -179,7 +179,7 @@ where
     /// Adds the key with a value.
     ///
     /// # Panics
-    /// If the heap is full, or key or value have memory of another heap.
+    /// If the heap is full; for memory of another heap.
     #[inline]
     pub fn insert(self, value: impl IntoPersist<'h, V>) -> &'a mut V {
         expect(self.try_insert(value))
@@ -188,7 +188,7 @@ where
     /// As [`insert`](OrderedVacant::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is unchanged, and key and value dropped.
+    /// `HeapFull`: the map is unchanged.
     #[inline]
     pub fn try_insert(self, value: impl IntoPersist<'h, V>) -> Result<&'a mut V> {
         let OrderedVacant { tree, path, key } = self;

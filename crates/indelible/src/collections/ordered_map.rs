@@ -57,7 +57,7 @@ impl<'h, K: Persist<'h>, V: Persist<'h>> PBTreeMap<'h, K, V> {
         PBTreeMap { tree: Tree::new(heap.base()) }
     }
 
-    /// The heap it allocates in; none if it is empty and lies in no object.
+    /// The heap it allocates in, if any.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.tree.heap()
@@ -161,7 +161,7 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
     /// Sets a key's value; returns the former one. An existing key stays.
     ///
     /// # Panics
-    /// If the heap is full, or key or value have memory of another heap.
+    /// If the heap is full; for memory of another heap.
     pub fn insert<Q>(&mut self, key: Q, value: impl IntoPersist<'h, V>) -> Option<V>
     where
         Q: Compare<K> + IntoPersist<'h, K>,
@@ -172,10 +172,10 @@ impl<'h, K: Persist<'h> + Ord, V: Persist<'h>> PBTreeMap<'h, K, V> {
     /// As [`insert`](PBTreeMap::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the map is unchanged, and key and value dropped.
+    /// `HeapFull`: the map is unchanged.
     ///
     /// # Panics
-    /// If key or value have memory of another heap.
+    /// For memory of another heap.
     pub fn try_insert<Q>(&mut self, key: Q, value: impl IntoPersist<'h, V>) -> Result<Option<V>>
     where
         Q: Compare<K> + IntoPersist<'h, K>,

@@ -53,7 +53,7 @@ impl<'h, T: Persist<'h>> PBTreeSet<'h, T> {
         PBTreeSet { map: PBTreeMap::new_in(heap) }
     }
 
-    /// The heap it allocates in; none if it is empty and lies in no object.
+    /// The heap it allocates in, if any.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.map.heap()
@@ -108,7 +108,7 @@ impl<'h, T: Persist<'h> + Ord> PBTreeSet<'h, T> {
     /// Adds a value; returns whether it was missing.
     ///
     /// # Panics
-    /// If the heap is full, or the value has memory of another heap.
+    /// If the heap is full; for memory of another heap.
     pub fn insert<Q: Compare<T> + IntoPersist<'h, T>>(&mut self, value: Q) -> bool {
         self.map.insert(value, ()).is_none()
     }

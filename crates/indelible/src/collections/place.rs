@@ -282,8 +282,7 @@ pub(super) unsafe fn lend<'a, 'h: 'a, T: Persist<'h>>(at: *mut T) -> &'a mut T {
 }
 
 /// Changes a value in an object: checks it before; zeros its padding and marks it after, also if
-/// `change` panics. The reference ends with the call, so that later cuts need not examine the
-/// value, unlike after [`lend`].
+/// `change` panics. Unlike after [`lend`], later cuts need not examine the value.
 ///
 /// # Safety
 /// As for [`lend`].

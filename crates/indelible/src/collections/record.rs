@@ -61,7 +61,7 @@ impl Heap {
     }
 
     /// The root `name`, of a type known by its description only; if missing, made of the bytes
-    /// `first`. A Rust program with a type of this description uses it by type.
+    /// `first`.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -1,8 +1,5 @@
-//! serde for collections, with the feature `serde`: they serialise as std's, and deserialise into a
-//! heap.
-//!
-//! A value that allocates needs a heap while it is read: instead of `Deserialize` it has a seed,
-//! [`InHeap`].
+//! serde for collections, with the feature `serde`. A value that allocates needs a heap while it is
+//! read: instead of `Deserialize` it has a seed, [`InHeap`].
 
 use super::boxed::PBox;
 use super::duration::PDuration;

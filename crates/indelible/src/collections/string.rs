@@ -41,7 +41,7 @@ impl<'h> PString<'h> {
         expect(text.into_persist(heap))
     }
 
-    /// The heap it allocates in; none if it is empty and lies in no object.
+    /// The heap it allocates in, if any.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.bytes.heap()

@@ -1,9 +1,6 @@
 //! Offsets of the fields of an enum's variants, and the bytes between fields, for
-//! `#[derive(Persist)]`.
-//!
-//! For an enum with an integer as `repr`, the language promises: the tag and a variant's fields are
-//! a `repr(C)` struct. With `repr(C, …)` a union of structs of the variants' fields follows the
-//! tag.
+//! `#[derive(Persist)]`. With an integer as `repr`, the tag and a variant's fields are a `repr(C)`
+//! struct; with `repr(C, …)` a union of structs of the variants' fields follows the tag.
 
 pub use super::persist::clear_gaps;
 use std::alloc::Layout;

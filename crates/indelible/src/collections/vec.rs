@@ -88,7 +88,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
         vec
     }
 
-    /// The heap it allocates in; none if it is empty and lies in no object.
+    /// The heap it allocates in, if any.
     #[inline]
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
@@ -289,7 +289,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// Appends an element.
     ///
     /// # Panics
-    /// If the heap is full, or the element has memory of another heap.
+    /// If the heap is full; for memory of another heap.
     #[inline]
     pub fn push(&mut self, value: impl IntoPersist<'h, T>) {
         expect(self.try_push(value));
@@ -298,7 +298,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`push`](PVec::push).
     ///
     /// # Errors
-    /// `HeapFull`: the vector is unchanged, and the element dropped.
+    /// `HeapFull`: the vector is unchanged.
     #[inline]
     pub fn try_push(&mut self, value: impl IntoPersist<'h, T>) -> Result<()> {
         self.try_insert(self.len(), value)
@@ -315,7 +315,7 @@ impl<'h, T: Persist<'h>> PVec<'h, T> {
     /// As [`insert`](PVec::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the vector is unchanged, and the element dropped.
+    /// `HeapFull`: the vector is unchanged.
     ///
     /// # Panics
     /// If there are fewer elements.

@@ -70,7 +70,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
         PVec::from_in(values, heap).into()
     }
 
-    /// The heap it allocates in; none if it is empty and lies in no object.
+    /// The heap it allocates in, if any.
     #[must_use]
     pub fn heap(&self) -> HeapRef<'h> {
         self.elements.heap()
@@ -264,7 +264,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// Appends an element.
     ///
     /// # Panics
-    /// If the heap is full, or the element has memory of another heap.
+    /// If the heap is full; for memory of another heap.
     #[inline]
     pub fn push_back(&mut self, value: impl IntoPersist<'h, T>) {
         expect(self.try_push_back(value));
@@ -273,7 +273,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// As [`push_back`](PVecDeque::push_back).
     ///
     /// # Errors
-    /// `HeapFull`: the queue is unchanged, and the element dropped.
+    /// `HeapFull`: the queue is unchanged.
     #[inline]
     pub fn try_push_back(&mut self, value: impl IntoPersist<'h, T>) -> Result<()> {
         let value = self.prepare(value)?;
@@ -287,7 +287,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// Prepends an element.
     ///
     /// # Panics
-    /// If the heap is full, or the element has memory of another heap.
+    /// If the heap is full; for memory of another heap.
     #[inline]
     pub fn push_front(&mut self, value: impl IntoPersist<'h, T>) {
         expect(self.try_push_front(value));
@@ -296,7 +296,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// As [`push_front`](PVecDeque::push_front).
     ///
     /// # Errors
-    /// `HeapFull`: the queue is unchanged, and the element dropped.
+    /// `HeapFull`: the queue is unchanged.
     #[inline]
     pub fn try_push_front(&mut self, value: impl IntoPersist<'h, T>) -> Result<()> {
         let value = self.prepare(value)?;

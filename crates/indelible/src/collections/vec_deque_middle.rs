@@ -31,7 +31,7 @@ impl<'h, T: Persist<'h>> PVecDeque<'h, T> {
     /// As [`insert`](PVecDeque::insert).
     ///
     /// # Errors
-    /// `HeapFull`: the queue is unchanged, and the element dropped.
+    /// `HeapFull`: the queue is unchanged.
     ///
     /// # Panics
     /// If there are fewer elements.

@@ -104,8 +104,8 @@ impl<'n> RootTypes<'n> {
 }
 
 impl Heap {
-    /// As [`check`](Heap::check), with all findings in these roots' data: invalid values, owned
-    /// addresses of no block in use, blocks with two owners. Examines every block that they own.
+    /// As [`check`](Heap::check), with all findings in these roots' data and blocks: invalid
+    /// values, owned addresses of no block in use, blocks with two owners.
     pub fn check_roots(&mut self, types: &RootTypes<'_>) -> Vec<HeapFinding> {
         let mut findings = self.check();
         // The walk relies on disjoint blocks.
@@ -129,10 +129,8 @@ impl Heap {
     /// Lets data be found by type in an object with foreign bytes: safe code had access to them
     /// ([`Object::range_mut`](crate::Object::range_mut) and its like), a C program stored to it, or
     /// its pool was opened [`untrusted`](crate::PoolOptions::untrusted). Examines the whole heap,
-    /// and every block that these roots own.
-    ///
-    /// If these are all roots of the heap, the next psync records the verification durably;
-    /// otherwise these roots may be used by type until it is closed.
+    /// and every block of these roots. If they are all roots, the next psync records the
+    /// verification durably.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

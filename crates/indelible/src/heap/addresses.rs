@@ -1,8 +1,6 @@
-//! The heap's functions that hand out addresses in its object.
-//!
-//! A heap of [`Pool::heap`](crate::Pool::heap) tracks no stores while only collections, which mark
-//! theirs, store to it. The first of these functions switches to tracking that finds all stores.
-//! Code that marks its stores, or makes none, calls the functions beside them.
+//! The heap's functions that hand out addresses in its object. The first of these calls switches a
+//! heap of [`Pool::heap`](crate::Pool::heap), whose collections mark their stores, to tracking that
+//! finds all stores. Code that marks its stores, or makes none, calls the functions beside them.
 
 #![allow(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! The gate of a heap: threads enter it to store under a lock of the heap's data, and a consistent
-//! cut waits until all have left. So a cut holds whole critical sections.
+//! cut waits until all have left.
 //!
 //! 1. A thread inside continues while a cut waits: it may need several locks.
 //! 2. A cut waits for a bounded time. A forgotten guard (`mem::forget`) never leaves: the cut
-//!    fails, the gate opens again, and nothing was made durable.
+//!    fails, and the gate opens again.
 //! 3. The gate opens as soon as the cut's content is fixed. The next cut waits for the durable
 //!    write with the gate open, so that no thread waits at the gate for the medium.
 
@@ -40,7 +40,7 @@ impl Gate {
     }
 
     /// Adds `by` to this thread's count, and returns the former one. A thread's last destructors
-    /// are not counted: they wait for a cut even inside, which a cut bears.
+    /// are not counted.
     fn mine(&self, by: isize) -> usize {
         let counted = INSIDE.try_with(|all| {
             let mut all = all.borrow_mut();

@@ -1,5 +1,4 @@
-//! Values that are never freed, but reused: references stay valid, so that lists and late threads
-//! need no reference counts.
+//! Values that are never freed, but reused: references stay valid without counts.
 //!
 //! Invariant of [`Slot`]: (1) its pointer is null or came from a `&'static T`.
 

@@ -62,11 +62,11 @@ impl Heap {
         self.object.is_unsynced()
     }
 
-    /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Each
-    /// operation on the heap, and each critical section of a lock of the
-    /// [`collections`](crate::collections), is in the cut as a whole, or not at all. Waits for
-    /// locks for [`PoolOptions::wait`](crate::PoolOptions::wait) at most, by default 20 s.
-    /// Concurrent calls share durable writes, as [`commit`](Heap::commit)s do.
+    /// As [`psync`](Heap::psync), while other threads go on: see [`Object::psync_cut`]. Operations
+    /// on the heap, and critical sections of locks of the [`collections`](crate::collections), are
+    /// in the cut as a whole, or not at all. Waits for locks for
+    /// [`PoolOptions::wait`](crate::PoolOptions::wait) at most. Concurrent calls share durable
+    /// writes, as [`commit`](Heap::commit)s do.
     ///
     /// # Errors
     /// As for [`Object::psync`]; `Busy` if the calling thread has such a lock, or another had one,

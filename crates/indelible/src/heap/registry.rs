@@ -1,7 +1,5 @@
-//! The registry of attached heaps, by address, where a container in an object finds its heap.
-//!
-//! A heap is registered at each lookup by type, as it may have moved since; borrowed data keep it
-//! in place. Dropping it removes its entry.
+//! The registry of attached heaps, by address. A heap is registered at each lookup by type, as it
+//! may have moved since; borrowed data keep it in place. Dropping it removes its entry.
 
 use std::cell::Cell;
 use std::sync::RwLock;
@@ -18,8 +16,7 @@ pub(crate) struct Entry {
     explicit: bool,
 }
 
-/// Words only: an entry is copied at each access, and a copy made of parts of a word would stall on
-/// the store buffer.
+/// Words only, for a copy without store-buffer stalls at each access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Reading,

@@ -1,8 +1,6 @@
 //! Addresses in an object without meaning in the next run: of the program, its libraries, its
-//! memory, other objects.
-//!
-//! Searches the aligned words of all blocks in use, or of the whole object without a heap: a number
-//! or leftover that looks like such an address counts.
+//! memory, other objects. Aligned words of blocks in use, or of the whole object without a heap,
+//! are searched.
 
 #![allow(unsafe_code)]
 

@@ -21,10 +21,8 @@ pub struct Ticket<'h> {
 
 impl Heap {
     /// A ticket for all earlier stores to the heap by this thread, and those it has heard of,
-    /// durable once [waited for](Ticket::wait), or awaited.
-    ///
-    /// Waiting threads share durable writes, each a [consistent cut](Heap::psync_cut): during one,
-    /// the others store on and take tickets for the next.
+    /// durable once [waited for](Ticket::wait), or awaited. Tickets taken during one durable write
+    /// share the next, a [consistent cut](Heap::psync_cut).
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

@@ -99,10 +99,9 @@ impl Pool {
         self.about("attach", name, result)
     }
 
-    /// Attaches the state of an object's last psync for reading, beside its writer;
-    /// [`ReadObject::refresh`] goes to the newest psync.
-    ///
-    /// It needs free space in the pool as large as the object, and uses the object's addresses.
+    /// Attaches the state of an object's last psync for reading, beside its writer, at the object's
+    /// addresses; [`ReadObject::refresh`] goes to the newest psync. It needs free space in the pool
+    /// as large as the object.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {

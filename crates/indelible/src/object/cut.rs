@@ -8,11 +8,8 @@ use crate::events;
 
 impl Object {
     /// As [`psync`](Object::psync), while other threads store: a consistent cut. Their stores wait
-    /// while it is taken, or belong to the next psync.
-    ///
-    /// Costs another scan and a copy of the dirty pages. Against continual stores it protects dirty
-    /// pages: a system call that writes there fails with `EFAULT`. See
-    /// [`psync_cut_beside`](Object::psync_cut_beside).
+    /// while it is taken, or belong to the next psync; a system call that stores to a protected
+    /// page fails with `EFAULT`. See [`psync_cut_beside`](Object::psync_cut_beside).
     ///
     /// # Errors
     /// As for [`psync`](Object::psync).

@@ -314,11 +314,8 @@ impl ReadObject {
     }
 
     /// Moves to the object's newest psync; returns whether there was a newer one. Only for objects
-    /// of [`attach_snapshot`](crate::Pool::attach_snapshot).
-    ///
-    /// Reads the psyncs since the last call from the writer's log, or costs a snapshot if the
-    /// writer restarted its log, as it does every 8 MiB, or the object was moved, resized or
-    /// snapshotted.
+    /// of [`attach_snapshot`](crate::Pool::attach_snapshot). Costs reading the psyncs since the
+    /// last call, or a snapshot if the writer restarted its log, as it does every 8 MiB.
     ///
     /// # Errors
     /// As for [`attach_snapshot`](crate::Pool::attach_snapshot): the object is unchanged, or has no

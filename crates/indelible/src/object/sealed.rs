@@ -18,11 +18,11 @@ impl Pool {
     /// ([`attach_with_key`](Pool::attach_with_key)), `seal` one that it was
     /// [sealed](crate::CreateOptions::sealed) with, or that was added since.
     ///
-    /// Pages are verified and decrypted into private memory when touched, or before
+    /// Pages are decrypted into private memory when touched, or before
     /// ([`PoolOptions::prediction`](crate::PoolOptions::prediction)). A broken page raises SIGBUS
     /// when touched, and is an error of [`prefault`](Object::prefault). Core dumps exclude that
-    /// memory, and the detach overwrites it. It is locked if the object is within `ulimit -l`;
-    /// otherwise encrypt the swap device, or have none.
+    /// memory, and the detach overwrites it. Beyond `ulimit -l` it may be swapped: encrypt the swap
+    /// device.
     ///
     /// ```
     /// use indelible::{CreateOptions, Pool, SealKey};
@@ -157,10 +157,9 @@ impl Pool {
     }
 
     /// Reseals a detached, sealed object by a new key, which `seals` open, each in its present
-    /// slot; all other slots are emptied, and former keys cannot read later psyncs. The first of
-    /// `seals` opens the object. `progress` gets the pages done, and all.
-    ///
-    /// It temporarily needs the object's space twice. A crash leaves the former key or the new one.
+    /// slot; all other slots are emptied. The first of `seals` opens the object. `progress` gets
+    /// the pages done, and all. It temporarily needs the object's space twice; a crash leaves the
+    /// former key or the new one.
     ///
     /// # Errors
     /// As for [`attach_sealed`](Pool::attach_sealed); `WrongKey`: one of `seals` opens no slot.

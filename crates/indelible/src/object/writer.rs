@@ -214,13 +214,11 @@ impl Object {
     ///
     /// - **Devices that write to pinned pages**: registered buffers of io_uring, RDMA, VFIO, and
     ///   `O_DIRECT` reads begun before a psync and ended after it. Mark the range once when it is
-    ///   pinned, and after each such I/O, before the psync that is to have its bytes. The first
-    ///   mark keeps the object's pages in place until detach; a [`grow`](Object::grow) that moves
-    ///   the object ends pinning.
+    ///   pinned, and after each such I/O, before the psync that is to have its bytes. A
+    ///   [`grow`](Object::grow) that moves the object ends pinning.
     /// - **Tracking `mprotect`**: stores by `/proc/self/mem` or a debugger.
-    /// - **Explicit tracking**: every store through a pointer; heap and collections mark theirs. A
-    ///   psync then makes the marked 64-byte lines durable, without page faults or scan. Stores
-    ///   without a mark may become durable, or not.
+    /// - **Explicit tracking**: every store through a pointer; heap and collections mark theirs.
+    ///   Stores without a mark may become durable, or not.
     pub fn mark_dirty(&self, range: Range<usize>) {
         self.marks.mark_pinned(range);
     }
@@ -239,10 +237,8 @@ impl Object {
     }
 
     /// Makes all stores since the last psync durable, as one step: after `Ok` all survive any
-    /// crash; if the process dies before, all or none do.
-    ///
-    /// Costs a scan for dirty pages, a comparison per dirty page, and one durable write of the
-    /// changed lines.
+    /// crash; if the process dies before, all or none do. Costs a scan, a comparison per dirty
+    /// page, and one durable write.
     ///
     /// # Errors
     /// `NoSpace`, `NoRoom`: nothing is lost; call again. `Gone`: the pool's file was truncated or
@@ -281,8 +277,6 @@ impl Object {
     /// assert_eq!(*object.root::<u64>()?, 1);
     /// # Ok(()) }
     /// ```
-    ///
-    /// Costs a look at each dirty page, and memory for those that differ.
     ///
     /// # Errors
     /// Dirty pages cannot be found, or the last psync cannot be read: nothing was undone.

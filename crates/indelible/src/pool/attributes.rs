@@ -17,9 +17,8 @@ impl Pool {
     }
 
     /// Renames all objects whose names begin with `from` to begin with `to`, as one step; returns
-    /// their number. None may be attached, and every new name must be free.
-    ///
-    /// About a thousand objects fit into one step; in a very large pool, about sixty.
+    /// their number. None may be attached. About a thousand fit into one step; in a very large
+    /// pool, about sixty.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -51,8 +50,8 @@ impl Pool {
         }
     }
 
-    /// Reserves free addresses behind an object to grow into, as
-    /// [`CreateOptions::reach`](crate::CreateOptions::reach) does. A heap uses them from its next
+    /// Reserves addresses behind an object, as
+    /// [`CreateOptions::reach`](crate::CreateOptions::reach) does; a heap uses them from its next
     /// attach or [`Heap::grow`](crate::Heap::grow) on.
     ///
     /// ```

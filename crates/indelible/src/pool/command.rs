@@ -21,10 +21,11 @@ struct Running {
     deadline: Instant,
 }
 
-/// Runs the command with `input` as its standard input; returns its standard output.
+/// Runs the command with `input` as its standard input; returns its standard output, cut at
+/// [`LIMIT`].
 ///
 /// # Errors
-/// Those of the command. A longer output than [`LIMIT`] is cut there.
+/// Those of the command.
 pub(super) fn output(command: &str, input: &str, timeout: Duration) -> Result<Vec<u8>, CommandError> {
     let not_run = |error| CommandError::NotRun { command: command.to_owned(), error };
     let mut shell = Command::new("/bin/sh");

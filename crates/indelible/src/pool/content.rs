@@ -15,8 +15,8 @@ pub struct ByContent {
 }
 
 impl Pool {
-    /// Creates a read-only object with these bytes and their hash as ID, the first 16 bytes of
-    /// SHA-256, or returns the present one, of any name. Nothing in it depends on its addresses.
+    /// Creates a read-only, position-independent object with these bytes and their hash as ID, the
+    /// first 16 bytes of SHA-256, or returns the present one, of any name.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -33,8 +33,8 @@ impl Pool {
     ///
     /// # Errors
     /// `Exists`: another object has the name. `Damaged`: the present object has other bytes.
-    /// `Held`: a deleted object with that ID is still attached, or a process is making it.
-    /// `BadSize` of no bytes; `BadName`, `NoRoom`, `NoSpace`, `NoAddresses`.
+    /// `Held`: a deleted object has that ID, or a process is making it. `BadSize` of no bytes;
+    /// `BadName`, `NoRoom`, `NoSpace`, `NoAddresses`.
     pub fn create_by_content(&self, name: &str, content: &[u8]) -> Result<ByContent> {
         let inner = &self.inner;
         let make = || Ok(inner.store.create_by_content(name, content)?);

@@ -9,14 +9,12 @@ use indelible_store::store::SnapshotOf;
 use indelible_store::table::Key;
 
 impl Pool {
-    /// Creates an object `copy` with the last psynced contents of `name`, in constant time, also
-    /// while `name` is attached: both share unchanged pages, and the first change of such a page
-    /// writes it whole. The pool needs a free piece as large as the object, two if `name` is no
-    /// snapshot.
+    /// Creates an object `copy` with the last psynced contents, size and addresses of `name`, in
+    /// constant time, also while `name` is attached: both share unchanged pages. The pool needs a
+    /// free piece as large as the object, two if `name` is no snapshot.
     ///
-    /// Both have the same size and addresses; a process attaches one at a time. `options` sets keys
-    /// and whether the copy is read-only; without keys in `options`, the copy has the key of this
-    /// call if `name` has any.
+    /// A process attaches one of the two at a time. Without keys in `options`, the copy has the key
+    /// of this call if `name` has any.
     ///
     /// ```
     /// use indelible::{CreateOptions, Pool};
@@ -72,13 +70,9 @@ impl Pool {
     /// # }
     /// ```
     ///
-    /// Pages of destroyed snapshots go over to the new one, at up to a few times the cost of a
-    /// copy, or stay until [`collect`](Pool::collect).
-    ///
     /// # Errors
-    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened. `Busy`: a process
-    /// keeps storing to the object, or holding it still, for longer than
-    /// [`set_wait`](Pool::set_wait) allows.
+    /// `NotFound`, `Exists`, `Held`, `WrongKey`, `NoRoom`: nothing happened. `Busy`: the object is
+    /// busy for longer than [`set_wait`](Pool::set_wait) allows.
     pub fn snapshot(&self, name: &str, snapshot: &str, key: &[u8]) -> Result<()> {
         self.snapshot_all(&[(name, snapshot)], key)
     }
@@ -112,9 +106,8 @@ impl Pool {
         }
     }
 
-    /// Restores size and bytes of the unattached object `name` from its snapshot `snapshot`, or a
-    /// copy's, which stays. Takes constant time, and new space only if the snapshot is larger.
-    /// Later psyncs that are in no other snapshot are lost.
+    /// Restores the unattached object `name` from its snapshot `snapshot`, or a copy's, which
+    /// stays, in constant time. Later psyncs that are in no other snapshot are lost.
     ///
     /// ```
     /// use indelible::Pool;
@@ -166,9 +159,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`; as for [`attach_snapshot`](Pool::attach_snapshot) if one of the two
-    /// is no snapshot, except `ReadOnly`: in a pool opened for reading, `Held` if a process writes
-    /// one of them.
+    /// `NotFound`, `WrongKey`; as for [`attach_snapshot`](Pool::attach_snapshot) of an object; in a
+    /// pool opened for reading, `Held` if a process writes one of them.
     pub fn diff(&self, older: &str, newer: &str, key: &[u8]) -> Result<Difference> {
         let inner = &self.inner;
         let with_check_words = |name: &str| {
@@ -186,9 +178,9 @@ impl Pool {
         Ok(if after { of_words(&found) } else { found })
     }
 
-    /// Merges bases that nothing else needs; removes deleted objects without attachments, volatile
-    /// ones whose contents are gone, and leftovers of dead processes. Costs the copied pages.
-    /// `progress` gets the objects examined, and all. Other processes may use the pool meanwhile.
+    /// Merges unneeded bases; removes deleted objects without attachments, volatile ones whose
+    /// contents are gone, and leftovers of dead processes, also while the pool is in use.
+    /// `progress` gets the objects examined, and all.
     ///
     /// # Errors
     /// `NoSpace`, failures of the medium: earlier merges and removals stay.

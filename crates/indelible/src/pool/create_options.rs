@@ -76,9 +76,8 @@ impl CreateOptions {
     /// Gives each 8-byte word a check word, in twice the space. The object becomes transactional,
     /// unless it is on demand. Transactions check each word they load: they detect up to 13 damaged
     /// bits of these 128, repair up to 6 and nearly all cases of 7, and fail otherwise
-    /// ([`Damaged`](crate::ErrorKind::Damaged)). A value is never wrong, unless 8 or more wrong
-    /// bits resemble fewer wrong ones of another word. [`Pool::scrub`](crate::Pool::scrub) checks
-    /// all words.
+    /// ([`Damaged`](crate::ErrorKind::Damaged)). [`Pool::scrub`](crate::Pool::scrub) checks all
+    /// words.
     #[must_use]
     pub fn ecc(mut self, ecc: bool) -> Self {
         self.ecc = ecc;
@@ -92,8 +91,8 @@ impl CreateOptions {
     /// address](crate::TxObject::outside), while the thread runs no transaction; by default they
     /// raise SIGSEGV, as stores there always do.
     ///
-    /// Loads see committed words of 8 bytes, each of one moment, perhaps before they are durable.
-    /// Attaching copies the object to memory. It has no [check words](Self::ecc).
+    /// Loads see committed words of 8 bytes, perhaps before they are durable. Attaching copies the
+    /// object to memory. It has no [check words](Self::ecc).
     #[must_use]
     pub fn readable_outside(mut self, readable: bool) -> Self {
         self.readable_outside = readable;
@@ -123,9 +122,9 @@ impl CreateOptions {
     /// opens it by [`attach_sealed`](crate::Pool::attach_sealed). `label` is for people, at most 56
     /// bytes.
     ///
-    /// Its name, size, times and changed pages stay visible. Snapshots, copies and backups are
-    /// sealed by the same keys. Only an [anchor](SealKey::anchored) detects an older state of the
-    /// whole pool. A key with a [sign key](SealKey::signed_by) signs the object.
+    /// Name, size, times and changed pages stay visible. Only an [anchor](SealKey::anchored)
+    /// detects an older state of the whole pool. A key with a [sign key](SealKey::signed_by) signs
+    /// the object.
     #[must_use]
     pub fn sealed(mut self, key: &SealKey, label: &str) -> Self {
         self.seals.push((key.clone(), label.to_owned()));

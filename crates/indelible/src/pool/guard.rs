@@ -32,9 +32,9 @@ impl Guards {
 }
 
 impl Pool {
-    /// Names the guard's socket, instead of [`guard_sockets`]. A guard of root or of this process's
-    /// user publishes on-demand commits at a power failure; without one, they become durable as
-    /// [`set_epochs`](Pool::set_epochs) says.
+    /// Names the guard's socket, instead of [`guard_sockets`]. The guard, of root or this process's
+    /// user, publishes on-demand commits at a power failure; without one, see
+    /// [`set_epochs`](Pool::set_epochs).
     pub fn set_guard(&self, socket: impl AsRef<Path>) {
         let mut named = self.inner.guards.0.lock().unwrap_or_else(PoisonError::into_inner);
         *named = Some(socket.as_ref().to_owned());

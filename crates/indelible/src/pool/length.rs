@@ -5,10 +5,7 @@ use crate::error::Result;
 
 impl Pool {
     /// Extends the pool to `len` bytes, rounded down to whole pages; returns its length. A file
-    /// grows sparsely; extend a device before this call. A crash leaves the old or the new length.
-    ///
-    /// Existing objects keep their address space ([`Stat::reach`](crate::Stat::reach));
-    /// [`set_reach`](Pool::set_reach) extends it.
+    /// grows sparsely; extend a device before this call. A crash leaves one of the two lengths.
     ///
     /// ```
     /// use indelible::{ErrorKind, Pool};

@@ -6,11 +6,9 @@ use indelible_store::table::Key;
 pub use indelible_store::table::Tie;
 
 impl Pool {
-    /// Deletes an object, attached or not: its name is free. Attachments continue, with psync; the
-    /// last detach frees its space, as do the next snapshot, copy or resize,
-    /// [`collect`](Pool::collect), or need of room after a death, without recovery.
-    ///
-    /// An object whose pages others share keeps its space until the last of those is gone.
+    /// Deletes an object, attached or not: its name is free. Attachments continue, with psync,
+    /// until the last detach frees its space. A process that dies meanwhile is not recovered, and
+    /// [`collect`](Pool::collect) frees the space. Pages that other objects share stay.
     ///
     /// ```
     /// use indelible::{ErrorKind, Pool};
@@ -36,9 +34,8 @@ impl Pool {
         self.about("delete", name, result)
     }
 
-    /// Ties an object to another one, which it then outlives: when deleted or destroyed, it loses
-    /// its name, but stays until the other one is gone and its last attachment ended. An object can
-    /// have 4,096 ties.
+    /// Ties an object to another one, which it then outlives: deleted or destroyed, it loses its
+    /// name, but stays until the other one is gone. An object can have 4,096 ties.
     ///
     /// ```
     /// use indelible::Pool;
@@ -60,8 +57,7 @@ impl Pool {
     ///
     /// # Errors
     /// `NotFound`: of either. `WrongKey`: `key` is not the write key of `name`. `TieCycle`: `to` is
-    /// tied to `name`, directly or through others. `ObjectReadOnly`: `to` is a snapshot.
-    /// `TooManyTies`. `NoRoom`.
+    /// tied to `name`. `ObjectReadOnly`: `to` is a snapshot. `TooManyTies`. `NoRoom`.
     pub fn tie(&self, name: &str, to: &str, key: &[u8]) -> Result<()> {
         let inner = &self.inner;
         self.about("tie objects to", to, inner.alive().and_then(|()| Ok(inner.store.find(to)?)))?;

@@ -93,12 +93,12 @@ impl Pool {
     }
 
     /// Gives up commits that a dead process left in missing or damaged memory of an object on
-    /// demand: the object is as it was last durable. Other objects of the same transactions keep
-    /// their commits. `false`: nothing to give up; the pool has all commits, or just got them.
+    /// demand: the object is as it was last durable. `false`: nothing to give up; the pool has all
+    /// commits, or just got them.
     ///
     /// # Errors
-    /// `NotFound`, `WrongKey`, `Held`; those of an attach, if the memory is there and cannot be
-    /// applied: nothing is given up.
+    /// `NotFound`, `WrongKey`, `Held`; those of an attach, if the memory cannot be applied: nothing
+    /// is given up.
     pub fn give_memory_up(&self, name: &str, key: &[u8]) -> Result<bool> {
         let inner = &self.inner;
         let give_up = || {

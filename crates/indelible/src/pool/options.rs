@@ -87,8 +87,8 @@ pub enum Tracking {
     Mprotect,
     /// The program marks its stores through pointers
     /// ([`Object::mark_dirty`](crate::Object::mark_dirty)); the heap and its
-    /// [`collections`](crate::collections) mark theirs, and the references that they return. A
-    /// psync needs neither page faults nor a scan. An unmarked store may be lost.
+    /// [`collections`](crate::collections) mark theirs. A psync needs neither page faults nor a
+    /// scan. An unmarked store may be lost.
     Explicit,
 }
 
@@ -195,11 +195,9 @@ impl PoolOptions {
         self
     }
 
-    /// Opens the pool's file for reading only, without locks or permission to write. Attaching
-    /// copies the object, as some psync left it, at a cost that depends on its size; an object with
-    /// a writer is [`Held`](crate::ErrorKind::Held).
-    ///
-    /// A read-only pool may show a state that is not durable, if its writer just died.
+    /// Opens the pool's file for reading only, without locks. Attaching copies the object, as some
+    /// psync left it, perhaps not yet durably; an object with a writer is
+    /// [`Held`](crate::ErrorKind::Held).
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
@@ -216,8 +214,8 @@ impl PoolOptions {
     /// Fills objects' pages on demand by a thread even where the file could be mapped; by default
     /// only for sparse objects on tmpfs, if [`doctor`](crate::doctor()) says that userfaultfd also
     /// sees faults of the kernel. A full file system is then an error of psync, instead of a
-    /// SIGBUS; psyncs cost several times as much. With userfaultfd for user code only,
-    /// [`prefault`](crate::Object::prefault) pages for system calls.
+    /// SIGBUS. With userfaultfd for user code only, [`prefault`](crate::Object::prefault) pages for
+    /// system calls.
     #[must_use]
     pub fn fault_in(mut self, fault_in: bool) -> Self {
         self.fault_in = fault_in;
@@ -243,8 +241,8 @@ impl PoolOptions {
     /// Most memory for the pages of an attached sealed object, at least 1 MiB. Beyond it, pages
     /// decrypted first are dropped: a reader's at any time, a writer's by each psync unless stored
     /// to since. Not for objects with marked pages
-    /// ([`Object::mark_dirty`](crate::Object::mark_dirty)), nor in pools opened for reading. For
-    /// system calls, [`prefault`](crate::Object::prefault) dropped pages.
+    /// ([`Object::mark_dirty`](crate::Object::mark_dirty)). For system calls,
+    /// [`prefault`](crate::Object::prefault) dropped pages.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = Some(bytes);
@@ -285,8 +283,7 @@ impl PoolOptions {
 
     /// Keeps objects attached for reading readable in forked children, which keep writers away;
     /// their other calls fail with [`Forked`](crate::ErrorKind::Forked).
-    /// [`ReadObject::is_inherited`](crate::ReadObject::is_inherited) tells whether it worked: not
-    /// for pages filled on demand, nor without /proc.
+    /// [`ReadObject::is_inherited`](crate::ReadObject::is_inherited) tells whether it worked.
     #[must_use]
     pub fn inherit_reads(mut self, inherit: bool) -> Self {
         self.inherit_reads = inherit;

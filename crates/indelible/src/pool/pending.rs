@@ -28,9 +28,8 @@ pub struct PendingCommits {
 }
 
 impl Pool {
-    /// The commits of an object on demand that a power cut would lose, in any process, by
-    /// unsynchronized figures. `None`: no process has it on demand, or this user cannot read their
-    /// memory.
+    /// The commits of an object on demand that a power cut would lose, in any process. `None`: no
+    /// process has it on demand, or this user cannot read their memory.
     ///
     /// # Errors
     /// `NotFound`.
@@ -51,8 +50,8 @@ impl Pool {
         }))
     }
 
-    /// Makes durable the on-demand commits that dead processes left in memory, of all objects of
-    /// the pool. Returns the number of objects that had some.
+    /// Makes durable the on-demand commits that dead processes left in memory; returns the number
+    /// of objects that had some.
     ///
     /// # Errors
     /// `Gone`, `Damaged`, `Version`: a process's memory is missing, or unreadable: see

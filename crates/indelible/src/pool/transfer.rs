@@ -21,9 +21,8 @@ const PIECE: u64 = 1 << 20;
 impl Pool {
     /// Copies the last psync of an object, or a snapshot, to another pool, as an object `copy` with
     /// a new identity and the same addresses: a process attaches one of the two at a time. `key`
-    /// opens the object, and becomes the copy's if the object has one. Within a pool,
-    /// [`create_from`](Pool::create_from) takes constant time. `progress` gets the bytes copied,
-    /// and all.
+    /// opens the object, and becomes the copy's if the object has one. `progress` gets the bytes
+    /// copied, and all.
     ///
     /// # Errors
     /// `NotFound`, `WrongKey`, `Exists`; `NoRoom` and `NoSpace` of the other pool, or of this one
@@ -97,9 +96,8 @@ impl Pool {
     }
 
     /// Moves an unattached object to another pool, on any medium, with its identity, keys and
-    /// addresses. Snapshots and copies stay; ties end. An interruption leaves the object here, or,
-    /// once it is durable there, in both: then a second call fails with `Exists`, and one of the
-    /// two must be destroyed.
+    /// addresses. Snapshots and copies stay; ties end. An interruption may leave it in both: then a
+    /// second call fails with `Exists`, and one of the two must be destroyed.
     ///
     /// # Errors
     /// As for [`copy_to`](Pool::copy_to); `Held`, `ObjectReadOnly` of a snapshot. The object is

@@ -1,6 +1,6 @@
-//! Addresses that pools of this host are likely to use, for new pools to avoid: of the pools open
-//! in this process, and of those that a file in the user's state folder lists. The file is advice:
-//! without it, windows are random, and rarely collide (`indelible_store::store::Window`).
+//! Addresses for new pools to avoid: of the pools open in this process, and of those that a file in
+//! the user's state folder lists. The file is advice: without it, random windows rarely collide
+//! (`indelible_store::store::Window`).
 
 use super::registry;
 use indelible_store::store::{Window, likely_use};

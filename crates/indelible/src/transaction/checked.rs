@@ -1,5 +1,5 @@
 //! The memory of words: in plain objects each is at its address; with check words (S1.12) word and
-//! check word are at twice the offset, and every access at the word's address is forbidden (S1.16).
+//! check word are at twice the offset, and access at the word's address is forbidden (S1.16).
 //!
 //! Invariants:
 //!

@@ -1,10 +1,9 @@
 //! Growth of an attached transactional object whose heap lacks room for a block
 //! (docs/decisions/0061-transactions-in-languages.md).
 //!
-//! The transaction is undone, the object grows durably while none of the pool runs in this process,
-//! by the one growth path of heaps (`heap/growth.rs`), and the transaction is run again. The heap
-//! takes the new bytes in as words of a transaction (`heap/words`); if the process ends between the
-//! two, the next transaction or attach that needs room does.
+//! The transaction is undone, the object grows durably, by the one growth path of heaps
+//! (`heap/growth.rs`), while none of the pool runs in this process, and the transaction is run
+//! again. The heap takes the new bytes in as words of that or a later transaction (`heap/words`).
 
 #![allow(unsafe_code)]
 

@@ -16,11 +16,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// The heap of an object of class [`Transactional`](crate::Class::Transactional) or
-/// [`OnDemand`](crate::Class::OnDemand), whose blocks transactions allocate and free, found again
-/// by name and type.
-///
-/// Allocations and frees take effect as the transaction commits, or not at all. Any number of
-/// threads use it at once. [`Tx::alloc`] has an example;
+/// [`OnDemand`](crate::Class::OnDemand), whose blocks transactions of any number of threads
+/// allocate and free, found again by name and type. [`Tx::alloc`] has an example;
 /// [`collections::transactional`](crate::collections::transactional) has lists, vectors, maps and
 /// queues.
 pub struct TxHeap {

@@ -14,11 +14,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 /// An attached object of class [`Transactional`](crate::Class::Transactional) or
-/// [`OnDemand`](crate::Class::OnDemand): a `T` that only transactions change, by its
-/// [`TxCell`](crate::TxCell)s.
-///
-/// Any number of threads use it at once. When [`transaction`](TxObject::transaction) returns, its
-/// changes are durable; a failed transaction left nothing.
+/// [`OnDemand`](crate::Class::OnDemand): a `T` that only transactions, of any number of threads,
+/// change, by its [`TxCell`](crate::TxCell)s.
 ///
 /// *On demand*, changes outlive the process on return, and are durable once
 /// [`tx_sync`](TxObject::tx_sync) or [`psync`](TxObject::psync) returns, when the object is
@@ -111,8 +108,7 @@ impl Pool {
 
     /// As [`attach_transactional`](Pool::attach_transactional), in one memory with objects on
     /// demand, so that a [`transaction`](crate::transaction()) may name both: it is durable when it
-    /// returns, with all earlier commits on demand. Its durable write is an epoch of all of them,
-    /// for which transactions wait while its lines are copied.
+    /// returns, by an epoch of all of them, for which transactions wait while its lines are copied.
     ///
     /// ```
     /// # fn main() -> indelible::Result<()> {
@@ -228,8 +224,7 @@ impl<T: Plain> TxObject<T> {
     }
 
     /// Returns when all transactions that this thread committed on objects of this class in the
-    /// pool, and all that these read, are durable. On demand, concurrent waiters share one durable
-    /// write. Transactional commits are durable already.
+    /// pool, and all that these read, are durable. Transactional commits are durable already.
     ///
     /// # Errors
     /// As for [`psync`](TxObject::psync). The transactions are in memory all the same; after an

@@ -296,10 +296,9 @@ impl Tx<'_> {
         self.running.on_abort(Box::new(action));
     }
 
-    /// Runs the transaction again, alone in its pool, so that it meets no conflict.
-    ///
-    /// Code behind this call runs once, and may do what cannot be undone. Its changes are still
-    /// undone by an error that it returns, a log without enough room, or a medium that fails.
+    /// Runs the transaction again, alone in its pool: code behind this call runs once, and may do
+    /// what cannot be undone. Its changes are still undone by an error that it returns, a log
+    /// without enough room, or a medium that fails.
     ///
     /// # Errors
     /// `Conflict`: to be passed on. `ClassMismatch`: the objects are on demand.

@@ -25,12 +25,11 @@
 //! Values are [`Plain`] and `Copy`, and have whole words of 8 bytes, as in a
 //! [`TxCell`](crate::TxCell): 64-bit numbers, arrays and structs of these, pointers
 //! ([`TxPtr`](crate::TxPtr)). A collection is a value of cells: a root, or a field of a struct of
-//! cells in a block, with blocks in the same heap. All zeros are an empty one. Dropping a root, or
-//! freeing a block, frees nothing of a collection in it: [`clear`](TxList::clear) it first.
+//! cells in a block, empty if all zeros. Dropping a root, or freeing a block, frees nothing of a
+//! collection in it: [`clear`](TxList::clear) it first.
 //!
 //! Every method takes the transaction, and returns its errors, which the caller must pass on. A
-//! full heap in the midst of a change undoes the transaction, which fails with that error, whatever
-//! its closure returns. Pass on `Damaged`, so that nothing of the change is kept.
+//! full heap in the midst of a change undoes the transaction, whatever its closure returns.
 
 mod hash_map;
 mod list;

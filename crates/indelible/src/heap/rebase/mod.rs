@@ -19,13 +19,12 @@ const ARRAY: [u8; 8] = *b"PMO-NDAR";
 
 impl Pool {
     /// As [`copy_to`](Pool::copy_to), with new addresses and adjusted pointers, also within this
-    /// pool: a process can attach both.
+    /// pool.
     ///
     /// All pointers must be known: the object was never psynced, is
     /// [position-independent](crate::CreateOptions::position_independent), an array of the Python
     /// package, or a heap that is described throughout ([`collections`](crate::collections),
-    /// structs whose pointers have `#[persist(target)]`). Addresses kept in other forms are not
-    /// changed.
+    /// structs whose pointers have `#[persist(target)]`).
     ///
     /// ```
     /// use indelible::Pool;

@@ -1,11 +1,10 @@
 //! The heap of a transactional object: its bytes are those of every heap (FORMAT.md, section 9),
 //! and change as words of a transaction.
 //!
-//! A block's allocation byte is a byte of the transaction that allocates or frees it: no other
-//! transaction sees it before the commit, and an aborted one leaves no reservation. Pages,
-//! directory and roots change on copies ([`prepare`]), by the code of every heap; then the
-//! differing words are stored. Memory holds only hints for free blocks ([`hints`]), which the
-//! transaction verifies (docs/decisions/0051-transactional-heaps.md).
+//! A block's allocation byte is a byte of the transaction that allocates or frees it: an aborted
+//! one leaves no reservation. Pages, directory and roots change on copies ([`prepare`]), by the
+//! code of every heap; then the differing words are stored. The transaction verifies hints for free
+//! blocks ([`hints`]) (docs/decisions/0051-transactional-heaps.md).
 //!
 //! The transactions implement [`Words`].
 

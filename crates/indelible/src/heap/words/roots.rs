@@ -1,6 +1,4 @@
-//! Roots of a transactional heap.
-//!
-//! A root's block is not freed. A transaction that frees a block reads the roots if the hints
+//! Roots of a transactional heap. A transaction that frees a block reads the roots if the hints
 //! permit one there. The hints have every root: a new one is added before its transaction commits,
 //! and its block was allocated, or seen in use, by that transaction.
 

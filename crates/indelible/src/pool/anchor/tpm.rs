@@ -13,8 +13,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 ///
 /// The first attach defines the counter, an 8-byte index for one object, in the owner's hierarchy,
 /// without a password. It rises at each attach for writing, checkpoint and detach, and at a psync
-/// once an hour. If a program raises or removes it, no state of the object is attached until
-/// [`Pool::set_anchor`](crate::Pool::set_anchor).
+/// once an hour. If a program raises or removes it, [`Pool::set_anchor`](crate::Pool::set_anchor)
+/// is needed.
 #[derive(Clone, Debug)]
 pub struct TpmAnchor {
     record: FileAnchor,

@@ -78,10 +78,9 @@ impl SealKey {
     /// Adds the object's anchor: attaching a restored older state then fails
     /// ([`PoolBehind`](crate::ErrorKind::PoolBehind)).
     ///
-    /// The object is not attached without its anchor from the first attach for writing on. Attach,
-    /// checkpoint, detach, and a psync after each [interval](Anchor::interval), update the anchor.
-    /// If the process dies, states since the record are indistinguishable; after a detach exactly
-    /// one is accepted.
+    /// From the first attach for writing on, the object needs its anchor. Attach, checkpoint,
+    /// detach, and a psync after each [interval](Anchor::interval), update it; after a death,
+    /// states since then are indistinguishable.
     #[must_use]
     pub fn anchored(self, anchor: impl Anchor + 'static) -> SealKey {
         SealKey { anchor: Some(Arc::new(anchor)), ..self }
@@ -94,9 +93,8 @@ impl SealKey {
     }
 
     /// For an object that was sealed under `name`, and now has any name and ID: a copy, a snapshot,
-    /// or one renamed without its key. Otherwise such an object is refused, as objects of the same
-    /// keys may have been exchanged. An object of an earlier release, whose root has no name, needs
-    /// [`bind_name`](crate::Pool::bind_name).
+    /// or one renamed without its key, which are refused otherwise. An object of an earlier
+    /// release, whose root has no name, is refused: use [`bind_name`](crate::Pool::bind_name).
     #[must_use]
     pub fn sealed_as(self, name: &str) -> SealKey {
         SealKey { key: self.key.sealed_as(name), ..self }
@@ -161,9 +159,9 @@ impl SealKey {
     }
 
     /// The machine's TPM 2.0, `/dev/tpmrm0`, or a device or socket at `path`. Its slots have a
-    /// random secret, sealed under the storage key of the TPM's owner hierarchy, without a
-    /// password: every process with access to the TPM opens the object, and no other machine does.
-    /// Add a second key: clearing the TPM loses its slots.
+    /// random secret, sealed under the storage key of the TPM's owner hierarchy: every process with
+    /// access to the TPM opens the object, and no other machine does. Add a second key: clearing
+    /// the TPM loses its slots.
     ///
     /// # Errors
     /// `Sealed`: it cannot be opened. Attaching, or adding a key, fails with `Sealed` if it
